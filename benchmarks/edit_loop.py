@@ -24,7 +24,7 @@ from report import ROOT, markdown
 CASES = (  # (file, kernel, arguments of pytest)
     ("dynamics/body/newton_euler.py", "_body_force", "dynamics/test_parity.py"),
     ("collision/pairs/primitive.py", "sphere_sphere", "collision/test_primitive.py -k sphere-sphere"),
-    ("constraint/ball.py", "ball_rows", "constraint/test_rows.py -k ball_limits"),
+    ("constraint/ball.py", "write_ball_limits", "constraint/test_rows.py -k ball_limits"),
     ("solver/primal/newton.py", "newton", "solver/test_newton.py -k same_bits_alone"),
     ("simulation/step/forward.py", "forward", "simulation/test_position.py"),
 )

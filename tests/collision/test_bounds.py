@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.broad.bounds import boxes_overlap, boxes_part, geom_box
+from featherlane.collision.broad.bounds import boxes_overlap, boxes_separate, geom_box
 from featherlane.lanes.record import python_record
 from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.tile.workspace import Workspace
@@ -45,8 +45,8 @@ def posed(first, second, rng, parallel):
 def test_bounding_boxes_reject_only_pairs_beyond_the_margin(first, second, parallel, rng):
     m, d, distance = posed(first, second, rng, parallel)
     near = rng.random(POSES) < 0.5
-    parted = boxes_part(m, d, 0, 1, np.full(POSES, REACH), np.full(POSES, True))
-    assert np.array_equal(boxes_part(m, d, 0, 1, np.full(POSES, REACH), near)[near], parted[near])
+    parted = boxes_separate(m, d, 0, 1, np.full(POSES, REACH), np.full(POSES, True))
+    assert np.array_equal(boxes_separate(m, d, 0, 1, np.full(POSES, REACH), near)[near], parted[near])
     assert not np.any(parted & (distance <= REACH))
     # round shapes do not fill the corners of their boxes
     far = distance > REACH + 0.15

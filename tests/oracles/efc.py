@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from featherlane.constraint.end_of_step import resolved
+from featherlane.constraint.end_of_step import limit_to_step
 from featherlane.constraint.impedance import MAXIMP, MINIMP, MINVAL, friction_reference, impedance, reference
 from featherlane.model.enums import (
     CONTACT_ELLIPTIC,
@@ -287,7 +287,7 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
         elif first < i:
             K, B = 0.0, friction_reference(d["con_solreffriction"][2 * k :][:2], B, solimp, shortest)
         elif kind != EQUALITY:
-            K, B = resolved(model, model.opt_timestep[0], solref, impedance(solimp, r), (K, B))
+            K, B = limit_to_step(model, model.opt_timestep[0], solref, impedance(solimp, r), (K, B))
         out[i] = K, B, impedance(solimp, r), _slope(solimp, r)
     return out
 

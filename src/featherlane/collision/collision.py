@@ -7,7 +7,7 @@ its pairs are listed by sort keys in near.key, those of other models by candidat
 """
 
 from featherlane.prelude import *
-from featherlane.collision.broad.bounds import body_boxes, boxes_overlap, crowd_boxes
+from featherlane.collision.broad.bounds import store_body_boxes, boxes_overlap, store_crowd_boxes
 from featherlane.collision.broad.box_tree import (
     add_key,
     crowd_pairs,
@@ -17,7 +17,7 @@ from featherlane.collision.broad.box_tree import (
     pair_of,
     unite_pairs,
 )
-from featherlane.collision.broad.neighbours import is_list_valid, never_meet, shrink, widen
+from featherlane.collision.broad.neighbours import is_list_valid, never_meet, restore_reach, prepare_list
 from featherlane.collision.mixing import (
     NEAR,
     both_present,
@@ -107,7 +107,7 @@ def near_in_step(m, d, first, end, count):
 
 @kernel
 def may_be_near_soon(m, d, k):
-    """Returns 1 if candidate k belongs on the neighbour list; `widen` has enlarged near.geom_reach before.
+    """Returns 1 if candidate k belongs on the neighbour list; `prepare_list` has enlarged near.geom_reach before.
 
     Always 1 for planes, which may turn, and for explicit pairs, whose reach is not enlarged.
     """
@@ -151,7 +151,7 @@ def near_candidates(m, d, wide):
     count = 0
     if m.ngroup > 0:
         # writes near.body_box
-        body_boxes(m, d, wide)
+        store_body_boxes(m, d, wide)
         for group in range(m.ngroup):
             end = m.group_first[group + 1] if group + 1 < m.ngroup else m.ncand
             box1, box2 = d.near.body_box[m.group_body[group, 0]], d.near.body_box[m.group_body[group, 1]]
@@ -166,12 +166,12 @@ def near_candidates(m, d, wide):
 def list_neighbours(m, d):
     """Stores in neighbours.pair the pairs that may soon be near, and in neighbours.count their number plus 1.
 
-    Pairs with near spheres are left out if their boxes stay apart.  `widen` enlarges near.geom_reach by the distance
-    that geoms may move while the list is valid; `shrink` restores it.
+    Pairs with near spheres are left out if their boxes stay apart.  `prepare_list` enlarges near.geom_reach by the distance
+    that geoms may move while the list is valid; `restore_reach` restores it.
     """
-    widen(m, d)
+    prepare_list(m, d)
     n_wide, count = near_candidates(m, d, wide=1), 0
-    shrink(m, d)
+    restore_reach(m, d)
     for i in range(n_wide):
         k = d.near.cand_near[i]
         pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
@@ -231,7 +231,7 @@ def near_pairs(m, d):
         for i in range(count):
             candidate = d.near.cand_near[i]
             add_key(d, pair_key(m, m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]))
-        crowd_boxes(m, d)
+        store_crowd_boxes(m, d)
         for lane in range(width(d)):
             if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 load_boxes(m, d, lane)

@@ -1,7 +1,7 @@
 """Registers the pair functions, in MuJoCo's order of geom types, and the bounding-box test that precedes each."""
 
 from featherlane.prelude import *
-from featherlane.collision.broad.bounds import box_centre, boxes_part
+from featherlane.collision.broad.bounds import box_centre, boxes_separate
 from featherlane.collision.broad.heights import clear_of_field
 from featherlane.collision.convex.pair import convex
 from featherlane.collision.pairs.box_box import box_box
@@ -67,7 +67,7 @@ def boxes_apart(m, d, geom1, geom2, limit, near):
 
     A negative limit counts as 0: cross products of edges are not normalized, so it would be wrong for short products.
     """
-    return boxes_part(m, d, geom1, geom2, fmax(limit, 0.0), near)
+    return boxes_separate(m, d, geom1, geom2, fmax(limit, 0.0), near)
 
 
 BUILT_IN = (

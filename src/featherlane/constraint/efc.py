@@ -7,9 +7,9 @@ normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1, 2, ...
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.efc_contact import number_contacts, take_contacts
+from featherlane.constraint.efc_contact import list_contacts, write_contact_rows
 from featherlane.constraint.efc_fields import EFC
-from featherlane.constraint.end_of_step import resolved
+from featherlane.constraint.end_of_step import limit_to_step
 from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import (
     friction_reference,
@@ -22,36 +22,46 @@ from featherlane.constraint.impedance import (
 
 # ---- equalities, friction loss, limits -------------------------------------------------------------------------------
 @kernel
-def _insert(er, n, source, kind, i):
-    """Inserts row n of a source, sorted by kind and id; a joint's lower side stays before its upper side."""
+def _insert_sorted(er, n, source, kind, ident):
+    """Inserts row n, sorted by kind and id; a joint's lower side stays before its upper side.
+
+    source: its number in `_list_sources`; kind: mjtConstraint; ident: dof, joint, tendon or equality.
+    Writes: efc_type, efc_id, efc_source.
+    """
     at = n
     while at > 0:
         before = er.efc_type[at - 1]
-        if before < kind or (before == kind and er.efc_id[at - 1] <= i):
+        if before < kind or (before == kind and er.efc_id[at - 1] <= ident):
             break
         er.efc_type[at], er.efc_id[at], er.efc_source[at] = before, er.efc_id[at - 1], er.efc_source[at - 1]
         at -= 1
-    er.efc_type[at], er.efc_id[at], er.efc_source[at] = kind, i, source
+    er.efc_type[at], er.efc_id[at], er.efc_source[at] = kind, ident, source
 
 
 @kernel
-def _list_rows(d, er):
-    """Lists the sources of the world's rows: k is one-dof row k, -1 - k is general row k; returns their number."""
+def _list_sources(d, er):
+    """Lists the sources of the world's rows in MuJoCo's order; returns their number.
+
+    Source k >= 0 is one-dof row k, source -1 - k is general row k.   Writes: efc_type, efc_id, efc_source.
+    """
     n = 0
     for k in range(d.ndofrow[0]):
         if any_(d.dofrow_present[k] != 0.0) and d.dofrow_type[k] != METRIC:
-            _insert(er, n, k, d.dofrow_type[k], d.dofrow_id[k])
+            _insert_sorted(er, n, k, d.dofrow_type[k], d.dofrow_id[k])
             n += 1
     for k in range(d.ngenrow[0]):
         if any_(d.genrow_present[k] != 0.0) and d.genrow_type[k] != METRIC:
-            _insert(er, n, -1 - k, d.genrow_type[k], d.genrow_id[k])
+            _insert_sorted(er, n, -1 - k, d.genrow_type[k], d.genrow_id[k])
             n += 1
     return n
 
 
 @kernel
-def _state(er, i, hi):
-    """Returns the part of the row's cost that its force is in; friction loss is bounded by +-hi, a limit by 0."""
+def _write_state(er, i, hi):
+    """Writes efc_state of row i, the part of its cost in which its force is, and efc_frictionloss.
+
+    Friction loss is bounded by +-hi, a limit by 0.
+    """
     f, kind, state = er.efc_force[i], er.efc_type[i], STATE_QUADRATIC
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         er.efc_frictionloss[i] = hi
@@ -65,8 +75,8 @@ def _state(er, i, hi):
 
 
 @kernel
-def _take_rows(m, d, er, n):
-    """Copies the columns and the Jacobian of the first n rows."""
+def _copy_rows(m, d, er, n):
+    """Copies columns and Jacobian of the first n rows from their sources; row i of efc_J begins at nv i."""
     nv = er.efc_nv
     for i in range(n):
         er.efc_frictionloss[i] = 0.0
@@ -77,40 +87,43 @@ def _take_rows(m, d, er, n):
             er.efc_J[nv * i + d.dofrow_dof[k]] = d.dofrow_J[k]
             er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = d.dofrow_pos[k], d.dofrow_margin[k], d.dofrow_vel[k]
             er.efc_D[i], er.efc_aref[i], er.efc_force[i] = d.dofrow_D[k], d.dofrow_aref[k], d.dofrow_force[k]
-            _state(er, i, d.dofrow_hi[k])
+            _write_state(er, i, d.dofrow_hi[k])
         else:
             k = -1 - k
-            for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-                er.efc_J[nv * i + d.genrow_dof[c]] = d.genrow_J[c]
+            for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
+                er.efc_J[nv * i + d.genrow_dof[e]] = d.genrow_J[e]
             er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = d.genrow_pos[k], d.genrow_margin[k], d.genrow_vel[k]
             er.efc_D[i], er.efc_aref[i], er.efc_force[i] = d.genrow_D[k], d.genrow_aref[k], d.genrow_force[k]
-            _state(er, i, d.genrow_hi[k])
+            _write_state(er, i, d.genrow_hi[k])
 
 
 # ---- softness --------------------------------------------------------------------------------------------------------
 @kernel
-def _softness(m, d, er, i):
-    """Returns solref and solimp of row i."""
-    kind, k = er.efc_type[i], er.efc_id[i]
+def _solver_parameters(m, d, er, i):
+    """Returns (solref, solimp) of row i."""
+    kind, ident = er.efc_type[i], er.efc_id[i]
     if kind == FRICTION_DOF:
-        solref, solimp = m.dof_solref[k], m.dof_solimp[k]
+        solref, solimp = m.dof_solref[ident], m.dof_solimp[ident]
     elif kind == FRICTION_TENDON:
-        solref, solimp = m.tendon_solref_fri[k], m.tendon_solimp_fri[k]
+        solref, solimp = m.tendon_solref_fri[ident], m.tendon_solimp_fri[ident]
     elif kind == LIMIT_TENDON:
-        solref, solimp = m.tendon_solref_lim[k], m.tendon_solimp_lim[k]
+        solref, solimp = m.tendon_solref_lim[ident], m.tendon_solimp_lim[ident]
     elif kind >= CONTACT_FRICTIONLESS:
-        k = er.contact_slot[k]
-        solref, solimp = d.con_solref[k], d.con_solimp[k]
+        ident = er.contact_slot[ident]
+        solref, solimp = d.con_solref[ident], d.con_solimp[ident]
     elif kind == EQUALITY:
-        solref, solimp = m.eq_solref[k], m.eq_solimp[k]
+        solref, solimp = m.eq_solref[ident], m.eq_solimp[ident]
     else:
-        solref, solimp = m.jnt_solref[k], m.jnt_solimp[k]
+        solref, solimp = m.jnt_solref[ident], m.jnt_solimp[ident]
     return solref, solimp
 
 
 @kernel
 def _violation(m, er, i, first):
-    """Returns the position error less the margin; the rows of a connect or weld share the norm of their errors."""
+    """Returns the position error less the margin; the rows of a connect or weld share the norm of their errors.
+
+    first: the row whose error counts, the first row of an elliptic contact, else i.  Equalities are the first rows.
+    """
     r = er.efc_pos[first] - er.efc_margin[first]
     if er.efc_type[i] == EQUALITY and m.eq_type[er.efc_id[i]] in (EQ_CONNECT, EQ_WELD):
         square = 0.0
@@ -122,22 +135,23 @@ def _violation(m, er, i, first):
 
 
 @kernel
-def _soften(m, d, er, i):
-    """Writes R, diagA and KBIP of row i."""
+def _write_softness(m, d, er, i):
+    """Writes R = 1 / D, diagA = R d / (1 - d) and KBIP = (K, B, d, dd/dr) of row i, with the impedance d."""
     kind, first = er.efc_type[i], i
     if kind == CONTACT_ELLIPTIC:  # the rows of a contact share the impedance of its first row
         first = er.contact_row[er.efc_id[i]]
-    solref, solimp = _softness(m, d, er, i)
+    solref, solimp = _solver_parameters(m, d, er, i)
     shortest, r = shortest_timeconst(m), _violation(m, er, i, first)
     imp = impedance(solimp, r)
     K, B = reference(solref, solimp, shortest)
+    # friction has no stiffness
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         K, B = 0.0, loss_damping(m, solref, solimp, shortest)
-    elif first < i:
+    elif first < i:  # a friction row of an elliptic cone
         k = er.contact_slot[er.efc_id[i]]
         K, B = 0.0, friction_reference(d.con_solreffriction[k], B, solimp, shortest)
     elif kind != EQUALITY:
-        K, B = resolved(m, timestep(m), solref, imp, (K, B))
+        K, B = limit_to_step(m, timestep(m), solref, imp, (K, B))
     rate = impedance_rate(solimp, r)
     er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2] = K, B, imp
     er.efc_KBIP[i, 3] = where(r > 0.0, rate, where(r < 0.0, -rate, 0.0))
@@ -146,8 +160,8 @@ def _soften(m, d, er, i):
 
 
 @kernel
-def _count(er, present, kind):
-    """Counts a row that is present: in the total and by its kind."""
+def _count_row(er, present, kind):
+    """Counts a row that is present, by its kind: efc_count[0] all, 1 equalities, 2 friction loss, 3 limits."""
     if any_(present != 0.0) and kind != METRIC:
         er.efc_count[0] += 1
         if kind == EQUALITY:
@@ -169,11 +183,11 @@ def efc_numbers(m, d, er):
     for k in range(4):
         er.efc_count[k] = 0
     for k in range(d.ndofrow[0]):
-        _count(er, d.dofrow_present[k], d.dofrow_type[k])
+        _count_row(er, d.dofrow_present[k], d.dofrow_type[k])
     for k in range(d.ngenrow[0]):
-        _count(er, d.genrow_present[k], d.genrow_type[k])
+        _count_row(er, d.genrow_present[k], d.genrow_type[k])
     before = er.efc_count[0]  # rows that precede those of contacts
-    er.efc_count[0] = number_contacts(m, d, er, before)
+    er.efc_count[0] = list_contacts(m, d, er, before)
 
 
 @stage(er=EFC)
@@ -184,7 +198,8 @@ def efc_rows(m, d, er):
     Writes: efc_*, direction_*, contact_slot, contact_row.   Frame: world.   Cost: O(nefc nv).
     """
     efc_numbers(m, d, er)
-    _take_rows(m, d, er, _list_rows(d, er))
-    take_contacts(m, d, er)
+    n = _list_sources(d, er)
+    _copy_rows(m, d, er, n)
+    write_contact_rows(m, d, er)
     for i in range(er.efc_count[0]):
-        _soften(m, d, er, i)
+        _write_softness(m, d, er, i)

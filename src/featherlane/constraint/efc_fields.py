@@ -21,7 +21,7 @@ EFC = Layout(
         Field("efc_nrow", "size", doc="capacity: rows"),
         Field("efc_ncon", "size", doc="capacity: contacts"),
         _int("efc_count", (5,), "number of rows: all, equalities, friction loss, limits; number of contacts"),
-        _int("efc_source", ROWS, "number of the source row, from `_list_rows`"),
+        _int("efc_source", ROWS, "number of the source row, from `_list_sources`"),
         _int("efc_type", ROWS, "mjtConstraint"),
         _int("efc_id", ROWS, "equality, dof, tendon, joint or contact"),
         _int("efc_state", ROWS, "mjtConstraintState"),

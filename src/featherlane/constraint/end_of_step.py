@@ -20,17 +20,19 @@ from featherlane.model.integrator import has_metric
 
 
 @kernel
-def resolved(m, h, solref, imp, authored):
+def limit_to_step(m, h, solref, imp, authored):
     """Returns (K, B) of a contact or limit; `refsafe` limits the stiffness to what the step can resolve.
 
     With h^2 K d > 1 a row would separate faster than it approached: K becomes 1 / (h^2 d), with the same damping ratio;
     the damping is bounded by that of the largest impedance: s <= (MAXIMP - d) / (d (1 - MAXIMP)).  A solref that
     specifies stiffness and damping directly is not changed.
+    h: time step [s]; imp: the impedance d; authored: (K, B) of the solref.
     """
     K, B = authored
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
+        # s = h B + h^2 K d = h B + 1: the bound of s is one of B
         limit = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
         B = where(stiff, clip(B * sqrt(stiffest / where(stiff, K, 1.0)), 0.0, fmax(limit, 0.0)), B)
         K = where(stiff, stiffest, K)
@@ -39,7 +41,10 @@ def resolved(m, h, solref, imp, authored):
 
 @kernel
 def step_scale(m, K, B, imp):
-    """Returns 1 / (1 + s), the factor of parts of a_ref that are constant over the step; 1 in continuous time."""
+    """Returns 1 / (1 + s), the factor of parts of a_ref that are constant over the step; 1 in continuous time.
+
+    s = h B + h^2 K d, with the impedance d = imp.
+    """
     scale = 1.0
     if has_metric(m):
         h = timestep(m)
@@ -48,72 +53,78 @@ def step_scale(m, K, B, imp):
 
 
 @kernel
-def end_of_step(m, K, B, imp):
-    """Returns (stiffness, damping, impedance): a_ref = -damping v - stiffness r."""
-    k = K * imp
+def reference_at_end(m, K, B, imp):
+    """Returns (stiffness, damping, impedance) of a row: a_ref = -damping v - stiffness r, by the module's formulas.
+
+    In continuous time they are (K d, B, d).   imp: the impedance d.
+    """
+    stiffness = K * imp
     if has_metric(m):
-        h, scale = timestep(m), step_scale(m, K, B, imp)
-        B = fma(h, k, B)
+        h, scale = timestep(m), step_scale(m, K, B, imp)  # scale = 1 / (1 + s)
+        B = fma(h, stiffness, B)  # B + h k, so that s = h B from here on
         imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)
-        B, k = B * scale, k * scale
-    return k, B, imp
+        B, stiffness = B * scale, stiffness * scale
+    return stiffness, B, imp
 
 
 @kernel
-def _diagonal(m, i):
+def _diagonal_address(m, i):
     """Returns the address of M_ii."""
     return m.M_rowadr[i] + m.M_rownnz[i] - 1
 
 
 @kernel
 def _add_dof(m, d, i, J, bare, hat):
-    """Adds dof i to the sums of J^2 / M_ii and J^2 / Mhat_ii; `exact.diagonal` holds the diagonal of Mhat."""
+    """Returns (bare, hat) plus dof i's terms J^2 / M_ii and J^2 / Mhat_ii; J: the row's Jacobian entry.
+
+    Reads: M, exact.diagonal, the diagonal of Mhat.
+    """
     square = J * J
-    return bare + square / d.M[_diagonal(m, i)], hat + square / d.exact.diagonal[i]
+    return bare + square / d.M[_diagonal_address(m, i)], hat + square / d.exact.diagonal[i]
 
 
 @kernel
-def _ratio(bare, hat):
-    """Returns bare / hat, the factor of D; 1 if the row has no inertia."""
+def _inertia_ratio(bare, hat):
+    """Returns bare / hat, the factor of D, from the sums of `_add_dof`; 1 if no dof moves the row."""
     moves = (bare > 0.0) & (hat > 0.0)
     return where(moves, bare / where(moves, hat, 1.0), 1.0)
 
 
 @kernel
-def _wrench(m, d, k, b, u):
-    """Returns the wrench of a unit force u at contact k, at the com of the tree of body b."""
+def _unit_wrench(m, d, k, b, u):
+    """Returns the wrench of a force u at contact k, about the com of the tree of body b."""
     r = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
     return Force(join(cross(r, u), u))
 
 
 @kernel
 def _contact_ratio(m, d, k):
-    """Returns the ratio of contact k's first row: its normal, or the edge n + mu_1 t_1 of a pyramid.
+    """Returns the factor of D of contact k, from its first row: its normal, or the edge n + mu_1 t_1 of a pyramid.
 
     Dofs above both bodies move them equally at the contact point: the loop ends at the first common ancestor.
     """
     c = d.contact[k]
-    a, b = c.carrier[0], c.carrier[1]
+    b1, b2 = c.carrier[0], c.carrier[1]
     u = c.frame.rows[0]
     if has_pyramids(m) and c.dim > 1:
         u = u + c.friction[0] * c.frame.rows[1]
-    first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
-    i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], 0.0, 0.0
-    while i != j:
+    first, second = _unit_wrench(m, d, k, b1, u), _unit_wrench(m, d, k, b2, u)
+    i, j, bare, hat = m.body_lastdof[b1], m.body_lastdof[b2], 0.0, 0.0
+    while i != j:  # ascend from the later dof
         if i > j:
             bare, hat = _add_dof(m, d, i, dot(d.cdof[i], first), bare, hat)
             i = m.dof_parentid[i]
         else:
             bare, hat = _add_dof(m, d, j, dot(d.cdof[j], second), bare, hat)
             j = m.dof_parentid[j]
-    return _ratio(bare, hat)
+    return _inertia_ratio(bare, hat)
 
 
 @kernel
-def _metric_diagonal(m, d):
+def _write_metric_diagonal(m, d):
     """Writes the diagonal of the metric to `exact.diagonal`, including the couplings of tendons and actuators."""
     for i in range(m.nv):
-        d.exact.diagonal[i] = d.Mhat[_diagonal(m, i)]
+        d.exact.diagonal[i] = d.Mhat[_diagonal_address(m, i)]
     add_coupling_diagonal(m, d, d.exact.diagonal)
 
 
@@ -125,16 +136,16 @@ def rescale_rows(m, d):
     Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip.
     Scratch: exact.diagonal.
     """
-    _metric_diagonal(m, d)
+    _write_metric_diagonal(m, d)  # exact.diagonal
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
-        d.dofrow_D[k] = d.dofrow_D[k] * (d.exact.diagonal[i] / d.M[_diagonal(m, i)])
+        d.dofrow_D[k] = d.dofrow_D[k] * (d.exact.diagonal[i] / d.M[_diagonal_address(m, i)])
     for k in range(d.ngenrow[0]):
         bare, hat = 0.0, 0.0
-        if d.genrow_type[k] <= LIMIT_TENDON:
-            for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-                bare, hat = _add_dof(m, d, d.genrow_dof[c], d.genrow_J[c], bare, hat)
-        d.genrow_D[k] = d.genrow_D[k] * _ratio(bare, hat)
+        if d.genrow_type[k] <= LIMIT_TENDON:  # all types but the rows of the metric, whose D is exact
+            for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
+                bare, hat = _add_dof(m, d, d.genrow_dof[e], d.genrow_J[e], bare, hat)
+        d.genrow_D[k] = d.genrow_D[k] * _inertia_ratio(bare, hat)
     for k in range(d.ncon_slot[0]):
         contact = d.contact[k]
         ratio = where(contact.D > 0.0, _contact_ratio(m, d, k), 1.0)
@@ -152,13 +163,14 @@ def factor_backbone(m, d):
     Writes: qH (nC,), qHDiagInv (nv,).
     Scratch: exact.diagonal, crb_drag.
     """
+    # qH = M plus the fluid's part of the metric
     for k in range(m.nC):
         d.qH[k] = d.M[k]
     if medium_counts(m):
         add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
-    _metric_diagonal(m, d)
+    _write_metric_diagonal(m, d)  # exact.diagonal
     for i in range(m.nv):
-        d.qH[_diagonal(m, i)] = d.exact.diagonal[i]
+        d.qH[_diagonal_address(m, i)] = d.exact.diagonal[i]
     factor(m, d.qH, d.qH, d.qHDiagInv)
 
 

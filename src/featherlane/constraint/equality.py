@@ -8,6 +8,7 @@
 The Jacobian has entries at the dofs above either body.  The rows of a connect or weld share the impedance at the norm
 of their errors; their reference includes the derivative of the Jacobian: aref = -B J v - K d r - (dJ/dt) v.  That of
 a joint or tendon does not.  A row whose constraint is inactive in a world holds zeros there.
+In all kernels e is the equality, o the first of its entries in genrow_dof and genrow_J.
 Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
 mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 """
@@ -18,10 +19,11 @@ from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
-from featherlane.constraint.end_of_step import end_of_step, step_scale
+from featherlane.constraint.end_of_step import reference_at_end, step_scale
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
-from featherlane.constraint.tendon import equality_dofs, equality_moves, tendon_equality_row
+from featherlane.constraint.joint_equality import write_joint_equality
+from featherlane.constraint.tendon import equality_dofs, equality_moves, write_tendon_equality
 from featherlane.dynamics.awake import held_awake, sleeping
 from featherlane.dynamics.body.newton_euler import pass_joints
 
@@ -29,22 +31,22 @@ from featherlane.dynamics.body.newton_euler import pass_joints
 # ---- the two bodies -------------------------------------------------------------------------------------------------
 @kernel
 def fastened_body(m, e, side):
-    """Returns the body of equality e on side 0 or 1."""
+    """Returns the body that equality e, a connect or weld, fastens on side 0 or 1; a site counts as its body."""
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
     return m.site_bodyid[i] if m.eq_objtype[e] == OBJ_SITE else i
 
 
 @kernel
 def local_anchor(m, e, side):
-    """Returns the anchor in that body's frame; a weld stores the second body's anchor first."""
+    """Returns the anchor of equality e on side 0 or 1, in the frame of that body."""
     equality = m.equality[e]
     i = equality.obj1id if side == 0 else equality.obj2id
-    place = side if equality.type == EQ_CONNECT else 1 - side
+    place = side if equality.type == EQ_CONNECT else 1 - side  # a weld stores the second body's anchor first
     if equality.objtype == OBJ_SITE:
         p = m.site_pos[i]
     else:
-        a = NEQDATA * e + 3 * place
-        p = Vec3(m.eq_data[a : a + 3])
+        first = NEQDATA * e + 3 * place
+        p = Vec3(m.eq_data[first : first + 3])
     return p
 
 
@@ -56,31 +58,31 @@ def anchor(m, d, e, side):
 
 
 class Turn(NamedTuple):
-    """The rotation error of a weld: scale vec(turn) in the frame R."""
+    """The rotation error of a weld: scale vec(turn) in the frame R of body 2."""
 
-    R: Any
-    turn: Any
-    scale: Any
+    R: Any  # orientation of the second body
+    turn: Any  # quaternion q_2* q_1 q_rel
+    scale: Any  # torquescale
 
 
 @kernel
 def weld_turn(m, d, e):
     """Returns the rotation error of weld e."""
     frame, turn = orientations(m, d, e)
-    return Turn(frame.matrix, turn, m.eq_data[e, 10])
+    return Turn(frame.matrix, turn, m.eq_data[e, 10])  # eq_data[10]: torquescale
 
 
 @kernel
 def orientations(m, d, e):
     """Returns (q_2, q_2* q_1 q_rel): the frame of a weld's rotation error, and the error as a quaternion."""
-    a, b = d.xquat[fastened_body(m, e, 0)], d.xquat[fastened_body(m, e, 1)]
+    q1, q2 = d.xquat[fastened_body(m, e, 0)], d.xquat[fastened_body(m, e, 1)]
     if m.eq_objtype[e] == OBJ_SITE:
-        a = a @ m.site_quat[m.eq_obj1id[e]]
-        b = b @ m.site_quat[m.eq_obj2id[e]]
+        q1 = q1 @ m.site_quat[m.eq_obj1id[e]]
+        q2 = q2 @ m.site_quat[m.eq_obj2id[e]]
     else:
-        p = NEQDATA * e + 6
-        a = a @ Quat(m.eq_data[p : p + 4])
-    return b, b.T @ a
+        first = NEQDATA * e + 6  # eq_data[6 .. 9]: q_rel
+        q1 = q1 @ Quat(m.eq_data[first : first + 4])
+    return q2, q2.T @ q1
 
 
 @kernel
@@ -96,15 +98,18 @@ def bias_acceleration(m, d, b):
 
 @kernel
 def anchor_acceleration(m, d, b, acc, r):
-    """Returns the acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity)."""
-    v = d.cvel[b]
-    u = v.linear + cross(v.angular, r)
-    return acc.linear + cross(acc.angular, r) + cross(v.angular, u)
+    """Returns the acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity).
+
+    acc: spatial acceleration (alpha, a) of the body at its tree's com; r: from there [m].
+    """
+    twist = d.cvel[b]
+    point_vel = twist.linear + cross(twist.angular, r)
+    return acc.linear + cross(acc.angular, r) + cross(twist.angular, point_vel)
 
 
 @kernel
 def half_turn(p, y):
-    """Returns vec(y p) / 2 for a vector y: the rate of vec(p) if p rotates with angular velocity y."""
+    """Returns vec(y p) / 2 for a quaternion p and a vector y: the rate of vec(p) if p rotates at y."""
     return 0.5 * fma(p.w, y, cross(y, Vec3(p[1:4])))
 
 
@@ -117,20 +122,20 @@ def last_dofs(m, e):
 
 @kernel
 def is_next(m, last, c, i):
-    """Returns 1 if dof i is the c-th one from the root down to dof `last` (-1: none), else 0."""
+    """Returns 1 if dof i is entry c of the list of dofs from the root down to dof `last` (-1: no dofs), else 0."""
     return 1 if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i else 0
 
 
 @kernel
 def next_dof(m, last, c):
-    """Returns the c-th dof from the root down to dof `last`; nv after the end."""
+    """Returns entry c of the list of dofs from the root down to dof `last` (-1: no dofs); nv after its end."""
     return m.chain_colind[m.chain_rowadr[last] + c] if last >= 0 and c < m.chain_rownnz[last] else m.nv
 
 
 @kernel
 def list_dofs(m, d, o, last1, last2):
-    """Writes two dofs (-1: none) and their ancestors to genrow_dof[o ..], ascending; returns their number."""
-    n, c1, c2 = 0, 0, 0
+    """Writes dofs last1, last2 (-1: none) and their ancestors to genrow_dof[o ..], ascending; returns their number."""
+    n, c1, c2 = 0, 0, 0  # entries written; places in the two sorted lists, which are merged
     i = min(next_dof(m, last1, 0), next_dof(m, last2, 0))
     while i < m.nv:
         d.genrow_dof[o + n] = i
@@ -144,7 +149,7 @@ def list_dofs(m, d, o, last1, last2):
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
 def store_column(d, o, n, v, present):
-    """Writes three entries of one dof, in three rows of n entries."""
+    """Writes the vector v, the column of one dof, to three rows of n entries; o: its place in the first row."""
     d.genrow_J[o] = where(present, v[0], 0.0)
     d.genrow_J[o + n] = where(present, v[1], 0.0)
     d.genrow_J[o + 2 * n] = where(present, v[2], 0.0)
@@ -152,40 +157,45 @@ def store_column(d, o, n, v, present):
 
 @kernel
 def point_columns(m, d, e, o, n, arms, present):
-    """Writes three rows at o: the Jacobian of p_1 - p_2, each anchor at an arm from the com of its body's tree.
+    """Writes three rows from entry o on: the Jacobian of p_1 - p_2, with arms from the coms of the bodies' trees.
 
+    n: dofs per row, in genrow_dof; arms: (r_1, r_2) [m]; present: mask of worlds that have the rows.
     A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
-    (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)
+    (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)  # c1, c2: places in the bodies' lists of dofs
     for c in range(n):
         i = d.genrow_dof[o + c]
         S = d.cdof[i]
         w, v = S.angular, S.linear
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         if on1 and on2:
-            u = cross(w, r1 - r2)
+            column = cross(w, r1 - r2)
         elif on1:
-            u = v + cross(w, r1)
+            column = v + cross(w, r1)
         else:
-            u = -(v + cross(w, r2))
-        store_column(d, o + c, n, u, present)
+            column = -(v + cross(w, r2))
+        store_column(d, o + c, n, column, present)
         c1 += on1
         c2 += on2
 
 
 @kernel
 def turn_columns(m, d, e, o, n, held, present):
-    """Writes three rows at o: Jacobian of scale vec(turn), of rate vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
+    """Writes three rows from entry o on: Jacobian of scale vec(turn), of rate scale vec(y turn) / 2.
+
+    Here y = R^T (omega_1 - omega_2), so a dof above both bodies has no entry.
+    n: dofs per row, in genrow_dof; held: a `Turn`; present: mask of worlds that have the rows.
+    """
     (c1, c2), (last1, last2) = (0, 0), last_dofs(m, e)
     for c in range(n):
         i = d.genrow_dof[o + c]
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
-        w = Vec3(zeros(3))
-        if on1 != on2:
-            w = held.scale * half_turn(held.turn, held.R.T @ d.cdof[i].angular)
+        column = Vec3(zeros(3))
+        if on1 != on2:  # S_rot is omega_1 or omega_2
+            column = held.scale * half_turn(held.turn, held.R.T @ d.cdof[i].angular)
         if on2:
-            w = -w
-        store_column(d, o + c, n, w, present)
+            column = -column
+        store_column(d, o + c, n, column, present)
         c1 += on1
         c2 += on2
 
@@ -194,8 +204,8 @@ def turn_columns(m, d, e, o, n, held, present):
 class Response(NamedTuple):
     """The parameters of a_ref and D that the rows of one equality share."""
 
-    K: Any  # stiffness at the end of the step
-    B: Any  # damping
+    K: Any  # stiffness at the end of the step, impedance included
+    B: Any  # damping at the end of the step
     imp: Any  # impedance
     scale: Any  # factor of parts of a_ref that are constant over the step
 
@@ -207,36 +217,41 @@ def equality_response(m, e, r):
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     imp = impedance(solimp, r)
     scale = step_scale(m, K, B, imp)
-    K, B, imp = end_of_step(m, K, B, imp)
-    return Response(K, B, imp, scale)
+    stiffness, damping, imp = reference_at_end(m, K, B, imp)
+    return Response(stiffness, damping, imp, scale)
 
 
 @kernel
 def store_equality_row(d, k, response, pos, rate, A, present):
-    """Writes row k of an equality: its error, (dJ/dt) v and J M^-1 J^T."""
+    """Writes row k of an equality: aref = -damping J v - stiffness pos - (dJ/dt) v.
+
+    response: from `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds.
+    """
     aref = -fma(response.B, general_velocity(d, k), response.K * pos) - rate * response.scale
-    D, most = inverse_regularisation(response.imp, A), UNBOUNDED
-    store_general_row(d, k, present, pos, 0.0, D, aref, (-most, most))
+    D, bound = inverse_regularisation(response.imp, A), UNBOUNDED
+    store_general_row(d, k, present, pos, 0.0, D, aref, (-bound, bound))
 
 
 @kernel
 def turn_rate(m, d, e, held, a1, a2):
-    """Returns (dJ/dt) v of a weld's rotation: scale vec(y' turn + y^2 turn / 2) / 2, where y^2 = -|y|^2.
+    """Returns (dJ/dt) v of a weld's rotation: scale (vec(y' turn) / 2 - |y|^2 vec(turn) / 4).
 
-    With y = R^T (omega_1 - omega_2):  y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)) at qacc = 0.
+    This is the derivative of scale vec(y turn) / 2 at qacc = 0, with y = R^T (omega_1 - omega_2) and
+    y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)).
+    held: a `Turn`; a1, a2: `bias_acceleration` of the two bodies.
     """
     R, turn, scale = held
     omega2 = d.cvel[fastened_body(m, e, 1)].angular
-    slip = d.cvel[fastened_body(m, e, 0)].angular - omega2
+    relative = d.cvel[fastened_body(m, e, 0)].angular - omega2
     alpha = a1.angular - a2.angular
-    y = R.T @ slip
-    u = half_turn(turn, R.T @ (alpha - cross(omega2, slip)))
-    return scale * (u - 0.25 * dot(y, y) * Vec3(turn[1:4]))
+    y = R.T @ relative
+    half_rate = half_turn(turn, R.T @ (alpha - cross(omega2, relative)))
+    return scale * (half_rate - 0.25 * dot(y, y) * Vec3(turn[1:4]))
 
 
 @kernel
 def moves_any(d, o, n, present):
-    """Returns the mask of worlds of `present` in which one of n Jacobian entries from o on is not zero."""
+    """Returns the mask of worlds of `present` in which one of n entries of genrow_J from o on is not zero."""
     moves = false_mask(d)
     for i in range(o, o + n):
         moves = moves | (d.genrow_J[i] != 0.0)
@@ -244,10 +259,11 @@ def moves_any(d, o, n, present):
 
 
 @kernel
-def fastening_rows(m, d, k, o, n, e, present):
-    """Writes rows from k on, n entries each from o on: equality e, a connect or weld.  Returns the mask of worlds.
+def write_fastening_rows(m, d, k, o, n, e, present):
+    """Writes rows from k on: equality e, a connect or weld.  Returns the mask of worlds that have them.
 
-    If no dof moves the two bodies relative to each other, a world has no rows: D would be unbounded.
+    o, n: first entry and entries per row; present: mask of worlds in which e is active.  If no dof moves the two bodies
+    relative to each other, a world has no rows: D would be unbounded.
     """
     b1, b2, weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
     last1, last2 = last_dofs(m, e)
@@ -258,74 +274,25 @@ def fastening_rows(m, d, k, o, n, e, present):
     place_rows_at(d, k, equality_row_count(m, e), o, n, EQUALITY, e)
 
     pos = p1 - p2
-    rate = anchor_acceleration(m, d, b1, a1, r1) - anchor_acceleration(m, d, b2, a2, r2)
+    # (dJ/dt) v of the three translations
+    dJv = anchor_acceleration(m, d, b1, a1, r1) - anchor_acceleration(m, d, b2, a2, r2)
     point_columns(m, d, e, o, n, (r1, r2), present)
-    rr = dot(pos, pos)
+    error2 = dot(pos, pos)
     if weld:
         held = weld_turn(m, d, e)
-        error, twist = held.scale * Vec3(held.turn[1:4]), turn_rate(m, d, e, held, a1, a2)
-        rr = rr + dot(error, error)
+        turn_error, turn_dJv = held.scale * Vec3(held.turn[1:4]), turn_rate(m, d, e, held, a1, a2)
+        error2 = error2 + dot(turn_error, turn_error)
         turn_columns(m, d, e, o + 3 * n, n, held, present)
     present = moves_any(d, o, equality_row_count(m, e) * n, present)
-    response = equality_response(m, e, sqrt(rr))
+    response = equality_response(m, e, sqrt(error2))
     for c in range(3):
         A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, last1, last2)
-        store_equality_row(d, k + c, response, pos[c], rate[c], A, present)
+        store_equality_row(d, k + c, response, pos[c], dJv[c], A, present)
     for c in range(3 if weld else 0):
-        r, A = k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular
-        A = chosen_diagonal(m, d, r, A, last1, last2)
-        store_equality_row(d, r, response, error[c], twist[c], A, present)
+        row, A = k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular
+        A = chosen_diagonal(m, d, row, A, last1, last2)
+        store_equality_row(d, row, response, turn_error[c], turn_dJv[c], A, present)
     return present
-
-
-@kernel
-def list_joint_dofs(m, d, o, e):
-    """Writes the dofs of the joints of equality e to genrow_dof[o ..], ascending; returns their number."""
-    equality = m.equality[e]
-    i, n = m.jnt_dofadr[equality.obj1id], 1
-    d.genrow_dof[o] = i
-    if equality.obj2id >= 0 and equality.obj2id != equality.obj1id:
-        j = m.jnt_dofadr[equality.obj2id]
-        d.genrow_dof[o] = min(i, j)
-        d.genrow_dof[o + 1] = i + j - min(i, j)
-        n = 2
-    return n
-
-
-@kernel
-def joint_equality_error(m, d, e):
-    """Returns the error of equality e of two joints, and the prescribed derivative of the first one by the second."""
-    j1, j2, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
-    x, slope = d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]], 0.0
-    pos = x - m.eq_data[a]
-    if j2 >= 0:
-        y = d.qpos[m.jnt_qposadr[j2]] - m.qpos0[m.jnt_qposadr[j2]]
-        a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
-        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
-        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
-    return pos, slope
-
-
-@kernel
-def joint_equality_row(m, d, k, o, e, present):
-    """Writes row k, its entries from o on: equality e of two joints, or of one joint and a constant.
-
-    Returns the error, A and the number of entries.
-    """
-    n = list_joint_dofs(m, d, o, e)
-    i1, j2, last2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e], -1
-    A = m.dof_invweight0[i1]
-    pos, slope = joint_equality_error(m, d, e)
-    for c in range(n):
-        d.genrow_J[o + c] = where(present & (d.genrow_dof[o + c] == i1), 1.0, 0.0)
-    if j2 >= 0:
-        last2 = m.jnt_dofadr[j2]
-        A = A + m.dof_invweight0[last2]
-        for c in range(n):
-            if d.genrow_dof[o + c] == last2:
-                d.genrow_J[o + c] = where(present, d.genrow_J[o + c] - slope, 0.0)
-    place_rows_at(d, k, 1, o, n, EQUALITY, e)
-    return pos, chosen_diagonal(m, d, k, A, i1, last2), n
 
 
 @kernel
@@ -351,31 +318,31 @@ def equality_awake(m, d, e):
 def write_equality_rows(m, d):
     """Writes the first general rows of the tile: equalities that are active in any world and depend on a dof.
 
-    Returns the number of rows and of entries.
+    Returns the numbers of rows and of entries.
     """
-    k, o = 0, 0
+    row, entry = 0, 0
     for e in range(m.neq):
         present = d.eq_active[e] != 0.0
-        if sleeping(m) and m.eq_type[e] != EQ_TENDON:
+        if sleeping(m) and m.eq_type[e] != EQ_TENDON:  # models with sleep have no equality of tendons
             present = present & equality_awake(m, d, e)
         if any_(present):
-            n, rows = 0, equality_row_count(m, e)
+            n, rows = 0, equality_row_count(m, e)  # n: entries per row, 0 without rows
             if rows > 1:
                 last1, last2 = last_dofs(m, e)
-                n = list_dofs(m, d, o, last1, last2)
+                n = list_dofs(m, d, entry, last1, last2)
                 if n > 0:
-                    moved = fastening_rows(m, d, k, o, n, e, present)
+                    moved = write_fastening_rows(m, d, row, entry, n, e, present)
                     if not any_(moved):
                         n = 0
             elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
                 if m.eq_type[e] == EQ_JOINT:
-                    pos, A, n = joint_equality_row(m, d, k, o, e, present)
+                    pos, A, n = write_joint_equality(m, d, row, entry, e, present)
                 else:
-                    pos, A, n, present = tendon_equality_row(m, d, k, o, e, present)
-                store_equality_row(d, k, equality_response(m, e, pos), pos, 0.0, A, present)
+                    pos, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
+                store_equality_row(d, row, equality_response(m, e, pos), pos, 0.0, A, present)
             if n > 0:
-                k, o = k + rows, o + n * rows
-    return k, o
+                row, entry = row + rows, entry + n * rows
+    return row, entry
 
 
 def equality_capacity(model) -> tuple[int, int]:

@@ -7,23 +7,30 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model", for the 
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.end_of_step import end_of_step
+from featherlane.constraint.end_of_step import reference_at_end
 from featherlane.constraint.impedance import MINVAL, STICK, impedance, inverse_regularisation, reference
 from featherlane.model.enums import COULOMB
 
 
 @kernel
 def loss_damping(m, solref, solimp, shortest):
-    """Returns B [1/s]; 1 / h under Coulomb's law: the row stops in one step if its force suffices."""
+    """Returns B [1/s] of a friction-loss row with these solver parameters.
+
+    Under Coulomb's law it is 1 / h, so that the row stops in one step if its force suffices.
+    shortest: least time constant [s], of `shortest_timeconst`.
+    """
     _, B = reference(solref, solimp, shortest)
     return 1.0 / timestep(m) if m.opt_contact_model == COULOMB else B
 
 
 @kernel
-def loss_row(m, solref, solimp, shortest, A):
-    """Returns (D, B); under Coulomb's law both are independent of solref and solimp."""
+def loss_parameters(m, solref, solimp, shortest, A):
+    """Returns (D, B) of a friction-loss row; under Coulomb's law both are independent of solref and solimp.
+
+    A: estimate of J M^-1 J^T; shortest: least time constant [s], of `shortest_timeconst`.
+    """
     B, imp = loss_damping(m, solref, solimp, shortest), impedance(solimp, 0.0)
-    _, B, imp = end_of_step(m, 0.0, B, imp)
+    _, B, imp = reference_at_end(m, 0.0, B, imp)
     D = inverse_regularisation(imp, A)
     if m.opt_contact_model == COULOMB:
         D = STICK / fmax(A, MINVAL)

@@ -8,13 +8,17 @@ from featherlane.prelude import *
 
 @kernel
 def place_rows_at(d, k, size, o, n, kind, ident):
-    """Assigns the n dofs in genrow_dof from o on to rows k .. k + size - 1; entries are stored row by row."""
+    """Assigns the n dofs in genrow_dof from entry o on to rows k .. k + size - 1, of type `kind` (mjtConstraint).
+
+    ident: id of the equality, joint or tendon.  Entries are stored row by row: row k + r begins at entry o + r n.
+    """
     for r in range(size):
         d.genrow_dofadr[k + r] = o + r * n
         d.genrow_dofnum[k + r] = n
         d.genrow_rownum[k + r] = size - r
         d.genrow_type[k + r] = kind
         d.genrow_id[k + r] = ident
+        # the first row's dofs are already stored; the others have the same
         for e in range(n if r > 0 else 0):
             d.genrow_dof[o + r * n + e] = d.genrow_dof[o + e]
 
@@ -22,15 +26,18 @@ def place_rows_at(d, k, size, o, n, kind, ident):
 @kernel
 def general_velocity(d, k):
     """Returns J v of row k."""
-    o, v = d.genrow_dofadr[k], 0.0
-    for e in range(o, o + d.genrow_dofnum[k]):
+    first, v = d.genrow_dofadr[k], 0.0
+    for e in range(first, first + d.genrow_dofnum[k]):
         v = fma(d.genrow_J[e], d.qvel[d.genrow_dof[e]], v)
     return v
 
 
 @kernel
 def store_general_row(d, k, present, pos, margin, D, aref, bounds):
-    """Writes the fields of row k, whose Jacobian is already stored; bounds: least and greatest force."""
+    """Writes the fields of row k, whose Jacobian is already stored; zeros in worlds outside the mask `present`.
+
+    pos, margin: position error and margin; D = 1 / R; aref: reference acceleration; bounds: least and greatest force.
+    """
     d.genrow_present[k] = where(present, 1.0, 0.0)
     d.genrow_pos[k] = where(present, pos, 0.0)
     d.genrow_margin[k] = where(present, margin, 0.0)

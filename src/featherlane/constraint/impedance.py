@@ -34,15 +34,17 @@ def impedance(solimp, r):
     mid, p = clip(solimp[3], MINIMP, MAXIMP), fmax(solimp[4], 1.0)
     x = fabs(r) / fmax(solimp[2], MINVAL)
 
-    # the two halves of the spline are point-symmetric
+    # the halves of the spline are point-symmetric: y = w (u / w)^p with u = x, w = mid below the midpoint,
+    # and 1 - y = w (u / w)^p with u = 1 - x, w = 1 - mid above it
     lower = x <= mid
-    u = where(lower, x, fmax(1.0 - x, 0.0))
-    edge = where(lower, mid, 1.0 - mid)
-    ratio = u / edge
-    y = u * ratio
+    from_end = where(lower, x, fmax(1.0 - x, 0.0))
+    half_width = where(lower, mid, 1.0 - mid)
+    ratio = from_end / half_width
+    y = from_end * ratio  # the case p = 2: w (u / w)^2
+    # powers 1 and 2 need no pow
     general = not_((p == 1.0) | (p == 2.0))
     if any_(general):
-        y = where(general, edge * pow_(ratio, p), y)
+        y = where(general, half_width * pow_(ratio, p), y)
     y = where(p == 1.0, x, where(lower, y, 1.0 - y))
 
     d = where(x >= 1.0, dmax, fma(y, dmax - dmin, dmin))
@@ -57,13 +59,13 @@ def impedance_rate(solimp, r):
     x = fabs(r) / width
     lower = x <= mid
     ratio = where(lower, x, fmax(1.0 - x, 0.0)) / where(lower, mid, 1.0 - mid)
-    # y' = p ratio^(p - 1) on both halves
-    y = 2.0 * ratio
+    # dy/dx = p ratio^(p - 1) on both halves; powers 1 and 2 need no pow
+    slope = 2.0 * ratio
     general = not_((p == 1.0) | (p == 2.0))
     if any_(general):
-        y = where(general, p * pow_(ratio, p - 1.0), y)
-    y = where(p == 1.0, 1.0, y)
-    return where((x >= 1.0) | (solimp[2] <= MINVAL), 0.0, y * (dmax - dmin) / width)
+        slope = where(general, p * pow_(ratio, p - 1.0), slope)
+    slope = where(p == 1.0, 1.0, slope)
+    return where((x >= 1.0) | (solimp[2] <= MINVAL), 0.0, slope * (dmax - dmin) / width)
 
 
 @kernel
@@ -79,18 +81,21 @@ def reference(solref, solimp, shortest):
     """Returns (K, B): stiffness [1/s^2] and damping [1/s] of a_ref = -B v - K d (r - margin).
 
     solref is (time constant, damping ratio), both positive, or (-stiffness, -damping).  Both are scaled by dmax, so the
-    specified behaviour holds at the largest impedance.
+    specified behaviour holds at the largest impedance:
+        K = 1 / (dmax time ratio)^2, B = 2 / (dmax time),    or    K = stiffness / dmax^2, B = damping / dmax.
+    shortest: least time constant [s].
     """
     dmax = clip(solimp[1], MINIMP, MAXIMP)
     positive = solref[0] > 0.0
+    # values of different signs are replaced by the defaults
     mixed = (positive & (solref[1] <= 0.0)) | (not_(positive) & (solref[1] > 0.0))
     time, ratio = where(mixed, DEFAULT_TIMECONST, solref[0]), where(mixed, DEFAULT_DAMPRATIO, solref[1])
     standard = time > 0.0
     time = where(standard, fmax(time, shortest), time)
 
-    a, b = dmax * time, dmax * time * ratio
-    K = where(standard, 1.0, -time) / fmax(where(standard, b * b, dmax * dmax), MINVAL)
-    B = where(standard, 2.0, -ratio) / fmax(where(standard, a, dmax), MINVAL)
+    scaled_time, root = dmax * time, dmax * time * ratio  # root = 1 / sqrt(K)
+    K = where(standard, 1.0, -time) / fmax(where(standard, root * root, dmax * dmax), MINVAL)
+    B = where(standard, 2.0, -ratio) / fmax(where(standard, scaled_time, dmax), MINVAL)
     return K, B
 
 
@@ -98,15 +103,15 @@ def reference(solref, solimp, shortest):
 def friction_reference(solref, B, solimp, shortest):
     """Returns the damping [1/s] of an elliptic contact's friction rows: from their solref, or the normal row's B.
 
-    Zeros and values of different signs count as no solref.
+    Zeros and values of different signs count as no solref.  shortest: least time constant [s].
     """
     mixed = ((solref[0] > 0.0) & (solref[1] <= 0.0)) | (not_(solref[0] > 0.0) & (solref[1] > 0.0))
-    own = not_(mixed) & ((solref[0] != 0.0) | (solref[1] != 0.0))
+    specified = not_(mixed) & ((solref[0] != 0.0) | (solref[1] != 0.0))
     _, damping = reference(solref, solimp, shortest)
-    return where(own, damping, B)
+    return where(specified, damping, B)
 
 
 @kernel
 def inverse_regularisation(d, A):
-    """Returns D = 1 / R with R = (1 - d) / d A, at least MINVAL."""
+    """Returns D = 1 / R with R = (1 - d) / d A, at least MINVAL; d: impedance, A: estimate of J M^-1 J^T."""
     return d / fmax((1.0 - d) * A, MINVAL * d)

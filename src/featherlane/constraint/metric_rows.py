@@ -28,25 +28,31 @@ from featherlane.model.integrator import has_metric
 
 
 @kernel
-def _metric_row(d, k, o, J, dof, first, n, s):
-    """Writes row k, its entries from o on: those of J from `first` on."""
-    present, most = s > 0.0, UNBOUNDED
+def _write_metric_row(d, k, o, J, dof, first, n, s):
+    """Writes row k, its entries from o on: the n entries of a sparse Jacobian from `first` on, with D = s.
+
+    J: values of the sparse matrix; dof: its column indices; s: factor of J^T J in the metric, 0: the world has no row.
+    """
+    present, bound = s > 0.0, UNBOUNDED
     for e in range(n):
         d.genrow_dof[o + e] = dof[first + e]
         d.genrow_J[o + e] = where(present, J[first + e], 0.0)
     place_rows_at(d, k, 1, o, n, METRIC, 0)
-    store_general_row(d, k, present, 0.0, 0.0, s, 0.0, (-most, most))
+    store_general_row(d, k, present, 0.0, 0.0, s, 0.0, (-bound, bound))
 
 
 @kernel
-def metric_rows(m, d, k, o):
-    """Writes rows from k on, entries from o on: of tendons, then of actuators that do not act on joints."""
+def write_metric_rows(m, d, k, o):
+    """Writes rows from k on, entries from o on: of tendons, then of actuators that do not act on joints.
+
+    Returns the next row.  An actuator has one row per output.
+    """
     if has_metric(m):
         if tendons_count(m):
             for i in range(m.ntendon):
                 s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
                 if n > 0 and any_(s > 0.0):
-                    _metric_row(d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
+                    _write_metric_row(d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
                     k, o = k + 1, o + n
         if actuators_count(m):
             for i in range(m.nactuator):
@@ -55,21 +61,25 @@ def metric_rows(m, d, k, o):
                     for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
                         n = m.moment_rownnz[q]
                         if n > 0 and any_(s > 0.0):
-                            _metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
+                            _write_metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
                             k, o = k + 1, o + n
     return k
 
 
 @kernel
 def release_metric(m, d):
-    """Subtracts the forces of metric rows from qfrc_constraint."""
+    """Subtracts the forces of metric rows from qfrc_constraint: -s J^T (J a) is an inertial force.
+
+    Reads: primal.genrow_x = J a - a_ref, with a_ref = 0.
+    """
     if has_metric(m):
         for k in range(d.ngenrow[0]):
             if d.genrow_type[k] == METRIC:
-                f, o = d.genrow_D[k] * d.primal.genrow_x[k], d.genrow_dofadr[k]
-                for e in range(o, o + d.genrow_dofnum[k]):
+                # the row's force is -D (J a)
+                minus_force, first = d.genrow_D[k] * d.primal.genrow_x[k], d.genrow_dofadr[k]
+                for e in range(first, first + d.genrow_dofnum[k]):
                     i = d.genrow_dof[e]
-                    d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+                    d.qfrc_constraint[i] = fma(d.genrow_J[e], minus_force, d.qfrc_constraint[i])
 
 
 def metric_capacity(model) -> tuple[int, int]:

@@ -12,11 +12,18 @@ from __future__ import annotations
 
 from featherlane.prelude import *
 from featherlane.collision.motion import sweeping
-from featherlane.constraint.ball import ball_rows
-from featherlane.constraint.diagonal import contact_diagonal, dof_diagonal, wants_exact
-from featherlane.constraint.end_of_step import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
+from featherlane.constraint.ball import write_ball_limits
+from featherlane.constraint.contact_inertia import contact_inertia
+from featherlane.constraint.diagonal import exact_dof_diagonal, wants_exact
+from featherlane.constraint.end_of_step import (
+    factor_backbone,
+    factor_metric,
+    limit_to_step,
+    reference_at_end,
+    rescale_rows,
+)
 from featherlane.constraint.equality import equality_capacity, write_equality_rows
-from featherlane.constraint.friction_loss import loss_row
+from featherlane.constraint.friction_loss import loss_parameters
 from featherlane.constraint.impedance import (
     MINVAL,
     STICK,
@@ -27,9 +34,9 @@ from featherlane.constraint.impedance import (
     reference,
     shortest_timeconst,
 )
-from featherlane.constraint.metric_rows import metric_capacity, metric_rows
+from featherlane.constraint.metric_rows import metric_capacity, write_metric_rows
 from featherlane.constraint.surface import bounces, mix_restitution, set_slip_friction
-from featherlane.constraint.tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
+from featherlane.constraint.tendon import tendon_capacity, write_tendon_frictions, write_tendon_limits
 from featherlane.dynamics.awake import sleeping, tree_awake
 from featherlane.model.integrator import has_metric
 
@@ -52,23 +59,23 @@ __all__ = [
 # ---- one dof -----------------------------------------------------------------------------------------
 
 
-TURNED = 0.1  # under Coulomb's law A is at least this part of the inverse inertia times the arm squared
-
-
 @kernel
 def dof_inverse_inertia(m, d, i):
     """Returns A of a row on the single dof i: (M^-1)_ii in qpos0, or in this state."""
     A = m.dof_invweight0[i]
     if wants_exact(m):
-        A = dof_diagonal(m, d, i)
+        A = exact_dof_diagonal(m, d, i)
     return A
 
 
 @kernel
 def write_dof_friction(m, d, k, i, present, shortest):
-    """Writes row k: the friction loss of dof i.  Its position error is 0, so it has damping but no stiffness."""
+    """Writes row k: the friction loss of dof i.  Its position error is 0, so it has damping but no stiffness.
+
+    present: mask of worlds that have the row; shortest: least time constant [s], of `shortest_timeconst`.
+    """
     solimp, v = m.dof_solimp[i], d.qvel[i]
-    D, B = loss_row(m, m.dof_solref[i], solimp, shortest, dof_inverse_inertia(m, d, i))
+    D, B = loss_parameters(m, m.dof_solref[i], solimp, shortest, dof_inverse_inertia(m, d, i))
     loss = m.dof_frictionloss[i]
 
     d.dofrow_dof[k] = i
@@ -87,14 +94,19 @@ def write_dof_friction(m, d, k, i, present, shortest):
 
 @kernel
 def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
-    """Writes row k: a limit of the slide or hinge j; sign is +1 for the lower side and -1 for the upper one."""
+    """Writes row k: a limit of the slide or hinge j, with J = sign.
+
+    sign: +1 for the lower side, -1 for the upper one; dist: distance to the limit [m, rad]; present: mask of worlds
+    that have the row; shortest: least time constant [s], of `shortest_timeconst`.
+    """
     joint = m.joint[j]
     i, solimp = joint.dofadr, joint.solimp
     margin, v = joint.margin, sign * d.qvel[i]
     r = dist - margin
     solref, imp = joint.solref, impedance(solimp, r)
-    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
-    K, B, imp = end_of_step(m, K, B, imp)
+    K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
+    # aref = -damping v - stiffness r
+    stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
 
     d.dofrow_dof[k] = i
@@ -106,21 +118,24 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     d.dofrow_margin[k] = where(present, margin, 0.0)
     d.dofrow_vel[k] = where(present, v, 0.0)
     d.dofrow_D[k] = where(present, D, 0.0)
-    d.dofrow_aref[k] = where(present, -fma(B, v, K * r), 0.0)
+    d.dofrow_aref[k] = where(present, -fma(damping, v, stiffness * r), 0.0)
     d.dofrow_lo[k] = 0.0
     d.dofrow_hi[k] = where(present, UNBOUNDED, 0.0)
 
 
 @kernel
-def limit_rows(m, d, k, j, shortest):
-    """Writes rows from k on: limits of joint j that are within the margin in any world.  Returns the next row."""
+def write_joint_limits(m, d, k, j, shortest):
+    """Writes rows from k on: limits of joint j that are within the margin in any world.  Returns the next row.
+
+    shortest: least time constant [s], of `shortest_timeconst`.
+    """
     joint = m.joint[j]
     q = d.qpos[joint.qposadr]
     for side in range(2):
         sign = 1.0 - 2.0 * side
-        dist = sign * (q - joint.range[side])
+        dist = sign * (q - joint.range[side])  # q - lower side, or upper side - q
         near = dist < joint.margin
-        if sleeping(m):
+        if sleeping(m):  # a sleeping tree has no rows
             near = near & tree_awake(d, m.dof_treeid[joint.dofadr])
         if any_(near):
             write_joint_limit(m, d, k, j, sign, dist, near, shortest)
@@ -137,21 +152,21 @@ def make_dof_rows(m, d):
     Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,).
     Scratch: exact.*, primal.*.
     """
-    n, off, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
-    if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
+    k, disabled, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
+    if disabled & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
         for i in range(m.nv):
             present = m.dof_frictionloss[i] > 0.0
-            if sleeping(m):
+            if sleeping(m):  # a sleeping tree has no rows
                 present = present & tree_awake(d, m.dof_treeid[i])
             if any_(present):
-                write_dof_friction(m, d, n, i, present, shortest)
-                n += 1
-    d.nfrictionrow[0] = n
-    if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
+                write_dof_friction(m, d, k, i, present, shortest)
+                k += 1
+    d.nfrictionrow[0] = k
+    if disabled & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
         for j in range(m.njnt):
             if m.jnt_limited[j] != 0 and is_scalar(m.jnt_type[j]):
-                n = limit_rows(m, d, n, j, shortest)
-    d.ndofrow[0] = n
+                k = write_joint_limits(m, d, k, j, shortest)
+    d.ndofrow[0] = k
 
 
 # ---- general rows ------------------------------------------------------------------------------------
@@ -165,69 +180,26 @@ def make_general_rows(m, d):
     Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
     Scratch: exact.*, primal.*.
     """
-    k, o, off = 0, 0, m.opt_disableflags
-    if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
-        k, o = write_equality_rows(m, d)
-    if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
-        k, o = tendon_friction_rows(m, d, k, o)
-    if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
-        k, o = ball_rows(m, d, k, o)
-        k, o = tendon_limit_rows(m, d, k, o)
-    k = metric_rows(m, d, k, o)
-    d.ngenrow[0] = k
+    row, entry, disabled = 0, 0, m.opt_disableflags  # next row, next entry in genrow_dof and genrow_J
+    if disabled & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
+        row, entry = write_equality_rows(m, d)
+    if disabled & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
+        row, entry = write_tendon_frictions(m, d, row, entry)
+    if disabled & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
+        row, entry = write_ball_limits(m, d, row, entry)
+        row, entry = write_tendon_limits(m, d, row, entry)
+    row = write_metric_rows(m, d, row, entry)
+    d.ngenrow[0] = row
 
 
 # ---- contacts ----------------------------------------------------------------------------------------
 
 
 @kernel
-def contact_lever(d, k, b):
-    """Returns the point of contact k relative to the center of mass of body b."""
-    return d.con_pos[k] - d.xipos[b]
-
-
-@kernel
-def inverse_turning_mass(m, d, k, b):
-    """Returns the largest inverse mass at contact k by rotation of body b: inverse inertia times the arm squared."""
-    r = contact_lever(d, k, b)
-    return m.body_invweight0[b].angular * dot(r, r)
-
-
-@kernel
-def contact_inertia(m, d, k, condim, mu2):
-    """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1.
-
-    A body whose center of mass lies on its only hinge has A = 0 in MuJoCo's approximation.  Under Coulomb's law, whose
-    friction is stiffer by STICK, its contacts would be too stiff to be solved: A is at least a part of its rotation's.
-    """
-    b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
-    edge = 1 if condim > 1 and has_pyramids(m) else 0
-    A = m.body_invweight0[b1].linear + m.body_invweight0[b2].linear
-    if wants_exact(m):
-        A = contact_diagonal(m, d, k, b1, b2, edge)
-    elif edge:
-        A = fma(mu2, A, A)
-    if m.opt_contact_model == COULOMB:
-        A = fmax(A, TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2)))
-    return A
-
-
-@kernel
-def contact_inertia_rate(m, d, k, first, second):
-    """Returns dA / A of `contact_inertia` under Coulomb's law by displacements of the levers to either body."""
-    b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
-    turned = TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2))
-    rate = m.body_invweight0[b1].angular * dot(contact_lever(d, k, b1), first)
-    rate = fma(m.body_invweight0[b2].angular, dot(contact_lever(d, k, b2), second), rate)
-    acts = turned > fmax(m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, MINVAL)
-    return where(acts, 2.0 * TURNED * rate / where(acts, turned, 1.0), 0.0)
-
-
-@kernel
 def acts(m, d, k, r):
-    """Returns the mask of worlds where contact k acts at distance r from its margin.
+    """Returns the mask of worlds where contact k acts; r: its distance minus its margin [m].
 
-    A contact acts within its margin, in an adhesive gap, or if it is within the step (flag `speculative`).
+    A contact acts if it is within its margin, or adhesive and in the gap, or predicted within the step (`speculative`).
     """
     mask = r < 0.0
     if m.flg_adhesion:
@@ -238,49 +210,53 @@ def acts(m, d, k, r):
 
 
 @kernel
-def contact_row(m, d, k, condim, shortest):
-    """Computes D, damping and stiffness of contact slot k; A is the sum of its bodies' inverse masses.
+def compute_contact_row(m, d, k, condim, shortest):
+    """Computes D, damping and stiffness of contact slot k; shortest: least time constant [s], of `shortest_timeconst`.
 
     An elliptic cone has R_n = (1 - d) / d A along the normal, R_1 = R_n / impratio along the first tangent and
     R_i = R_1 mu_1^2 / mu_i^2 in the other friction directions, rotations included: one Dt = 1 / (R_i mu_i^2) for all.
     A pyramid has A (1 + mu_1^2) instead of A, and each edge has R = 2 mu_1^2 R_1, so that both cones have the same
-    friction; its friction has no separate reference.  Under `diagexact` A is that of the contact's first row.
+    friction; its friction has no separate reference.  A is `contact_inertia`, that of the contact's first row.
+    condim: dimension of the contact.
+    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
     """
     c = d.contact[k]
     if m.opt_contact_model == COULOMB:
-        mix_restitution(m, d, k)
-        set_slip_friction(m, d, k)
+        mix_restitution(m, d, k)  # writes con_restitution, con_restitution_vel
+        set_slip_friction(m, d, k)  # writes con_friction
     solimp, mu = c.solimp, c.friction[0]
     r = c.dist - c.includemargin
     present = (c.present > 0.0) & acts(m, d, k, r)
     solref, imp = c.solref, impedance(solimp, r)
-    authored = reference(solref, solimp, shortest)
-    K, B = resolved(m, timestep(m), solref, imp, authored)
-    K, B, imp = end_of_step(m, K, B, imp)
-    Dt, slip, friction_B = 0.0, 0.0, B
+    authored = reference(solref, solimp, shortest)  # (K, B) of the solref
+    K, B = limit_to_step(m, timestep(m), solref, imp, authored)
+    # normal row: aref = -normal_B v - stiffness r
+    stiffness, normal_B, imp = reference_at_end(m, K, B, imp)
+    Dt, slip, friction_B = 0.0, 0.0, normal_B
     mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
     A = contact_inertia(m, d, k, condim, mu2)
     D = inverse_regularisation(imp, A)
     if condim > 1:
         if has_pyramids(m):
-            D = D * impratio / (2.0 * mu2)
+            D = D * impratio / (2.0 * mu2)  # 1 / (2 mu_1^2 R_1)
         else:
+            # Dt = 1 / (R_1 mu_1^2); slip = D / (1 + mu^2), mu = mu_1 / sqrt(impratio), while the contact slides
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
             friction_B = friction_reference(c.solreffriction, authored[1], solimp, shortest)
-            _, friction_B, _ = end_of_step(m, 0.0, friction_B, imp)
-            if m.opt_contact_model == COULOMB:
+            _, friction_B, _ = reference_at_end(m, 0.0, friction_B, imp)  # K = 0: no position error
+            if m.opt_contact_model == COULOMB:  # friction stops the slip in one step, as far as its bound permits
                 Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
                 friction_B = friction_reference(c.solreffriction, 1.0 / timestep(m), solimp, shortest)
-    stiffpos = K * r
+    stiffpos = stiffness * r
     if m.opt_contact_model == COULOMB:
         # a rebound is rigid: a = -(1 + e) J v / h
         hits = bounces(m, d, k)
-        B = where(hits, (1.0 + c.restitution) / timestep(m), B)
+        normal_B = where(hits, (1.0 + c.restitution) / timestep(m), normal_B)
         D, stiffpos = where(hits, STICK / fmax(A, MINVAL), D), where(hits, 0.0, stiffpos)
     c.D = where(present, D, 0.0)
     c.Dt = where(present, Dt, 0.0)
     c.slip = where(present, slip, 0.0)
-    c.damping = where(present, B, 0.0)
+    c.damping = where(present, normal_B, 0.0)
     c.frictiondamping = where(present, friction_B, 0.0)
     c.stiffpos = where(present, stiffpos, 0.0)
 
@@ -305,7 +281,7 @@ def make_contact_rows(m, d):
         c = d.contact[k]
         b1, b2 = c.carrier[0], c.carrier[1]
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
-            contact_row(m, d, k, c.dim, shortest)
+            compute_contact_row(m, d, k, c.dim, shortest)
         else:
             c.D = 0.0
             c.Dt = 0.0
@@ -319,8 +295,9 @@ def make_contact_rows(m, d):
 def add_adhesion_reference(m, d):
     """Adds R adhesion to aref of the normals of adhesive contacts, divided among the edges of a pyramid.
 
-    The row balances the adhesive force without additional penetration.  So the row's force minus the adhesion lies in a
-    friction cone that is shifted down along the normal.
+    aref = -B J v - con_stiffpos, and R = 1 / D, so con_stiffpos is reduced.  The row balances the adhesive force
+    without additional penetration.  So the row's force minus the adhesion lies in a friction cone shifted down along
+    the normal.
     Source: MuJoCo 4, chapter Computation, "Adhesion".
     """
     for k in range(d.ncon_slot[0]):
@@ -334,7 +311,7 @@ def add_adhesion_reference(m, d):
 
 
 @kernel
-def contact_rows(m, d, k):
+def contact_row_count(m, d, k):
     """Returns the number of rows of the contact in slot k, in worlds that have rows for it."""
     dim = d.con_dim[k]
     return 2 * (dim - 1) if dim > 1 and has_pyramids(m) else dim
@@ -342,7 +319,7 @@ def contact_rows(m, d, k):
 
 @kernel
 def count_rows(m, d):
-    """Counts the rows of each world."""
+    """Counts the rows of each world in nefc, as a real; rows of the metric are no constraint rows."""
     count = 0.0
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] != METRIC:
@@ -351,7 +328,7 @@ def count_rows(m, d):
         if d.genrow_type[k] != METRIC:
             count += d.genrow_present[k]
     for k in range(d.ncon_slot[0]):
-        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), 1.0 * contact_rows(m, d, k), 0.0)
+        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), 1.0 * contact_row_count(m, d, k), 0.0)
     d.nefc[0] = count
 
 
@@ -365,12 +342,12 @@ def make_rows(m, d):
     """
     exact, discrete = wants_exact(m), has_metric(m)
     if exact and discrete:
-        factor_backbone(m, d)
+        factor_backbone(m, d)  # the exact diagonals below are J qH^-1 J^T of this factor
     make_dof_rows(m, d)
     make_general_rows(m, d)
     make_contact_rows(m, d)
     if exact and discrete:
-        factor_metric(m, d)
+        factor_metric(m, d)  # qH again, with all its entries
     elif discrete:
         rescale_rows(m, d)
     if m.flg_adhesion:

@@ -20,30 +20,30 @@ from featherlane.collision.user_contacts import NO_CANDIDATE
 
 @kernel
 def surface_velocity(m, d, g, p):
-    """Returns (sigma(p), R w) of geom g, -1: none."""
+    """Returns (sigma(p), R w) of geom g at the world point p; zeros for g = -1, no geom."""
     v, w = Vec3(zeros(3)), Vec3(zeros(3))
     if g >= 0:
-        R, first = d.geom_xmat[g], 6 * g
+        R, first = d.geom_xmat[g], 6 * g  # geom_surfacevel holds v, w of each geom
         w = R @ Vec3(m.geom_surfacevel[first + 3 : first + 6])
         v = R @ Vec3(m.geom_surfacevel[first : first + 3]) + cross(w, p - d.geom_xpos[g])
     return v, w
 
 
 @kernel
-def contact_arm(m, d, k, place):
-    """Returns the contact point relative to the com of the tree of one of the two bodies."""
-    b = d.con_carrier[k, place]
+def contact_arm(m, d, k, side):
+    """Returns the contact point relative to the com of the tree of the body on side 0 or 1."""
+    b = d.con_carrier[k, side]
     return d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
 
 
 @kernel
-def _body_velocity(m, d, k, place):
-    """Returns the velocity of one of the two surfaces at contact k."""
+def _side_velocity(m, d, k, side):
+    """Returns the velocity of the surface on side 0 or 1 at contact k, its belt included."""
     c = d.contact[k]
-    w = d.cvel[c.carrier[place]]
-    v = w.linear + cross(w.angular, contact_arm(m, d, k, place))
+    twist = d.cvel[c.carrier[side]]
+    v = twist.linear + cross(twist.angular, contact_arm(m, d, k, side))
     if m.flg_surfacevel:
-        belt, _ = surface_velocity(m, d, c.geom[place], c.pos)
+        belt, _ = surface_velocity(m, d, c.geom[side], c.pos)
         v = v + belt
     return v
 
@@ -51,7 +51,7 @@ def _body_velocity(m, d, k, place):
 @kernel
 def _relative_velocity(m, d, k):
     """Returns the velocity of the second surface relative to the first at contact k."""
-    return _body_velocity(m, d, k, 1) - _body_velocity(m, d, k, 0)
+    return _side_velocity(m, d, k, 1) - _side_velocity(m, d, k, 0)
 
 
 @kernel
@@ -81,11 +81,11 @@ def mix_restitution(m, d, k):
 def bounces(m, d, k):
     """Returns the mask of worlds in which contact k rebounds, after `mix_restitution`."""
     c = d.contact[k]
-    found = false_mask(d)
+    mask = false_mask(d)
     if any_(c.restitution > 0.0):
-        s = -dot(c.frame.rows[0], _relative_velocity(m, d, k))
-        found = (c.restitution > 0.0) & (s > c.restitution_vel) & (c.present > 0.0)
-    return found
+        approach = -dot(c.frame.rows[0], _relative_velocity(m, d, k))  # s = -u . n
+        mask = (c.restitution > 0.0) & (approach > c.restitution_vel) & (c.present > 0.0)
+    return mask
 
 
 @kernel
@@ -96,17 +96,20 @@ def has_static_friction(m):
 
 @kernel
 def set_slip_friction(m, d, k):
-    """Sets sliding friction of contact k between its static and its dynamic coefficient, by the slip speed."""
+    """Sets both sliding coefficients of contact k: mu = mu_k + (mu_s - mu_k) exp(-(|u_t| / v_s)^2).
+
+    Contacts of explicit pairs, user-defined contacts, and `overridden` friction are not changed.
+    """
     contact = d.contact[k]
     if contact.cand != NO_CANDIDATE and contact.pair < 0 and not overridden(m):
         g, h = leading_geoms(m, d, k)
-        most = fmax(m.geom_friction_static[g], m.geom_friction_static[h])
-        if any_((most > 0.0) & (contact.present > 0.0)):
+        mu_static = fmax(m.geom_friction_static[g], m.geom_friction_static[h])
+        if any_((mu_static > 0.0) & (contact.present > 0.0)):
             # rows may be made twice, so con_friction may already hold this law's value
             mu = friction(m, -1, contact.geom[0], contact.geom[1])[0]
             u, n = _relative_velocity(m, d, k), contact.frame.rows[0]
             slip = fma(-dot(n, u), n, u)
-            scale = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
-            mu = fma(fmax(most - mu, 0.0), exp(-(dot(slip, slip) * scale * scale)), mu)
+            inverse_speed = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
+            mu = fma(fmax(mu_static - mu, 0.0), exp(-(dot(slip, slip) * inverse_speed * inverse_speed)), mu)
             for c in range(2):
                 contact.friction[c] = where(contact.present > 0.0, mu, 0.0)

@@ -11,55 +11,59 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 from __future__ import annotations
 
 from featherlane.prelude import *
-from featherlane.constraint.diagonal import row_diagonal, wants_exact
-from featherlane.constraint.end_of_step import end_of_step, resolved
-from featherlane.constraint.friction_loss import loss_row
+from featherlane.constraint.diagonal import exact_row_diagonal, wants_exact
+from featherlane.constraint.end_of_step import limit_to_step, reference_at_end
+from featherlane.constraint.friction_loss import loss_parameters
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tendon_awake
 
 
 @kernel
-def store_jacobian(m, d, o, i, sign, present):
-    """Writes entries at o: sign times row i of the tendons' Jacobian; returns their number and the mask of worlds.
+def store_tendon_jacobian(m, d, o, i, sign, present):
+    """Writes entries from o on: sign times row i of the tendons' Jacobian.
 
-    If a length depends on no dof in this state, the world has no row: D would be unbounded.
+    Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.  If a
+    length depends on no dof in this state, D would be unbounded.
     """
-    first, n, moves = m.ten_J_rowadr[i], m.ten_J_rownnz[i], false_mask(d)
+    first, n, nonzero = m.ten_J_rowadr[i], m.ten_J_rownnz[i], false_mask(d)
     for e in range(n):
         J = d.ten_J[first + e]
         d.genrow_dof[o + e] = m.ten_J_colind[first + e]
         d.genrow_J[o + e] = where(present, sign * J, 0.0)
-        moves = moves | (J != 0.0)
-    return n, present & moves
+        nonzero = nonzero | (J != 0.0)
+    return n, present & nonzero
 
 
 @kernel
 def tendon_inverse_inertia(m, d, k, i):
-    """Returns A of general row k along tendon i: J M^-1 J^T in qpos0, or in this state."""
-    return row_diagonal(m, d, k) if wants_exact(m) else m.tendon_invweight0[i]
+    """Returns A = J M^-1 J^T of general row k along tendon i: in qpos0, or with `diagexact` in this state."""
+    return exact_row_diagonal(m, d, k) if wants_exact(m) else m.tendon_invweight0[i]
 
 
 # ---- friction loss ---------------------------------------------------------------------------------------------------
 @kernel
 def write_tendon_friction(m, d, k, o, i, present):
-    """Writes row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
+    """Writes row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries.
+
+    present: mask of worlds that have the row.
+    """
     solimp = m.tendon_solimp_fri[i]
-    n, present = store_jacobian(m, d, o, i, 1.0, present)
+    n, present = store_tendon_jacobian(m, d, o, i, 1.0, present)
     place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
     A = tendon_inverse_inertia(m, d, k, i)
-    D, B = loss_row(m, m.tendon_solref_fri[i], solimp, shortest_timeconst(m), A)
+    D, B = loss_parameters(m, m.tendon_solref_fri[i], solimp, shortest_timeconst(m), A)
     loss = m.tendon_frictionloss[i]
     store_general_row(d, k, present, 0.0, 0.0, D, -(B * general_velocity(d, k)), (-loss, loss))
     return n
 
 
 @kernel
-def tendon_friction_rows(m, d, k, o):
+def write_tendon_frictions(m, d, k, o):
     """Writes rows from k on, entries from o on: friction loss of tendons.  Returns the next row and the next entry."""
     for i in range(m.ntendon):
         present = m.tendon_frictionloss[i] > 0.0
-        if sleeping(m):
+        if sleeping(m):  # a sleeping tendon has no rows
             present = present & tendon_awake(m, d, i)
         if m.ten_J_rownnz[i] > 0 and any_(present):
             o += write_tendon_friction(m, d, k, o, i, present)
@@ -70,30 +74,37 @@ def tendon_friction_rows(m, d, k, o):
 # ---- limits ----------------------------------------------------------------------------------------------------------
 @kernel
 def write_tendon_limit(m, d, k, o, i, sign, dist, present):
-    """Writes row k, its entries from o on: a limit of tendon i, sign +1 for the lower side.  Returns their number."""
+    """Writes row k, its entries from o on: a limit of tendon i.  Returns the number of entries.
+
+    sign: +1 for the lower side, -1 for the upper one; dist: distance to the limit [m]; present: mask of worlds that
+    have the row.
+    """
     solimp, margin = m.tendon_solimp_lim[i], m.tendon_margin[i]
-    n, present = store_jacobian(m, d, o, i, sign, present)
+    n, present = store_tendon_jacobian(m, d, o, i, sign, present)
     place_rows_at(d, k, 1, o, n, LIMIT_TENDON, i)
     r = dist - margin
     solref, imp = m.tendon_solref_lim[i], impedance(solimp, r)
-    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
-    K, B, imp = end_of_step(m, K, B, imp)
+    K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
+    stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
-    aref = -fma(B, general_velocity(d, k), K * r)
+    aref = -fma(damping, general_velocity(d, k), stiffness * r)
     store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
     return n
 
 
 @kernel
-def tendon_limit_rows(m, d, k, o):
-    """Writes rows from k on, entries from o on: limits within the margin in any world.  Returns the next of each."""
+def write_tendon_limits(m, d, k, o):
+    """Writes rows from k on, entries from o on: limits within the margin in any world.
+
+    Returns the next row and the next entry.
+    """
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
             for side in range(2):
                 sign = 1.0 - 2.0 * side
-                dist = sign * (d.ten_length[i] - m.tendon_range[i][side])
+                dist = sign * (d.ten_length[i] - m.tendon_range[i][side])  # length - lower, or upper - length
                 near = dist < m.tendon_margin[i]
-                if sleeping(m):
+                if sleeping(m):  # a sleeping tendon has no rows
                     near = near & tendon_awake(m, d, i)
                 if any_(near):
                     o += write_tendon_limit(m, d, k, o, i, sign, dist, near)
@@ -109,66 +120,68 @@ def tendon_dof(m, i, c):
 
 
 @kernel
-def merged_jacobian(m, d, o, i, j, slope, present):
-    """Writes entries at o: row i of the tendons' Jacobian minus slope times row j (-1: none).
+def store_difference_jacobian(m, d, o, i, j, slope, present):
+    """Writes entries from o on: row i of the tendons' Jacobian minus slope times row j (-1: none), dofs ascending.
 
-    Returns their number and the mask of worlds in which the row is present.
+    Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.
     """
-    n, a, b, moves = 0, 0, 0, false_mask(d)
-    v, w = tendon_dof(m, i, 0), tendon_dof(m, j, 0)
-    while v < m.nv or w < m.nv:
-        x = 0.0
-        d.genrow_dof[o + n] = min(v, w)
-        if v <= w:
-            x = d.ten_J[m.ten_J_rowadr[i] + a]
-        if w <= v:
-            x = fma(-slope, d.ten_J[m.ten_J_rowadr[j] + b], x)
-        d.genrow_J[o + n] = where(present, x, 0.0)
-        moves = moves | (x != 0.0)
+    n, at_i, at_j, nonzero = 0, 0, 0, false_mask(d)
+    dof_i, dof_j = tendon_dof(m, i, 0), tendon_dof(m, j, 0)
+    # merge the dofs of both rows, which are sorted
+    while dof_i < m.nv or dof_j < m.nv:
+        J = 0.0
+        d.genrow_dof[o + n] = min(dof_i, dof_j)
+        if dof_i <= dof_j:
+            J = d.ten_J[m.ten_J_rowadr[i] + at_i]
+        if dof_j <= dof_i:
+            J = fma(-slope, d.ten_J[m.ten_J_rowadr[j] + at_j], J)
+        d.genrow_J[o + n] = where(present, J, 0.0)
+        nonzero = nonzero | (J != 0.0)
         n += 1
-        a, b = a + (1 if v <= w else 0), b + (1 if w <= v else 0)
-        v, w = tendon_dof(m, i, a), tendon_dof(m, j, b)
-    return n, present & moves
+        at_i, at_j = at_i + (1 if dof_i <= dof_j else 0), at_j + (1 if dof_j <= dof_i else 0)
+        dof_i, dof_j = tendon_dof(m, i, at_i), tendon_dof(m, j, at_j)
+    return n, present & nonzero
 
 
 @kernel
 def equality_moves(m, e):
-    """Returns whether the lengths of equality e depend on any dof."""
+    """Returns whether one of the lengths of equality e depends on a dof in any state."""
     j = m.eq_obj2id[e]
     return m.ten_J_rownnz[m.eq_obj1id[e]] > 0 or (j >= 0 and m.ten_J_rownnz[j] > 0)
 
 
 @kernel
 def tendon_equality_error(m, d, e):
-    """Returns the error of equality e of two tendons, and the prescribed derivative of the first length by the second.
+    """Returns (error, slope) of equality e of two tendons; slope: prescribed derivative of L_1 with respect to L_2.
 
-    The derivative is a_1 + 2 a_2 y + ...
+    The slope is a_1 + 2 a_2 y + 3 a_3 y^2 + 4 a_4 y^3; it is 0 with one tendon.
     """
-    i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
-    pos, slope = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], 0.0
+    i, j, first = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e  # eq_data holds a_0 .. a_4 from `first` on
+    pos, slope = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[first], 0.0
     if j >= 0:
         y = d.ten_length[j] - m.tendon_length0[j]
-        a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
+        a1, a2, a3, a4 = m.eq_data[first + 1], m.eq_data[first + 2], m.eq_data[first + 3], m.eq_data[first + 4]
         pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
         slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
     return pos, slope
 
 
 @kernel
-def tendon_equality_row(m, d, k, o, e, present):
-    """Writes row k, its entries from o on: equality e of two tendons, or of one tendon and a constant.
+def write_tendon_equality(m, d, k, o, e, present):
+    """Writes row k without error and D, its entries from o on: equality e of two tendons, or of one and a constant.
 
-    Returns the error, A, the number of entries and the mask of worlds in which the row is present.
+    present: mask of worlds in which e is active.
+    Returns the error, A, the number of entries and the mask of worlds that have the row.
     """
     i, j = m.eq_obj1id[e], m.eq_obj2id[e]
     A = m.tendon_invweight0[i]
     if j >= 0:
         A = A + m.tendon_invweight0[j]
     pos, slope = tendon_equality_error(m, d, e)
-    n, present = merged_jacobian(m, d, o, i, j, slope, present)
+    n, present = store_difference_jacobian(m, d, o, i, j, slope, present)
     place_rows_at(d, k, 1, o, n, EQUALITY, e)
     if wants_exact(m):
-        A = row_diagonal(m, d, k)
+        A = exact_row_diagonal(m, d, k)
     return pos, A, n, present
 
 

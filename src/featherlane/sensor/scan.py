@@ -1,7 +1,7 @@
 """Places the rays of a pattern at a frame of the robot, and chooses the geoms that they can meet."""
 
 from featherlane.prelude import *
-from featherlane.collision.rays.ray import SLACK, end_rays, meet_geom, start_rays
+from featherlane.collision.rays.ray import SLACK, end_rays, intersect_geom, start_rays
 from featherlane.collision.rays.ray_shape import FAR
 from featherlane.collision.rays.shapes import radius_of
 from featherlane.dynamics.body.kinematics import geom_frame
@@ -159,5 +159,5 @@ def cast_vertical(m, d, p):
         if m.geom_type[g] != PLANE:
             near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
             near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])
-        meet_geom(m, d, g, near, packet=1)
+        intersect_geom(m, d, g, near, packet=1)
     end_rays(d)

@@ -10,7 +10,7 @@ Deviation: light is computed for each pixel, not for each corner of a tessellati
 """
 
 from featherlane.prelude import *
-from featherlane.collision.rays.ray import comes_near, meet_geom
+from featherlane.collision.rays.ray import intersect_geom, meets_bounding_sphere
 from featherlane.sensor.texture import cube_face, flat_place, interpolated
 
 SURFACE = 13  # numbers of a geom in the table of surfaces
@@ -179,8 +179,8 @@ def find_occluders(m, d):
     k = -1
     while k < d.camera.ncandidate[0] and any_(d.ray.distance[0] >= 0.0):
         g = d.camera.occluder[0] if k < 0 else d.camera.candidate[k]
-        near = comes_near(m, d, g, p, v) & (d.ray.distance[0] >= 0.0)
-        meet_geom(m, d, g, near, packet=1)
+        near = meets_bounding_sphere(m, d, g, p, v) & (d.ray.distance[0] >= 0.0)
+        intersect_geom(m, d, g, near, packet=1)
         shaded = near & (d.ray.geom[0] >= 0.0)
         if any_(shaded):
             d.camera.occluder[0] = g

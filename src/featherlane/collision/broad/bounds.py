@@ -15,19 +15,22 @@ ROUNDING, ROUNDING32 = 1e-14, 1e-6  # relative to a coordinate, with a safety fa
 
 @kernel
 def geom_box(m, d, g, margin):
-    """Returns the bounds of geom g's bounding box, or of its sphere if that is tighter, plus margin."""
+    """Returns the bounds of geom g in world axes, enlarged by its reach and by `margin` [m].
+
+    They are those of its bounding box, half_i = sum over k of |R_ik| s_k, or of its bounding sphere, where tighter.
+    """
     R, x = d.geom_xmat[g], d.geom_xpos[g]
-    c, s = R @ m.geom_aabb[g].centre, m.geom_aabb[g].half
-    r, rounding = m.geom_rbound[g], ROUNDING
+    centre, size = R @ m.geom_aabb[g].centre, m.geom_aabb[g].half
+    radius, rounding = m.geom_rbound[g], ROUNDING
     if single_precision(d):
         rounding = ROUNDING32
-    # without this, rounding at touching surfaces would make a pair's test depend on the other worlds of the tile
-    wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
-    u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
-    v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
-    w = fma(fabs(R[6]), s[0], fma(fabs(R[7]), s[1], fabs(R[8]) * s[2]))
-    half, wide = Vec3(u, v, w), Vec3(wider, wider, wider)
-    return Bounds(join(x + fmax(c - half, -r) - wide, x + fmin(c + half, r) + wide))
+    # without the rounding terms, a pair of touching surfaces would depend on the other worlds of the tile
+    added = fma(SLACK, radius, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
+    half_x = fma(fabs(R[0]), size[0], fma(fabs(R[1]), size[1], fabs(R[2]) * size[2]))
+    half_y = fma(fabs(R[3]), size[0], fma(fabs(R[4]), size[1], fabs(R[5]) * size[2]))
+    half_z = fma(fabs(R[6]), size[0], fma(fabs(R[7]), size[1], fabs(R[8]) * size[2]))
+    half, margins = Vec3(half_x, half_y, half_z), Vec3(added, added, added)
+    return Bounds(join(x + fmax(centre - half, -radius) - margins, x + fmin(centre + half, radius) + margins))
 
 
 @kernel
@@ -43,7 +46,10 @@ def swept_box(m, d, g):
 
 @kernel
 def detection_box(m, d, g, margin):
-    """Returns the bounds of geom g, of its whole step with `speculative`; empty in worlds without the geom."""
+    """Returns the bounds of geom g, of its whole step with `speculative`; empty in worlds without the geom.
+
+    margin: enlarges the bounds [m]; a swept box ignores it.
+    """
     box = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
     if m.nvariant > 0:
         box = where(is_present(m, g), box, empty_bounds())
@@ -51,15 +57,18 @@ def detection_box(m, d, g, margin):
 
 
 @kernel
-def crowd_boxes(m, d):
-    """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd, of their whole step with `speculative`."""
+def store_crowd_boxes(m, d):
+    """Writes crowd.box: the bounds of the geoms of the crowd, of their whole step with `speculative`."""
     for i in range(m.ncrowd):
         d.crowd.box[i] = detection_box(m, d, m.crowd_geom[i], 0.0)
 
 
 @kernel
-def body_boxes(m, d, wide):
-    """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
+def store_body_boxes(m, d, wide):
+    """Writes near.body_box: the bounds of each body's bounded colliding geoms.
+
+    wide: 1 enlarges them by neighbours.travel, the geoms' possible travel.
+    """
     margin = 0.0
     for b in range(m.nbody):
         d.near.body_box[b] = empty_bounds()
@@ -68,7 +77,7 @@ def body_boxes(m, d, wide):
         if wide:
             margin = d.neighbours.travel[g]
         b = m.geom_bodyid[g]
-        d.near.body_box[b] = united(detection_box(m, d, g, margin), d.near.body_box[b])
+        d.near.body_box[b] = union_of(detection_box(m, d, g, margin), d.near.body_box[b])
 
 
 @kernel
@@ -78,8 +87,8 @@ def boxes_overlap(a, b):
 
 
 @kernel
-def united(a, b):
-    """Returns the bounds of two bounds."""
+def union_of(a, b):
+    """Returns the bounds of both a and b."""
     return Bounds(join(fmin(a.low, b.low), fmax(a.high, b.high)))
 
 
@@ -96,8 +105,11 @@ def box_centre(m, d, g):
 
 
 @kernel
-def axes_part(C, a, b, reach, t):
-    """Returns the mask where a face axis of the first box separates the boxes; C = |cosines|, t: offset on its axes."""
+def face_axes_separate(C, a, b, reach, t):
+    """Returns the mask where a face axis of the first box separates the boxes: |t_i| > a_i + sum_j C_ij b_j + reach.
+
+    C: |cosines| between the axes of the boxes; a, b: half sides; t: offset of the centres on the first box's axes.
+    """
     return (
         (fabs(t[0]) > fma(C[0], b[0], fma(C[1], b[1], fma(C[2], b[2], a[0] + reach))))
         | (fabs(t[1]) > fma(C[3], b[0], fma(C[4], b[1], fma(C[5], b[2], a[1] + reach))))
@@ -106,9 +118,10 @@ def axes_part(C, a, b, reach, t):
 
 
 @kernel
-def edges_part(R, C, a, b, reach, t):
-    """Returns the mask of worlds where a cross product of edges separates the boxes; R = cosines, C = |R|, t as above.
+def edge_axes_separate(R, C, a, b, reach, t):
+    """Returns the mask of worlds where a cross product of edges separates the boxes: axis i of box 1 x axis j of box 2.
 
+    R: cosines, C = |R|; a, b, t: as in `face_axes_separate`.  R[3 i + j] is R_ij.
     The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
     """
     apart = reach < 0.0
@@ -118,28 +131,29 @@ def edges_part(R, C, a, b, reach, t):
         for j in unrolled(range(3)):
             j1, j2 = (j + 1) % 3, (j + 2) % 3
             offset = fabs(fma(t[i2], R[3 * i1 + j], -(t[i1] * R[3 * i2 + j])))
-            own = fma(a[i1], C[3 * i2 + j], a[i2] * C[3 * i1 + j])
-            other = fma(b[j1], C[3 * i + j2], b[j2] * C[3 * i + j1])
-            apart = apart | (offset > own + other + reach)
+            extent_a = fma(a[i1], C[3 * i2 + j], a[i2] * C[3 * i1 + j])
+            extent_b = fma(b[j1], C[3 * i + j2], b[j2] * C[3 * i + j1])
+            apart = apart | (offset > extent_a + extent_b + reach)
     return apart
 
 
 @kernel
-def boxes_part(m, d, g, h, reach, near):
-    """Returns the mask of worlds of `near` where the oriented bounding boxes are farther apart than reach.
+def boxes_separate(m, d, g, h, reach, near):
+    """Returns the mask where the oriented bounding boxes of geoms g, h are farther apart than reach [m].
 
-    Most separated boxes are separated along an axis of the first box; the other axes are tested only if necessary.
+    Most separated boxes are separated along an axis of the first box; the other axes are tested only if worlds of
+    `near` need them.
     Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the face normals and the cross products of edges.
     """
     A, B = d.geom_xmat[g], d.geom_xmat[h]
     a, b = m.geom_aabb[g].half, m.geom_aabb[h].half
     t = box_centre(m, d, h) - box_centre(m, d, g)
-    ta = A.T @ t
+    t_in_a = A.T @ t
     R = A.T @ B
     C = Mat3(fabs(R[i]) + SLACK for i in range(9))
-    apart = axes_part(C, a, b, reach, ta)
+    apart = face_axes_separate(C, a, b, reach, t_in_a)
     if any_(near & not_(apart)):
-        apart = apart | axes_part(C.T, b, a, reach, B.T @ t)
+        apart = apart | face_axes_separate(C.T, b, a, reach, B.T @ t)
         if any_(near & not_(apart)):
-            apart = apart | edges_part(R, C, a, b, reach, ta)
+            apart = apart | edge_axes_separate(R, C, a, b, reach, t_in_a)
     return apart

@@ -16,12 +16,13 @@ by a key that gives them MuJoCo's order:
     key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
     place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
 
+A leaf is a place on the curve; its key is (position on the curve) << INDEX_BITS | (index in the crowd).
 Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is Featherlane's.
 Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.broad.bounds import EMPTY, boxes_overlap, empty_bounds, united
+from featherlane.collision.broad.bounds import EMPTY, boxes_overlap, empty_bounds, union_of
 from featherlane.dynamics.awake import sleeping
 from featherlane.lanes.sort import drop_repeats, sort, sort_digits
 
@@ -33,8 +34,9 @@ FEW = 8  # if fewer than one in 8 geoms can move, each of them searches a tree o
 # ---- keys ----------------------------------------------------------------------------------------------------
 @kernel
 def pair_key(m, e, g, h):
-    """Returns the sort key of a pair; g and h are given ordered by type."""
+    """Returns the sort key of a pair of geoms g, h, ordered by type; e: index of the explicit pair, or -1."""
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    # the key has the lower body first; without sorting by type, its geom is geom1
     if a > b:
         a, b = b, a
         if not m.sorted_by_type:
@@ -45,7 +47,7 @@ def pair_key(m, e, g, h):
 
 @kernel
 def pair_of(m, key):
-    """Returns (e, g, h), the pair with this key."""
+    """Returns (e, g, h), the pair with this key: index of the explicit pair or -1, and its geoms, ordered by type."""
     place = key % (m.npair + m.ngeom * m.ngeom)
     if place < m.npair:
         e, g, h = place, m.pair_geom1[place], m.pair_geom2[place]
@@ -58,7 +60,7 @@ def pair_of(m, key):
 
 @kernel
 def add_key(d, key):
-    """Records a near pair; sets con_overflow if the buffer is full."""
+    """Records the key of a near pair; sets con_overflow if the buffer is full.   Writes: near.key, near.count."""
     n = d.near.count[0]
     if n < d.nnear:
         d.near.key[n] = key
@@ -70,38 +72,48 @@ def add_key(d, key):
 # ---- filters of candidate pairs, as in model/candidates.py --------------------------------------
 @kernel
 def is_listed(pairs, n, a, b):
-    """Returns whether (a, b) is one of n pairs that are sorted by first, then second number."""
+    """Returns whether (a, b) is one of n pairs that are sorted by first, then second number, by bisection.
+
+    Pair k is pairs[2 k], pairs[2 k + 1].
+    """
     low, high = 0, n
     while low < high:
-        k = (low + high) // 2
-        if pairs[2 * k] < a or (pairs[2 * k] == a and pairs[2 * k + 1] < b):
-            low = k + 1
+        middle = (low + high) // 2
+        if pairs[2 * middle] < a or (pairs[2 * middle] == a and pairs[2 * middle + 1] < b):
+            low = middle + 1
         else:
-            high = k
+            high = middle
     return low < n and pairs[2 * low] == a and pairs[2 * low + 1] == b
 
 
 @kernel
 def bodies_may_touch(m, a, b):
-    """Returns whether two bodies are not welded together, one of them is movable, and neither is the other's parent."""
-    wa, wb = m.body_weldid[a], m.body_weldid[b]
-    apart = wa != wb and (m.body_dofnum[wa] > 0 or m.body_dofnum[wb] > 0)
-    if apart and m.filter_parent and wa != 0 and wb != 0:
-        apart = wa != m.body_weldid[m.body_parentid[wb]] and wb != m.body_weldid[m.body_parentid[wa]]
-    return apart
+    """Returns whether bodies a and b are not welded together, one is movable, and neither is the other's parent.
+
+    The filter of parents is an option, and does not hold for the world.
+    """
+    weld_a, weld_b = m.body_weldid[a], m.body_weldid[b]
+    allowed = weld_a != weld_b and (m.body_dofnum[weld_a] > 0 or m.body_dofnum[weld_b] > 0)
+    if allowed and m.filter_parent and weld_a != 0 and weld_b != 0:
+        allowed = weld_a != m.body_weldid[m.body_parentid[weld_b]] and weld_b != m.body_weldid[m.body_parentid[weld_a]]
+    return allowed
 
 
 @kernel
 def may_touch(m, g, h):
-    """Returns whether the pair passes the filters of candidate pairs."""
-    kinds = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
+    """Returns whether geoms g and h pass the filters of candidate pairs.
+
+    These are contype and conaffinity, welded and parent bodies, excluded body pairs, and explicit geom pairs.
+    """
+    types_match = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    # the lists have ascending pairs
     if a > b:
         a, b = b, a
     if g > h:
         g, h = h, g
     return (
-        kinds != 0
+        types_match != 0
         and bodies_may_touch(m, a, b)
         and not is_listed(m.excluded_body, m.nexcluded, a, b)
         and not is_listed(m.named_geom, m.nnamed, g, h)
@@ -111,7 +123,8 @@ def may_touch(m, g, h):
 # ---- the tree of one world ------------------------------------------------------------------------------------------
 @kernel
 def spread_bits(i):
-    """Spreads the bits of a number below 2^21: two zeros before each bit."""
+    """Returns i, below 2^21, with two zero bits inserted before each bit (Morton code of one axis)."""
+    # each line moves the upper half of every group of bits away, by two places per bit of the lower half
     i = (i | (i << 32)) & 0x1F00000000FFFF
     i = (i | (i << 16)) & 0x1F0000FF0000FF
     i = (i | (i << 8)) & 0x100F00F00F00F00F
@@ -121,19 +134,20 @@ def spread_bits(i):
 
 @kernel
 def order_leaves(m1, d1, box):
-    """Sorts the boxes along the curve by the position of their centres; a key is that position, then the box index."""
+    """Sorts the geoms along the curve by the centres of their bounds `box`.   Writes: crowd.leaf_key."""
     for k in unrolled(range(3)):
         low, high = EMPTY, -EMPTY
         for i in range(m1.ncrowd):
-            x = box[i][k] + box[i][3 + k]
+            x = box[i][k] + box[i][3 + k]  # twice the centre
             low, high = fmin(x, low), fmax(x, high)
-        scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)
+        scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)  # cells per metre; no division by 0
         for i in range(m1.ncrowd):
             x = box[i][k] + box[i][3 + k]
+            # bits of the three axes alternate
             cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
-        d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i
+        d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i  # the box index
     sort_digits(
         d1.crowd.leaf_key, d1.crowd.leaf_room, d1.crowd.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS
     )
@@ -141,9 +155,9 @@ def order_leaves(m1, d1, box):
 
 @kernel
 def build_tree(m1, d1, box, leaves, fixed):
-    """Builds the tree: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two.
+    """Writes crowd.node_box: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two.
 
-    If `fixed` is 1, the tree does not hold the geoms that are marked as awake.
+    box: bounds of the geoms.  If `fixed` is 1, the tree does not hold the geoms that are marked as awake.
     """
     for i in range(leaves):
         held = i < m1.ncrowd and (fixed == 0 or not is_awake(d1, i))
@@ -153,12 +167,15 @@ def build_tree(m1, d1, box, leaves, fixed):
             d1.crowd.node_box[leaves + i] = empty_bounds()
     for i in range(1, leaves):
         node = leaves - i
-        d1.crowd.node_box[node] = united(d1.crowd.node_box[2 * node], d1.crowd.node_box[2 * node + 1])
+        d1.crowd.node_box[node] = union_of(d1.crowd.node_box[2 * node], d1.crowd.node_box[2 * node + 1])
 
 
 @kernel
 def push_node_pair(d, top, a, b, height):
-    """Pushes two nodes of equal height on the stack if their boxes overlap; returns the new top."""
+    """Pushes nodes a and b of equal height on the stack if their boxes overlap; returns the new top.
+
+    An entry of crowd.node_stack is (a, b, height above the leaves).
+    """
     if boxes_overlap(d.crowd.node_box[a], d.crowd.node_box[b]):
         d.crowd.node_stack[3 * top], d.crowd.node_stack[3 * top + 1], d.crowd.node_stack[3 * top + 2] = a, b, height
         top += 1
@@ -167,17 +184,17 @@ def push_node_pair(d, top, a, b, height):
 
 @kernel
 def add_leaf_pair(m, d, i, j):
-    """Records the pair of leaves i and j if it passes the filters."""
-    last = (1 << INDEX_BITS) - 1
-    add_pair(m, d, d.crowd.leaf_key[i] & last, d.crowd.leaf_key[j] & last)
+    """Records the geoms of leaves i and j if their pair passes the filters."""
+    index = (1 << INDEX_BITS) - 1  # bits of a key that are the index in the crowd
+    add_pair(m, d, d.crowd.leaf_key[i] & index, d.crowd.leaf_key[j] & index)
 
 
 @kernel
 def add_pair(m, d, i, j):
-    """Records the pair of numbers i and j in the crowd if it passes the filters."""
+    """Records the pair of geoms i and j of the crowd in near.key if it passes the filters."""
     g, h = m.crowd_geom[i], m.crowd_geom[j]
     if may_touch(m, g, h):
-        kind_g, kind_h = m.geom_type[g], m.geom_type[h]
+        kind_g, kind_h = m.geom_type[g], m.geom_type[h]  # a pair is ordered by type, then by body
         if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
             g, h = h, g
         add_key(d, pair_key(m, -1, g, h))
@@ -185,7 +202,10 @@ def add_pair(m, d, i, j):
 
 @kernel
 def find_pairs(m1, d1, leaves, depth):
-    """Finds all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights."""
+    """Records all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights.
+
+    depth: height of the root.
+    """
     d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
     top = 1
     while top > 0:
@@ -195,7 +215,7 @@ def find_pairs(m1, d1, leaves, depth):
             top = push_node_pair(d1, top, 2 * a, 2 * b, height - 1)
             top = push_node_pair(d1, top, 2 * a, 2 * b + 1, height - 1)
             top = push_node_pair(d1, top, 2 * a + 1, 2 * b + 1, height - 1)
-            if a != b:
+            if a != b:  # else the same pair as the one before
                 top = push_node_pair(d1, top, 2 * a + 1, 2 * b, height - 1)
         elif a != b:
             add_leaf_pair(m1, d1, a - leaves, b - leaves)
@@ -209,7 +229,10 @@ def is_awake(d, i):
 
 @kernel
 def find_pairs_of_awake(m1, d1, leaves):
-    """Finds the overlapping pairs with at least one awake geom, from the root down for each awake leaf."""
+    """Records the overlapping pairs with at least one awake geom.
+
+    For each awake leaf i, it searches the tree from the root.
+    """
     for i in range(m1.ncrowd):
         if is_awake(d1, i):
             d1.crowd.node_stack[0] = 1
@@ -221,24 +244,28 @@ def find_pairs_of_awake(m1, d1, leaves):
                     if a < leaves:
                         d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
                         top += 2
+                    # a pair of two awake leaves is found twice: keep it once
                     elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
                         add_leaf_pair(m1, d1, i, a - leaves)
 
 
 @kernel
 def mark_movable(m1, d1):
-    """Marks the geoms that can move as awake, and returns their number; two others never touch."""
-    n = 0
+    """Marks the geoms that can move as awake in crowd.leaf_awake, and returns their number."""
+    count = 0
     for i in range(m1.ncrowd):
-        b = m1.body_weldid[m1.geom_bodyid[m1.crowd_geom[i]]]
-        d1.crowd.leaf_awake[i] = 1 if m1.body_dofnum[b] > 0 else 0
-        n += d1.crowd.leaf_awake[i]
-    return n
+        weld = m1.body_weldid[m1.geom_bodyid[m1.crowd_geom[i]]]
+        d1.crowd.leaf_awake[i] = 1 if m1.body_dofnum[weld] > 0 else 0
+        count += d1.crowd.leaf_awake[i]
+    return count
 
 
 @kernel
 def keep_fixed_boxes(m1, d1):
-    """Stores the boxes of the geoms that cannot move; returns whether the tree holds these geoms with these boxes."""
+    """Stores the boxes of the geoms that cannot move in crowd.fixed_box.
+
+    Returns 1 if a tree of these geoms with these boxes exists, else 0.
+    """
     same = d1.crowd.fixed[0]
     for i in range(m1.ncrowd):
         if d1.crowd.leaf_awake[i] == 0:
@@ -252,8 +279,8 @@ def keep_fixed_boxes(m1, d1):
 
 @kernel
 def find_pairs_of_movable(m1, d1, leaves):
-    """Finds the overlapping pairs of the movable geoms: with each other, and with the others in the tree."""
-    last = (1 << INDEX_BITS) - 1
+    """Records the overlapping pairs of the movable geoms: with each other, and with the others in the tree."""
+    index = (1 << INDEX_BITS) - 1  # bits of a key that are the index in the crowd
     for i in range(m1.ncrowd):
         if d1.crowd.leaf_awake[i] != 0:
             for j in range(i + 1, m1.ncrowd):
@@ -269,7 +296,7 @@ def find_pairs_of_movable(m1, d1, leaves):
                         d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
                         top += 2
                     else:
-                        add_pair(m1, d1, i, d1.crowd.leaf_key[a - leaves] & last)
+                        add_pair(m1, d1, i, d1.crowd.leaf_key[a - leaves] & index)
 
 
 @stage
@@ -286,6 +313,7 @@ def crowd_pairs(m1, d1):
         depth += 1
     leaves = 1 << depth
     if not sleeping(m1) and mark_movable(m1, d1) * FEW < m1.ncrowd:
+        # the tree of the geoms that cannot move is kept from step to step
         if not keep_fixed_boxes(m1, d1):
             order_leaves(m1, d1, d1.crowd.fixed_box)
             build_tree(m1, d1, d1.crowd.fixed_box, leaves, 1)
@@ -303,17 +331,17 @@ def crowd_pairs(m1, d1):
 
 @kernel
 def load_awake(m, d, lane):
-    """Loads which geoms of the crowd are awake in one world; returns their number."""
-    n = 0
+    """Writes crowd.leaf_awake, which geoms of the crowd are awake in the world of a lane; returns their number."""
+    count = 0
     for i in range(m.ncrowd):
         d.crowd.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
-        n += d.crowd.leaf_awake[i]
-    return n
+        count += d.crowd.leaf_awake[i]
+    return count
 
 
 @kernel
 def load_boxes(m, d, lane):
-    """Loads the boxes of one world."""
+    """Writes crowd.leaf_box, the boxes of the crowd in the world of a lane."""
     for i in range(m.ncrowd):
         d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
 

@@ -12,56 +12,84 @@ MOST_SAMPLES = 1 << 24  # largest integer range of float32
 
 @kernel
 def box_in_field(m, d, g, h, reach):
-    """Returns (centre, half sides) of geom h's box in the frame of the field, enlarged by reach and by rounding."""
-    A, b = d.geom_xmat[g], m.geom_aabb[h].half
+    """Returns (centre, half sides) of geom h's box in the frame of field g, enlarged by reach and by rounding.
+
+    Each half side is sum over k of |R_ik| half_k + reach, with R the orientation of h in that frame.
+    """
+    A, half = d.geom_xmat[g], m.geom_aabb[h].half
     R = A.T @ d.geom_xmat[h]
-    t = A.T @ (box_centre(m, d, h) - d.geom_xpos[g])
-    u = fma(fabs(R[0]) + SLACK, b[0], fma(fabs(R[1]) + SLACK, b[1], fma(fabs(R[2]) + SLACK, b[2], reach)))
-    v = fma(fabs(R[3]) + SLACK, b[0], fma(fabs(R[4]) + SLACK, b[1], fma(fabs(R[5]) + SLACK, b[2], reach)))
-    w = fma(fabs(R[6]) + SLACK, b[0], fma(fabs(R[7]) + SLACK, b[1], fma(fabs(R[8]) + SLACK, b[2], reach)))
-    return t, fma(SLACK, fabs(t), Vec3(u, v, w))
+    centre = A.T @ (box_centre(m, d, h) - d.geom_xpos[g])
+    half_x = fma(fabs(R[0]) + SLACK, half[0], fma(fabs(R[1]) + SLACK, half[1], fma(fabs(R[2]) + SLACK, half[2], reach)))
+    half_y = fma(fabs(R[3]) + SLACK, half[0], fma(fabs(R[4]) + SLACK, half[1], fma(fabs(R[5]) + SLACK, half[2], reach)))
+    half_z = fma(fabs(R[6]) + SLACK, half[0], fma(fabs(R[7]) + SLACK, half[1], fma(fabs(R[8]) + SLACK, half[2], reach)))
+    return centre, fma(SLACK, fabs(centre), Vec3(half_x, half_y, half_z))
 
 
 @kernel
 def sample_before(low, half, n):
-    """Returns the index of the last sample of a row before a coordinate; n cells extend from -half to half."""
+    """Returns the index, as a value, of the last sample of a row before the coordinate `low`.
+
+    n cells extend from -half to half.
+    """
     return clip(floor((low + half) / (2.0 * half) * n), 0.0, 1.0 * n)
 
 
 @kernel
 def sample_behind(high, half, n):
-    """Returns the index of the first sample after a coordinate."""
+    """Returns the index, as a value, of the first sample of a row after the coordinate `high`.
+
+    n cells extend from -half to half.
+    """
     return clip(-floor(-(high + half) / (2.0 * half) * n), 0.0, 1.0 * n)
 
 
 @kernel
-def highest_under(m, d, field, t, e, inside, low):
-    """Returns the maximum sample height under the box in worlds of `inside`; stops at the first rows that reach low."""
+def highest_under(m, d, field, centre, half, inside, low):
+    """Returns the maximum sample height under the box in worlds of `inside`; stops at the first row that reaches `low`.
+
+    centre, half: of the box in the field's frame.
+    """
     sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
-    unit = real(d, m.hfield_size[field][2])
+    unit = real(d, m.hfield_size[field][2])  # height of the sample value 1
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
-    c0, c1 = sample_before(t[0] - e[0], sx, ncol - 1), sample_behind(t[0] + e[0], sx, ncol - 1)
-    r, r1 = sample_before(t[1] - e[1], sy, nrow - 1), sample_behind(t[1] + e[1], sy, nrow - 1)
-    top = -(unit + e[2])
-    while any_(inside & (r <= r1) & (top < low)):
-        c = c0
-        while any_(inside & (c <= c1)):
-            z = unit * gather(m.hfield_data, fma(fmin(r, r1), 1.0 * ncol, fmin(c, c1)) + 1.0 * adr)
-            top = fmax(z, top)
-            c = c + 1.0
-        r = r + 1.0
+    first_column, last_column = (
+        sample_before(centre[0] - half[0], sx, ncol - 1),
+        sample_behind(centre[0] + half[0], sx, ncol - 1),
+    )
+    row, last_row = sample_before(centre[1] - half[1], sy, nrow - 1), sample_behind(centre[1] + half[1], sy, nrow - 1)
+    # worlds advance together; one with fewer rows or columns repeats its last sample
+    top = -(unit + half[2])
+    while any_(inside & (row <= last_row) & (top < low)):
+        column = first_column
+        while any_(inside & (column <= last_column)):
+            height = unit * gather(
+                m.hfield_data, fma(fmin(row, last_row), 1.0 * ncol, fmin(column, last_column)) + 1.0 * adr
+            )
+            top = fmax(height, top)
+            column = column + 1.0
+        row = row + 1.0
     return top
 
 
 @kernel
 def clear_of_field(m, d, g, h, limit, near):
-    """Returns the mask of `near` where geom h is outside field g, below its base, or above all samples under it."""
+    """Returns the mask where geom h is outside field g, below its base, or above all samples under it.
+
+    Worlds outside of `near` may be false.   limit: largest distance of a contact [m].
+    """
     field = m.geom_dataid[g]
     sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
     base = real(d, m.hfield_size[field][3])
-    t, e = box_in_field(m, d, g, h, fmax(limit, 0.0))
-    apart = (t[0] - e[0] > sx) | (t[0] + e[0] < -sx) | (t[1] - e[1] > sy) | (t[1] + e[1] < -sy) | (t[2] + e[2] < -base)
+    centre, half = box_in_field(m, d, g, h, fmax(limit, 0.0))
+    apart = (
+        (centre[0] - half[0] > sx)
+        | (centre[0] + half[0] < -sx)
+        | (centre[1] - half[1] > sy)
+        | (centre[1] + half[1] < -sy)
+        | (centre[2] + half[2] < -base)
+    )
+    # `highest_under` computes the address of a sample as a real
     if m.nhfielddata <= MOST_SAMPLES:
-        low = t[2] - e[2]
-        apart = apart | (highest_under(m, d, field, t, e, near & not_(apart), low) < low)
+        low = centre[2] - half[2]
+        apart = apart | (highest_under(m, d, field, centre, half, near & not_(apart), low) < low)
     return apart

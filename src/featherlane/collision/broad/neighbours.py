@@ -11,7 +11,7 @@ Source: L. Verlet, Phys. Rev. 159 (1967).
 from __future__ import annotations
 
 from featherlane.prelude import *
-from featherlane.collision.broad.bounds import boxes_part
+from featherlane.collision.broad.bounds import boxes_separate
 from featherlane.collision.mixing import detection_distance, geom_margin_and_gap, is_present
 from featherlane.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, SPHERE_SPHERE
 
@@ -29,7 +29,7 @@ def listed_pairs(ncand: int, ncollide: int, width: int) -> int:
 
 @kernel
 def is_within(v, limit):
-    """Returns the mask of worlds where no part of v exceeds the limit."""
+    """Returns the mask of worlds where no part of v exceeds the limit in absolute value."""
     x, y, z = fabs(v)
     return (x <= limit) & (y <= limit) & (z <= limit)
 
@@ -37,26 +37,32 @@ def is_within(v, limit):
 @kernel
 def is_list_valid(m, d):
     """Returns the mask of worlds where every geom is within the bounds of the list and has the same size."""
-    same = d.neighbours.reach[0] >= 0.0
+    valid = d.neighbours.reach[0] >= 0.0  # negative: no list
     for k in range(m.ncollide):
         g = m.collide_geom[k]
+        # two rows of the orientation determine the third
         move, turn = d.neighbours.move[k], d.neighbours.turn[k]
         x, y, _ = d.geom_xmat[g].rows
-        same = same & is_within(d.geom_xpos[g] - d.neighbours.pos[k], move)
-        same = same & is_within(x - d.neighbours.axis[k, 0], turn) & is_within(y - d.neighbours.axis[k, 1], turn)
+        valid = valid & is_within(d.geom_xpos[g] - d.neighbours.pos[k], move)
+        valid = valid & is_within(x - d.neighbours.axis[k, 0], turn) & is_within(y - d.neighbours.axis[k, 1], turn)
         box, old = m.geom_aabb[g], d.neighbours.box[k]
         for i in unrolled(range(6)):
-            same = same & (box[i] == old[i])
+            valid = valid & (box[i] == old[i])
+        # margin and gap may have been edited
         reaches = d.near.geom_reach[g] <= d.neighbours.reach[k]
         if m.nvariant > 0:
             reaches = reaches | not_(is_present(m, g))
-        same = same & reaches & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
-    return same
+        valid = valid & reaches & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
+    return valid
 
 
 @kernel
-def freedom(m, d, g):
-    """Returns (move, turn), the bounds of a geom's motion; zero if welded to the world, which only model edits move."""
+def allowed_motion(m, d, g):
+    """Returns (move, turn): by how much the list allows geom g to move [m, per axis] and turn [per cosine].
+
+    Both are AHEAD steps at the current velocity plus a fixed part.  They are zero for a geom welded to the world, which
+    only model edits move.
+    """
     b, move, turn = m.geom_bodyid[g], 0.0, 0.0
     if m.body_weldid[b] > 0:
         vel, arm = d.cvel[b], d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
@@ -67,8 +73,11 @@ def freedom(m, d, g):
 
 
 @kernel
-def widen(m, d):
-    """Prepares a new list: stores the poses of the geoms, and enlarges their reach by their possible travel."""
+def prepare_list(m, d):
+    """Prepares a new list: stores the poses of the geoms, and enlarges near.geom_reach by their possible travel.
+
+    travel = ALL_AXES move + ALL_COSINES turn radius.   Writes: neighbours.*, near.geom_reach.
+    """
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         d.neighbours.pos[k] = d.geom_xpos[g]
@@ -76,7 +85,7 @@ def widen(m, d):
         d.neighbours.box[k] = m.geom_aabb[g]
         d.neighbours.margin[k] = geom_margin_and_gap(m, g)
         d.neighbours.reach[k] = d.near.geom_reach[g]
-        d.neighbours.move[k], d.neighbours.turn[k] = freedom(m, d, g)
+        d.neighbours.move[k], d.neighbours.turn[k] = allowed_motion(m, d, g)
         d.neighbours.travel[g] = fma(
             ALL_AXES, d.neighbours.move[k], ALL_COSINES * d.neighbours.turn[k] * m.geom_rbound[g]
         )
@@ -85,20 +94,21 @@ def widen(m, d):
 
 @kernel
 def never_meet(m, d, g, h, near):
-    """Returns the mask of worlds of `near` where two geoms' boxes stay too far apart to meet while the list is valid.
+    """Returns the mask of worlds where geoms g, h cannot meet while the list is valid, by their boxes and travel.
 
-    Evaluated only for shapes with a bounding box and a known orientation.
+    Worlds outside of `near` are true without a test.  Only shapes with a bounding box and a known orientation are
+    tested.
     """
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
         margin = fmax(detection_distance(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
-        apart = boxes_part(m, d, g, h, margin, near)
+        apart = boxes_separate(m, d, g, h, margin, near)
     return apart
 
 
 @kernel
-def shrink(m, d):
-    """Restores geom_reach to the values before `widen`."""
+def restore_reach(m, d):
+    """Restores near.geom_reach to the values before `prepare_list`."""
     for k in range(m.ncollide):
         d.near.geom_reach[m.collide_geom[k]] = d.neighbours.reach[k]

@@ -9,7 +9,13 @@ Source: MuJoCo 4.0.1 mjc_BoxBox, with its tolerances.
 from featherlane.prelude import *
 from featherlane.collision.pairs.box_edge import edge_point
 from featherlane.collision.pairs.box_face import face_points
-from featherlane.collision.pairs.box_frame import axis, frame_column, frame_row, relative, seen_from
+from featherlane.collision.pairs.box_frame import (
+    frame_column,
+    frame_row,
+    plain_mat_t_mul,
+    plain_mat_t_mul_vec,
+    unit_vector,
+)
 
 ROUNDING = 1e-13  # relative to the sum of half sizes: boxes whose overlap is within rounding still touch
 PARALLEL = 1e-8  # sine below which two edges count as parallel
@@ -17,20 +23,27 @@ PREFERENCE = 1e-6  # relative advantage in separation that two edges need over a
 SAME = 0.99  # cosine above which the axis of two edges is as good as a face's normal
 BETTER = 0.05  # advantage that they need then, relative to the face's depth
 NEVER = -1e30  # m separation along an invalid axis
-
 SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is the axis of edges i and j
+
+# box.axis has rows of eight lanes: rows 0 to 2 are the columns of R, one column per lane, then zeros.
+# For edge i of the first box, lane j of rows 3 + 4 i .. 6 + 4 i is the separation along the unit vector
+# (edge i) x (column j), and that vector.
 
 
 @kernel
 def extent(n, size):
-    """Returns half the width of a box along a vector in its frame: sum of |n_k| size_k."""
+    """Returns half the width of a box along a vector n in its frame: sum of |n_k| size_k."""
     return plain_dot3((fabs(n[0]), fabs(n[1]), fabs(n[2])), size)
 
 
 @kernel
 def best_face(R, p, q, size1, size2, slack):
-    """Returns (code, separation) of the face normal of least overlap, the first of equal ones."""
-    code, best = SEPARATED, -1e10
+    """Returns (code, separation) of the face normal of least overlap, the first of equal ones.
+
+    The separation is that of the boxes' projections.  If one exceeds `slack` [m], the code is SEPARATED.
+    R, p, q: see `box_box`; size1, size2: half sides.
+    """
+    code, best = SEPARATED, -1e10  # less than any separation
     for k in range(3):
         gap = fabs(p[k]) - size1[k] - extent(frame_row(R, k), size2)
         if gap > slack:
@@ -47,57 +60,70 @@ def best_face(R, p, q, size1, size2, slack):
 
 
 @kernel
-def lay_columns(d1, R):
-    """Stores the second box's axes in the frame of the first, side by side, padded with zeros after the third."""
-    E = eights(d1.box.axis)
+def store_axes(d1, R):
+    """Stores the columns of R, the second box's axes in the frame of the first, in rows 0 to 2 of box.axis."""
+    rows = eights(d1.box.axis)
     for k in range(3):
-        E[k] = 0.0
+        rows[k] = 0.0
     for k in range(9):
         d1.box.axis[k // 3, k % 3] = R[k]
 
 
 @kernel
-def lay_gaps(d1, R, p, size1, size2):
-    """Computes the cross products of the first box's edges with the second's three, and the separations along them."""
-    E = eights(d1.box.axis)
-    columns = Vec3(E[0:3])
+def store_edge_gaps(d1, R, p, size1, size2):
+    """Stores in box.axis the cross products of the boxes' edges and the separations along them.
+
+    R, p: see `box_box`; size1, size2: half sides.
+    """
+    rows = eights(d1.box.axis)
+    columns = Vec3(rows[0:3])
     for i in (0, 1, 2):
-        u, sine = normalize3(cross(axis(i), columns))
-        gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
-        k = 3 + 4 * i
-        E[k], E[k + 1 : k + 4] = where(sine >= PARALLEL, gap, NEVER), u
+        u, sine = normalize3(cross(unit_vector(i), columns))
+        gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(plain_mat_t_mul_vec(R, u), size2)
+        row = 3 + 4 * i
+        rows[row], rows[row + 1 : row + 4] = where(sine >= PARALLEL, gap, NEVER), u
 
 
 @kernel
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
-    """Returns (code, separation, axis) of the best of all axes, given the best face's code and separation."""
-    code, best, n, E, A = face, depth, axis(0), eights(d1.box.axis), d1.box.axis
-    lay_gaps(d1, R, p, size1, size2)
+    """Returns (code, separation, unit vector) of the best of all axes, given the best face's code and separation.
+
+    The unit vector is that of an edge axis.  R, p, slack: see `box_box`; face, depth: from `best_face`; size1, size2:
+    half sides.
+    Writes: box.axis, rows 3 to 14.
+    """
+    code, best, n, rows, flat_rows = face, depth, unit_vector(0), eights(d1.box.axis), d1.box.axis
+    store_edge_gaps(d1, R, p, size1, size2)
     for i in range(3):
-        gaps = E[3 + 4 * i]
+        gaps = rows[3 + 4 * i]
         if any_(gaps > slack):
             return SEPARATED, best, n
+        # skips the three axes if none of them is better
         if any_((gaps - PREFERENCE * fabs(gaps) > best) & (gaps > depth)):
             for j in range(3):
-                k = 8 * (3 + 4 * i) + j
-                gap = A[k]
+                at = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the next rows are 8 apart
+                gap = flat_rows[at]
                 if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
-                    code, best, n = EDGES + 3 * i + j, gap, Vec3(A[k + 8], A[k + 16], A[k + 24])
+                    pair = EDGES + 3 * i + j
+                    u = Vec3(flat_rows[at + 8], flat_rows[at + 16], flat_rows[at + 24])
+                    code, best, n = pair, gap, u
     return code, best, n
 
 
 @kernel
 def separating_axis(d1, R, p, q, size1, size2, slack):
-    """Returns (code, axis of the edges) of the axis of least overlap.
+    """Returns (code, unit vector if an edge axis) of the axis of least overlap; SEPARATED if the boxes are apart.
 
-    An edge axis close to the best face's normal, and hardly better, is rejected: the face yields more points.
+    R, p, q, slack: see `box_box`; size1, size2: half sides.  An edge axis close to the best face's normal, and hardly
+    better, is rejected: the face yields more points.
     """
-    lay_columns(d1, R)
+    store_axes(d1, R)  # box.axis, for best_edges
     face, depth = best_face(R, p, q, size1, size2, slack)
     if face == SEPARATED:
-        return face, axis(0)
+        return face, unit_vector(0)
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
+        # of the edge axis and the best face's normal
         cosine = n[face] if face < FACES2 else plain_dot3(n, frame_column(R, face - FACES2))
         if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
             code = face
@@ -113,10 +139,11 @@ def box_box(m1, d1):
     Writes: manifold.*.
     Scratch: box.*.
     Frame: R and p are the second box's pose in the frame of the first, q is the first's centre in the second's frame.
+    slack: separation [m] up to which boxes have contacts.
     """
     R1, R2 = d1.shapes.mat[0], d1.shapes.mat[1]
     offset = d1.shapes.pos[1] - d1.shapes.pos[0]
-    R, p, q = relative(R1, R2), seen_from(R1, offset), seen_from(R2, -offset)
+    R, p, q = plain_mat_t_mul(R1, R2), plain_mat_t_mul_vec(R1, offset), plain_mat_t_mul_vec(R2, -offset)
     size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
     slack = d1.shapes.limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
 

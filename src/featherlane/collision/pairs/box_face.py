@@ -14,17 +14,21 @@ NEAR = 1e-14  # squared distance, in half diagonals of the face, within which tw
 
 
 @kernel
-def along(o, R, size, r, b, turn):
-    """Returns coordinate r of the middle and the two half sides of the face +-b of a box with centre o and axes R."""
-    u, v = (b + 1) % 3, (b + 2) % 3
+def face_coordinate(o, R, size, r, b, turn):
+    """Returns coordinate r of a box's face: (of its middle, of half its first side, of half its second side).
+
+    The face is across axis b, on side `turn` = -1 or 1, of the box with centre o, axes R and half sides `size`.
+    """
+    u, v = (b + 1) % 3, (b + 2) % 3  # the two axes along the face; R[3 r + b] is R_rb
     return o[r] + turn * size[b] * R[3 * r + b], size[u] * R[3 * r + u], size[v] * R[3 * r + v]
 
 
 @kernel
-def lay_face(d1, o, R, size, level, a, up):
-    """Copies the incident box's face opposite to the reference to box.polygon: coordinates a + 1, a + 2 and height.
+def store_incident_face(d1, o, R, size, level, a, up):
+    """Stores the incident box's face opposite to the reference in box.polygon: coordinates a + 1, a + 2 and height.
 
-    o, R and size describe the incident box in the reference's frame; the reference's face is at `level` along `up` a.
+    o, R and size describe the incident box in the reference's frame; the reference's face is across axis a, on side
+    `up` = -1 or 1, at the distance `level` from its centre.
     """
     # the axis most parallel to a, oriented against it
     b = 0
@@ -32,18 +36,21 @@ def lay_face(d1, o, R, size, level, a, up):
         if fabs(R[3 * a + k]) > fabs(R[3 * a + b]):
             b = k
     turn = -1.0 if up * R[3 * a + b] > 0.0 else 1.0
-    x, y = along(o, R, size, (a + 1) % 3, b, turn), along(o, R, size, (a + 2) % 3, b, turn)
-    z = tuple(up * v for v in along(o, R, size, a, b, turn))
+    x, y = face_coordinate(o, R, size, (a + 1) % 3, b, turn), face_coordinate(o, R, size, (a + 2) % 3, b, turn)
+    z = tuple(up * v for v in face_coordinate(o, R, size, a, b, turn))
     for k in range(4):
-        su, sv = -1.0 if k in (1, 2) else 1.0, -1.0 if k >= 2 else 1.0
+        su, sv = -1.0 if k in (1, 2) else 1.0, -1.0 if k >= 2 else 1.0  # corners in cyclic order
         d1.box.polygon[k][0] = x[0] + su * x[1] + sv * x[2]
         d1.box.polygon[k][1] = y[0] + su * y[1] + sv * y[2]
         d1.box.polygon[k][2] = z[0] - level + su * z[1] + sv * z[2]
 
 
 @kernel
-def cut(d1, source, target, n, c, sign, limit):
-    """Clips the polygon of n corners at `source` to sign x_c <= limit; returns the number of corners at `target`."""
+def clip_polygon(d1, source, target, n, c, sign, limit):
+    """Clips the polygon to sign x_c <= limit, c = 0 or 1; returns its new number of corners.
+
+    It has n corners in box.polygon from `source` on; the clipped one is written from `target` on.
+    """
     kept = 0
     for k in range(n):
         p, q = d1.box.polygon[source + k], d1.box.polygon[source + (k + 1 if k + 1 < n else 0)]
@@ -51,6 +58,7 @@ def cut(d1, source, target, n, c, sign, limit):
         if (here <= 0.0) & (kept < CAPACITY):
             d1.box.polygon[target + kept] = p
             kept += 1
+        # the edge to the next corner crosses the line
         if (((here < 0.0) & (there > 0.0)) | ((here > 0.0) & (there < 0.0))) & (kept < CAPACITY):
             t = here / (here - there)
             d1.box.polygon[target + kept] = p + t * (q - p)
@@ -60,7 +68,10 @@ def cut(d1, source, target, n, c, sign, limit):
 
 @kernel
 def is_new_corner(d1, k, n, radius2):
-    """Returns whether corner k of the polygon is apart from the first n, projected along the normal."""
+    """Returns whether corner k of box.polygon is apart from each of the first n, projected along the normal.
+
+    radius2: squared distance up to which corners coincide [m^2].
+    """
     for i in range(n):
         x = d1.box.polygon[i][0] - d1.box.polygon[k][0]
         y = d1.box.polygon[i][1] - d1.box.polygon[k][1]
@@ -70,8 +81,11 @@ def is_new_corner(d1, k, n, radius2):
 
 
 @kernel
-def keep_near(d1, n, radius2):
-    """Keeps the corners within the limit that do not coincide with previous ones; returns their number."""
+def keep_distinct_corners(d1, n, radius2):
+    """Keeps the corners of box.polygon, of n, within the limit and not at a previous one; returns their number.
+
+    radius2: squared distance up to which corners coincide [m^2].
+    """
     kept = 0
     for k in range(n):
         if kept < MOST and d1.box.polygon[k][2] <= d1.shapes.limit[0] and is_new_corner(d1, k, kept, radius2):
@@ -82,22 +96,24 @@ def keep_near(d1, n, radius2):
 
 @kernel
 def face_points(d1, R, o, ref, a):
-    """Computes points over a face across axis a of box `ref`, the reference; R and o are the other box in its frame.
+    """Computes points over a face across axis a of box `ref` = 0 or 1, the reference.
 
-    A point is halfway between the face and a corner of the polygon.
+    R and o are orientation and centre of the other box in the frame of `ref`.  A point is halfway between the face and
+    a corner of the polygon.
     Reads:  shapes.*.   Writes: manifold.*, box.polygon.
     """
     up = 1.0 if o[a] >= 0.0 else -1.0
-    inc, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3
-    size, half = d1.shapes.size[inc], d1.shapes.size[ref]
-    lay_face(d1, o, R, size, half[a], a, up)
+    other_box, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3  # x, y: the axes along the face
+    size, half = d1.shapes.size[other_box], d1.shapes.size[ref]
+    store_incident_face(d1, o, R, size, half[a], a, up)
 
-    n, other = 4, CAPACITY
-    n = cut(d1, 0, other, n, 0, 1.0, half[x])
-    n = cut(d1, other, 0, n, 0, -1.0, half[x])
-    n = cut(d1, 0, other, n, 1, 1.0, half[y])
-    n = cut(d1, other, 0, n, 1, -1.0, half[y])
-    n = keep_near(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
+    # clip to the four sides, between the two halves of box.polygon
+    n, buffer = 4, CAPACITY
+    n = clip_polygon(d1, 0, buffer, n, 0, 1.0, half[x])
+    n = clip_polygon(d1, buffer, 0, n, 0, -1.0, half[x])
+    n = clip_polygon(d1, 0, buffer, n, 1, 1.0, half[y])
+    n = clip_polygon(d1, buffer, 0, n, 1, -1.0, half[y])
+    n = keep_distinct_corners(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
     M, centre = d1.shapes.mat[ref], d1.shapes.pos[ref]
     normal = (up if ref == 0 else -up) * frame_column(M, a)

@@ -10,36 +10,36 @@ from featherlane.prelude import *
 
 @kernel
 def frame_row(R, k):
-    """Returns row k."""
+    """Returns row k of R."""
     return R.rows[k]
 
 
 @kernel
 def frame_column(R, k):
-    """Returns column k."""
+    """Returns column k of R, axis k of the box."""
     return R.columns[k]
 
 
 @kernel
-def seen_from(R, v):
-    """Returns R^T v."""
+def plain_mat_t_mul_vec(R, v):
+    """Returns R^T v, the vector v in the frame R, without fma."""
     return Vec3(plain_dot3(column, v) for column in R.columns)
 
 
 @kernel
-def turned_by(R, v):
-    """Returns R v."""
+def plain_mat_mul_vec(R, v):
+    """Returns R v, the vector v of the frame R in the outer frame, without fma."""
     return Vec3(plain_dot3(row, v) for row in R.rows)
 
 
 @kernel
-def relative(R, S):
-    """Returns R^T S: its columns are the axes of S in the frame of R."""
+def plain_mat_t_mul(R, S):
+    """Returns R^T S, without fma: its columns are the axes of S in the frame of R."""
     x, y, z = S.columns
-    return Mat3(join(seen_from(R, x), seen_from(R, y), seen_from(R, z))).T
+    return Mat3(join(plain_mat_t_mul_vec(R, x), plain_mat_t_mul_vec(R, y), plain_mat_t_mul_vec(R, z))).T
 
 
 @kernel
-def axis(k):
+def unit_vector(k):
     """Returns the unit vector along axis k."""
     return Vec3(1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)

@@ -13,7 +13,7 @@ from featherlane.collision.convex.support import look_from_first
 from featherlane.collision.signed_distance import signed_distance
 from featherlane.lanes.rows import row_type
 
-LANES = 8
+LANES = 8  # points at once; rows of descent.trial, .jet, .normal have one lane per point
 NOWHERE = 1e10  # value of a failed descent, and largest component of a gradient
 DECREASE = 0.1  # the line search accepts this fraction of the decrease that the slope promises
 TRIALS = 15  # step factors of the line search: 1, 1/2, ... until below 1e-4
@@ -27,19 +27,24 @@ OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
 @kernel
 def halton(index, base):
     """Returns member `index` of the Halton sequence of a base: its digits mirrored at the point."""
-    x, f = 0.0, 1.0 / base
+    x, weight = 0.0, 1.0 / base
     while index > 0:
-        x += f * (index % base)
-        index, f = index // base, f / base
+        x += weight * (index % base)
+        index, weight = index // base, weight / base
     return x
 
 
 @kernel
 def box_in_frame(R, p, box):
-    """Returns (lower, upper) corner of the axis-aligned bounds of a box (centre, half sides), moved by (R, p)."""
-    c, s = R @ box.centre + p, box.half
-    half = Vec3(fma(fabs(R[k]), s[0], fma(fabs(R[k + 1]), s[1], fabs(R[k + 2]) * s[2])) for k in (0, 3, 6))
-    return c - half, c + half
+    """Returns (lower, upper) corner of the axis-aligned bounds of a box (centre, half sides), moved by (R, p).
+
+    half_i = sum over k of |R_ik| size_k; row i of R begins at R[3 i].
+    """
+    centre, size = R @ box.centre + p, box.half
+    half = Vec3(
+        fma(fabs(R[row]), size[0], fma(fabs(R[row + 1]), size[1], fabs(R[row + 2]) * size[2])) for row in (0, 3, 6)
+    )
+    return centre - half, centre + half
 
 
 @kernel
@@ -51,7 +56,10 @@ def common_box(R, p, a, b):
 
 @kernel
 def fields_apart(m, d, g, h, limit, near):
-    """Returns the mask of worlds where the bounding boxes, parallel to the axes of geom g, do not intersect."""
+    """Returns the mask of worlds where the boxes of geoms g and h are disjoint, both along the axes of g.
+
+    limit, near: unused; the signature is that of `boxes_separate`.
+    """
     R = d.geom_xmat[g]
     p = R.T @ (d.geom_xpos[h] - d.geom_xpos[g])
     low, high = common_box(R.T @ d.geom_xmat[h], p, m.geom_aabb[g], m.geom_aabb[h])
@@ -62,6 +70,10 @@ def fields_apart(m, d, g, h, limit, near):
 @stage
 def field_jets(m1, d1, side, exact):
     """Computes value and gradient of one shape's field at eight points, all in the frame of the second shape.
+
+    Args:
+        side: 0, the first shape (B), or 1, the second (A).
+        exact: 1 if the minimization has a tolerance, see `signed_distance`.
 
     Reads:  shapes.field, shapes.size, convex.pos, convex.mat, descent.trial (3, 8) [m].
     Writes: descent.jet (2, 4, 8) [m, 1]: value and gradient for each shape.
@@ -80,7 +92,10 @@ def field_jets(m1, d1, side, exact):
 
 @kernel
 def jets_at(m1, d1, x, exact):
-    """Returns the fields B and A and their gradients at eight points."""
+    """Returns the `Jets` at eight points x of A's frame.
+
+    exact: 1 with a tolerance, for `signed_distance`.   Writes: descent.trial, descent.jet.
+    """
     eights(d1.descent.trial)[0:3] = x
     field_jets(m1, d1, 0, exact)
     field_jets(m1, d1, 1, exact)
@@ -102,10 +117,13 @@ def slope_of_a(jets):
 
 @kernel
 def objective(jets, kind):
-    """Returns the function that a descent minimizes, and its gradient."""
-    b, a, upper = jets.b, jets.a, jets.a > jets.b
-    most = where(upper, a, b)
-    slope = where(upper, slope_of_a(jets), slope_of_b(jets))
+    """Returns (value, gradient) of the function that a descent minimizes.
+
+    jets: A, B and gradients; kind: OVERLAP, A + B + |max(A, B)|, or DEPTH, max(A, B).
+    """
+    b, a, a_larger = jets.b, jets.a, jets.a > jets.b
+    most = where(a_larger, a, b)
+    slope = where(a_larger, slope_of_a(jets), slope_of_b(jets))
     value = most
     if kind == OVERLAP:
         sign = where(most > 0.0, 1.0, -1.0)
@@ -120,47 +138,53 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
 
     A step is accepted if the value falls by a fraction DECREASE of what the slope promises, else halved.  A descent
     ends where the last trial is not lower either.
+    x, jets: eight points and the fields there; kind: see `objective`; iterations: largest number of steps; exact: 1
+    with a tolerance.
     """
-    alive = x[0] == x[0]
+    alive = x[0] == x[0]  # not NaN
     failed, value = not_(x[0] == x[0]), where(alive, NOWHERE, x[0])
     for _ in range(iterations):
         if not any_(alive):
             break
         start, slope = objective(jets, kind)
         steep = dot(slope, slope)
-        small = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
-        failed, alive = failed | (alive & not_(small)), alive & small
-        last, before, searching, factor = x, jets, alive, 1.0
+        is_finite = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
+        failed, alive = failed | (alive & not_(is_finite)), alive & is_finite
+        origin, origin_jets, searching, factor = x, jets, alive, 1.0
         for _ in range(TRIALS):
             if not any_(searching):
                 break
-            trial = last - factor * slope
-            there = jets_at(m1, d1, where(searching, trial, x), exact)
-            found, _ = objective(there, kind)
-            x, value = where(searching, trial, x), where(searching, found, value)
-            jets = where(searching, there, jets)
-            searching = searching & (found - start > -(DECREASE * factor * steep))
+            trial = origin - factor * slope
+            trial_jets = jets_at(m1, d1, where(searching, trial, x), exact)
+            trial_value, _ = objective(trial_jets, kind)
+            x, value = where(searching, trial, x), where(searching, trial_value, value)
+            jets = where(searching, trial_jets, jets)
+            searching = searching & (trial_value - start > -(DECREASE * factor * steep))
             factor = 0.5 * factor
         # where no trial is lower, the descent ends at the point before
         worse = alive & (start < value)
-        x, value, jets = where(worse, last, x), where(worse, start, value), where(worse, before, jets)
+        x, value, jets = where(worse, origin, x), where(worse, start, value), where(worse, origin_jets, jets)
         alive = alive & not_(worse)
     return x, jets, value, failed
 
 
 @kernel
-def middle_normal(jets):
-    """Returns the direction from B to A: against the gradient of A - B, both of unit length."""
-    b, _ = normalize3(slope_of_b(jets))
-    a, _ = normalize3(slope_of_a(jets))
-    n, _ = normalize3(b - a)
-    return n
+def contact_normal(jets):
+    """Returns the unit normal from B to A: along grad B - grad A, both of unit length."""
+    unit_b, _ = normalize3(slope_of_b(jets))
+    unit_a, _ = normalize3(slope_of_a(jets))
+    normal, _ = normalize3(unit_b - unit_a)
+    return normal
 
 
 # ---- converged minimization ------------------------------------------------------------------------------------------
 @kernel
 def shift_weight(weights, total, values, slopes, reach, i, j):
-    """Returns (weights, their sum of slopes) after the best shift of weight from plane j to plane i."""
+    """Returns (weights, total) after the best shift of weight from plane j to plane i; total: sum_k(w_k slopes_k).
+
+    The dual function sum_k(w_k values_k) - reach |total|^2 / 2 is maximized over the shift t, within w >= 0.
+    values, slopes: of the four planes; reach: see `proximal_step`.
+    """
     across = slopes[i] - slopes[j]
     t = (values[i] - values[j] - reach * dot(total, across)) / fmax(reach * dot(across, across), MINVAL)
     t = clip(t, -weights[i], weights[j])
@@ -172,11 +196,12 @@ def shift_weight(weights, total, values, slopes, reach, i, j):
 def proximal_step(values, slopes, reach):
     """Returns the step s that minimizes max_k(values_k + slopes_k . s) + s . s / (2 reach) over four planes.
 
-    s = -reach sum_k(w_k slopes_k), with the weights w of the simplex that maximize the dual function, pair by pair.
+    s = -reach sum_k(w_k slopes_k) with the weights w of the simplex that maximize the dual function, pair by pair.
+    It starts with all weight on the larger of planes 0 and 1.   reach: [m].
     """
     upper = values[1] > values[0]
-    one, none = where(upper, 0.0 * reach, 1.0), 0.0 * reach
-    weights, total = (one, 1.0 - one, none, none), where(upper, slopes[1], slopes[0])
+    weight0, zero = where(upper, 0.0 * reach, 1.0), 0.0 * reach
+    weights, total = (weight0, 1.0 - weight0, zero, zero), where(upper, slopes[1], slopes[0])
     for _ in range(SWEEPS):
         for i, j in ((0, 1), (0, 2), (1, 3), (0, 3), (1, 2), (2, 3)):
             weights, total = shift_weight(weights, total, values, slopes, reach, i, j)
@@ -190,26 +215,34 @@ def converge(m1, d1, x, jets, reach, tolerance):
     A step minimizes the maximum of four planes: the linearizations of A and B here, and at the point evaluated before,
     which is often on the other side of an edge of the field.  The reach of a step doubles if it lowers the function by
     a fraction DECREASE of what the planes promise, else it halves.
+    x, jets: points and fields there; reach: first reach [m]; tolerance: [m].
     Source: the proximal bundle method, Bonnans et al., Numerical Optimization, 2nd ed., Springer 2006, ch. 10.
     """
     reach, moving = where(x[0] == x[0], reach, x[0]), x[0] == x[0]
-    other, before = x, jets
+    other, other_jets = x, jets
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        g, h, u, v = slope_of_b(jets), slope_of_a(jets), slope_of_b(before), slope_of_a(before)
+        # the four planes at x; those of the other point are lowered to the fields there
+        slope_b, slope_a = slope_of_b(jets), slope_of_a(jets)
+        other_slope_b, other_slope_a = slope_of_b(other_jets), slope_of_a(other_jets)
         away = x - other
-        values = (jets.b, jets.a, fmin(before.b + dot(u, away), jets.b), fmin(before.a + dot(v, away), jets.a))
-        step = proximal_step(values, (g, h, u, v), reach)
+        values = (
+            jets.b,
+            jets.a,
+            fmin(other_jets.b + dot(other_slope_b, away), jets.b),
+            fmin(other_jets.a + dot(other_slope_a, away), jets.a),
+        )
+        step = proximal_step(values, (slope_b, slope_a, other_slope_b, other_slope_a), reach)
         trial = where(moving, x + step, x)
-        there = jets_at(m1, d1, trial, 1)
-        start, promise = fmax(jets.b, jets.a), fmax(values[0] + dot(g, step), values[1] + dot(h, step))
-        lower = fmax(there.b, there.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
+        trial_jets = jets_at(m1, d1, trial, 1)
+        start, promise = fmax(jets.b, jets.a), fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
+        lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
         accepted = moving & lower
         other = where(accepted, x, trial)
-        before = where(accepted, jets, there)
+        other_jets = where(accepted, jets, trial_jets)
         x = where(accepted, trial, x)
-        jets = where(accepted, there, jets)
+        jets = where(accepted, trial_jets, jets)
         moving = moving & (norm3(step) > tolerance)
         reach = where(lower, 2.0 * reach, 0.5 * reach)
     return x, jets
@@ -218,7 +251,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
 # ---- contacts --------------------------------------------------------------------------------------------------------
 @kernel
 def is_known(d1, n, x):
-    """Returns whether x is one of the first n points of descent.known, up to MERGE tolerances."""
+    """Returns 1 if x is one of the first n points of descent.known, up to MERGE tolerances, else 0."""
     apart = fmax(MERGE * d1.shapes.tolerance[0], MINVAL)
     for i in range(n):
         if norm3(d1.descent.known[i] - x) < apart:
@@ -228,15 +261,19 @@ def is_known(d1, n, x):
 
 @kernel
 def add_points(d1, n):
-    """Appends the contacts among the first n of eight points; points found before are dropped."""
+    """Appends the contacts among the first n of eight points; points found before are dropped.
+
+    Reads: descent.trial, descent.dist, descent.normal, descent.shift (from point to contact point, along the normal).
+    Writes: manifold.*, descent.known.
+    """
     R, origin = d1.shapes.mat[1], d1.shapes.pos[1]
     for i in range(n):
         k, dist = d1.manifold.count[0], d1.descent.dist[i]
         x = Vec3(d1.descent.trial[0, i], d1.descent.trial[1, i], d1.descent.trial[2, i])
         if dist <= 0.0 and k < d1.nmanifold and not is_known(d1, k, x):
             d1.descent.known[k] = x
-            n = Vec3(d1.descent.normal[0, i], d1.descent.normal[1, i], d1.descent.normal[2, i])
-            normal = R @ n
+            local_normal = Vec3(d1.descent.normal[0, i], d1.descent.normal[1, i], d1.descent.normal[2, i])
+            normal = R @ local_normal
             d1.manifold.dist[k] = dist
             d1.manifold.normal[k] = normal
             d1.manifold.pos[k] = fma(d1.descent.shift[i], normal, R @ x + origin)
@@ -260,14 +297,16 @@ def field_pair(m1, d1):
     look_from_first(d1)
     tolerance = d1.shapes.tolerance[0]
     exact = 1 if tolerance > 0.0 else 0
+    # in the frame of B, in which A has the pose (R, p)
     R, p = d1.convex.mat[0], d1.convex.pos[0]
     low, high = common_box(R, p, d1.shapes.box[0], d1.shapes.box[1])
     if low[0] <= high[0] and low[1] <= high[1] and low[2] <= high[2]:
         for first in range(0, m1.opt_sdf_initpoints, LANES):
+            # eight starting points, from the frame of B to that of A
             for i in range(LANES):
-                at = Vec3(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
-                at = R.T @ (at - p)
-                d1.descent.trial[0, i], d1.descent.trial[1, i], d1.descent.trial[2, i] = at
+                start = Vec3(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
+                start = R.T @ (start - p)
+                d1.descent.trial[0, i], d1.descent.trial[1, i], d1.descent.trial[2, i] = start
             x = Vec3(eights(d1.descent.trial)[0:3])
             jets = jets_at(m1, d1, x, exact)
             x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations, exact)
@@ -279,6 +318,6 @@ def field_pair(m1, d1):
                 x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, 1, exact)
                 value, shift = where(failed, NOWHERE, value), 0.5 * value
             eights(d1.descent.trial)[0:3] = x
-            eights(d1.descent.normal)[0:3] = middle_normal(jets)
+            eights(d1.descent.normal)[0:3] = contact_normal(jets)
             eights(d1.descent.dist)[0], eights(d1.descent.shift)[0] = value, shift
             add_points(d1, min(LANES, m1.opt_sdf_initpoints - first))

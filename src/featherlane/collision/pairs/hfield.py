@@ -12,26 +12,26 @@ Source: MuJoCo mjc_ConvexHField, with its order of the prisms.  If there are mor
 from featherlane.prelude import *
 from featherlane.collision.convex.pair import closest
 from featherlane.collision.convex.support import PRISM, core_radius, core_support, look_from_first
-from featherlane.collision.pairs.sphere_prism import meets_sphere
+from featherlane.collision.pairs.sphere_prism import collide_prism_sphere
 
 
 @kernel
 def farthest_along(m1, d1, u):
-    """Returns the maximum of the second shape along the unit vector u from the origin of the first shape's frame."""
-    v = d1.convex.mat[0].T @ u
-    a, _ = core_support(m1, d1, 1, v)
-    return dot(a, v) + dot(d1.convex.pos[0], u) + core_radius(d1, 1)
+    """Returns the largest coordinate [m] of the second shape along the unit vector u, in the first shape's frame."""
+    u_in_2 = d1.convex.mat[0].T @ u
+    core, _ = core_support(m1, d1, 1, u_in_2)
+    return dot(core, u_in_2) + dot(d1.convex.pos[0], u) + core_radius(d1, 1)
 
 
 @kernel
 def hfield_sample(m1, field, r, c):
-    """Returns the height of a sample."""
+    """Returns the height [m] of the sample in row r and column c."""
     return m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[field][2]
 
 
 @kernel
 def set_corner(m1, d1, field, k, r, c):
-    """Sets corner k of the prism: a sample, and the bottom of the base below it."""
+    """Sets corners k and 3 + k of the prism: the bottom of the base, and the sample of row r and column c above it."""
     x = m1.hfield_size[field][0] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[field][1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
     d1.shapes.prism[k] = (x, y, -m1.hfield_size[field][3])
@@ -40,7 +40,7 @@ def set_corner(m1, d1, field, k, r, c):
 
 @kernel
 def append_point(d1):
-    """Appends the result of `closest` to the manifold."""
+    """Appends the point that `closest` or `collide_prism_sphere` left in convex.* to the manifold."""
     k = d1.manifold.count[0]
     d1.manifold.count[0] = k + 1
     d1.manifold.dist[k] = d1.convex.dist[0]
@@ -50,7 +50,7 @@ def append_point(d1):
 
 @kernel
 def set_prism(m1, d1, field, r, c, half):
-    """Sets the prism under one of the two triangles of a cell, which its diagonal separates."""
+    """Sets the prism under one of the two triangles of cell (r, c), which its diagonal separates; half: 0 or 1."""
     if half == 0:
         set_corner(m1, d1, field, 0, r + 1, c)
         set_corner(m1, d1, field, 1, r, c)
@@ -62,8 +62,8 @@ def set_prism(m1, d1, field, r, c, half):
 
 
 @kernel
-def top(m1, field, r, c, half):
-    """Returns the height of the highest corner of that prism."""
+def prism_top(m1, field, r, c, half):
+    """Returns the height [m] of the highest corner of the prism of cell (r, c) that `set_prism` sets for `half`."""
     if half == 0:
         other = hfield_sample(m1, field, r + 1, c)
     else:
@@ -73,19 +73,23 @@ def top(m1, field, r, c, half):
 
 @kernel
 def collide_cell(m1, d1, field, r, c, lowest):
-    """Adds the points of the two prisms of a cell, without a prism whose top is entirely below the shape."""
+    """Adds the points of the two prisms of cell (r, c), without a prism below `lowest`, the shape's lowest point."""
     for half in range(2):
-        if top(m1, field, r, c, half) >= lowest and d1.manifold.count[0] < d1.nmanifold:
+        if prism_top(m1, field, r, c, half) >= lowest and d1.manifold.count[0] < d1.nmanifold:
             set_prism(m1, d1, field, r, c, half)
-            if not meets_sphere(d1):
+            # both write convex.*
+            if not collide_prism_sphere(d1):
                 closest(m1, d1)
             if d1.convex.dist[0] <= d1.shapes.limit[0]:
                 append_point(d1)
 
 
 @kernel
-def rises_to(m1, field, rows, columns, lowest):
-    """Returns whether any sample of the cells (first and past-the-end index of each axis) reaches `lowest`."""
+def reaches_height(m1, field, rows, columns, lowest):
+    """Returns 1 if a sample of the cells is at least as high as `lowest`, else 0.
+
+    rows, columns: first cell and the one after the last.
+    """
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
             if hfield_sample(m1, field, r, c) >= lowest:
@@ -95,13 +99,13 @@ def rises_to(m1, field, rows, columns, lowest):
 
 @kernel
 def first_cell(low, half, n):
-    """Returns the cell, of n, under a coordinate of the field's frame."""
+    """Returns the cell, of n between -half and half, under the coordinate `low` of the field's frame."""
     return whole(clip(floor((low + half) / (2.0 * half) * n), 0.0, 1.0 * n))
 
 
 @kernel
 def last_cell(high, half, n):
-    """Returns the index after the last cell that begins before a coordinate."""
+    """Returns the index after the last cell, of n between -half and half, that begins before `high`."""
     return whole(clip(-floor(-(high + half) / (2.0 * half) * n), 0.0, 1.0 * n))
 
 
@@ -117,7 +121,7 @@ def height_field(m1, d1):
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
     sx, sy = m1.hfield_size[field][0], m1.hfield_size[field][1]
     d1.manifold.count[0] = 0
-    look_from_first(d1)
+    look_from_first(d1)  # convex.pos, convex.mat: the second shape in the frame of the first
     # the shape's bounding box in the frame of the field, enlarged by the limit
     x, y, z = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)
     x0, x1 = -farthest_along(m1, d1, -x) - limit, farthest_along(m1, d1, x) + limit
@@ -126,11 +130,11 @@ def height_field(m1, d1):
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
     above, below = z0 > m1.hfield_size[field][2], z1 < -m1.hfield_size[field][3]
     if not (beside | above | below):
-        ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
-        d1.shapes.type[0] = PRISM
-        rows = first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)
-        columns = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
-        if rises_to(m1, field, rows, columns, z0):
+        ncell_x, ncell_y = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
+        d1.shapes.type[0] = PRISM  # the first shape of `closest`
+        rows = first_cell(y0, sy, ncell_y), last_cell(y1, sy, ncell_y)
+        columns = first_cell(x0, sx, ncell_x), last_cell(x1, sx, ncell_x)
+        if reaches_height(m1, field, rows, columns, z0):
             for r in range(rows[0], rows[1]):
                 for c in range(columns[0], columns[1]):
                     collide_cell(m1, d1, field, r, c, z0)

@@ -4,6 +4,8 @@ The mesh's tree selects the triangles whose bounding spheres may meet the field.
 triangle, the Frank-Wolfe method goes towards the corner along which the field's gradient falls most; its result is a
 contact if it is inside the field.  With a tolerance, the projected gradient method follows.  Eight boxes, triangles or
 starting points are computed at once, in the lanes of one world.  Points are in the frame of the field.
+Scratch has rows of eight lanes: descent.trial 3 coordinates, descent.jet field and gradient of each side,
+descent.corner 9 coordinates of the triangle of each starting point.
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
     triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.
@@ -15,30 +17,33 @@ from featherlane.collision.pairs.field_pair import DECREASE, LANES, MOST_STEPS, 
 from featherlane.model.triangle_tree import NO_CHILD
 
 DEPTH = 128  # nodes on the stack
-FIELD = 1  # side of the field
+FIELD = 1  # side of the field: its field and gradient are rows 4 FIELD .. 4 FIELD + 3 of descent.jet
 TINY = 1e-60  # m^4: squared normal of a degenerate triangle
 
 
 @kernel
-def value_at(m1, d1, x):
-    """Returns the field at eight points."""
+def field_value_at(m1, d1, x):
+    """Returns the field at eight points x.   Writes: descent.trial, descent.jet."""
     eights(d1.descent.trial)[0:3] = x
-    field_jets(m1, d1, FIELD, 0)
+    field_jets(m1, d1, FIELD, 0)  # descent.trial -> descent.jet
     return eights(d1.descent.jet)[4 * FIELD]
 
 
 # ---- boxes and triangles that may meet the field ---------------------------------------------------------------------
 @kernel
 def into_field(d1, x):
-    """Returns eight points of the mesh's frame in the frame of the field."""
+    """Returns eight points x of the mesh's frame in the frame of the field."""
     return d1.convex.mat[0].T @ (x - d1.convex.pos[0])
 
 
 @kernel
-def box_meets(m1, d1, low, high):
-    """Returns the mask of eight boxes whose bounding spheres may meet the field."""
+def box_may_meet(m1, d1, low, high):
+    """Returns the mask of eight boxes, corners low and high in the mesh's frame, that may meet the field.
+
+    The field at the centre is less than half the diagonal.
+    """
     half = 0.5 * (high - low)
-    return value_at(m1, d1, into_field(d1, low + half)) < norm3(half)
+    return field_value_at(m1, d1, into_field(d1, low + half)) < norm3(half)
 
 
 @kernel
@@ -50,27 +55,34 @@ def bounding_sphere(a, b, c):
 
 
 @kernel
-def triangle_meets(m1, d1, a, b, c):
-    """Returns the mask of eight triangles whose bounding spheres may meet the field."""
+def triangle_may_meet(m1, d1, a, b, c):
+    """Returns the mask of eight triangles whose bounding spheres may meet the field.
+
+    a, b, c: corners in the field's frame.
+    """
     centroid, radius = bounding_sphere(a, b, c)
-    return value_at(m1, d1, centroid) < radius
+    return field_value_at(m1, d1, centroid) < radius
 
 
 # ---- starting points -------------------------------------------------------------------------------------------------
 @kernel
 def frank_wolfe(m1, d1):
-    """Moves the eight starting points `descent.trial` in their triangles `descent.corner`; stores the contacts."""
+    """Moves the eight starting points `descent.trial` in their triangles `descent.corner`; stores the contacts.
+
+    Step k goes 2 / (k + 2) of the way to the corner that minimizes slope . corner.
+    Writes: descent.trial, descent.jet; descent.dist (NOWHERE without a contact), descent.shift, descent.normal.
+    """
     corner, x = eights(d1.descent.corner), Vec3(eights(d1.descent.trial)[0:3])
     jet = eights(d1.descent.jet)
     field_jets(m1, d1, FIELD, 0)
     for step in range(m1.opt_sdf_iterations):
         slope = Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4])
-        least, to = where(x[0] == x[0], NOWHERE, x[0]), x
+        least_rise, target = where(x[0] == x[0], NOWHERE, x[0]), x  # NOWHERE in lanes whose point is no NaN
         for k in range(3):
-            there = Vec3(corner[3 * k : 3 * k + 3])
-            rise = plain_dot3(there, slope)
-            to, least = where(rise < least, there, to), where(rise < least, rise, least)
-        x = x + (2.0 / (step + 2.0)) * (to - x)
+            candidate = Vec3(corner[3 * k : 3 * k + 3])
+            rise = plain_dot3(candidate, slope)
+            target, least_rise = where(rise < least_rise, candidate, target), where(rise < least_rise, rise, least_rise)
+        x = x + (2.0 / (step + 2.0)) * (target - x)
         eights(d1.descent.trial)[0:3] = x
         field_jets(m1, d1, FIELD, 0)
     if d1.shapes.tolerance[0] > 0.0:
@@ -84,7 +96,7 @@ def frank_wolfe(m1, d1):
 
 @kernel
 def nearest_on_segment(x, a, b):
-    """Returns (point nearest to x on a segment, squared distance)."""
+    """Returns (point nearest to x on the segment from a to b, squared distance)."""
     u = b - a
     t = clip(dot(x - a, u) / fmax(dot(u, u), MINVAL), 0.0, 1.0)
     p = fma(t, u, a)
@@ -93,52 +105,60 @@ def nearest_on_segment(x, a, b):
 
 @kernel
 def nearest_on_triangle(x, a, b, c):
-    """Returns the point nearest to x on a triangle: in its plane if it is inside all edges, else on an edge."""
+    """Returns the point nearest to x on the triangle a, b, c.
+
+    It is the foot of the perpendicular if that is inside all edges, else the nearest point of the edges.
+    """
     n = cross(b - a, c - a)
     nn = fmax(dot(n, n), TINY)
-    p = fma(-dot(x - a, n) / nn, n, x)
-    sides = tuple(dot(cross(v - u, p - u), n) for u, v in ((a, b), (b, c), (c, a)))
+    foot = fma(-dot(x - a, n) / nn, n, x)
+    sides = tuple(dot(cross(v - u, foot - u), n) for u, v in ((a, b), (b, c), (c, a)))
     inside = (fmin(sides[0], fmin(sides[1], sides[2])) >= 0.0) & (nn > TINY)
     nearest, least = nearest_on_segment(x, a, b)
     for u, v in ((b, c), (c, a)):
-        q, distance = nearest_on_segment(x, u, v)
-        nearest, least = where(distance < least, q, nearest), fmin(distance, least)
-    return where(inside, p, nearest)
+        on_edge, distance = nearest_on_segment(x, u, v)
+        nearest, least = where(distance < least, on_edge, nearest), fmin(distance, least)
+    return where(inside, foot, nearest)
 
 
 @kernel
 def converge_in_triangles(m1, d1, tolerance):
-    """Minimizes the field from the points `descent.trial`, in their triangles, until a step is shorter.
+    """Minimizes the field from the points `descent.trial`, in their triangles, until a step is shorter than tolerance.
 
     Projected gradient method; the step factor doubles if the field falls as the projected step promises, else it
-    halves.  Leaves points and fields of the result in `descent.trial` and `descent.jet`.
+    halves.
+    Writes: descent.trial and descent.jet, points of the result and their fields.
     """
-    T, jet = eights(d1.descent.corner), eights(d1.descent.jet)
-    a, b, c = Vec3(T[0:3]), Vec3(T[3:6]), Vec3(T[6:9])
-    x, best = Vec3(eights(d1.descent.trial)[0:3]), Vec4(jet[4 * FIELD : 4 * FIELD + 4])
+    corners, jet = eights(d1.descent.corner), eights(d1.descent.jet)
+    a, b, c = Vec3(corners[0:3]), Vec3(corners[3:6]), Vec3(corners[6:9])
+    x, best_jet = Vec3(eights(d1.descent.trial)[0:3]), Vec4(jet[4 * FIELD : 4 * FIELD + 4])
     _, radius = bounding_sphere(a, b, c)
-    moving, reach = x[0] == x[0], 0.1 * radius
+    # NaN does not move; the gradient's length is about 1, so the first step is 0.1 radius
+    moving, factor = x[0] == x[0], 0.1 * radius
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        slope = Vec3(best[1:4])
-        there = where(moving, nearest_on_triangle(fma(-reach, slope, x), a, b, c), x)
-        step = there - x
-        eights(d1.descent.trial)[0:3] = there
+        slope = Vec3(best_jet[1:4])
+        trial = where(moving, nearest_on_triangle(fma(-factor, slope, x), a, b, c), x)
+        step = trial - x
+        eights(d1.descent.trial)[0:3] = trial
         field_jets(m1, d1, FIELD, 0)
-        lower = jet[4 * FIELD] <= fma(DECREASE, dot(slope, step), best[0])
+        lower = jet[4 * FIELD] <= fma(DECREASE, dot(slope, step), best_jet[0])
         accepted = moving & lower
-        x = where(accepted, there, x)
-        best = where(accepted, Vec4(jet[4 * FIELD : 4 * FIELD + 4]), best)
+        x = where(accepted, trial, x)
+        best_jet = where(accepted, Vec4(jet[4 * FIELD : 4 * FIELD + 4]), best_jet)
         moving = moving & (norm3(step) > tolerance)
-        reach = where(lower, 2.0 * reach, 0.5 * reach)
+        factor = where(lower, 2.0 * factor, 0.5 * factor)
     eights(d1.descent.trial)[0:3] = x
-    jet[4 * FIELD : 4 * FIELD + 4] = best
+    jet[4 * FIELD : 4 * FIELD + 4] = best_jet
 
 
 @kernel
 def finish_starts(m1, d1, n):
-    """Moves the first n of the eight starting points, and adds their contacts, until nmanifold points were found."""
+    """Moves the first n of the eight starting points, and adds their contacts, until nmanifold points were found.
+
+    Reads: descent.trial, descent.corner.   Writes: manifold.*, descent.count, the number of points found.
+    """
     frank_wolfe(m1, d1)
     found, kept = d1.descent.count[0], 0
     for i in range(n):
@@ -150,12 +170,17 @@ def finish_starts(m1, d1, n):
 
 
 @kernel
-def start_on(m1, d1, triangle, n):
-    """Adds the starting points of one of the eight triangles `descent.triangle` to the n waiting ones; returns n."""
+def start_on_triangle(m1, d1, triangle, n):
+    """Adds the starting points of one of the eight triangles `descent.triangle` to the n waiting ones; returns n.
+
+    They are barycentric points u a + v b + w c of the Halton sequence.  Eight waiting points are finished at once.
+    Writes: descent.start and descent.corner in lane n; what `finish_starts` writes.
+    """
     for i in range(max(1, m1.opt_sdf_initpoints)):
         u, v = halton(i + 1, 2), halton(i + 1, 3)
-        folds = u + v > 1.0
-        u, v = where(folds, 1.0 - u, u), where(folds, 1.0 - v, v)
+        # the unit square, folded into its lower triangle
+        outside = u + v > 1.0
+        u, v = where(outside, 1.0 - u, u), where(outside, 1.0 - v, v)
         w = 1.0 - u - v
         for k in range(3):
             a, b, c = tuple(d1.descent.triangle[3 * j + k, triangle] for j in range(3))
@@ -172,17 +197,21 @@ def start_on(m1, d1, triangle, n):
 
 @kernel
 def collide_group(m1, d1, group, n):
-    """Adds the starting points of the triangles of a group that may meet the field; returns the number waiting."""
-    V, o = eights(m1.fieldgroup_vert), 9 * group
-    a, b, c = Vec3(V[o : o + 3]), Vec3(V[o + 3 : o + 6]), Vec3(V[o + 6 : o + 9])
-    meets = box_meets(m1, d1, fmin(a, fmin(b, c)), fmax(a, fmax(b, c)))
+    """Adds the starting points of the triangles of a group that may meet the field.
+
+    n: number of waiting starting points, in descent.start; returns the new number.
+    """
+    rows, first = eights(m1.fieldgroup_vert), 9 * group  # a row of eight lanes per coordinate of the three corners
+    a, b, c = Vec3(rows[first : first + 3]), Vec3(rows[first + 3 : first + 6]), Vec3(rows[first + 6 : first + 9])
+    meets = box_may_meet(m1, d1, fmin(a, fmin(b, c)), fmax(a, fmax(b, c)))
     if any_(meets):
         a, b, c = into_field(d1, a), into_field(d1, b), into_field(d1, c)
-        meets = meets & triangle_meets(m1, d1, a, b, c)
+        meets = meets & triangle_may_meet(m1, d1, a, b, c)
         eights(d1.descent.triangle)[0:9] = join(a, b, c)
+        # the last first, as MuJoCo
         for i in range(LANES - 1, -1, -1):
             if m1.fieldgroup_face[group, i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
-                n = start_on(m1, d1, i, n)
+                n = start_on_triangle(m1, d1, i, n)
     return n
 
 
@@ -199,21 +228,22 @@ def mesh_field(m1, d1):
     """
     d1.manifold.count[0], d1.descent.count[0] = 0, 0
     look_from_first(d1)
-    B = eights(m1.fieldnode_box)
+    boxes = eights(m1.fieldnode_box)
     d1.descent.node[0] = m1.fieldnode_adr[d1.shapes.data[0]]
-    n, waiting = 1, 0
-    while n > 0 and d1.descent.count[0] < d1.nmanifold:
-        n -= 1
-        node = d1.descent.node[n]
-        if node < 0:
+    pending, waiting = 1, 0
+    while pending > 0 and d1.descent.count[0] < d1.nmanifold:
+        pending -= 1
+        node = d1.descent.node[pending]
+        if node < 0:  # -1 - group
             waiting = collide_group(m1, d1, -1 - node, waiting)
         else:
-            meets = box_meets(m1, d1, Vec3(B[6 * node : 6 * node + 3]), Vec3(B[6 * node + 3 : 6 * node + 6]))
+            meets = box_may_meet(m1, d1, Vec3(boxes[6 * node : 6 * node + 3]), Vec3(boxes[6 * node + 3 : 6 * node + 6]))
             for k in range(LANES):
                 child = m1.fieldnode_child[node, k]
-                if child != NO_CHILD and has(meets, k) and n < DEPTH:
-                    d1.descent.node[n] = child
-                    n += 1
+                if child != NO_CHILD and has(meets, k) and pending < DEPTH:
+                    d1.descent.node[pending] = child
+                    pending += 1
+    # the lanes without a starting point repeat the first one
     if waiting > 0:
         for i in range(waiting, LANES):
             for k in range(3):

@@ -20,19 +20,22 @@ TIE = 1e-12  # m heights that differ by less may be equal up to rounding
 
 
 @kernel
-def slide(m1, start, n, down, vertex):
-    """Returns (vertex, lead): a lowest vertex, found by climbing, and by how much it is lower than its neighbours."""
+def climb_to_lowest(m1, start, n, down, vertex):
+    """Returns (vertex, lead): a lowest vertex, found by climbing, and by how much it is lower than its neighbours [m].
+
+    start, n: first vertex of the hull and their number; down: unit vector in the mesh's frame; vertex: where to start.
+    """
     best, lead = dot(m1.hull_vert[start + vertex], down), 0.0 * down[0]
     for _ in range(n):
-        at = start + vertex
-        last, second = vertex, best - 1.0
-        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
-            i = m1.hull_edge[k]
-            depth = dot(m1.hull_vert[start + i], down)
+        place = start + vertex
+        previous, second = vertex, best - 1.0
+        for e in range(m1.hull_edgeadr[place], m1.hull_edgeadr[place] + m1.hull_edgenum[place]):
+            neighbour = m1.hull_edge[e]
+            depth = dot(m1.hull_vert[start + neighbour], down)
             second = fmax(depth, second)
             if depth > best:
-                vertex, best = i, depth
-        if vertex == last:
+                vertex, best = neighbour, depth
+        if vertex == previous:
             lead = best - second
             break
     return vertex, lead
@@ -40,15 +43,15 @@ def slide(m1, start, n, down, vertex):
 
 @kernel
 def lowest_vertex(m1, mesh, down):
-    """Returns the first of the hull's lowest vertices; for a large hull, the one found by climbing."""
+    """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one found by climbing."""
     vertex, start, n = 0, m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
     if n > CLIMB:
-        vertex, lead = slide(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
+        vertex, lead = climb_to_lowest(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
         # among equally low vertices MuJoCo's choice is reproduced, whose search starts from the first vertex
         if lead < TIE and m1.hull_edgenum[start] > 0:
             vertex = climb(m1, start, n, down, 0)
     else:
-        # unfused, for the same reason
+        # unfused, so that equally low vertices compare as in MuJoCo
         best = plain_dot3(m1.hull_vert[start], down)
         for i in range(1, n):
             depth = plain_dot3(m1.hull_vert[start + i], down)
@@ -58,29 +61,32 @@ def lowest_vertex(m1, mesh, down):
 
 
 @kernel
-def facing(m1, mesh, at, down):
-    """Returns the face at vertex `at` whose normal is most along `down`."""
+def face_most_along(m1, mesh, at, down):
+    """Returns the face at vertex `at` of the hulls whose normal is most along `down`; NO_FACE if it has none."""
     first, face, best = m1.hull_polyadr[mesh], -1.0, -2.0
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
-        i = first + m1.hull_map[k]
-        cosine = dot(m1.hull_polynormal[i], down)
-        face, best = where(cosine > best, i, face), fmax(cosine, best)
+        candidate = first + m1.hull_map[k]
+        cosine = dot(m1.hull_polynormal[candidate], down)
+        face, best = where(cosine > best, candidate, face), fmax(cosine, best)
     return whole(face)
 
 
 @kernel
-def after(k, n):
-    """Returns the corner after corner k of n."""
+def next_corner(k, n):
+    """Returns the corner after corner k of a face with n corners."""
     k += 1
     return k if k < n else 0
 
 
 @kernel
-def corner(m1, start, face, lead, k):
-    """Returns the vertex of the face's corner k, counted from the corner `lead`."""
-    n, i = m1.hull_polyvertnum[face], lead + k
-    i = i if i < n else i - n
-    return m1.hull_vert[start + m1.hull_polyvert[m1.hull_polyvertadr[face] + i]]
+def face_corner(m1, start, face, lead, k):
+    """Returns the vertex at corner k of a face, counted from the corner `lead`, in the mesh's frame.
+
+    start: first vertex of the hull.
+    """
+    corners, place = m1.hull_polyvertnum[face], lead + k
+    place = place if place < corners else place - corners
+    return m1.hull_vert[start + m1.hull_polyvert[m1.hull_polyvertadr[face] + place]]
 
 
 @kernel
@@ -92,41 +98,46 @@ def area2(p, q, r, s):
 
 @kernel
 def spread_corners(m1, start, face, lead, n):
-    """Returns (q, r, s): three corners of the n that span a large area with corner 0, p.
+    """Returns (q, r, s): three corners of the face's n that span a large area with corner 0, p.
 
     The last corner advances while the area grows; at each of its steps, the middle and the first do the same.
+    start, lead: as in `face_corner`.
     """
-    p, q = corner(m1, start, face, lead, 0), corner(m1, start, face, lead, 1)
-    r, s = corner(m1, start, face, lead, 2), corner(m1, start, face, lead, 3)
-    b, c, d = 1, 2, 3
+    p, q = face_corner(m1, start, face, lead, 0), face_corner(m1, start, face, lead, 1)
+    r, s = face_corner(m1, start, face, lead, 2), face_corner(m1, start, face, lead, 3)
+    at_q, at_r, at_s = 1, 2, 3
     most = area2(p, q, r, s)
+    # s advances, then r, then q
     for _ in range(n):
-        k = after(d, n)
-        x = corner(m1, start, face, lead, k)
-        area = area2(p, q, r, x)
+        k = next_corner(at_s, n)
+        trial = face_corner(m1, start, face, lead, k)
+        area = area2(p, q, r, trial)
         if not area > most:
             break
-        most, d, s = area, k, x
+        most, at_s, s = area, k, trial
         for _ in range(n):
-            k = after(c, n)
-            x = corner(m1, start, face, lead, k)
-            area = area2(p, q, x, s)
+            k = next_corner(at_r, n)
+            trial = face_corner(m1, start, face, lead, k)
+            area = area2(p, q, trial, s)
             if not area > most:
                 break
-            most, c, r = area, k, x
+            most, at_r, r = area, k, trial
         for _ in range(n):
-            k = after(b, n)
-            x = corner(m1, start, face, lead, k)
-            area = area2(p, x, r, s)
+            k = next_corner(at_q, n)
+            trial = face_corner(m1, start, face, lead, k)
+            area = area2(p, trial, r, s)
             if not area > most:
                 break
-            most, b, q = area, k, x
+            most, at_q, q = area, k, trial
     return q, r, s
 
 
 @kernel
 def add_vertex(d1, v, n, down):
-    """Adds the point of a vertex if it is within the limit and not above the mesh's centre."""
+    """Adds the point of vertex v if it is within the limit and not above the mesh's centre.
+
+    v, down: in the mesh's frame; n: the plane's normal, world axes.
+    """
     centre = d1.shapes.pos[1]
     vertex = d1.shapes.mat[1] @ v + centre
     dist = dot(vertex - d1.shapes.pos[0], n)
@@ -153,18 +164,19 @@ def plane_mesh(m1, d1):
     d1.manifold.count[0] = 0
     add_vertex(d1, m1.hull_vert[start + lowest], n, down)
     if d1.manifold.count[0] == 1:
-        face = facing(m1, mesh, start + lowest, down)
+        face = face_most_along(m1, mesh, start + lowest, down)
         if face != NO_FACE:
+            # lead: the face's corner at the lowest vertex
             corners, lead = m1.hull_polyvertnum[face], 0
             for k in range(corners):
                 if m1.hull_polyvert[m1.hull_polyvertadr[face] + k] == lowest:
                     lead = k
-            q, r = corner(m1, start, face, lead, 1), corner(m1, start, face, lead, 2)
+            q, r = face_corner(m1, start, face, lead, 1), face_corner(m1, start, face, lead, 2)
             s = r
             if corners > MOST:
                 q, r, s = spread_corners(m1, start, face, lead, corners)
             elif corners == MOST:
-                s = corner(m1, start, face, lead, 3)
+                s = face_corner(m1, start, face, lead, 3)
             add_vertex(d1, q, n, down)
             add_vertex(d1, r, n, down)
             if corners > 3:

@@ -1,12 +1,13 @@
 """Computes contact points of pairs with a closed form, in all worlds at once, from the tile's geoms into its slots.
 
-`near` is the mask of worlds where the pair is near; `limit` is margin plus gap, the maximum distance of a contact
-point.
+`g` and `h` are the geoms of the pair, in the order of the function's name.  `near` is the mask of worlds where the pair
+is near; `limit` is margin plus gap, the maximum distance of a contact point.  `append` stores point i in worlds of
+its mask.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_along, frame_of
-from featherlane.collision.pairs.box_frame import seen_from
+from featherlane.collision.pairs.box_frame import plain_mat_t_mul_vec
 from featherlane.collision.pairs.cylinder import plane_cylinder, sphere_cylinder
 from featherlane.collision.pairs.ellipsoid import plane_ellipsoid
 from featherlane.collision.pairs.primitive import (
@@ -30,7 +31,7 @@ def z_axis(d, g):
 
 @kernel
 def plane_sphere_points(m, d, g, h, near, limit):
-    """Computes up to one point."""
+    """Appends up to one contact point of a plane and a sphere."""
     n = z_axis(d, g)
     touch, dist, pos = plane_sphere(d.geom_xpos[g], n, d.geom_xpos[h], m.geom_size[h][0], limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
@@ -38,7 +39,10 @@ def plane_sphere_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_capsule_points(m, d, g, h, near, limit):
-    """Computes up to two points: the caps at the positive and the negative end of the axis, the first tangent."""
+    """Appends up to two points: the caps at the positive and the negative end of the axis.
+
+    The first tangent of the contact frame is along the capsule.
+    """
     o, n = d.geom_xpos[g], z_axis(d, g)
     c, a = d.geom_xpos[h], z_axis(d, h)
     r, half = m.geom_size[h][0], m.geom_size[h][1]
@@ -50,23 +54,23 @@ def plane_capsule_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_box_points(m, d, g, h, near, limit):
-    """Computes up to four points: corners by ascending index."""
+    """Appends up to four points of a plane and a box: corners by ascending index."""
     n, c = z_axis(d, g), d.geom_xpos[h]
     R, size = d.geom_xmat[h], m.geom_size[h]
-    height, axis = dot(c - d.geom_xpos[g], n), half_axis_heights(R, size, n)
+    height, half_axis_height = dot(c - d.geom_xpos[g], n), half_axis_heights(R, size, n)
     u, v, w = R.columns
     frame = frame_of(n)
-    corners = plane_box(height, axis, limit, -1.0)
+    corners = plane_box(height, half_axis_height, limit, -1.0)  # indices 0..7, -1: none
     for i in range(4):
         corner = corners[i]
 
-        # bits of the index -> signs of the axes
+        # corner = 4 z + 2 y + x, a value: bits -> signs of the axes
         z = corner >= 4.0
         rest = where(z, corner - 4.0, corner)
         y = rest >= 2.0
         x = where(y, rest - 2.0, rest) >= 1.0
         sx, sy, sz = where(x, 1.0, -1.0), where(y, 1.0, -1.0), where(z, 1.0, -1.0)
-        dist = height + corner_height(sx, sy, sz, axis)
+        dist = height + corner_height(sx, sy, sz, half_axis_height)
         pos = fma(sx * size[0], u, c)
         pos = fma(sy * size[1], v, pos)
         pos = fma(sz * size[2], w, pos)
@@ -75,7 +79,7 @@ def plane_box_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_ellipsoid_points(m, d, g, h, near, limit):
-    """Computes up to one point."""
+    """Appends up to one contact point of a plane and an ellipsoid."""
     o, n = d.geom_xpos[g], z_axis(d, g)
     c, R, size = d.geom_xpos[h], d.geom_xmat[h], m.geom_size[h]
     touch, dist, pos = plane_ellipsoid(o, n, c, R, size, limit)
@@ -84,7 +88,7 @@ def plane_ellipsoid_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_cylinder_points(m, d, g, h, near, limit):
-    """Computes up to four points, none if the first does not touch."""
+    """Appends up to four points of a plane and a cylinder, none if the first does not touch."""
     n, c = z_axis(d, g), d.geom_xpos[h]
     r, half = m.geom_size[h][0], m.geom_size[h][1]
     height, frame = plain_dot3(c - d.geom_xpos[g], n), frame_of(n)
@@ -97,7 +101,7 @@ def plane_cylinder_points(m, d, g, h, near, limit):
 
 @kernel
 def sphere_points(m, d, g, h, near, limit):
-    """Computes up to one point of a sphere with a sphere or a capsule."""
+    """Appends up to one point of a sphere with a sphere or a capsule."""
     c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
     c2, z2, r2 = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0]
     if m.geom_type[h] == SPHERE:
@@ -109,7 +113,7 @@ def sphere_points(m, d, g, h, near, limit):
 
 @kernel
 def sphere_cylinder_points(m, d, g, h, near, limit):
-    """Computes up to one point."""
+    """Appends up to one contact point of a sphere and a cylinder."""
     c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
     c2, z2, r2, half = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0], m.geom_size[h][1]
     touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
@@ -118,16 +122,16 @@ def sphere_cylinder_points(m, d, g, h, near, limit):
 
 @kernel
 def sphere_box_points(m, d, g, h, near, limit):
-    """Computes up to one point."""
+    """Appends up to one contact point of a sphere and a box."""
     c, R = d.geom_xpos[h], d.geom_xmat[h]
-    centre = seen_from(R, d.geom_xpos[g] - c)
+    centre = plain_mat_t_mul_vec(R, d.geom_xpos[g] - c)
     touch, dist, pos, n = sphere_box(centre, m.geom_size[g][0], m.geom_size[h], limit)
     append(d, 0, near & touch, dist, R @ pos + c, frame_of(R @ n))
 
 
 @kernel
 def capsule_capsule_points(m, d, g, h, near, limit):
-    """Computes one point of crossing capsules, up to two of parallel ones."""
+    """Appends one point of crossing capsules, up to two of parallel ones."""
     c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
     c2, z2, r2 = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0]
     a1, a2 = m.geom_size[g][1] * z1, m.geom_size[h][1] * z2

@@ -2,8 +2,8 @@
 
 A contact point lies halfway between the two surfaces; its normal points from the first shape to the second; its
 distance is negative where they overlap.  `margin` is the maximum distance of a contact point; in worlds without a
-contact the point is undefined.  A shape is given by its centre, the z axis of its frame (a plane's normal, a
-capsule's axis) and sizes.
+contact the point is undefined.  A shape is given by its centre c, the z axis of its frame (a plane's normal n, a
+capsule's axis) and sizes, such as its radius r.
 Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
 """
 
@@ -14,7 +14,7 @@ PARALLEL = 1e-8  # squared sine of the angle below which the axes of two capsule
 
 @kernel
 def plane_sphere(p, n, c, r, margin):
-    """Returns (touch, distance, point) of the plane through p and a sphere.
+    """Returns (touch, distance, point) of the plane through p with normal n, and a sphere of centre c and radius r.
 
     Source: mjc_PlaneSphere.
     """
@@ -31,7 +31,7 @@ def half_axis_heights(R, size, n):
 
 @kernel
 def corner_height(sx, sy, sz, h):
-    """Returns the height of a corner over the box's centre."""
+    """Returns the height of the corner with signs sx, sy, sz over the box's centre; h: heights of the half axes."""
     return sx * h[0] + sy * h[1] + sz * h[2]
 
 
@@ -44,8 +44,9 @@ def plane_box(height, h, margin, none):
     Source: mjc_PlaneBox.
     """
     first, second, third, fourth = none, none, none, none
-    count = none + 1.0
+    count = none + 1.0  # 0 as a value: touching corners so far
     for i in range(8):
+        # bits 0, 1, 2 of i -> signs -1 or 1
         lower = corner_height(2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0, h)
         touch = (height + lower <= margin) & (lower <= 0.0)
         first = where(touch & (count == 0.0), i, first)
@@ -62,10 +63,10 @@ def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
 
     Source: mjc_SphereSphere.
     """
-    v = c2 - c1
+    offset = c2 - c1
     reach = margin + r1 + r2
-    touch = (dot(v, v) <= reach * reach) & (reach >= 0.0)
-    n, length = normalize3(v)
+    touch = (dot(offset, offset) <= reach * reach) & (reach >= 0.0)
+    n, length = normalize3(offset)
     concentric = length < MINVAL
     if any_(concentric):
         n = where(concentric, normalize3(plain_cross(z1, z2))[0], n)
@@ -75,20 +76,21 @@ def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
 
 @kernel
 def sphere_capsule(c1, z1, r1, c2, z2, r2, half, margin):
-    """Returns (touch, distance, point, normal) of a sphere and a capsule, from the nearest point of its segment.
+    """Returns (touch, distance, point, normal) of sphere 1 and capsule 2, from the nearest point of its segment.
 
-    Source: mjc_SphereCapsule.
+    half: half the length of the segment.   Source: mjc_SphereCapsule.
     """
     x = clip(dot(z2, c1 - c2), -half, half)
     return sphere_sphere(c1, z1, r1, fma(x, z2, c2), z2, r2, margin)
 
 
 @kernel
-def nearest_general(ma, mb, mc, u, v, x1, x2):
-    """Computes the nearest points of two segments from those of their lines: coordinates in -1..1 from end to end.
+def clip_to_segments(ma, mb, mc, u, v, x1, x2):
+    """Returns (x1, x2) of the nearest points of two segments from those of their lines; coordinates in -1..1.
 
-    The first is clipped and the second recomputed, then vice versa.
+    ma, mb, mc, u, v: see `capsule_segments`.  The first is clipped and the second recomputed, then vice versa.
     """
+    # the second's point nearest to x1 is x2 = (v - mb x1) / mc, the first's nearest to x2 is (u - mb x2) / ma
     x2 = where(x1 > 1.0, (v - mb) / mc, where(x1 < -1.0, (v + mb) / mc, x2))
     x1 = clip(x1, -1.0, 1.0)
     x1 = where(x2 > 1.0, clip((u - mb) / ma, -1.0, 1.0), where(x2 < -1.0, clip((u + mb) / ma, -1.0, 1.0), x1))
@@ -97,10 +99,11 @@ def nearest_general(ma, mb, mc, u, v, x1, x2):
 
 @kernel
 def overlap_end(x1, within, end2, mb, mc, v):
-    """Computes one end of the overlap of two parallel segments; x1 is the first's coordinate of the second's `end2`.
+    """Returns (x1, x2) of one end of the overlap of two parallel segments.
 
-    If that end is `within` the first segment, or beyond its other end, it defines the pair; else the first's own end
-    does, with its projection on the second.
+    x1: the first's coordinate of the second's end `end2`, -1 or 1; within: mask.
+    If that end is `within` the first segment, or beyond its other end, it defines the pair; else the first's end
+    does, with its projection on the second.   mb, mc, v: see `capsule_segments`.
     """
     x1 = clip(x1, -1.0, 1.0)
     return x1, where(within, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
@@ -112,6 +115,7 @@ def capsule_segments(c1, a1, c2, a2):
 
     Crossing segments have one pair (x1, x2) of nearest points.  Parallel ones have two, the ends of their overlap, in
     the direction of a1: (x1, x2) and (y1, y2), which coincide without an overlap.
+    The points minimize |dif + x1 a1 - x2 a2|^2:  ma x1 + mb x2 = u,  mb x1 + mc x2 = v.
     Source: mjraw_CapsuleCapsule of MuJoCo 4.0.1; the rule for parallel axes was measured on its results.
     Note: for near-parallel axes, cross products avoid the cancellation of |a1|^2 |a2|^2 - (a1 . a2)^2.
     """
@@ -125,7 +129,7 @@ def capsule_segments(c1, a1, c2, a2):
     parallel = det < PARALLEL * ma * mc
     inverse = 1.0 / where(parallel, 1.0, det)
     x1, x2 = -dot(cross(dif, a2), w) * inverse, -dot(cross(dif, a1), w) * inverse
-    x1, x2 = nearest_general(ma, mb, mc, u, v, x1, x2)
+    x1, x2 = clip_to_segments(ma, mb, mc, u, v, x1, x2)
     y1, y2 = x1, x2
 
     # parallel: the second segment's ends lie at (u +- |mb|) / ma on the first

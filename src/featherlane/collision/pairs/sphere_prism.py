@@ -11,23 +11,30 @@ from featherlane.collision.convex.pair import NO_DISTANCE, shapes_to_world
 
 @kernel
 def keep_nearer(d1, depth, n):
-    """Selects a face, outward unit normal n, if the centre is less deep below it than below previous faces."""
+    """Selects a face if the centre is less deep below it than below previous faces; n: its outward unit normal.
+
+    Reads and writes: convex.dist, the negative of the least depth; convex.normal.
+    """
     if depth < -d1.convex.dist[0]:
         d1.convex.dist[0] = -depth
         d1.convex.normal[0] = n
 
 
 @kernel
-def holds_centre(d1, a, b, c):
-    """Returns whether the origin is in the prism with this top triangle; if so, stores depth and normal of its face."""
+def find_face_of_centre(d1, a, b, c):
+    """Returns whether the centre, the origin, is in the prism with the top triangle a, b, c, relative to the centre.
+
+    If so, stores the negative depth and the normal of its nearest face in convex.dist and convex.normal.
+    """
     up = cross(b - a, c - a)
     if up[2] < 0.0:
         up, b, c = -1.0 * up, c, b
     inside = dot(up, a) >= 0.0
     if inside:
         up, _ = normalize3(up)
-        zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0
+        zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0  # as values
         d1.convex.dist[0] = -NO_DISTANCE
+        # the top, the bottom, then three walls
         keep_nearer(d1, dot(up, a), up)
         keep_nearer(d1, d1.convex.pos[0][2] - d1.shapes.prism[0][2], (zero, zero, -one))
         inside = -d1.convex.dist[0] >= 0.0
@@ -42,26 +49,27 @@ def holds_centre(d1, a, b, c):
 
 
 @kernel
-def meets_sphere(d1):
-    """Returns whether the second shape is a sphere centred in or above the prism; if so, sets `convex_*` as `closest`.
+def collide_prism_sphere(d1):
+    """Returns whether the second shape is a sphere centred in or above the prism; if so, stores their distance.
 
+    Writes: convex.dist, convex.normal, convex.witness, as `closest`.
     Above: the direction from the centre down to the nearest point of the triangle leads away from everything below it.
     """
     met = False
     if d1.shapes.type[1] == SPHERE:
-        p = d1.convex.pos[0]
+        centre = d1.convex.pos[0]
         a, b, c = d1.shapes.prism[3], d1.shapes.prism[4], d1.shapes.prism[5]
-        size2, a, b, c = fmax(dot(p, p), dot(a, a)), a - p, b - p, c - p
-        if holds_centre(d1, a, b, c):
+        scale2, a, b, c = fmax(dot(centre, centre), dot(a, a)), a - centre, b - centre, c - centre
+        if find_face_of_centre(d1, a, b, c):
             met = True
-            d1.convex.witness[0] = fma(-d1.convex.dist[0], d1.convex.normal[0], p)
+            d1.convex.witness[0] = fma(-d1.convex.dist[0], d1.convex.normal[0], centre)
         else:
-            vv, v, _ = nearest_on_triangle(a, b, c)
-            if v[2] <= 0.0 and vv > TOUCH * TOUCH * size2:
-                met, length = True, sqrt(vv)
+            distance2, nearest, _ = nearest_on_triangle(a, b, c)
+            if nearest[2] <= 0.0 and distance2 > TOUCH * TOUCH * scale2:
+                met, length = True, sqrt(distance2)
                 d1.convex.dist[0] = length
-                d1.convex.normal[0] = -1.0 / length * v
-                d1.convex.witness[0] = p + v
+                d1.convex.normal[0] = -1.0 / length * nearest
+                d1.convex.witness[0] = centre + nearest
         if met:
             shapes_to_world(d1)
     return met

@@ -22,24 +22,32 @@ BLUR = 1e-6  # and the margin of bounding boxes relative to their distance, whic
 
 
 @kernel
-def comes_near(m, d, g, p, v):
-    """Returns the mask where the ray hits geom g's bounding sphere before its nearest hit and g's body is included."""
+def meets_bounding_sphere(m, d, g, p, v):
+    """Returns the mask where the ray hits geom g's bounding sphere before its nearest hit, and g is not excluded.
+
+    p, v: point and direction of the ray, world axes.  A plane has no bounding sphere; a sphere is its own.
+    """
     geom = m.geom[g]
     met = d.ray.exclude[0] != geom.bodyid
     if m.nvariant > 0:
         met = met & is_present(m, g)
     if geom.type not in (PLANE, SPHERE):
-        r = SLACK * radius_of(geom.type, geom.size, geom.rbound)
-        c = p - d.geom_xpos[g]
-        b = dot(c, v)
-        q = fma(-b, v, c)
-        met = met & (dot(q, q) <= r * r) & (b <= r) & (-b - r < d.ray.distance[0])
+        radius = SLACK * radius_of(geom.type, geom.size, geom.rbound)
+        from_centre = p - d.geom_xpos[g]
+        # the sphere is entered at -c_v - sqrt(radius^2 - |foot|^2), after -c_v - radius
+        c_v = dot(from_centre, v)
+        foot = fma(-c_v, v, from_centre)
+        met = met & (dot(foot, foot) <= radius * radius) & (c_v <= radius) & (-c_v - radius < d.ray.distance[0])
     return met
 
 
 @kernel
-def meet_in_lanes(m, d, g, near, p, v, heights):
-    """Intersects the rays with a shape that has a closed form, with a signed distance field or with a height field."""
+def intersect_in_lanes(m, d, g, near, p, v, heights):
+    """Intersects the rays (p, v) with geom g of closed form, signed distance field or height field.
+
+    near: mask of the rays; heights: 1 for a height field.   Writes, for nearer hits: ray.distance, ray.geom,
+    ray.normal.
+    """
     R, kind = d.geom_xmat[g], m.geom_type[g]
     size = m.geom_size[g]
     p, v = R.T @ (p - d.geom_xpos[g]), R.T @ v
@@ -52,7 +60,7 @@ def meet_in_lanes(m, d, g, near, p, v, heights):
     else:
         met, x, n = meet_shape(kind, p, v, size)
     met = near & met & (x < d.ray.distance[0])
-    if d.ray.culls[0]:
+    if d.ray.culls[0]:  # surfaces are not hit from inside
         met = met & (dot(n, v) < 0.0)
     if any_(met):
         d.ray.distance[0] = where(met, x, d.ray.distance[0])
@@ -62,28 +70,32 @@ def meet_in_lanes(m, d, g, near, p, v, heights):
 
 @kernel
 def enters_box(m, d, g, p, v):
-    """Returns the mask where the ray enters geom g's bounding box before its nearest hit."""
+    """Returns the mask where the ray (p, v) enters geom g's bounding box before its nearest hit."""
     R, centre, half = d.geom_xmat[g], m.geom_aabb[g].centre, m.geom_aabb[g].half
     p, v = R.T @ (p - d.geom_xpos[g]), R.T @ v
     enter, leave = 0.0, d.ray.distance[0]
     for i in range(3):
-        wide = fma(SLACK, half[i], BLUR * (fabs(p[i]) + fabs(centre[i])))
-        first, last = slab(p[i], v[i], centre[i] - wide, centre[i] + wide)
+        padded_half = fma(SLACK, half[i], BLUR * (fabs(p[i]) + fabs(centre[i])))
+        first, last = slab(p[i], v[i], centre[i] - padded_half, centre[i] + padded_half)
         enter, leave = fmax(enter, first), fmin(leave, last)
     return enter <= leave
 
 
 @kernel
-def meet_by_world(m, d, g, near):
-    """Intersects a mesh or a height field with the rays of worlds in the mask `near`."""
+def intersect_by_world(m, d, g, near):
+    """Intersects geom g, a mesh or a height field, with the rays of worlds in the mask `near`, one by one in its frame.
+
+    Writes, for nearer hits: ray.distance, ray.geom, ray.triangle, ray.normal.
+    """
     for lane in range(width(d)):
         if has(near, lane):
-            load_shape(m, d, 0, g, lane)
+            load_shape(m, d, 0, g, lane)  # shapes.mat[0], shapes.pos[0], shapes.data[0]
             R = d.shapes.mat[0]
             d.line.point[0] = R.T @ (read_lane(d.ray.point, 0, lane) - d.shapes.pos[0])
             d.line.direction[0] = R.T @ read_lane(d.ray.direction, 0, lane)
             d.line.distance[0] = read_lane(d.ray.distance, 0, lane)
             d.line.hit[0], d.line.triangle[0] = 0, 0
+            # both read line.point, line.direction and write line.* for a hit nearer than line.distance
             if m.geom_type[g] == MESH:
                 meet_mesh(m, d)
             else:
@@ -98,23 +110,23 @@ def meet_by_world(m, d, g, near):
 
 @kernel
 def start_rays(d):
-    """Sets the hits to none, at the largest distance."""
+    """Initializes the hits: ray.distance to the largest distance, ray.geom to -1, ray.normal to zeros."""
     d.ray.distance[0] = real(d, d.ray.cutoff[0])
     d.ray.geom[0] = -1.0
     d.ray.normal[0] = zeros(3)
 
 
 @kernel
-def meet_geom(m, d, g, near, packet):
-    """Intersects the rays of the mask `near` with geom g; with `packet`, height fields are traversed in lanes."""
+def intersect_geom(m, d, g, near, packet):
+    """Intersects the rays of the mask `near` with geom g; packet = 1: height fields are traversed in lanes."""
     p, v = d.ray.point[0], d.ray.direction[0]
     if any_(near):
         if packet and m.geom_type[g] == HFIELD and m.nhfielddata < EXACT:
-            meet_in_lanes(m, d, g, near, p, v, heights=1)
+            intersect_in_lanes(m, d, g, near, p, v, heights=1)
         elif m.geom_type[g] in (HFIELD, MESH):
-            meet_by_world(m, d, g, near & enters_box(m, d, g, p, v))
+            intersect_by_world(m, d, g, near & enters_box(m, d, g, p, v))
         else:
-            meet_in_lanes(m, d, g, near, p, v, heights=0)
+            intersect_in_lanes(m, d, g, near, p, v, heights=0)
 
 
 @kernel
@@ -125,12 +137,12 @@ def end_rays(d):
 
 @kernel
 def cast_among(m, d, packet):
-    """Finds the first surfaces among the geoms in `ray.seen`."""
+    """Finds the first surfaces among the geoms in `ray.seen`; packet = 1: lanes hold neighbouring rays."""
     p, v = d.ray.point[0], d.ray.direction[0]
     start_rays(d)
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
-        meet_geom(m, d, g, comes_near(m, d, g, p, v), packet)
+        intersect_geom(m, d, g, meets_bounding_sphere(m, d, g, p, v), packet)
     end_rays(d)
 
 

@@ -22,7 +22,10 @@ ROOTS, PRECISE = 30, 1e-13  # steps of the Illinois method; field at which it en
 
 @kernel
 def field_at(m, d, g, size, point):
-    """Returns the field of geom g at a point of its frame."""
+    """Returns the field of geom g at a point of its frame [m]; size: geom_size of g.
+
+    ray.field[1] is the address of its data.
+    """
     value, _ = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, point, exact=1)
     return value
 
@@ -36,28 +39,32 @@ def padded_box(m, g):
 
 
 @kernel
-def refined(m, d, g, size, ray, bracket, crossed):
+def refine_crossing(m, d, g, size, ray, bracket, crossed):
     """Returns the distance along each ray at which the field is zero, between the ends of a bracket.
 
+    Illinois method: the secant's zero replaces the end; the field at an unchanged start is halved.
+
     Args:
+        size: geom_size of the SDF geom g.
         ray: (point, direction) in the geom's frame.
-        bracket: (a, field at a, b, field at b): the fields have different signs.
+        bracket: (start, field at start, end, field at end): the fields have different signs.
         crossed: mask of the rays.
     """
     p, v = ray
-    a, fa, b, fb = bracket
-    running = crossed & (fabs(fb) > PRECISE)
+    start, f_start, end, f_end = bracket
+    running = crossed & (fabs(f_end) > PRECISE)
     for _ in range(ROOTS):
         if not any_(running):
             break
-        slope = fb - fa
-        c = b - fb * (b - a) / where(running & (slope != 0.0), slope, 1.0)
-        fc = field_at(m, d, g, size, fma(c, v, p))
-        turned = fc * fb < 0.0
-        a, fa = where(running & turned, b, a), where(running, where(turned, fb, 0.5 * fa), fa)
-        b, fb = where(running, c, b), where(running, fc, fb)
-        running = running & (fabs(fb) > PRECISE)
-    return b
+        slope = f_end - f_start
+        guess = end - f_end * (end - start) / where(running & (slope != 0.0), slope, 1.0)
+        f_guess = field_at(m, d, g, size, fma(guess, v, p))
+        crosses = f_guess * f_end < 0.0  # the zero is between guess and end: the old end becomes the start
+        next_start = where(running & crosses, end, start)
+        start, f_start = next_start, where(running, where(crosses, f_end, 0.5 * f_start), f_start)
+        end, f_end = where(running, guess, end), where(running, f_guess, f_end)
+        running = running & (fabs(f_end) > PRECISE)
+    return end
 
 
 @stage
@@ -76,19 +83,20 @@ def march(m, d):
         low, high = slab(p[k], v[k], lower[k], upper[k])
         enter, leave = fmax(enter, low), fmin(leave, high)
     running, least = (d.ray.near[0] > 0.0) & (enter <= leave), diagonal / PARTS
-    a = where(running, enter, 0.0)
-    fa = field_at(m, d, g, size, fma(a, v, p))
-    touches, crossed = running & (a == 0.0) & (fabs(fa) <= TOUCH), false_mask(d)
-    running, side, b, fb = running & not_(touches), where(fa < 0.0, -1.0, 1.0), a, fa
+    start = where(running, enter, 0.0)
+    f_start = field_at(m, d, g, size, fma(start, v, p))
+    touches, crossed = running & (start == 0.0) & (fabs(f_start) <= TOUCH), false_mask(d)
+    running, start_sign, end, f_end = running & not_(touches), where(f_start < 0.0, -1.0, 1.0), start, f_start
+    # advance from `start` to `end` until the field changes its sign
     while any_(running):
-        end = fmin(a + fmax(fabs(fa), least), leave)
-        value = field_at(m, d, g, size, fma(end, v, p))
-        b, fb = where(running, end, b), where(running, value, fb)
-        change = running & (side * fb <= 0.0)
+        next_x = fmin(start + fmax(fabs(f_start), least), leave)
+        f_next = field_at(m, d, g, size, fma(next_x, v, p))
+        end, f_end = where(running, next_x, end), where(running, f_next, f_end)
+        change = running & (start_sign * f_end <= 0.0)
         crossed = crossed | change
-        running = running & not_(change) & (end < leave)
-        a, fa = where(running, b, a), where(running, fb, fa)
-    x = refined(m, d, g, size, (p, v), (a, fa, b, fb), crossed)
+        running = running & not_(change) & (next_x < leave)
+        start, f_start = where(running, end, start), where(running, f_end, f_start)
+    x = refine_crossing(m, d, g, size, (p, v), (start, f_start, end, f_end), crossed)
     _, n = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, fma(x, v, p), exact=1)
     met = (touches | crossed) & (x < d.ray.distance[0])
     d.ray.met[0] = where(met, 1.0, d.ray.met[0])
@@ -98,9 +106,10 @@ def march(m, d):
 
 @kernel
 def meet_field(m, d, g, near, p, v):
-    """Returns (met, distance, outward normal) of rays in the frame of SDF geom g; near: mask of the rays.
+    """Returns (met, distance, outward normal) of rays (p, v) in the frame of SDF geom g; near: mask of the rays.
 
     Worlds whose geom has another mesh are marched through one by one.
+    Writes: ray.field, ray.near, ray.local_*, ray.met, for `march`.
     """
     d.ray.field[0], d.ray.field[1] = g, m.geom_fieldadr[g]
     d.ray.local_point[0] = p

@@ -1,6 +1,7 @@
 """Intersects rays with height fields: base box, surface triangles, and walls below them; one world at a time.
 
-Columns of samples run along x, rows along y.  A cell is cut from (row, column) to (row + 1, column + 1).
+`field` is the index of the height field.  Columns of samples run along x, rows along y.  A cell is cut from
+(row, column) to (row + 1, column + 1).
 Source: MuJoCo mj_rayHfield, with the same surfaces: the top of the base is one, too, for a ray that starts inside.
     Deviation: only the cells near the ray's path over the grid are tested, row by row, not the whole
     rectangle between its ends.
@@ -15,7 +16,7 @@ PADDING = 0.01  # margin around the ray's path over the grid in which cells are 
 
 @kernel
 def sample_height(m1, field, r, c):
-    """Returns the height of a sample."""
+    """Returns the height [m] of the sample in row r and column c."""
     k = m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c
     return m1.hfield_data[k] * m1.hfield_size[field][2]
 
@@ -28,7 +29,10 @@ def clamped_floor(x, n):
 
 @kernel
 def intersect_cell(m1, d1, field, r, c, cell, heights, ray):
-    """Intersects both triangles of a cell of size `cell`, if the ray's heights over the row overlap theirs."""
+    """Intersects both triangles of cell (r, c), if the ray's heights over the row overlap theirs.
+
+    cell: its sizes along x and y [m]; heights: lowest and highest z of the ray over the row.   Writes: line.*.
+    """
     (dx, dy), (low, high) = cell, heights
     z00, z01 = sample_height(m1, field, r, c), sample_height(m1, field, r, c + 1)
     z10, z11 = sample_height(m1, field, r + 1, c), sample_height(m1, field, r + 1, c + 1)
@@ -36,43 +40,55 @@ def intersect_cell(m1, d1, field, r, c, cell, heights, ray):
     if (bottom <= high) & (top >= low):
         x0, y0 = dx * c - m1.hfield_size[field][0], dy * r - m1.hfield_size[field][1]
         x1, y1 = dx * (c + 1) - m1.hfield_size[field][0], dy * (r + 1) - m1.hfield_size[field][1]
-        a, b = Vec3(x0, y0, z00), Vec3(x1, y1, z11)
-        meet_triangle(d1, a, Vec3(x1, y0, z01), b, ray)
-        meet_triangle(d1, a, b, Vec3(x0, y1, z10), ray)
+        first, opposite = Vec3(x0, y0, z00), Vec3(x1, y1, z11)
+        meet_triangle(d1, first, Vec3(x1, y0, z01), opposite, ray)
+        meet_triangle(d1, first, opposite, Vec3(x0, y1, z10), ray)
 
 
 @kernel
 def meet_surface(m1, d1, field, cell, enter, leave):
-    """Intersects the triangles near the ray between distances `enter` and `leave`, row by row along its path."""
-    nrow, ncol = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
+    """Intersects the triangles near the ray between distances `enter` and `leave`, row by row along its path.
+
+    cell: sizes of a cell along x and y [m].   Writes: line.*, for nearer hits.
+    """
+    ncell_y, ncell_x = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
     (dx, dy), ray = cell, ray_of_line(d1)
     p, v = ray.p, ray.v
-    slack = PADDING * m1.hfield_size[field][2]
+    height_slack = PADDING * m1.hfield_size[field][2]
 
     # position on the grid, in cells, and its rate
-    px, py = (p[0] + m1.hfield_size[field][0]) / dx, (p[1] + m1.hfield_size[field][1]) / dy
-    vx, vy = v[0] / dx, v[1] / dy
-    y0, y1 = fma(enter, vy, py), fma(leave, vy, py)
-    first, last, step = clamped_floor(y0 - PADDING, nrow), clamped_floor(y1 + PADDING, nrow), 1
-    if y1 < y0:
-        first, last, step = clamped_floor(y0 + PADDING, nrow), clamped_floor(y1 - PADDING, nrow), -1
+    grid_x, grid_y = (p[0] + m1.hfield_size[field][0]) / dx, (p[1] + m1.hfield_size[field][1]) / dy
+    rate_x, rate_y = v[0] / dx, v[1] / dy
+    grid_y0, grid_y1 = fma(enter, rate_y, grid_y), fma(leave, rate_y, grid_y)
+    first, last, step = clamped_floor(grid_y0 - PADDING, ncell_y), clamped_floor(grid_y1 + PADDING, ncell_y), 1
+    if grid_y1 < grid_y0:
+        first, last, step = clamped_floor(grid_y0 + PADDING, ncell_y), clamped_floor(grid_y1 - PADDING, ncell_y), -1
     for k in range(step * (last - first) + 1):
-        r = first + step * k
-        a, b = enter, leave
-        if fabs(vy) > MINVAL:
-            u, w = (r - PADDING - py) / vy, (r + 1.0 + PADDING - py) / vy
-            a, b = fmax(a, fmin(u, w)), fmin(b, fmax(u, w))
-        if a > d1.line.distance[0]:
+        row = first + step * k
+        # distances at which the ray is over the row
+        begin, end = enter, leave
+        if fabs(rate_y) > MINVAL:
+            near_edge, far_edge = (row - PADDING - grid_y) / rate_y, (row + 1.0 + PADDING - grid_y) / rate_y
+            begin, end = fmax(begin, fmin(near_edge, far_edge)), fmin(end, fmax(near_edge, far_edge))
+        # the rows that follow are behind the nearest hit
+        if begin > d1.line.distance[0]:
             break
-        x0, x1, z0, z1 = fma(a, vx, px), fma(b, vx, px), fma(a, v[2], p[2]), fma(b, v[2], p[2])
-        heights = fmin(z0, z1) - slack, fmax(z0, z1) + slack
-        for c in range(clamped_floor(fmin(x0, x1) - PADDING, ncol), clamped_floor(fmax(x0, x1) + PADDING, ncol) + 1):
-            intersect_cell(m1, d1, field, r, c, cell, heights, ray)
+        # columns and heights of the ray there
+        x0, x1 = fma(begin, rate_x, grid_x), fma(end, rate_x, grid_x)
+        z0, z1 = fma(begin, v[2], p[2]), fma(end, v[2], p[2])
+        heights = fmin(z0, z1) - height_slack, fmax(z0, z1) + height_slack
+        for c in range(
+            clamped_floor(fmin(x0, x1) - PADDING, ncell_x), clamped_floor(fmax(x0, x1) + PADDING, ncell_x) + 1
+        ):
+            intersect_cell(m1, d1, field, row, c, cell, heights, ray)
 
 
 @kernel
-def take(d1, x, n):
-    """Stores a nearer surface as the hit."""
+def store_nearer(d1, x, n):
+    """Stores a surface at distance x with normal n as the hit if it is nearer.
+
+    Writes: line.distance, line.hit, line.normal.
+    """
     if (x >= 0.0) & (x < d1.line.distance[0]):
         d1.line.distance[0] = x
         d1.line.hit[0] = 1
@@ -83,33 +99,43 @@ def take(d1, x, n):
 def meet_wall(m1, d1, field, p, v, side, across):
     """Intersects one wall above the base, below the heights along it: its normal is `side` times x, or y if `across`.
 
-    The samples along a wall are `stride` apart and begin at `start`.
+    p, v: point and direction of the ray.  The wall is at side * half_width on its normal's axis, on which the ray has
+    coordinate p_normal and rate v_normal.  It extends to +-along on the other axis (p_along, v_along).  The n samples
+    along a wall are `stride` apart and begin at `start`.   Writes: line.*, for a nearer hit.
     """
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
-    base, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow
-    along, other, pa, va, po, vo = m1.hfield_size[field][1], side, p[1], v[1], p[0], v[0]
+    half_width, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow
+    along, normal_sign, p_along, v_along, p_normal, v_normal = m1.hfield_size[field][1], side, p[1], v[1], p[0], v[0]
     if side > 0:
         start = ncol - 1
     if across:
         start, stride, n = 0, 1, ncol
-        base, along, pa, va, po, vo = m1.hfield_size[field][1], base, p[0], v[0], p[1], v[1]
+        half_width, along, p_along, v_along, p_normal, v_normal = (
+            m1.hfield_size[field][1],
+            half_width,
+            p[0],
+            v[0],
+            p[1],
+            v[1],
+        )
         if side > 0:
             start = (nrow - 1) * ncol
     top = m1.hfield_size[field][2]
-    if fabs(vo) > MINVAL:
-        x = (other * base - po) / vo
-        y, z = fma(x, va, pa), fma(x, v[2], p[2])
+    if fabs(v_normal) > MINVAL:
+        x = (normal_sign * half_width - p_normal) / v_normal
+        y, z = fma(x, v_along, p_along), fma(x, v[2], p[2])
         if (x >= 0.0) & (fabs(y) <= along) & (z >= 0.0) & (z <= top):
+            # position along the samples, and the height between two of them
             y = (y + along) * (n - 1) / (2.0 * along)
-            k = clamped_floor(y, n - 1)
-            adr = m1.hfield_adr[field] + start + k * stride
-            part = y - k
-            if z < top * (m1.hfield_data[adr] * (1.0 - part) + m1.hfield_data[adr + stride] * part):
+            sample = clamped_floor(y, n - 1)
+            adr = m1.hfield_adr[field] + start + sample * stride
+            fraction = y - sample
+            if z < top * (m1.hfield_data[adr] * (1.0 - fraction) + m1.hfield_data[adr + stride] * fraction):
                 sign = 0.0 + side
                 if across:
-                    take(d1, x, (0.0, sign, 0.0))
+                    store_nearer(d1, x, (0.0, sign, 0.0))
                 else:
-                    take(d1, x, (sign, 0.0, 0.0))
+                    store_nearer(d1, x, (sign, 0.0, 0.0))
 
 
 @stage
@@ -117,14 +143,14 @@ def meet_heights(m1, d1):
     """Finds the nearest surface of the height field `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the field's frame.
-    Writes: line.*, line.* if there is one.   Cost: O(cells under the ray).
+    Writes: line.distance, line.hit and line.normal if there is one.   Cost: O(cells under the ray).
     """
     p, v = d1.line.point[0], d1.line.direction[0]
     field = d1.shapes.data[0]
     sx, sy, top, base = m1.hfield_size[field]
     met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, 0.0))
     if met:
-        take(d1, x, n)
+        store_nearer(d1, x, n)
     lo0, hi0 = slab(p[0], v[0], -sx, sx)
     lo1, hi1 = slab(p[1], v[1], -sy, sy)
     lo2, hi2 = slab(p[2], v[2], 0.0, top)
@@ -132,5 +158,5 @@ def meet_heights(m1, d1):
     if enter <= leave:
         cell = 2.0 * sx / (m1.hfield_ncol[field] - 1), 2.0 * sy / (m1.hfield_nrow[field] - 1)
         meet_surface(m1, d1, field, cell, enter, leave)
-        for side in range(4):
-            meet_wall(m1, d1, field, p, v, 2 * (side & 1) - 1, side >> 1)
+        for wall in range(4):
+            meet_wall(m1, d1, field, p, v, 2 * (wall & 1) - 1, wall >> 1)

@@ -28,15 +28,15 @@ def reciprocal(x):
 class Ray(NamedTuple):
     """Holds a ray's origin, its unit direction, and two unit vectors orthogonal to it."""
 
-    p: Any
-    v: Any
+    p: Any  # origin
+    v: Any  # direction
     s: Any
     t: Any
 
 
 @kernel
 def ray_of_line(d1):
-    """Returns the ray of `line`."""
+    """Returns the `Ray` of line.point and line.direction."""
     v = d1.line.direction[0]
     _, s, t = frame_of(v).rows
     return Ray(d1.line.point[0], v, s, t)
@@ -44,10 +44,10 @@ def ray_of_line(d1):
 
 @kernel
 def cross_triangle(a, b, c, ray):
-    """Returns whether the ray crosses the triangle, and the distance there.
+    """Returns (met, distance) of the ray and the triangle a, b, c.
 
     Projected along the ray, the triangle contains the origin if the three edge products have the same sign.  They also
-    are the weights of the corners' depths.
+    are the weights of the corners' depths: x = (e0 a.v + e1 b.v + e2 c.v) / (e0 + e1 + e2).
     Source: Woop, Benthin and Wald, Watertight ray/triangle intersection, JCGT 2 (2013).
     """
     p, v, s, t = ray
@@ -64,7 +64,7 @@ def cross_triangle(a, b, c, ray):
 
 @kernel
 def meet_triangle(d1, a, b, c, ray):
-    """Stores the triangle's plane as the hit if the ray hits it nearer than `line.distance`."""
+    """Stores the triangle's plane as the hit if the ray hits it nearer than `line.distance`.   Writes: line.*."""
     met, x = cross_triangle(a, b, c, ray)
     if met & (x < d1.line.distance[0]):
         d1.line.distance[0] = x
@@ -74,49 +74,57 @@ def meet_triangle(d1, a, b, c, ray):
 
 @kernel
 def _group_corner(m1, group, corner, k):
-    """Returns a corner of triangle k of a group."""
+    """Returns corner 0, 1 or 2 of triangle k of a group; a group has 9 coordinates of GROUP triangles each."""
     at = 9 * GROUP * group + 3 * GROUP * corner + k
     return Vec3(m1.trianglegroup_vert[at + GROUP * i] for i in range(3))
 
 
 @kernel
-def _meet_group(m1, d1, group, ray):
-    """Intersects the triangles of a group."""
-    V, o = eights(m1.trianglegroup_vert), 9 * group
-    met, x = cross_triangle(Vec3(V[o : o + 3]), Vec3(V[o + 3 : o + 6]), Vec3(V[o + 6 : o + 9]), ray)
+def _intersect_group(m1, d1, group, ray):
+    """Intersects the triangles of a group; stores the nearest hit if it is nearer.   Writes: line.*."""
+    vertices, row = eights(m1.trianglegroup_vert), 9 * group  # one row of eight triangles per coordinate
+    met, x = cross_triangle(
+        Vec3(vertices[row : row + 3]), Vec3(vertices[row + 3 : row + 6]), Vec3(vertices[row + 6 : row + 9]), ray
+    )
     if any_(met & (x < d1.line.distance[0])):
-        near, first = eights(d1.line.near), -1
+        near, nearest = eights(d1.line.near), -1
         near[0] = where(met, x, FAR)
         for k in range(GROUP):
             if d1.line.near[k] < d1.line.distance[0]:
-                d1.line.distance[0], first = d1.line.near[k], k
-        if first >= 0:
-            a, b, c = tuple(_group_corner(m1, group, corner, first) for corner in range(3))
-            d1.line.hit[0], d1.line.triangle[0] = 1, GROUP * group + first
+                d1.line.distance[0], nearest = d1.line.near[k], k
+        if nearest >= 0:
+            a, b, c = tuple(_group_corner(m1, group, corner, nearest) for corner in range(3))
+            d1.line.hit[0], d1.line.triangle[0] = 1, GROUP * group + nearest
             d1.line.normal[0] = normalize3(cross(b - a, c - a))[0]
 
 
 @kernel
-def _open_node(m1, d1, node, n, p, inverse):
-    """Puts the children of a node that the ray enters on the stack of size n, the nearest on top; returns its size."""
-    B, near = eights(m1.meshnode_box), eights(d1.line.near)
-    enter = 0.0 * B[6 * node]
+def _push_children(m1, d1, node, n, p, inverse):
+    """Puts the children of a node that the ray enters on the stack of size n, the nearest on top; returns its size.
+
+    p, inverse: origin of the ray, and 1 / its direction.  A node has six rows of eight boxes: lower and upper corners.
+    Writes: line.node, line.enter, the stack; line.near.
+    """
+    boxes, near = eights(m1.meshnode_box), eights(d1.line.near)
+    enter = 0.0 * boxes[6 * node]
     leave = enter + d1.line.distance[0]
+    # slab test of eight boxes
     for i in range(3):
-        a, b = (B[6 * node + i] - p[i]) * inverse[i], (B[6 * node + 3 + i] - p[i]) * inverse[i]
-        enter, leave = fmax(fmin(a, b), enter), fmin(fmax(a, b), leave)
+        at_lower, at_upper = (boxes[6 * node + i] - p[i]) * inverse[i], (boxes[6 * node + 3 + i] - p[i]) * inverse[i]
+        enter, leave = fmax(fmin(at_lower, at_upper), enter), fmin(fmax(at_lower, at_upper), leave)
     near[0] = where(enter <= leave, enter, FAR)
-    best = n
+    nearest = n
     for k in range(GROUP):
         child = m1.meshnode_child[node, k]
         if child != NO_CHILD and d1.line.near[k] < FAR and n < DEPTH:
             d1.line.node[n], d1.line.enter[n] = child, d1.line.near[k]
-            if d1.line.enter[n] < d1.line.enter[best]:
-                best = n
+            if d1.line.enter[n] < d1.line.enter[nearest]:
+                nearest = n
             n += 1
-    if best < n - 1:
-        child, x = d1.line.node[best], d1.line.enter[best]
-        d1.line.node[best], d1.line.enter[best] = d1.line.node[n - 1], d1.line.enter[n - 1]
+    # swap the nearest to the top
+    if nearest < n - 1:
+        child, x = d1.line.node[nearest], d1.line.enter[nearest]
+        d1.line.node[nearest], d1.line.enter[nearest] = d1.line.node[n - 1], d1.line.enter[n - 1]
         d1.line.node[n - 1], d1.line.enter[n - 1] = child, x
     return n
 
@@ -137,7 +145,7 @@ def meet_mesh(m1, d1):
         n -= 1
         node = d1.line.node[n]
         if d1.line.enter[n] < d1.line.distance[0]:
-            if node >= 0:
-                n = _open_node(m1, d1, node, n, ray.p, inverse)
+            if node >= 0:  # else -1 - group
+                n = _push_children(m1, d1, node, n, ray.p, inverse)
             else:
-                _meet_group(m1, d1, -1 - node, ray)
+                _intersect_group(m1, d1, -1 - node, ray)

@@ -14,7 +14,7 @@ UNIT_BALL = 4 / 3 * math.pi  # its volume
 # ---- sphere: radius --------------------------------------------------------------------------------------------------
 @kernel
 def sphere_radius(size, bound):
-    """Returns its radius."""
+    """Returns the radius of the bounding sphere."""
     return size[0]
 
 
@@ -32,14 +32,14 @@ def inside_sphere(size, p):
 
 @kernel
 def sphere_axes(size):
-    """Returns three radii."""
+    """Returns the three semi-axes, all the radius."""
     return size[0], size[0], size[0]
 
 
 # ---- capsule: radius, half the length of its middle ------------------------------------------------------------------
 @kernel
 def capsule_radius(size, bound):
-    """Returns the distance from the centre to the end of a cap."""
+    """Returns the radius of the bounding sphere: the distance from the centre to the end of a cap."""
     return size[0] + size[1]
 
 
@@ -53,20 +53,21 @@ def ray_meets_capsule(p, v, size):
 def inside_capsule(size, p):
     """Returns whether p is nearer to the segment than the radius."""
     x, y, z = p
-    rest = z - clip(z, -size[1], size[1])
-    return fma(x, x, fma(y, y, rest * rest)) < size[0] * size[0]
+    # z distance from the segment
+    beyond = z - clip(z, -size[1], size[1])
+    return fma(x, x, fma(y, y, beyond * beyond)) < size[0] * size[0]
 
 
 @kernel
 def capsule_axes(size):
-    """Returns the radius twice, and half the length."""
+    """Returns the half extents along x, y, z: the radius twice, and half the length with its caps."""
     return size[0], size[0], size[0] + size[1]
 
 
 # ---- ellipsoid: semi-axes --------------------------------------------------------------------------------------------
 @kernel
 def ellipsoid_radius(size, bound):
-    """Returns the longest semi-axis."""
+    """Returns the radius of the bounding sphere: the longest semi-axis."""
     return fmax(fmax(size[0], size[1]), size[2])
 
 
@@ -79,14 +80,14 @@ def inside_ellipsoid(size, p):
 
 @kernel
 def own_axes(size):
-    """Returns the sizes."""
+    """Returns the semi-axes, which are the sizes."""
     return size[0], size[1], size[2]
 
 
 # ---- cylinder: radius, half length -----------------------------------------------------------------------------------
 @kernel
 def cylinder_radius(size, bound):
-    """Returns the distance from the centre to a rim."""
+    """Returns the radius of the bounding sphere: the distance from the centre to a rim."""
     return sqrt(fma(size[0], size[0], size[1] * size[1]))
 
 
@@ -104,14 +105,14 @@ def inside_cylinder(size, p):
 
 @kernel
 def cylinder_axes(size):
-    """Returns the radius twice, and half the length."""
+    """Returns the half extents along x, y, z: the radius twice, and half the length."""
     return size[0], size[0], size[1]
 
 
 # ---- box: half edges -------------------------------------------------------------------------------------------------
 @kernel
 def box_radius(size, bound):
-    """Returns the distance from the centre to a corner."""
+    """Returns the radius of the bounding sphere: the distance from the centre to a corner."""
     return norm3(size)
 
 
@@ -130,7 +131,7 @@ def inside_box(size, p):
 # ---- signed distance field: treated as a box of its sizes ---------------------------------------------------------
 @kernel
 def field_radius(size, bound):
-    """Returns `bound`, because the sizes do not determine it."""
+    """Returns `bound`, the given radius of the bounding sphere, because the sizes do not determine it."""
     return bound
 
 

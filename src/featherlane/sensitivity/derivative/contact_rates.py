@@ -13,7 +13,7 @@ Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.row import contact_inertia_rate
+from featherlane.constraint.contact_inertia import contact_inertia_rate
 from featherlane.constraint.surface import bounces
 from featherlane.sensitivity.derivative.contact_curvature import contact_curvature
 from featherlane.sensitivity.derivative.contact_moves import moved_by

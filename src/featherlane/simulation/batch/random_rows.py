@@ -43,11 +43,13 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 def sample_rows(g1, function, count, n, rows):
     """Writes n float64 numbers of each of the first `count` generators to rows.
 
+    function: address of a C function (generator, n, target) that samples n numbers.
+
     Reads:  generator.
     Writes: the memory at the address `rows`.
     """
     for k in range(count):
-        call(function, g1.generator[k], n, rows + 8 * n * k)
+        call(function, g1.generator[k], n, rows + 8 * n * k)  # 8 bytes per number
 
 
 class RowSampler:

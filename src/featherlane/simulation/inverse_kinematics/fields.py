@@ -16,28 +16,28 @@ GOAL = len(Goal._fields)
 @attribute(Goal, "place")
 @kernel
 def goal_place(g):
-    """Returns the position."""
+    """Returns the position of a goal."""
     return Vec3(g[0:3])
 
 
 @attribute(Goal, "quat")
 @kernel
 def goal_quat(g):
-    """Returns the orientation, of length 1."""
+    """Returns the orientation of a goal, of length 1."""
     return Quat(g[3:7]).unit
 
 
 @attribute(Goal, "point")
 @kernel
 def goal_point(g):
-    """Returns the point to look at."""
+    """Returns the point that a goal looks at."""
     return Vec3(g[7:10])
 
 
 @attribute(Goal, "axis")
 @kernel
 def goal_axis(g):
-    """Returns the axis that looks at the point, in the object's frame."""
+    """Returns the axis of a goal that looks at the point, in the object's frame."""
     return Vec3(g[10:13])
 
 

@@ -29,45 +29,49 @@ LEAST32, COSINE32, DECREASE32, SHORT32 = 1e-5, 1e-4, 1e-5, 1e-6
 # ---- joints ----------------------------------------------------------------------------------------------------------
 @kernel
 def _clamp_joint(m, d, j):
-    """Moves joint j of the position in d into its limits."""
+    """Moves joint j of the position d.qpos into its limits; a ball's angle is limited."""
     joint = m.joint[j]
-    a, kind = joint.qposadr, joint.type
+    adr, kind = joint.qposadr, joint.type
     if joint.limited:
         if is_scalar(kind):
             # NaN remains
-            q, low, high = d.qpos[a], joint.range.lower, joint.range.upper
-            d.qpos[a] = where(q < low, low, where(q > high, high, q))
+            q, low, high = d.qpos[adr], joint.range.lower, joint.range.upper
+            d.qpos[adr] = where(q < low, low, where(q > high, high, q))
         elif is_ball(kind):
-            q, most = Quat(d.qpos[a : a + 4]), joint.range.upper
-            r = quat_log(q.unit)
-            angle = norm3(r)
-            over = angle > most
-            if any_(over):
-                inside = rotation_vector_quat(most / fmax(angle, MINVAL) * r)
-                d.qpos[a : a + 4] = where(over, inside, q)
+            q, largest = Quat(d.qpos[adr : adr + 4]), joint.range.upper
+            rotation_vector = quat_log(q.unit)
+            angle = norm3(rotation_vector)
+            beyond = angle > largest
+            if any_(beyond):
+                inside = rotation_vector_quat(largest / fmax(angle, MINVAL) * rotation_vector)
+                d.qpos[adr : adr + 4] = where(beyond, inside, q)
 
 
 @kernel
-def _clamp(m, d, p):
+def _clamp_joints(m, d, p):
+    """Moves the position of all joints that move into their limits if p.limited is 1.   Writes: qpos."""
     if p.limited:
         for k in range(p.njoint):
             _clamp_joint(m, d, p.joint[k])
 
 
 @kernel
-def _move(m, d, p):
-    """Sets the position in d to q (+) x within the limits; x becomes the step that was made.  Returns its length."""
+def _apply_step(m, d, p):
+    """Sets the position in d to q (+) x within the limits; p.x becomes the step that was made.  Returns max |x_i|.
+
+    Writes: d.qpos, the listed bodies' frames, p.x, p.step.
+    """
     for i in range(p.ndof):
         p.step[p.dof[i]] = p.x[i]
     for k in range(p.njoint):
         advance_joint(m, p.joint[k], d.qpos, p.step, p.q, 1.0, FINITE)
-    _clamp(m, d, p)
+    _clamp_joints(m, d, p)
     longest = 0.0
     for i in range(p.ndof):
         j = p.dof_joint[i]
-        if is_scalar(m.jnt_type[j]):
-            a = m.jnt_qposadr[j]
-            p.x[i] = d.qpos[a] - p.q[a]
+        if is_scalar(m.jnt_type[j]):  # the limit may have shortened its step
+            adr = m.jnt_qposadr[j]
+            p.x[i] = d.qpos[adr] - p.q[adr]
         longest = fmax(longest, fabs(p.x[i]))
     for k in range(p.nframe):
         body_frame(m, d, p.frame[k])
@@ -75,8 +79,8 @@ def _move(m, d, p):
 
 
 @kernel
-def _release(m, d, p):
-    """Sets which DoFs no limit holds; returns the largest |g_i| / |J_i| of these."""
+def _mark_free_dofs(m, d, p):
+    """Writes p.free, the DoFs that no limit holds; returns the largest |g_i| / |J_i| of these, |J_i| = sqrt(A_ii)."""
     n, steepest = p.ndof, 0.0
     for i in range(n):
         j, g = p.dof_joint[i], p.g[i]
@@ -86,21 +90,22 @@ def _release(m, d, p):
             q = p.q[joint.qposadr]
             held = ((q <= joint.range.lower) & (g <= 0.0)) | ((q >= joint.range.upper) & (g >= 0.0))
         p.free[i] = where(held, 0.0, 1.0)
-        size = sqrt(p.A[i, i])
-        steepest = fmax(steepest, where(held | (size < MINVAL), 0.0, fabs(g) / fmax(size, MINVAL)))
+        column_norm = sqrt(p.A[i, i])
+        steepest = fmax(steepest, where(held | (column_norm < MINVAL), 0.0, fabs(g) / fmax(column_norm, MINVAL)))
     return steepest
 
 
 # ---- linear systems --------------------------------------------------------------------------------------------------
 @kernel
 def _factor(d, p, mu):
-    """Factors A + mu I of the free DoFs as L D L^T; held DoFs have rows of the identity."""
+    """Writes p.L: A + mu I of the free DoFs as L D L^T, D on the diagonal; held DoFs have rows of the identity."""
     n = p.ndof
     for i in range(n):
         for j in range(i + 1):
             x = p.A[i, j] * (p.free[i] * p.free[j])
             if i == j:
                 x = where(p.free[i] > 0.0, x + mu, 1.0)
+            # x = A_ij - sum of L_ik D_k L_jk over k < j
             for k in range(j):
                 x = fma(-(p.L[i, k] * p.L[k, k]), p.L[j, k], x)
             if i != j:
@@ -109,8 +114,8 @@ def _factor(d, p, mu):
 
 
 @kernel
-def _substitute(d, p):
-    """x <- solution for the right-hand side g."""
+def _solve_factored(d, p):
+    """Writes p.x, the solution of L D L^T x = g on the free DoFs, by substitution forward, then backward."""
     n = p.ndof
     for i in range(n):
         x = p.g[i] * p.free[i]
@@ -126,19 +131,22 @@ def _substitute(d, p):
 
 @kernel
 def _model_decrease(p):
-    """Returns g.x - 1/2 x A x: the decrease of the cost by the quadratic model."""
+    """Returns g.x - 1/2 x A x: the decrease of the cost by the quadratic model, from the lower triangle of A."""
     n, total = p.ndof, 0.0
     for i in range(n):
-        row = 0.5 * p.A[i, i] * p.x[i]
+        half_Ax = 0.5 * p.A[i, i] * p.x[i]
         for j in range(i):
-            row = fma(p.A[i, j], p.x[j], row)
-        total = fma(p.x[i], p.g[i] - row, total)
+            half_Ax = fma(p.A[i, j], p.x[j], half_Ax)
+        total = fma(p.x[i], p.g[i] - half_Ax, total)
     return total
 
 
 @kernel
-def _accept(d, p, good):
-    """Copies position, errors, cost and normal equations of the trial, in the worlds of a mask."""
+def _accept_trial(d, p, good):
+    """Copies position, errors, cost and normal equations of the trial, in the worlds of the mask `good`.
+
+    Reads: qpos, trial_error, trial_cost, trial_g, trial_A.   Writes: q, error, cost, g, A.
+    """
     n = p.ndof
     for i in range(p.npos):
         p.q[i] = where(good, d.qpos[i], p.q[i])
@@ -152,7 +160,7 @@ def _accept(d, p, good):
 
 
 @kernel
-def _largest(p):
+def _largest_diagonal(p):
     """Returns the largest diagonal entry of A."""
     largest = 0.0
     for i in range(p.ndof):
@@ -162,7 +170,7 @@ def _largest(p):
 
 @kernel
 def _is_reached(d, p):
-    """Returns the mask of worlds whose targets and constraints are all within the tolerances; none with a posture."""
+    """Returns the mask of worlds whose errors are all within the tolerances; no world with a posture."""
     reached = not_(p.stiffness[0] > 0.0)
     for t in range(p.nrow):
         reached = reached & (p.error[t][0] <= p.tolerance[0]) & (p.error[t][1] <= p.tolerance[1])
@@ -187,14 +195,15 @@ def levenberg_marquardt(m, d, p):
         least, cosine, decrease, short = LEAST32, COSINE32, DECREASE32, SHORT32
     for v in range(p.nvel):
         p.step[v] = 0.0
-    _clamp(m, d, p)
+    _clamp_joints(m, d, p)
     for k in range(p.nframe):
         body_frame(m, d, p.frame[k])
-    ik_residual(m, d, p)
-    _accept(d, p, true_mask(d))
+    ik_residual(m, d, p)  # trial_*
+    _accept_trial(d, p, true_mask(d))  # q, error, cost, g, A
     status, live = p.status[0], p.status[0] == RUNNING
+    # mu and nu of the module; a damping of 0 marks a first call
     begins = p.damping[0] == 0.0
-    mu = where(begins, FIRST * _largest(p), p.damping[0])
+    mu = where(begins, FIRST * _largest_diagonal(p), p.damping[0])
     nu = where(begins, 2.0, p.growth[0])
     status = where(live & _is_reached(d, p), REACHED, status)
     status = where(live & not_(p.cost[0] < FAR), FAILED, status)
@@ -202,21 +211,23 @@ def levenberg_marquardt(m, d, p):
     for _ in range(p.most):
         if not any_(live):
             break
-        steepest = _release(m, d, p)
+        # stationary if the residual is orthogonal to all free columns: |g_i| / (|J_i| |residual|) <= cosine
+        steepest = _mark_free_dofs(m, d, p)
         flat = live & (steepest <= cosine * sqrt(2.0 * p.cost[0]))
         status = where(flat, STATIONARY, status)
         live = live & not_(flat)
-        _factor(d, p, mu)
-        _substitute(d, p)
-        length = _move(m, d, p)
-        ik_residual(m, d, p)
+        _factor(d, p, mu)  # L
+        _solve_factored(d, p)  # x
+        length = _apply_step(m, d, p)  # qpos, x
+        ik_residual(m, d, p)  # trial_*
         gain, promised = p.cost[0] - p.trial_cost[0], _model_decrease(p)
         good = live & (gain > 0.0) & (promised > 0.0)
         rho = gain / where(promised > 0.0, promised, 1.0)
         slow = good & (gain <= decrease * p.cost[0]) & (promised <= decrease * p.cost[0])
-        _accept(d, p, good)
+        _accept_trial(d, p, good)
+        # damping of the next step: mu max(1/3, 1 - (2 rho - 1)^3), or mu nu after a rejected one
         s = 2.0 * rho - 1.0
-        easier = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least * _largest(p))
+        easier = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least * _largest_diagonal(p))
         mu, nu = where(good, easier, where(live, mu * nu, mu)), where(good, 2.0, where(live, 2.0 * nu, nu))
         p.niter[0] = where(live, p.niter[0] + 1.0, p.niter[0])
         status = where(live & (slow | not_(length > short)), STATIONARY, status)

@@ -13,20 +13,24 @@ Robotic Manipulation, sec. 2.2.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.equality import anchor, joint_equality_error, orientations
+from featherlane.constraint.equality import anchor, orientations
+from featherlane.constraint.joint_equality import joint_equality_error
 from featherlane.constraint.tendon import tendon_equality_error
 from featherlane.dynamics.body.com import com_pos
 from featherlane.dynamics.body.kinematics import kinematics, path_frames
 from featherlane.dynamics.tendon.length import tendon
 from featherlane.simulation.inverse_kinematics.fields import IK
 
-PLACE, TURN, LOOK = 1, 2, 4  # parts of a target
+PLACE, TURN, LOOK = 1, 2, 4  # bits of p.parts: what a target prescribes
 
 
 # ---- objects ---------------------------------------------------------------------------------------------------------
 @kernel
 def _object_pose(m, d, kind, i):
-    """Returns position and quaternion of a site, a geom or a body's frame, from the frames of bodies."""
+    """Returns (position, quaternion) of site or geom i, or of body i's frame, from the frames of bodies.
+
+    kind: mjtObj.
+    """
     body, offset, turn = i, Vec3(zeros(3)), Quat(1.0, 0.0, 0.0, 0.0)
     if kind == OBJ_SITE:
         body, offset, turn = m.site_bodyid[i], m.site_pos[i], m.site_quat[i]
@@ -36,15 +40,18 @@ def _object_pose(m, d, kind, i):
 
 
 @kernel
-def _motion(m, d, dof, j, point):
-    """Returns the linear velocity of a point and the angular velocity of its body, per unit velocity of a DoF."""
-    kind, k = m.jnt_type[j], dof - m.jnt_dofadr[j]
+def _dof_motion(m, d, dof, j, point):
+    """Returns (linear velocity of a point, angular velocity of its body) per unit velocity of `dof`, a DoF of joint j.
+
+    The point moves with the joint's body; world axes.
+    """
+    kind, local = m.jnt_type[j], dof - m.jnt_dofadr[j]  # which DoF of the joint
     v, w = d.xaxis[j], Vec3(zeros(3))
-    if is_free_joint(kind) and is_translation(kind, k):
-        v = Vec3(1.0 if k == c else 0.0 for c in range(3))
-    elif not is_translation(kind, k):
+    if is_free_joint(kind) and is_translation(kind, local):
+        v = Vec3(1.0 if local == c else 0.0 for c in range(3))
+    elif not is_translation(kind, local):
         if has_quaternion(kind):
-            v = d.xmat[m.jnt_bodyid[j]].columns[k % 3]
+            v = d.xmat[m.jnt_bodyid[j]].columns[local % 3]
         w = v
         v = cross(w, point - d.xanchor[j])
     return v, w
@@ -53,24 +60,27 @@ def _motion(m, d, dof, j, point):
 # ---- rows ------------------------------------------------------------------------------------------------------------
 @kernel
 def _add_rows(d, p, t, e, weight):
-    """Adds three rows of target or constraint t, its errors e and the columns of p, to cost and normal equations."""
+    """Adds three rows with errors e and Jacobian p.column to cost and normal equations, for target or constraint t.
+
+    With s = weight^2:  cost += s |e|^2 / 2,  g += s J^T e,  A += s J^T J.   Writes: trial_cost, trial_g, trial_A.
+    """
     n, s = p.ndof, weight * weight
     p.trial_cost[0] = fma(0.5 * s, dot(e, e), p.trial_cost[0])
     for i in range(n):
         if p.moves[t, i]:
-            a = s * p.column[i]
-            p.trial_g[i] = p.trial_g[i] + dot(a, e)
+            weighted = s * p.column[i]
+            p.trial_g[i] = p.trial_g[i] + dot(weighted, e)
             for j in range(i + 1):
                 if p.moves[t, j]:
-                    p.trial_A[i, j] = p.trial_A[i, j] + dot(a, p.column[j])
+                    p.trial_A[i, j] = p.trial_A[i, j] + dot(weighted, p.column[j])
 
 
 @kernel
 def _add_position(m, d, p, t, pos):
-    """Adds the distance of target t to its position."""
+    """Adds the rows of target t's position: its distance from the object at pos.   Writes: column, trial_error."""
     e = p.goal[t].place - pos
     for i in range(p.ndof):
-        v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
+        v, _ = _dof_motion(m, d, p.dof[i], p.dof_joint[i], pos)
         p.column[i] = v
     p.trial_error[t][0] = norm3(e)
     _add_rows(d, p, t, e, p.weight[t][0])
@@ -78,10 +88,13 @@ def _add_position(m, d, p, t, pos):
 
 @kernel
 def _add_orientation(m, d, p, t, pos, quat):
-    """Adds the rotation of target t to its orientation."""
+    """Adds the rows of target t's orientation: the rotation vector from the object's, quat.
+
+    pos: the object's position.   Writes: column, trial_error.
+    """
     e = quat @ quat_sub(p.goal[t].quat, quat)
     for i in range(p.ndof):
-        _, w = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
+        _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], pos)
         p.column[i] = w
     p.trial_error[t][1] = norm3(e)
     _add_rows(d, p, t, e, p.weight[t][1])
@@ -92,30 +105,33 @@ def _add_look(m, d, p, t, pos, quat):
     """Adds the rotation from the axis of target t to the direction of the point that it looks at.
 
     The direction u turns by u x du = -(u x v) / r as the object moves by v at a distance r.  Rotation about the axis
-    itself has no effect.
+    itself has no effect.   pos, quat: pose of the object.   Writes: column, trial_error.
     """
-    u, r = normalize3(p.goal[t].point - pos)
-    a = quat @ normalize3(p.goal[t].axis)[0]
-    c = cross(a, u)
-    s, along = norm3(c), dot(a, u)
-    angle = atan2(s, along)
-    # an axis that points away turns about any perpendicular
-    flat = (fabs(a[0]) <= fabs(a[1])) & (fabs(a[0]) <= fabs(a[2]))
-    other = normalize3(cross(a, Vec3(where(flat, 1.0, 0.0), where(flat, 0.0, 1.0), 0.0)))[0]
-    n = where(s < MINVAL, other, 1.0 / fmax(s, MINVAL) * c)
-    e = angle * n
+    u, r = normalize3(p.goal[t].point - pos)  # direction and distance of the point
+    axis = quat @ normalize3(p.goal[t].axis)[0]
+    axis_x_u = cross(axis, u)
+    sine, cosine = norm3(axis_x_u), dot(axis, u)
+    angle = atan2(sine, cosine)
+    # an axis that points away turns about any perpendicular: axis x (x or y, whichever is less parallel)
+    x_smallest = (fabs(axis[0]) <= fabs(axis[1])) & (fabs(axis[0]) <= fabs(axis[2]))
+    perpendicular = normalize3(cross(axis, Vec3(where(x_smallest, 1.0, 0.0), where(x_smallest, 0.0, 1.0), 0.0)))[0]
+    rotation_axis = where(sine < MINVAL, perpendicular, 1.0 / fmax(sine, MINVAL) * axis_x_u)
+    e = angle * rotation_axis
     nearness = 1.0 / fmax(r, MINVAL)
     for i in range(p.ndof):
-        v, w = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
+        v, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], pos)
         w = fma(nearness, cross(u, v), w)
-        p.column[i] = fma(-dot(a, w), a, w)
+        p.column[i] = fma(-dot(axis, w), axis, w)
     p.trial_error[t][1] = angle
     _add_rows(d, p, t, e, p.weight[t][1])
 
 
 @kernel
 def _add_scalar(d, p, t, error, angle):
-    """Adds constraint t, one row whose columns are in p; its error is a length, or an angle if `angle` is 1."""
+    """Adds constraint t, one row whose Jacobian is in p.column.   Writes: trial_error.
+
+    error: a length, or an angle if `angle` is 1.
+    """
     size = fabs(error)
     p.trial_error[t] = Vec2(0.0, size) if angle else Vec2(size, 0.0)
     _add_rows(d, p, t, Vec3(-error, 0.0, 0.0), p.weight[t][angle])
@@ -123,16 +139,16 @@ def _add_scalar(d, p, t, error, angle):
 
 @kernel
 def _add_joints(m, d, p, t, e):
-    """Adds equality e of two joints, or of one joint and a constant."""
+    """Adds equality e of two joints, or of one and a constant, as constraint t.   Writes: column."""
     error, slope = joint_equality_error(m, d, e)
     j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
     for i in range(p.ndof):
-        c = 0.0
+        entry = 0.0
         if p.dof_joint[i] == j1:
-            c = c + 1.0
+            entry = entry + 1.0
         if p.dof_joint[i] == j2:
-            c = c - slope
-        p.column[i] = (c, 0.0, 0.0)
+            entry = entry - slope
+        p.column[i] = (entry, 0.0, 0.0)
     _add_scalar(d, p, t, error, 1 if is_angle(m.jnt_type[j1]) else 0)
 
 
@@ -141,33 +157,34 @@ def _length_rate(m, d, i, dof):
     """Returns the derivative of the length of tendon i (-1: none) by a dof."""
     rate = 0.0
     if i >= 0:
-        for c in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
-            if m.ten_J_colind[c] == dof:
-                rate = d.ten_J[c]
+        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+            if m.ten_J_colind[e] == dof:
+                rate = d.ten_J[e]
     return rate
 
 
 @kernel
 def _add_tendons(m, d, p, t, e):
-    """Adds equality e of two tendons, or of one tendon and a constant."""
+    """Adds equality e of two tendons, or of one and a constant, as constraint t.   Writes: column."""
     error, slope = tendon_equality_error(m, d, e)
     for i in range(p.ndof):
-        c = _length_rate(m, d, m.eq_obj1id[e], p.dof[i])
-        c = fma(-slope, _length_rate(m, d, m.eq_obj2id[e], p.dof[i]), c)
-        p.column[i] = (c, 0.0, 0.0)
+        entry = _length_rate(m, d, m.eq_obj1id[e], p.dof[i])
+        entry = fma(-slope, _length_rate(m, d, m.eq_obj2id[e], p.dof[i]), entry)
+        p.column[i] = (entry, 0.0, 0.0)
     _add_scalar(d, p, t, error, 0)
 
 
 @kernel
 def _add_fastening(m, d, p, t, e):
-    """Adds equality e, a connect or weld: the distance of its anchors, and the rotation between the two frames.
+    """Adds equality e, a connect or weld, as constraint t: the distance of its anchors, and a weld's rotation.
 
     A dof above both bodies changes neither; one that moves the second body has -1 in `moves`.
+    Writes: column, trial_error.
     """
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
     apart = p2 - p1
     for i in range(p.ndof):
-        v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], p1 if p.moves[t, i] > 0 else p2)
+        v, _ = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1 if p.moves[t, i] > 0 else p2)
         p.column[i] = v if p.moves[t, i] > 0 else -v
     p.trial_error[t][0] = norm3(apart)
     _add_rows(d, p, t, apart, p.weight[t][0])
@@ -176,17 +193,17 @@ def _add_fastening(m, d, p, t, e):
         on = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
         frame, turn = orientations(m, d, e)
         # turn = q_2* q_1 is the rotation from the second frame to the first
-        turn = -on * (frame @ quat_log(turn.unit))
+        rotation = -on * (frame @ quat_log(turn.unit))
         for i in range(p.ndof):
-            _, w = _motion(m, d, p.dof[i], p.dof_joint[i], p1)
+            _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1)
             p.column[i] = (on if p.moves[t, i] > 0 else -on) * w
-        p.trial_error[t][1] = norm3(turn)
-        _add_rows(d, p, t, turn, p.weight[t][1])
+        p.trial_error[t][1] = norm3(rotation)
+        _add_rows(d, p, t, rotation, p.weight[t][1])
 
 
 @kernel
 def _add_equality(m, d, p, t, e):
-    """Adds equality constraint e as row t."""
+    """Adds equality constraint e as constraint t."""
     if m.eq_type[e] == EQ_JOINT:
         _add_joints(m, d, p, t, e)
     elif m.eq_type[e] == EQ_TENDON:
@@ -197,19 +214,19 @@ def _add_equality(m, d, p, t, e):
 
 @kernel
 def _add_posture(m, d, p):
-    """Adds the distance to the posture of each DoF that moves."""
-    n, s = p.ndof, p.stiffness[0] * p.stiffness[0]
+    """Adds the distance to the posture of each DoF that moves: e = q* (-) q, one row per DoF."""
+    n, stiffness2 = p.ndof, p.stiffness[0] * p.stiffness[0]
     for i in range(n):
         dof, j = p.dof[i], p.dof_joint[i]
-        a, k, kind = m.jnt_qposadr[j], dof - m.jnt_dofadr[j], m.jnt_type[j]
-        e = p.posture[a + k] - d.qpos[a + k]
-        if has_quaternion(kind) and not is_translation(kind, k):
-            a = a + 3 if is_free_joint(kind) else a
-            r = quat_sub(Quat(p.posture[a : a + 4]).unit, Quat(d.qpos[a : a + 4]).unit)
-            e = r[k % 3]
-        p.trial_cost[0] = fma(0.5 * s * e, e, p.trial_cost[0])
-        p.trial_g[i] = fma(s, e, p.trial_g[i])
-        p.trial_A[i, i] = p.trial_A[i, i] + s
+        adr, local, kind = m.jnt_qposadr[j], dof - m.jnt_dofadr[j], m.jnt_type[j]
+        e = p.posture[adr + local] - d.qpos[adr + local]
+        if has_quaternion(kind) and not is_translation(kind, local):
+            adr = adr + 3 if is_free_joint(kind) else adr  # a free joint's quaternion follows its position
+            rotation = quat_sub(Quat(p.posture[adr : adr + 4]).unit, Quat(d.qpos[adr : adr + 4]).unit)
+            e = rotation[local % 3]  # the rotational DoFs of a free joint are 3, 4, 5
+        p.trial_cost[0] = fma(0.5 * stiffness2 * e, e, p.trial_cost[0])
+        p.trial_g[i] = fma(stiffness2, e, p.trial_g[i])
+        p.trial_A[i, i] = p.trial_A[i, i] + stiffness2
 
 
 @stage(p=IK)

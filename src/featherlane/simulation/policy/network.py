@@ -37,10 +37,13 @@ POLICY = Layout(
 
 @kernel
 def activate(x, kind):
-    """Returns the activation of x within 2e-16 (float64) or 1e-7 (float32) of max(1, |x|); NaN stays NaN."""
+    """Returns the activation of x, IDENTITY, TANH, ELU or RELU; NaN stays NaN.
+
+    Error: within 2e-16 (float64) or 1e-7 (float32) of max(1, |x|).
+    """
     y = x
     if kind == TANH:
-        e = exp(-2.0 * fabs(x))
+        e = exp(-2.0 * fabs(x))  # tanh |x| = (1 - e) / (1 + e)
         y = copysign((1.0 - e) / (1.0 + e), x)
     elif kind == ELU:
         y = where(x > 0.0, x, exp(where(x > 0.0, 0.0, x)) - 1.0)
@@ -50,43 +53,50 @@ def activate(x, kind):
 
 
 @kernel
-def dense(p, w, first, source, target, nin, nout, kind):
-    """hidden[target:] <- activation of the layer whose numbers begin at `first`, applied to hidden[source:]."""
-    for o in range(0, nout, BLOCK):
-        a = first + o * (nin + 1)
-        sums = tuple(0.0 + w[a + k] for k in range(BLOCK))
+def evaluate_layer(p, w, first, source, target, nin, nout, kind):
+    """Writes hidden[target ..] = activation(bias + W hidden[source ..]) of one layer.
+
+    w: numbers of the network; first: index of the layer's first number; nin, nout: inputs and outputs.
+    kind: activation.  Outputs are computed in groups of BLOCK.
+    """
+    for group in range(0, nout, BLOCK):
+        adr = first + group * (nin + 1)  # the group's biases, then BLOCK weights per input
+        sums = tuple(0.0 + w[adr + k] for k in range(BLOCK))
         for i in range(nin):
-            a += BLOCK
+            adr += BLOCK
             x = p.hidden[source + i]
-            sums = tuple(fma(w[a + k], x, sums[k]) for k in range(BLOCK))
+            sums = tuple(fma(w[adr + k], x, sums[k]) for k in range(BLOCK))
         for k in unrolled(range(BLOCK)):
-            p.hidden[target + o + k] = activate(sums[k], kind)
+            p.hidden[target + group + k] = activate(sums[k], kind)
 
 
 @kernel
-def normalize(p, w, a):
-    """hidden <- observations minus their mean, over their standard deviation, clipped."""
+def normalize_observations(p, w, a):
+    """Writes hidden[0 ..] = clip((obs - mean) / deviation, -limit, limit).
+
+    w holds, from index a on: ninput means, ninput inverse deviations, the limit.
+    """
     n = p.ninput
-    most = w[a + 2 * n]
+    limit = w[a + 2 * n]
     for i in range(n):
         x = (p.obs[i] - w[a + i]) * w[a + n + i]
-        x = where(x > most, most, x)
-        p.hidden[i] = where(x < -most, -most, x)  # NaN stays NaN
+        x = where(x > limit, limit, x)
+        p.hidden[i] = where(x < -limit, -limit, x)  # NaN stays NaN
 
 
 @kernel
 def mean_action(p):
-    """mean <- offset + scale * network(normalized observation)."""
-    w = scalars(p, p.numbers)
-    normalize(p, w, p.tail)
+    """Writes mean = offset + scale * network(normalized obs).   Scratch: hidden; layers alternate its two halves."""
+    numbers = scalars(p, p.numbers)
+    normalize_observations(p, numbers, p.tail)
     source = 0
     for k in range(p.nlayer):
         target = p.nhidden - source
-        dense(p, w, p.layer_adr[k], source, target, p.layer_in[k], p.layer_out[k], p.layer_activation[k])
+        evaluate_layer(p, numbers, p.layer_adr[k], source, target, p.layer_in[k], p.layer_out[k], p.layer_activation[k])
         source = target
-    a = p.tail + 2 * p.ninput + 1
+    scales = p.tail + 2 * p.ninput + 1  # scales, then offsets
     for k in range(p.noutput):
-        p.mean[k] = w[a + p.noutput + k] + w[a + k] * p.hidden[source + k]
+        p.mean[k] = numbers[scales + p.noutput + k] + numbers[scales + k] * p.hidden[source + k]
 
 
 @stage(p=POLICY)

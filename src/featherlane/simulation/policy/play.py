@@ -6,7 +6,7 @@ the time steps of the tile, and the state is set again after them.
 
 The task's functions are stages `(d, p, i)` that are called by address.  They read fields of d and write fields of p:
 `observe` writes obs, `remember` writes next, and `score` reads before and writes reward and terminated.  i is 1 for the
-first state of an episode and else 0.
+first state of an episode and else 0.  In all kernels `resting` is the mask of worlds that start an episode.
 """
 
 from featherlane.prelude import *
@@ -55,25 +55,35 @@ PLAY = Layout(
 
 
 @kernel
-def act(m, d, p, resting):
-    """ctrl <- the policy's action with noise, clipped, except in worlds that start."""
-    w, n = scalars(p, p.numbers), p.noutput
-    a = p.tail + 2 * p.ninput + 1 + 2 * n
-    mean_action(p)
+def set_controls(m, d, p, resting):
+    """Sets d.ctrl to the policy's action with noise, clipped, except in worlds that start.
+
+    Behind the weights, `numbers` has from p.tail on: ninput means, ninput inverse deviations, the limit of
+    observations; then noutput each of scales, offsets, standard deviations of the noise, lower and upper bounds of the
+    action.
+    Writes: action, what `mean_action` writes.
+    """
+    numbers, n = scalars(p, p.numbers), p.noutput
+    deviation = p.tail + 2 * p.ninput + 1 + 2 * n
+    mean_action(p)  # p.mean
     for k in range(n):
-        p.action[k] = p.mean[k] + w[a + k] * p.noise[k]
-        x = fmin(fmax(p.action[k], w[a + n + k]), w[a + 2 * n + k])
-        x = where(p.action[k] == p.action[k], x, p.action[k])  # NaN stays NaN
-        d.ctrl[k] = where(resting, d.ctrl[k], x)
+        p.action[k] = p.mean[k] + numbers[deviation + k] * p.noise[k]
+        clipped = fmin(fmax(p.action[k], numbers[deviation + n + k]), numbers[deviation + 2 * n + k])
+        clipped = where(p.action[k] == p.action[k], clipped, p.action[k])  # NaN stays NaN
+        d.ctrl[k] = where(resting, d.ctrl[k], clipped)
 
 
 @kernel
-def set_start(m, d, p, resting):
-    """Resets worlds to the model's defaults, with the positions and velocities of their next initial state."""
+def set_initial_states(m, d, p, resting):
+    """Resets worlds that start to the model's defaults, with positions and velocities of their next initial state.
+
+    Row p.used of `start` holds them; its last row is repeated.
+    """
     reset_worlds(m, d, resting)
     if sleeping(m):
         restart_sleep(m, d, resting)
     d.nreset[0] = where(resting, 0.0, d.nreset[0])
+    # index of the first value of each world's row: positions, then velocities
     first = fmin(p.used[0], 1.0 * (p.nstart - 1)) * (m.nq + m.nv)
     for i in range(m.nq):
         d.qpos[i] = where(resting, gather_rows(p.start, first + i), d.qpos[i])
@@ -83,8 +93,12 @@ def set_start(m, d, p, resting):
 
 @kernel
 def begin_episodes(m, d, p, resting):
-    """Sets initial states, and keeps their observations, `before` and `warning` until the end of the step."""
-    set_start(m, d, p, resting)
+    """Sets initial states, and stores their observations, `before` and `warning` until the end of the step.
+
+    Writes: the states, warning, start_obs, start_before, start_status; what `forward_to` writes.
+    """
+    set_initial_states(m, d, p, resting)
+    # a started world counts from 0; start_status of the others holds their counts
     for k in range(NSTATUS):
         p.start_status[k] = where(resting, 0.0, d.warning[k])
         d.warning[k] = p.start_status[k]
@@ -103,24 +117,28 @@ def begin_episodes(m, d, p, resting):
 
 
 @kernel
-def return_to_start(m, d, p, resting):
-    """Undoes the time steps of worlds that start."""
-    set_start(m, d, p, resting)
+def restore_initial_states(m, d, p, resting):
+    """Sets the initial states of worlds that start again, after the time steps of their tile; counts the episodes."""
+    set_initial_states(m, d, p, resting)
     for k in range(NSTATUS):
         d.warning[k] = where(resting, p.start_status[k], d.warning[k])
     p.used[0] = where(resting, p.used[0] + 1.0, p.used[0])
 
 
 @kernel
-def finish(m, d, p, resting):
-    """Writes reward, terminated, truncated, done and the observation of the present state."""
+def write_outcomes(m, d, p, resting):
+    """Writes reward, terminated, truncated, done and the observation of the present state.
+
+    A world with a new non-finite state or bad control terminates with reward 0.
+    Writes also: non_finite, bad, elapsed, and `before` for the next action.
+    """
     p.non_finite[0] = d.warning[NON_FINITE]
     counted = d.warning[NON_FINITE] + d.warning[BAD_CONTROL]
     bad = counted > p.bad[0]
     p.bad[0] = counted
     p.reward[0] = 0.0
     p.terminated[0] = 0.0
-    call(p.score, d, p, 0)
+    call(p.score, d, p, 0)  # reward, terminated
     p.reward[0] = where(resting | bad, 0.0, p.reward[0])
     p.terminated[0] = where(resting, 0.0, where(bad, 1.0, p.terminated[0]))
     p.elapsed[0] = where(resting, 0.0, p.elapsed[0] + 1.0)
@@ -145,7 +163,7 @@ def play_tile(m, d, b, p, thread, tile):
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
         resting = p.done[0] > 0.0
-        act(m, d, p, resting)
+        set_controls(m, d, p, resting)  # d.ctrl, from p.obs and p.noise
         if any_(resting):
             begin_episodes(m, d, p, resting)
         for k in range(p.frame_skip):
@@ -153,8 +171,8 @@ def play_tile(m, d, b, p, thread, tile):
             step(m, d)
         d.unread[0] = 0
         if any_(resting):
-            return_to_start(m, d, p, resting)
-        finish(m, d, p, resting)
+            restore_initial_states(m, d, p, resting)  # undoes the steps of these worlds
+        write_outcomes(m, d, p, resting)
         write_records(b, thread, tile, s)
     sign_contacts(m, d)
     store_worlds(b, thread, tile)

@@ -143,20 +143,22 @@ def camera_tiles(m, d, b, p, thread, tile):
     cameras(m, d)
     if p.coloured:
         place_lights(m, d, p)
+    # address of the colours of this world: float64, 8 bytes each
     colours = p.colours + 8 * p.colour_stride * (b.place[tile * width(b)] // p.number)
     i, near, far = p.camera, d.camera.clip[0], d.camera.clip[1]
     R, size = d.cam_xmat[i], (p.image_width, p.image_height)
+    # a packet is packet_width pixels wide, one per lane, row by row; a block is block_width packets wide
     lane = 1.0 * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)
     column_of_lane = lane - p.packet_width * row_of_lane
     wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
-    # not a number if a pose is not finite
+    # spoiled is added to each pixel: 0, or NaN if a pose is not finite
     spoiled = dot(d.cam_xpos[i], R.rows[0])
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         spoiled = spoiled + (dot(d.geom_xpos[g], R.rows[1]) + d.geom_xmat[g].zz)
     spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
-    d.ray.culls[0] = 1
+    d.ray.culls[0] = 1  # surfaces are not seen from inside
     for s in range(b.nstep):
         block, k = s // n, s % n
         first_column = wide * p.block_width * (block % p.blocks)
@@ -167,7 +169,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         column = first_column + (column_of_lane + wide * (k % p.block_width))
         row = first_row + (row_of_lane + high * (k // p.block_width))
         origin, direction = image_ray(m, d, i, size, column, row)
-        # depth along the optical axis by distance along the ray
+        # depth along the optical axis = slope * distance along the ray; rays start at the near plane
         slope = -dot(R.columns[2], direction)
         start = near / slope
         point = fma(start, direction, origin)

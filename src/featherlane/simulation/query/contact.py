@@ -89,20 +89,25 @@ CONTACTS = Layout(
 
 @kernel
 def list_contacts(m, d, b, p):
-    """Writes the lists of the active worlds, whose contacts are in the tile."""
+    """Writes p.listed, the lists of the active worlds, whose contacts are in the tile.
+
+    p: the record CONTACTS, with nselection selections of contacts, nlisted numbers per list.
+    """
     active = d.active[0] > 0.0
     for k in range(p.nselection):
-        x = tuple(whole(read_lane(doubles(b, p.selections), 4 * k + i, 0)) for i in range(4))
-        s = Selection(x[0], x[1], x[2], x[3], fields=p.fields, reduce=p.reduce)
+        # four numbers per selection, in memory at p.selections
+        numbers = tuple(whole(read_lane(doubles(b, p.selections), 4 * k + i, 0)) for i in range(4))
+        selection = Selection(numbers[0], numbers[1], numbers[2], numbers[3], fields=p.fields, reduce=p.reduce)
         for lane in range(width(d)):
             if has(active, lane):
-                tell_world(m, d, s, p.listed, (p.nlisted * k, p.nlisted), lane)
+                # writes p.listed, from nlisted k on
+                tell_world(m, d, selection, p.listed, (p.nlisted * k, p.nlisted), lane)
 
 
 @by_halves
 def list_parts(m, d, records):
     """Solves one part of a tile again, and writes its lists if it fits."""
-    b, p = records
+    b, p = records  # transfers, CONTACTS
     collision(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, SOLVE)

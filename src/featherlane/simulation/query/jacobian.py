@@ -50,17 +50,20 @@ OBJECT_RECORD = Layout(
 
 @kernel
 def to_local(p, R):
-    """Rotates the columns of a Jacobian into the axes R."""
+    """Rotates the columns of the Jacobian p.jac into the axes R.
+
+    p.jac has 6 rows of n entries: three translational, then three rotational ones.
+    """
     n = p.jac_nv
-    for k in range(2 * n):
-        j = 3 * n * (k // n) + k % n
-        v = R.T @ Vec3(p.jac[j], p.jac[j + n], p.jac[j + 2 * n])
-        p.jac[j], p.jac[j + n], p.jac[j + 2 * n] = v[0], v[1], v[2]
+    for column in range(2 * n):
+        at = 3 * n * (column // n) + column % n
+        v = R.T @ Vec3(p.jac[at], p.jac[at + n], p.jac[at + 2 * n])
+        p.jac[at], p.jac[at + n], p.jac[at + 2 * n] = v[0], v[1], v[2]
 
 
 @kernel
 def write_motion(p, R, motion):
-    """Writes the (angular, linear) motion of an object, in the axes R if p.local is set."""
+    """Writes p.motion, the (angular, linear) motion of an object; in the axes R if p.local is set."""
     w, v = Vec3(motion[0]), Vec3(motion[1])
     if p.local:
         w, v = R.T @ w, R.T @ v
@@ -84,11 +87,12 @@ def object_tiles(m, d, b, p, thread, tile):
         kinematics(m, d)
         frames(m, d)
         com_pos(m, d)
-        if quantity >= JAC_DOT:
+        if quantity >= JAC_DOT:  # these depend on velocities
             com_vel(m, d)
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
         objects = doubles(b, p.objects)
+        # (type, id) of the object, mjtObj
         kind, i = whole(read_lane(objects, 2 * s, 0)), whole(read_lane(objects, 2 * s + 1, 0))
         if quantity == JAC:
             jacobian(m, d, p, kind, i)

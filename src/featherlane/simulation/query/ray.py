@@ -49,15 +49,15 @@ class Hits(NamedTuple):
 def cast_many(m, d, rays, hits, count):
     """Casts `count` rays of one world, W at a time.
 
-    `rays` is the address of points, directions and excluded bodies, consecutive in memory; `hits` that of distances,
-    geoms and normals.  Every lane of the tile holds that world's frames.
+    `rays` is the address of `count` points, then directions, then excluded bodies; `hits` that of `count` distances,
+    then geoms, then normals.  Every lane of the tile holds that world's frames.
     Reads:  geom_xpos, geom_xmat.
     Writes: what lies at `hits`; ray.*.
     """
     ray, hit, W = scalars(d, rays), scalars(d, hits), width(d)
     for first in range(0, count, W):
         for lane in range(W):
-            k = first + lane if first + lane < count else count - 1
+            k = first + lane if first + lane < count else count - 1  # idle lanes repeat the last ray
             write_lane(d.ray.point, 0, lane, read3(ray, 3 * k, 0))
             write_lane(d.ray.direction, 0, lane, read3(ray, 3 * (count + k), 0))
             write_lane(d.ray.exclude, 0, lane, read_lane(ray, 6 * count + k, 0))

@@ -75,9 +75,9 @@ SCAN = Layout(
 
 @kernel
 def write_results(d, p, target, first, n, x):
-    """Writes the n items of the tuple x of each lane's ray to the memory at an address, if it is not 0.
+    """Writes the n items of the tuple x of each lane's ray to the memory at the address `target`, if it is not 0.
 
-    first: number of the ray in lane 0, and of all rays of the worlds before.
+    first: (number of the ray in lane 0, number of all rays of the worlds before).   Scratch: p.result.
     """
     number, before = first
     if target != 0:
@@ -102,17 +102,21 @@ def scan_tiles(m, d, b, p, thread, tile):
         geom_frame(m, d, p.scan_object)
     elif p.scan_kind == OBJ_SITE:
         site_frame(m, d, p.scan_object, turned=1)
-    W, lanes = width(d), scalars(d, p.rays)
+    W, lanes = width(d), scalars(d, p.rays)  # rows of W values: origin and direction of W rays
     pos, R, body = object_frame(m, d, p.scan_kind, p.scan_object)
     R = aligned_axes(R, p.alignment)
+    # the geoms within the bundle of rays; spoiled: 0, or NaN if a pose is not finite
     n, spoiled = choose_near(m, d, p, (pos, R), doubles(d, p.bundle), d.ray.seen)
     d.ray.ngeom[0] = n
     if p.vertical:
         measure_shadows(m, d, p)
-    d.ray.exclude[0] = 1.0 * (body if p.excluded == -2 else p.excluded)
+    d.ray.exclude[0] = 1.0 * (body if p.excluded == -2 else p.excluded)  # -2: the body of the object
+    # rays of the worlds before this one
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
+    # height that a ray without a hit reports
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
     for s in range(b.nstep):
+        # origin and direction of each lane's ray, in the frame of the object
         for i in range(6):
             for lane in range(W):
                 write_lane(p.local, i, lane, read_lane(lanes, W * (6 * s + i) + lane, 0))

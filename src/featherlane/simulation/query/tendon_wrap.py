@@ -36,8 +36,8 @@ def find_arc(m, d, k):
 
     Source: as `fl.query.tendon_path`.
     Reads:  geom_xpos, geom_xmat, site_xpos.
-    Writes: distance.*: where the tendon meets the geom, where it leaves it [m]; distance.*: the length between them
-            [m], -1 if it does not wrap there.
+    Writes: distance.fromto: where the tendon meets the geom, where it leaves it [m]; distance.dist: the length between
+            them [m], -1 if it does not wrap there.
     """
     start, geom, end = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
     bends, first, last, length = wrap(m, d, start, end, geom, m.wrap_type[k], m.wrap_sideid[k])
@@ -57,7 +57,7 @@ def arc_tiles(m, d, b, thread, tile):
     frames(m, d)
     s = 0
     for k in range(m.nwrap):
-        if m.wrap_type[k] >= WRAP_SPHERE:
+        if m.wrap_type[k] >= WRAP_SPHERE:  # a sphere or a cylinder
             find_arc(m, d, k)
             write_records(b, thread, tile, s)
             s += 1

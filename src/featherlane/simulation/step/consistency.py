@@ -48,11 +48,12 @@ def inverse_force(m, d):
     Writes: qfrc_inverse (nv,) [N, N m].
     Scratch: primal.*, block, cacc, cfrc.
     """
+    # primal.Ma = M qacc, or in `discrete` Mhat qacc + h K qvel
     if has_metric(m):
         multiply_joint_space(m, d.Mhat, d.qacc, d.primal.Ma)
         multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.primal.Ma)
         add_couplings(m, d, d.qacc, d.primal.Ma)
-        add_spring_change(m, d, 1.0, d.primal.Ma)
+        add_spring_change(m, d, 1.0, d.primal.Ma)  # + h K qvel
     else:
         inertia_times(m, d, d.qacc, d.primal.Ma)
     for i in range(m.nv):
@@ -74,24 +75,28 @@ def compare_forward_inverse(m, d):
     Scratch: in_stage, qfrc_forward, primal.*.
     Note:   Accelerations and forces do not change; J qacc - aref of the rows changes by rounding.
     """
-    full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
+    contacts_full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
     for i in range(m.nv):
-        d.qfrc_inverse[i] = d.qfrc_constraint[i]  # the rows use all of primal
+        d.qfrc_inverse[i] = d.qfrc_constraint[i]  # keeps the solver's forces; the rows use all of primal
     d.in_stage[0] = 1
-    inverse_constraint(m, d, store=0)
+    inverse_constraint(m, d, store=0)  # qfrc_constraint of inverse dynamics
     d.in_stage[0] = 0
     for i in range(m.nv):
         d.qfrc_forward[i] = d.qfrc_inverse[i]
     # forward has already counted contacts and rows that did not fit
-    d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
-    inverse_force(m, d)
+    d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = contacts_full, rows_full, unconverged
+    inverse_force(m, d)  # qfrc_inverse
+    # primal.grad = applied and actuator forces
     for i in range(m.nv):
         d.primal.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
     add_xfrc(m, d, d.primal.grad)
-    constraint, force = 0.0, 0.0
+    constraint2, force2 = 0.0, 0.0
     for i in range(m.nv):
-        x, y = d.qfrc_forward[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
-        constraint, force = fma(x, x, constraint), fma(y, y, force)
+        constraint_error, force_error = d.qfrc_forward[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
+        constraint2, force2 = (
+            fma(constraint_error, constraint_error, constraint2),
+            fma(force_error, force_error, force2),
+        )
         d.qfrc_constraint[i] = d.qfrc_forward[i]
-    d.solver_fwdinv[0] = sqrt(constraint)
-    d.solver_fwdinv[1] = sqrt(force)
+    d.solver_fwdinv[0] = sqrt(constraint2)
+    d.solver_fwdinv[1] = sqrt(force2)

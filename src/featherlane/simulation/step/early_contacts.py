@@ -13,13 +13,16 @@ from featherlane.simulation.step.wake import find_contacts
 
 @kernel
 def forces_need_contacts(m):
-    """Returns whether forces depend on contacts."""
+    """Returns whether forces depend on contacts: adhesion actuators on bodies, or adhesive geoms."""
     return m.nadhesion + m.flg_adhesion > 0
 
 
 @kernel
-def _take_from_contacts(m, d):
-    """Computes what forces need from the contacts in the slots."""
+def _store_contact_inputs(m, d):
+    """Computes what forces need from the contacts in the slots.
+
+    These are the moments of adhesion actuators, and the forces of adhesive geoms.
+    """
     if m.nadhesion:
         contact_transmission(m, d)
     if m.flg_adhesion:
@@ -27,20 +30,23 @@ def _take_from_contacts(m, d):
 
 
 @by_halves
-def _take_from_parts(m, d, _purpose):
-    """Finds the contacts of one part and computes what forces need from them."""
+def _store_inputs_of_part(m, d, _purpose):
+    """Finds the contacts of the worlds of one part, and computes what forces need from them if they fit."""
     collision(m, d)
     if d.con_overflow[0] == 0:
-        _take_from_contacts(m, d)
+        _store_contact_inputs(m, d)
 
 
 @kernel
-def _take_in_parts(m, d):
-    """Does the same for a tile that overflows; con_overflow stays set, because the rows are made in parts as well."""
-    full = d.warning[CONTACTS_FULL]
-    _take_from_parts(m, d, 0)
+def _store_inputs_in_parts(m, d):
+    """Computes what forces need from contacts for a tile that overflows, part by part.
+
+    con_overflow stays set, because the rows are made in parts as well.
+    """
+    counted = d.warning[CONTACTS_FULL]
+    _store_inputs_of_part(m, d, 0)
     # dropped contacts are counted when the rows are made
-    d.warning[CONTACTS_FULL] = full
+    d.warning[CONTACTS_FULL] = counted
     d.con_overflow[0] = 1
 
 
@@ -54,6 +60,6 @@ def early_contacts(m, d):
     """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:
-        _take_from_contacts(m, d)
+        _store_contact_inputs(m, d)
     else:
-        _take_in_parts(m, d)
+        _store_inputs_in_parts(m, d)

@@ -6,7 +6,7 @@ from featherlane.lanes.rows import row_type
 Pose = row_type("Pose", "x y z qw qx qy qz")
 
 _fall_asleep_memory = Declare("fall_asleep", "memory", condition="sleep")
-_note_mocap_memory = Declare("note_mocap", "memory", condition="sleep")
+_store_mocap_poses_memory = Declare("store_mocap_poses", "memory", condition="sleep")
 _mark_awake_output = Declare("mark_awake", "output")
 _wake_perturbed_scratch = Declare("wake_perturbed", "scratch")
 _mark_settled_scratch = Declare("mark_settled", "scratch")
@@ -38,7 +38,7 @@ FIELDS = (
         "negative: awake, a counter up to -1 (ready to sleep); else asleep, the next tree of its island",
     ),
     _fall_asleep_memory.real("sleep_qpos", "nq", "m, rad, quaternion", "qpos of sleeping trees"),
-    _note_mocap_memory.rows(Pose, "sleep_mocap", "nmocap", "m, 1", "poses of mocap bodies at the last check"),
+    _store_mocap_poses_memory.rows(Pose, "sleep_mocap", "nmocap", "m, 1", "poses of mocap bodies at the last check"),
     _mark_awake_output.real("tree_awake", "ntree", "1", "1: the tree is awake, 0: asleep"),
     _mark_awake_output.real("body_awake", "nbody", "1", "1: body of an awake tree, or mocap body; 0: asleep or static"),
     _wake_perturbed_scratch.real("sleep_perturbed", "ntree", "1", "1: the user changed the state of the sleeping tree"),

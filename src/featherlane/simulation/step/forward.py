@@ -41,17 +41,17 @@ from featherlane.sensor.publish import publish
 from featherlane.simulation.step.consistency import compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.non_finite import (
-    bad_acceleration,
-    bad_state,
-    infinite_outputs,
+    has_bad_acceleration,
+    has_bad_state,
+    has_infinite_output,
     load_counts,
     reset_bad,
-    take_back_counts,
+    restore_counts,
     warn_non_finite,
 )
 from featherlane.simulation.step.part import SOLVE, rows_and_forces, solve_in_parts
 from featherlane.simulation.step.sleep import clear_sleeping_forces, fall_asleep, hold_asleep, mark_settled
-from featherlane.simulation.step.wake import find_contacts, rests, wake_touched
+from featherlane.simulation.step.wake import find_contacts, wake_or_rest, wake_touched
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.solve import solve
 
@@ -61,19 +61,22 @@ POSITION, VELOCITY, ACCELERATION = 1, 2, 3
 
 @kernel
 def shows_frames(m, d):
-    """Returns whether the frames of all geoms and sites are computed, and not of those only that the step reads."""
+    """Returns whether the frames of all geoms and sites are computed, not only of those that the step reads.
+
+    They are if the batch wants them and this step's outputs are read (`unread` is 0), or for histories of sensors.
+    """
     return d.want_frames != 0 and (d.unread[0] == 0 or m.nhistory > 0)
 
 
 @kernel
 def configuration(m, d):
-    """Computes frames, centres of mass and tendons."""
+    """Computes what kinematics determines: frames, centres of mass, link positions and tendons."""
     kinematics(m, d)
     if shows_frames(m, d):
         frames(m, d)
     else:
-        collision_frames(m, d)
-        path_frames(m, d)
+        collision_frames(m, d)  # of colliding geoms
+        path_frames(m, d)  # of sites and geoms on tendons
     com_pos(m, d)
     link_positions(m, d)
     tendon(m, d)
@@ -115,8 +118,8 @@ def forward_velocity(m, d):
         com_vel(m, d)
         rne(m, d)
     else:
-        bias(m, d)
-    replace_gyroscopic_torque(m, d)
+        bias(m, d)  # both, without fields that no step reads
+    replace_gyroscopic_torque(m, d)  # in qfrc_bias
     tendon_velocity(m, d)
     add_tendon_bias(m, d)
     passive(m, d)
@@ -136,7 +139,7 @@ def forward_constraint(m, d):
     """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:
-        rows_and_forces(m, d, SOLVE)
+        rows_and_forces(m, d, SOLVE)  # sets con_overflow if the rows do not fit
     if d.con_overflow[0]:
         solve_in_parts(m, d, SOLVE)
     else:
@@ -173,7 +176,7 @@ def solve_constraint(m, d):
     """
     solve(m, d)
     turn_free_bodies(m, d)
-    release_metric(m, d)
+    release_metric(m, d)  # the metric's inertial forces are no constraint forces
 
 
 @kernel
@@ -205,7 +208,7 @@ def forward_unconstrained(m, d):
         wake_touched(m, d)
     if forces_need_contacts(m):
         early_contacts(m, d)
-        d.con_fresh[0] = 1
+        d.con_fresh[0] = 1  # forward_constraint does not find them again
     forward_velocity(m, d)
     control_and_actuate(m, d)
     sensor_vel(m, d)
@@ -233,7 +236,8 @@ def forward(m, d):
     Writes: every field down to qacc; energy, con_fresh, tree_settled.
     """
     sleeps = sleeping(m)
-    if not sleeps or not rests(m, d):
+    # with sleep, trees that the user has changed wake first
+    if not sleeps or not wake_or_rest(m, d):
         forward_unconstrained(m, d)
         if sleeps:
             clear_sleeping_forces(m, d)
@@ -253,16 +257,17 @@ def forward_pass(m, d):
     Reads:  what `forward` reads.   Writes: every field down to qacc, warning (non-finite), bad_part, found_bad.
     """
     forward(m, d)
-    warn_non_finite(m, d, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
+    warn_non_finite(m, d, has_bad_state(m, d) | has_bad_acceleration(m, d) | has_infinite_output(m, d))
 
 
 @stage
 def forward_to(m, d, last):
     """Computes fields of the present state up to a stage, after a step; all other fields stay those of the step.
 
-    POSITION: frames, centres of mass, tendons, transmissions, cameras, position sensors.  VELOCITY: also what
-    `forward_velocity` computes, bias and passive forces included, subtree velocities, rates of actuators, velocity
-    sensors.  ACCELERATION: everything, as `forward_pass`.  Sensors of a later stage keep the values of the step.
+    last: the stage.  POSITION: frames, centres of mass, tendons, transmissions, cameras, position sensors.  VELOCITY:
+    also what `forward_velocity` computes, bias and passive forces included, subtree velocities, rates of actuators,
+    velocity sensors.  ACCELERATION: everything, as `forward_pass`.  Sensors of a later stage keep the values of the
+    step.
     Source: MuJoCo mj_step1 (which also computes the mass matrix, contacts, their rows and energies).  Forces of
         adhesive contacts in qfrc_passive are those of the step, because contacts are.
     Reads:  qpos, qvel, mocap_pos, mocap_quat, sensor_now, qfrc_adhesion.
@@ -297,7 +302,7 @@ def runge_kutta(m, d):
     """
     start(m, d)
     for k in range(1, accelerations(m)):
-        d.in_stage[0] = 2 if k == accelerations(m) - 1 else 1
+        d.in_stage[0] = 2 if k == accelerations(m) - 1 else 1  # 1: a stage, 2: the last one
         move(m, d, k)
         forward(m, d)
     d.in_stage[0] = 0
@@ -324,7 +329,7 @@ def classical_runge_kutta(m, d):
 
 @kernel
 def integrate(m, d):
-    """Computes the next state."""
+    """Computes the next state from qacc, with the integrator of the model."""
     if accelerations(m) > 1:
         runge_kutta(m, d)
     else:
@@ -334,7 +339,7 @@ def integrate(m, d):
 @kernel
 def integrate_awake(m, d):
     """Computes the next state of a model with sleep; if every tree sleeps, only the time advances."""
-    if d.nunsettled[0]:
+    if d.nunsettled[0]:  # a tree of the tile is awake
         integrate(m, d)
         hold_asleep(m, d)
     else:
@@ -355,8 +360,9 @@ def step(m, d):
     reset_bad(m, d, acceleration=0)
     counts = load_counts(d)
     forward(m, d)
-    if any_(bad_acceleration(m, d)):
-        take_back_counts(m, d, counts)
+    if any_(has_bad_acceleration(m, d)):
+        # forward runs again from the reset worlds' states: it must not count twice
+        restore_counts(m, d, counts)
         reset_bad(m, d, acceleration=1)
         forward(m, d)
     if m.opt_enableflags & ENABLE_FWDINV:
@@ -368,9 +374,9 @@ def step(m, d):
     else:
         integrate(m, d)
     if needs_energy(m, d) or measures(m, d):
-        found = infinite_outputs(m, d)
+        found = has_infinite_output(m, d)
         if any_(found):
-            warn_non_finite(m, d, found & not_(bad_state(m, d)))  # the next step counts a bad state
+            warn_non_finite(m, d, found & not_(has_bad_state(m, d)))  # the next step counts a bad state
 
 
 @stage

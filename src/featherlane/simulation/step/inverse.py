@@ -50,15 +50,15 @@ def inverse(m, d):
     discrete = is_discrete(m)
     if discrete:
         actuation(m, d)
-        continuous_acceleration(m, d)
+        continuous_acceleration(m, d)  # qacc; keeps the given one in qacc_step
     elif has_metric(m):
         actuation(m, d)
-        discrete_metric(m, d)
+        discrete_metric(m, d)  # Mhat
     inverse_constraint(m, d, store=1)
     inverse_force(m, d)
     if needs_energy(m, d):
         energy(m, d)
     sensor_acc(m, d)
-    if discrete:
+    if discrete:  # restore the given acceleration
         for i in range(m.nv):
             d.qacc[i] = d.qacc_step[i]

@@ -9,7 +9,7 @@ from featherlane.dynamics.actuator.history import reset_histories
 from featherlane.dynamics.awake import sleeping
 from featherlane.model.status import FOUND_NON_FINITE
 from featherlane.sensor.measure import measures, needs_energy
-from featherlane.simulation.step.wake import unsettle
+from featherlane.simulation.step.wake import unsettle_trees
 
 LARGEST = 1e10  # a larger value is bad, as is NaN
 BAD_POSITION, BAD_VELOCITY = 1, 2  # values of bad_part
@@ -24,36 +24,36 @@ REPEATED = (
 
 @kernel
 def is_out_of_range(x, n):
-    """Returns a mask: is any of the n values of a field NaN or beyond LARGEST?"""
-    found = 0.0
+    """Returns a mask: is any of the n values of the field x NaN or beyond LARGEST?"""
+    bad = 0.0
     for i in range(n):
-        found = where(fabs(x[i]) <= LARGEST, found, 1.0)
-    return found > 0.0
+        bad = where(fabs(x[i]) <= LARGEST, bad, 1.0)
+    return bad > 0.0
 
 
 @kernel
-def bad_state(m, d):
+def has_bad_state(m, d):
     """Returns the mask of worlds with a bad position, velocity, activation, time, mocap pose or eq_active."""
-    found = is_out_of_range(d.qpos, m.nq) | is_out_of_range(d.qvel, m.nv) | is_out_of_range(d.time, 1)
+    bad = is_out_of_range(d.qpos, m.nq) | is_out_of_range(d.qvel, m.nv) | is_out_of_range(d.time, 1)
     if m.na > 0:
-        found = found | is_out_of_range(d.act, m.na)
+        bad = bad | is_out_of_range(d.act, m.na)
     if m.nmocap > 0:
-        found = found | is_out_of_range(flat(d.mocap_pos), 3 * m.nmocap)
-        found = found | is_out_of_range(flat(d.mocap_quat), 4 * m.nmocap)
+        bad = bad | is_out_of_range(flat(d.mocap_pos), 3 * m.nmocap)
+        bad = bad | is_out_of_range(flat(d.mocap_quat), 4 * m.nmocap)
     if m.neq > 0:
-        found = found | is_out_of_range(d.eq_active, m.neq)
-    return found
+        bad = bad | is_out_of_range(d.eq_active, m.neq)
+    return bad
 
 
 @kernel
-def bad_acceleration(m, d):
+def has_bad_acceleration(m, d):
     """Returns the mask of worlds with a bad acceleration."""
     return is_out_of_range(d.qacc, m.nv)
 
 
 @kernel
-def clear(x, n, mask):
-    """Sets the n values of a field to zero in the worlds of the mask."""
+def clear_field(x, n, mask):
+    """Sets the n values of the field x to zero in the worlds of the mask."""
     for i in range(n):
         x[i] = where(mask, 0.0, x[i])
 
@@ -63,14 +63,14 @@ def reset_references(m, d, mask):
     """Resets references of plastic springs to those of the model in the worlds of the mask."""
     if m.nplastic > 0:
         for j in range(m.njnt):
-            a, p = m.jnt_qposadr[j], m.jnt_plasticadr[j]
-            if p >= 0:
+            qposadr, adr = m.jnt_qposadr[j], m.jnt_plasticadr[j]
+            if adr >= 0:  # the joint's spring is plastic
                 for k in range(4 if is_ball(m.jnt_type[j]) else 1):
-                    d.plastic[p + k] = where(mask, m.qpos_spring[a + k], d.plastic[p + k])
+                    d.plastic[adr + k] = where(mask, m.qpos_spring[qposadr + k], d.plastic[adr + k])
         for t in range(m.ntendon):
-            p = m.tendon_plasticadr[t]
-            if p >= 0:
-                d.plastic[p : p + 2] = where(mask, m.tendon_lengthspring[t], Range(d.plastic[p : p + 2]))
+            adr = m.tendon_plasticadr[t]
+            if adr >= 0:
+                d.plastic[adr : adr + 2] = where(mask, m.tendon_lengthspring[t], Range(d.plastic[adr : adr + 2]))
 
 
 @kernel
@@ -79,16 +79,16 @@ def reset_worlds(m, d, mask):
     for i in range(m.nq):
         d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
     reset_references(m, d, mask)
-    clear(d.qvel, m.nv, mask)
-    clear(d.act, m.na, mask)
+    clear_field(d.qvel, m.nv, mask)
+    clear_field(d.act, m.na, mask)
     reset_histories(m, d, mask)
-    clear(d.qacc_warmstart, m.nv, mask)
-    clear(d.time, 1, mask)
-    clear(d.ctrl, m.nu, mask)
-    clear(d.qfrc_applied, m.nv, mask)
-    clear(flat(d.xfrc_applied), 6 * m.nbody, mask)
-    clear(d.given_present, d.ngiven, mask)
-    clear(d.given_replace, 1, mask)
+    clear_field(d.qacc_warmstart, m.nv, mask)
+    clear_field(d.time, 1, mask)
+    clear_field(d.ctrl, m.nu, mask)
+    clear_field(d.qfrc_applied, m.nv, mask)
+    clear_field(flat(d.xfrc_applied), 6 * m.nbody, mask)
+    clear_field(d.given_present, d.ngiven, mask)
+    clear_field(d.given_replace, 1, mask)
     for e in range(m.neq):
         d.eq_active[e] = where(mask, 1.0 * m.eq_active0[e], d.eq_active[e])
     for b in range(m.nbody):
@@ -101,7 +101,7 @@ def reset_worlds(m, d, mask):
 @kernel
 def restart_sleep(m, d, mask):
     """Puts trees that sleep in the initial state to sleep again, in the worlds of the mask."""
-    unsettle(m, d)
+    unsettle_trees(m, d)
     for t in range(m.ntree):
         d.tree_asleep[t] = where(mask, 1.0 * m.tree_asleep0[t], d.tree_asleep[t])
     for i in range(m.nq):
@@ -112,41 +112,47 @@ def restart_sleep(m, d, mask):
 
 @kernel
 def load_counts(d):
-    """Returns the counts of REPEATED."""
+    """Returns the counts of warnings in REPEATED, as a tuple."""
     return tuple(d.warning[k] for k in REPEATED)
 
 
 @kernel
-def take_back_counts(m, d, counts):
-    """Restores the counts from before a pass that is repeated, except in the worlds that cause the repetition."""
-    bad = bad_acceleration(m, d)
+def restore_counts(m, d, counts):
+    """Restores the counts of REPEATED to `counts`, those from before a pass that is repeated.
+
+    Worlds that cause the repetition keep theirs: the repeated pass starts from another state.
+    """
+    causes = has_bad_acceleration(m, d)
     for i in unrolled(range(5)):
-        d.warning[REPEATED[i]] = where(bad, d.warning[REPEATED[i]], counts[i])
+        d.warning[REPEATED[i]] = where(causes, d.warning[REPEATED[i]], counts[i])
 
 
 @kernel
-def infinite(x, n):
-    """Returns a mask: is any of the n values of a field infinite or NaN?"""
-    found = 0.0
+def is_infinite(x, n):
+    """Returns a mask: is any of the n values of the field x infinite or NaN?"""
+    bad = 0.0
     for i in range(n):
-        found = where(x[i] - x[i] == 0.0, found, 1.0)
-    return found > 0.0
+        bad = where(x[i] - x[i] == 0.0, bad, 1.0)  # inf - inf is NaN
+    return bad > 0.0
 
 
 @kernel
-def infinite_outputs(m, d):
+def has_infinite_output(m, d):
     """Returns the mask of worlds with an infinite or NaN energy or sensor value, among those that are computed."""
-    found = false_mask(d)
+    mask = false_mask(d)
     if needs_energy(m, d):
-        found = infinite(d.energy, 2)
+        mask = is_infinite(d.energy, 2)
     if measures(m, d):
-        found = found | infinite(d.sensordata, m.nsensordata)
-    return found
+        mask = mask | is_infinite(d.sensordata, m.nsensordata)
+    return mask
 
 
 @kernel
 def warn_non_finite(m, d, mask):
-    """Counts the worlds of the mask as non-finite, and records which part of their state is bad."""
+    """Counts the worlds of the mask as non-finite.
+
+    Writes: warning; bad_part, which part of their state is bad (0: other); found_bad.
+    """
     if any_(mask):
         warn(d, NON_FINITE, mask)
         part = where(is_out_of_range(d.qvel, m.nv), 1.0 * BAD_VELOCITY, 0.0)
@@ -160,7 +166,7 @@ def reset_bad(m, d, acceleration):
     """Counts worlds with bad values in the state or in the acceleration; with autoreset, resets them.
 
     Args:
-        acceleration: 1 checks qacc; 0 checks the state and the inputs that `bad_state` lists.
+        acceleration: 1 checks qacc; 0 checks the state and the inputs that `has_bad_state` lists.
 
     Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc.
     Reads:  qpos, qvel, act, time, mocap_pos, mocap_quat, eq_active; qacc.
@@ -169,9 +175,9 @@ def reset_bad(m, d, acceleration):
             given_replace, tree_asleep, tree_settled, sleep_qpos, sleep_mocap.
     """
     if acceleration:
-        mask = bad_acceleration(m, d)
+        mask = has_bad_acceleration(m, d)
     else:
-        mask = bad_state(m, d)
+        mask = has_bad_state(m, d)
     if any_(mask):
         warn_non_finite(m, d, mask)
         if m.opt_disableflags & DISABLE_AUTORESET == 0:

@@ -26,8 +26,8 @@ def needs_islands(m, d):
 
 
 @kernel
-def keep(m, d):
-    """Stores the results of the worlds of this part."""
+def store_part(m, d):
+    """Stores the results of the worlds of this part, those of `active`, in part.*."""
     mask, part = d.active[0] > 0.0, d.part
     for i in range(m.nv):
         part.qacc[i] = where(mask, d.qacc[i], part.qacc[i])
@@ -45,8 +45,8 @@ def keep(m, d):
 
 
 @kernel
-def give_back(m, d):
-    """Writes the merged results of the parts to the tile's fields."""
+def write_merged_results(m, d):
+    """Writes the results of all parts, merged in part.*, to the tile's fields."""
     part = d.part
     for i in range(m.nv):
         d.qacc[i], d.qfrc_constraint[i] = part.qacc[i], part.qfrc_constraint[i]
@@ -63,7 +63,12 @@ def give_back(m, d):
 
 @kernel
 def rows_and_forces(m, d, purpose):
-    """Computes and solves the rows of the tile, in the metric of the integrator; on request, computes islands."""
+    """Computes the rows of the tile, and solves them or computes their forces at qacc.
+
+    purpose: SOLVE also computes islands on request; STORE_FORCES and KEEP_FORCES compute forces, of rows and DoFs or of
+    DoFs.
+    Writes: what `make_rows`, `solve`, `islands` and `constraint_forces` write.
+    """
     make_rows(m, d)
     mark_touched(m, d)
     if purpose == SOLVE:
@@ -76,15 +81,18 @@ def rows_and_forces(m, d, purpose):
     release_metric(m, d)
 
 
-@by_halves
+@by_halves  # for each part of the worlds
 def solve_parts(m, d, purpose):
-    """Processes one part, from its contacts on; keeps its results if it fits."""
+    """Processes the worlds of one part, from their contacts on; stores their results in part.* if they fit.
+
+    purpose: as in `rows_and_forces`.
+    """
     collision(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, purpose)
     if d.con_overflow[0] == 0:
         sensor_rows(m, d)
-        keep(m, d)
+        store_part(m, d)
 
 
 @stage
@@ -99,5 +107,5 @@ def solve_in_parts(m, d, purpose):
             warning; on request nisland, tree_island, dof_island.
     Scratch: part.*, active, lane_active, dof_touched.
     """
-    solve_parts(m, d, purpose)
-    give_back(m, d)
+    solve_parts(m, d, purpose)  # part.*
+    write_merged_results(m, d)

@@ -10,25 +10,27 @@ from featherlane.prelude import *
 from featherlane.dynamics.awake import clear_asleep
 from featherlane.model.integrator import has_metric
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.step.wake import mark_awake, never_sleeps, positions
+from featherlane.simulation.step.wake import mark_awake, never_sleeps, tree_qpos_range
 
 
 # ---- which trees are ready ------------------------------------------------------------------------------------------
 @kernel
-def still(m, d, t):
-    """Returns a mask: may tree t sleep?  No force is applied to it and its velocities are below the tolerance."""
+def may_sleep(m, d, t):
+    """Returns a mask: is no force applied to tree t, and are its velocities below the tolerance?"""
     busy = never_sleeps(m, t)
     tolerance, b = m.opt_sleep_tolerance[0], m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
+        # a velocity counts with the DoF's length, as m/s; with tolerance 0 only an exact 0 is still
         moves = not_(fabs(d.qvel[i]) * m.dof_length[i] < tolerance) & ((tolerance != 0.0) | (d.qvel[i] != 0.0))
         busy = where(moves | (d.qfrc_applied[i] != 0.0), 1.0, busy)
+    # xfrc_applied of the tree's bodies, which are consecutive
     for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
         busy = where(flat(d.xfrc_applied)[i] != 0.0, 1.0, busy)
     return busy == 0.0
 
 
 @kernel
-def may_count(m, d):
+def islands_known(m, d):
     """Returns a mask: are islands known?  With islands disabled, they are known in worlds without rows."""
     mask = d.active[0] > 0.0
     if m.opt_disableflags & DISABLE_ISLAND:
@@ -37,15 +39,21 @@ def may_count(m, d):
 
 
 @kernel
-def count_down(m, d):
-    """Counts tree_asleep of awake trees up to -1 while they are still, else resets it; returns whether any is ready."""
-    ready, counts = 0, may_count(m, d)
+def count_still_steps(m, d):
+    """Counts tree_asleep of awake trees up to -1 while they may sleep, else resets it to AWAKE.
+
+    Returns 1 if any tree of the tile is ready (-1), else 0.
+    """
+    ready, known = 0, islands_known(m, d)
     for t in range(m.ntree):
-        n = d.tree_asleep[t]
-        if any_(n < 0.0):
-            n = where(counts & (n < 0.0), where(still(m, d, t), fmin(n + 1.0, -1.0), 1.0 * AWAKE), n)
-            d.tree_asleep[t] = n
-            if any_(n == -1.0):
+        counter = d.tree_asleep[t]
+        if any_(counter < 0.0):
+            # counter + 1, at most -1, or AWAKE if it does not keep still
+            counter = where(
+                known & (counter < 0.0), where(may_sleep(m, d, t), fmin(counter + 1.0, -1.0), 1.0 * AWAKE), counter
+            )
+            d.tree_asleep[t] = counter
+            if any_(counter == -1.0):
                 ready = 1
     return ready
 
@@ -53,33 +61,37 @@ def count_down(m, d):
 # ---- one world ------------------------------------------------------------------------------------------------------
 @kernel
 def find_ready_islands(m, d, lane):
-    """Sets island_ready: whether all trees of an island are ready."""
+    """Writes island_ready, whether all trees of an island are ready, in the world of a lane; island_first <- -1."""
     for t in range(m.ntree):
         d.island_ready[t], d.island_first[t] = 1, -1
     for t in range(m.ntree):
-        i = whole(read_lane(d.tree_island, t, lane))
-        if i >= 0 and read_lane(d.tree_asleep, t, lane) != -1.0:
-            d.island_ready[i] = 0
+        island = whole(read_lane(d.tree_island, t, lane))
+        if island >= 0 and read_lane(d.tree_asleep, t, lane) != -1.0:
+            d.island_ready[island] = 0
 
 
 @kernel
 def link_islands(m, d, lane):
-    """Links the trees of each ready island in a cycle, in ascending order; a tree without rows forms a cycle alone."""
+    """Links the trees of each ready island in a cycle, in ascending order, in the world of a lane.
+
+    tree_asleep of each becomes the index of the next.  A ready tree without rows (island -1) forms a cycle alone.
+    """
     find_ready_islands(m, d, lane)
     for t in range(m.ntree):
         if read_lane(d.tree_asleep, t, lane) == -1.0:
-            i = whole(read_lane(d.tree_island, t, lane))
-            if i < 0:
+            island = whole(read_lane(d.tree_island, t, lane))
+            if island < 0:
                 write_lane(d.tree_asleep, t, lane, 1.0 * t)
-            elif d.island_ready[i]:
-                if d.island_first[i] < 0:
-                    d.island_first[i] = t
+            elif d.island_ready[island]:
+                if d.island_first[island] < 0:
+                    d.island_first[island] = t
                 else:
-                    write_lane(d.tree_asleep, d.island_last[i], lane, 1.0 * t)
-                d.island_last[i] = t
-    for i in range(m.ntree):
-        if d.island_ready[i] and d.island_first[i] >= 0:
-            write_lane(d.tree_asleep, d.island_last[i], lane, 1.0 * d.island_first[i])
+                    write_lane(d.tree_asleep, d.island_last[island], lane, 1.0 * t)
+                d.island_last[island] = t
+    # the last tree leads to the first
+    for island in range(m.ntree):
+        if d.island_ready[island] and d.island_first[island] >= 0:
+            write_lane(d.tree_asleep, d.island_last[island], lane, 1.0 * d.island_first[island])
 
 
 # ---- positions ------------------------------------------------------------------------------------------------------
@@ -89,9 +101,9 @@ def stop_sleeping_trees(m, d):
     for t in range(m.ntree):
         falls = (d.tree_awake[t] > 0.0) & (d.tree_asleep[t] >= 0.0)
         if any_(falls):
-            first, end = positions(m, t)
-            for a in range(first, end):
-                d.sleep_qpos[a] = where(falls, d.qpos[a], d.sleep_qpos[a])
+            first, end = tree_qpos_range(m, t)
+            for adr in range(first, end):
+                d.sleep_qpos[adr] = where(falls, d.qpos[adr], d.sleep_qpos[adr])
             for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
                 d.qvel[i] = where(falls, 0.0, d.qvel[i])
                 d.qacc[i] = where(falls, 0.0, d.qacc[i])
@@ -107,9 +119,9 @@ def fall_asleep(m, d):
     Scratch: island_first, island_last, island_ready.
     Cost:   O(nv + nbody).
     """
-    if count_down(m, d):
+    if count_still_steps(m, d):  # writes tree_asleep
         for lane in range(width(d)):
-            if has(may_count(m, d), lane):
+            if has(islands_known(m, d), lane):
                 link_islands(m, d, lane)
         stop_sleeping_trees(m, d)
         mark_awake(m, d)
@@ -124,16 +136,16 @@ def hold_asleep(m, d):
     for t in range(m.ntree):
         asleep = d.tree_awake[t] == 0.0
         if any_(asleep):
-            first, end = positions(m, t)
-            for a in range(first, end):
-                d.qpos[a] = where(asleep, d.sleep_qpos[a], d.qpos[a])
+            first, end = tree_qpos_range(m, t)
+            for adr in range(first, end):
+                d.qpos[adr] = where(asleep, d.sleep_qpos[adr], d.qpos[adr])
     clear_asleep(m, d, d.qvel)
     clear_asleep(m, d, d.qacc_warmstart)
 
 
 @kernel
-def drop_actuators(m, d):
-    """Sets the force of an actuator to zero if all its DoFs sleep."""
+def clear_sleeping_actuators(m, d):
+    """Sets the force of an actuator output to zero in worlds in which all its DoFs sleep."""
     for o in range(m.nout):
         asleep = d.active[0] >= 0.0
         for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
@@ -150,7 +162,7 @@ def clear_sleeping_forces(m, d):
         activation continues at its last rate; here it follows its dynamics.
     Reads: tree_awake.   Writes: actuator_force, qfrc_actuator, qfrc_smooth, qfrc_step, qacc_smooth of sleeping trees.
     """
-    drop_actuators(m, d)
+    clear_sleeping_actuators(m, d)
     clear_asleep(m, d, d.qfrc_actuator)
     clear_asleep(m, d, d.qfrc_smooth)
     if has_metric(m):
@@ -160,7 +172,7 @@ def clear_sleeping_forces(m, d):
 
 @kernel
 def mark_settled(m, d):
-    """Marks trees that sleep in all worlds as settled, after all fields are computed: these are not recomputed."""
+    """Marks trees that sleep in all worlds as settled (tree_settled = 1): their fields are not recomputed."""
     for t in range(m.ntree):
         if not any_(d.tree_awake[t] > 0.0):
             d.tree_settled[t] = 1

@@ -22,7 +22,10 @@ def by_halves(function: Callable) -> Kernel:
 
     @kernel
     def parts_fit(m, d, size, purpose):
-        """Processes parts of `size` worlds one after the other; returns 0 if one of them does not fit."""
+        """Processes parts of `size` worlds one after the other; returns 0 if one of them does not fit, else 1.
+
+        Writes: active, the worlds of the part; what the function writes.
+        """
         start, active = 0, d.lane_active[0] > 0.0
         while start < width(d):
             lane = lane_index(d)
@@ -35,7 +38,7 @@ def by_halves(function: Callable) -> Kernel:
 
     @kernel
     def halved(m, d, purpose):
-        """Halves the parts until all fit."""
+        """Halves the parts until all fit, down to single worlds; restores `active`."""
         d.lane_active[0] = d.active[0]
         size, full, rows_full, unconverged = (
             width(d) // 2,
@@ -47,6 +50,7 @@ def by_halves(function: Callable) -> Kernel:
             size = size // 2
             # the smaller parts count again what a part had counted before the next one did not fit
             d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
+        # a world that does not fit alone drops contacts, so its part always counts
         if size <= 1:
             parts_fit(m, d, 1, purpose)
         d.active[0] = d.lane_active[0]

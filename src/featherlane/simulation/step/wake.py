@@ -7,7 +7,8 @@ A sleeping tree stays asleep until
     a tendon at its limit connects it to an awake tree,
     an active equality constraint connects it to an awake tree, a mocap body or a tree of another sleeping island.
 
-All trees of a sleeping island wake together.  They form a cycle: tree_asleep of each is the index of the next.
+All trees of a sleeping island wake together.  They form a cycle: tree_asleep of each is the index of the next.  That
+of an awake tree is a negative counter of still steps, from AWAKE (fully awake) to -1 (ready to sleep).
 Waking is rare and is done world by world; the test in each step is done for all worlds at once.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeTendon, mj_wakeCollision, mj_wakeEquality.
     Deviations: a changed position is detected in qpos, not in the frames; a woken tree that touches a tree of
@@ -25,39 +26,47 @@ from featherlane.simulation.step.tile_parts import by_halves
 
 # ---- one world ------------------------------------------------------------------------------------------------------
 @kernel
-def asleep_in(m, d, t, lane):
-    """Returns tree_asleep of one world as an int, clipped to the valid range."""
-    x = read_lane(d.tree_asleep, t, lane)
-    return AWAKE if x < AWAKE else whole(x) if x < m.ntree else t
+def read_asleep(m, d, t, lane):
+    """Returns tree_asleep of tree t in the world of a lane, as an int clipped to the valid range."""
+    stored = read_lane(d.tree_asleep, t, lane)
+    # a value that is no index counts as the tree itself
+    return AWAKE if stored < AWAKE else whole(stored) if stored < m.ntree else t
 
 
 @kernel
 def wake_island(m, d, t, lane, counter):
-    """Wakes the island of tree t of one world with this counter; an already awake tree keeps the lower counter."""
-    k = asleep_in(m, d, t, lane)
-    if k < 0:
-        write_lane(d.tree_asleep, t, lane, 1.0 * min(k, counter))
+    """Wakes the island of tree t in the world of a lane: tree_asleep <- counter, -1 to AWAKE.
+
+    An already awake tree keeps the lower counter.
+    """
+    member = read_asleep(m, d, t, lane)
+    if member < 0:
+        write_lane(d.tree_asleep, t, lane, 1.0 * min(member, counter))
     else:
+        # follow the cycle of its island, until a member that is already awake
         write_lane(d.tree_asleep, t, lane, 1.0 * counter)
-        while asleep_in(m, d, k, lane) >= 0:
-            following = asleep_in(m, d, k, lane)
-            write_lane(d.tree_asleep, k, lane, 1.0 * counter)
-            k = following
+        while read_asleep(m, d, member, lane) >= 0:
+            next_member = read_asleep(m, d, member, lane)
+            write_lane(d.tree_asleep, member, lane, 1.0 * counter)
+            member = next_member
 
 
 @kernel
 def first_of_island(m, d, t, lane):
-    """Returns the smallest index of a tree in the sleeping island of tree t."""
-    smallest, k, n = t, asleep_in(m, d, t, lane), 0
-    while k != t and k >= 0 and n < m.ntree:
-        smallest, k, n = min(smallest, k), asleep_in(m, d, k, lane), n + 1
+    """Returns the smallest index of a tree in the sleeping island of tree t, in the world of a lane."""
+    smallest, member, visited = t, read_asleep(m, d, t, lane), 0
+    while member != t and member >= 0 and visited < m.ntree:
+        smallest, member, visited = min(smallest, member), read_asleep(m, d, member, lane), visited + 1
     return smallest
 
 
 # ---- masks ----------------------------------------------------------------------------------------------------------
 @kernel
 def mark_trees(m, d):
-    """Computes tree_awake from tree_asleep, and counts trees to compute: those awake in any world are unsettled."""
+    """Writes tree_awake from tree_asleep; and nunsettled, the number of trees whose fields have to be computed.
+
+    A tree that is awake in any world is unsettled.  Other trees stay settled or unsettled.
+    """
     d.nunsettled[0] = 0
     for t in range(m.ntree):
         awake = d.tree_asleep[t] < 0.0
@@ -69,7 +78,10 @@ def mark_trees(m, d):
 
 @kernel
 def mark_bodies(m, d):
-    """Computes body_awake, by which collision selects pairs, and body_any_awake."""
+    """Writes body_awake, by which collision selects pairs, and body_any_awake: awake in any world.
+
+    Mocap bodies count as awake, other bodies without a tree do not.
+    """
     for b in range(m.nbody):
         t = m.body_treeid[b]
         if t >= 0:
@@ -90,16 +102,16 @@ def mark_awake(m, d):
 
 
 @kernel
-def unsettle(m, d):
-    """Marks all trees as not settled: the tile's derived fields belong to other worlds."""
+def unsettle_trees(m, d):
+    """Marks all trees as not settled (tree_settled = 0): the tile's derived fields belong to other worlds."""
     for t in range(m.ntree):
         d.tree_settled[t] = 0
 
 
 # ---- the user -------------------------------------------------------------------------------------------------------
 @kernel
-def positions(m, t):
-    """Returns (first, end) of a tree's entries in qpos."""
+def tree_qpos_range(m, t):
+    """Returns (first, end) of the entries of tree t in qpos."""
     first = m.dof_jntid[m.tree_dofadr[t]]
     last = m.dof_jntid[m.tree_dofadr[t] + m.tree_dofnum[t] - 1]
     return m.jnt_qposadr[first], m.jnt_qposadr[last] + joint_coordinates(m.jnt_type[last])
@@ -115,47 +127,48 @@ def mocap_moved(d, k, moved):
 
 
 @kernel
-def moved_by_tendon(m, i, t):
+def couples_tree(m, i, t):
     """Returns 1 if tendon i connects tree t to other trees, else 0."""
     if m.tendon_treenum[i] > 1:
-        for k in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
-            if m.dof_treeid[m.ten_J_colind[k]] == t:
+        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+            if m.dof_treeid[m.ten_J_colind[e]] == t:
                 return 1
     return 0
 
 
 @kernel
 def never_sleeps(m, t):
-    """Returns 1 in worlds in which tree t never sleeps: by its policy, or by a spring or damper to another tree."""
+    """Returns 1 in worlds in which tree t never sleeps: by policy, or by a spring or damper to another tree; else 0."""
     never = 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0
     if m.tree_sleep_policy[t] == SLEEP_AUTO_ALLOWED:
         for i in range(m.ntendon):
-            if moved_by_tendon(m, i, t):
+            if couples_tree(m, i, t):
                 never = where(is_elastic(m, i), 1.0, never)
     return never
 
 
 @kernel
-def perturbed(m, d, t):
-    """Returns 1 in the worlds in which tree t sleeps and the user has changed it, else 0."""
+def tree_perturbed(m, d, t):
+    """Returns 1 in the worlds in which tree t sleeps and the user has changed it, or it never sleeps; else 0."""
     changed = never_sleeps(m, t)
-    b = m.tree_bodyadr[t]
+    root = m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
         changed = where((d.qvel[i] != 0.0) | (d.qfrc_applied[i] != 0.0), 1.0, changed)
-    first, end = positions(m, t)
-    for a in range(first, end):
-        changed = where(d.qpos[a] != d.sleep_qpos[a], 1.0, changed)
-    for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
+    first, end = tree_qpos_range(m, t)
+    for adr in range(first, end):
+        changed = where(d.qpos[adr] != d.sleep_qpos[adr], 1.0, changed)
+    # xfrc_applied of the tree's bodies, which are consecutive
+    for i in range(6 * root, 6 * (root + m.tree_bodynum[t])):
         changed = where(flat(d.xfrc_applied)[i] != 0.0, 1.0, changed)
-    k = m.body_mocapid[m.body_rootid[b]]
-    if k >= 0:
-        changed = mocap_moved(d, k, changed)
+    mocap = m.body_mocapid[m.body_rootid[root]]
+    if mocap >= 0:
+        changed = mocap_moved(d, mocap, changed)
     return where(d.tree_asleep[t] >= 0.0, changed, 0.0)
 
 
 @kernel
-def note_mocap(m, d):
-    """Stores the poses of mocap bodies; returns whether one of them has moved."""
+def store_mocap_poses(m, d):
+    """Stores the poses of mocap bodies in sleep_mocap; returns whether one of them has moved in any world."""
     moved = 0.0
     for k in range(m.nmocap):
         moved = mocap_moved(d, k, moved)
@@ -175,20 +188,21 @@ def wake_perturbed(m, d):
     """
     for t in range(m.ntree):
         if any_(d.tree_asleep[t] >= 0.0):
-            d.sleep_perturbed[t] = perturbed(m, d, t)
+            d.sleep_perturbed[t] = tree_perturbed(m, d, t)
             if any_(d.sleep_perturbed[t] > 0.0):
                 for lane in range(width(d)):
                     if has(d.sleep_perturbed[t] > 0.0, lane):
                         wake_island(m, d, t, lane, AWAKE)
     mark_awake(m, d)
-    if note_mocap(m, d) or m.ntree == 0 or d.ngiven + m.na + m.nhistory + m.nplastic > 0:
+    # other reasons to compute the tile: user contacts, activations, histories, plastic springs
+    if store_mocap_poses(m, d) or m.ntree == 0 or d.ngiven + m.na + m.nhistory + m.nplastic > 0:
         d.nunsettled[0] = d.nunsettled[0] + 1
 
 
 # ---- equality constraints -------------------------------------------------------------------------------------------
 @kernel
-def fastened(m, e, side):
-    """Returns the body on one side of equality e, or -1 for none."""
+def equality_body(m, e, side):
+    """Returns the body on side 0 or 1 of equality e, or -1 for none."""
     equality = m.equality[e]
     if equality.type == EQ_JOINT:
         j = equality.obj1id if side == 0 else equality.obj2id
@@ -201,14 +215,17 @@ def fastened(m, e, side):
 
 
 @kernel
-def can_pull(m, b):
-    """Returns whether body b exists and may be awake."""
+def may_be_awake(m, b):
+    """Returns whether body b exists (-1: none) and belongs to a tree or is a mocap body."""
     return b >= 0 and (m.body_treeid[b] >= 0 or is_mocap(m, b))
 
 
 @kernel
-def wake_fastened_in(m, d, t1, t2, lane):
-    """Wakes trees of one world that an active equality joins; index -1 is a mocap body; returns whether any woke."""
+def wake_by_equality(m, d, t1, t2, lane):
+    """Wakes trees t1 or t2 that an active equality joins, in the world of a lane; returns 1 if any woke, else 0.
+
+    An index -1 is a mocap body, which is awake.
+    """
     awake1, awake2, woke = 1, 1, 0
     if t1 >= 0 and not has(d.tree_awake[t1] > 0.0, lane):
         awake1 = 0
@@ -217,6 +234,7 @@ def wake_fastened_in(m, d, t1, t2, lane):
     if awake1 != awake2:
         wake_island(m, d, t2 if awake1 else t1, lane, AWAKE)
         woke = 1
+    # both sleep, in different islands
     elif awake1 == 0 and first_of_island(m, d, t1, lane) != first_of_island(m, d, t2, lane):
         wake_island(m, d, t1, lane, AWAKE)
         wake_island(m, d, t2, lane, AWAKE)
@@ -234,9 +252,9 @@ def wake_fastened(m, d):
     """
     woke = 0
     for e in range(m.neq):
-        b1, b2 = fastened(m, e, 0), fastened(m, e, 1)
-        if can_pull(m, b1) and can_pull(m, b2) and m.body_treeid[b1] != m.body_treeid[b2]:
-            t1, t2, asleep = m.body_treeid[b1], m.body_treeid[b2], d.active[0] < 0.0
+        b1, b2 = equality_body(m, e, 0), equality_body(m, e, 1)
+        if may_be_awake(m, b1) and may_be_awake(m, b2) and m.body_treeid[b1] != m.body_treeid[b2]:
+            t1, t2, asleep = m.body_treeid[b1], m.body_treeid[b2], d.active[0] < 0.0  # asleep: mask of no world
             if t1 >= 0:
                 asleep = asleep | (d.tree_awake[t1] == 0.0)
             if t2 >= 0:
@@ -245,17 +263,17 @@ def wake_fastened(m, d):
             if any_(asleep):
                 for lane in range(width(d)):
                     if has(asleep, lane):
-                        woke += wake_fastened_in(m, d, t1, t2, lane)
+                        woke += wake_by_equality(m, d, t1, t2, lane)
     if woke:
         mark_trees(m, d)
 
 
 # ---- tendons --------------------------------------------------------------------------------------------------------
 @kernel
-def wake_tied(m, d):
-    """Wakes trees that a tendon at its limit connects to an awake tree; returns whether any woke.
+def wake_by_tendons(m, d):
+    """Wakes trees that a tendon at its limit connects to an awake tree, with that tree's counter.
 
-    Source: MuJoCo mj_wakeTendon.
+    Returns whether any woke.   Source: MuJoCo mj_wakeTendon.
     """
     woke = 0
     for i in range(m.ntendon):
@@ -270,7 +288,8 @@ def wake_tied(m, d):
                 for lane in range(width(d)):
                     if has(near, lane):
                         awake1 = has(d.tree_awake[t1] > 0.0, lane)
-                        counter = asleep_in(m, d, t1 if awake1 else t2, lane)
+                        # the counter of the awake tree
+                        counter = read_asleep(m, d, t1 if awake1 else t2, lane)
                         wake_island(m, d, t2 if awake1 else t1, lane, counter)
     return woke
 
@@ -278,14 +297,18 @@ def wake_tied(m, d):
 # ---- contacts -------------------------------------------------------------------------------------------------------
 @kernel
 def wake_by_contact(m, d, k, lane):
-    """Wakes the sleeping tree that contact slot k touches in one world, with the counter of the other tree."""
+    """Wakes the sleeping tree that contact slot k touches, in the world of a lane, with the counter of the other tree.
+
+    The other one may be a body without a tree.
+    """
     t1, t2 = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
     sleeper, other = t1, t2
+    # t2 sleeps if t1 is no tree or awake
     if t1 < 0 or (t2 >= 0 and has(d.tree_awake[t1] > 0.0, lane)):
         sleeper, other = t2, t1
     counter = AWAKE
     if other >= 0:
-        counter = asleep_in(m, d, other, lane)
+        counter = read_asleep(m, d, other, lane)
     wake_island(m, d, sleeper, lane, counter)
 
 
@@ -296,7 +319,7 @@ def wake_at_contacts(m, d):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         t1, t2 = m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]]
-        asleep = d.active[0] < 0.0
+        asleep = d.active[0] < 0.0  # mask of no world; then those in which one of the trees sleeps
         if t1 >= 0:
             asleep = asleep | (d.tree_awake[t1] == 0.0)
         if t2 >= 0:
@@ -321,7 +344,7 @@ def collide_and_wake(m, d):
 
 @by_halves
 def collide_and_wake_parts(m, d, _purpose):
-    """Does the same for one part."""
+    """Finds contacts of the worlds of one part repeatedly, until they wake no more trees."""
     collide_and_wake(m, d)
 
 
@@ -343,20 +366,23 @@ def wake_touched(m, d):
     Writes: tree_asleep, tree_awake, body_awake, tree_settled, nunsettled, body_any_awake, con_fresh;
             what `collision` writes; active, lane_active, warning, which are restored.
     """
-    full = d.warning[CONTACTS_FULL]
-    if wake_tied(m, d):
+    counted = d.warning[CONTACTS_FULL]
+    if wake_by_tendons(m, d):
         mark_awake(m, d)
     collide_and_wake(m, d)
     d.con_fresh[0] = 1 - d.con_overflow[0]
     if d.con_overflow[0]:
         collide_and_wake_parts(m, d, 0)
-        d.warning[CONTACTS_FULL] = full
+        d.warning[CONTACTS_FULL] = counted
     wake_fastened(m, d)
 
 
 @kernel
-def rests(m, d):
-    """Wakes changed trees; returns whether nothing in the tile is awake, so that all derived fields remain valid."""
+def wake_or_rest(m, d):
+    """Wakes trees that the user or an equality wakes.
+
+    Returns whether nothing in the tile is awake, so that all derived fields remain valid.
+    """
     wake_perturbed(m, d)
     if d.nunsettled[0] == 0:
         wake_fastened(m, d)

@@ -9,6 +9,8 @@ block of `BLOCK` worlds:
     fill     a tile takes the first remaining world and then, one after the other, from the next POOL worlds the one
              that adds least to the union
 
+The record `a` holds all fields; `first` and `n` are the first world of a block and its number of worlds; `words` is the
+number of words of a pattern, word w of the pattern of world k of the block is a.pattern[k words + w].
 No result depends on the order; an order that is some steps old only changes the time that steps take.
 Threads order blocks in parallel.  Tiles of a block load and store rows of neighbouring worlds, and a block is a whole
 number of cache lines of every field, so threads that step different blocks write to no common line.
@@ -55,22 +57,29 @@ ARRANGEMENT = Layout(
 
 
 @kernel
-def last_pair(word, left):
-    """Returns the pair number, as in `sign_contacts`, of the lowest set bit in the rest of a signature's word."""
+def lowest_pair(word, left):
+    """Returns the pair number, as in `sign_contacts`, of the lowest set bit of `left`, the rest of a signature's word.
+
+    A word holds SIGNATURE_BITS pairs, the first in the highest bit.
+    """
+    # left & -left is the lowest set bit; minus 1, it has as many ones as the place of that bit
     return (word + 1) * SIGNATURE_BITS - 1 - count_ones((left & -left) - 1)
 
 
 @kernel
 def rank_pairs(a, first, n):
-    """Ranks the pairs that touch in some of n worlds, the rarest first; returns their number."""
+    """Ranks the pairs that touch in some of n worlds, the rarest first; returns their number.
+
+    Writes: bit_rank of each pair; bit_count, bit_key.
+    """
     for bit in range(a.nbit):
         a.bit_count[bit] = 0
     for k in range(first * a.nsignature, (first + n) * a.nsignature):
         left = a.signature[k]
         while left != 0:
-            bit = last_pair(k % a.nsignature, left)
+            bit = lowest_pair(k % a.nsignature, left)
             a.bit_count[bit] = a.bit_count[bit] + 1
-            left = left & (left - 1)
+            left = left & (left - 1)  # without its lowest bit
     pairs = 0
     for bit in range(a.nbit):
         if a.bit_count[bit] > 0:
@@ -84,26 +93,30 @@ def rank_pairs(a, first, n):
 
 @kernel
 def pack_patterns(a, first, n, words):
-    """Packs the patterns of n worlds into words that sort by the ranks of their pairs."""
+    """Writes `pattern`, the pairs of n worlds as bits by their ranks, so that words sort by the rarest pair."""
     for k in range(n * words):
         a.pattern[k] = 0
     for k in range(n * a.nsignature):
         left = a.signature[first * a.nsignature + k]
         while left != 0:
-            rank = a.bit_rank[last_pair(k % a.nsignature, left)]
-            place = k // a.nsignature * words + rank // WORD
+            rank = a.bit_rank[lowest_pair(k % a.nsignature, left)]
+            place = k // a.nsignature * words + rank // WORD  # word rank // WORD of world k // nsignature
             a.pattern[place] = a.pattern[place] | (1 << (WORD - 1 - rank % WORD))
             left = left & (left - 1)
 
 
 @kernel
 def sort_worlds(a, n, words):
-    """Sorts n worlds by their patterns, from the last word to the first; equal worlds stay in their order."""
+    """Writes sorted_world: n worlds by their patterns; equal worlds stay in their order.
+
+    A stable sort by each word, from the last to the first.
+    """
     for k in range(n):
         a.sorted_world[k] = k
-    for i in range(words):
+    for round in range(words):
+        # key: word of the pattern, then the place in the last order
         for k in range(n):
-            a.world_key[k] = (a.pattern[a.sorted_world[k] * words + words - 1 - i] << PLACE_BITS) | k
+            a.world_key[k] = (a.pattern[a.sorted_world[k] * words + words - 1 - round] << PLACE_BITS) | k
         sort(a.world_key, a.world_buffer, n)
         for k in range(n):
             a.world_buffer[k] = a.sorted_world[a.world_key[k] & (BLOCK - 1)]
@@ -113,28 +126,35 @@ def sort_worlds(a, n, words):
 
 @kernel
 def misfit(a, world, words):
-    """Returns a cost: first the pairs that a world adds to the union of its tile, then those of it that it lacks."""
+    """Returns the cost of adding a world to the tile of `union`.
+
+    First counts the pairs that it adds to the union, then those of the union that it lacks.
+    """
     added, lacked = 0, 0
-    for w in range(words):
-        x, union = a.pattern[world * words + w], a.union[w]
-        both = x | union
+    for word in range(words):
+        pattern, union = a.pattern[world * words + word], a.union[word]
+        both = pattern | union
         added += count_ones(both ^ union)
-        lacked += count_ones(both ^ x)
+        lacked += count_ones(both ^ pattern)
     return added * a.nbit + lacked
 
 
 @kernel
 def fill_tiles(a, first, n, words):
-    """Assigns n worlds to tiles, tile by tile."""
+    """Writes tile_world: assigns n worlds to tiles, tile by tile, in the order of their patterns.
+
+    The next world of a tile is the one in `pool` with the least misfit.
+    """
     waiting, following = 0, 0
     for place in range(n):
         while waiting < POOL and following < n:
             a.pool[waiting] = a.sorted_world[following]
             waiting, following = waiting + 1, following + 1
         best = 0
+        # a new tile starts with the first world of the pool
         if place % a.tile_width == 0:
-            for w in range(words):
-                a.union[w] = 0
+            for word in range(words):
+                a.union[word] = 0
         else:
             least = misfit(a, a.pool[0], words)
             for k in range(1, waiting):
@@ -144,8 +164,8 @@ def fill_tiles(a, first, n, words):
                 if other < least:
                     least, best = other, k
         world = a.pool[best]
-        for w in range(words):
-            a.union[w] = a.union[w] | a.pattern[world * words + w]
+        for word in range(words):
+            a.union[word] = a.union[word] | a.pattern[world * words + word]
         a.tile_world[first + place] = first + world
         waiting -= 1
         for k in range(best, waiting):

@@ -8,6 +8,9 @@ So state, per-world model fields, controls of a rollout and recorded outputs are
 world's number for data that the batch stores (load, store), and its place in the call for data of the call (control,
 record).  Fields that are float64 at every precision are copied as float64 (`wide`).  A partially filled tile repeats
 its last world in the remaining lanes; these lanes are inactive and are not written back.
+
+In the kernels k is the number of a transfer, s of a step; `index` is b.order, the worlds' numbers, or b.place, their
+places in the call.
 """
 
 from featherlane.prelude import *
@@ -47,8 +50,12 @@ ROWS = Layout(
 
 
 @kernel
-def _read(b, index, tile, k, s, out, source):
-    """out <- source, from rows of worlds into lanes; all lanes at once, so that misses of the cache overlap."""
+def _copy_into_lanes(b, index, tile, k, s, out, source):
+    """Copies rows of worlds (source) into lanes of the tile (out): transfer k of step s.
+
+    The tile holds the W lanes of a real side by side.  All lanes are copied at once, so that misses of the cache
+    overlap.
+    """
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     first = tuple(index[tile * W + lane] * stride + shift for lane in range(width(b)))
     for i in range(count):
@@ -58,8 +65,12 @@ def _read(b, index, tile, k, s, out, source):
 
 
 @kernel
-def _write(b, index, tile, k, s, out, source):
-    """out <- source, from lanes into rows of worlds; all lanes at once, except in a partially filled tile."""
+def _copy_out_of_lanes(b, index, tile, k, s, out, source):
+    """Copies lanes of the tile (source) into rows of worlds (out): transfer k of step s.
+
+    The tile holds the W lanes of a real side by side.  All lanes are copied at once, except in a partially filled tile,
+    whose last lanes hold no world.
+    """
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     filled = b.nworld - tile * W
     if filled >= W:
@@ -80,9 +91,9 @@ def read_rows(b, index, thread, tile, k, s):
     """Copies rows of a tile's worlds into the tile: transfer k of step s."""
     address = b.tile_address[thread * b.ntransfer + k]
     if b.wide[k]:
-        _read(b, index, tile, k, s, doubles(b, address), doubles(b, b.row[k]))
+        _copy_into_lanes(b, index, tile, k, s, doubles(b, address), doubles(b, b.row[k]))
     else:
-        _read(b, index, tile, k, s, scalars(b, address), scalars(b, b.row[k]))
+        _copy_into_lanes(b, index, tile, k, s, scalars(b, address), scalars(b, b.row[k]))
 
 
 @kernel
@@ -90,17 +101,18 @@ def write_rows(b, index, thread, tile, k, s):
     """Copies the tile's values back into the rows of its worlds: transfer k of step s."""
     address = b.tile_address[thread * b.ntransfer + k]
     if b.wide[k]:
-        _write(b, index, tile, k, s, doubles(b, b.row[k]), doubles(b, address))
+        _copy_out_of_lanes(b, index, tile, k, s, doubles(b, b.row[k]), doubles(b, address))
     else:
-        _write(b, index, tile, k, s, scalars(b, b.row[k]), scalars(b, address))
+        _copy_out_of_lanes(b, index, tile, k, s, scalars(b, b.row[k]), scalars(b, address))
 
 
 @kernel
-def _prefetch(b, tile, k, source):
-    """Requests the cache lines of the rows of a tile's worlds: transfer k."""
+def _prefetch_rows(b, tile, k, source):
+    """Requests the cache lines of the rows of a tile's worlds in `source`: transfer k."""
     count, stride = min(b.count[k], PREFETCHED), b.stride[k]
     for lane in range(width(b)):
         first = b.order[tile * width(b) + lane] * stride
+        # eight reals are at most one cache line
         for i in range(0, count - 1, 8):
             prefetch(source, first + i)
         prefetch(source, first + count - 1)
@@ -111,9 +123,9 @@ def prefetch_worlds(b, tile):
     """Requests the stored data of a tile's worlds, which `load_worlds` reads later."""
     for k in range(b.nload):
         if b.wide[k]:
-            _prefetch(b, tile, k, doubles(b, b.row[k]))
+            _prefetch_rows(b, tile, k, doubles(b, b.row[k]))
         else:
-            _prefetch(b, tile, k, scalars(b, b.row[k]))
+            _prefetch_rows(b, tile, k, scalars(b, b.row[k]))
 
 
 @kernel
@@ -125,7 +137,7 @@ def load_worlds(b, thread, tile):
 
 @kernel
 def find_memory(d, b, tile):
-    """Sets the addresses at which the tile's worlds store data of their pairs of convex shapes."""
+    """Writes recall_address: the address at which each world of the tile stores data of its convex pairs; 0: none."""
     for lane in range(width(d)):
         address = b.recall_row
         if address != 0:

@@ -10,7 +10,7 @@ from featherlane.prelude import *
 from featherlane.lanes import Kernel, Layout, Stage
 from featherlane.simulation.step.forward import forward, forward_pass, forward_to, step
 from featherlane.simulation.step.inverse import inverse
-from featherlane.simulation.step.wake import unsettle
+from featherlane.simulation.step.wake import unsettle_trees
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 from featherlane.simulation.tile.rows import (
     copy_step_inputs,
@@ -24,13 +24,13 @@ from featherlane.simulation.tile.rows import (
 
 @kernel
 def load_tile(m, d, b, thread, tile):
-    """Loads the worlds of a tile, and marks the lanes that hold one."""
+    """Loads the worlds of a tile; writes `active`, 1 in lanes that hold a world; marks its trees as unsettled."""
     load_worlds(b, thread, tile)
     if (tile + 1) * width(d) < b.nworld:
         prefetch_worlds(b, tile + 1)  # while this tile is computed
     find_memory(d, b, tile)
     d.active[0] = where(lane_index(d) + tile * width(d) < b.nworld, 1.0, 0.0)
-    unsettle(m, d)
+    unsettle_trees(m, d)
 
 
 @overload
@@ -90,15 +90,18 @@ def _loop(name: str, text: str | None, do: Kernel, records: Mapping[str, Layout]
 def sign_contacts(m, d):
     """Computes bits for the candidate pairs that touch in each world; tiles are formed of worlds with similar bits.
 
+    A word holds SIGNATURE_BITS bits, the first pair in the highest one.  If there are more pairs than bits,
+    neighbouring pairs share one.
     Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
     """
     for k in range(d.nsignature):
         d.signature[k] = 0.0
     bits, last = SIGNATURE_BITS * d.nsignature, -1
     for k in range(d.ncon_slot[0]):
-        p = d.con_cand[k]
-        bit = (p if m.ncand <= bits else p * bits // m.ncand) % bits
-        if p >= 0 and bit != last:
+        pair = d.con_cand[k]
+        bit = (pair if m.ncand <= bits else pair * bits // m.ncand) % bits
+        # -1: no candidate pair; the slots of a pair are consecutive, so its bit is added once
+        if pair >= 0 and bit != last:
             word = bit // SIGNATURE_BITS
             weight = 1.0 * (1 << (SIGNATURE_BITS - 1 - bit % SIGNATURE_BITS))
             d.signature[word] = d.signature[word] + d.con_present[k] * weight
@@ -107,14 +110,14 @@ def sign_contacts(m, d):
 
 @kernel
 def number_counted(d):
-    """Returns the sum of the counts of `status`, except for not_converged."""
+    """Returns the sum of a world's counts of warnings, without NOT_CONVERGED."""
     full = d.warning[CONTACTS_FULL] + d.warning[ROWS_FULL]
     return full + d.warning[NON_FINITE] + d.warning[BAD_CONTROL] + d.warning[SINGULAR_INERTIA]
 
 
 @kernel
 def flag_new_counts(d, counted):
-    """Sets found_count if a world's sum of counts is greater than before."""
+    """Sets found_count to 1 if a world's sum of counts is greater than `counted`."""
     if any_(number_counted(d) > counted):
         d.found_count[0] = 1
 
@@ -132,7 +135,7 @@ def run_tiles(m, d, b, thread, tile):
         forward_pass(m, d)
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
-        d.unread[0] = 1 if s < b.nunread else 0
+        d.unread[0] = 1 if s < b.nunread else 0  # outputs of this step are not computed
         step(m, d)
         write_records(b, thread, tile, s)
     d.unread[0] = 0

@@ -231,7 +231,7 @@ def _contact_rows(sizes: Mapping[str, int], rows: TheirRows, mj_data: Any) -> li
     """Returns what the rows of each contact share, its force, and J qacc - aref along each direction.
 
     Friction directions are scaled by their coefficients.
-    Source: aref = -con_damping J v - con_stiffpos, and the cones of `constraint.row.contact_row`.
+    Source: aref = -con_damping J v - con_stiffpos, and the cones of `constraint.row.compute_contact_row`.
     """
     n, capacity = mj_data.ncon, sizes["nconmax"]
     slots = {name: np.zeros(n) for name in ("D", "Dt", "slip", "damping", "frictiondamping", "stiffpos")}

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.constraint.contact_inertia import contact_inertia
 from featherlane.constraint.impedance import impedance, inverse_regularisation
-from featherlane.constraint.row import contact_inertia
 from featherlane.solver.lcp.rows import contact
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia

@@ -15,8 +15,8 @@ Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.contact_inertia import contact_inertia
 from featherlane.constraint.impedance import impedance, inverse_regularisation
-from featherlane.constraint.row import contact_inertia
 from featherlane.constraint.surface import contact_arm
 from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_contact_parameters
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts

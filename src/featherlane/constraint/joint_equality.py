@@ -1,0 +1,64 @@
+"""Equality of two joint coordinates, or of one and a constant, as one general row.
+
+    x_1 - x_1(0) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0    with y = x_2 - x_2(0)
+
+Source: MuJoCo's documentation, "XML reference", equality/joint.
+"""
+
+from featherlane.prelude import *
+from featherlane.constraint.diagonal import chosen_diagonal
+from featherlane.constraint.general import place_rows_at
+
+
+@kernel
+def list_joint_dofs(m, d, o, e):
+    """Writes the dofs of the joints of equality e to genrow_dof[o ..], ascending; returns their number."""
+    equality = m.equality[e]
+    i, count = m.jnt_dofadr[equality.obj1id], 1
+    d.genrow_dof[o] = i
+    if equality.obj2id >= 0 and equality.obj2id != equality.obj1id:
+        j = m.jnt_dofadr[equality.obj2id]
+        d.genrow_dof[o] = min(i, j)
+        d.genrow_dof[o + 1] = i + j - min(i, j)  # the larger one
+        count = 2
+    return count
+
+
+@kernel
+def joint_equality_error(m, d, e):
+    """Returns (error, slope) of equality e of two joints; slope: prescribed derivative of x_1 with respect to x_2.
+
+    The slope is a_1 + 2 a_2 y + 3 a_3 y^2 + 4 a_4 y^3; it is 0 with one joint.
+    """
+    j1, j2, first = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e  # eq_data: a_0 .. a_4
+    x, slope = d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]], 0.0
+    pos = x - m.eq_data[first]
+    if j2 >= 0:
+        y = d.qpos[m.jnt_qposadr[j2]] - m.qpos0[m.jnt_qposadr[j2]]
+        a1, a2, a3, a4 = m.eq_data[first + 1], m.eq_data[first + 2], m.eq_data[first + 3], m.eq_data[first + 4]
+        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
+        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
+    return pos, slope
+
+
+@kernel
+def write_joint_equality(m, d, k, o, e, present):
+    """Writes row k without error and D, its entries from o on: equality e of two joints, or of one and a constant.
+
+    J is 1 at joint 1's dof and -slope at joint 2's, in worlds of the mask `present`, in which e is active.
+    Returns the error, A and the number of entries.
+    """
+    n = list_joint_dofs(m, d, o, e)
+    i1, j2, last2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e], -1
+    A = m.dof_invweight0[i1]
+    pos, slope = joint_equality_error(m, d, e)
+    for c in range(n):
+        d.genrow_J[o + c] = where(present & (d.genrow_dof[o + c] == i1), 1.0, 0.0)
+    if j2 >= 0:
+        last2 = m.jnt_dofadr[j2]
+        A = A + m.dof_invweight0[last2]
+        for c in range(n):
+            if d.genrow_dof[o + c] == last2:
+                d.genrow_J[o + c] = where(present, d.genrow_J[o + c] - slope, 0.0)
+    place_rows_at(d, k, 1, o, n, EQUALITY, e)
+    return pos, chosen_diagonal(m, d, k, A, i1, last2), n
