@@ -5,7 +5,7 @@ from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate
 from featherlane.dynamics.actuator.reflected import damping
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, add_fluid_vel, medium_counts
-from featherlane.dynamics.sparse.outer import FULL, LOWER, add_row, diagonal_place
+from featherlane.dynamics.sparse.outer import FULL, LOWER, add_row, diagonal_address
 from featherlane.dynamics.tendon.force import add_tendon_damping
 
 
@@ -35,7 +35,7 @@ def add_damping_rates(m, d, s, A, pattern):
     """A += s d qfrc_damper / d qvel, on the pattern."""
     if not (m.opt_disableflags & DISABLE_DAMPER):
         for i in range(m.nv):
-            e = diagonal_place(m, i, pattern)
+            e = diagonal_address(m, i, pattern)
             A[e] = fma(-s, damping_rate(m, d, i), A[e])
         add_tendon_damping(m, d, s, A, pattern)
 

@@ -8,13 +8,13 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5 (the symmetric ca
 from featherlane.prelude import *
 from featherlane.dynamics.integrator.integrate import advance_state
 from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
-from featherlane.dynamics.sparse.outer import FULL, diagonal_place
+from featherlane.dynamics.sparse.outer import FULL, diagonal_address
 
 
 @kernel
 def _entry(m, i, c, j):
     """Returns the address of entry (i, j) of two DoFs on one path to the root, where j has index c on that path."""
-    return m.D_rowadr[i] + c if j <= i else diagonal_place(m, i, FULL) + j - i
+    return m.D_rowadr[i] + c if j <= i else diagonal_address(m, i, FULL) + j - i
 
 
 @kernel
@@ -32,7 +32,7 @@ def factor_lu(m, A, inverse):
             A[a + c] = A[a + c] * p
         for r in range(above):
             i = m.D_colind[a + r]
-            u = A[diagonal_place(m, i, FULL) + k - i]
+            u = A[diagonal_address(m, i, FULL) + k - i]
             for c in range(above):
                 e = _entry(m, i, c, m.D_colind[a + c])
                 A[e] = fma(-u, A[a + c], A[e])
@@ -47,7 +47,7 @@ def solve_lu(m, A, inverse, x):
         x[k] = y
         for c in range(m.D_diag[k]):
             i = m.D_colind[a + c]
-            x[i] = fma(-A[diagonal_place(m, i, FULL) + k - i], y, x[i])
+            x[i] = fma(-A[diagonal_address(m, i, FULL) + k - i], y, x[i])
     for k in range(m.nv):
         a, y = m.D_rowadr[k], x[k]
         for c in range(m.D_diag[k]):
@@ -64,12 +64,12 @@ def _implicit_matrix(m, d):
     for i in range(m.nv):
         a, number = m.M_rowadr[i], m.M_rownnz[i]
         # a simple body has only its diagonal: the last entry is on the diagonal in both patterns
-        first = diagonal_place(m, i, FULL) + 1 - number
+        first = diagonal_address(m, i, FULL) + 1 - number
         for c in range(number):
             d.qLU[first + c] = d.qLU[first + c] + d.M[a + c]
         for c in range(number - 1):
             j = m.M_colind[a + c]
-            e = diagonal_place(m, j, FULL) + i - j
+            e = diagonal_address(m, j, FULL) + i - j
             d.qLU[e] = d.qLU[e] + d.M[a + c]
 
 
