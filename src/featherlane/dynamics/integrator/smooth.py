@@ -1,7 +1,7 @@
 """Computes the acceleration without constraints, and energy."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.motor import push_at_stops
+from featherlane.dynamics.body.motor import add_motors_at_stops
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
@@ -63,7 +63,7 @@ def smooth_acceleration(m, d):
         d.qfrc_smooth[i] = ((d.qfrc_passive[i] - d.qfrc_bias[i]) + d.qfrc_applied[i]) + d.qfrc_actuator[i]
     add_xfrc(m, d, d.qfrc_smooth)
     if m.opt_contact_model == LCP:
-        push_at_stops(m, d, d.qfrc_smooth)
+        add_motors_at_stops(m, d, d.qfrc_smooth)
     singular = 0.0
     if has_metric(m):
         discrete_smooth(m, d)

@@ -6,9 +6,9 @@ Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.rate import actuator_rates
-from featherlane.dynamics.body.rne_derivative import add_rne_vel, clear_derivative
+from featherlane.dynamics.body.rne_derivative import add_bias_derivative, clear_derivative
 from featherlane.dynamics.integrator.derivative import add_actuator_rates, add_damping_rates, add_smooth_rates
-from featherlane.dynamics.integrator.gyroscopic import leave_out_torque_rates
+from featherlane.dynamics.integrator.gyroscopic import subtract_torque_rates
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, medium_counts
 from featherlane.dynamics.sparse.outer import FULL
 
@@ -67,5 +67,5 @@ def smooth_vel(m, d):
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
     rate_of_actuators_and_damping(m, d)
-    add_rne_vel(m, d, -1.0)
-    leave_out_torque_rates(m, d, -1.0)
+    add_bias_derivative(m, d, -1.0)
+    subtract_torque_rates(m, d, -1.0)

@@ -11,7 +11,7 @@ Projected Newton methods, 1982 (limits); More, The Levenberg-Marquardt algorithm
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.joint import advance_joint
-from featherlane.dynamics.body.kinematics import body_frame, kinematics
+from featherlane.dynamics.body.kinematics import kinematics, store_body_frame
 from featherlane.simulation.inverse_kinematics.fields import IK
 from featherlane.simulation.inverse_kinematics.residual import ik_residual
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
@@ -70,7 +70,7 @@ def _move(m, d, p):
             p.x[i] = d.qpos[a] - p.q[a]
         longest = fmax(longest, fabs(p.x[i]))
     for k in range(p.nframe):
-        body_frame(m, d, p.frame[k])
+        store_body_frame(m, d, p.frame[k])
     return longest
 
 
@@ -189,7 +189,7 @@ def levenberg_marquardt(m, d, p):
         p.step[v] = 0.0
     _clamp(m, d, p)
     for k in range(p.nframe):
-        body_frame(m, d, p.frame[k])
+        store_body_frame(m, d, p.frame[k])
     ik_residual(m, d, p)
     _accept(d, p, true_mask(d))
     status, live = p.status[0], p.status[0] == RUNNING
