@@ -1,4 +1,8 @@
-"""Computes velocity derivatives of smooth forces for implicit integration."""
+"""Computes velocity derivatives of smooth forces for implicit integration.
+
+The kernels add to a matrix A with one of the patterns of sparse/outer.py: DIAGONAL (nv,), LOWER (nC,), the lower
+triangle of M, or FULL (nD,), that of qDeriv.
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
@@ -11,9 +15,9 @@ from featherlane.dynamics.tendon.force import add_tendon_damping
 
 @kernel
 def polynomial_rate(b, c, e, v):
-    """Returns d/dv of v (b + c |v| + e v^2)."""
-    s = fabs(v)
-    return fma(s, fma(3.0 * e, s, 2.0 * c), b)
+    """Returns d/dv of v (b + c |v| + e v^2): b + 2 c |v| + 3 e v^2."""
+    speed = fabs(v)
+    return fma(speed, fma(3.0 * e, speed, 2.0 * c), b)
 
 
 @kernel
@@ -25,14 +29,14 @@ def damping_rate(m, d, i):
 
 @kernel
 def add_moments(m, d, i, s, A, pattern):
-    """A += s moment^T moment of actuator i, on the pattern."""
+    """A += s moment^T moment of actuator i, summed over its outputs, on the pattern."""
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
         add_row(m, d.actuator_moment, m.moment_colind, m.moment_rowadr[o], m.moment_rownnz[o], s, A, pattern)
 
 
 @kernel
 def add_damping_rates(m, d, s, A, pattern):
-    """A += s d qfrc_damper / d qvel, on the pattern."""
+    """A += s d qfrc_damper / d qvel, on the pattern: minus the rates on the diagonal, and the terms of tendons."""
     if not (m.opt_disableflags & DISABLE_DAMPER):
         for i in range(m.nv):
             e = diagonal_address(m, i, pattern)
@@ -42,7 +46,10 @@ def add_damping_rates(m, d, s, A, pattern):
 
 @kernel
 def add_actuator_rates(m, d, s, A, pattern):
-    """A += s moment^T (d force / d velocity) moment of all actuators, on the pattern; from `actuator_rates`."""
+    """A += s moment^T (d force / d velocity) moment of all actuators, on the pattern.
+
+    Reads:  actuator_rate, which the stage `actuator_rates` writes.
+    """
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if not is_disabled(m, i):
@@ -56,6 +63,7 @@ def add_smooth_rates(m, d, s, A, pattern):
     All matrices of `implicit` and `implicitfast` are assembled here.  LOWER holds the symmetric part of D, FULL all of
     it (both as in MuJoCo), DIAGONAL its diagonal if D has no other entries.
     Source: MuJoCo mjd_smooth_vel with flg_bias = 0.
+    Reads:  actuator_rate, which the stage `actuator_rates` writes.
     """
     add_damping_rates(m, d, s, A, pattern)
     add_actuator_rates(m, d, s, A, pattern)

@@ -192,7 +192,8 @@ def solve_free_bodies(m, d):
 def solve_untouched_bodies(m, d, M, force, x):
     """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without contact; M is a metric.
 
-    dof_touched is 1 at a tree's first DoF in worlds where rows or implicit servos act on the tree.   Writes: x (nv,) at these bodies; block.
+    dof_touched is 1 at a tree's first DoF in worlds where rows or implicit servos act on the tree.   Writes: x (nv,) at
+    these bodies; block.
     """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):

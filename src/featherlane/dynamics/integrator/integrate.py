@@ -17,7 +17,7 @@ from featherlane.dynamics.inertia.articulated import articulated_solve, uses_art
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
 from featherlane.dynamics.integrator.derivative import add_smooth_rates, polynomial_rate
 from featherlane.dynamics.integrator.free_body import has_single_free_body, solve_free_bodies
-from featherlane.dynamics.integrator.velocity_derivative import rate_of_actuators_and_damping
+from featherlane.dynamics.integrator.velocity_derivative import store_rates_without_bias
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import medium_counts
 from featherlane.dynamics.sparse.outer import DIAGONAL, LOWER
@@ -156,7 +156,7 @@ def store_implicitfast_rates(m, d):
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
     if d.want_derivative or has_single_free_body(m):
-        rate_of_actuators_and_damping(m, d)
+        store_rates_without_bias(m, d)  # writes qDeriv
 
 
 @kernel

@@ -41,13 +41,16 @@ def actuator_vel(m, d):
     """
     clear_derivative(m, d)
     if not (m.opt_disableflags & DISABLE_ACTUATION):
-        actuator_rates(m, d)
+        actuator_rates(m, d)  # writes actuator_rate
     add_actuator_rates(m, d, 1.0, d.qDeriv, FULL)
 
 
 @kernel
-def rate_of_actuators_and_damping(m, d):
-    """qDeriv <- d (qfrc_actuator + qfrc_passive) / d qvel, from `actuator_rates`: D of the integrator implicitfast."""
+def store_rates_without_bias(m, d):
+    """qDeriv <- d (qfrc_actuator + qfrc_passive) / d qvel: D of the integrator implicitfast.
+
+    Reads:  actuator_rate, which the stage `actuator_rates` writes.
+    """
     clear_derivative(m, d)
     add_smooth_rates(m, d, 1.0, d.qDeriv, FULL)
 
@@ -65,7 +68,7 @@ def smooth_vel(m, d):
     Cost:   O(nv * depth).
     """
     if not (m.opt_disableflags & DISABLE_ACTUATION):
-        actuator_rates(m, d)
-    rate_of_actuators_and_damping(m, d)
+        actuator_rates(m, d)  # writes actuator_rate
+    store_rates_without_bias(m, d)  # writes qDeriv
     add_bias_derivative(m, d, -1.0)
     subtract_torque_rates(m, d, -1.0)
