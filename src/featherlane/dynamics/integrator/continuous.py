@@ -17,8 +17,8 @@ from featherlane.dynamics.integrator.integrate import (
 )
 from featherlane.dynamics.integrator.smooth import solve_inertia
 from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
-from featherlane.dynamics.passive.fluid import in_medium
-from featherlane.dynamics.passive.fluid_derivative import medium_counts
+from featherlane.dynamics.passive.fluid import fluid_worlds
+from featherlane.dynamics.passive.fluid_derivative import fluid_acts
 from featherlane.model.integrator import to_the_moment
 
 
@@ -43,8 +43,8 @@ def multiply_implicitfast(m, d, x, y):
     else:
         store_implicit_diagonal(m, d)  # writes qHDiagInv
         multiply_with_diagonal(m, d, x, y)
-        if medium_counts(m):
-            has_fluid = in_medium(m)
+        if fluid_acts(m):
+            has_fluid = fluid_worlds(m)
             store_implicit_matrix(m, d)  # writes qH
             multiply_joint_space(m, d.qH, x, d.qproduct)
             for i in range(m.nv):

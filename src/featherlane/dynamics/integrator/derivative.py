@@ -8,7 +8,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate
 from featherlane.dynamics.actuator.reflected import damping
-from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, add_fluid_vel, medium_counts
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, add_fluid_vel, fluid_acts
 from featherlane.dynamics.sparse.outer import FULL, LOWER, add_row, diagonal_address
 from featherlane.dynamics.tendon.force import add_tendon_damping
 
@@ -67,7 +67,7 @@ def add_smooth_rates(m, d, s, A, pattern):
     """
     add_damping_rates(m, d, s, A, pattern)
     add_actuator_rates(m, d, s, A, pattern)
-    if pattern == LOWER and medium_counts(m):
+    if pattern == LOWER and fluid_acts(m):
         add_fluid_metric(m, d, s, dissipative=0, A=A)
-    if pattern == FULL and medium_counts(m):
+    if pattern == FULL and fluid_acts(m):
         add_fluid_vel(m, d, s, A)

@@ -20,7 +20,7 @@ from featherlane.dynamics.actuator.transmission import add_output_force
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
 from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
-from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, fluid_acts
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
 from featherlane.dynamics.sparse.outer import LOWER
 from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_metric_rate
@@ -198,7 +198,7 @@ def _assemble_metric(m, d):
                 rate = rate + fmax(damping_rate(m, d, i), 0.0)
             diagonal = m.M_rowadr[i] + m.M_rownnz[i] - 1
             d.Mhat[diagonal] = fma(h, rate, d.Mhat[diagonal])
-    if medium_counts(m):
+    if fluid_acts(m):
         add_fluid_metric(m, d, -h, dissipative=1, A=d.Mhat)
     if has_actuator_metric(m):
         actuator_rates(m, d)  # writes actuator_rate

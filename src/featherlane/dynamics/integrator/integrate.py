@@ -18,8 +18,8 @@ from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_fac
 from featherlane.dynamics.integrator.derivative import add_smooth_rates, polynomial_rate
 from featherlane.dynamics.integrator.free_body import has_single_free_body, solve_free_bodies
 from featherlane.dynamics.integrator.velocity_derivative import store_rates_without_bias
-from featherlane.dynamics.passive.fluid import in_medium
-from featherlane.dynamics.passive.fluid_derivative import medium_counts
+from featherlane.dynamics.passive.fluid import fluid_worlds
+from featherlane.dynamics.passive.fluid_derivative import fluid_acts
 from featherlane.dynamics.sparse.outer import DIAGONAL, LOWER
 
 
@@ -166,7 +166,7 @@ def _solve_with_fluid(m, d):
     Both are computed, because in a fluid D is not diagonal.
     Reads:  qHDiagInv (diagonal of -h D).   Writes: qacc_step; qvec, qH, qHDiagInv.
     """
-    has_fluid = in_medium(m)
+    has_fluid = fluid_worlds(m)
     for i in range(m.nv):
         d.qvec[i] = d.qacc_step[i]
     articulated_solve(m, d, d.qHDiagInv, d.qvec)
@@ -179,7 +179,7 @@ def _solve_with_fluid(m, d):
 @kernel
 def implicitfast_reads_inertia(m):
     """Returns whether M is needed: if D is not diagonal, or a fluid makes it so."""
-    return m.implicit_diagonal == 0 or medium_counts(m)
+    return m.implicit_diagonal == 0 or fluid_acts(m)
 
 
 @kernel
@@ -197,7 +197,7 @@ def implicitfast_acceleration(m, d):
         factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
     else:
         store_implicit_diagonal(m, d)  # writes qHDiagInv
-        if medium_counts(m):
+        if fluid_acts(m):
             _solve_with_fluid(m, d)
         else:
             articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
@@ -214,7 +214,7 @@ def implicitfast_again(m, d, x):
         d.qacc_step[i] = x[i]
     if not (uses_articulated(m) and m.implicit_diagonal):
         solve_factored(m, d.qH, d.qHDiagInv, d.qacc_step)
-    elif medium_counts(m):
+    elif fluid_acts(m):
         store_implicit_diagonal(m, d)  # the factor of the fluid's matrix replaced it
         _solve_with_fluid(m, d)
     else:

@@ -9,7 +9,7 @@ from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.body.rne_derivative import add_bias_derivative, clear_derivative
 from featherlane.dynamics.integrator.derivative import add_actuator_rates, add_damping_rates, add_smooth_rates
 from featherlane.dynamics.integrator.gyroscopic import subtract_torque_rates
-from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, medium_counts
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, fluid_acts
 from featherlane.dynamics.sparse.outer import FULL
 
 
@@ -26,7 +26,7 @@ def passive_vel(m, d):
     """
     clear_derivative(m, d)
     add_damping_rates(m, d, 1.0, d.qDeriv, FULL)
-    if medium_counts(m):
+    if fluid_acts(m):
         add_fluid_vel(m, d, 1.0, d.qDeriv)
 
 

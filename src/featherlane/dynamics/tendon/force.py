@@ -182,7 +182,7 @@ def add_tendon_armature(m, d):
 def _site_motion(m, d, s):
     """Returns (velocity, acceleration) of site s, at qacc = 0 and without gravity.
 
-    v = v_b + w x r;  acceleration = a_b + dw/dt x r + w x v, with the body's motion at the tree's com, and r from there.
+    v = v_b + w x r;  acceleration = a_b + dw/dt x r + w x v, of its body's motion at the tree's com, r from there.
     """
     b = m.site_bodyid[s]
     r = d.site_xpos[s] - d.subtree_com[m.body_rootid[b]]
