@@ -1,7 +1,7 @@
 """Computes the effective controls: delayed, clamped to their ranges, and all 0 in a world with an invalid control."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.history import bracket, interpolate
+from featherlane.dynamics.actuator.history import find_bracket, interpolate
 
 MAXVAL = 1e10  # limit of valid controls
 
@@ -20,7 +20,7 @@ def _delay_controls(m, d, i):
     a, n, first, dim = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
     delay = actuator.delay
     t = d.time[0] - delay
-    at = bracket(d, a, n, t)
+    at = find_bracket(d, a, n, t)
     for c in range(dim):
         x = interpolate(d, a, n, dim, c, t, at, actuator.history[1])
         d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], x)

@@ -7,7 +7,7 @@ triangle of M, or FULL (nD,), that of qDeriv.
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate
-from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, add_fluid_vel, fluid_acts
 from featherlane.dynamics.sparse.outer import FULL, LOWER, add_row, diagonal_address
 from featherlane.dynamics.tendon.force import add_tendon_damping
@@ -23,7 +23,7 @@ def polynomial_rate(b, c, e, v):
 @kernel
 def damping_rate(m, d, i):
     """Returns -d(damping force) / d qvel of DoF i: b + 2 c |v| + 3 e v^2."""
-    b, c, e = damping(m, d, i)
+    b, c, e = damping_coefficients(m, d, i)
     return polynomial_rate(b, c, e, d.qvel[i])
 
 

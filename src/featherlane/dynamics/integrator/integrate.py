@@ -10,7 +10,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.actuator.rate import actuator_rates
-from featherlane.dynamics.actuator.reflected import damping, is_reflected
+from featherlane.dynamics.actuator.reflected import damping_coefficients, has_reflected_terms
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
@@ -55,10 +55,10 @@ def store_damped_diagonal(m, d, articulated):
     """
     h, found = timestep(m), 0.0
     for i in range(m.nv):
-        b, c, e = damping(m, d, i)
+        b, c, e = damping_coefficients(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
         if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = where(is_reflected(m, m.dof_jntid[i]), 1.0, found)
+            found = where(has_reflected_terms(m, m.dof_jntid[i]), 1.0, found)
         rate = polynomial_rate(b, c, e, d.qvel[i])
         if articulated:
             d.qHDiagInv[i] = h * rate
@@ -112,10 +112,10 @@ def damps_implicitly(m, d):
     """
     found = 0.0
     for i in range(m.nv):
-        b, c, e = damping(m, d, i)
+        b, c, e = damping_coefficients(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
         if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = where(is_reflected(m, m.dof_jntid[i]), 1.0, found)
+            found = where(has_reflected_terms(m, m.dof_jntid[i]), 1.0, found)
     return found > 0.0
 
 

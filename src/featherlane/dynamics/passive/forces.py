@@ -1,7 +1,7 @@
 """Computes passive forces: springs and dampers of joints and tendons, gravity compensation, fluid forces, adhesion."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.body.com import last_dof, point_wrench
 from featherlane.dynamics.body.plastic import ball_reference, spring_reference
 from featherlane.dynamics.passive.fluid import fluid_force, fluid_worlds, passive_forces_act
@@ -60,7 +60,7 @@ def _store_spring_forces(m, d):
 def _store_damping_forces(m, d):
     """qfrc_damper <- -v (b + c |v| + e v^2) of each DoF."""
     for i in range(m.nv):
-        b, c, e = damping(m, d, i)
+        b, c, e = damping_coefficients(m, d, i)
         v = d.qvel[i]
         speed = fabs(v)
         is_damped = (b != 0.0) | (c != 0.0) | (e != 0.0)

@@ -9,7 +9,7 @@ from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
-from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.integrator.derivative import damping_rate
@@ -40,7 +40,7 @@ def _springs(m, d, p):
 def _dampers(m, d, p):
     """Returns rates b + 2 c |v| + 3 e v^2, and their changes by velocity times the integrator's acceleration."""
     for i in range(m.nv):
-        _, c, e = damping(m, d, i)
+        _, c, e = damping_coefficients(m, d, i)
         p.dof_friction[i] = damping_rate(m, d, i)
         s = where(d.qvel[i] < 0.0, -1.0, 1.0)
         p.dof_lag_friction[i] = 2.0 * fma(3.0 * e, d.qvel[i], s * c) * d.qacc_step[i]
