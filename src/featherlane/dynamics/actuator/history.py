@@ -132,8 +132,9 @@ def _slope(d, a, n, dim, c, k):
 
 @kernel
 def interpolate(d, a, n, dim, c, t, bracket, order):
-    """Returns component c of the value at time t; order: zero-order hold, linear, or cubic spline; bracket: `find_bracket`.
+    """Returns component c of the value at time t: zero-order hold, linear, or cubic spline, by `order`.
 
+    bracket: the result of `find_bracket`.
     The spline has the slopes of Catmull and Rom, (x[k + 1] - x[k - 1]) / (t[k + 1] - t[k - 1]).
     Source: MuJoCo mju_historyRead.
     """

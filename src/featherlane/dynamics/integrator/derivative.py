@@ -6,7 +6,7 @@ triangle of M, or FULL (nD,), that of qDeriv.
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.rate import force_rate
+from featherlane.dynamics.actuator.rate import force_by_velocity
 from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, add_fluid_vel, fluid_acts
 from featherlane.dynamics.sparse.outer import FULL, LOWER, add_row, diagonal_address
@@ -53,7 +53,7 @@ def add_actuator_rates(m, d, s, A, pattern):
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if not is_disabled(m, i):
-                add_moments(m, d, i, s * force_rate(m, d, i), A, pattern)
+                add_moments(m, d, i, s * force_by_velocity(m, d, i), A, pattern)
 
 
 @kernel

@@ -15,7 +15,7 @@ Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and h
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
+from featherlane.dynamics.actuator.rate import actuator_rates, force_by_length, force_by_velocity
 from featherlane.dynamics.actuator.transmission import add_output_force
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
@@ -84,7 +84,7 @@ def actuator_metric(m, d, i):
     gv = max(-d force / d velocity, 0), gp = max(-d force / d length, 0).   Reads:  actuator_rate.
     """
     h = timestep(m)
-    return h * fma(h, fmax(-length_rate(m, d, i), 0.0), fmax(-force_rate(m, d, i), 0.0))
+    return h * fma(h, fmax(-force_by_length(m, d, i), 0.0), fmax(-force_by_velocity(m, d, i), 0.0))
 
 
 @kernel
@@ -118,7 +118,7 @@ def add_spring_change(m, d, s, x):
     if has_actuator_metric(m):
         for i in range(m.nactuator):
             if not is_disabled(m, i):
-                h_stiffness = h * fmax(-length_rate(m, d, i), 0.0)
+                h_stiffness = h * fmax(-force_by_length(m, d, i), 0.0)
                 for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
                     add_output_force(m, d, o, s * h_stiffness * d.actuator_velocity[o], x)
 

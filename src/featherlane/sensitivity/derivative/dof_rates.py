@@ -8,7 +8,7 @@ from featherlane.prelude import *
 from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
+from featherlane.dynamics.actuator.rate import actuator_rates, force_by_length, force_by_velocity
 from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.body.plastic import spring_reference
@@ -53,8 +53,8 @@ def _motors(m, d, p):
         if drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]]) and not is_disabled(m, i):
             e = m.moment_rowadr[m.actuator_outadr[i]]
             v, gear = m.moment_colind[e], d.actuator_moment[e]
-            p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * length_rate(m, d, i)
-            p.dof_friction[v] = p.dof_friction[v] - gear * gear * force_rate(m, d, i)
+            p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * force_by_length(m, d, i)
+            p.dof_friction[v] = p.dof_friction[v] - gear * gear * force_by_velocity(m, d, i)
 
 
 @kernel
