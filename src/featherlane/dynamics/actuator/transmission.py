@@ -3,7 +3,7 @@
 The moments are rows of a sparse matrix whose pattern is fixed when the model is loaded: row o of output o has
 moment_rownnz[o] entries from moment_rowadr[o] on, whose DoFs are in moment_colind.  On a joint the moment is the gear:
 one value for a slide or a hinge, an axis for a ball, six values for a free joint.  On a tendon it is the gear times the
-tendon's Jacobian.  Transmissions at points of bodies have separate files: site_transmission.py, store_slider_crank.py,
+tendon's Jacobian.  Transmissions at points of bodies have separate files: site_transmission.py, slider_crank.py,
 and adhesion.py for contacts.
 """
 
