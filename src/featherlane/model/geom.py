@@ -48,7 +48,7 @@ SHAPES: dict[int, Shape] = {}  # by kind
 def _of_size(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_size(kind, size):
-        """Returns the result of the shape's kernel `ask` if the kind is its number, else that of the later shapes."""
+        """Returns the result of this shape's kernel `ask`, or of the later shapes for another kind."""
         if kind == number:
             return ask(size)
         return others(kind, size)
@@ -59,7 +59,7 @@ def _of_size(number: int, ask: Kernel, others: Kernel) -> Kernel:
 def _of_bound(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_bound(kind, size, bound):
-        """Returns the bounding radius [m] by the shape's kernel if the kind is its number, else by the later shapes."""
+        """Returns the bounding radius [m], by this shape's kernel or a later one."""
         if kind == number:
             return ask(size, bound)
         return others(kind, size, bound)
@@ -81,7 +81,7 @@ def _of_point(number: int, ask: Kernel, others: Kernel) -> Kernel:
 def _of_ray(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_ray(kind, p, v, size):
-        """Returns (mask, distance, normal) where the ray from p along v hits the shape, by this kernel or a later one."""
+        """Returns (mask, distance, normal) where the ray from p along v hits, by this shape's kernel or a later one."""
         if kind == number:
             return ask(p, v, size)
         return others(kind, p, v, size)

@@ -30,7 +30,7 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
 
 @kernel
 def add_pull(m, d, x, start, k, strength, mask):
-    """x += J^T of the pull of contact k in worlds of the mask: along the normal on the first body, against on the other.
+    """x += J^T of the pull of contact k in the mask's worlds: along the normal on its first body, against on its second.
 
     x[start + i] belongs to DoF i;  strength: force along the normal, the first row of the contact's frame [N].
     """
@@ -44,7 +44,8 @@ def add_pull(m, d, x, start, k, strength, mask):
 def _store_body_transmission(m, d, i):
     """actuator_moment, actuator_length <- those of an actuator on a body, in the active worlds.
 
-    The moment is the mean pull of the body's contacts, by its DoFs; its row has all DoFs.  The length is 0.
+    The moment is J^T of the mean unit pull of the body's contacts, minus the mean Jacobian of their normals.  Its row
+    has all DoFs.  The length is 0.
     """
     o, b, active = m.actuator_outadr[i], m.actuator_trnid[i, 0], d.active[0] > 0.0
     row = m.moment_rowadr[o]
@@ -54,7 +55,7 @@ def _store_body_transmission(m, d, i):
     ncontact = 0.0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        b1, b2 = c.carrier[0], c.carrier[1]
+        b1, b2 = c.carrier[0], c.carrier[1]  # bodies of the two geoms
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):
             # worlds share the slots; a slot may be empty in some
             present = c.present > 0.0

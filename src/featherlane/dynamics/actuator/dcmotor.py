@@ -162,8 +162,8 @@ def lag_response(h, tau):
 def next_motor_state(m, d, i, a, rate):
     """Returns act[a] of motor i after a step: x + h rate; exact for current and bristle, the integral in its bounds.
 
-    Current: x + rate te (1 - exp(-h / te)).  Bristle with z' = decay z + w: exp(decay h) z + w (exp(decay h) - 1) /
-    decay.
+    Current: x + rate te (1 - exp(-h / te)).
+    Bristle, with z' = decay z + w: exp(decay h) z + w (exp(decay h) - 1) / decay.
     """
     h, x = timestep(m), d.act[a]
     new = fma(rate, h, x)

@@ -21,6 +21,7 @@ def _target(m, d, i):
     u = actuator.ctrladr
     if actuator.ctrlspec == CHART_QUAT:
         return Quat(d.actuator_input[u : u + 4]).unit
+    # without dynamics the controls are the target, else the activations
     if actuator.dyntype == DYN_NONE:
         return rotation_vector_quat(Vec3(d.actuator_input[u : u + 3]))
     a = actuator.actadr

@@ -17,7 +17,7 @@ def _slewed_setpoint(m, d, i, u):
     """Returns the setpoint u, limited to a change of slewmax h since the last step, except in the step at time 0."""
     actuator = m.actuator[i]
     if actuator.states & SLEW:
-        # the last setpoint is stored after the integral, if there is one: INTEGRAL is bit 1
+        # the last setpoint is stored after the integral, if there is one; INTEGRAL is the bit 2
         a = actuator.actadr + ((actuator.states & INTEGRAL) >> 1)
         before, max_change = d.act[a], actuator.pidprm.slewmax * timestep(m)
         u = where(d.time[0] > 0.0, clip(u, before - max_change, before + max_change), u)

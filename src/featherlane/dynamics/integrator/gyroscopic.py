@@ -93,6 +93,7 @@ def replace_gyroscopic_torque(m, d):
         if mode != GYRO_EXPLICIT and is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             moment, torque = _moment_and_torque(m, d, i, v, Vec3(d.qfrc_bias[v : v + 3]))
+            # without a torque if it is off
             if mode == GYRO_IMPLICIT:
                 moment = moment - torque
             d.qfrc_bias[v + 3 : v + 6] = moment

@@ -169,9 +169,9 @@ def _drag_moment(x, y, z):
 
 @kernel
 def angular_drag(m, g, r):
-    """Returns (m, s): moments of angular drag about the three axes relative to the largest, s, with its coefficients.
+    """Returns (moments, s): moments of angular drag about the three axes relative to s, the largest possible one.
 
-    m_i = angular x_i + slender (1 - x_i), where x_i is the `_drag_moment` relative to s.  r: semi-axes of geom g.
+    moments_i = angular x_i + slender (1 - x_i), where x_i is the `_drag_moment` relative to s.  r: semi-axes of geom g.
     """
     slender, angular = m.geom_fluid[g].slender, m.geom_fluid[g].angular
     middle, largest = sorted_axes(r)

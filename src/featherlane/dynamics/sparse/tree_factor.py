@@ -203,6 +203,7 @@ def complete_corner(rows, listed, system, chain, own, reduce, height):
     """Computes and returns D and L between the rows i to i - height + 1 of a chain, as `eliminate_chain`.
 
     For each row k below:  L_ki = A_ki / D_k is stored, A_ij -= L_ki A_kj;  with reduce, also f_i -= L_ki f_k.
+    In the code y[r] is A_k,i-r, so that x[r][j] -= L_k[r] y[r + j].
     own: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
     """
     A, inverse, f = system.A, system.inverse, system.f
