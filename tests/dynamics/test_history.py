@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.actuator.history import bracket, insert, interpolate, reset_histories
+from featherlane.dynamics.actuator.history import find_bracket, insert_sample, interpolate, reset_histories
 from featherlane.lanes import stage, true_mask
 from featherlane.lanes.record import python_record
 from featherlane.model.history import empty_history
@@ -27,14 +27,14 @@ DELAYED = """<mujoco><option timestep="0.007"/><worldbody><body>
 @stage
 def _insert_given(m, d):
     """Stores ctrl[2], ctrl[3] in the history of actuator 2 at time ctrl[0]."""
-    insert(d, m.actuator_historyadr[2], m.actuator_history[4], 2, d.ctrl[0], d.ctrl, 2, true_mask(d))
+    insert_sample(d, m.actuator_historyadr[2], m.actuator_history[4], 2, d.ctrl[0], d.ctrl, 2, true_mask(d))
 
 
 @stage
 def _read_given(m, d, order):
     """Reads ctrl[2], ctrl[3] <- the values at time ctrl[0]."""
     a, n = m.actuator_historyadr[2], m.actuator_history[4]
-    at = bracket(d, a, n, d.ctrl[0])
+    at = find_bracket(d, a, n, d.ctrl[0])
     d.ctrl[2] = interpolate(d, a, n, 2, 0, d.ctrl[0], at, order)
     d.ctrl[3] = interpolate(d, a, n, 2, 1, d.ctrl[0], at, order)
 

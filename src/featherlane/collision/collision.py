@@ -37,7 +37,7 @@ from featherlane.collision.user_contacts import given_contacts
 from featherlane.dynamics.awake import any_awake, pair_awake, sleeping
 from featherlane.dynamics.body.com import com_vel
 from featherlane.lanes.mathematics import NAN
-from featherlane.lanes.worlds import active_worlds
+from featherlane.lanes.worlds import count_active_worlds
 from featherlane.model.pair import FIRST_SCALAR
 from featherlane.model.status import warn_full
 
@@ -285,7 +285,7 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
 @kernel
 def warn_or_split(d):
     """With one active world, keeps the contacts that fit and warns; else keeps the overflow flag to split the tile."""
-    if d.con_overflow[0] == 1 and active_worlds(d) == 1:
+    if d.con_overflow[0] == 1 and count_active_worlds(d) == 1:
         d.con_overflow[0] = 0
         warn_full(d, CONTACTS_FULL)
 

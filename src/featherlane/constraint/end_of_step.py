@@ -15,7 +15,7 @@ from featherlane.prelude import *
 from featherlane.constraint.impedance import MAXIMP, MINVAL
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
-from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, fluid_acts
 from featherlane.model.integrator import has_metric
 
 
@@ -166,7 +166,7 @@ def factor_backbone(m, d):
     # qH = M plus the fluid's part of the metric
     for k in range(m.nC):
         d.qH[k] = d.M[k]
-    if medium_counts(m):
+    if fluid_acts(m):
         add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
     _write_metric_diagonal(m, d)  # exact.diagonal
     for i in range(m.nv):

@@ -19,10 +19,10 @@ from featherlane.constraint.impedance import UNBOUNDED
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.integrator.discrete import (
     actuator_metric,
-    actuators_count,
-    couples,
+    has_actuator_metric,
+    has_tendon_metric,
+    is_coupling,
     tendon_metric,
-    tendons_count,
 )
 from featherlane.model.integrator import has_metric
 
@@ -48,15 +48,15 @@ def write_metric_rows(m, d, k, o):
     Returns the next row.  An actuator has one row per output.
     """
     if has_metric(m):
-        if tendons_count(m):
+        if has_tendon_metric(m):
             for i in range(m.ntendon):
                 s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
                 if n > 0 and any_(s > 0.0):
                     _write_metric_row(d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
                     k, o = k + 1, o + n
-        if actuators_count(m):
+        if has_actuator_metric(m):
             for i in range(m.nactuator):
-                if couples(m, i) and not is_disabled(m, i):
+                if is_coupling(m, i) and not is_disabled(m, i):
                     s = actuator_metric(m, d, i)
                     for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
                         n = m.moment_rownnz[q]

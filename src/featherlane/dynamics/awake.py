@@ -1,6 +1,7 @@
 """Provides masks of awake trees for all stages: a sleeping tree has no contacts, rows or forces.
 
-simulation/step/wake.py computes the masks.  They exist only if the flag `sleep` is on: check `sleeping(m)` first.
+simulation/step/wake.py computes the masks tree_awake, body_awake (1 or 0 per world), and body_any_awake (an int: awake
+in any world of the tile).  They exist only if the flag `sleep` is on: check `sleeping(m)` first.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands".
 """
 
@@ -20,15 +21,15 @@ def is_mocap(m, b):
 
 
 @kernel
-def any_awake(d, a, b):
-    """Returns whether one of two bodies is awake in any world of the tile."""
-    return d.body_any_awake[a] != 0 or d.body_any_awake[b] != 0
+def any_awake(d, b1, b2):
+    """Returns whether one of the bodies b1 and b2 is awake in any world of the tile."""
+    return d.body_any_awake[b1] != 0 or d.body_any_awake[b2] != 0
 
 
 @kernel
-def pair_awake(d, a, b):
-    """Returns the mask where one of two bodies is awake; other pairs, both asleep or one static, have no contacts."""
-    return (d.body_awake[a] > 0.0) | (d.body_awake[b] > 0.0)
+def pair_awake(d, b1, b2):
+    """Returns the mask of worlds where body b1 or b2 is awake; other pairs, both asleep or static, have no contacts."""
+    return (d.body_awake[b1] > 0.0) | (d.body_awake[b2] > 0.0)
 
 
 @kernel
@@ -41,7 +42,7 @@ def tree_awake(d, t):
 def tendon_awake(m, d, i):
     """Returns the mask where a tree along tendon i is awake; a tendon along more than two trees keeps them awake."""
     tendon = m.tendon[i]
-    mask = d.active[0] >= 0.0
+    mask = d.active[0] >= 0.0  # all worlds: `active` is 0 or 1
     if tendon.treenum == 1:
         mask = tree_awake(d, tendon.treeid[0])
     elif tendon.treenum == 2:
@@ -52,20 +53,21 @@ def tendon_awake(m, d, i):
 @kernel
 def held_awake(m, d, b1, b2):
     """Returns the mask where one of two bodies joined by a constraint is awake."""
-    t1, t2 = m.body_treeid[b1], m.body_treeid[b2]
-    mask = d.active[0] < 0.0
-    if t1 >= 0:
-        mask = mask | (d.tree_awake[t1] > 0.0)
-    if t2 >= 0:
-        mask = mask | (d.tree_awake[t2] > 0.0)
-    if (t1 < 0 and is_mocap(m, b1)) or (t2 < 0 and is_mocap(m, b2)):
-        mask = d.active[0] >= 0.0
+    tree1, tree2 = m.body_treeid[b1], m.body_treeid[b2]
+    mask = d.active[0] < 0.0  # no world: `active` is 0 or 1
+    # a static or mocap body has no tree
+    if tree1 >= 0:
+        mask = mask | (d.tree_awake[tree1] > 0.0)
+    if tree2 >= 0:
+        mask = mask | (d.tree_awake[tree2] > 0.0)
+    if (tree1 < 0 and is_mocap(m, b1)) or (tree2 < 0 and is_mocap(m, b2)):
+        mask = d.active[0] >= 0.0  # all worlds
     return mask
 
 
 @kernel
 def clear_asleep(m, d, x):
-    """x_i <- 0 at the DoFs of sleeping trees."""
+    """x_i <- 0 at the DoFs of sleeping trees; x is (nv,)."""
     for t in range(m.ntree):
         asleep = d.tree_awake[t] == 0.0
         if any_(asleep):

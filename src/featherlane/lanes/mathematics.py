@@ -48,11 +48,13 @@ THIRD_REST = -9.934107462565104e-09
 @kernel
 def _exp_sum(x, rest):
     """Returns e^(x + rest) for |rest| << 1: 2^n (1 + r + r^2 q(r)) with x + rest = n ln 2 + r, |r| <= ln(2)/2."""
-    # beyond the limits the result is 0 or infinite; a whole n within them has halves that are normal exponents
+    # beyond the limits the result is 0 or infinite; the two halves of n within them are valid exponents of normal
+    # numbers
     lowest, highest = (-104.0, 89.0) if single_precision(x) else (-746.0, 710.0)
     y = clip(x, lowest, highest)
     n = rint(y * LOG2_E)
     r = fma(-n, LN2_REST, fma(-n, LN2_1, y)) + where(y == x, rest, 0.0)
+    # q(r) is a polynomial, evaluated by Horner's method from the highest coefficient down
     q = fma(r, 2.0914748389520338e-09, 2.5105260083369316e-08)
     q = fma(r, q, 2.755727348622598e-07)
     q = fma(r, q, 2.75572552966593e-06)
@@ -63,9 +65,10 @@ def _exp_sum(x, rest):
     q = fma(r, q, 0.04166666666666667)
     q = fma(r, q, 0.1666666666666667)
     q = fma(r, q, 0.5)
+    # times 2^n in two steps: 2^n itself may be out of range
     half = floor(n * 0.5)
-    p = scale_exponent(scale_exponent(1.0 + fma(r * r, q, r), half), n - half)
-    return where(x == x, p, x)
+    result = scale_exponent(scale_exponent(1.0 + fma(r * r, q, r), half), n - half)
+    return where(x == x, result, x)  # NaN stays NaN
 
 
 @kernel
@@ -77,8 +80,9 @@ def exp(x):
 @kernel
 def _reduce(x):
     """Returns (f, e) with x = f 2^e, f in [sqrt(1/2), sqrt(2)], for finite positive x, subnormal or not."""
+    # numbers that may be subnormal, also in float32, are first multiplied by 2^54
     tiny = x < 1.2e-38
-    f, e = split_exponent(where(tiny, x * 18014398509481984.0, x))  # 2^54
+    f, e = split_exponent(where(tiny, x * 18014398509481984.0, x))
     e = where(tiny, e - 54.0, e)
     big = f > SQRT2
     return where(big, 0.5 * f, f), where(big, e + 1.0, e)
@@ -100,16 +104,17 @@ def _atanh_tail(z):
 def log(x):
     """Returns the natural logarithm, within 1 ulp; -infinity at 0, NaN below.
 
-    With m = f - 1 and s = m / (2 + m): log f = m - (m^2/2 - s (m^2/2 + 2 z (1/3 + z q(z)))).  Source: fdlibm e_log.c.
+    With x = f 2^e:  log x = log f + e ln 2.  With m = f - 1, s = m / (2 + m), z = s^2 and q of `_atanh_tail`:
+    log f = m - (m^2/2 - s (m^2/2 + 2 z (1/3 + z q(z)))).  Source: fdlibm e_log.c.
     """
     inside = (x > 0.0) & (x < INF)
     f, e = _reduce(where(inside, x, 1.0))
     m = f - 1.0
     s = m / (f + 1.0)
     z = s * s
-    square = 0.5 * m * m
+    half_square = 0.5 * m * m
     tail = 2.0 * z * fma(z, _atanh_tail(z), THIRD_REST + THIRD_1)
-    small = fma(e, LN2_REST, s * (square + tail)) - square
+    small = fma(e, LN2_REST, s * (half_square + tail)) - half_square
     return where(inside, fma(e, LN2_1, m + small), _log_outside(x))
 
 
@@ -124,14 +129,16 @@ def pow_(x, y):
     """x^y for x >= 0 and finite y, within 1.5 ulp; x^0 is 1, 0^y is 0 for y > 0 and infinite for y < 0, NaN for x < 0.
 
     e^(y log x) with log x and y log x as sums of two parts: the error of an unsplit product would grow with |y log x|.
+    A name that ends with 2 is the small part of such a sum, for example s + s2.  With x = f 2^e, m = f - 1:
+    log f = 2 atanh(s),  s = m / (2 + m).
     """
     inside = (x > 0.0) & (x < INF)
     f, e = _reduce(where(inside, x, 1.0))
-    # s + s2 = m / (2 + m) and its square z + z2
-    m, d = f - 1.0, f + 1.0
-    d2 = where(f > 1.0, 1.0 - (d - f), f - (d - 1.0))
-    s = m / d
-    s2 = fma(-s, d2, fma(-s, d, m)) / d
+    # s + s2 = m / (2 + m) with the divisor c + c2 = f + 1, and its square z + z2
+    m, c = f - 1.0, f + 1.0
+    c2 = where(f > 1.0, 1.0 - (c - f), f - (c - 1.0))
+    s = m / c
+    s2 = fma(-s, c2, fma(-s, c, m)) / c
     z = s * s
     z2 = fma(s, s, -z) + 2.0 * s * s2
     # a + a2 = 1/3 + z q(z);  w + w2 = z (a + a2);  t + t2 = s (w + w2)
@@ -165,10 +172,12 @@ def sincos(x):
 
     Note: sin(-0) is +0; an infinite x gives NaN.
     """
+    # x = n pi/2 + r, |r| <= pi/4
     n = rint(x * TWO_OVER_PI)
     r = fma(-n, HALF_PI_1, x)
     r = fma(-n, HALF_PI_2, r)
     r = fma(-n, HALF_PI_4, fma(-n, HALF_PI_3, r))
+    # sin r = r + r z p(z),  z = r^2
     z = r * r
     p = fma(z, 1.58969099521155010221e-10, -2.50507602534068634195e-08)
     p = fma(z, p, 2.75573137070700676789e-06)
@@ -176,24 +185,28 @@ def sincos(x):
     p = fma(z, p, 8.33333333332248946124e-03)
     p = fma(z, p, -1.66666666666666324348e-01)
     s = fma(r * z, p, r)
+    # cos r = 1 - z / 2 + z^2 q(z)
     q = fma(z, -1.13596475577881948265e-11, 2.08757232129817482790e-09)
     q = fma(z, q, -2.75573143513906633035e-07)
     q = fma(z, q, 2.48015872894767294178e-05)
     q = fma(z, q, -1.38888888888741095749e-03)
     q = fma(z, q, 4.16666666666666019037e-02)
     c = fma(z * z, q, fma(z, -0.5, 1.0))
-    k = fma(floor(n * 0.25), -4.0, n)  # quadrant 0..3
-    odd = (k == 1.0) | (k == 3.0)
+    quadrant = fma(floor(n * 0.25), -4.0, n)  # n modulo 4
+    odd = (quadrant == 1.0) | (quadrant == 3.0)
     sine, cosine = where(odd, c, s), where(odd, s, c)
-    return where(k > 1.5, -sine, sine), where((k == 1.0) | (k == 2.0), -cosine, cosine)
+    return where(quadrant > 1.5, -sine, sine), where((quadrant == 1.0) | (quadrant == 2.0), -cosine, cosine)
 
 
 @kernel
 def _asin_parts(x):
-    """Returns (inner, a, t) with arcsin a = a + t, where a = |x| for |x| <= 1/2 (inner), else sqrt((1 - |x|) / 2)."""
-    b = fabs(x)
-    inner = b <= 0.5
-    z = where(inner, b * b, fma(b, -0.5, 0.5))
+    """Returns (inner, a, t) with arcsin a = a + t, where a = |x| for |x| <= 1/2 (inner), else sqrt((1 - |x|) / 2).
+
+    t = a z q(z) with z = a^2 and a polynomial q.
+    """
+    size = fabs(x)
+    inner = size <= 0.5
+    z = where(inner, size * size, fma(size, -0.5, 0.5))
     q = fma(z, 0.028757851367421566, -0.014851887071247204)
     q = fma(z, q, 0.01740087944269402)
     q = fma(z, q, 0.005457506718640358)
@@ -206,7 +219,7 @@ def _asin_parts(x):
     q = fma(z, q, 0.04464285714635543)
     q = fma(z, q, 0.07499999999998433)
     q = fma(z, q, 0.16666666666666669)
-    a = where(inner, b, sqrt(z))
+    a = where(inner, size, sqrt(z))
     return inner, a, a * z * q
 
 
@@ -244,9 +257,11 @@ def atan2(y, x):
     steep = ay > ax
     a, b = where(steep, ax, ay), where(steep, ay, ax)
     fold = (a > TAN_EIGHTH_PI * b) | (a == INF)
+    # a == b may be infinite
     numerator = where(fold, where(a == b, 0.0, a - b), a)
     denominator = where(fold, a + b, where(b == 0.0, 1.0, b))
     t = numerator / denominator
+    # arctan t = r = t + t z q(z),  z = t^2
     z = t * t
     q = fma(z, -0.019175404711104935, 0.03923044778479309)
     q = fma(z, q, -0.050854078345894844)
@@ -259,6 +274,7 @@ def atan2(y, x):
     q = fma(z, q, 0.19999999999995516)
     q = fma(z, q, -0.3333333333333333)
     r = fma(t * z, q, t)
+    # the angle is k pi/4 + r: first in the octant, then reflected at the diagonal, then at the y axis
     k = where(fold, 1.0 + 0.0 * t, 0.0)
     k, r = where(steep, 2.0 - k, k), where(steep, -r, r)
     left = copysign(1.0, x) < 0.0

@@ -22,6 +22,7 @@ def sort(keys, buffer, n):
 
     Source: bottom-up merge sort, O(n log n) for every initial order.
     """
+    # sorted runs of `run` keys, twice as long after each pass
     run = 1
     while run < n:
         for start in range(0, n, 2 * run):
@@ -33,14 +34,14 @@ def sort(keys, buffer, n):
         run = 2 * run
 
 
-DIGIT_BITS = 10
+DIGIT_BITS = 10  # bits of a digit of `sort_digits`
 
 
 @kernel
 def sort_digits(keys, buffer, count, n, low, high):
     """Sorts the first n keys by their bits low .. high - 1, ascending; the sort is stable.
 
-    `count` is a buffer for 2^DIGIT_BITS numbers.
+    `buffer` has n places, `count` has 2^DIGIT_BITS.  Each pass sorts by one digit of DIGIT_BITS bits.
     Source: D. Knuth, The Art of Computer Programming, vol. 3, sec. 5.2.5 (radix list sort, from the lowest digit on).
     """
     for shift in range(low, high, DIGIT_BITS):
@@ -49,6 +50,7 @@ def sort_digits(keys, buffer, count, n, low, high):
         for k in range(n):
             digit = (keys[k] >> shift) & ((1 << DIGIT_BITS) - 1)
             count[digit] = count[digit] + 1
+        # count <- the first place of each digit
         place = 0
         for digit in range(1 << DIGIT_BITS):
             place, count[digit] = place + count[digit], place
@@ -62,10 +64,10 @@ def sort_digits(keys, buffer, count, n, low, high):
 
 @kernel
 def drop_repeats(keys, n):
-    """Removes duplicates from n sorted keys; returns the number of remaining keys."""
-    left = 0
+    """Removes duplicates from the first n keys, which are sorted; returns the number of remaining keys."""
+    number = 0
     for k in range(n):
         if k == 0 or keys[k] != keys[k - 1]:
-            keys[left] = keys[k]
-            left += 1
-    return left
+            keys[number] = keys[k]
+            number += 1
+    return number

@@ -4,12 +4,12 @@ from featherlane.lanes import has, kernel, read_lane, width, write_lane
 
 
 @kernel
-def active_worlds(d):
+def count_active_worlds(d):
     """Returns the number of active worlds of the tile."""
-    n, active = 0, d.active[0] > 0.0
+    number, active = 0, d.active[0] > 0.0
     for lane in range(width(d)):
-        n += has(active, lane)
-    return n
+        number += has(active, lane)
+    return number
 
 
 @kernel

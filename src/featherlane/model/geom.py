@@ -48,7 +48,7 @@ SHAPES: dict[int, Shape] = {}  # by kind
 def _of_size(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_size(kind, size):
-        """Calls the shape's kernel of (size)."""
+        """Returns the result of this shape's kernel `ask`, or of the later shapes for another kind."""
         if kind == number:
             return ask(size)
         return others(kind, size)
@@ -59,7 +59,7 @@ def _of_size(number: int, ask: Kernel, others: Kernel) -> Kernel:
 def _of_bound(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_bound(kind, size, bound):
-        """Returns the bounding radius of a shape."""
+        """Returns the bounding radius [m], by this shape's kernel or a later one."""
         if kind == number:
             return ask(size, bound)
         return others(kind, size, bound)
@@ -70,7 +70,7 @@ def _of_bound(number: int, ask: Kernel, others: Kernel) -> Kernel:
 def _of_point(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_point(kind, size, p):
-        """Calls the shape's kernel of (size, point)."""
+        """Returns the result of the shape's kernel for a point p, or of the later shapes if it has another kind."""
         if kind == number:
             return ask(size, p)
         return others(kind, size, p)
@@ -81,7 +81,7 @@ def _of_point(number: int, ask: Kernel, others: Kernel) -> Kernel:
 def _of_ray(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_ray(kind, p, v, size):
-        """Calls the shape's kernel of a ray."""
+        """Returns (mask, distance, normal) where the ray from p along v hits, by this shape's kernel or a later one."""
         if kind == number:
             return ask(p, v, size)
         return others(kind, p, v, size)

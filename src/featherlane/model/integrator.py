@@ -58,7 +58,7 @@ _act, _is = doing(_integrator), being(_integrator)
 def _move(number: int, move: Kernel, others: Kernel) -> Kernel:
     @kernel
     def moves(m, d, k):
-        """Moves to the state at which acceleration k is evaluated."""
+        """Moves to the state at which acceleration k is evaluated, by this integrator or the later cases."""
         if m.opt_integrator == number:
             move(m, d, k)
         else:
@@ -70,7 +70,7 @@ def _move(number: int, move: Kernel, others: Kernel) -> Kernel:
 def _say(number: int, value: Kernel, others: Kernel) -> Kernel:
     @kernel
     def said(m):
-        """Calls the integrator's kernel of (m)."""
+        """Returns the answer of this integrator's kernel of (m), or of the later cases."""
         return value(m) if m.opt_integrator == number else others(m)
 
     return said

@@ -47,7 +47,7 @@ PAIR_FUNCTIONS: list[tuple[int, int, int, int]] = []  # id, type of geom 1, type
 def _find(number: int, find: Kernel, others: Kernel) -> Kernel:
     @kernel
     def found(m, d, function, g, h, near, limit):
-        """Appends the points of a pair in all worlds, if this is its function."""
+        """Appends the contact points of geoms g and h in worlds `near`, by this function or a later one."""
         if function == number:
             find(m, d, g, h, near, limit)
         else:
@@ -64,7 +64,7 @@ def _no_points(m, d, function, g, h, near, limit):
 def _find_one(number: int, find: Kernel, others: Kernel) -> Kernel:
     @kernel
     def found_one(m1, d1, function):
-        """Finds the points of a pair in one world, if this is its function."""
+        """Finds the points of a pair in one world, if this is its function, else by the later ones."""
         if function == number:
             find(m1, d1)
         else:
@@ -81,7 +81,10 @@ def _no_manifold(m1, d1, function):
 def _part(number: int, part: Kernel, others: Kernel) -> Kernel:
     @kernel
     def parts(m, d, function, g, h, limit, near):
-        """Returns the mask of worlds of `near` in which the pair is farther apart than the limit."""
+        """Returns the mask of worlds of `near` in which geoms g and h are farther apart than the limit.
+
+        By this case if its number is `function`, else by the later ones.
+        """
         if function == number:
             apart = part(m, d, g, h, limit, near)
         else:

@@ -47,7 +47,7 @@ def _nothing(m, d, i):
 def _measured(kind: int, measure: Kernel, others: Kernel) -> Kernel:
     @kernel
     def measured(m, d, i):
-        """Writes the values of sensor i to sensor_now, if it is of this kind."""
+        """Writes the values of sensor i to sensor_now by this kind's kernel, or by those of the later kinds."""
         if m.sensor_type[i] == kind:
             measure(m, d, i)
         else:

@@ -1,7 +1,7 @@
 """Publishes current sensor values to sensordata: cutoff, period and delay."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.history import bracket, insert, interpolate
+from featherlane.dynamics.actuator.history import find_bracket, insert_sample, interpolate
 from featherlane.model.sensor import is_left
 
 
@@ -34,7 +34,7 @@ def _show(m, d, i):
     delay = sensor.delay
     past = (delay > 0.0) | not_(_is_due(m, d, i))
     t = d.time[0] - delay
-    at = bracket(d, h, n, t)
+    at = find_bracket(d, h, n, t)
     for c in range(dim):
         x = interpolate(d, h, n, dim, c, t, at, sensor.history[1])
         d.sensordata[a + c] = where(past, x, d.sensor_now[a + c])
@@ -70,4 +70,4 @@ def sample_sensors(m, d):
         if n > 0 and (sensor.type != SENS_USER or d.user_sensor[i] != 0):
             due = _is_due(m, d, i)
             d.history[h] = where(due, d.history[h] + sensor.interval[0], d.history[h])
-            insert(d, h, n, sensor.dim, d.time[0], d.sensor_now, sensor.adr, due)
+            insert_sample(d, h, n, sensor.dim, d.time[0], d.sensor_now, sensor.adr, due)

@@ -4,7 +4,7 @@ from featherlane.prelude import *
 from featherlane.collision.rays.ray import SLACK, end_rays, intersect_geom, start_rays
 from featherlane.collision.rays.ray_shape import FAR
 from featherlane.collision.rays.shapes import radius_of
-from featherlane.dynamics.body.kinematics import geom_frame
+from featherlane.dynamics.body.kinematics import store_geom_frame
 from featherlane.sensor.image import near_bundle
 
 BASE, YAW, WORLD = 0, 1, 2  # alignments of a pattern's axes: the frame's, the frame's heading, the world's
@@ -55,7 +55,7 @@ def choose(m, d, g, origin, bundle, chosen, n):
     """
     (center, axis), slope = origin, bundle[1]
     rho, spread, behind, reach = tuple(real(d, x) for x in bundle)
-    geom_frame(m, d, g)
+    store_geom_frame(m, d, g)
     near, _, r = near_bundle(m, d, g, fma(-behind, axis, center), axis, rho, fmax(spread, 0.0))
     if slope < 0.0:
         near = true_mask(d)

@@ -110,7 +110,7 @@ def factor_m(model: Model, data: Data) -> None:
     """Factors M = L^T D L on the pattern of the tree, without fill.
 
     Reads: M (nC,).
-    Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) [1/(kg m^2)] = 1 / D. .
+    Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) [1/(kg m^2)] = 1 / D.
     Cost: O(nv * depth^2).
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
 

@@ -3,7 +3,7 @@
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.inertia.metric import metric, metric_force
-from featherlane.dynamics.integrator.discrete import actuator_metric, actuators_count
+from featherlane.dynamics.integrator.discrete import actuator_metric, has_actuator_metric
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.model.integrator import has_metric
 
@@ -26,7 +26,7 @@ def mark_touched(m, d):
         for i in range(m.nv):
             d.dof_touched[i] = where(d.active[0] > 0.0, 0.0, d.dof_touched[i])
         _touch_by_rows(m, d)
-        if actuators_count(m):
+        if has_actuator_metric(m):
             for i in range(m.nactuator):
                 if not is_disabled(m, i):
                     _touch_by_actuator(m, d, i, actuator_metric(m, d, i) > 0.0)

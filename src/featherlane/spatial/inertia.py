@@ -12,24 +12,30 @@ from featherlane.spatial.types import Force, Inertia, Motion
 @operator("@", Inertia, Motion)
 @kernel
 def inert_mul(I, v):
-    """Returns I v: the momentum of the motion v, or the force of the acceleration v."""
+    """Returns I v: the momentum of the motion v, or the force of the acceleration v.
+
+    (J w + h x u, mass u - h x w) with v = (w, u), the rotational inertia J and h = mass c = (hx, hy, hz).
+    """
+    Ixx, Iyy, Izz, Ixy, Ixz, Iyz, hx, hy, hz, mass = I
+    wx, wy, wz, ux, uy, uz = v
     return Force(
-        fma(I[0], v[0], fma(I[3], v[1], I[4] * v[2])) + fma(I[7], v[5], -(I[8] * v[4])),
-        fma(I[3], v[0], fma(I[1], v[1], I[5] * v[2])) + fma(I[8], v[3], -(I[6] * v[5])),
-        fma(I[4], v[0], fma(I[5], v[1], I[2] * v[2])) + fma(I[6], v[4], -(I[7] * v[3])),
-        fma(I[8], v[1], fma(-I[7], v[2], I[9] * v[3])),
-        fma(I[6], v[2], fma(-I[8], v[0], I[9] * v[4])),
-        fma(I[7], v[0], fma(-I[6], v[1], I[9] * v[5])),
+        fma(Ixx, wx, fma(Ixy, wy, Ixz * wz)) + fma(hy, uz, -(hz * uy)),
+        fma(Ixy, wx, fma(Iyy, wy, Iyz * wz)) + fma(hz, ux, -(hx * uz)),
+        fma(Ixz, wx, fma(Iyz, wy, Izz * wz)) + fma(hx, uy, -(hy * ux)),
+        fma(hz, wy, fma(-hy, wz, mass * ux)),
+        fma(hx, wz, fma(-hz, wx, mass * uy)),
+        fma(hy, wx, fma(-hx, wy, mass * uz)),
     )
 
 
 @kernel
 def inert_from_com(moments, R, c, mass):
-    """Returns the ten values about the origin of c: principal moments along the columns of R, centre of mass at c.
+    """Returns the ten values about a point: principal moments along the columns of R, centre of mass at c from it.
 
+    J = R diag(moments) R^T + mass (|c|^2 1 - c c^T).
     Source: parallel axis theorem, Featherstone eq. 2.63.
     """
-    # R diag(moments)
+    # rows a, b, c of R diag(moments)
     a0, a1, a2 = moments[0] * R[0], moments[1] * R[1], moments[2] * R[2]
     b0, b1, b2 = moments[0] * R[3], moments[1] * R[4], moments[2] * R[5]
     c0, c1, c2 = moments[0] * R[6], moments[1] * R[7], moments[2] * R[8]

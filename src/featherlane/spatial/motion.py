@@ -42,39 +42,43 @@ def last3(a):
 
 @kernel
 def at_point(v, r):
-    """Returns the motion v at the point at r: the linear part is the point's."""
+    """Returns the motion v at the point at r: (w, u + w x r) with v = (w, u); the linear part is the point's."""
     return Motion(join(first3(v), last3(v) + cross(first3(v), r)))
 
 
 @kernel
 def cross_motion(v, m):
-    """Returns v x m: the rate of change of the motion m when it moves with velocity v."""
+    """Returns v x m: the rate of change of the motion m when it moves with velocity v.
+
+    (w x m_angular, w x m_linear + u x m_angular) with v = (w, u).
+    """
     w, u = (v[0], v[1], v[2]), (v[3], v[4], v[5])
-    a = cross(w, (m[0], m[1], m[2]))
-    b = cross(w, (m[3], m[4], m[5]))
-    # v_linear x m_angular, added to b
+    w_angular = cross(w, (m[0], m[1], m[2]))
+    w_linear = cross(w, (m[3], m[4], m[5]))
     return Motion(
-        a[0],
-        a[1],
-        a[2],
-        fma(u[1], m[2], fma(-u[2], m[1], b[0])),
-        fma(u[2], m[0], fma(-u[0], m[2], b[1])),
-        fma(u[0], m[1], fma(-u[1], m[0], b[2])),
+        w_angular[0],
+        w_angular[1],
+        w_angular[2],
+        fma(u[1], m[2], fma(-u[2], m[1], w_linear[0])),
+        fma(u[2], m[0], fma(-u[0], m[2], w_linear[1])),
+        fma(u[0], m[1], fma(-u[1], m[0], w_linear[2])),
     )
 
 
 @kernel
 def cross_force(v, f):
-    """Returns v x* f: the rate of change of the force f when it moves with velocity v."""
+    """Returns v x* f: the rate of change of the force f when it moves with velocity v.
+
+    (w x f_moment + u x f_linear, w x f_linear) with v = (w, u).
+    """
     w, u = (v[0], v[1], v[2]), (v[3], v[4], v[5])
-    a = cross(w, (f[0], f[1], f[2]))
-    b = cross(w, (f[3], f[4], f[5]))
-    # v_linear x f_linear, added to a
+    w_moment = cross(w, (f[0], f[1], f[2]))
+    w_linear = cross(w, (f[3], f[4], f[5]))
     return Force(
-        fma(u[1], f[5], fma(-u[2], f[4], a[0])),
-        fma(u[2], f[3], fma(-u[0], f[5], a[1])),
-        fma(u[0], f[4], fma(-u[1], f[3], a[2])),
-        b[0],
-        b[1],
-        b[2],
+        fma(u[1], f[5], fma(-u[2], f[4], w_moment[0])),
+        fma(u[2], f[3], fma(-u[0], f[5], w_moment[1])),
+        fma(u[0], f[4], fma(-u[1], f[3], w_moment[2])),
+        w_linear[0],
+        w_linear[1],
+        w_linear[2],
     )

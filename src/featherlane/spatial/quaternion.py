@@ -9,18 +9,18 @@ from featherlane.spatial.types import Mat3, Quat, Vec3
 from featherlane.spatial.vector import MINVAL, cross, dot3, norm3
 
 PI = 3.14159265358979323846
-NEAR_UNIT = 1e-9  # distance of a squared length from 1
+NEAR_UNIT = 1e-9  # distance of a squared length from 1, for `quat_renormalize`
 
 
 @operator("@", Quat, Vec3)
 @kernel
 def rotate(q, v):
-    """Returns q v q*: v rotated by q."""
+    """Returns q v q*: v rotated by q = (w, u), computed as v + 2 u x (u x v + w v)."""
     u = (q[1], q[2], q[3])
     t = cross(u, v)
     t = (fma(q[0], v[0], t[0]), fma(q[0], v[1], t[1]), fma(q[0], v[2], t[2]))
-    c = cross(u, t)
-    return Vec3(fma(2.0, c[0], v[0]), fma(2.0, c[1], v[1]), fma(2.0, c[2], v[2]))
+    ut = cross(u, t)
+    return Vec3(fma(2.0, ut[0], v[0]), fma(2.0, ut[1], v[1]), fma(2.0, ut[2], v[2]))
 
 
 @operator("@", Quat, Quat)
@@ -46,9 +46,9 @@ def quat_conj(q):
 @kernel
 def quat_normalize(q):
     """Returns q scaled to unit length; a quaternion of length 0 becomes the identity, as in MuJoCo."""
-    n = sqrt(fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))))
-    short = n < MINVAL
-    s = 1.0 / fmax(n, MINVAL)
+    length = sqrt(fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))))
+    short = length < MINVAL
+    s = 1.0 / fmax(length, MINVAL)
     return Quat(where(short, 1.0 if i == 0 else 0.0, q[i] * s) for i in range(4))
 
 
@@ -56,16 +56,17 @@ def quat_normalize(q):
 def quat_renormalize(q):
     """Normalises a product of unit quaternions as `quat_normalize`; near length 1 by the first term of a series.
 
-    The next term is below 1e-18 there.  This saves a square root and a division: 0.15 us in a tile of humanoids.
+    1 / |q| = 1 - (|q|^2 - 1) / 2 + ...; the next term is below 1e-18 there.  This saves a square root and a division:
+    0.15 us in a tile of humanoids.
     """
-    n = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3])))
-    s = fma(-0.5, n, 1.5)
-    p = Quat(s * q[i] for i in range(4))
-    far = not_(fabs(n - 1.0) <= NEAR_UNIT)
+    square = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3])))
+    s = fma(-0.5, square, 1.5)
+    unit = Quat(s * q[i] for i in range(4))
+    far = not_(fabs(square - 1.0) <= NEAR_UNIT)
     if any_(far):
-        r = quat_normalize(q)
-        p = Quat(where(far, r[i], p[i]) for i in range(4))
-    return p
+        exact = quat_normalize(q)
+        unit = Quat(where(far, exact[i], unit[i]) for i in range(4))
+    return unit
 
 
 @attribute(Quat, "matrix")
@@ -107,51 +108,57 @@ def axis_angle_quat(axis, angle):
 
 @kernel
 def rotation_vector_quat(r):
-    """Returns exp: the rotation by |r| rad about r."""
-    n = norm3(r)
-    s, c = sincos(0.5 * n)
-    k = where(n < MINVAL, 0.5, s / fmax(n, MINVAL))
-    return Quat(c, k * r[0], k * r[1], k * r[2])
+    """Returns exp(r): the rotation by |r| rad about r."""
+    angle = norm3(r)
+    sine, cosine = sincos(0.5 * angle)
+    # sin(angle / 2) / angle, which tends to 1/2
+    s = where(angle < MINVAL, 0.5, sine / fmax(angle, MINVAL))
+    return Quat(cosine, s * r[0], s * r[1], s * r[2])
 
 
 @kernel
-def _quat_nonzero(q):
+def _nonzero_quat(q):
     """Returns q, in worlds where its length is almost 0 `quat_normalize(q)`: a product with it can be normalised."""
     short = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))) < 4.0 * MINVAL * MINVAL
-    p = Quat(q[0], q[1], q[2], q[3])
+    result = Quat(q[0], q[1], q[2], q[3])
     if any_(short):
-        r = quat_normalize(q)
-        p = Quat(where(short, r[i], q[i]) for i in range(4))
-    return p
+        unit = quat_normalize(q)
+        result = Quat(where(short, unit[i], q[i]) for i in range(4))
+    return result
 
 
 @kernel
 def quat_integrate(q, w, h):
-    """Returns q after h seconds of rotation at the local angular velocity w [rad/s], normalised.
+    """Returns q exp(h w), normalised: q after h seconds of rotation at the local angular velocity w [rad/s].
 
     A quaternion of length 0 starts at the identity, as in MuJoCo.
     """
-    q = _quat_nonzero(q)
+    q = _nonzero_quat(q)
     return quat_normalize(quat_mul(q, rotation_vector_quat((h * w[0], h * w[1], h * w[2]))))
 
 
 @kernel
 def quat_integrate_linear(q, w, h):
-    """Returns q + h/2 q (0, w), normalised: `quat_integrate` to first order, same axis, angle 2 atan(h |w| / 2)."""
-    q = _quat_nonzero(q)
+    """Returns q + h/2 q (0, w), normalised: `quat_integrate` to first order, same axis, angle 2 atan(h |w| / 2).
+
+    With q = (q0, u):  q (0, w) = (-u . w, q0 w + u x w).
+    """
+    q = _nonzero_quat(q)
     u, s = (q[1], q[2], q[3]), 0.5 * h
-    p = fma(q[0], Vec3(w), cross(u, w))
-    return quat_normalize((fma(-s, dot3(u, w), q[0]), fma(s, p[0], q[1]), fma(s, p[1], q[2]), fma(s, p[2], q[3])))
+    rate = fma(q[0], Vec3(w), cross(u, w))
+    return quat_normalize(
+        (fma(-s, dot3(u, w), q[0]), fma(s, rate[0], q[1]), fma(s, rate[1], q[2]), fma(s, rate[2], q[3]))
+    )
 
 
 @kernel
 def quat_log(q):
     """Returns the rotation vector [rad] of a unit quaternion, the shorter rotation: |result| <= pi."""
-    sine = norm3((q[1], q[2], q[3]))
+    sine = norm3((q[1], q[2], q[3]))  # of half the angle
     angle = 2.0 * atan2(sine, q[0])
     angle = where(angle > PI, angle - 2.0 * PI, angle)
-    k = where(sine < MINVAL, 0.0, angle / fmax(sine, MINVAL))
-    return Vec3(k * q[1], k * q[2], k * q[3])
+    s = where(sine < MINVAL, 0.0, angle / fmax(sine, MINVAL))
+    return Vec3(s * q[1], s * q[2], s * q[3])
 
 
 @kernel

@@ -43,6 +43,6 @@ def translation_block(K):
 @operator("@", Stiffness, Motion)
 @kernel
 def stiffness_times(K, s):
-    """Returns K s, the force of the displacement s."""
+    """Returns K s, the force of the displacement s: (aa a + al l, al^T a + ll l) with s = (a, l)."""
     a, l = s.angular, s.linear
     return Force(join(K.aa @ a + K.al @ l, K.al.T @ a + K.ll @ l))

@@ -1,4 +1,4 @@
-"""Vectors of three values, and matrices of nine.
+"""Vectors of three values, and matrices of nine, which are stored by rows: entry (r, c) of a Mat3 is its item 3 r + c.
 
 Sums of products are fused, always from the last term to the first: the result depends on this order bitwise.
 """
@@ -57,10 +57,10 @@ def norm3(a):
 @kernel
 def normalize3(v):
     """Returns (unit vector, length); a vector shorter than MINVAL becomes (1, 0, 0), as in MuJoCo."""
-    n = norm3(v)
-    short = n < MINVAL
-    s = 1.0 / fmax(n, MINVAL)
-    return Vec3(where(short, 1.0, v[0] * s), where(short, 0.0, v[1] * s), where(short, 0.0, v[2] * s)), n
+    length = norm3(v)
+    short = length < MINVAL
+    s = 1.0 / fmax(length, MINVAL)
+    return Vec3(where(short, 1.0, v[0] * s), where(short, 0.0, v[1] * s), where(short, 0.0, v[2] * s)), length
 
 
 # ---- three by three ------------------------------------------------------------------------------------
@@ -70,20 +70,21 @@ def normalize3(v):
 @kernel
 def mat_mul_vec(R, v):
     """Returns R v."""
-    return Vec3(fma(R[i], v[0], fma(R[i + 1], v[1], R[i + 2] * v[2])) for i in (0, 3, 6))
+    # row: the index of a row's first entry
+    return Vec3(fma(R[row], v[0], fma(R[row + 1], v[1], R[row + 2] * v[2])) for row in (0, 3, 6))
 
 
 @kernel
 def mat_t_mul_vec(R, v):
     """Returns R^T v."""
-    return Vec3(fma(R[i], v[0], fma(R[i + 3], v[1], R[i + 6] * v[2])) for i in range(3))
+    return Vec3(fma(R[c], v[0], fma(R[c + 3], v[1], R[c + 6] * v[2])) for c in range(3))
 
 
 @attribute(Mat3, "T")
 @kernel
 def transposed(R):
     """Returns R^T."""
-    return Mat3(R[i + j] for i in range(3) for j in (0, 3, 6))
+    return Mat3(R[c + row] for c in range(3) for row in (0, 3, 6))
 
 
 @attribute(Mat3, "rows")
@@ -111,28 +112,35 @@ def symmetric_rows(F):
 @kernel
 def mat_mul(R, S):
     """Returns R S."""
-    return Mat3(fma(R[r], S[c], fma(R[r + 1], S[c + 3], R[r + 2] * S[c + 6])) for r in (0, 3, 6) for c in range(3))
+    # row: the index of a row's first entry in R
+    return Mat3(
+        fma(R[row], S[c], fma(R[row + 1], S[c + 3], R[row + 2] * S[c + 6])) for row in (0, 3, 6) for c in range(3)
+    )
 
 
 @kernel
 def mat_inverse(A):
-    """Returns (inverse, mask of worlds in which it exists) of a 3 x 3 matrix, by cofactors, without pivots."""
-    c0 = fma(A[4], A[8], -(A[5] * A[7]))
-    c1 = fma(A[5], A[6], -(A[3] * A[8]))
-    c2 = fma(A[3], A[7], -(A[4] * A[6]))
-    det = fma(A[0], c0, fma(A[1], c1, A[2] * c2))
+    """Returns (inverse, mask of worlds in which it exists) of a 3 x 3 matrix, by cofactors, without pivots.
+
+    A^-1 = adj(A) / det A;  cxx, cxy, cxz are the cofactors of the first row.
+    """
+    xx, xy, xz, yx, yy, yz, zx, zy, zz = A
+    cxx = fma(yy, zz, -(yz * zy))
+    cxy = fma(yz, zx, -(yx * zz))
+    cxz = fma(yx, zy, -(yy * zx))
+    det = fma(xx, cxx, fma(xy, cxy, xz * cxz))
     exists = det != 0.0
     s = 1.0 / where(exists, det, 1.0)
     return Mat3(
-        s * c0,
-        s * fma(A[2], A[7], -(A[1] * A[8])),
-        s * fma(A[1], A[5], -(A[2] * A[4])),
-        s * c1,
-        s * fma(A[0], A[8], -(A[2] * A[6])),
-        s * fma(A[2], A[3], -(A[0] * A[5])),
-        s * c2,
-        s * fma(A[1], A[6], -(A[0] * A[7])),
-        s * fma(A[0], A[4], -(A[1] * A[3])),
+        s * cxx,
+        s * fma(xz, zy, -(xy * zz)),
+        s * fma(xy, yz, -(xz * yy)),
+        s * cxy,
+        s * fma(xx, zz, -(xz * zx)),
+        s * fma(xz, yx, -(xx * yz)),
+        s * cxz,
+        s * fma(xy, zx, -(xx * zy)),
+        s * fma(xx, yy, -(xy * yx)),
     ), exists
 
 
@@ -142,4 +150,4 @@ def has_nonzero(x, n):
     size = 0.0
     for i in range(n):
         size = size + fabs(x[i])
-    return not_(size == 0.0)
+    return not_(size == 0.0)  # true for NaN, too

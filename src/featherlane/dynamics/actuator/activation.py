@@ -1,5 +1,7 @@
 """Computes the rates of activations, and the activations after a step.
 
+w is the activation, u the control, tau a time constant:
+
 none         no activation
 integrator   w' = u
 filter       w' = (u - w) / tau
@@ -14,28 +16,37 @@ Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextAc
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.dcmotor import held_integral, lag, motor_rates, next_motor_state, state_place
+from featherlane.dynamics.actuator.dcmotor import (
+    bounded_integral_rate,
+    lag_response,
+    next_motor_state,
+    state_address,
+    store_motor_rates,
+)
 from featherlane.dynamics.actuator.muscle import muscle_rate
 from featherlane.dynamics.actuator.parameters import MuscleRates, PidRates
-from featherlane.dynamics.actuator.pid_plugin import pid_plugin_rates
-from featherlane.dynamics.actuator.setpoint import nearest_setpoint, shorten_rotation, slew
-from featherlane.dynamics.actuator.user import user_rates
+from featherlane.dynamics.actuator.pid_plugin import store_pid_plugin_rates
+from featherlane.dynamics.actuator.setpoint import limit_slew, nearest_setpoint, shorten_rotation
+from featherlane.dynamics.actuator.user import call_user_rates
 
 
 @kernel
-def _pid_rates(m, d, i):
-    """Computes the rates of a pid's states; replaces a slewed setpoint."""
+def _store_pid_rates(m, d, i):
+    """act_dot <- rates of a pid's states; actuator_input <- a slew-limited setpoint.
+
+    The integral's rate is the position error, or 0 at its bound.
+    """
     actuator = m.actuator[i]
     prm, o, states = PidRates(actuator.dynprm), actuator.outadr, actuator.states
     if states & SLEW:
-        slew(m, d, i, state_place(m, i, SLEW), prm.slew)
+        limit_slew(m, d, i, state_address(m, i, SLEW), prm.slew)
     if states & INTEGRAL:
-        a, setpoint = state_place(m, i, INTEGRAL), 0.0
+        a, setpoint = state_address(m, i, INTEGRAL), 0.0
         if actuator.ctrlspec & INPUT_POS:
             setpoint = d.actuator_input[actuator.ctrladr]
         length = d.actuator_length[o]
         error = nearest_setpoint(m, d, i, setpoint - length, 0.0)
-        d.act_dot[a] = held_integral(d.act[a], error, prm.bound)
+        d.act_dot[a] = bounded_integral_rate(d.act[a], error, prm.bound)
 
 
 @stage
@@ -51,7 +62,7 @@ def activation(m, d):
         d.act_dot[k] = 0.0
     for i in range(m.nactuator):
         actuator = m.actuator[i]
-        kind, u = actuator.dyntype, actuator.ctrladr
+        kind, u = actuator.dyntype, actuator.ctrladr  # u: address of the first control
         last = actuator.actadr + actuator.actnum - 1
         if actuator.actnum > 0:
             if kind == DYN_INTEGRATOR:
@@ -63,53 +74,58 @@ def activation(m, d):
             elif kind == DYN_MUSCLE:
                 d.act_dot[last] = muscle_rate(d.actuator_input[u], d.act[last], MuscleRates(actuator.dynprm))
             elif kind == DYN_PID:
-                _pid_rates(m, d, i)
+                _store_pid_rates(m, d, i)
             elif kind == DYN_DCMOTOR:
-                motor_rates(m, d, i)
+                store_motor_rates(m, d, i)
             elif kind == DYN_USER:
-                user_rates(m, d, i)
+                call_user_rates(m, d, i)
             if actuator.states & PID_PLUGIN:
-                pid_plugin_rates(m, d, i, d.actuator_input[u] if kind == DYN_NONE else d.act[last])
+                store_pid_plugin_rates(m, d, i, d.actuator_input[u] if kind == DYN_NONE else d.act[last])
 
 
 @kernel
 def next_activation(m, d, i, a, rate):
-    """Returns activation a of actuator i after a step with that rate, clamped to its range."""
+    """Returns act[a] of actuator i after a step with that rate, clamped to its range.
+
+    w + h rate; with filterexact w + rate tau (1 - exp(-h / tau)).
+    """
     actuator = m.actuator[i]
-    h, kind, x = timestep(m), actuator.dyntype, d.act[a]
+    h, kind, w = timestep(m), actuator.dyntype, d.act[a]
     if kind == DYN_DCMOTOR:
         return next_motor_state(m, d, i, a, rate)
-    y = fma(rate, h, x)
+    new = fma(rate, h, w)
     if kind == DYN_FILTEREXACT:
         tau = fmax(actuator.dynprm[0], MINVAL)
-        y = fma(rate * tau, lag(h, tau), x)
+        new = fma(rate * tau, lag_response(h, tau), w)
     if actuator.actlimited:
-        y = clip(y, actuator.actrange.lower, actuator.actrange.upper)
-    return y
+        new = clip(new, actuator.actrange.lower, actuator.actrange.upper)
+    return new
 
 
 @kernel
 def early_activation(m, d, i, a):
-    """Returns activation a as used by the force: the current one, or with `actearly` that after the step."""
-    x = d.act[a]
+    """Returns act[a] of actuator i as used by the force: the current one, or with `actearly` that after the step."""
+    w = d.act[a]
     if m.actuator_actearly[i]:
-        x = next_activation(m, d, i, a, d.act_dot[a])
-    return x
+        w = next_activation(m, d, i, a, d.act_dot[a])
+    return w
 
 
 @kernel
 def advance_activations(m, d, rates):
     """act <- values after a step with these rates, 0 for disabled groups; angle setpoints <- the nearest equivalents.
 
+    rates: (na,) act_dot.
     Source: MuJoCo mj_advance.
     """
     if m.na > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             actuator = m.actuator[i]
-            first, off = actuator.actadr, is_disabled(m, i)
+            first, is_off = actuator.actadr, is_disabled(m, i)
             for a in range(first, first + actuator.actnum):
-                d.act[a] = next_activation(m, d, i, a, 0.0 if off else rates[a])
+                d.act[a] = next_activation(m, d, i, a, 0.0 if is_off else rates[a])
             if actuator.dyntype == DYN_INTEGRATOR and actuator.actnum > 0:
+                # the activation is a setpoint
                 if actuator.gaintype == GAIN_SO3:
                     shorten_rotation(d, first)
                 else:

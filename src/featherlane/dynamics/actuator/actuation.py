@@ -5,7 +5,7 @@ from featherlane.dynamics.actuator.activation import activation, early_activatio
 from featherlane.dynamics.actuator.control import is_disabled, limit_controls
 from featherlane.dynamics.actuator.dcmotor import mechanical_force
 from featherlane.dynamics.actuator.gain import gain_force, simple_force
-from featherlane.dynamics.actuator.orientation import bound_torque, orient
+from featherlane.dynamics.actuator.orientation import bound_torque, store_orientation_torque
 from featherlane.dynamics.actuator.pid_plugin import pid_plugin_force
 from featherlane.dynamics.actuator.transmission import add_output_force, output_velocity
 
@@ -18,7 +18,7 @@ def is_on_limited_tendon(m, i):
 
 @kernel
 def _bound_tendon_forces(m, d):
-    """Scales the forces on a limited tendon until their sum is in its range."""
+    """Scales the forces actuator_force on a limited tendon until their sum, tendon_actuatorfrc, is in its range."""
     for t in range(m.ntendon):
         d.tendon_actuatorfrc[t] = 0.0
     for i in range(m.nactuator):
@@ -30,14 +30,15 @@ def _bound_tendon_forces(m, d):
             t, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
             total = d.tendon_actuatorfrc[t]
             bounded = clip(total, m.tendon_actfrcrange[t].lower, m.tendon_actfrcrange[t].upper)
-            inside = (bounded == total) | (total == 0.0)
+            # a sum of 0 cannot be scaled into its range
+            is_unchanged = (bounded == total) | (total == 0.0)
             scale = bounded / where(total == 0.0, 1.0, total)
-            d.actuator_force[o] = where(inside, d.actuator_force[o], d.actuator_force[o] * scale)
+            d.actuator_force[o] = where(is_unchanged, d.actuator_force[o], d.actuator_force[o] * scale)
 
 
 @kernel
 def _bound_forces(m, d):
-    """Clamps each force to the actuator's range, including disabled ones."""
+    """Clamps each actuator_force to the actuator's range, including disabled ones: their force is 0 before."""
     for i in range(m.nactuator):
         actuator = m.actuator[i]
         if actuator.forcelimited:
@@ -51,7 +52,7 @@ def _bound_forces(m, d):
 
 @kernel
 def _add_mechanical_forces(m, d):
-    """Adds cogging and friction of motors, which are not part of the limited force."""
+    """Adds cogging and friction of motors to actuator_force; they are not part of the limited force."""
     for i in range(m.nactuator):
         if m.actuator_biastype[i] == BIAS_DCMOTOR and not is_disabled(m, i):
             o = m.actuator_outadr[i]
@@ -63,23 +64,27 @@ def _pid_force(m, d, i):
     """Returns the force of the plugin mujoco.pid, whose setpoint is a control or the last activation."""
     actuator = m.actuator[i]
     if actuator.dyntype == DYN_NONE:
-        u, rate = d.actuator_input[actuator.ctrladr], 0.0
+        setpoint, rate = d.actuator_input[actuator.ctrladr], 0.0
     else:
         last = actuator.actadr + actuator.actnum - 1
-        u, rate = early_activation(m, d, i, last), d.act_dot[last]
-    return pid_plugin_force(m, d, i, u, rate)
+        setpoint, rate = early_activation(m, d, i, last), d.act_dot[last]
+    return pid_plugin_force(m, d, i, setpoint, rate)
 
 
 @kernel
-def _forces(m, d):
-    """Computes actuator_force of all actuators."""
+def _store_forces(m, d):
+    """actuator_force <- forces of all actuators that are not disabled, within their limits.
+
+    Reads:  actuator_input, act, act_dot, actuator_length, actuator_velocity.
+    Writes: actuator_force, which is 0 before; tendon_actuatorfrc.
+    """
     for i in range(m.nactuator):
         actuator = m.actuator[i]
         if not is_disabled(m, i):
             if actuator.simple:
                 d.actuator_force[actuator.outadr] = simple_force(m, d, i)
             elif actuator.gaintype == GAIN_SO3:
-                orient(m, d, i)
+                store_orientation_torque(m, d, i)  # three outputs of actuator_force
             elif actuator.states & PID_PLUGIN:
                 d.actuator_force[actuator.outadr] = _pid_force(m, d, i)
             else:
@@ -92,8 +97,8 @@ def _forces(m, d):
 
 
 @kernel
-def _joint_limits(m, d):
-    """Adds gravity compensation that counts as actuation, then clamps each joint's sum to its range."""
+def _bound_joint_forces(m, d):
+    """qfrc_actuator <- with gravity compensation that counts as actuation, then clamped to each joint's range."""
     compensated = m.ngravcomp > 0 and not (m.opt_disableflags & DISABLE_GRAVITY)
     for i in range(m.nv):
         j = m.dof_jntid[i]
@@ -134,14 +139,14 @@ def actuation(m, d):
     d.badctrl[0] = 0.0
     for i in range(m.nv):
         d.qfrc_actuator[i] = 0.0
-    output_velocities(m, d)
+    output_velocities(m, d)  # writes actuator_velocity
     for o in range(m.nout):
         d.actuator_force[o] = 0.0
     if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
-        limit_controls(m, d)
+        limit_controls(m, d)  # writes actuator_input, badctrl
         if m.na > 0:
-            activation(m, d)
-        _forces(m, d)
+            activation(m, d)  # writes act_dot
+        _store_forces(m, d)  # writes actuator_force
         for o in range(m.nout):
             add_output_force(m, d, o, d.actuator_force[o], d.qfrc_actuator)
-        _joint_limits(m, d)
+        _bound_joint_forces(m, d)

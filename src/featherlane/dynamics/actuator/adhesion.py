@@ -18,44 +18,52 @@ def joins_moving(m, b1, b2):
 
 
 @kernel
-def _add_normal(m, d, x, a, b, k, force, mask):
-    """x[a + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a DoF."""
+def _add_contact_force(m, d, x, start, b, k, force, mask):
+    """x[start + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a DoF."""
     i = m.body_lastdof[b]
     if i >= 0:
         wrench = point_wrench(d, force, zeros(3), d.con_pos[k], m.body_rootid[b])
         while i >= 0:
-            x[a + i] = where(mask, x[a + i] + dot(d.cdof[i], wrench), x[a + i])
+            x[start + i] = where(mask, x[start + i] + dot(d.cdof[i], wrench), x[start + i])
             i = m.dof_parentid[i]
 
 
 @kernel
-def add_pull(m, d, x, a, k, strength, mask):
-    """x[a ..] += the pull of a contact: on the first body along the normal, on the second against it."""
+def add_pull(m, d, x, start, k, strength, mask):
+    """x += J^T of the pull of contact k in the mask's worlds: along the normal on its first body, against on its second.
+
+    x[start + i] belongs to DoF i;  strength: force along the normal, the first row of the contact's frame [N].
+    """
     c = d.contact[k]
     pull = strength * c.frame.rows[0]
-    _add_normal(m, d, x, a, c.carrier[0], k, pull, mask)
-    _add_normal(m, d, x, a, c.carrier[1], k, -pull, mask)
+    _add_contact_force(m, d, x, start, c.carrier[0], k, pull, mask)
+    _add_contact_force(m, d, x, start, c.carrier[1], k, -pull, mask)
 
 
 @kernel
-def _body_transmission(m, d, i):
-    """Computes the moment of an actuator on a body: the mean pull of the body's contacts.  Its row has all DoFs."""
+def _store_body_transmission(m, d, i):
+    """actuator_moment, actuator_length <- those of an actuator on a body, in the active worlds.
+
+    The moment is J^T of the mean unit pull of the body's contacts, minus the mean Jacobian of their normals.  Its row
+    has all DoFs.  The length is 0.
+    """
     o, b, active = m.actuator_outadr[i], m.actuator_trnid[i, 0], d.active[0] > 0.0
-    a = m.moment_rowadr[o]
+    row = m.moment_rowadr[o]
     d.actuator_length[o] = 0.0
-    for e in range(a, a + m.nv):
+    for e in range(row, row + m.nv):
         d.actuator_moment[e] = where(active, 0.0, d.actuator_moment[e])
-    number = 0.0
+    ncontact = 0.0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        b1, b2 = c.carrier[0], c.carrier[1]
+        b1, b2 = c.carrier[0], c.carrier[1]  # bodies of the two geoms
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):
+            # worlds share the slots; a slot may be empty in some
             present = c.present > 0.0
-            add_pull(m, d, d.actuator_moment, a, k, 1.0, present)
-            number = number + c.present
-    part = 1.0 / where(number > 0.0, number, 1.0)
-    for e in range(a, a + m.nv):
-        d.actuator_moment[e] = where(active, part * d.actuator_moment[e], d.actuator_moment[e])
+            add_pull(m, d, d.actuator_moment, row, k, 1.0, present)
+            ncontact = ncontact + c.present
+    inverse = 1.0 / where(ncontact > 0.0, ncontact, 1.0)
+    for e in range(row, row + m.nv):
+        d.actuator_moment[e] = where(active, inverse * d.actuator_moment[e], d.actuator_moment[e])
 
 
 @stage
@@ -69,7 +77,7 @@ def contact_transmission(m, d):
     """
     for i in range(m.nactuator):
         if m.actuator_trntype[i] == TRN_BODY:
-            _body_transmission(m, d, i)
+            _store_body_transmission(m, d, i)
 
 
 @stage
@@ -84,6 +92,7 @@ def adhesive_pull(m, d):
     active = d.active[0] > 0.0
     for i in range(m.nv):
         d.qfrc_adhesion[i] = where(active, 0.0, d.qfrc_adhesion[i])
+    # worlds share the slots; a slot may be empty in some
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         pulls = (c.present > 0.0) & (c.adhesion != 0.0)

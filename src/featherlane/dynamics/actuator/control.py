@@ -1,39 +1,40 @@
 """Computes the effective controls: delayed, clamped to their ranges, and all 0 in a world with an invalid control."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.history import bracket, interpolate
+from featherlane.dynamics.actuator.history import find_bracket, interpolate
 
 MAXVAL = 1e10  # limit of valid controls
 
 
 @kernel
 def is_disabled(m, i):
-    """Returns whether the actuator's group is disabled; groups beyond 30 cannot be disabled."""
-    g = m.actuator_group[i]
-    return g >= 0 and g <= 30 and ((m.opt_disableactuator >> g) & 1) == 1
+    """Returns whether the group of actuator i is disabled; groups beyond 30 cannot be disabled (MuJoCo's 31 bits)."""
+    group = m.actuator_group[i]
+    return group >= 0 and group <= 30 and ((m.opt_disableactuator >> group) & 1) == 1
 
 
 @kernel
-def _delay_controls(m, d, i):
-    """actuator_input <- the controls of an actuator with a history, delayed by its delay."""
+def _store_delayed_controls(m, d, i):
+    """actuator_input <- the controls of an actuator with a history, delayed by its delay [s]."""
     actuator = m.actuator[i]
-    a, n, first, dim = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
+    # the history starts at address a and has n samples of ncontrol values
+    a, n, first, ncontrol = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
     delay = actuator.delay
     t = d.time[0] - delay
-    at = bracket(d, a, n, t)
-    for c in range(dim):
-        x = interpolate(d, a, n, dim, c, t, at, actuator.history[1])
-        d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], x)
+    bracket = find_bracket(d, a, n, t)
+    for c in range(ncontrol):
+        delayed = interpolate(d, a, n, ncontrol, c, t, bracket, actuator.history[1])
+        d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], delayed)
 
 
 @kernel
-def _take_delayed(m, d):
+def _store_controls(m, d):
     """actuator_input <- the controls; those of actuators with a history are delayed."""
     for u in range(m.nu):
         d.actuator_input[u] = d.ctrl[u]
     for i in range(m.nactuator):
         if m.actuator_history[i, 0] > 0:
-            _delay_controls(m, d, i)
+            _store_delayed_controls(m, d, i)
 
 
 @kernel
@@ -53,30 +54,36 @@ def limit_controls(m, d):
     """
     delayed = m.nhistory > 0
     if delayed:
-        _take_delayed(m, d)
+        _store_controls(m, d)  # writes actuator_input
     bad = 0.0
     for u in range(m.nu):
         x = _clamped(m, d.actuator_input[u] if delayed else d.ctrl[u], u)
         d.actuator_input[u] = x
-        bad = where(fabs(x) <= MAXVAL, bad, 1.0)
+        bad = where(fabs(x) <= MAXVAL, bad, 1.0)  # the comparison is false for NaN
     if any_(bad > 0.0):
         for u in range(m.nu):
             d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
     d.badctrl[0] = bad
+    # not in a later stage of a step with several accelerations
     if d.in_stage[0] == 0:
         d.warning[BAD_CONTROL] = d.warning[BAD_CONTROL] + bad
 
 
 @kernel
 def inputs(m, d, i):
-    """Returns (position, velocity, feedforward, voltage): the controls of actuator i by its ctrlspec, 0 if absent."""
-    spec, u = m.actuator_ctrlspec[i], m.actuator_ctrladr[i]
-    v = u + (spec & 1)
-    f = v + ((spec >> 1) & 1)
-    e = f + ((spec >> 2) & 1)
+    """Returns (position, velocity, feedforward, voltage): the controls of actuator i by its ctrlspec, 0 if absent.
+
+    Bits 0 to 3 of ctrlspec select the present ones (INPUT_POS, INPUT_VEL, INPUT_FF, INPUT_VOLTAGE); these are stored
+    one after the other from ctrladr on.
+    """
+    spec, position = m.actuator_ctrlspec[i], m.actuator_ctrladr[i]
+    # addresses in actuator_input
+    velocity = position + (spec & 1)
+    feedforward = velocity + ((spec >> 1) & 1)
+    voltage = feedforward + ((spec >> 2) & 1)
     return (
-        d.actuator_input[u] if spec & 1 else 0.0,
-        d.actuator_input[v] if (spec >> 1) & 1 else 0.0,
-        d.actuator_input[f] if (spec >> 2) & 1 else 0.0,
-        d.actuator_input[e] if (spec >> 3) & 1 else 0.0,
+        d.actuator_input[position] if spec & 1 else 0.0,
+        d.actuator_input[velocity] if (spec >> 1) & 1 else 0.0,
+        d.actuator_input[feedforward] if (spec >> 2) & 1 else 0.0,
+        d.actuator_input[voltage] if (spec >> 3) & 1 else 0.0,
     )

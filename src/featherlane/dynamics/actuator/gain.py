@@ -1,5 +1,7 @@
 """Computes forces of actuators with one output: gain times the driving value, plus bias.
 
+l and l' are length and velocity, z the integral of the position error; the driving value is a control or an activation.
+
 gain    fixed, affine in length and velocity, muscle, dcmotor, user callback
 bias    none, affine, muscle, dcmotor, user callback
 pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bias
@@ -17,14 +19,14 @@ from featherlane.dynamics.actuator.user import user_bias, user_gain
 
 
 @kernel
-def _affine(prm, length, rate):
-    """Returns an affine function of length and rate, with the parameters of a row."""
+def _affine(prm, length, velocity):
+    """Returns constant + by_length length + by_velocity velocity, with the parameters of a row gainprm or biasprm."""
     f = Affine(prm)
-    return fma(f.by_velocity, rate, fma(f.by_length, length, f.constant))
+    return fma(f.by_velocity, velocity, fma(f.by_length, length, f.constant))
 
 
 @kernel
-def driver(m, d, i):
+def driving_value(m, d, i):
     """Returns the gain's factor: the control, the voltage of a motor without inductance, or the last activation."""
     actuator = m.actuator[i]
     at_once = actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT)
@@ -39,13 +41,13 @@ def driver(m, d, i):
 
 
 @kernel
-def _gain(m, d, i, length, rate):
-    """Returns the gain of actuator i."""
+def _gain(m, d, i, length, velocity):
+    """Returns the gain of actuator i, which has one output; the fixed gain if no other type applies."""
     actuator = m.actuator[i]
     kind, o = actuator.gaintype, actuator.outadr
     gain = actuator.gainprm[0]
     if kind == GAIN_AFFINE:
-        gain = _affine(actuator.gainprm, length, rate)
+        gain = _affine(actuator.gainprm, length, velocity)
     elif kind == GAIN_MUSCLE:
         gain = muscle_gain(m, d, o, Muscle(actuator.gainprm))
     elif kind == GAIN_DCMOTOR:
@@ -64,7 +66,10 @@ def present_gain(m, d, i):
 
 @kernel
 def _setpoint_force(m, d, i):
-    """Returns the force of setpoints and integral of a pid; the affine bias subtracts the length and velocity terms."""
+    """Returns kp q_ref + kd v_ref + f + ki z of a pid; the affine bias adds -kp l - kd l'.
+
+    So kp and kd are minus the slopes of the bias, and gainprm[0] is ki.
+    """
     actuator = m.actuator[i]
     bias = Affine(actuator.biasprm)
     position, velocity, force, _ = inputs(m, d, i)
@@ -78,37 +83,40 @@ def _setpoint_force(m, d, i):
 
 @kernel
 def gain_force(m, d, i):
-    """Returns the force of actuator i, which has one output, before any limit."""
+    """Returns gain times driving value plus bias: the force of actuator i, which has one output, before any limit."""
     actuator = m.actuator[i]
     kind, bias, o = actuator.gaintype, actuator.biastype, actuator.outadr
-    length, rate = d.actuator_length[o], d.actuator_velocity[o]
+    length, velocity = d.actuator_length[o], d.actuator_velocity[o]
     gain = 0.0
     if kind == GAIN_PID:
-        f = _setpoint_force(m, d, i)
+        force = _setpoint_force(m, d, i)
     else:
-        gain = _gain(m, d, i, length, rate)
-        f = gain * nearest_setpoint(m, d, i, driver(m, d, i), length)
+        gain = _gain(m, d, i, length, velocity)
+        force = gain * nearest_setpoint(m, d, i, driving_value(m, d, i), length)
     if bias == BIAS_AFFINE:
-        f = f + _affine(actuator.biasprm, length, rate)
+        force = force + _affine(actuator.biasprm, length, velocity)
     elif bias == BIAS_MUSCLE:
-        f = f + muscle_bias(m, d, o, Muscle(actuator.biasprm))
+        force = force + muscle_bias(m, d, o, Muscle(actuator.biasprm))
     elif bias == BIAS_DCMOTOR:
-        f = f + motor_bias(m, d, i, gain)
+        force = force + motor_bias(m, d, i, gain)
     elif bias == BIAS_USER:
-        f = f + user_bias(m, d, i)
-    return f
+        force = force + user_bias(m, d, i)
+    return force
 
 
 @kernel
 def simple_force(m, d, i):
-    """Returns the bitwise identical force for an actuator in `actuator_simple`, without tests for other types."""
+    """Returns the force of an actuator in `actuator_simple`, bitwise as `gain_force`, without tests for other types.
+
+    It has a fixed or affine gain, no or an affine bias, and is driven by one control.
+    """
     actuator = m.actuator[i]
     o = actuator.outadr
-    length, rate = d.actuator_length[o], d.actuator_velocity[o]
+    length, velocity = d.actuator_length[o], d.actuator_velocity[o]
     gain = actuator.gainprm[0]
     if actuator.gaintype == GAIN_AFFINE:
-        gain = _affine(actuator.gainprm, length, rate)
-    f = gain * d.actuator_input[actuator.ctrladr]
+        gain = _affine(actuator.gainprm, length, velocity)
+    force = gain * d.actuator_input[actuator.ctrladr]
     if actuator.biastype == BIAS_AFFINE:
-        f = f + _affine(actuator.biasprm, length, rate)
-    return f
+        force = force + _affine(actuator.biasprm, length, velocity)
+    return force

@@ -4,6 +4,8 @@ With L0 = (lengthrange) / (range), L = range[0] + (length - lengthrange[0]) / L0
 
     force = -F (FL(L) FV(V) activation + FP(L)),    F = scale / acc0 where the parameter is negative
 
+In the code `optimum` is L0, `prm` the parameters, o the actuator's output.  A slope is a derivative.
+
 FL consists of four parabolas over [lmin, lmax] with its maximum 1 at L = 1.  FV consists of two parabolas and rises
 from 0 at V = -1 over 1 at V = 0 to fvmax.  FP is a parabola from L = 1 on that continues as a line.  The parameters are
 a `Muscle` (parameters.py).
@@ -15,94 +17,109 @@ from featherlane.prelude import *
 
 @kernel
 def _strength(m, o, prm):
-    """Returns F."""
+    """Returns F [N]: the parameter `force`, or scale / acc0 if it is negative."""
     force = prm.force
     return where(force < 0.0, prm.scale / fmax(m.actuator_acc0[o], MINVAL), force)
 
 
 @kernel
 def _optimum(m, o, prm):
-    """Returns L0."""
-    stretch = m.actuator_lengthrange[o].upper - m.actuator_lengthrange[o].lower
-    return fmax(stretch / fmax(prm.high - prm.low, MINVAL), MINVAL)
+    """Returns L0 = (lengthrange[1] - lengthrange[0]) / (range[1] - range[0]), at least MINVAL."""
+    length_span = m.actuator_lengthrange[o].upper - m.actuator_lengthrange[o].lower
+    return fmax(length_span / fmax(prm.high - prm.low, MINVAL), MINVAL)
 
 
 @kernel
-def _normalized(m, d, o, prm, unit):
-    """Returns L."""
-    return prm.low + (d.actuator_length[o] - m.actuator_lengthrange[o].lower) / unit
+def _normalized_length(m, d, o, prm, optimum):
+    """Returns L = range[0] + (length - lengthrange[0]) / L0."""
+    return prm.low + (d.actuator_length[o] - m.actuator_lengthrange[o].lower) / optimum
 
 
 @kernel
-def _length_curve(x, low, high):
-    """Returns (FL, its slope) at the normalised length x."""
+def _length_curve(length, low, high):
+    """Returns (FL, its slope) at the normalized length, which is 0 outside [low, high].
+
+    Four parabolas with joints at a = (low + 1) / 2, 1 and b = (1 + high) / 2: s^2 / 2 on the outer two and 1 - s^2 / 2
+    on the inner two, s the distance from low, 1 or high over the width of the part.
+    """
     a, b = 0.5 * (low + 1.0), 0.5 * (1.0 + high)
-    rising, short, long = x <= 1.0, x <= a, x > b
-    width = fmax(where(rising, where(short, a - low, 1.0 - a), where(long, high - b, b - 1.0)), MINVAL)
-    s = where(rising, where(short, x - low, 1.0 - x), where(long, high - x, x - 1.0)) / width
-    half, slope = 0.5 * s * s, s / width
-    inside = (low <= x) & (x <= high)
-    curve = where(short | long, half, 1.0 - half)
-    return where(inside, curve, 0.0), where(inside, where(rising, slope, -slope), 0.0)
+    is_rising, is_first, is_last = length <= 1.0, length <= a, length > b
+    width = fmax(where(is_rising, where(is_first, a - low, 1.0 - a), where(is_last, high - b, b - 1.0)), MINVAL)
+    s = (
+        where(is_rising, where(is_first, length - low, 1.0 - length), where(is_last, high - length, length - 1.0))
+        / width
+    )
+    half_square, slope = 0.5 * s * s, s / width
+    is_inside = (low <= length) & (length <= high)
+    curve = where(is_first | is_last, half_square, 1.0 - half_square)
+    return where(is_inside, curve, 0.0), where(is_inside, where(is_rising, slope, -slope), 0.0)
 
 
 @kernel
-def _velocity_curve(v, most):
-    """Returns (FV, its slope) at the normalised velocity v."""
-    y = most - 1.0
-    unit = fmax(y, MINVAL)
-    up, over = v + 1.0, y - v
-    slower = v <= 0.0
-    curve = where(slower, up * up, most - over * over / unit)
-    slope = where(slower, 2.0 * up, 2.0 * over / unit)
-    still, full = v <= -1.0, (v > y) & (v > 0.0)
-    return where(still, 0.0, where(full, most, curve)), where(still | full, 0.0, slope)
+def _velocity_curve(velocity, fvmax):
+    """Returns (FV, its slope) at the normalized velocity.
+
+    (velocity + 1)^2 for -1 < velocity <= 0;  fvmax - (y - velocity)^2 / y with y = fvmax - 1 for 0 < velocity <= y;  0
+    below, fvmax above.
+    """
+    y = fvmax - 1.0
+    divisor = fmax(y, MINVAL)
+    from_low, to_high = velocity + 1.0, y - velocity
+    is_shortening = velocity <= 0.0
+    curve = where(is_shortening, from_low * from_low, fvmax - to_high * to_high / divisor)
+    slope = where(is_shortening, 2.0 * from_low, 2.0 * to_high / divisor)
+    is_zero, is_full = velocity <= -1.0, (velocity > y) & (velocity > 0.0)
+    return where(is_zero, 0.0, where(is_full, fvmax, curve)), where(is_zero | is_full, 0.0, slope)
 
 
 @kernel
 def muscle_gain(m, d, o, prm):
     """Returns -F FL FV of output o, a Muscle prm."""
-    unit = _optimum(m, o, prm)
-    curve, _ = _length_curve(_normalized(m, d, o, prm, unit), prm.lmin, prm.lmax)
-    speed, _ = _velocity_curve(d.actuator_velocity[o] / fmax(unit * prm.vmax, MINVAL), prm.fvmax)
-    return -(_strength(m, o, prm) * curve * speed)
+    optimum = _optimum(m, o, prm)
+    FL, _ = _length_curve(_normalized_length(m, d, o, prm, optimum), prm.lmin, prm.lmax)
+    FV, _ = _velocity_curve(d.actuator_velocity[o] / fmax(optimum * prm.vmax, MINVAL), prm.fvmax)
+    return -(_strength(m, o, prm) * FL * FV)
 
 
 @kernel
 def muscle_gain_slopes(m, d, o, prm):
-    """Returns the slopes of `muscle_gain` in length and velocity."""
-    unit = _optimum(m, o, prm)
-    fast = fmax(unit * prm.vmax, MINVAL)
-    curve, by_length = _length_curve(_normalized(m, d, o, prm, unit), prm.lmin, prm.lmax)
-    speed, by_speed = _velocity_curve(d.actuator_velocity[o] / fast, prm.fvmax)
+    """Returns the slopes of `muscle_gain` in length and velocity: -F FL' FV / L0, -F FL FV' / (L0 vmax)."""
+    optimum = _optimum(m, o, prm)
+    max_velocity = fmax(optimum * prm.vmax, MINVAL)
+    FL, FL_slope = _length_curve(_normalized_length(m, d, o, prm, optimum), prm.lmin, prm.lmax)
+    FV, FV_slope = _velocity_curve(d.actuator_velocity[o] / max_velocity, prm.fvmax)
     force = -_strength(m, o, prm)
-    return force * by_length * speed / unit, force * curve * by_speed / fast
+    return force * FL_slope * FV / optimum, force * FL * FV_slope / max_velocity
 
 
 @kernel
-def _passive_curve(x, high):
-    """Returns (FP / fpmax, its slope) at the normalised length x."""
+def _passive_curve(length, high):
+    """Returns (FP / fpmax, its slope) at the normalized length.
+
+    0 up to 1;  s^2 / 2 with s = (length - 1) / (b - 1) up to b = (1 + high) / 2;  then the line 1/2 + (length - b) / (b
+    - 1).
+    """
     b = 0.5 * (1.0 + high)
-    unit = fmax(b - 1.0, MINVAL)
-    s, t = (x - 1.0) / unit, (x - b) / unit
-    stretched, straight = x > 1.0, x > b
-    curve = where(straight, 0.5 + t, 0.5 * s * s)
-    return where(stretched, curve, 0.0), where(stretched, where(straight, 1.0, s) / unit, 0.0)
+    width = fmax(b - 1.0, MINVAL)
+    s, t = (length - 1.0) / width, (length - b) / width
+    is_stretched, is_line = length > 1.0, length > b
+    curve = where(is_line, 0.5 + t, 0.5 * s * s)
+    return where(is_stretched, curve, 0.0), where(is_stretched, where(is_line, 1.0, s) / width, 0.0)
 
 
 @kernel
 def muscle_bias(m, d, o, prm):
     """Returns -F FP of output o."""
-    curve, _ = _passive_curve(_normalized(m, d, o, prm, _optimum(m, o, prm)), prm.lmax)
+    curve, _ = _passive_curve(_normalized_length(m, d, o, prm, _optimum(m, o, prm)), prm.lmax)
     return -(_strength(m, o, prm) * prm.fpmax * curve)
 
 
 @kernel
 def muscle_bias_slope(m, d, o, prm):
-    """Returns the slope of `muscle_bias` in length."""
-    unit = _optimum(m, o, prm)
-    _, slope = _passive_curve(_normalized(m, d, o, prm, unit), prm.lmax)
-    return -(_strength(m, o, prm) * prm.fpmax * slope / unit)
+    """Returns the slope of `muscle_bias` in length: -F FP' / L0."""
+    optimum = _optimum(m, o, prm)
+    _, slope = _passive_curve(_normalized_length(m, d, o, prm, optimum), prm.lmax)
+    return -(_strength(m, o, prm) * prm.fpmax * slope / optimum)
 
 
 @kernel
@@ -116,11 +133,12 @@ def _smooth_step(x):
 def muscle_rate(control, act, prm):
     """Returns the rate of the activation: (excitation - act) / tau, where tau depends on the activation.
 
+    tau is rise (0.5 + 1.5 act) while the excitation exceeds act, else fall / (0.5 + 1.5 act), with a smooth transition.
     prm: time constants of rise and fall, width of the transition between them (0: a jump).
     Source: Millard et al. 2013, Flexing computational muscle, eq. 1-2; MuJoCo mju_muscleDynamics.
     """
-    slower = fma(1.5, clip(act, 0.0, 1.0), 0.5)
-    rise, fall, width = prm.rise * slower, prm.fall / slower, prm.width
+    scale = fma(1.5, clip(act, 0.0, 1.0), 0.5)
+    rise, fall, width = prm.rise * scale, prm.fall / scale, prm.width
     excess = clip(control, 0.0, 1.0) - act
     smooth = fma(rise - fall, _smooth_step(excess / fmax(width, MINVAL) + 0.5), fall)
     tau = where(width < MINVAL, where(excess > 0.0, rise, fall), smooth)

@@ -11,7 +11,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import early_activation
 from featherlane.dynamics.actuator.parameters import Affine
 
-AT_BOUND = 1e-6  # relative
+AT_BOUND = 1e-6  # relative distance of a torque from its bound
 
 
 @kernel
@@ -21,6 +21,7 @@ def _target(m, d, i):
     u = actuator.ctrladr
     if actuator.ctrlspec == CHART_QUAT:
         return Quat(d.actuator_input[u : u + 4]).unit
+    # without dynamics the controls are the target, else the activations
     if actuator.dyntype == DYN_NONE:
         return rotation_vector_quat(Vec3(d.actuator_input[u : u + 3]))
     a = actuator.actadr
@@ -28,8 +29,11 @@ def _target(m, d, i):
 
 
 @kernel
-def orient(m, d, i):
-    """Computes the forces of the three outputs of actuator i."""
+def store_orientation_torque(m, d, i):
+    """actuator_force <- the torques of the three outputs of actuator i: kp log(q* q_target) + b - kv w.
+
+    quat_sub returns log(q* q_target); the bias parameters are b and -kv.
+    """
     o, bias = m.actuator_outadr[i], Affine(m.actuator_biasprm[i])
     error = quat_sub(_target(m, d, i), rotation_vector_quat(Vec3(d.actuator_length[o : o + 3])))
     damped = fma(bias.by_velocity, Vec3(d.actuator_velocity[o : o + 3]), bias.constant)
@@ -37,7 +41,7 @@ def orient(m, d, i):
 
 
 @kernel
-def is_bound(m, d, i):
+def is_torque_bound(m, d, i):
     """Returns the mask of worlds where the torque is at its bound, up to rounding."""
     o = m.actuator_outadr[i]
     return norm3(Vec3(d.actuator_force[o : o + 3])) >= (1.0 - AT_BOUND) * m.actuator_forcerange[i].upper
@@ -45,9 +49,9 @@ def is_bound(m, d, i):
 
 @kernel
 def bound_torque(m, d, i):
-    """Limits the torque of three outputs to its range and keeps its direction."""
+    """Limits the torque of the three outputs of actuator i, in actuator_force, to its range and keeps its direction."""
     o = m.actuator_outadr[i]
-    x = Vec3(d.actuator_force[o : o + 3])
-    length, most = norm3(x), m.actuator_forcerange[i].upper
-    s = where(length > most, most / where(length > 0.0, length, 1.0), 1.0)
-    d.actuator_force[o : o + 3] = s * x
+    torque = Vec3(d.actuator_force[o : o + 3])
+    size, bound = norm3(torque), m.actuator_forcerange[i].upper
+    scale = where(size > bound, bound / where(size > 0.0, size, 1.0), 1.0)
+    d.actuator_force[o : o + 3] = scale * torque

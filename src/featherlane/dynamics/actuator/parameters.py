@@ -1,7 +1,7 @@
 """Names the ten parameters of actuators by kind: rows of actuator_gainprm, actuator_biasprm and actuator_dynprm.
 
     gain = MotorGain(m.actuator_gainprm[i])
-    gain.resistance
+    gain.R
 
 Parameters without a meaning have letters.
 """

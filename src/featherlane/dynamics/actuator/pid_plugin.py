@@ -13,30 +13,31 @@ from featherlane.prelude import *
 
 
 @kernel
-def _slewed(m, d, i, u):
-    """Returns the setpoint, limited to a change of slewmax h since the last step."""
+def _slewed_setpoint(m, d, i, u):
+    """Returns the setpoint u, limited to a change of slewmax h since the last step, except in the step at time 0."""
     actuator = m.actuator[i]
     if actuator.states & SLEW:
+        # the last setpoint is stored after the integral, if there is one; INTEGRAL is the bit 2
         a = actuator.actadr + ((actuator.states & INTEGRAL) >> 1)
-        before, step = d.act[a], actuator.pidprm.slewmax * timestep(m)
-        u = where(d.time[0] > 0.0, clip(u, before - step, before + step), u)
+        before, max_change = d.act[a], actuator.pidprm.slewmax * timestep(m)
+        u = where(d.time[0] > 0.0, clip(u, before - max_change, before + max_change), u)
     return u
 
 
 @kernel
 def _next_integral(m, d, i, error):
-    """Returns the integral of the error after the step, within its bounds; the actuator has one."""
+    """Returns clip(z + h e, +-imax / ki): the integral of the error after the step; the actuator has one."""
     prm = m.actuator_pidprm[i]
     bound = fabs(prm.imax / prm.ki)
     return clip(fma(error, timestep(m), d.act[m.actuator_actadr[i]]), -bound, bound)
 
 
 @kernel
-def pid_plugin_rates(m, d, i, u):
-    """Computes act_dot of the integral and the slewed setpoint of actuator i, whose setpoint is u."""
+def store_pid_plugin_rates(m, d, i, u):
+    """act_dot <- rates of the integral and the slewed setpoint of actuator i, whose setpoint is u: change / h."""
     actuator = m.actuator[i]
     a, h = actuator.actadr, timestep(m)
-    u = _slewed(m, d, i, u)
+    u = _slewed_setpoint(m, d, i, u)
     if actuator.states & INTEGRAL:
         z = _next_integral(m, d, i, u - d.actuator_length[actuator.outadr])
         d.act_dot[a] = (z - d.act[a]) / h
@@ -47,10 +48,10 @@ def pid_plugin_rates(m, d, i, u):
 
 @kernel
 def pid_plugin_force(m, d, i, u, rate):
-    """Returns the force of actuator i, whose setpoint u changes at a rate."""
+    """Returns kp e + kd (u' - l') + ki z: the force of actuator i, whose setpoint u has the rate u'."""
     o, prm = m.actuator_outadr[i], m.actuator_pidprm[i]
-    error = _slewed(m, d, i, u) - d.actuator_length[o]
-    f = fma(prm.kd, rate - d.actuator_velocity[o], prm.kp * error)
+    error = _slewed_setpoint(m, d, i, u) - d.actuator_length[o]
+    force = fma(prm.kd, rate - d.actuator_velocity[o], prm.kp * error)
     if m.actuator_states[i] & INTEGRAL:
-        f = fma(prm.ki, _next_integral(m, d, i, error), f)
-    return f
+        force = fma(prm.ki, _next_integral(m, d, i, error), force)
+    return force

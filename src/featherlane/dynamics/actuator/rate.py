@@ -8,9 +8,9 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.actuation import is_on_limited_tendon
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.dcmotor import motor_slopes
-from featherlane.dynamics.actuator.gain import driver
+from featherlane.dynamics.actuator.gain import driving_value
 from featherlane.dynamics.actuator.muscle import muscle_bias_slope, muscle_gain_slopes
-from featherlane.dynamics.actuator.orientation import is_bound
+from featherlane.dynamics.actuator.orientation import is_torque_bound
 from featherlane.dynamics.actuator.parameters import Affine, Muscle
 from featherlane.dynamics.actuator.transmission import drives_joint
 
@@ -19,28 +19,31 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 def is_saturated(m, d, i):
     """Returns the mask of worlds where the actuator's force, or the sum on its joint or tendon, is clamped."""
     actuator = m.actuator[i]
-    j, o = actuator.trnid[0], actuator.outadr
-    joint = m.joint[j]
+    target, o = actuator.trnid[0], actuator.outadr  # target: a joint or a tendon
+    joint = m.joint[target]
     f = d.actuator_force[o]
-    mask = not_(f == f)
+    mask = not_(f == f)  # a force that is NaN has no slope
     if actuator.forcelimited:
         low, high = actuator.forcerange.lower, actuator.forcerange.upper
         if actuator.gaintype == GAIN_SO3:
-            mask = is_bound(m, d, i)
+            mask = is_torque_bound(m, d, i)
         else:
             mask = (f <= low) | (f >= high)
     if drives_joint(m, i) and joint.actfrclimited and is_scalar(joint.type):
-        q = d.qfrc_actuator[joint.dofadr]
-        mask = mask | (q <= joint.actfrcrange.lower) | (q >= joint.actfrcrange.upper)
+        total = d.qfrc_actuator[joint.dofadr]
+        mask = mask | (total <= joint.actfrcrange.lower) | (total >= joint.actfrcrange.upper)
     if is_on_limited_tendon(m, i):
-        q = d.tendon_actuatorfrc[j]
-        mask = mask | (q <= m.tendon_actfrcrange[j].lower) | (q >= m.tendon_actfrcrange[j].upper)
+        total = d.tendon_actuatorfrc[target]
+        mask = mask | (total <= m.tendon_actfrcrange[target].lower) | (total >= m.tendon_actfrcrange[target].upper)
     return mask
 
 
 @kernel
 def _slopes(m, d, i):
-    """Returns the slopes of the force of actuator i in length and velocity, without the clamp."""
+    """Returns the slopes of force = gain u + bias of actuator i in length and velocity, without the clamp.
+
+    u is a control or an activation (`driving_value`).
+    """
     actuator = m.actuator[i]
     o, gain, bias = actuator.outadr, actuator.gaintype, actuator.biastype
     by_length, by_velocity = 0.0, 0.0
@@ -50,11 +53,11 @@ def _slopes(m, d, i):
     elif bias == BIAS_MUSCLE:
         by_length = muscle_bias_slope(m, d, o, Muscle(actuator.biasprm))
     if gain == GAIN_AFFINE:
-        x, prm = driver(m, d, i), Affine(actuator.gainprm)
-        by_length, by_velocity = fma(prm.by_length, x, by_length), fma(prm.by_velocity, x, by_velocity)
+        u, prm = driving_value(m, d, i), Affine(actuator.gainprm)
+        by_length, by_velocity = fma(prm.by_length, u, by_length), fma(prm.by_velocity, u, by_velocity)
     elif gain == GAIN_MUSCLE:
-        x, slopes = driver(m, d, i), muscle_gain_slopes(m, d, o, Muscle(actuator.gainprm))
-        by_length, by_velocity = fma(slopes[0], x, by_length), fma(slopes[1], x, by_velocity)
+        u, slopes = driving_value(m, d, i), muscle_gain_slopes(m, d, o, Muscle(actuator.gainprm))
+        by_length, by_velocity = fma(slopes[0], u, by_length), fma(slopes[1], u, by_velocity)
     elif gain == GAIN_DCMOTOR:
         slopes = motor_slopes(m, d, i)
         by_length, by_velocity = by_length + slopes[0], by_velocity + slopes[1]
@@ -62,7 +65,7 @@ def _slopes(m, d, i):
 
 
 @kernel
-def _changes(m, i):
+def _has_slopes(m, i):
     """Returns whether the force of actuator i has slopes; MuJoCo's implicit integrators use none of its plugins."""
     actuator = m.actuator[i]
     if actuator.states & PID_PLUGIN:
@@ -78,7 +81,7 @@ def actuator_rates(m, d):
     """
     for i in range(m.nactuator):
         by_length, by_velocity = 0.0, 0.0
-        if _changes(m, i) and not is_disabled(m, i):
+        if _has_slopes(m, i) and not is_disabled(m, i):
             clamped = is_saturated(m, d, i)
             slopes = _slopes(m, d, i)
             by_length, by_velocity = where(clamped, 0.0, slopes[0]), where(clamped, 0.0, slopes[1])
@@ -86,12 +89,12 @@ def actuator_rates(m, d):
 
 
 @kernel
-def length_rate(m, d, i):
+def force_by_length(m, d, i):
     """Returns d force / d length of actuator i, 0 if it is clamped."""
     return d.actuator_rate[i][0]
 
 
 @kernel
-def force_rate(m, d, i):
+def force_by_velocity(m, d, i):
     """Returns d force / d velocity of actuator i, 0 if it is clamped."""
     return d.actuator_rate[i][1]

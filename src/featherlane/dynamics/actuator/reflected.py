@@ -1,6 +1,6 @@
 """Computes the reflected armature and damping of actuators at the DoFs of their joint: times the gear squared.
 
-Each joint stores its contributing actuator, or -2 for several and -1 for none.
+Each joint stores its contributing actuator in jnt_actuatorid, or -2 for several and -1 for none.
 Source: MuJoCo 4, attributes armature and damping of actuators.
 """
 
@@ -10,9 +10,9 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 
 @kernel
 def _gear_squared(m, k):
-    """Returns the square of the actuator's first gear."""
-    g = m.actuator_gear[m.actuator_outadr[k]][0]
-    return g * g
+    """Returns the square of the first gear of actuator k."""
+    gear = m.actuator_gear[m.actuator_outadr[k]][0]
+    return gear * gear
 
 
 @kernel
@@ -28,29 +28,30 @@ def reflected_armature(m, i):
 
 
 @kernel
-def is_reflected(m, j):
+def has_reflected_terms(m, j):
     """Returns the mask of worlds where an actuator has armature or damping at joint j."""
     found = 0.0
     for k in range(m.nactuator):
         actuator = m.actuator[k]
         if drives_joint(m, k) and actuator.trnid[0] == j:
             b, c, e = actuator.damping, actuator.dampingpoly.second, actuator.dampingpoly.third
-            acts = (actuator.armature != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
-            found = where(acts, 1.0, found)
+            has_term = (actuator.armature != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
+            found = where(has_term, 1.0, found)
     return found > 0.0
 
 
 @kernel
-def damping(m, d, i):
+def damping_coefficients(m, d, i):
     """Returns (b, c, e): the damping force of DoF i is -v (b + c |v| + e v^2), of the joint and its actuators."""
     j = m.dof_jntid[i]
     b, c, e = m.dof_damping[i], m.dof_dampingpoly[i].second, m.dof_dampingpoly[i].third
+    # -1: no actuator has armature or damping at the joint
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
             actuator = m.actuator[k]
             if drives_joint(m, k) and actuator.trnid[0] == j:
-                s = _gear_squared(m, k)
-                b = fma(actuator.damping, s, b)
-                c = fma(actuator.dampingpoly.second, s, c)
-                e = fma(actuator.dampingpoly.third, s, e)
+                gear2 = _gear_squared(m, k)
+                b = fma(actuator.damping, gear2, b)
+                c = fma(actuator.dampingpoly.second, gear2, c)
+                e = fma(actuator.dampingpoly.third, gear2, e)
     return b, c, e

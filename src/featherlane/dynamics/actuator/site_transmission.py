@@ -21,49 +21,52 @@ def site_quat(m, d, s):
 
 
 @kernel
-def _add_pair(m, d, o, s, r, force, torque):
-    """Adds a wrench at site s and its opposite at site r to the row of output o, each at its site's position."""
+def _add_wrench_pair(m, d, o, s, r, force, torque):
+    """Adds a wrench at site s and its opposite at site r to the moment of output o, each at its site's position."""
     add_wrench_moment(m, d, o, m.site_bodyid[s], d.site_xpos[s], force, torque)
     add_wrench_moment(m, d, o, m.site_bodyid[r], d.site_xpos[r], -force, -torque)
 
 
 @kernel
-def site_transmission(m, d, i):
-    """Computes length and moment of an actuator on a site, with or without a reference.
+def store_site_transmission(m, d, i):
+    """Computes length and moment of an actuator on site s, with or without a reference site r.
 
+    Length with a reference: gear . (position of s in the frame of r, rotation vector from r to s).
     Reads:  site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
     o, s, r = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
-    push, twist = m.actuator_gear[o].force, m.actuator_gear[o].torque
+    force, torque = m.actuator_gear[o].force, m.actuator_gear[o].torque
     clear_moment(m, d, o)
     if r < 0:
         R, p = d.site_xmat[s], d.site_xpos[s]
-        add_wrench_moment(m, d, o, m.site_bodyid[s], p, R @ push, R @ twist)
+        add_wrench_moment(m, d, o, m.site_bodyid[s], p, R @ force, R @ torque)
         d.actuator_length[o] = 0.0
     else:
         R = d.site_xmat[r]
-        apart = R.T @ (d.site_xpos[s] - d.site_xpos[r])
-        turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
-        _add_pair(m, d, o, s, r, R @ push, R @ twist)
-        d.actuator_length[o] = dot(apart, push) + dot(turn, twist)
+        position = R.T @ (d.site_xpos[s] - d.site_xpos[r])
+        rotation = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
+        _add_wrench_pair(m, d, o, s, r, R @ force, R @ torque)
+        d.actuator_length[o] = dot(position, force) + dot(rotation, torque)
 
 
 @kernel
-def orientation_transmission(m, d, i):
-    """Computes lengths and moments of the three outputs of an so3 actuator.
+def store_orientation_transmission(m, d, i):
+    """Computes lengths and moments of the three outputs of an so3 actuator, of a ball joint or a site with reference r.
 
-    For a ball these are the DoFs; for a site the torques about its axes, and their opposites on the reference.
+    The lengths are the rotation vector.  For a ball the moments select the DoFs; for a site they are torques about its
+    axes, and their opposites on the reference.
     Reads:  qpos, site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
-    o, s, r = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
+    # target: a ball joint if there is no reference (r < 0), else a site
+    o, target, r = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     if r < 0:
-        a = m.jnt_qposadr[s]
-        turn = quat_log(Quat(d.qpos[a : a + 4]).unit)
+        a = m.jnt_qposadr[target]
+        rotation = quat_log(Quat(d.qpos[a : a + 4]).unit)
         for k in range(3):
             d.actuator_moment[m.moment_rowadr[o + k]] = 1.0
     else:
-        turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
+        rotation = quat_sub(site_quat(m, d, target), site_quat(m, d, r))
         for k in range(3):
             clear_moment(m, d, o + k)
-            _add_pair(m, d, o + k, s, r, Vec3(zeros(3)), d.site_xmat[s].columns[k])
-    d.actuator_length[o : o + 3] = turn
+            _add_wrench_pair(m, d, o + k, target, r, Vec3(zeros(3)), d.site_xmat[target].columns[k])
+    d.actuator_length[o : o + 3] = rotation

@@ -11,16 +11,19 @@ ACTIVATION, GAIN, BIAS = range(3)
 
 
 @kernel
-def user_rates(m, d, i):
-    """act_dot <- the rates of the activations of actuator i."""
+def call_user_rates(m, d, i):
+    """act_dot <- the rates of the activations of actuator i, written by the user's callback, if there is one."""
     function = d.user_actuator[i, ACTIVATION]
     if function != 0:
         call(function, m, d, i)
 
 
 @kernel
-def _term(m, d, i, which, default):
-    """Returns the result of the callback of that kind for actuator i, else the default."""
+def _call_term(m, d, i, which, default):
+    """Returns the result of the callback `which` (GAIN or BIAS) for actuator i, else the default.
+
+    The callback writes its result to user_term.
+    """
     function = d.user_actuator[i, which]
     d.user_term[0] = default
     if function != 0:
@@ -31,10 +34,10 @@ def _term(m, d, i, which, default):
 @kernel
 def user_gain(m, d, i):
     """Returns the gain of actuator i."""
-    return _term(m, d, i, GAIN, 1.0)
+    return _call_term(m, d, i, GAIN, 1.0)
 
 
 @kernel
 def user_bias(m, d, i):
     """Returns the bias of actuator i."""
-    return _term(m, d, i, BIAS, 0.0)
+    return _call_term(m, d, i, BIAS, 0.0)

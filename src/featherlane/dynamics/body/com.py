@@ -5,12 +5,12 @@ vectors of parent and child without transforms.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.joint import motion_axes, moved_along
+from featherlane.dynamics.body.joint import moved_along, store_motion_axes
 
 
 @kernel
-def _subtree_com(m, d):
-    """Computes the centre of mass of each subtree; a subtree without mass uses its body's."""
+def _compute_subtree_com(m, d):
+    """Computes the centre of mass of each subtree, sum of m_i x_i / sum of m_i; without mass, that of its body."""
     for i in range(m.nbody):
         d.subtree_com[i] = m.body_mass[i] * d.xipos[i]
     for i in range(m.nbody - 1, 0, -1):
@@ -18,10 +18,10 @@ def _subtree_com(m, d):
         d.subtree_com[p] += d.subtree_com[i]
     for i in range(m.nbody):
         mass = m.body_subtreemass[i]
-        light = mass < MINVAL
-        s = 1.0 / where(light, 1.0, mass)
-        c, x = d.subtree_com[i], d.xipos[i]
-        d.subtree_com[i] = where(light, x, s * c)
+        is_massless = mass < MINVAL
+        inverse = 1.0 / where(is_massless, 1.0, mass)
+        moment, xipos = d.subtree_com[i], d.xipos[i]
+        d.subtree_com[i] = where(is_massless, xipos, inverse * moment)
 
 
 @stage
@@ -33,7 +33,7 @@ def com_pos(m, d):
     Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].
     Frame: world axes; cinert and cdof at the tree's com, rotation first.   Cost: O(nbody + nv).
     """
-    _subtree_com(m, d)
+    _compute_subtree_com(m, d)
     d.ximat[0] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     d.cinert[0] = zeros(10)
     for i in range(1, m.nbody):
@@ -46,14 +46,17 @@ def com_pos(m, d):
         d.cinert[i] = inert_from_com(body.inertia, R, offset, body.mass)
         first = body.jntadr
         for j in range(first, first + body.jntnum):
-            motion_axes(m, d, i, j, com)
+            store_motion_axes(m, d, i, j, com)  # writes cdof
 
 
 @kernel
-def _pass_dof(d, v, at, velocity):
-    """Computes the velocity after DoF v, and the rate of its axis, which moves with velocity `at`."""
+def _pass_dof(d, v, axis_velocity, velocity):
+    """Returns `velocity` + S qvel, the velocity after DoF v; writes cdof_dot[v] = axis_velocity x S.
+
+    axis_velocity: the spatial velocity with which the axis S moves.
+    """
     S = d.cdof[v]
-    d.cdof_dot[v] = cross_motion(at, S)
+    d.cdof_dot[v] = cross_motion(axis_velocity, S)
     return fma(d.qvel[v], S, velocity)
 
 
@@ -78,17 +81,20 @@ def com_vel(m, d):
                     d.cdof_dot[v + k] = zeros(6)
                 vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
                 v += 3
-            at = vel
-            vel = _pass_dof(d, v, at, vel)
+            before = vel
+            vel = _pass_dof(d, v, before, vel)
             if has_quaternion(kind):
-                vel = _pass_dof(d, v + 1, at, vel)
-                vel = _pass_dof(d, v + 2, at, vel)
+                vel = _pass_dof(d, v + 1, before, vel)
+                vel = _pass_dof(d, v + 2, before, vel)
         d.cvel[i] = vel
 
 
 @kernel
 def point_wrench(d, force, moment, point, root):
-    """Returns a force at a point and a moment as a spatial force at the com of the tree with that root body."""
+    """Returns a force at a point and a moment as a spatial force at the com of the tree: (moment + r x force, force).
+
+    All are in world axes; r is the point relative to the com.  root: the tree's root body.
+    """
     r = Vec3(point) - d.subtree_com[root]
     return Force(
         fma(r[1], force[2], fma(-r[2], force[1], moment[0])),
@@ -102,7 +108,7 @@ def point_wrench(d, force, moment, point, root):
 
 @kernel
 def last_dof(m, i):
-    """Returns the last DoF that moves body i, or -1."""
+    """Returns the last DoF that moves body i, or -1: of the body or its nearest ancestor with DoFs."""
     while i > 0 and m.body_dofnum[i] == 0:
         i = m.body_parentid[i]
     last = -1

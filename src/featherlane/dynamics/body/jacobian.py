@@ -1,6 +1,7 @@
 """Computes Jacobians of points and bodies of each world.
 
-J qvel is the velocity of a point and the angular velocity of its body, in world axes; both parts are (3, nv).  The
+J qvel is the velocity of a point and the angular velocity of its body, in world axes; both parts are (3, nv).  `jac`
+has six rows of nv entries, so entry (r, dof) is at nv r + dof: rows 0 to 2 are linear, rows 3 to 5 angular.  The
 DoFs that move a body are its own and its ancestors', the chain of dof_parentid.  All motion axes of a tree refer to
 its centre of mass, so the velocity of a point follows from the lever arm.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
@@ -32,17 +33,20 @@ JACOBIAN = Layout(
 
 @kernel
 def point_of_object(m, d, jr, kind, i):
-    """Returns the point and its body; for an unlisted kind, the given point of body i."""
-    body, p = i, Vec3(jr.jac_point[0:3])
+    """Returns (body, point in world coordinates) of object i of that kind; for an unlisted kind i is a body.
+
+    OBJ_XBODY: the body's origin, OBJ_BODY: its centre of mass, OBJ_GEOM, OBJ_SITE: their origins, else the given point.
+    """
+    body, point = i, Vec3(jr.jac_point[0:3])
     if kind == OBJ_XBODY:
-        p = d.xpos[i]
+        point = d.xpos[i]
     elif kind == OBJ_BODY:
-        p = d.xipos[i]
+        point = d.xipos[i]
     elif kind == OBJ_GEOM:
-        body, p = m.geom_bodyid[i], d.geom_xpos[i]
+        body, point = m.geom_bodyid[i], d.geom_xpos[i]
     elif kind == OBJ_SITE:
-        body, p = m.site_bodyid[i], d.site_xpos[i]
-    return body, p
+        body, point = m.site_bodyid[i], d.site_xpos[i]
+    return body, point
 
 
 @kernel
@@ -54,16 +58,19 @@ def chain_end(m, body):
 
 
 @kernel
-def _velocity(m, d, dof, p):
-    """Returns the linear and angular velocity of a point of a body per unit velocity of a DoF that moves it."""
+def _point_velocity(m, d, dof, point):
+    """Returns the (linear, angular) velocity of a point of a body per unit velocity of a DoF that moves it.
+
+    v + w x r with S = (w, v) and the lever r from the com of the tree to the point.
+    """
     w = d.cdof[dof].angular
-    lever = p - d.subtree_com[m.body_rootid[m.dof_bodyid[dof]]]
+    lever = point - d.subtree_com[m.body_rootid[m.dof_bodyid[dof]]]
     return d.cdof[dof].linear + cross(w, lever), w
 
 
 @kernel
 def clear_jacobian(jr):
-    """Sets all entries to zero."""
+    """jac <- 0."""
     for k in range(6 * jr.jac_nv):
         jr.jac[k] = 0.0
 
@@ -76,11 +83,11 @@ def jacobian(m, d, jr, kind, i):
     Writes: jac (6, jac_nv) [m, 1].   Frame: world.   Cost: O(nv).
     """
     n = jr.jac_nv
-    body, p = point_of_object(m, d, jr, kind, i)
+    body, point = point_of_object(m, d, jr, kind, i)
     clear_jacobian(jr)
     dof = chain_end(m, body)
     while dof >= 0:
-        v, w = _velocity(m, d, dof, p)
+        v, w = _point_velocity(m, d, dof, point)
         for k in range(3):
             jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = v[k], w[k]
         dof = m.dof_parentid[dof]
@@ -88,7 +95,7 @@ def jacobian(m, d, jr, kind, i):
 
 @kernel
 def descends(m, i, body):
-    """Returns whether body i is `body` or one of its descendants."""
+    """Returns whether body i is `body` or one of its descendants; ancestors have smaller ids."""
     while i > body:
         i = m.body_parentid[i]
     return i == body
@@ -105,6 +112,7 @@ def subtree_jacobian(m, d, jr, body):
     """
     n = jr.jac_nv
     clear_jacobian(jr)
+    # mass of each subtree
     for i in range(m.nbody):
         jr.jac_mass[i] = m.body_mass[i]
     for i in range(m.nbody - 1, 0, -1):
@@ -113,11 +121,12 @@ def subtree_jacobian(m, d, jr, body):
     inverse = where(mass > 0.0, 1.0 / where(mass > 0.0, mass, 1.0), 0.0)
     for dof in range(n):
         moved = m.dof_bodyid[dof]
-        inside = descends(m, moved, body)
-        if not inside and descends(m, body, moved):
-            moved, inside = body, True
-        if inside:
-            v, _ = _velocity(m, d, dof, d.subtree_com[moved])
+        is_inside = descends(m, moved, body)
+        if not is_inside and descends(m, body, moved):
+            # a DoF of an ancestor moves the whole subtree
+            moved, is_inside = body, True
+        if is_inside:
+            v, _ = _point_velocity(m, d, dof, d.subtree_com[moved])
             v = jr.jac_mass[moved] * inverse * v
             for k in range(3):
                 jr.jac[n * k + dof] = v[k]

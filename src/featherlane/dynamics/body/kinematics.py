@@ -6,11 +6,14 @@ from featherlane.dynamics.body.joint import move_joint
 
 @kernel
 def _body_offset(m, d, i):
-    """Returns position and orientation of body i before its joints move, in world axes."""
+    """Returns (position, orientation) of body i before its joints move, in world axes; of a mocap body, the given ones.
+
+    Position x_p + R_p pos and orientation q_p quat, from the frame of the parent p.
+    """
     body = m.body[i]
-    p, c = body.parentid, body.mocapid
-    if c >= 0:
-        pos, quat = d.mocap_pos[c], d.mocap_quat[c].unit
+    p, mocap = body.parentid, body.mocapid
+    if mocap >= 0:
+        pos, quat = d.mocap_pos[mocap], d.mocap_quat[mocap].unit
     else:
         pos, quat = body.pos, body.quat
     if p > 0:
@@ -20,18 +23,21 @@ def _body_offset(m, d, i):
 
 
 @kernel
-def body_frame(m, d, i):
-    """Computes the frames of body i and its joints, from the frame of its parent."""
-    first, number = m.body_jntadr[i], m.body_jntnum[i]
-    if number == 1 and is_free_joint(m.jnt_type[first]):
+def store_body_frame(m, d, i):
+    """Computes the frames of body i and its joints, from the frame of its parent.
+
+    Writes: xpos, xquat, xmat, xipos of the body; xanchor, xaxis of its joints.
+    """
+    first, njoint = m.body_jntadr[i], m.body_jntnum[i]
+    if njoint == 1 and is_free_joint(m.jnt_type[first]):
         a = m.jnt_qposadr[first]
         pos, quat = Vec3(d.qpos[a : a + 3]), Quat(d.qpos[a + 3 : a + 7])
         d.xanchor[first] = pos
         d.xaxis[first] = m.jnt_axis[first]
     else:
         pos, quat = _body_offset(m, d, i)
-        for j in range(first, first + number):
-            pos, quat = move_joint(m, d, j, pos, quat)
+        for j in range(first, first + njoint):
+            pos, quat = move_joint(m, d, j, pos, quat)  # writes xanchor, xaxis
     quat = quat_renormalize(quat)
     R = quat.matrix
     d.xpos[i] = pos
@@ -56,7 +62,7 @@ def kinematics(m, d):
     d.xmat[0] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     d.xipos[0] = zeros(3)
     for i in range(1, m.nbody):
-        body_frame(m, d, i)
+        store_body_frame(m, d, i)
 
 
 @kernel
@@ -67,17 +73,17 @@ def geom_pose(m, d, g):
 
 
 @kernel
-def geom_frame(m, d, g):
-    """Computes the frame of geom g."""
+def store_geom_frame(m, d, g):
+    """geom_xpos, geom_xmat <- the frame of geom g, from its body's frame."""
     d.geom_xpos[g], d.geom_xmat[g] = geom_pose(m, d, g)
 
 
 @kernel
-def site_frame(m, d, s, turned):
-    """Computes the position of site s from its body's frame, and its orientation if `turned`."""
+def store_site_frame(m, d, s, has_orientation):
+    """site_xpos <- the position of site s, from its body's frame; site_xmat <- its orientation if `has_orientation`."""
     b = m.site_bodyid[s]
     d.site_xpos[s] = d.xpos[b] + d.xmat[b] @ m.site_pos[s]
-    if turned:
+    if has_orientation:
         d.site_xmat[s] = (d.xquat[b] @ m.site_quat[s]).matrix
 
 
@@ -90,14 +96,14 @@ def frames(m, d):
     Writes: geom_xpos (ngeom, 3), site_xpos (nsite, 3) [m], geom_xmat (ngeom, 9), site_xmat (nsite, 9).   Frame: world.
     """
     for g in range(m.ngeom):
-        geom_frame(m, d, g)
+        store_geom_frame(m, d, g)
     for s in range(m.nsite):
-        site_frame(m, d, s, turned=1)
+        store_site_frame(m, d, s, has_orientation=1)
 
 
 @kernel
-def _geom_axis(m, d, g):
-    """Computes the position and z axis of geom g."""
+def _store_geom_axis(m, d, g):
+    """geom_xpos <- the position of geom g; the third column of geom_xmat <- its z axis, other columns unchanged."""
     b = m.geom_bodyid[g]
     d.geom_xpos[g] = d.xpos[b] + d.xmat[b] @ m.geom_pos[g]
     z = quat_z_axis(d.xquat[b] @ m.geom_quat[g])
@@ -105,11 +111,12 @@ def _geom_axis(m, d, g):
 
 
 @kernel
-def _reads_axes_alone(m):
+def _reads_only_z_axes(m):
     """Returns whether a step reads only the z axes of geoms.
 
-    This holds for contacts among planes, spheres and capsules.  Other shapes, bodies and crowds are tested by bounding
-    boxes, which have three axes; the surface velocity is given in the frame of its geom.
+    This holds for contacts among planes, spheres and capsules (all_round).  Other shapes, and groups of bodies or geoms
+    (ngroup, ncrowd), are tested by bounding boxes, which have three axes.  The surface velocity is given in the frame
+    of its geom.
     """
     return m.all_round and m.ngroup + m.ncrowd + m.flg_surfacevel == 0
 
@@ -122,12 +129,12 @@ def collision_frames(m, d):
     Reads:  xpos, xquat, xmat, collide_geom.   Writes: geom_xpos, geom_xmat of these geoms.   Frame: world.
     """
     if not (m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT)):
-        axes_alone = _reads_axes_alone(m)
+        only_z_axes = _reads_only_z_axes(m)
         for k in range(m.ncollide):
-            if axes_alone:
-                _geom_axis(m, d, m.collide_geom[k])
+            if only_z_axes:
+                _store_geom_axis(m, d, m.collide_geom[k])
             else:
-                geom_frame(m, d, m.collide_geom[k])
+                store_geom_frame(m, d, m.collide_geom[k])
 
 
 @stage
@@ -137,6 +144,6 @@ def path_frames(m, d):
     Reads:  xpos, xquat, xmat, step_site, step_geom.   Writes: site_xpos, site_xmat, geom_xpos, geom_xmat of these.
     """
     for k in range(m.nstepsite):
-        site_frame(m, d, m.step_site[k], m.step_site_turned[k])
+        store_site_frame(m, d, m.step_site[k], m.step_site_turned[k])
     for k in range(m.nstepgeom):
-        geom_frame(m, d, m.step_geom[k])
+        store_geom_frame(m, d, m.step_geom[k])

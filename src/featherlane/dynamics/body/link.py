@@ -2,6 +2,9 @@
 
 The position of a hinge is the rotation angle of the first body relative to the second about the axis, from -pi to
 pi; that of a slider is the displacement along it.  Both grow with the velocity of the first body less the second's.
+
+Link k joins the bodies link_body[k, 0] (the first) and link_body[k, 1] (the second; 0 is the world).  The index `side`
+is 0 for the first body, 1 for the second.
 Source: ODE manual, sec. "Joint types and joint functions"; the axis of a slider is that of its first body.
 """
 
@@ -24,29 +27,34 @@ def link_anchor(m, d, k, side):
 
 
 @kernel
-def offset(m, d, k):
-    """Returns the rest offset from the second body's com to the first's, rotated with the body that stores it."""
+def rest_offset(m, d, k):
+    """Returns the rest offset from the second body's com to the first's in world axes [m].
+
+    It is stored in the axes of the second body for a slider, else in those of the first, and rotates with that body.
+    """
     side = 1 if m.link_type[k] == LINK_SLIDER else 0
     r = m.link_offset[k]
+    # a link to the world stores it in world axes
     if m.link_body[k, 1] > 0:
         r = d.xmat[m.link_body[k, side]] @ r
     return r
 
 
 @kernel
-def apart(m, d, k):
-    """Returns the first body's centre of mass relative to the second's, or to the origin if that is the world."""
-    r, b = d.xipos[m.link_body[k, 0]], m.link_body[k, 1]
-    if b > 0:
-        r = r - d.xipos[b]
+def relative_com(m, d, k):
+    """Returns the first body's centre of mass relative to the second's, or to the origin if that is the world [m]."""
+    r, second = d.xipos[m.link_body[k, 0]], m.link_body[k, 1]
+    if second > 0:
+        r = r - d.xipos[second]
     return r
 
 
 @kernel
 def link_point(m, d, k, side):
-    """Returns the point of body 0 or 1 where the forces of link k act.
+    """Returns the point of body 0 or 1 where the forces of link k act, in world axes.
 
-    A slider's forces act halfway between the centres of mass, so that the forces on the two bodies cause no couple.
+    For a ball or a hinge it is the anchor.  A slider's forces act halfway between the centres of mass, so that the
+    forces on the two bodies cause no couple.  Those of a fixed link between two bodies act at the second body's com.
     """
     b = m.link_body[k, side]
     point, kind = d.xipos[b], m.link_type[k]
@@ -56,46 +64,50 @@ def link_point(m, d, k, side):
         if kind == LINK_SLIDER:
             point = 0.5 * (d.xipos[m.link_body[k, 0]] + d.xipos[m.link_body[k, 1]])
         elif side == 0:
-            point = point - offset(m, d, k)
+            point = point - rest_offset(m, d, k)
     return point
 
 
 @kernel
-def turn_since_rest(m, d, k):
+def rotation_since_rest(m, d, k):
     """Returns q_1* q_2 q_rest*: the rotation of the second body since rest, in the frame of the first."""
-    a, b = d.xquat[m.link_body[k, 0]], d.xquat[m.link_body[k, 1]]
-    return a.T @ b @ m.link_quat[k].T
+    q1, q2 = d.xquat[m.link_body[k, 0]], d.xquat[m.link_body[k, 1]]
+    return q1.T @ q2 @ m.link_quat[k].T
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
 @kernel
-def misplaced(m, d, k):
+def position_error(m, d, k):
     """Returns the displacement of the first body relative to the second that makes the points meet [m]."""
     if m.link_type[k] == LINK_SLIDER or m.link_type[k] == LINK_FIXED:
-        r = offset(m, d, k) - apart(m, d, k)
+        error = rest_offset(m, d, k) - relative_com(m, d, k)
     else:
-        r = link_anchor(m, d, k, 1) - link_anchor(m, d, k, 0)
-    return r
+        error = link_anchor(m, d, k, 1) - link_anchor(m, d, k, 0)
+    return error
 
 
 @kernel
-def misaligned(m, d, k):
-    """Returns the first-order rotation of the first body relative to the second that aligns them [rad]."""
+def orientation_error(m, d, k):
+    """Returns the first-order rotation of the first body relative to the second that aligns them [rad], world axes."""
     if m.link_type[k] == LINK_HINGE:
-        r = cross(link_axis(m, d, k, 0), link_axis(m, d, k, 1))
+        error = cross(link_axis(m, d, k, 0), link_axis(m, d, k, 1))
     else:
-        q = turn_since_rest(m, d, k)
-        # the shorter rotation
+        # a small rotation vector is twice the vector part of q, or of -q, whichever rotation is shorter
+        q = rotation_since_rest(m, d, k)
         s = where(q.w < 0.0, -2.0, 2.0)
-        r = s * (d.xmat[m.link_body[k, 0]] @ Vec3(q.x, q.y, q.z))
-    return r
+        error = s * (d.xmat[m.link_body[k, 0]] @ Vec3(q.x, q.y, q.z))
+    return error
 
 
 # ---- positions ------------------------------------------------------------------------------------------------------
 @kernel
 def _hinge_angle(m, d, k):
-    """Returns the angle of a hinge [rad]; off-axis rotation is included, so errors enter at second order."""
-    q = turn_since_rest(m, d, k)
+    """Returns the angle of a hinge in [-pi, pi] [rad]; off-axis rotation is included, so errors enter at second order.
+
+    The rotation since rest has the angle 2 atan2(|v|, +-w), with the sign of v along the axis; the link's angle is
+    minus that, as it is the rotation of the first body relative to the second.
+    """
+    q = rotation_since_rest(m, d, k)
     v = Vec3(q.x, q.y, q.z)
     angle = 2.0 * atan2(norm3(v), where(dot(v, m.link_axis[k, 0]) >= 0.0, q.w, -q.w))
     return -where(angle > PI, angle - 2.0 * PI, angle)
@@ -108,9 +120,9 @@ def link_positions(m, d):
     Reads:  xmat, xquat, xipos.   Writes: link_position (nlink,) [m, rad].
     """
     for k in range(m.nlink):
-        x = 0.0
+        position = 0.0
         if m.link_type[k] == LINK_HINGE:
-            x = _hinge_angle(m, d, k)
+            position = _hinge_angle(m, d, k)
         elif m.link_type[k] == LINK_SLIDER:
-            x = dot(link_axis(m, d, k, 0), apart(m, d, k) - offset(m, d, k))
-        d.link_position[k] = x
+            position = dot(link_axis(m, d, k, 0), relative_com(m, d, k) - rest_offset(m, d, k))
+        d.link_position[k] = position

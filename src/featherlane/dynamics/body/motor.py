@@ -16,38 +16,47 @@ from featherlane.model.link import LINK_HINGE
 def joint_at_stop(m, d, j):
     """Returns (mask below the lower limit, mask above the upper one) of slide or hinge j, as for limit rows."""
     joint = m.joint[j]
-    x, limited = d.qpos[joint.qposadr], 0.0
+    # a limit that is off, or disabled, is reached in no world
+    position, limited = d.qpos[joint.qposadr], 0.0
     if joint.limited != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
-    return (limited > 0.0) & (x < joint.range.lower), (limited > 0.0) & (x > joint.range.upper)
+    below = (limited > 0.0) & (position < joint.range.lower)
+    return below, (limited > 0.0) & (position > joint.range.upper)
 
 
 @kernel
 def link_at_stop(m, d, k):
-    """Returns (mask at the lower stop, mask at the upper one) of link k."""
-    x, limited = d.link_position[k], 0.0
+    """Returns (mask at the lower stop, mask at the upper one) of link k; if both are reached, the lower one counts."""
+    # a limit that is off, or disabled, is reached in no world
+    position, limited = d.link_position[k], 0.0
     if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
-    low = (limited > 0.0) & (x <= m.link_range[k].lower)
-    return low, (limited > 0.0) & (x >= m.link_range[k].upper) & not_(low)
+    low = (limited > 0.0) & (position <= m.link_range[k].lower)
+    return low, (limited > 0.0) & (position >= m.link_range[k].upper) & not_(low)
 
 
 @kernel
-def _push(velocity, force, fudge, low, high):
-    """Returns the force of a motor at a stop, 0 elsewhere."""
-    s = where(velocity > 0.0, 1.0, where(velocity < 0.0, -1.0, where(high, 1.0, -1.0)))
-    away = (low & (velocity > 0.0)) | (high & (velocity < 0.0))
-    return where((low | high) & (force > 0.0), s * force * where(away, fudge, 1.0), 0.0)
+def _motor_force_at_stop(velocity, force, fudge, low, high):
+    """Returns the signed force of a motor at a stop, 0 elsewhere.
+
+    The force has the sign of the velocity; a motor of velocity 0 pushes into the stop, downwards at the lower one.
+    velocity, force: the motor's target velocity and maximum force;  fudge: the fraction applied away from the stop;
+    low, high: masks of worlds at the lower and upper stop.
+    """
+    sign = where(velocity > 0.0, 1.0, where(velocity < 0.0, -1.0, where(high, 1.0, -1.0)))
+    leaves_stop = (low & (velocity > 0.0)) | (high & (velocity < 0.0))
+    return where((low | high) & (force > 0.0), sign * force * where(leaves_stop, fudge, 1.0), 0.0)
 
 
 @kernel
-def _push_along(m, d, k, side, s, result):
-    """result += J^T of s times the axis of link k, as a torque or a force on one of its bodies."""
-    b, u = m.link_body[k, side], s * link_axis(m, d, k, 0)
-    force, torque = u, Vec3(zeros(3))
+def _add_axial_force(m, d, k, side, s, result):
+    """result += J^T of s times the axis of link k: a torque for a hinge, else a force, on its body 0 or 1 (side)."""
+    b, force_or_torque = m.link_body[k, side], s * link_axis(m, d, k, 0)
+    force, torque = force_or_torque, Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
     wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])
+    # the DoFs that move the body
     i = m.body_lastdof[b]
     while i >= 0:
         result[i] = where(s != 0.0, result[i] + dot(d.cdof[i], wrench), result[i])
@@ -55,18 +64,21 @@ def _push_along(m, d, k, side, s, result):
 
 
 @kernel
-def _push_link(m, d, k, result):
-    """result += the force of link k's motor at its stop."""
+def _add_link_motor(m, d, k, result):
+    """result += the force of link k's motor at its stop, on both bodies."""
     low, high = link_at_stop(m, d, k)
-    apart = m.link_range[k].lower < m.link_range[k].upper
-    f = _push(m.link_motor_vel[k], m.link_motor_force[k], m.link_motor_fudge[k], low & apart, high & apart)
+    # if both stops coincide, the motor is inactive
+    has_range = m.link_range[k].lower < m.link_range[k].upper
+    f = _motor_force_at_stop(
+        m.link_motor_vel[k], m.link_motor_force[k], m.link_motor_fudge[k], low & has_range, high & has_range
+    )
     if any_(f != 0.0):
-        _push_along(m, d, k, 0, f, result)
-        _push_along(m, d, k, 1, -f, result)
+        _add_axial_force(m, d, k, 0, f, result)
+        _add_axial_force(m, d, k, 1, -f, result)
 
 
 @kernel
-def push_at_stops(m, d, result):
+def add_motors_at_stops(m, d, result):
     """result += the forces of all motors at a stop, of joints and of links.
 
     Reads:  qpos, link_position, cdof, subtree_com, frames of bodies.   Writes: result (nv,) [N, N m].
@@ -76,9 +88,12 @@ def push_at_stops(m, d, result):
             joint = m.joint[j]
             if is_scalar(joint.type) and joint.limited != 0:
                 low, high = joint_at_stop(m, d, j)
-                i, apart = joint.dofadr, joint.range.lower < joint.range.upper
-                f = _push(joint.motor_vel, joint.motor_force, joint.motor_fudge, low & apart, high & apart)
+                # if both stops coincide, the motor is inactive
+                i, has_range = joint.dofadr, joint.range.lower < joint.range.upper
+                f = _motor_force_at_stop(
+                    joint.motor_vel, joint.motor_force, joint.motor_fudge, low & has_range, high & has_range
+                )
                 result[i] = where(f != 0.0, result[i] + f, result[i])
         if m.opt_disableflags & DISABLE_EQUALITY == 0:
             for k in range(m.nlink):
-                _push_link(m, d, k, result)
+                _add_link_motor(m, d, k, result)

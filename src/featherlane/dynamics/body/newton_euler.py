@@ -1,4 +1,7 @@
-"""Computes recursive Newton-Euler: generalized forces of a given motion; accelerations outwards, forces inwards."""
+"""Computes recursive Newton-Euler: generalized forces of a given motion; accelerations outwards, forces inwards.
+
+cacc[i] holds the acceleration of body i, cfrc[i] the force on it, summed over its subtree after the inward pass.
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.joint import moved_along
@@ -15,16 +18,19 @@ def world_acceleration(m):
 
 
 @kernel
-def _body_force(d, i, acc):
-    """Computes the force that moves body i, I a + v x* I v; stores both."""
+def _store_body_force(d, i, acc):
+    """cacc[i] <- acc;  cfrc[i] <- I a + v x* I v, the force that moves body i with acceleration a = acc."""
     I, vel = d.cinert[i], d.cvel[i]
     d.cacc[i] = acc
     d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)
 
 
 @kernel
-def _backward(m, d, result):
-    """Adds forces of children to their parents; the force of a DoF is the component along its axis."""
+def _project_forces(m, d, result):
+    """result_k <- S_k^T f of each DoF k, with the forces f of bodies summed towards the root.
+
+    Reads:  cfrc, cdof.   Writes: result (nv,); cfrc[i], which becomes the sum over the subtree of body i.
+    """
     for i in range(m.nbody - 1, 0, -1):
         f, p = d.cfrc[i], m.body_parentid[i]
         if p > 0:
@@ -49,8 +55,8 @@ def rne(m, d):
         first = m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
             acc = fma(d.qvel[k], d.cdof_dot[k], acc)
-        _body_force(d, i, acc)
-    _backward(m, d, d.qfrc_bias)
+        _store_body_force(d, i, acc)  # writes cacc, cfrc
+    _project_forces(m, d, d.qfrc_bias)
 
 
 @stage
@@ -69,31 +75,35 @@ def rne_acc(m, d):
         for k in range(first, first + m.body_dofnum[i]):
             acc = fma(d.qvel[k], d.cdof_dot[k], acc)
             acc = fma(d.qacc[k], d.cdof[k], acc)
-        _body_force(d, i, acc)
-    _backward(m, d, d.qvec)
+        _store_body_force(d, i, acc)  # writes cacc, cfrc
+    _project_forces(m, d, d.qvec)
 
 
 @kernel
-def _pass_axis(d, v, at, vel, acc):
-    """Computes velocity and acceleration after DoF v; its axis moves with velocity `at`."""
-    S, q = d.cdof[v], d.qvel[v]
-    return fma(q, S, vel), fma(q, cross_motion(at, S), acc)
+def _pass_axis(d, v, axis_velocity, vel, acc):
+    """Returns (velocity, acceleration) after DoF v: vel + S qvel, acc + dS/dt qvel with dS/dt = axis_velocity x S."""
+    S, qvel = d.cdof[v], d.qvel[v]
+    return fma(qvel, S, vel), fma(qvel, cross_motion(axis_velocity, S), acc)
 
 
 @kernel
 def pass_joints(m, d, i, vel, acc):
-    """Computes velocity and acceleration at qacc = 0 of body i, from its parent's: v += S qvel, a += dS/dt qvel."""
+    """Returns (velocity, acceleration at qacc = 0) of body i, from those of its parent: v += S qvel, a += dS/dt qvel.
+
+    dS/dt is computed from the velocity before the joint, which the three axes of a ball share.
+    """
     first = m.body_jntadr[i]
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
+            # the three translations keep world axes: dS/dt = 0
             vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
             v += 3
-        at = vel
-        vel, acc = _pass_axis(d, v, at, vel, acc)
+        before = vel
+        vel, acc = _pass_axis(d, v, before, vel, acc)
         if has_quaternion(kind):
-            vel, acc = _pass_axis(d, v + 1, at, vel, acc)
-            vel, acc = _pass_axis(d, v + 2, at, vel, acc)
+            vel, acc = _pass_axis(d, v + 1, before, vel, acc)
+            vel, acc = _pass_axis(d, v + 2, before, vel, acc)
     return vel, acc
 
 
@@ -113,4 +123,4 @@ def bias(m, d):
         d.cacc[i] = acc
         I = d.cinert[i]
         d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)
-    _backward(m, d, d.qfrc_bias)
+    _project_forces(m, d, d.qfrc_bias)

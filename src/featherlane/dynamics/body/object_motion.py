@@ -1,6 +1,7 @@
 """Computes frames, velocities and accelerations of bodies, geoms and sites, and matrices that map velocities to rates.
 
-All motions of a tree refer to its centre of mass; those of a point follow from the lever arm.
+All motions of a tree refer to its centre of mass; those of a point follow from the lever arm.  `jac` has six rows of nv
+entries: entry (r, dof) is at nv r + dof; rows 0 to 2 belong to the point, rows 3 to 5 to the rotation.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 2.8, 2.10; MuJoCo mj_objectVelocity, mj_objectAcceleration,
     mj_jacDot, mj_angmomMat.
 """
@@ -17,7 +18,10 @@ def inertial_axes(m, d, b):
 
 @kernel
 def object_frame(m, d, kind, i):
-    """Returns (position, orientation, body) of the frame of a body, of its centre of mass, of a geom or a site."""
+    """Returns (position, orientation, body) of the frame of a body, of its centre of mass, of a geom or a site.
+
+    The orientation is a matrix, that of the centre of mass (OBJ_BODY) has the principal axes of inertia.
+    """
     if kind == OBJ_XBODY:
         pos, R, b = d.xpos[i], d.xmat[i], i
     elif kind == OBJ_BODY:
@@ -30,8 +34,8 @@ def object_frame(m, d, kind, i):
 
 
 @kernel
-def moved_to(m, d, motion, b, point):
-    """Returns (angular, linear) parts of a motion of body b at a point."""
+def motion_at_point(m, d, motion, b, point):
+    """Returns the (angular, linear) parts of a motion of body b at a point: w, v + w x r, r from the tree's com."""
     w = motion.angular
     return w, motion.linear + cross(w, point - d.subtree_com[m.body_rootid[b]])
 
@@ -40,7 +44,7 @@ def moved_to(m, d, motion, b, point):
 def object_velocity(m, d, kind, i):
     """Returns the (angular, linear) velocity of an object at its origin, in world axes, from `cvel`."""
     point, _, b = object_frame(m, d, kind, i)
-    return moved_to(m, d, d.cvel[b], b, point)
+    return motion_at_point(m, d, d.cvel[b], b, point)
 
 
 @kernel
@@ -50,19 +54,23 @@ def object_acceleration(m, d, kind, i):
     A spatial acceleration is the rate at a fixed point; the point's acceleration also has omega x v.
     """
     point, _, b = object_frame(m, d, kind, i)
-    w, v = moved_to(m, d, d.cvel[b], b, point)
-    turn, a = moved_to(m, d, d.cacc[b], b, point)
-    return turn, a + cross(w, v)
+    omega, v = motion_at_point(m, d, d.cvel[b], b, point)
+    angular, linear = motion_at_point(m, d, d.cacc[b], b, point)
+    return angular, linear + cross(omega, v)
 
 
 @kernel
 def axis_rate(m, d, dof):
-    """Returns the time derivative of a DoF's motion axis; axes of ball joints move with the body after the joint."""
+    """Returns the time derivative of a DoF's motion axis; axes of ball joints move with the body after the joint.
+
+    For these dS/dt = cdof_dot (with the velocity before the joint) + sum of qvel_k S_k x S over the ball's three DoFs
+    k.
+    """
     joint = m.dof_jntid[dof]
     kind, first, S = m.jnt_type[joint], m.jnt_dofadr[joint], d.cdof[dof]
     rate = d.cdof_dot[dof]
     if is_free_joint(kind):
-        first += 3
+        first += 3  # its rotations
     if has_quaternion(kind) and dof >= first:
         for k in range(3):
             rate = fma(d.qvel[first + k], cross_motion(d.cdof[first + k], S), rate)
@@ -80,15 +88,15 @@ def jacobian_dot(m, d, jr, kind, i):
     Writes: jac (6, jac_nv).   Frame: world.   Cost: O(nv).
     """
     n = jr.jac_nv
-    body, p = point_of_object(m, d, jr, kind, i)
+    body, point = point_of_object(m, d, jr, kind, i)
     clear_jacobian(jr)
-    _, velocity = moved_to(m, d, d.cvel[body], body, p)
+    _, v_point = motion_at_point(m, d, d.cvel[body], body, point)
     dof = chain_end(m, body)
     while dof >= 0:
-        w, v = moved_to(m, d, axis_rate(m, d, dof), m.dof_bodyid[dof], p)
-        v = v + cross(d.cdof[dof].angular, velocity)
+        dw, dv = motion_at_point(m, d, axis_rate(m, d, dof), m.dof_bodyid[dof], point)
+        dv = dv + cross(d.cdof[dof].angular, v_point)
         for k in range(3):
-            jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = v[k], w[k]
+            jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = dv[k], dw[k]
         dof = m.dof_parentid[dof]
 
 
@@ -106,11 +114,11 @@ def angular_momentum_matrix(m, d, jr, body):
     for b in range(max(body, 1), m.nbody):
         if descends(m, b, body):
             x, R, I = d.xipos[b], inertial_axes(m, d, b), m.body_inertia[b]
-            arm, dof = m.body_mass[b] * (x - d.subtree_com[body]), chain_end(m, b)
+            mass_arm, dof = m.body_mass[b] * (x - d.subtree_com[body]), chain_end(m, b)
             while dof >= 0:
-                w, v = moved_to(m, d, d.cdof[dof], m.dof_bodyid[dof], x)
-                turn = R.T @ w
-                h = R @ Vec3(I.x * turn.x, I.y * turn.y, I.z * turn.z) + cross(arm, v)
+                J_w, J_v = motion_at_point(m, d, d.cdof[dof], m.dof_bodyid[dof], x)
+                w = R.T @ J_w  # in principal axes
+                h = R @ Vec3(I.x * w.x, I.y * w.y, I.z * w.z) + cross(mass_arm, J_v)
                 for k in range(3):
                     jr.jac[n * k + dof] = jr.jac[n * k + dof] + h[k]
                 dof = m.dof_parentid[dof]

@@ -22,10 +22,10 @@ from featherlane.prelude import *
 def spring_reference(m, d, j):
     """Returns the rest position of the spring of slide or hinge j."""
     if m.nplastic > 0 and m.jnt_plasticadr[j] >= 0:
-        x = d.plastic[m.jnt_plasticadr[j]]
+        rest = d.plastic[m.jnt_plasticadr[j]]
     else:
-        x = m.qpos_spring[m.jnt_qposadr[j]]
-    return x
+        rest = m.qpos_spring[m.jnt_qposadr[j]]
+    return rest
 
 
 @kernel
@@ -33,29 +33,32 @@ def ball_reference(m, d, j):
     """Returns the rest orientation of the spring of ball j."""
     p = m.jnt_plasticadr[j]
     if p >= 0:
-        q = Quat(d.plastic[p : p + 4])
+        rest = Quat(d.plastic[p : p + 4])
     else:
         a = m.jnt_qposadr[j]
-        q = Quat(m.qpos_spring[a : a + 4])
-    return q
+        rest = Quat(m.qpos_spring[a : a + 4])
+    return rest
 
 
 @kernel
-def _yield_slide(m, d, a, p, limit):
-    """Updates the reference of a slide or hinge at address p, whose coordinate is at address a."""
+def _yield_scalar(m, d, a, p, limit):
+    """plastic[p] <- the reference of a slide or hinge with coordinate qpos[a], at most `limit` from the coordinate."""
     q, rest = d.qpos[a], d.plastic[p]
     d.plastic[p] = fmax(fmin(rest, q + limit), q - limit)
 
 
 @kernel
 def _yield_ball(m, d, a, p, limit):
-    """Updates the reference of a ball at address p, whose quaternion is at address a."""
+    """Updates the reference of a ball, the quaternion at plastic[p], whose quaternion is at qpos[a].
+
+    q_ref <- q_ref exp((1 - limit / |x|) x) if |x| > limit, x the rotation vector from q_ref to q.
+    """
     rest = Quat(d.plastic[p : p + 4])
     x = quat_sub(Quat(d.qpos[a : a + 4]).unit, rest)
     angle = norm3(x)
     beyond = angle > limit
-    part = where(beyond, 1.0 - limit / where(beyond, angle, 1.0), 0.0)
-    moved = (rest @ rotation_vector_quat(part * x)).unit
+    fraction = where(beyond, 1.0 - limit / where(beyond, angle, 1.0), 0.0)
+    moved = (rest @ rotation_vector_quat(fraction * x)).unit
     d.plastic[p : p + 4] = where(beyond, moved, rest)
 
 
@@ -72,13 +75,17 @@ def tendon_reference(m, d, i):
 
 @kernel
 def _yield_tendon(m, d, p, length, limit):
-    """Updates the references of a tendon of that length, at address p."""
+    """Updates the two rest lengths of a tendon, plastic[p] and plastic[p + 1], which has the given length.
+
+    Both move by the excess of the length over high + limit, or below low - limit.
+    """
     low, high = d.plastic[p : p + 2]
     stretched = length > high + limit
     crushed = not_(stretched) & (length < low - limit)
     shift = where(stretched, (length - limit) - high, where(crushed, (length + limit) - low, 0.0))
-    slack = stretched & (low == 0.0) & (high > 0.0)
-    d.plastic[p] = where(slack, low, low + shift)
+    # a string that can go slack has the lower length 0, which stays while the upper one is stretched
+    can_go_slack = stretched & (low == 0.0) & (high > 0.0)
+    d.plastic[p] = where(can_go_slack, low, low + shift)
     d.plastic[p + 1] = high + shift
 
 
@@ -97,6 +104,7 @@ def yield_springs(m, d, length, J, velocity):
         h = timestep(m)
         for i in range(m.ntendon):
             if m.tendon_plasticadr[i] >= 0:
+                # new length = length + h J velocity
                 rate = 0.0
                 for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
                     rate = fma(J[e], velocity[m.ten_J_colind[e]], rate)
@@ -110,4 +118,4 @@ def yield_springs(m, d, length, J, velocity):
                 if is_ball(joint.type):
                     _yield_ball(m, d, a, p, limit)
                 else:
-                    _yield_slide(m, d, a, p, limit)
+                    _yield_scalar(m, d, a, p, limit)

@@ -7,8 +7,9 @@ of recursive Newton-Euler for the bodies after DoF j with respect to its rate ar
     da_i = w_j - v_i x S_j                     w_j = (v before joint j + v after it) x S_j
     df_i = I_i w_j + B_i S_j                   B_i x = v_i x* I_i x - I_i (v_i x x) + x x* h_i
 
-w_j contains the rate of S_j and the rotation of all axes after it.  Inertias and B_i refer to one point of the
-tree and add up to those of composite bodies, I^c and B^c.  So for DoF k of body b and each DoF j from the root to k
+w_j (field cdof_rate) contains the rate of S_j and the rotation of all axes after it.  Inertias and B_i (field crb_rate)
+refer to one point of the tree and add up to those of composite bodies, I^c and B^c.  So for DoF k of body b and each
+DoF j from the root to k
 
     D_jk = S_j . (I^c_b w_k + B^c_b S_k)       D_kj = (I^c_b S_k) . w_j + (B^c_b^T S_k) . S_j
 
@@ -33,19 +34,21 @@ def clear_derivative(m, d):
 
 @kernel
 def inertia_rate(I, v):
-    """Returns the rate of the rotational inertia I of a body that moves with v, and its momentum.
+    """Returns (Jdot, l, p) as InertiaRate: the rate of a body's rotational inertia J, and its momentum (l, p) = I v.
 
-    omega x J + (omega x J)^T + 2 (u . c) - u c^T - c u^T, with c the mass times the centre of mass.
+    Jdot = omega x J + (omega x J)^T + 2 (u . c) 1 - u c^T - c u^T, with v = (omega, u) and c the mass times the
+    centre of mass; the nine values B of the module docstring.
     """
     omega, u, c = v.angular, v.linear, Vec3(I.mx, I.my, I.mz)
+    # columns of omega x J
     x = cross(omega, Vec3(I.Ixx, I.Ixy, I.Ixz))
     y = cross(omega, Vec3(I.Ixy, I.Iyy, I.Iyz))
     z = cross(omega, Vec3(I.Ixz, I.Iyz, I.Izz))
-    s, h = dot(u, c), I @ v
+    uc, h = dot(u, c), I @ v
     return InertiaRate(
-        2.0 * (x[0] + fma(-u[0], c[0], s)),
-        2.0 * (y[1] + fma(-u[1], c[1], s)),
-        2.0 * (z[2] + fma(-u[2], c[2], s)),
+        2.0 * (x[0] + fma(-u[0], c[0], uc)),
+        2.0 * (y[1] + fma(-u[1], c[1], uc)),
+        2.0 * (z[2] + fma(-u[2], c[2], uc)),
         (x[1] + y[0]) - fma(u[0], c[1], u[1] * c[0]),
         (x[2] + z[0]) - fma(u[0], c[2], u[2] * c[0]),
         (y[2] + z[1]) - fma(u[1], c[2], u[2] * c[1]),
@@ -59,8 +62,8 @@ def inertia_rate(I, v):
 
 
 @kernel
-def _turned(B, x):
-    """Returns Jdot x."""
+def _inertia_rate_times(B, x):
+    """Returns Jdot x, with the symmetric matrix Jdot in the first six parts of the InertiaRate B."""
     return Vec3(
         fma(B.Jxx, x.x, fma(B.Jxy, x.y, B.Jxz * x.z)),
         fma(B.Jxy, x.x, fma(B.Jyy, x.y, B.Jyz * x.z)),
@@ -69,30 +72,33 @@ def _turned(B, x):
 
 
 @kernel
-def composite_drag_of(B, omega):
-    """Returns B x = (Jdot omega + omega x l, 2 omega x p) of a motion with angular velocity omega."""
-    moment = _turned(B, omega) + cross(omega, Vec3(B.lx, B.ly, B.lz))
+def velocity_force(B, omega):
+    """Returns B x = (Jdot omega + omega x l, 2 omega x p) of a motion x with angular velocity omega; B: InertiaRate."""
+    moment = _inertia_rate_times(B, omega) + cross(omega, Vec3(B.lx, B.ly, B.lz))
     force = 2.0 * cross(omega, Vec3(B.px, B.py, B.pz))
     return Force(join(moment, force))
 
 
 @kernel
-def axis_drag(B, S):
-    """Returns the three nonzero values of B^T S: Jdot omega + l x omega + 2 p x u."""
+def transposed_velocity_force(B, S):
+    """Returns the three nonzero values of B^T S: Jdot omega + l x omega + 2 p x u, with S = (omega, u)."""
     omega, u = S.angular, S.linear
-    turned = _turned(B, omega) + cross(Vec3(B.lx, B.ly, B.lz), omega)
-    return fma(2.0, cross(Vec3(B.px, B.py, B.pz), u), turned)
+    moment = _inertia_rate_times(B, omega) + cross(Vec3(B.lx, B.ly, B.lz), omega)
+    return fma(2.0, cross(Vec3(B.px, B.py, B.pz), u), moment)
 
 
 @kernel
-def _rate_of_axis(d, v, both):
-    """cdof_rate of dof v <- (velocity before the joint + after it) x S."""
+def _store_axis_rate(d, v, both):
+    """cdof_rate[v] <- w_v = both x S_v;  both: the sum of the velocities before and after the joint."""
     d.cdof_rate[v] = cross_motion(both, d.cdof[v])
 
 
 @kernel
-def _rates_of_body(m, d, i):
-    """cdof_rate of the dofs of body i: the three axes of a ball share the velocities before and after the joint."""
+def _store_axis_rates(m, d, i):
+    """cdof_rate <- w of the DoFs of body i: the axes of a ball share the velocities before and after the joint.
+
+    Translations of a free joint keep world axes, so they have w = 0.   Reads:  cvel, qvel, cdof.
+    """
     first = m.body_jntadr[i]
     vel = d.cvel[m.body_parentid[i]]
     for j in range(first, first + m.body_jntnum[i]):
@@ -107,41 +113,47 @@ def _rates_of_body(m, d, i):
             after = fma(d.qvel[v + 1], d.cdof[v + 1], after)
             after = fma(d.qvel[v + 2], d.cdof[v + 2], after)
         both = vel + after
-        _rate_of_axis(d, v, both)
+        _store_axis_rate(d, v, both)
         if has_quaternion(kind):
-            _rate_of_axis(d, v + 1, both)
-            _rate_of_axis(d, v + 2, both)
+            _store_axis_rate(d, v + 1, both)
+            _store_axis_rate(d, v + 2, both)
         vel = after
 
 
 @kernel
 def _add_dof(m, d, k, I, i, s):
-    """Adds row and column of DoF k of body i, up to the diagonal, times s."""
-    S, w = d.cdof[k], d.cdof_rate[k]
-    f = I @ w + composite_drag_of(d.crb_rate[i], S.angular)
-    g, t = I @ S, axis_drag(d.crb_rate[i], S)
-    a, above = m.D_rowadr[k], m.D_diag[k]
-    for c in range(above):
-        j = m.D_colind[a + c]
-        T = d.cdof[j]
-        row = dot(g, d.cdof_rate[j]) + dot(t, T.angular)
-        d.qDeriv[a + c] = fma(s, row, d.qDeriv[a + c])
-        # the descendants of j follow it at once
-        e = m.D_rowadr[j] + m.D_diag[j] + k - j
-        d.qDeriv[e] = fma(s, dot(T, f), d.qDeriv[e])
-    d.qDeriv[a + above] = fma(s, dot(S, f), d.qDeriv[a + above])
+    """qDeriv += s D in row and column of DoF k of body i, up to the diagonal; I is the composite inertia I^c.
+
+    D_jk = S_j . (I w_k + B S_k);   D_kj = (I S_k) . w_j + (B^T S_k) . S_j for the ancestors j of k.
+    """
+    S_k, w_k = d.cdof[k], d.cdof_rate[k]
+    f = I @ w_k + velocity_force(d.crb_rate[i], S_k.angular)
+    IS, BS = I @ S_k, transposed_velocity_force(d.crb_rate[i], S_k)
+    row, nancestors = m.D_rowadr[k], m.D_diag[k]
+    for c in range(nancestors):
+        j = m.D_colind[row + c]
+        S_j = d.cdof[j]
+        D_kj = dot(IS, d.cdof_rate[j]) + dot(BS, S_j.angular)
+        d.qDeriv[row + c] = fma(s, D_kj, d.qDeriv[row + c])
+        # entry (j, k): in row j the descendants directly follow the diagonal, in order
+        jk = m.D_rowadr[j] + m.D_diag[j] + k - j
+        d.qDeriv[jk] = fma(s, dot(S_j, f), d.qDeriv[jk])
+    d.qDeriv[row + nancestors] = fma(s, dot(S_k, f), d.qDeriv[row + nancestors])
 
 
 @kernel
-def add_rne_vel(m, d, s):
-    """qDeriv += s d(bias force) / d qvel."""
+def add_bias_derivative(m, d, s):
+    """qDeriv += s d(bias force) / d qvel.
+
+    Reads:  qvel, cvel, cdof, cinert, crb.   Writes: qDeriv; cdof_rate (w), crb_rate (B of composite bodies).
+    """
     for i in range(1, m.nbody):
-        _rates_of_body(m, d, i)
+        _store_axis_rates(m, d, i)
         d.crb_rate[i] = inertia_rate(d.cinert[i], d.cvel[i])
     for i in range(m.nbody - 1, 0, -1):
         body = m.body[i]
         p, first = body.parentid, body.dofadr
-        # the stage crb leaves a leaf's composite inertia where it is its own
+        # a leaf's composite inertia is its own; crb may not contain it
         I = d.crb[i] if body.lastchild > 0 else d.cinert[i]
         for k in range(first + body.dofnum - 1, first - 1, -1):
             _add_dof(m, d, k, I, i, s)
@@ -162,4 +174,4 @@ def rne_vel(m, d):
     Frame:  world axes at the tree's com.    Cost: O(nv * depth).
     """
     clear_derivative(m, d)
-    add_rne_vel(m, d, 1.0)
+    add_bias_derivative(m, d, 1.0)

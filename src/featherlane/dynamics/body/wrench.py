@@ -1,7 +1,8 @@
 """Computes actuator moments of forces and torques at points of bodies.
 
-The row of an output holds the DoFs that it can move, ascending (model/moments.py).  The DoFs of a body in the
-row are the last ones on its path to the root: common DoFs of two bodies cancel and are not in the row.
+The row of an output holds the DoFs that it can move, ascending (model/moments.py): the values are
+actuator_moment[moment_rowadr[o]] and following, their DoFs at the same indices of moment_colind.  The DoFs of a body in
+the row are the last ones on its path to the root: common DoFs of two bodies cancel and are not in the row.
 """
 
 from featherlane.prelude import *
@@ -21,11 +22,12 @@ def add_wrench_moment(m, d, o, b, point, force, torque):
 
     Reads:  cdof, subtree_com.   Writes: actuator_moment.   Cost: O(depth).
     """
-    first, e, k = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o] - 1, m.body_lastdof[b]
-    if e >= first and k >= m.moment_colind[first]:
+    # e: entry of the row, from the last to the first;  dof: from the body's last DoF to the root
+    first, e, dof = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o] - 1, m.body_lastdof[b]
+    if e >= first and dof >= m.moment_colind[first]:
         wrench = point_wrench(d, force, torque, point, m.body_rootid[b])
-        while k >= m.moment_colind[first]:
-            while m.moment_colind[e] > k:
+        while dof >= m.moment_colind[first]:
+            while m.moment_colind[e] > dof:
                 e -= 1
-            d.actuator_moment[e] = d.actuator_moment[e] + dot(d.cdof[k], wrench)
-            k = m.dof_parentid[k]
+            d.actuator_moment[e] = d.actuator_moment[e] + dot(d.cdof[dof], wrench)
+            dof = m.dof_parentid[dof]

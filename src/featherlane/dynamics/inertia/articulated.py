@@ -6,6 +6,14 @@ uses this method or the factor of M, as selected by `uses_articulated`.
 
 A body with several DoFs is treated as a chain of massless bodies, one DoF each, so every division is by a scalar.  All
 quantities of a tree refer to its centre of mass in world axes, so that parent and child add without transforms.
+
+Symbols are Featherstone's, for body i and its DoF k with axis S = cdof[k]; each is stored in one field:
+
+    IA_i   aba_inertia   articulated inertia, 21 values per body        U = IA S,   D = S^T U + armature
+    pA_i   cfrc[i]       articulated bias force                         u = (tau - S^T pA) / D
+    a_i    cacc[i]       acceleration                                   (U / D)_k is stored in aba_axis[k]
+
+In the code `inverse` is 1 / D, so `u` is already divided by D.
 """
 
 from featherlane.prelude import *
@@ -16,49 +24,48 @@ from featherlane.dynamics.inertia.joint_space import multiply_joint_space
 from featherlane.dynamics.sparse.tree_factor import clamped_pivot, is_singular
 from featherlane.model.integrator import has_metric, reads_inertia
 
-# opt_forward_dynamics
-
-# an articulated inertia is a full symmetric 6 x 6 matrix: its lower triangle by rows, 21 values
+# an articulated inertia is a full symmetric 6 x 6 matrix: its lower triangle by rows, 21 values; IA_i starts at SIZE i
 SIZE = 21
 
 
 @kernel
 def packed_index(r, c):
-    """Returns the index of entry (r, c), r >= c, in the packed triangle."""
+    """Returns the index of entry (r, c), r >= c, of a lower triangle packed by rows: row r starts at r (r + 1) / 2."""
     return r * (r + 1) // 2 + c
 
 
 @kernel
 def store_rigid(d, i):
-    """IA_i <- I_i as a full matrix."""
-    I, a = d.cinert[i], SIZE * i
+    """aba_inertia of body i <- its rigid-body inertia I_i, as a full 6 x 6 matrix: the initial IA_i."""
+    I, start = d.cinert[i], SIZE * i
     A = d.aba_inertia
-    A[a] = I.Ixx
-    A[a + 1 : a + 3] = I.Ixy, I.Iyy
-    A[a + 3 : a + 6] = I.Ixz, I.Iyz, I.Izz
+    # row r of the lower triangle has r + 1 entries; first the rotational inertia about the tree's com
+    A[start] = I.Ixx
+    A[start + 1 : start + 3] = I.Ixy, I.Iyy
+    A[start + 3 : start + 6] = I.Ixz, I.Iyz, I.Izz
     # linear rows: m (v - c x w), so the lower left block is -[m c]x
-    A[a + 6 : a + 10] = 0.0, I.mz, -I.my, I.mass
-    A[a + 10 : a + 15] = -I.mz, 0.0, I.mx, 0.0, I.mass
-    A[a + 15 : a + 21] = I.my, -I.mx, 0.0, 0.0, 0.0, I.mass
+    A[start + 6 : start + 10] = 0.0, I.mz, -I.my, I.mass
+    A[start + 10 : start + 15] = -I.mz, 0.0, I.mx, 0.0, I.mass
+    A[start + 15 : start + 21] = I.my, -I.mx, 0.0, 0.0, 0.0, I.mass
 
 
 @kernel
-def multiply_packed(A, a, x):
-    """Returns A x for the packed matrix at a."""
-    return Force(_row(A, a, x, r) for r in range(6))
+def multiply_packed(A, start, x):
+    """Returns A x for the packed symmetric 6 x 6 matrix that starts at A[start]."""
+    return Force(_row_times(A, start, x, r) for r in range(6))
 
 
 @kernel
-def _entry(A, a, r, c):
-    """Returns entry (r, c) of the packed matrix at a."""
-    return A[a + (packed_index(r, c) if r >= c else packed_index(c, r))]
+def _entry(A, start, r, c):
+    """Returns entry (r, c) of the packed symmetric matrix that starts at A[start]."""
+    return A[start + (packed_index(r, c) if r >= c else packed_index(c, r))]
 
 
 @kernel
-def _row(A, a, x, r):
-    """Returns row r of the packed matrix at a, times x."""
-    left = fma(_entry(A, a, r, 0), x[0], fma(_entry(A, a, r, 1), x[1], _entry(A, a, r, 2) * x[2]))
-    right = fma(_entry(A, a, r, 3), x[3], fma(_entry(A, a, r, 4), x[4], _entry(A, a, r, 5) * x[5]))
+def _row_times(A, start, x, r):
+    """Returns row r of the packed symmetric matrix that starts at A[start], times x."""
+    left = fma(_entry(A, start, r, 0), x[0], fma(_entry(A, start, r, 1), x[1], _entry(A, start, r, 2) * x[2]))
+    right = fma(_entry(A, start, r, 3), x[3], fma(_entry(A, start, r, 4), x[4], _entry(A, start, r, 5) * x[5]))
     return left + right
 
 
@@ -69,8 +76,8 @@ def uses_articulated(m):
     The integrator `discrete` and the LCP contact model solve in a metric other than M, for which there is no
     recursion over bodies.  There is none for the armature of tendons either.
     """
-    chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
-    return chosen and not has_metric(m) and m.opt_contact_model == CONVEX and m.ntendon == 0
+    is_chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
+    return is_chosen and not has_metric(m) and m.opt_contact_model == CONVEX and m.ntendon == 0
 
 
 @kernel
@@ -86,31 +93,34 @@ def needs_inertia(m, d):
 
 
 @kernel
-def subtract_outer(d, a, k, U, inverse):
-    """IA -= U U^T / D for the articulated inertia at a; keeps U / D of DoF k for the outward pass."""
-    scaled = inverse * Force(U)
+def subtract_outer(d, start, k, U, inverse):
+    """IA -= U U^T / D for the articulated inertia that starts at aba_inertia[start]; inverse is 1 / D.
+
+    aba_axis[k] <- U / D of DoF k, for the outward pass.
+    """
+    U_over_D = inverse * Force(U)
     for r in unrolled(range(6)):
         for c in unrolled(range(r + 1)):
-            e = a + packed_index(r, c)
-            d.aba_inertia[e] = fma(-scaled[r], U[c], d.aba_inertia[e])
-    d.aba_axis[k] = scaled
+            e = start + packed_index(r, c)
+            d.aba_inertia[e] = fma(-U_over_D[r], U[c], d.aba_inertia[e])
+    d.aba_axis[k] = U_over_D
 
 
 @kernel
-def _take_out(d, a, k, S, extra):
-    """Eliminates DoF k with axis S from the articulated inertia at a; returns (U, 1 / D).
+def _eliminate_dof(d, start, k, S, extra):
+    """Eliminates DoF k with axis S from the articulated inertia that starts at aba_inertia[start]; returns (U, 1 / D).
 
-    U = IA S;  D = S^T U + extra;  IA -= U U^T / D.
+    U = IA S;  D = S^T U + extra;  IA -= U U^T / D;  aba_axis[k] <- U / D.
     """
-    U = multiply_packed(d.aba_inertia, a, S)
+    U = multiply_packed(d.aba_inertia, start, S)
     inverse = 1.0 / clamped_pivot(dot(S, U) + extra)
-    subtract_outer(d, a, k, U, inverse)
+    subtract_outer(d, start, k, U, inverse)
     return U, inverse
 
 
 @kernel
 def add_to_parent(d, i, p):
-    """Adds articulated inertia and bias force of body i to its parent's."""
+    """Adds articulated inertia (aba_inertia) and bias force (cfrc) of body i to those of its parent p."""
     for e in range(SIZE):
         d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
     d.cfrc[p] += d.cfrc[i]
@@ -118,43 +128,46 @@ def add_to_parent(d, i, p):
 
 @kernel
 def articulated_solve(m, d, extra, x):
-    """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest; returns 1 if a pivot is singular, else 0.
+    """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest.
 
     Inwards: D = S^T IA S + armature + extra, u = (x - S^T p) / D, p += U u.  Outwards: x = u - (U / D)^T a, a += S x.
+    extra: (nv,) values added to M's diagonal.  x: (nv,) forces, replaced by accelerations; holds u between the passes.
+    Returns 1 in worlds with a singular pivot D, else 0.
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
-    Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc, aba_inertia, aba_axis.   Cost: O(nv).
+    Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc (p), aba_inertia (IA), aba_axis (U / D).   Cost: O(nv).
     """
     rest, singular = zeros(6), 0.0
     for i in range(1, m.nbody):
         store_rigid(d, i)
         d.cfrc[i] = rest
     for i in range(m.nbody - 1, 0, -1):
-        first, p = m.body_dofadr[i], m.body_parentid[i]
+        first, parent = m.body_dofadr[i], m.body_parentid[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
-            S, f = d.cdof[k], d.cfrc[i]
+            S, p = d.cdof[k], d.cfrc[i]
             armature = m.dof_armature[k] + reflected_armature(m, k)
-            U, inverse = _take_out(d, SIZE * i, k, S, armature + extra[k])
+            U, inverse = _eliminate_dof(d, SIZE * i, k, S, armature + extra[k])
             singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
-            u = (x[k] - dot(S, f)) * inverse
+            u = (x[k] - dot(S, p)) * inverse
             x[k] = u
-            d.cfrc[i] = fma(u, U, f)
-        if p > 0:
-            add_to_parent(d, i, p)
+            d.cfrc[i] = fma(u, U, p)
+        if parent > 0:
+            add_to_parent(d, i, parent)
     d.cacc[0] = rest
     for i in range(1, m.nbody):
         acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            q = x[k] - dot(d.aba_axis[k], acc)
-            x[k] = q
-            acc = fma(q, d.cdof[k], acc)
+            qacc = x[k] - dot(d.aba_axis[k], acc)
+            x[k] = qacc
+            acc = fma(qacc, d.cdof[k], acc)
         d.cacc[i] = acc
     return singular
 
 
 @kernel
 def articulated_multiply(m, d, x, y):
-    """y <- M x by Newton-Euler at rest: accelerations outwards, forces back.
+    """y <- M x by Newton-Euler at rest: accelerations a += S x outwards, forces f = I a + sum of children f back.
 
+    y_k = S_k^T f + armature x_k.
     Reads:  cinert, cdof.   Writes: y (nv,); cacc, cfrc.   Cost: O(nv).
     """
     d.cacc[0] = zeros(6)
@@ -165,11 +178,12 @@ def articulated_multiply(m, d, x, y):
         d.cacc[i] = acc
         d.cfrc[i] = d.cinert[i] @ acc
     for i in range(m.nbody - 1, 0, -1):
-        f, p, first = d.cfrc[i], m.body_parentid[i], m.body_dofadr[i]
-        if p > 0:
-            d.cfrc[p] += f
+        f, parent, first = d.cfrc[i], m.body_parentid[i], m.body_dofadr[i]
+        if parent > 0:
+            d.cfrc[parent] += f
         for k in range(first, first + m.body_dofnum[i]):
-            y[k] = fma(m.dof_armature[k] + reflected_armature(m, k), x[k], dot(d.cdof[k], f))
+            armature = m.dof_armature[k] + reflected_armature(m, k)
+            y[k] = fma(armature, x[k], dot(d.cdof[k], f))
 
 
 @kernel
@@ -182,16 +196,17 @@ def inertia_times(m, d, x, y):
 
 
 @kernel
-def _pass_dof(m, d, i, k):
-    """Eliminates DoF k of body i from its articulated inertia and bias force.
+def _eliminate_moving_dof(m, d, i, k):
+    """Eliminates DoF k of body i from its articulated inertia IA and bias force pA (in cfrc).
 
-    u = tau - S^T pA;  pA += IA c + U u / D.
+    u = (tau - S^T pA) / D;  pA += IA c + U u, with IA after the elimination and c = dS/dt qvel.
+    Reads:  qvec (tau), qvel, cdof, cdof_dot.   Writes: qvec[k] (u), cfrc[i], aba_inertia, aba_axis[k] (U / D).
     """
-    S, p = d.cdof[k], d.cfrc[i]
-    U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, k))
-    u = (d.qvec[k] - dot(S, p)) * inverse
-    carried = multiply_packed(d.aba_inertia, SIZE * i, d.qvel[k] * d.cdof_dot[k])
-    d.cfrc[i] = fma(u, U, p + carried)
+    S, pA = d.cdof[k], d.cfrc[i]
+    U, inverse = _eliminate_dof(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, k))
+    u = (d.qvec[k] - dot(S, pA)) * inverse
+    IA_c = multiply_packed(d.aba_inertia, SIZE * i, d.qvel[k] * d.cdof_dot[k])
+    d.cfrc[i] = fma(u, U, pA + IA_c)
     d.qvec[k] = u
 
 
@@ -207,6 +222,7 @@ def aba(m, d):
     Frame: world axes at the tree's com.   Cost: O(nv).
     Note:   for a simple body other methods use the constant dof_M0; here M is computed, equal up to rounding.
     """
+    # tau in qvec; the inward pass replaces it by u
     for k in range(m.nv):
         d.qvec[k] = (d.qfrc_passive[k] + d.qfrc_applied[k]) + d.qfrc_actuator[k]
     add_xfrc(m, d, d.qvec)
@@ -215,17 +231,17 @@ def aba(m, d):
         store_rigid(d, i)
         d.cfrc[i] = cross_force(vel, d.cinert[i] @ vel)
     for i in range(m.nbody - 1, 0, -1):
-        first, p = m.body_dofadr[i], m.body_parentid[i]
+        first, parent = m.body_dofadr[i], m.body_parentid[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
-            _pass_dof(m, d, i, k)
-        if p > 0:
-            add_to_parent(d, i, p)
+            _eliminate_moving_dof(m, d, i, k)
+        if parent > 0:
+            add_to_parent(d, i, parent)
     d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
         acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
             acc = fma(d.qvel[k], d.cdof_dot[k], acc)
-            q = d.qvec[k] - dot(d.aba_axis[k], acc)
-            d.qacc_smooth[k] = q
-            acc = fma(q, d.cdof[k], acc)
+            qacc = d.qvec[k] - dot(d.aba_axis[k], acc)
+            d.qacc_smooth[k] = qacc
+            acc = fma(qacc, d.cdof[k], acc)
         d.cacc[i] = acc

@@ -2,6 +2,7 @@
 
 M is stored by rows of its lower triangle: row i holds the ancestors of dof i, ascending, itself last.  So the row of an
 ancestor is a prefix of the row of its descendant, and factorisation and solve touch no entry outside the pattern.
+Row i starts at M_rowadr[i] and has M_rownnz[i] entries, whose DoFs are in M_colind; the last one is M_ii.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 """
 
@@ -21,68 +22,80 @@ from featherlane.dynamics.tendon.force import add_tendon_armature
 
 
 @kernel
-def is_of_free(m, i):
+def is_free_joint_dof(m, i):
     """Returns whether DoF i belongs to a free joint."""
     return is_free_joint(m.jnt_type[m.dof_jntid[i]])
 
 
 @kernel
-def _row(m, d, i, f, a, last):
-    """Computes row i of M from the force f that moves the composite body with unit acceleration of DoF i."""
-    start = a
-    if last - a >= 3 and is_of_free(m, m.M_colind[a]):
-        # translation axes are world axes: no product
-        d.M[a : a + 3] = f.translation
-        start = a + 3
-    for k in range(start, last):
-        d.M[k] = dot(d.cdof[m.M_colind[k]], f)
+def _compute_row(m, d, i, f, start, diagonal):
+    """M_ij <- S_j^T f for the ancestors j of DoF i; f = I^c S_i moves the composite body at unit acceleration of i.
+
+    start, diagonal: addresses in M of the row's first entry and of M_ii, which is not written.
+    """
+    first = start
+    if diagonal - start >= 3 and is_free_joint_dof(m, m.M_colind[start]):
+        # the first three DoFs translate along world axes, so S_j^T f is a component of f
+        d.M[start : start + 3] = f.translation
+        first = start + 3
+    for e in range(first, diagonal):
+        d.M[e] = dot(d.cdof[m.M_colind[e]], f)
 
 
 @kernel
-def _row_pair(m, d, i, f, g, a, b, above):
-    """Computes rows i and i - 1, its parent: each S_j is read once for both, which takes a quarter less time."""
-    start = 0
-    if above >= 3 and is_of_free(m, m.M_colind[b]):
-        d.M[a : a + 3] = f.translation
-        d.M[b : b + 3] = g.translation
-        start = 3
-    for c in range(start, above):
-        S = d.cdof[m.M_colind[b + c]]
-        d.M[a + c] = dot(S, f)
-        d.M[b + c] = dot(S, g)
+def _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nshared):
+    """Computes the first nshared entries of rows i and i - 1, its parent: their columns are the same ancestors j.
+
+    M_ij = S_j^T f with f = I^c S_i, and likewise for the parent DoF; each S_j is read once for both rows, which takes a
+    quarter less time.  start, start_parent: addresses of the two rows in M.
+    """
+    first = 0
+    if nshared >= 3 and is_free_joint_dof(m, m.M_colind[start_parent]):
+        # the first three DoFs translate along world axes, so S_j^T f is a component of f
+        d.M[start : start + 3] = f.translation
+        d.M[start_parent : start_parent + 3] = f_parent.translation
+        first = 3
+    for c in range(first, nshared):
+        S = d.cdof[m.M_colind[start_parent + c]]
+        d.M[start + c] = dot(S, f)
+        d.M[start_parent + c] = dot(S, f_parent)
 
 
 @kernel
 def _armature(m, i):
-    """Returns the armature on the diagonal."""
+    """Returns the armature of DoF i, of the joint and its actuators, which is added to M_ii."""
     return m.dof_armature[i] + reflected_armature(m, i)
 
 
 @kernel
-def _rows_of_body(m, d, b, I):
-    """Computes M's rows of the DoFs of body b, whose composite inertia is I."""
+def _compute_rows_of_body(m, d, b, I):
+    """Computes M's rows of the DoFs of body b, whose composite inertia is I, from the last DoF to the first.
+
+    M_ij = S_j^T f with f = I S_i for each ancestor j of i, M_ii = S_i^T f + armature.  Two rows are computed at a time.
+    """
     first = m.body_dofadr[b]
     i = first + m.body_dofnum[b] - 1
     while i >= first:
-        a, above = m.M_rowadr[i], m.M_rownnz[i] - 1
+        start, nancestors = m.M_rowadr[i], m.M_rownnz[i] - 1
         if m.dof_simplenum[i] > 0:
-            d.M[a] = m.dof_M0[i]
+            # a simple body has a constant diagonal block and no other entries
+            d.M[start] = m.dof_M0[i]
             i -= 1
         else:
             S = d.cdof[i]
             f = I @ S
-            d.M[a + above] = dot(S, f) + _armature(m, i)
+            d.M[start + nancestors] = dot(S, f) + _armature(m, i)
             if i > first:
-                # the previous DoF is the parent
-                c = m.M_rowadr[i - 1]
-                T = d.cdof[i - 1]
-                g = I @ T
-                d.M[a + above - 1] = dot(T, f)
-                d.M[c + above - 1] = dot(T, g) + _armature(m, i - 1)
-                _row_pair(m, d, i, f, g, a, c, above - 1)
+                # the previous DoF is the parent: M_i,i-1, then M_i-1,i-1, then the common ancestors of both
+                start_parent = m.M_rowadr[i - 1]
+                S_parent = d.cdof[i - 1]
+                f_parent = I @ S_parent
+                d.M[start + nancestors - 1] = dot(S_parent, f)
+                d.M[start_parent + nancestors - 1] = dot(S_parent, f_parent) + _armature(m, i - 1)
+                _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nancestors - 1)
                 i -= 2
             else:
-                _row(m, d, i, f, a, a + above)
+                _compute_row(m, d, i, f, start, start + nancestors)
                 i -= 1
 
 
@@ -101,14 +114,14 @@ def crb(m, d):
     d.crb[0] = d.cinert[0]
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
-        # a parent's sum begins with its last child; a leaf is its own
+        # crb[p] is first written by p's last child, which comes first here; a leaf's composite inertia is cinert
         I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
         if d.want_all:
             d.crb[i] = I
         if p > 0:
-            rest = d.cinert[p] if m.body_lastchild[p] == i else d.crb[p]
-            d.crb[p] = rest + I
-        _rows_of_body(m, d, i, I)
+            sum_so_far = d.cinert[p] if m.body_lastchild[p] == i else d.crb[p]
+            d.crb[p] = sum_so_far + I
+        _compute_rows_of_body(m, d, i, I)
     add_tendon_armature(m, d)
 
 
@@ -123,40 +136,48 @@ def dense_inertia(m, d, jr):
     for k in range(n * n):
         jr.jac_M[k] = 0.0
     for i in range(n):
-        for k in range(m.M_rowadr[i], m.M_rowadr[i] + m.M_rownnz[i]):
-            j = m.M_colind[k]
-            jr.jac_M[n * i + j], jr.jac_M[n * j + i] = d.M[k], d.M[k]
+        for e in range(m.M_rowadr[i], m.M_rowadr[i] + m.M_rownnz[i]):
+            j = m.M_colind[e]
+            # jac_M is dense by rows: entry (i, j) at n i + j
+            jr.jac_M[n * i + j], jr.jac_M[n * j + i] = d.M[e], d.M[e]
 
 
 @kernel
 def inertia_rows(m):
-    """Returns M's pattern, where descendants directly follow each row."""
+    """Returns M's pattern as TreeRows; descendants directly follow each row, so no lists of rows are needed.
+
+    The unused list fields belowadr and belowrow repeat M_below.
+    """
     return TreeRows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, m.M_below, m.M_below)
 
 
 @kernel
 def factor(m, source, LD, inverse):
-    """LD <- L^T D L of a matrix with M's pattern, which may be LD itself, and 1 / D."""
+    """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
+    # the fourth item of System is an additional column, unused with reduce=0
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, inverse, 1), own=1, reduce=0)
 
 
 @kernel
 def solve_factored(m, LD, inverse, x):
-    """x <- L^-1 D^-1 L^-T x."""
+    """x <- L^-1 D^-1 L^-T x; LD: L below the diagonal, D on it; inverse (nv,): 1 / D."""
     solve_lt_columns(inertia_rows(m), LD, x)
     expand_columns(inertia_rows(m), LD, inverse, x)
 
 
 @kernel
 def solve_columns(m, LD, inverse, X):
-    """Applies `solve_factored` to a panel of columns."""
+    """Applies `solve_factored` to a panel X of columns (sparse/tree_panel.py)."""
     reduce_panel(inertia_rows(m), listed=0, L=LD, X=X)
     expand_panel(inertia_rows(m), LD, inverse, X)
 
 
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
-    """Factors and solves in one sweep, bitwise identical to both; own: 0 takes the diagonal from `inverse`."""
+    """LD, inverse <- factor of `source`, and x <- source^-1 x, in one sweep; bitwise identical to two.
+
+    own: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
+    """
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x, 1), own=own, reduce=1)
     expand_columns(inertia_rows(m), LD, inverse, x)
 
@@ -169,7 +190,7 @@ def multiply_joint_space(m, M, x, y):
 
 @kernel
 def multiply_columns(m, M, X, Y):
-    """Applies `multiply_joint_space` to a panel of columns."""
+    """Applies `multiply_joint_space` to a panel X of columns (sparse/tree_panel.py)."""
     multiply_panel(inertia_rows(m), M, X, Y)
 
 
@@ -180,7 +201,6 @@ def factor_m(m, d):
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
     Reads:  M (nC,).
     Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D.
-    .
     Cost:   O(nv * depth^2).
     """
     factor(m, d.M, d.qLD, d.qLDiagInv)
@@ -204,8 +224,8 @@ def half_solve(m, d):
     Reads:  qLD, qLDiagInv, qvec.   Writes: qvec (nv,).   Cost: O(nv * depth).
     """
     solve_lt_columns(inertia_rows(m), d.qLD, d.qvec)
-    for k in range(m.nv):
-        d.qvec[k] = d.qvec[k] * sqrt(d.qLDiagInv[k])
+    for i in range(m.nv):
+        d.qvec[i] = d.qvec[i] * sqrt(d.qLDiagInv[i])
 
 
 @stage

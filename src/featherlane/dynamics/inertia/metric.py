@@ -1,6 +1,6 @@
 """Provides the metric A of the constraint solve: the joint-space inertia M, or the metric of the integrator `discrete`.
 
-    1/2 (a - a0)^T A (a - a0) + s(J a - aref),      A a0 = f0
+    1/2 (a - a0)^T A (a - a0) + s(J a - aref),      A a0 = f0,     s the cost of the constraint rows
 
 Rows and solvers obtain A, its factor and the force f0 here, so they are independent of the metric.  It is M, its factor
 and qfrc_smooth; or Mhat, with the factor in qH and qHDiagInv, and qfrc_step, for the integrator `discrete`
@@ -21,7 +21,7 @@ def metric(m, d):
 
 @kernel
 def metric_factor(m, d):
-    """Returns (L and D, 1 / D) of A = L^T D L."""
+    """Returns (LD, inverse) of A = L^T D L: L below the diagonal with D on it, and 1 / D."""
     LD = d.qH if has_metric(m) else d.qLD
     inverse = d.qHDiagInv if has_metric(m) else d.qLDiagInv
     return LD, inverse
@@ -35,7 +35,7 @@ def metric_force(m, d):
 
 @kernel
 def metric_times(m, d, x, y):
-    """y <- A x, by the method of the model."""
+    """y <- A x; by recursion over bodies if the model uses articulated bodies, else by the stored matrix."""
     if uses_articulated(m):
         articulated_multiply(m, d, x, y)
     else:
@@ -47,8 +47,11 @@ def inverse_metric_times(m, d, x):
     """x <- A^-1 x by recursion, or by the factor computed for the unconstrained acceleration.
 
     The model alone selects the method, so results are bitwise identical for any requested outputs.
+    Reads:  the factor (qLD, qLDiagInv) that `factor_m` stored for requested outputs, else (qH, qHDiagInv), which the
+            unconstrained acceleration left.   Writes: x (nv,); with articulated bodies qHDiagInv, cacc, cfrc, aba_*.
     """
     if uses_articulated(m):
+        # no values are added to M's diagonal
         for i in range(m.nv):
             d.qHDiagInv[i] = 0.0
         articulated_solve(m, d, d.qHDiagInv, x)
@@ -60,9 +63,9 @@ def inverse_metric_times(m, d, x):
 
 @kernel
 def metric_diagonal(m, d, i):
-    """Returns A_ii; if M is not computed, the model's mean value."""
+    """Returns A_ii, the last entry of row i; if M is not computed, the model's mean value."""
     if uses_articulated(m):
-        x = m.stat_meaninertia[0]
+        diagonal = m.stat_meaninertia[0]
     else:
-        x = metric(m, d)[m.M_rowadr[i] + m.M_rownnz[i] - 1]
-    return x
+        diagonal = metric(m, d)[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    return diagonal

@@ -10,60 +10,63 @@ from featherlane.dynamics.inertia.articulated import inertia_times, uses_articul
 from featherlane.dynamics.inertia.joint_space import multiply_joint_space
 from featherlane.dynamics.integrator.free_body import multiply_free_bodies
 from featherlane.dynamics.integrator.integrate import (
-    damped_diagonal,
-    implicit_diagonal,
-    implicit_matrix,
-    implicitfast_rates,
+    store_damped_diagonal,
+    store_implicit_diagonal,
+    store_implicit_matrix,
+    store_implicitfast_rates,
 )
 from featherlane.dynamics.integrator.smooth import solve_inertia
 from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
-from featherlane.dynamics.passive.fluid import in_medium
-from featherlane.dynamics.passive.fluid_derivative import medium_counts
+from featherlane.dynamics.passive.fluid import fluid_worlds
+from featherlane.dynamics.passive.fluid_derivative import fluid_acts
 from featherlane.model.integrator import to_the_moment
 
 
 @kernel
-def times_diagonal(m, d, x, y):
-    """y <- (M + diag(qHDiagInv)) x."""
+def multiply_with_diagonal(m, d, x, y):
+    """y <- (M + diag(qHDiagInv)) x; the buffer qHDiagInv holds what an implicit integrator adds to M's diagonal."""
     inertia_times(m, d, x, y)
     for i in range(m.nv):
         y[i] = fma(d.qHDiagInv[i], x[i], y[i])
 
 
 @kernel
-def times_fast(m, d, x, y):
-    """y <- (M - h D) x of the integrator `implicitfast`."""
-    implicitfast_rates(m, d)
+def multiply_implicitfast(m, d, x, y):
+    """y <- (M - h D) x of the integrator `implicitfast`; if D is diagonal, only worlds with a fluid need its matrix.
+
+    Writes: y (nv,); actuator_rate, qDeriv on request, qH or qHDiagInv; with a fluid qproduct.
+    """
+    store_implicitfast_rates(m, d)  # writes actuator_rate, qDeriv
     if not (uses_articulated(m) and m.implicit_diagonal):
-        implicit_matrix(m, d)
+        store_implicit_matrix(m, d)  # writes qH
         multiply_joint_space(m, d.qH, x, y)
     else:
-        implicit_diagonal(m, d)
-        times_diagonal(m, d, x, y)
-        if medium_counts(m):
-            medium = in_medium(m)
-            implicit_matrix(m, d)
+        store_implicit_diagonal(m, d)  # writes qHDiagInv
+        multiply_with_diagonal(m, d, x, y)
+        if fluid_acts(m):
+            has_fluid = fluid_worlds(m)
+            store_implicit_matrix(m, d)  # writes qH
             multiply_joint_space(m, d.qH, x, d.qproduct)
             for i in range(m.nv):
-                y[i] = where(medium, d.qproduct[i], y[i])
-    multiply_free_bodies(m, d, x, y)
+                y[i] = where(has_fluid, d.qproduct[i], y[i])
+    multiply_free_bodies(m, d, x, y)  # replaces their rows of y
 
 
 @kernel
-def times_implicit(m, d, x, y):
-    """y <- (M - h D) x of the integrator `implicit`."""
+def multiply_implicit(m, d, x, y):
+    """y <- (M - h D) x of the integrator `implicit`, with D = qDeriv of `smooth_vel`."""
     h = timestep(m)
-    smooth_vel(m, d)
+    smooth_vel(m, d)  # writes qDeriv
     inertia_times(m, d, x, y)
     for i in range(m.nv):
-        s, a = 0.0, m.D_rowadr[i]
-        for e in range(a, a + m.D_rownnz[i]):
-            s = fma(d.qDeriv[e], x[m.D_colind[e]], s)
-        y[i] = fma(-h, s, y[i])
+        Dx, row = 0.0, m.D_rowadr[i]
+        for e in range(row, row + m.D_rownnz[i]):
+            Dx = fma(d.qDeriv[e], x[m.D_colind[e]], Dx)
+        y[i] = fma(-h, Dx, y[i])
 
 
 @kernel
-def _undo_inertia(m, d):
+def _solve_acceleration(m, d):
     """qacc <- M^-1 qvec."""
     solve_inertia(m, d, d.qvec)
     for i in range(m.nv):
@@ -72,31 +75,31 @@ def _undo_inertia(m, d):
 
 @kernel
 def moment_of_implicit(m, d):
-    """Computes the continuous-time acceleration from that of a step of `implicit`."""
-    times_implicit(m, d, d.qacc_step, d.qvec)
-    _undo_inertia(m, d)
+    """qacc <- M^-1 (M - h D) qacc_step: the continuous-time acceleration of a step of `implicit`."""
+    multiply_implicit(m, d, d.qacc_step, d.qvec)
+    _solve_acceleration(m, d)
 
 
 @kernel
 def moment_of_implicitfast(m, d):
-    """Computes the continuous-time acceleration from that of a step of `implicitfast`."""
-    times_fast(m, d, d.qacc_step, d.qvec)
-    _undo_inertia(m, d)
+    """qacc <- M^-1 (M - h D) qacc_step: the continuous-time acceleration of a step of `implicitfast`."""
+    multiply_implicitfast(m, d, d.qacc_step, d.qvec)
+    _solve_acceleration(m, d)
 
 
 @kernel
-def times_euler(m, d, x, y):
+def multiply_euler(m, d, x, y):
     """y <- (M + h B) x of the integrator `euler`; returns the mask of worlds with a damped DoF."""
-    damped = damped_diagonal(m, d, articulated=1)
-    times_diagonal(m, d, x, y)
+    damped = store_damped_diagonal(m, d, articulated=1)  # qHDiagInv <- h B
+    multiply_with_diagonal(m, d, x, y)
     return damped
 
 
 @kernel
 def moment_of_euler(m, d):
-    """Computes the continuous-time acceleration from that of a step of `euler`, in worlds with dampers."""
+    """qacc <- M^-1 (M + h B) qacc_step: the continuous-time acceleration of an `euler` step, in worlds with dampers."""
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
-        damped = times_euler(m, d, d.qacc_step, d.qvec)
+        damped = multiply_euler(m, d, d.qacc_step, d.qvec)
         solve_inertia(m, d, d.qvec)
         for i in range(m.nv):
             d.qacc[i] = where(damped, d.qvec[i], d.qacc[i])
@@ -114,4 +117,5 @@ def continuous_acceleration(m, d):
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qacc[i]
+    # by the kernel of the model's integrator, such as `moment_of_euler`
     to_the_moment(m, d)

@@ -2,6 +2,9 @@
 
 Integrators that omit the rates of Coriolis forces to keep their system symmetric restore them here at low cost:
 a tree whose only joint is free is a rigid body, and its six DoFs are not coupled with others.
+
+The scratch field `block` holds the 6 x 6 matrix of one body by rows: entry (r, c) is block[6 r + c].  Its DoFs are
+three translations in world axes, then three rotations about body axes; v is the first of them.
 Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
 """
 
@@ -10,31 +13,33 @@ from featherlane.prelude import *
 
 @kernel
 def _load_block(m, d, M, v):
-    """block <- M of the six DoFs from v on."""
-    for k in range(36):
-        d.block[k] = 0.0
+    """block <- M of the six DoFs from v on, both halves; M has the lower triangle."""
+    for e in range(36):
+        d.block[e] = 0.0
     for r in range(6):
         number = m.M_rownnz[v + r]
-        last = m.M_rowadr[v + r] + number - 1
+        diagonal = m.M_rowadr[v + r] + number - 1
         for c in range(r + 1):
+            # a simple body's row has only the diagonal
             if r - c < number:
-                d.block[6 * r + c] = M[last - r + c]
-                d.block[6 * c + r] = M[last - r + c]
+                d.block[6 * r + c] = M[diagonal - r + c]
+                d.block[6 * c + r] = M[diagonal - r + c]
 
 
 @kernel
 def _load_implicit_block(m, d, v):
-    """block <- M - h qDeriv of the six DoFs from v on, whose rows of qDeriv are full and contiguous."""
-    h, a = timestep(m), m.D_rowadr[v]
+    """block <- M - h qDeriv of the six DoFs from v on, whose rows of qDeriv are full and contiguous: 36 entries."""
+    h, start = timestep(m), m.D_rowadr[v]
     _load_block(m, d, d.M, v)
-    for k in range(36):
-        d.block[k] = fma(-h, d.qDeriv[a + k], d.block[k])
+    for e in range(36):
+        d.block[e] = fma(-h, d.qDeriv[start + e], d.block[e])
 
 
 @kernel
 def composite_inertia(m, d, i):
     """Returns the inertia of all bodies of the tree of body i, which move as one, about its centre of mass."""
     I = d.cinert[i]
+    # the bodies of a tree have consecutive ids
     for b in range(i + 1, i + m.tree_bodynum[m.body_treeid[i]]):
         I = I + d.cinert[b]
     return I
@@ -65,46 +70,46 @@ def gyroscopic_mode(m, i):
 
 
 @kernel
-def gyroscopic_rate(m, d, i, w, axis):
-    """Returns the derivative of the bias of free body i at angular velocity w along an axis: (force, moment).
+def bias_rate(m, d, i, w, axis):
+    """Returns the derivative of the bias of free body i by its angular velocity w along an axis: (force, moment).
 
-    With offset s of the centre of mass and inertia I about it, in world axes, the bias is the force
-    f = m w x (w x s) and the moment s x f + w x I w; the rates are bilinear.  If the torque w x I w is implicit or off
-    (gyroscopic.py), it has no rate here.
+    With offset s of the centre of mass from the body's origin and inertia I about the centre of mass, in world axes,
+    the bias is the force f = m w x (w x s) and the moment s x f + w x I w; the rates are bilinear.  If the torque w x I
+    w is implicit or off (gyroscopic.py), it has no rate here.
     """
     I = composite_inertia(m, d, i)
     s = d.subtree_com[i] - d.xpos[i]
     df = I.mass * (cross(axis, cross(w, s)) + cross(w, cross(axis, s)))
     moment = cross(s, df)
     if gyroscopic_mode(m, i) == GYRO_EXPLICIT:
-        momentum = turning_momentum(I, w)
-        moment = moment + (cross(axis, momentum) + cross(w, turning_momentum(I, axis)))
+        Iw = rotational_momentum(I, w)
+        moment = moment + (cross(axis, Iw) + cross(w, rotational_momentum(I, axis)))
     return df, moment
 
 
 @kernel
-def _add_gyroscopic(m, d, i, v):
+def _add_bias_rates(m, d, i, v):
     """block += h d(bias) / d qvel of free body i; a rotation changes the angular velocity by a body axis."""
     h, R = timestep(m), d.xmat[i]
     w = R @ Vec3(d.qvel[v + 3 : v + 6])
     for k in range(3):
         axis = R.columns[k]
-        df, moment = gyroscopic_rate(m, d, i, w, axis)
-        _add_to_column(d, 3 + k, h, df)
-        _add_to_column(d, 21 + k, h, R.T @ moment)
+        df, moment = bias_rate(m, d, i, w, axis)
+        _add_to_column(d, 3 + k, h, df)  # rows 0 to 2 of column 3 + k
+        _add_to_column(d, 21 + k, h, R.T @ moment)  # rows 3 to 5: 21 = 6 * 3 + 3
 
 
 @kernel
-def _add_to_column(d, a, h, x):
-    """block += h x down a column, from entry a on."""
-    d.block[a] = fma(h, x[0], d.block[a])
-    d.block[a + 6] = fma(h, x[1], d.block[a + 6])
-    d.block[a + 12] = fma(h, x[2], d.block[a + 12])
+def _add_to_column(d, first, h, x):
+    """block += h x for three values x down a column, whose first entry is block[first]."""
+    d.block[first] = fma(h, x[0], d.block[first])
+    d.block[first + 6] = fma(h, x[1], d.block[first + 6])
+    d.block[first + 12] = fma(h, x[2], d.block[first + 12])
 
 
 @kernel
-def turning_momentum(I, w):
-    """Returns the rotational inertia of I times w."""
+def rotational_momentum(I, w):
+    """Returns the rotational inertia times w; I: an Inertia or six values xx, yy, zz, xy, xz, yz."""
     return Vec3(
         fma(I[0], w[0], fma(I[3], w[1], I[4] * w[2])),
         fma(I[3], w[0], fma(I[1], w[1], I[5] * w[2])),
@@ -113,88 +118,101 @@ def turning_momentum(I, w):
 
 
 @kernel
-def _quarter(d, r, c):
+def _block_part(d, r, c):
     """Returns the 3 x 3 matrix at row r, column c of the block."""
     return Mat3(d.block[6 * (r + i) + c + j] for i in range(3) for j in range(3))
 
 
 @kernel
 def _solve_block(d, f, g):
-    """Returns (x, y, mask) with block (x, y) = (f, g): solves the linear part first, then its Schur complement."""
-    B, C = _quarter(d, 0, 3), _quarter(d, 3, 0)
-    P, first = mat_inverse(_quarter(d, 0, 0))
-    E, CP = _quarter(d, 3, 3), C @ P
-    Q, second = mat_inverse(E - CP @ B)
-    y = Q @ (g - CP @ f)
-    x = P @ (f - B @ y)
-    return x, y, first & second
+    """Returns (x, y, mask where the solution exists) with block (x, y) = (f, g), by the Schur complement.
+
+    block = (A B; C E):  y = (E - C A^-1 B)^-1 (g - C A^-1 f),  x = A^-1 (f - B y).
+    """
+    B, C = _block_part(d, 0, 3), _block_part(d, 3, 0)
+    A_inverse, A_is_regular = mat_inverse(_block_part(d, 0, 0))
+    E, CA_inverse = _block_part(d, 3, 3), C @ A_inverse
+    S_inverse, S_is_regular = mat_inverse(E - CA_inverse @ B)
+    y = S_inverse @ (g - CA_inverse @ f)
+    x = A_inverse @ (f - B @ y)
+    return x, y, A_is_regular & S_is_regular
 
 
 @kernel
 def _multiply_block(d, v, touched, x, y):
-    """y <- block x for the six DoFs from v on, in worlds where touched is 0."""
+    """y <- block x for the six DoFs from v on, in worlds where `touched` is 0: without rows on the body."""
     for r in range(6):
-        s = 0.0
+        product = 0.0
         for c in range(6):
-            s = fma(d.block[6 * r + c], x[v + c], s)
-        y[v + r] = where(touched == 0.0, s, y[v + r])
+            product = fma(d.block[6 * r + c], x[v + c], product)
+        y[v + r] = where(touched == 0.0, product, y[v + r])
 
 
 @kernel
 def _store_solution(d, v, touched, f, g, x):
-    """x <- block^-1 (f, g) for the six DoFs from v on, in worlds where touched is 0."""
-    y, z, solved = _solve_block(d, f, g)
-    solved = solved & (touched == 0.0)
-    x[v : v + 3] = where(solved, y, Vec3(x[v : v + 3]))
-    x[v + 3 : v + 6] = where(solved, z, Vec3(x[v + 3 : v + 6]))
+    """x <- block^-1 (f, g) for the six DoFs from v on, in worlds where `touched` is 0 and the solution exists.
+
+    f, g: force and moment on the translations and rotations.
+    """
+    linear, angular, exists = _solve_block(d, f, g)
+    exists = exists & (touched == 0.0)
+    x[v : v + 3] = where(exists, linear, Vec3(x[v : v + 3]))
+    x[v + 3 : v + 6] = where(exists, angular, Vec3(x[v + 3 : v + 6]))
 
 
 @kernel
 def multiply_free_bodies(m, d, x, y):
-    """y <- (M - h qDeriv) x in the rows of separate free bodies, with their gyroscopic derivatives."""
+    """y <- (M - h qDeriv) x in the rows of separate free bodies, with their gyroscopic derivatives; writes block."""
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
-            _load_implicit_block(m, d, v)
-            _add_gyroscopic(m, d, i, v)
+            _load_implicit_block(m, d, v)  # writes block
+            _add_bias_rates(m, d, i, v)
             _multiply_block(d, v, 0.0, x, y)
 
 
 @kernel
 def solve_free_bodies(m, d):
-    """Computes qacc_step of separate free bodies from M - h qDeriv, with their gyroscopic derivatives."""
+    """qacc_step <- (M - h qDeriv)^-1 force of separate free bodies, with their gyroscopic derivatives.
+
+    The force is qfrc_smooth + qfrc_constraint.   Writes: qacc_step of these bodies; block.
+    """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
-            _load_implicit_block(m, d, v)
-            _add_gyroscopic(m, d, i, v)
-            f = Vec3(d.qfrc_smooth[v : v + 3]) + Vec3(d.qfrc_constraint[v : v + 3])
-            g = Vec3(d.qfrc_smooth[v + 3 : v + 6]) + Vec3(d.qfrc_constraint[v + 3 : v + 6])
-            _store_solution(d, v, 0.0, f, g, d.qacc_step)
+            _load_implicit_block(m, d, v)  # writes block
+            _add_bias_rates(m, d, i, v)
+            force = Vec3(d.qfrc_smooth[v : v + 3]) + Vec3(d.qfrc_constraint[v : v + 3])
+            moment = Vec3(d.qfrc_smooth[v + 3 : v + 6]) + Vec3(d.qfrc_constraint[v + 3 : v + 6])
+            _store_solution(d, v, 0.0, force, moment, d.qacc_step)
 
 
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------
 @kernel
 def solve_untouched_bodies(m, d, M, force, x):
-    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without contact; M is a metric."""
+    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without contact; M is a metric.
+
+    dof_touched is 1 at a tree's first DoF in worlds where rows or implicit servos act on the tree.   Writes: x (nv,) at
+    these bodies; block.
+    """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             touched = d.dof_touched[v]
             if any_(touched == 0.0):
                 _load_block(m, d, M, v)
-                _add_gyroscopic(m, d, i, v)
+                _add_bias_rates(m, d, i, v)
                 _store_solution(d, v, touched, Vec3(force[v : v + 3]), Vec3(force[v + 3 : v + 6]), x)
 
 
 @kernel
 def multiply_untouched_bodies(m, d, M, x, y):
-    """y <- (M + h d(bias) / d qvel) x at the same bodies."""
+    """y <- (M + h d(bias) / d qvel) x at separate free bodies without contact; M is a metric; writes block."""
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             touched = d.dof_touched[v]
             if any_(touched == 0.0):
                 _load_block(m, d, M, v)
-                _add_gyroscopic(m, d, i, v)
+                _add_bias_rates(m, d, i, v)
                 _multiply_block(d, v, touched, x, y)

@@ -19,52 +19,60 @@ from featherlane.dynamics.integrator.free_body import (
     composite_inertia,
     gyroscopic_mode,
     is_single_free_body,
-    turning_momentum,
+    rotational_momentum,
 )
 
 
 @kernel
-def _is_single(m, i):
+def _is_alone(m, i):
     """Returns whether no other body is fixed to free body i."""
     return m.tree_bodynum[m.body_treeid[i]] == 1
 
 
 @kernel
-def _moments(m, i):
-    """Returns (c, D): the inertia of body i about its com, in body axes, as c 1 + D; D xx yy zz xy xz yz.
+def _split_inertia(m, i):
+    """Returns (c, D): the inertia of body i about its com, in body axes, as c 1 + D; D is (xx, yy, zz, xy, xz, yz).
 
     With the moments (c, c + a, c + b) along the columns of Q:  D = a q_1 q_1^T + b q_2 q_2^T, without cancellation.
     """
     Q, c = m.body_iquat[i].matrix, m.body_inertia[i][0]
     a, b = m.body_inertia[i][1] - c, m.body_inertia[i][2] - c
-    places = ((1, 1), (4, 4), (7, 7), (1, 4), (1, 7), (4, 7))
-    return c, tuple(fma(a * Q[i], Q[j], b * Q[i + 1] * Q[j + 1]) for i, j in places)
+    # component r of q_1 is Q[3 r + 1]: pairs of such indices, one for each entry of D
+    entries = ((1, 1), (4, 4), (7, 7), (1, 4), (1, 7), (4, 7))
+    return c, tuple(fma(a * Q[i], Q[j], b * Q[i + 1] * Q[j + 1]) for i, j in entries)
 
 
 @kernel
 def _implicit_torque(c, D, w, h):
-    """Returns L x w' of the inertia c 1 + D."""
-    Dw = turning_momentum(D, w)
-    L, explicit = fma(c, w, Dw), cross(Dw, w)
+    """Returns L x w' of the inertia I = c 1 + D, with L = I w and w' = w + dw;  w: angular velocity, h: time step.
+
+    (I - h [L]x) dw = h L x w, where L x w = (D w) x w;  L x w' = L x w + L x dw.
+    """
+    Dw = rotational_momentum(D, w)
+    L, L_cross_w = fma(c, w, Dw), cross(Dw, w)
     x, y, z = h * L
+    # I - h [L]x
     inverse, exists = mat_inverse(
         Mat3(c + D[0], D[3] + z, D[4] - y, D[3] - z, c + D[1], D[5] + x, D[4] + y, D[5] - x, c + D[2])
     )
-    dw = h * (inverse @ explicit)
-    torque = explicit + cross(L, dw)
+    dw = h * (inverse @ L_cross_w)
+    torque = L_cross_w + cross(L, dw)
     return where(exists, torque, Vec3(zeros(3)))
 
 
 @kernel
-def _body_moment(m, d, i, v, f):
-    """Returns (moment of the force f at the com about the body's origin, implicit torque), both in body axes."""
+def _moment_and_torque(m, d, i, v, f):
+    """Returns (moment about the body's origin of the force f at the com, implicit torque L x w'), both in body axes.
+
+    i: a free body;  v: its first DoF;  f: a force in world axes.
+    """
     R, w, h = d.xmat[i], Vec3(d.qvel[v + 3 : v + 6]), timestep(m)
-    if _is_single(m, i):
-        c, D = _moments(m, i)
+    if _is_alone(m, i):
+        c, D = _split_inertia(m, i)
         moment = cross(m.body_ipos[i], R.T @ f)
         torque = _implicit_torque(c, D, w, h)
     else:
-        # of all that is fixed to the body, in world axes
+        # the inertia c 1 + D of all bodies that are fixed together, about their com, in world axes
         I, s = composite_inertia(m, d, i), d.subtree_com[i] - d.xpos[i]
         c, D = I.Ixx, (0.0, I.Iyy - I.Ixx, I.Izz - I.Ixx, I.Ixy, I.Ixz, I.Iyz)
         moment = R.T @ cross(s, f)
@@ -76,31 +84,37 @@ def _body_moment(m, d, i, v, f):
 def replace_gyroscopic_torque(m, d):
     """Replaces qfrc_bias of free bodies whose gyroscopic torque is implicit or off.
 
-    With the com at s from the body's origin the bias is a force f at the com and the moment s x f - torque.
+    With the com at s from the body's origin the bias is a force f at the com and the moment s x f - torque, in body
+    axes.
     Reads:  qfrc_bias, qvel, xmat, xpos, subtree_com, cinert.   Writes: qfrc_bias (nv,) [N m].
     """
     for i in range(1, m.nbody):
         mode = gyroscopic_mode(m, i)
         if mode != GYRO_EXPLICIT and is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
-            moment, torque = _body_moment(m, d, i, v, Vec3(d.qfrc_bias[v : v + 3]))
+            moment, torque = _moment_and_torque(m, d, i, v, Vec3(d.qfrc_bias[v : v + 3]))
+            # without a torque if it is off
             if mode == GYRO_IMPLICIT:
                 moment = moment - torque
             d.qfrc_bias[v + 3 : v + 6] = moment
 
 
 @kernel
-def leave_out_torque_rates(m, d, s):
-    """qDeriv -= s d(w x I w) / d w of free bodies whose gyroscopic torque is implicit or off."""
+def subtract_torque_rates(m, d, s):
+    """qDeriv -= s d(w x I w) / d w of free bodies whose gyroscopic torque is implicit or off.
+
+    Along axis k of the body the rate is axis x I w + w x I axis, in world axes; qDeriv has it in body axes.
+    """
     for i in range(1, m.nbody):
         if gyroscopic_mode(m, i) != GYRO_EXPLICIT and is_single_free_body(m, i):
+            # v: the first rotational DoF
             v, R, I = m.jnt_dofadr[m.body_jntadr[i]] + 3, d.xmat[i], composite_inertia(m, d, i)
             w = R @ Vec3(d.qvel[v : v + 3])
-            momentum = turning_momentum(I, w)
+            Iw = rotational_momentum(I, w)
             for k in range(3):
                 axis = R.columns[k]
-                rate = R.T @ (cross(axis, momentum) + cross(w, turning_momentum(I, axis)))
+                rate = R.T @ (cross(axis, Iw) + cross(w, rotational_momentum(I, axis)))
                 for r in range(3):
-                    # a chain's entries are contiguous, in rows and in columns
+                    # entry (v + r, v + k): the six DoFs are contiguous in rows and columns
                     e = m.D_rowadr[v + r] + m.D_diag[v + r] + k - r
                     d.qDeriv[e] = fma(-s, rate[r], d.qDeriv[e])

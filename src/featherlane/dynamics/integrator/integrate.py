@@ -1,7 +1,8 @@
 """Implements the integrators: semi-implicit Euler, implicit in the velocity, and fourth-order Runge-Kutta.
 
 qvel' = qvel + h qacc*, then qpos' = qpos (+) h qvel', where (+) rotates quaternions by the exponential of the local
-rotation.  The integrators differ in qacc*.
+rotation.  The integrators differ in qacc*, the field qacc_step.  D denotes the velocity derivative of the forces that
+an integrator treats implicitly, B >= 0 the part of -D from joint damping.
 Source: MuJoCo, chapter Computation, numerical integration.
 """
 
@@ -9,29 +10,32 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.actuator.rate import actuator_rates
-from featherlane.dynamics.actuator.reflected import damping, is_reflected
+from featherlane.dynamics.actuator.reflected import damping_coefficients, has_reflected_terms
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
 from featherlane.dynamics.integrator.derivative import add_smooth_rates, polynomial_rate
 from featherlane.dynamics.integrator.free_body import has_single_free_body, solve_free_bodies
-from featherlane.dynamics.integrator.velocity_derivative import rate_of_actuators_and_damping
-from featherlane.dynamics.passive.fluid import in_medium
-from featherlane.dynamics.passive.fluid_derivative import medium_counts
+from featherlane.dynamics.integrator.velocity_derivative import store_rates_without_bias
+from featherlane.dynamics.passive.fluid import fluid_worlds
+from featherlane.dynamics.passive.fluid_derivative import fluid_acts
 from featherlane.dynamics.sparse.outer import DIAGONAL, LOWER
 
 
 @kernel
 def integrate_pos(m, qpos, velocity, start, h, rotation):
-    """qpos <- start (+) h velocity."""
+    """qpos <- start (+) h velocity; rotation: FINITE or INFINITESIMAL, the update of quaternions (`advance_joint`)."""
     for j in range(m.njnt):
         advance_joint(m, j, qpos, velocity, start, h, rotation)
 
 
 @kernel
 def advance_state(m, d, acceleration):
-    """Advances histories, activations, velocity, position with the new velocity, plastic springs, time, warm start."""
+    """Advances histories, activations, velocity, position with the new velocity, plastic springs, time, warm start.
+
+    acceleration: (nv,) qacc*.   Writes: history, act, qvel, qpos, plastic, time, qacc_warmstart (qacc).
+    """
     h = timestep(m)
     insert_controls(m, d)
     advance_activations(m, d, d.act_dot)
@@ -44,14 +48,17 @@ def advance_state(m, d, acceleration):
 
 
 @kernel
-def damped_diagonal(m, d, articulated):
-    """qHDiagInv <- diagonal of M + h B, or of h B, with B the damping rates; returns the mask of damped worlds."""
+def store_damped_diagonal(m, d, articulated):
+    """qHDiagInv <- diagonal of M + h B, or with `articulated` of h B alone; returns the mask of damped worlds.
+
+    B: damping rates b + 2 c |v| + 3 e v^2.  The mask also has worlds where an actuator adds armature or damping.
+    """
     h, found = timestep(m), 0.0
     for i in range(m.nv):
-        b, c, e = damping(m, d, i)
+        b, c, e = damping_coefficients(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
         if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = where(is_reflected(m, m.dof_jntid[i]), 1.0, found)
+            found = where(has_reflected_terms(m, m.dof_jntid[i]), 1.0, found)
         rate = polynomial_rate(b, c, e, d.qvel[i])
         if articulated:
             d.qHDiagInv[i] = h * rate
@@ -61,13 +68,17 @@ def damped_diagonal(m, d, articulated):
 
 
 @kernel
-def euler_acceleration(m, d, free):
-    """qacc_step <- (M + h B)^-1 (qfrc_smooth + qfrc_constraint); `free` in worlds without implicit damping."""
+def euler_acceleration(m, d, undamped):
+    """qacc_step <- (M + h B)^-1 (qfrc_smooth + qfrc_constraint); `undamped` in worlds without implicit damping.
+
+    undamped: (nv,) the acceleration without implicit damping.
+    Writes: qacc_step; qH, qHDiagInv: the factor of M + h B, or with articulated bodies the diagonal h B in qHDiagInv.
+    """
     for i in range(m.nv):
-        d.qacc_step[i] = free[i]
+        d.qacc_step[i] = undamped[i]
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
         articulated = uses_articulated(m)
-        damped = damped_diagonal(m, d, articulated)
+        damped = store_damped_diagonal(m, d, articulated)  # writes qHDiagInv
         if any_(damped):
             for i in range(m.nv):
                 d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
@@ -76,12 +87,15 @@ def euler_acceleration(m, d, free):
             else:
                 factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
             for i in range(m.nv):
-                d.qacc_step[i] = where(damped, d.qacc_step[i], free[i])
+                d.qacc_step[i] = where(damped, d.qacc_step[i], undamped[i])
 
 
 @kernel
 def euler_again(m, d, x):
-    """qacc_step <- (M + h B)^-1 x, with the factor of `euler_acceleration`, in worlds with damping."""
+    """qacc_step <- (M + h B)^-1 x, with the factor that `euler_acceleration` left in qH and qHDiagInv.
+
+    Valid only in worlds with damping.
+    """
     for i in range(m.nv):
         d.qacc_step[i] = x[i]
     if uses_articulated(m):
@@ -92,13 +106,16 @@ def euler_again(m, d, x):
 
 @kernel
 def damps_implicitly(m, d):
-    """Returns the mask of worlds where `euler` uses an acceleration other than qacc."""
+    """Returns the mask of worlds where `euler` uses an acceleration other than qacc.
+
+    These are worlds with damping (b, c, e of any DoF), or with an actuator that adds armature or damping to a joint.
+    """
     found = 0.0
     for i in range(m.nv):
-        b, c, e = damping(m, d, i)
+        b, c, e = damping_coefficients(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
         if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = where(is_reflected(m, m.dof_jntid[i]), 1.0, found)
+            found = where(has_reflected_terms(m, m.dof_jntid[i]), 1.0, found)
     return found > 0.0
 
 
@@ -118,77 +135,88 @@ def euler(m, d):
 
 
 @kernel
-def implicit_matrix(m, d):
-    """qH <- M - h D."""
-    for k in range(m.nC):
-        d.qH[k] = d.M[k]
+def store_implicit_matrix(m, d):
+    """qH <- M - h D, on M's pattern."""
+    for e in range(m.nC):
+        d.qH[e] = d.M[e]
     add_smooth_rates(m, d, -timestep(m), d.qH, LOWER)
 
 
 @kernel
-def implicit_diagonal(m, d):
-    """qHDiagInv <- diagonal of -h D, if D has no other entries."""
+def store_implicit_diagonal(m, d):
+    """qHDiagInv <- diagonal of -h D, if D has no other entries; this buffer of 1 / D of the factor is free here."""
     for i in range(m.nv):
         d.qHDiagInv[i] = 0.0
     add_smooth_rates(m, d, -timestep(m), d.qHDiagInv, DIAGONAL)
 
 
 @kernel
-def implicitfast_rates(m, d):
+def store_implicitfast_rates(m, d):
     """actuator_rate <- slopes of actuators; qDeriv <- D on request, and for separate free bodies."""
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
     if d.want_derivative or has_single_free_body(m):
-        rate_of_actuators_and_damping(m, d)
+        store_rates_without_bias(m, d)  # writes qDeriv
 
 
 @kernel
-def _solve_by_medium(m, d):
-    """qacc_step <- (M - h D)^-1 qacc_step: by the factor in worlds with a fluid, by articulated bodies in others."""
-    medium = in_medium(m)
+def _solve_with_fluid(m, d):
+    """qacc_step <- (M - h D)^-1 qacc_step: by the factor in worlds with a fluid, by articulated bodies in others.
+
+    Both are computed, because in a fluid D is not diagonal.
+    Reads:  qHDiagInv (diagonal of -h D).   Writes: qacc_step; qvec, qH, qHDiagInv.
+    """
+    has_fluid = fluid_worlds(m)
     for i in range(m.nv):
         d.qvec[i] = d.qacc_step[i]
     articulated_solve(m, d, d.qHDiagInv, d.qvec)
-    implicit_matrix(m, d)
+    store_implicit_matrix(m, d)  # writes qH
     factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
     for i in range(m.nv):
-        d.qacc_step[i] = where(medium, d.qacc_step[i], d.qvec[i])
+        d.qacc_step[i] = where(has_fluid, d.qacc_step[i], d.qvec[i])
 
 
 @kernel
 def implicitfast_reads_inertia(m):
     """Returns whether M is needed: if D is not diagonal, or a fluid makes it so."""
-    return m.implicit_diagonal == 0 or medium_counts(m)
+    return m.implicit_diagonal == 0 or fluid_acts(m)
 
 
 @kernel
 def implicitfast_acceleration(m, d):
-    """qacc_step <- (M - h D)^-1 (qfrc_smooth + qfrc_constraint), with a separate system for each separate free body."""
+    """qacc_step <- (M - h D)^-1 (qfrc_smooth + qfrc_constraint), with a separate system for each separate free body.
+
+    Writes: qacc_step; actuator_rate, qDeriv on request; qH, qHDiagInv: the factor of M - h D, or for articulated bodies
+            the diagonal of -h D in qHDiagInv.
+    """
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
-    implicitfast_rates(m, d)
+    store_implicitfast_rates(m, d)  # writes actuator_rate, qDeriv
     if not (uses_articulated(m) and m.implicit_diagonal):
-        implicit_matrix(m, d)
+        store_implicit_matrix(m, d)  # writes qH
         factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
     else:
-        implicit_diagonal(m, d)
-        if medium_counts(m):
-            _solve_by_medium(m, d)
+        store_implicit_diagonal(m, d)  # writes qHDiagInv
+        if fluid_acts(m):
+            _solve_with_fluid(m, d)
         else:
             articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
-    solve_free_bodies(m, d)
+    solve_free_bodies(m, d)  # replaces their part of qacc_step
 
 
 @kernel
 def implicitfast_again(m, d, x):
-    """qacc_step <- (M - h D)^-1 x, with the factor of `implicitfast_acceleration`; x is also in qfrc_smooth."""
+    """qacc_step <- (M - h D)^-1 x, with the factor of `implicitfast_acceleration`; x is also in qfrc_smooth.
+
+    Reads:  qH, qHDiagInv (left by `implicitfast_acceleration`), actuator_rate, qDeriv.
+    """
     for i in range(m.nv):
         d.qacc_step[i] = x[i]
     if not (uses_articulated(m) and m.implicit_diagonal):
         solve_factored(m, d.qH, d.qHDiagInv, d.qacc_step)
-    elif medium_counts(m):
-        implicit_diagonal(m, d)
-        _solve_by_medium(m, d)
+    elif fluid_acts(m):
+        store_implicit_diagonal(m, d)  # the factor of the fluid's matrix replaced it
+        _solve_with_fluid(m, d)
     else:
         articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
     solve_free_bodies(m, d)

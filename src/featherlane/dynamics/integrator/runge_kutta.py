@@ -16,36 +16,42 @@ from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.integrator.integrate import integrate_pos
 
-SMALL_ANGLE = 0.3  # below this, a series with a first neglected term below 1e-14
-TURN = 6.283185307179586
+SMALL_ANGLE = 0.3  # rad: below this, a series with a first neglected term below 1e-14
+TURN = 6.283185307179586  # 2 pi
 
 
 @kernel
 def _third_coefficient(t):
-    """Returns k(t); for small t by its series."""
-    z = t * t
-    series = fma(z, fma(z, fma(z, fma(z, 1.0 / 47900160.0, 1.0 / 1209600.0), 1.0 / 30240.0), 1.0 / 720.0), 1.0 / 12.0)
+    """Returns k(t) = (1 - t/2 cot t/2) / t^2; for t < SMALL_ANGLE by its series in t^2, 1/12 + t^2/720 + ..."""
+    t2 = t * t
+    series = fma(
+        t2, fma(t2, fma(t2, fma(t2, 1.0 / 47900160.0, 1.0 / 1209600.0), 1.0 / 30240.0), 1.0 / 720.0), 1.0 / 12.0
+    )
     s, c = sincos(0.5 * t)
     sine = where(s == 0.0, 1.0, s)
-    return where(t < SMALL_ANGLE, series, (1.0 - (0.5 * t) * (c / sine)) / fmax(z, SMALL_ANGLE * SMALL_ANGLE))
+    is_small = t < SMALL_ANGLE
+    formula = (1.0 - (0.5 * t) * (c / sine)) / fmax(t2, SMALL_ANGLE * SMALL_ANGLE)
+    return where(is_small, series, formula)
 
 
 @kernel
 def rotation_rate(u, w):
     """Returns dexp^-1_u(w): the rate of the rotation vector u, less full turns, of a body with local angular
     velocity w.
+
+    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by its shortest equivalent of length `rest`.
     """
-    t = sqrt(dot(u, u))
-    turns = rint(t / TURN)
-    rest = fma(-turns, TURN, t)
-    u = where(turns == 0.0, 1.0, rest / fmax(t, SMALL_ANGLE)) * u
+    angle = sqrt(dot(u, u))
+    turns = rint(angle / TURN)
+    rest = fma(-turns, TURN, angle)
+    u = where(turns == 0.0, 1.0, rest / fmax(angle, SMALL_ANGLE)) * u
     uw = cross(u, w)
     return fma(_third_coefficient(fabs(rest)), cross(u, uw), fma(0.5, uw, w))
 
 
 @kernel
 def _add_stage(m, d, weight):
-    """Adds the last stage's rates and acceleration to the weighted sums."""
+    """Adds weight times the last stage's rates, qacc and act_dot to rk.velocity, rk.acceleration and rk.act_dot."""
     for i in range(m.nv):
         d.rk.velocity[i] = fma(weight, d.rk.rate[i], d.rk.velocity[i])
         d.rk.acceleration[i] = fma(weight, d.qacc[i], d.rk.acceleration[i])
@@ -58,7 +64,7 @@ def rk4_start(m, d):
     """Stores the state at which the first acceleration was evaluated.
 
     Reads:  qpos, qvel, act, time, lengths and Jacobian of tendons.
-    Writes: rk.*; zeros in rk.*.
+    Writes: rk.*; zeros in the sums rk.velocity, rk.acceleration, rk.act_dot.
     """
     for i in range(m.nq):
         d.rk.qpos[i] = d.qpos[i]
@@ -74,6 +80,7 @@ def rk4_start(m, d):
         d.rk.length[o] = d.actuator_length[o]
         d.rk.rate_of_length[o] = d.actuator_velocity[o]
     d.rk.time[0] = d.time[0]
+    # plastic springs of tendons read them at the end of the step
     if m.nplastic > 0:
         for i in range(m.ntendon):
             d.rk.ten_length[i] = d.ten_length[i]
@@ -83,7 +90,10 @@ def rk4_start(m, d):
 
 @kernel
 def _set_rates(m, d, h):
-    """rk_rate <- rate of the coordinates at the new velocity, at offset h rk.rate from the start."""
+    """rk.rate <- rate of the coordinates at the new velocity qvel, at offset h rk.rate from the start.
+
+    A rotation's coordinate is the rotation vector u from the start, here u = h rk.rate; its rate is dexp^-1_u(qvel).
+    """
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
@@ -102,24 +112,25 @@ def rk4_stage(m, d, k):
     q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the previous stage.
     Reads:  qacc, act_dot, rk.*.   Writes: qpos, qvel, act, time, rk.rate, rk.velocity, rk.acceleration, rk.act_dot.
     """
-    part = 0.5 if k < 3 else 1.0
-    h = part * timestep(m)
+    fraction = 0.5 if k < 3 else 1.0
+    offset = fraction * timestep(m)
+    # weights of the stages: 1/6, 1/3, 1/3, and 1/6 in rk4_finish
     if k == 1:
         _add_stage(m, d, 1.0 / 6.0)
     else:
         _add_stage(m, d, 1.0 / 3.0)
-    integrate_pos(m, d.qpos, d.rk.rate, d.rk.qpos, h, FINITE)
+    integrate_pos(m, d.qpos, d.rk.rate, d.rk.qpos, offset, FINITE)
     for i in range(m.nv):
-        d.qvel[i] = fma(h, d.qacc[i], d.rk.qvel[i])
+        d.qvel[i] = fma(offset, d.qacc[i], d.rk.qvel[i])
     for a in range(m.na):
-        d.act[a] = fma(h, d.act_dot[a], d.rk.act[a])
-    _set_rates(m, d, h)
-    d.time[0] = d.rk.time[0] + part * m.opt_timestep[0]
+        d.act[a] = fma(offset, d.act_dot[a], d.rk.act[a])
+    _set_rates(m, d, offset)
+    d.time[0] = d.rk.time[0] + fraction * m.opt_timestep[0]
 
 
 @kernel
 def _exchange_lengths(m, d):
-    """Exchanges lengths and velocities of actuators with those at the start of the step."""
+    """Exchanges actuator_length and actuator_velocity with those at the start of the step (rk.length, ...)."""
     for o in range(m.nout):
         length, rate = d.actuator_length[o], d.actuator_velocity[o]
         d.actuator_length[o] = d.rk.length[o]
@@ -130,13 +141,13 @@ def _exchange_lengths(m, d):
 
 @kernel
 def _finish_activations(m, d):
-    """Computes act after the step from the weighted rates, and from length and velocity of actuators at its start."""
+    """act <- values after the step, from the weighted rates rk.act_dot and actuator lengths at the step's start."""
     for a in range(m.na):
         d.act[a] = d.rk.act[a]
     if m.na > 0:
-        _exchange_lengths(m, d)
+        _exchange_lengths(m, d)  # those at the start
         advance_activations(m, d, d.rk.act_dot)
-        _exchange_lengths(m, d)
+        _exchange_lengths(m, d)  # those of the last stage again
 
 
 @stage

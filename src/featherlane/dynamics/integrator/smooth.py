@@ -1,7 +1,7 @@
 """Computes the acceleration without constraints, and energy."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.motor import push_at_stops
+from featherlane.dynamics.body.motor import add_motors_at_stops
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
@@ -16,9 +16,14 @@ from featherlane.model.integrator import has_metric
 
 @kernel
 def solve_inertia(m, d, x):
-    """x <- M^-1 x, by the method of the model; returns 1 if a pivot of articulated bodies is singular, else 0."""
+    """x <- M^-1 x, by the method of the model; returns 1 if a pivot of articulated bodies is singular, else 0.
+
+    Reads:  M, or with requested outputs qLD and qLDiagInv.
+    Writes: x (nv,); qH, qHDiagInv: the factor of M, or with articulated bodies aba_*, cacc, cfrc.
+    """
     singular = 0.0
     if uses_articulated(m):
+        # no values are added to M's diagonal
         for i in range(m.nv):
             d.qHDiagInv[i] = 0.0
         singular = articulated_solve(m, d, d.qHDiagInv, x)
@@ -31,11 +36,13 @@ def solve_inertia(m, d, x):
 
 
 @kernel
-def count_singular(m, d, singular):
+def warn_singular_inertia(m, d, singular):
     """Counts worlds whose inertia matrix is singular to rounding: a pivot of the factor, or of articulated bodies, is.
 
     The pivots of articulated bodies, which have no M_ii, are compared with M_ii at qpos0.
+    singular: 1 in worlds where `articulated_solve` met a singular pivot.
     Source: MuJoCo mj_factorI, which counts MINVAL only.
+    Reads:  1 / D of the factor that `solve_inertia` used or wrote.   Writes: warning.
     """
     if not uses_articulated(m):
         A = metric(m, d)
@@ -63,21 +70,24 @@ def smooth_acceleration(m, d):
         d.qfrc_smooth[i] = ((d.qfrc_passive[i] - d.qfrc_bias[i]) + d.qfrc_applied[i]) + d.qfrc_actuator[i]
     add_xfrc(m, d, d.qfrc_smooth)
     if m.opt_contact_model == LCP:
-        push_at_stops(m, d, d.qfrc_smooth)
+        add_motors_at_stops(m, d, d.qfrc_smooth)
     singular = 0.0
     if has_metric(m):
-        discrete_smooth(m, d)
+        discrete_smooth(m, d)  # writes qacc_smooth
     else:
         for i in range(m.nv):
             d.qacc_smooth[i] = d.qfrc_smooth[i]
         singular = solve_inertia(m, d, d.qacc_smooth)
-    count_singular(m, d, singular)
+    warn_singular_inertia(m, d, singular)
 
 
 @kernel
-def _spring_energy(k, x):
-    """Returns the integral of x (k + c x + e x^2)."""
-    return where(is_sprung(k), (x * x) * fma(x, fma(0.25 * x, k[2], k[1] * (1.0 / 3.0)), 0.5 * k[0]), 0.0)
+def _spring_energy(coefficients, x):
+    """Returns the integral of x (k + c x + e x^2): x^2 (k / 2 + c x / 3 + e x^2 / 4); coefficients: (k, c, e)."""
+    k, c, e = coefficients
+    has_spring = is_sprung(coefficients)
+    integral = (x * x) * fma(x, fma(0.25 * x, e, c * (1.0 / 3.0)), 0.5 * k)
+    return where(has_spring, integral, 0.0)
 
 
 @stage
@@ -98,22 +108,24 @@ def energy(m, d):
             potential = fma(-m.body_mass[i], dot(g, d.xipos[i]), potential)
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
-            a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
+            a, kind, coefficients = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
             if is_scalar(kind):
-                potential = potential + _spring_energy(k, d.qpos[a] - spring_reference(m, d, j))
-            elif any_(is_sprung(k)):
+                potential = potential + _spring_energy(coefficients, d.qpos[a] - spring_reference(m, d, j))
+            elif any_(is_sprung(coefficients)):
+                # of a free joint: a spring of the translation and one of the rotation
                 if is_free_joint(kind):
-                    x = Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])
-                    potential = potential + _spring_energy(k, norm3(x))
-                potential = potential + _spring_energy(k, norm3(ball_deflection(m, d, j)))
+                    offset = Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])
+                    potential = potential + _spring_energy(coefficients, norm3(offset))
+                potential = potential + _spring_energy(coefficients, norm3(ball_deflection(m, d, j)))
         if m.ntendon > 0:
             potential = potential + tendon_energy(m, d)
+    # 1/2 v^T M v = sum over i of v_i (M_ii v_i / 2 + sum over ancestors j of M_ij v_j)
     for i in range(m.nv):
-        first, v = m.M_rowadr[i], d.qvel[i]
-        last = first + m.M_rownnz[i] - 1
-        half = 0.5 * (d.M[last] * v)
-        for c in range(first, last):
-            half = fma(d.M[c], d.qvel[m.M_colind[c]], half)
-        kinetic = fma(half, v, kinetic)
+        first, v_i = m.M_rowadr[i], d.qvel[i]
+        diagonal = first + m.M_rownnz[i] - 1
+        momentum = 0.5 * (d.M[diagonal] * v_i)
+        for e in range(first, diagonal):
+            momentum = fma(d.M[e], d.qvel[m.M_colind[e]], momentum)
+        kinetic = fma(momentum, v_i, kinetic)
     d.energy[0] = potential
     d.energy[1] = kinetic

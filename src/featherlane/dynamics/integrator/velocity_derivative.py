@@ -6,10 +6,10 @@ Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.rate import actuator_rates
-from featherlane.dynamics.body.rne_derivative import add_rne_vel, clear_derivative
+from featherlane.dynamics.body.rne_derivative import add_bias_derivative, clear_derivative
 from featherlane.dynamics.integrator.derivative import add_actuator_rates, add_damping_rates, add_smooth_rates
-from featherlane.dynamics.integrator.gyroscopic import leave_out_torque_rates
-from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, medium_counts
+from featherlane.dynamics.integrator.gyroscopic import subtract_torque_rates
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, fluid_acts
 from featherlane.dynamics.sparse.outer import FULL
 
 
@@ -26,7 +26,7 @@ def passive_vel(m, d):
     """
     clear_derivative(m, d)
     add_damping_rates(m, d, 1.0, d.qDeriv, FULL)
-    if medium_counts(m):
+    if fluid_acts(m):
         add_fluid_vel(m, d, 1.0, d.qDeriv)
 
 
@@ -41,13 +41,16 @@ def actuator_vel(m, d):
     """
     clear_derivative(m, d)
     if not (m.opt_disableflags & DISABLE_ACTUATION):
-        actuator_rates(m, d)
+        actuator_rates(m, d)  # writes actuator_rate
     add_actuator_rates(m, d, 1.0, d.qDeriv, FULL)
 
 
 @kernel
-def rate_of_actuators_and_damping(m, d):
-    """qDeriv <- d (qfrc_actuator + qfrc_passive) / d qvel, from `actuator_rates`: D of the integrator implicitfast."""
+def store_rates_without_bias(m, d):
+    """qDeriv <- d (qfrc_actuator + qfrc_passive) / d qvel: D of the integrator implicitfast.
+
+    Reads:  actuator_rate, which the stage `actuator_rates` writes.
+    """
     clear_derivative(m, d)
     add_smooth_rates(m, d, 1.0, d.qDeriv, FULL)
 
@@ -65,7 +68,7 @@ def smooth_vel(m, d):
     Cost:   O(nv * depth).
     """
     if not (m.opt_disableflags & DISABLE_ACTUATION):
-        actuator_rates(m, d)
-    rate_of_actuators_and_damping(m, d)
-    add_rne_vel(m, d, -1.0)
-    leave_out_torque_rates(m, d, -1.0)
+        actuator_rates(m, d)  # writes actuator_rate
+    store_rates_without_bias(m, d)  # writes qDeriv
+    add_bias_derivative(m, d, -1.0)
+    subtract_torque_rates(m, d, -1.0)

@@ -9,8 +9,9 @@ resistance and quadratic drag.  Geoms with coefficients are ellipsoids, and repl
     drag         -(6 pi beta r + rho |u| (C_blunt A + C_slender (A_max - A))) u
     torque       -(8 pi beta r^3 + rho |m * w|) w
 
-with the velocities w, u of the shape relative to the fluid in the shape's axes, the projected area A, the normal n at
-the projection and the moments m of angular drag.
+with the velocities w, u of the shape relative to the fluid in the shape's axes, the projected area A along u, the angle
+alpha between u and the normal n of the surface at the projection, the volume V, the mean semi-axis r, and the moments m
+of angular drag.  m_A and I_A are mass and inertia of the added mass per density (m . u: products of components).
 Shapes are represented by axis ratios and flows by directions, which avoids underflow for small bodies.
 Source: MuJoCo, chapter Computation, fluid forces.  A spatial vector holds rotation first.
 """
@@ -25,13 +26,13 @@ TINY = 1e-30  # limit of ratios in float32; only plates thinner than 1e-7 of the
 
 # ---- worlds with a fluid ---------------------------------------------------------------------------------------------
 @kernel
-def in_medium(m):
-    """Returns the mask of worlds with a fluid."""
+def fluid_worlds(m):
+    """Returns the mask of worlds with a fluid: the density or the viscosity is positive."""
     return (m.opt_density[0] > 0.0) | (m.opt_viscosity[0] > 0.0)
 
 
 @kernel
-def medium_acts(m):
+def passive_forces_act(m):
     """Returns whether passive forces are enabled."""
     both = DISABLE_SPRING | DISABLE_DAMPER
     return m.opt_disableflags & both != both
@@ -47,8 +48,11 @@ def has_ellipsoids(m, i):
 
 
 @kernel
-def medium_velocity(m, d, i, pos, R):
-    """Returns (w, u): the velocity of a point of body i relative to the fluid, in the axes of R."""
+def velocity_in_fluid(m, d, i, pos, R):
+    """Returns the (angular, linear) velocity (w, u) of a point of body i relative to the fluid, in the axes of R.
+
+    pos: the point in world coordinates;  R: a rotation matrix from the result's axes to the world's.
+    """
     v = d.cvel[i]
     w, r = v.angular, pos - d.subtree_com[m.body_rootid[i]]
     u = v.linear + cross(w, r) - m.opt_wind[0]
@@ -64,7 +68,10 @@ def body_axes(m, d, i):
 
 @kernel
 def inertia_box(m, i):
-    """Returns the sides of the box with the mass and the moments of inertia of body i, and whether it has mass."""
+    """Returns (sides, whether it has mass) of the box with the mass and the moments of inertia of body i.
+
+    Side x is sqrt(6 (I_y + I_z - I_x) / mass), because I_x = mass (y^2 + z^2) / 12.
+    """
     x, y, z = m.body_inertia[i]
     mass = m.body_mass[i]
     s = 6.0 / fmax(mass, MINVAL)
@@ -74,7 +81,7 @@ def inertia_box(m, i):
 
 @kernel
 def box_resistance(m, box):
-    """Returns (angular, linear) viscous resistance of the sphere with the mean side as diameter."""
+    """Returns (angular, linear) viscous resistance of the sphere with the mean side as diameter: pi beta (D^3, 3 D)."""
     diameter = (box[0] + box[1] + box[2]) * (1.0 / 3.0)
     s = PI * m.opt_viscosity[0] * diameter
     return s * (diameter * diameter), 3.0 * s
@@ -82,35 +89,40 @@ def box_resistance(m, box):
 
 @kernel
 def box_drag(m, box):
-    """Returns the quadratic drag along the three axes: (angular, linear)."""
+    """Returns the quadratic drag along the three axes: (angular, linear).
+
+    Linear along x: rho y z / 2.  Angular about x: rho x (y^4 + z^4) / 64.
+    """
     rho, x, y, z = m.opt_density[0], box[0], box[1], box[2]
     x4, y4, z4 = (x * x) * (x * x), (y * y) * (y * y), (z * z) * (z * z)
-    s, h = rho * (1.0 / 64.0), 0.5 * rho
-    return Vec3(s * x * (y4 + z4), s * y * (x4 + z4), s * z * (x4 + y4)), Vec3(h * y * z, h * x * z, h * x * y)
+    s, half = rho * (1.0 / 64.0), 0.5 * rho
+    angular = Vec3(s * x * (y4 + z4), s * y * (x4 + z4), s * z * (x4 + y4))
+    return angular, Vec3(half * y * z, half * x * z, half * x * y)
 
 
 @kernel
-def _resist(a, c, v):
-    """Returns -(a + c_i |v_i|) v_i."""
-    return -times3(v, fma(c, fabs(v), a))
+def _resistance(viscous, drag, v):
+    """Returns -(viscous + drag_i |v_i|) v_i, component by component."""
+    return -times3(v, fma(drag, fabs(v), viscous))
 
 
 @kernel
 def _box_wrench(m, d, i, mask):
-    """Computes the wrench on the box of body i, at the com of its tree, in worlds of the mask."""
+    """Returns the wrench on the box of body i, at the com of its tree, in worlds of the mask; zeros elsewhere."""
     pos, R = d.xipos[i], body_axes(m, d, i)
-    w, u = medium_velocity(m, d, i, pos, R)
-    box, heavy = inertia_box(m, i)
+    w, u = velocity_in_fluid(m, d, i, pos, R)
+    box, has_mass = inertia_box(m, i)
     angular, linear = box_resistance(m, box)
-    turning, moving = box_drag(m, box)
-    return _to_com(m, d, i, pos, R, _resist(angular, turning, w), _resist(linear, moving, u), heavy & mask)
+    moment_drag, force_drag = box_drag(m, box)
+    moment, force = _resistance(angular, moment_drag, w), _resistance(linear, force_drag, u)
+    return _wrench_at_com(m, d, i, pos, R, moment, force, has_mass & mask)
 
 
 @kernel
-def _to_com(m, d, i, pos, R, moment, force, mask):
+def _wrench_at_com(m, d, i, pos, R, moment, force, mask):
     """Returns a moment and force at a point, in the axes of R, as a wrench at the tree's com; zeros off the mask."""
-    f = point_wrench(d, R @ force, R @ moment, pos, m.body_rootid[i])
-    return where(mask, f, Force(zeros(6)))
+    wrench = point_wrench(d, R @ force, R @ moment, pos, m.body_rootid[i])
+    return where(mask, wrench, Force(zeros(6)))
 
 
 # ---- the ellipsoid of a geom -----------------------------------------------------------------------------------------
@@ -121,8 +133,11 @@ def semi_axes(m, g):
 
 
 @kernel
-def faces(r):
-    """Returns (q, s): squares of r_y r_z etc. relative to the largest, s; they weigh the axes in a projection."""
+def face_areas(r):
+    """Returns (q, face): squares of the products r_y r_z, r_z r_x, r_x r_y relative to the largest, and the largest.
+
+    pi times a product is the area of a cross section; the squares weigh the axes in a projection.  r: semi-axes.
+    """
     x, y, z = r[1] * r[2], r[2] * r[0], r[0] * r[1]
     largest = fmax(fmax(x, y), z)
     s = 1.0 / fmax(largest, TINY)
@@ -138,38 +153,41 @@ def times3(a, b):
 
 @kernel
 def sorted_axes(r):
-    """Returns the (middle, largest) semi-axis."""
+    """Returns the (middle, largest) of three semi-axes r."""
     largest = fmax(fmax(r[0], r[1]), r[2])
     smallest = fmin(fmin(r[0], r[1]), r[2])
     return r[0] + r[1] + r[2] - largest - smallest, largest
 
 
 @kernel
-def _moment(x, y, z):
-    """Returns 8/15 pi x max(y, z)^4."""
-    s = fmax(y, z)
-    s = s * s
-    return (8.0 / 15.0 * PI) * x * (s * s)
+def _drag_moment(x, y, z):
+    """Returns 8/15 pi x max(y, z)^4: the moment of angular drag about the semi-axis x."""
+    largest = fmax(y, z)
+    square = largest * largest
+    return (8.0 / 15.0 * PI) * x * (square * square)
 
 
 @kernel
-def angular_coefficients(m, g, r):
-    """Returns (m, s): moments of angular drag about the three axes relative to the largest, s."""
+def angular_drag(m, g, r):
+    """Returns (moments, s): moments of angular drag about the three axes relative to s, the largest possible one.
+
+    moments_i = angular x_i + slender (1 - x_i), where x_i is the `_drag_moment` relative to s.  r: semi-axes of geom g.
+    """
     slender, angular = m.geom_fluid[g].slender, m.geom_fluid[g].angular
     middle, largest = sorted_axes(r)
-    most = _moment(middle, largest, largest)
-    s = 1.0 / fmax(most, TINY)
-    x, y, z = s * _moment(r[0], r[1], r[2]), s * _moment(r[1], r[2], r[0]), s * _moment(r[2], r[0], r[1])
+    largest_moment = _drag_moment(middle, largest, largest)
+    s = 1.0 / fmax(largest_moment, TINY)
+    x, y, z = s * _drag_moment(r[0], r[1], r[2]), s * _drag_moment(r[1], r[2], r[0]), s * _drag_moment(r[2], r[0], r[1])
     return Vec3(
         fma(angular, x, slender * (1.0 - x)),
         fma(angular, y, slender * (1.0 - y)),
         fma(angular, z, slender * (1.0 - z)),
-    ), most
+    ), largest_moment
 
 
 @kernel
-def stokes(m, r):
-    """Returns (angular, linear) viscous resistance of the sphere with the mean semi-axis as radius."""
+def stokes_resistance(m, r):
+    """Returns (angular, linear) resistance pi beta (D^3, 3 D) of the sphere whose radius is the mean semi-axis."""
     diameter = (r[0] + r[1] + r[2]) * (2.0 / 3.0)
     s = PI * m.opt_viscosity[0] * diameter
     return s * (diameter * diameter), 3.0 * s
@@ -183,9 +201,9 @@ def volume(r):
 
 @kernel
 def added_mass(m, g):
-    """Returns mass and inertia of the added mass along the three axes, per density of the fluid."""
-    c = m.geom_fluid[g]
-    return Vec3(c.mass_x, c.mass_y, c.mass_z), Vec3(c.inertia_x, c.inertia_y, c.inertia_z)
+    """Returns (mass, inertia) of the added mass along the three axes, per density of the fluid."""
+    fluid = m.geom_fluid[g]
+    return Vec3(fluid.mass_x, fluid.mass_y, fluid.mass_z), Vec3(fluid.inertia_x, fluid.inertia_y, fluid.inertia_z)
 
 
 @kernel
@@ -196,8 +214,8 @@ def added_momentum(m, g, w, u):
 
 
 @kernel
-def area_drag(m, g, r, area):
-    """Returns the effective drag area: blunt for the projected area, slender for the rest of the largest section."""
+def drag_area(m, g, r, area):
+    """Returns the effective drag area: C_blunt area + C_slender (largest section - area), `area` the projected one."""
     blunt, slender = m.geom_fluid[g].blunt, m.geom_fluid[g].slender
     middle, largest = sorted_axes(r)
     return fma(area, blunt, slender * (PI * largest * middle - area))
@@ -205,45 +223,52 @@ def area_drag(m, g, r, area):
 
 @kernel
 def _ellipsoid_force(m, g, w, u):
-    """Returns (moment, force) on the ellipsoid of geom g in the geom's axes."""
-    rho, c, r = m.opt_density[0], m.geom_fluid[g], semi_axes(m, g)
+    """Returns (moment, force) on the ellipsoid of geom g in the geom's axes; (w, u): its angular and linear velocity.
 
-    # the projection along the velocity: its area, and the normal of the surface there
+    The terms are those of the module docstring: added mass, Magnus, Kutta, drag, torque.
+    """
+    rho, fluid, r = m.opt_density[0], m.geom_fluid[g], semi_axes(m, g)
+
+    # the projection along the velocity e |u|: its area, and the normal n of the surface there (not of unit length)
     e, speed = normalize3(u)
-    q, face = faces(r)
+    q, face = face_areas(r)
     n = times3(q, e)
-    slope, height = dot(n, n), dot(n, e)
-    area = PI * face * sqrt(slope / fmax(height, TINY))
-    lift = PI * face * sqrt(height / fmax(slope, TINY)) * (speed * speed)
+    nn, ne = dot(n, n), dot(n, e)
+    area = PI * face * sqrt(nn / fmax(ne, TINY))
+    # |u|^2 A cos(alpha) / |n|, with cos(alpha) = n . e / |n|
+    lift = PI * face * sqrt(ne / fmax(nn, TINY)) * (speed * speed)
 
-    turned, carried = added_momentum(m, g, w, u)
-    kutta = c.kutta * rho * lift * cross(cross(n, e), e)
-    magnus = c.magnus * rho * volume(r) * cross(w, u)
-    angular, linear = stokes(m, r)
-    drag = fma(rho * speed, area_drag(m, g, r, area), linear)
-    moments, most = angular_coefficients(m, g, r)
-    twist = fma(rho * most, norm3(times3(moments, w)), angular)
+    L, P = added_momentum(m, g, w, u)
+    kutta = fluid.kutta * rho * lift * cross(cross(n, e), e)
+    magnus = fluid.magnus * rho * volume(r) * cross(w, u)
+    angular, linear = stokes_resistance(m, r)
+    drag = fma(rho * speed, drag_area(m, g, r, area), linear)
+    moments, largest_moment = angular_drag(m, g, r)
+    torque = fma(rho * largest_moment, norm3(times3(moments, w)), angular)
 
-    moment = cross(carried, u) + cross(turned, w) - twist * w
-    force = cross(carried, w) + (magnus + kutta) - drag * u
+    moment = cross(P, u) + cross(L, w) - torque * w
+    force = cross(P, w) + (magnus + kutta) - drag * u
     return moment, force
 
 
 @kernel
 def _geom_wrench(m, d, i, g, mask):
-    """Computes the wrench on the ellipsoid of geom g of body i, at the com of its tree, in worlds of the mask."""
+    """Returns the wrench on the ellipsoid of geom g of body i, at the com of its tree, in worlds of the mask.
+
+    It is 0 in other worlds, and for a massless body or a geom with scale 0.
+    """
     pos, R = geom_pose(m, d, g)
-    w, u = medium_velocity(m, d, i, pos, R)
+    w, u = velocity_in_fluid(m, d, i, pos, R)
     moment, force = _ellipsoid_force(m, g, w, u)
     scale = m.geom_fluid[g].scale
-    heavy = m.body_mass[i] >= MINVAL
-    return _to_com(m, d, i, pos, R, scale * moment, scale * force, (scale != 0.0) & heavy & mask)
+    has_mass = m.body_mass[i] >= MINVAL
+    return _wrench_at_com(m, d, i, pos, R, scale * moment, scale * force, (scale != 0.0) & has_mass & mask)
 
 
 # ---- all bodies ------------------------------------------------------------------------------------------------------
 @kernel
 def _body_wrench(m, d, i):
-    """Computes the fluid's wrench on body i, at the com of its tree."""
+    """Returns the fluid's wrench on body i at the com of its tree: of its ellipsoids, or if it has none of its box."""
     ellipsoids = has_ellipsoids(m, i)
     f = Force(zeros(6))
     if any_(not_(ellipsoids)):
@@ -264,7 +289,8 @@ def fluid_force(m, d):
     Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.   Writes: qfrc_fluid (nv,) [N, N m]; cfrc_fluid.
     Frame:  world axes at the tree's com.                        Cost: O(nbody + ngeom + nv).
     """
-    medium = in_medium(m)
+    has_fluid = fluid_worlds(m)
+    # a body outside all trees cannot move
     for i in range(1, m.nbody):
         if m.body_treeid[i] >= 0:
             d.cfrc_fluid[i] = _body_wrench(m, d, i)
@@ -275,4 +301,4 @@ def fluid_force(m, d):
             if p > 0 and m.body_treeid[p] >= 0:
                 d.cfrc_fluid[p] += f
             for k in range(first, first + body.dofnum):
-                d.qfrc_fluid[k] = where(medium, dot(d.cdof[k], f), 0.0)
+                d.qfrc_fluid[k] = where(has_fluid, dot(d.cdof[k], f), 0.0)

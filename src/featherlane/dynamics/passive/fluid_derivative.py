@@ -18,20 +18,20 @@ from featherlane.dynamics.passive.fluid import (
     TINY,
     added_mass,
     added_momentum,
-    angular_coefficients,
-    area_drag,
+    angular_drag,
     body_axes,
     box_drag,
     box_resistance,
-    faces,
+    drag_area,
+    face_areas,
+    fluid_worlds,
     has_ellipsoids,
-    in_medium,
     inertia_box,
-    medium_acts,
-    medium_velocity,
+    passive_forces_act,
     semi_axes,
-    stokes,
+    stokes_resistance,
     times3,
+    velocity_in_fluid,
     volume,
 )
 
@@ -56,7 +56,7 @@ def _cross_matrix(a):
 
 
 @kernel
-def _turn(R, A):
+def _rotated(R, A):
     """Returns R A R^T."""
     return R @ A @ R.T
 
@@ -64,22 +64,26 @@ def _turn(R, A):
 # ---- one shape, in its axes --------------------------------------------------------------------------------------
 @kernel
 def _box_rates(m, box, w, u):
-    """Returns (angular, linear) rates along the axes of a box: -(a + 2 c |v|)."""
+    """Returns (angular, linear) rates along the axes of a box: -(viscous + 2 drag |v|) with v = w or u."""
     angular, linear = box_resistance(m, box)
-    turning, moving = box_drag(m, box)
-    return -fma(2.0 * turning, fabs(w), angular), -fma(2.0 * moving, fabs(u), linear)
+    moment_drag, force_drag = box_drag(m, box)
+    return -fma(2.0 * moment_drag, fabs(w), angular), -fma(2.0 * force_drag, fabs(u), linear)
 
 
 @kernel
 def _torque_rate(m, g, r, w):
-    """Returns d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance."""
-    c, most = angular_coefficients(m, g, r)
+    """Returns d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance.
+
+    m: moments of angular drag, which multiply components;  r: the semi-axes;  w: the angular velocity.
+    """
+    c, largest_moment = angular_drag(m, g, r)
     mw = times3(c, w)
-    s = m.opt_density[0] * most / fmax(norm3(mw), TINY)
-    square = times3(c, mw)
-    angular, _ = stokes(m, r)
-    uniform = -fma(s, dot(w, square), angular)
-    return _diagonal(Vec3(uniform, uniform, uniform)) + _outer(-s * w, square)
+    s = m.opt_density[0] * largest_moment / fmax(norm3(mw), TINY)
+    m2w = times3(c, mw)
+    resistance, _ = stokes_resistance(m, r)
+    # rho |m w| = s m w . m w = s w . m^2 w
+    diagonal = -fma(s, dot(w, m2w), resistance)
+    return _diagonal(Vec3(diagonal, diagonal, diagonal)) + _outer(-s * w, m2w)
 
 
 @kernel
@@ -94,119 +98,140 @@ def _weighted_differences(q, p, uu):
 
 @kernel
 def _drag_rate(m, g, r, u):
-    """Returns d(drag and resistance) / du; the area changes with the direction."""
-    rho, c = m.opt_density[0], m.geom_fluid[g]
+    """Returns d(drag and resistance) / du of the force -(rho |u| A_d + resistance) u of an ellipsoid.
+
+    r: the semi-axes;  u: the velocity.  The effective drag area A_d depends on the projected area A, and A on the
+    direction e of u:
+
+        -(rho |u| A_d + resistance) 1 - rho |u| A_d e e^T - rho |u| (C_blunt - C_slender) e (|u| dA/du)^T
+    """
+    rho, fluid = m.opt_density[0], m.geom_fluid[g]
     e, speed = normalize3(u)
-    q, face = faces(r)
+    q, face = face_areas(r)
     n = times3(q, e)
-    slope, height = dot(n, n), dot(n, e)
-    area = PI * face * sqrt(slope / fmax(height, TINY))
-    _, linear = stokes(m, r)
+    nn, ne = dot(n, n), dot(n, e)
+    area = PI * face * sqrt(nn / fmax(ne, TINY))
+    _, resistance = stokes_resistance(m, r)
 
-    # |u| dA/du_i = pi face / sqrt(height^3 slope) (height q_i - slope) n_i
-    along = PI * face / fmax(height * sqrt(height * slope), TINY)
-    change = along * times3(n, _weighted_differences(q, q, times3(e, e)))
-    turning = -(rho * speed * (c.blunt - c.slender)) * e
+    # |u| dA/du_i = pi face / sqrt(ne^3 nn) (ne q_i - nn) n_i
+    factor = PI * face / fmax(ne * sqrt(ne * nn), TINY)
+    area_rate = factor * times3(n, _weighted_differences(q, q, times3(e, e)))
+    by_area = -(rho * speed * (fluid.blunt - fluid.slender)) * e
 
-    s = -(rho * speed * area_drag(m, g, r, area))
-    uniform = s - linear
-    fixed = _diagonal(Vec3(uniform, uniform, uniform)) + _outer(s * e, e)
-    return fixed + _outer(turning, change)
+    s = -(rho * speed * drag_area(m, g, r, area))
+    diagonal = s - resistance
+    at_fixed_area = _diagonal(Vec3(diagonal, diagonal, diagonal)) + _outer(s * e, e)
+    return at_fixed_area + _outer(by_area, area_rate)
 
 
 @kernel
 def _kutta_rate(m, g, r, u):
-    """Returns d(Kutta lift) / du; the lift is c |u|^2 sqrt(height / slope) (height e - n), e the direction of u."""
+    """Returns d(Kutta lift) / du; the lift is c |u|^2 sqrt(ne / nn) (ne e - n), e the direction of u.
+
+    Here n = q e (components), ne = n . e, nn = n . n, c = pi face C_K rho.  The terms are the rates of |u|^2 sqrt(...),
+    of ne e, and of n; `deviation` is n - ne e divided by e, exactly 0 for a sphere.
+    """
     e, speed = normalize3(u)
-    q, face = faces(r)
+    q, face = face_areas(r)
     n = times3(q, e)
-    slope, height = dot(n, n), dot(n, e)
-    c = PI * face * m.geom_fluid[g].kutta * m.opt_density[0] * speed / fmax(sqrt(slope * height), TINY)
+    nn, ne = dot(n, n), dot(n, e)
+    factor = PI * face * m.geom_fluid[g].kutta * m.opt_density[0] * speed / fmax(sqrt(nn * ne), TINY)
     deviation = _weighted_differences(q, Vec3(1.0, 1.0, 1.0), times3(e, e))
     lift = -times3(deviation, e)
 
-    s = height / fmax(slope, TINY)
-    along = Vec3(e[i] * fma(-q[i] * q[i], s, q[i] - height) for i in range(3))
-    turning = 2.0 * height * (_outer(e, n) - _outer(n, e))
-    uniform = _diagonal(-height * deviation)
-    return c * (_outer(lift, along) + (turning + uniform))
+    ratio = ne / fmax(nn, TINY)
+    root_rate = Vec3(e[i] * fma(-q[i] * q[i], ratio, q[i] - ne) for i in range(3))
+    turn_rate = 2.0 * ne * (_outer(e, n) - _outer(n, e))
+    uniform = _diagonal(-ne * deviation)
+    return factor * (_outer(lift, root_rate) + (turn_rate + uniform))
 
 
 @kernel
-def _carried(A, mass):
-    """Returns A times a diagonal matrix."""
-    return Mat3(A[3 * r + c] * mass[c] for r in range(3) for c in range(3))
+def _times_diagonal(A, diagonal):
+    """Returns A times the diagonal matrix with these values."""
+    return Mat3(A[3 * r + c] * diagonal[c] for r in range(3) for c in range(3))
 
 
 @kernel
 def _lift_rates(m, d, g, r, w, u):
-    """Returns rates of added mass, Magnus and Kutta lift: moment by w, moment by u, force by w, force by u."""
+    """Returns rates of added mass, Magnus and Kutta lift: moment by w, moment by u, force by w, force by u.
+
+    moment = P x u + L x w, force = P x w + Magnus (w x u) + Kutta, with P = rho mass u and L = rho inertia w; so for
+    example d(L x w)/dw = [L]x - [w]x rho inertia.   r: the semi-axes;  w, u: angular and linear velocity.
+    """
     rho, (mass, inertia) = m.opt_density[0], added_mass(m, g)
     L, P = added_momentum(m, g, w, u)
     mass, inertia = -rho * mass, -rho * inertia
-    W, U, carried = _cross_matrix(w), _cross_matrix(u), _cross_matrix(P)
+    wx, ux, Px = _cross_matrix(w), _cross_matrix(u), _cross_matrix(P)
     magnus = m.geom_fluid[g].magnus * rho * volume(r)
     return (
-        _cross_matrix(L) + _carried(W, inertia),
-        carried + _carried(U, mass),
-        carried - magnus * U,
-        _carried(W, mass) + magnus * W + _kutta_rate(m, g, r, u),
+        _cross_matrix(L) + _times_diagonal(wx, inertia),
+        Px + _times_diagonal(ux, mass),
+        Px - magnus * ux,
+        _times_diagonal(wx, mass) + magnus * wx + _kutta_rate(m, g, r, u),
     )
 
 
 # ---- at the centre of mass of the tree -------------------------------------------------------------------------------
 @kernel
 def _add_rows(d, i, first, left, right, scale, mask):
-    """Adds scale (left, right), two 3 x 3 matrices, to three rows of body i's crb_drag, in worlds of the mask."""
+    """Adds scale (left, right), two 3 x 3 matrices, to rows first to first + 2 of body i's crb_drag, in the mask."""
     for k in unrolled(range(3)):
-        rate, row = d.crb_drag[i, first + k], Force(join(left.rows[k], right.rows[k]))
-        d.crb_drag[i, first + k] = where(mask, fma(scale, row, rate), rate)
+        old, row = d.crb_drag[i, first + k], Force(join(left.rows[k], right.rows[k]))
+        d.crb_drag[i, first + k] = where(mask, fma(scale, row, old), old)
 
 
 @kernel
-def _add_moved(m, d, i, pos, R, rates, scale, mask):
-    """Adds rates at a point in the axes of R, moved to the com of the tree, to the matrix of body i.
+def _add_rates_at_point(m, d, i, pos, R, rates, scale, mask):
+    """Adds rates at a point in the axes of R, moved to the com of the tree, to the matrix crb_drag of body i.
 
+    rates: four 3 x 3 matrices: moment by w (aa), moment by u (al), force by w (la), force by u (ll).
     With r from the com to the point, a rotation moves the point by w x r, and its force has the moment r x f.
     """
-    X = _cross_matrix(pos - d.subtree_com[m.body_rootid[i]])
-    aa, al, la, ll = _turn(R, rates[0]), _turn(R, rates[1]), _turn(R, rates[2]), _turn(R, rates[3])
-    al = al + X @ ll
-    aa = aa + (X @ la - al @ X)
-    la = la - ll @ X
+    rx = _cross_matrix(pos - d.subtree_com[m.body_rootid[i]])
+    aa, al, la, ll = _rotated(R, rates[0]), _rotated(R, rates[1]), _rotated(R, rates[2]), _rotated(R, rates[3])
+    al = al + rx @ ll
+    aa = aa + (rx @ la - al @ rx)
+    la = la - ll @ rx
     _add_rows(d, i, 0, aa, al, scale, mask)
     _add_rows(d, i, 3, la, ll, scale, mask)
 
 
 @kernel
 def _add_box(m, d, i, mask):
-    """Adds the rates of body i's box to its matrix."""
+    """Adds the rates of body i's box to its matrix crb_drag, in worlds of the mask."""
     pos, R = d.xipos[i], body_axes(m, d, i)
-    w, u = medium_velocity(m, d, i, pos, R)
-    box, heavy = inertia_box(m, i)
+    w, u = velocity_in_fluid(m, d, i, pos, R)
+    box, has_mass = inertia_box(m, i)
     angular, linear = _box_rates(m, box, w, u)
     none = Mat3(zeros(9))
-    _add_moved(m, d, i, pos, R, (_diagonal(angular), none, none, _diagonal(linear)), 1.0, heavy & mask)
+    rates = (_diagonal(angular), none, none, _diagonal(linear))
+    _add_rates_at_point(m, d, i, pos, R, rates, 1.0, has_mass & mask)
 
 
 @kernel
 def _add_ellipsoid(m, d, i, g, dissipative, mask):
-    """Adds the rates of geom g to the matrix of body i: only drag and resistance if `dissipative`, else all."""
+    """Adds the rates of geom g to the matrix crb_drag of body i, in worlds of the mask.
+
+    dissipative: only drag and resistance, without added mass and lift.
+    """
     pos, R = geom_pose(m, d, g)
     r = semi_axes(m, g)
-    w, u = medium_velocity(m, d, i, pos, R)
+    w, u = velocity_in_fluid(m, d, i, pos, R)
     none = Mat3(zeros(9))
+    # moment by w, moment by u, force by w, force by u
     rates = (_torque_rate(m, g, r, w), none, none, _drag_rate(m, g, r, u))
     if not dissipative:
         aa, al, la, ll = _lift_rates(m, d, g, r, w, u)
         rates = rates[0] + aa, al, la, rates[3] + ll
     scale = m.geom_fluid[g].scale
-    _add_moved(m, d, i, pos, R, rates, scale, (scale != 0.0) & (m.body_mass[i] >= MINVAL) & mask)
+    # a massless body or a geom with scale 0 has no force
+    _add_rates_at_point(m, d, i, pos, R, rates, scale, (scale != 0.0) & (m.body_mass[i] >= MINVAL) & mask)
 
 
 @kernel
-def _body_matrix(m, d, i, dissipative):
-    """crb_drag of body i <- d(wrench) / d(velocity)."""
+def _store_body_matrix(m, d, i, dissipative):
+    """crb_drag of body i <- d(wrench) / d(velocity), of its ellipsoids, or in worlds without, its box."""
     ellipsoids = has_ellipsoids(m, i)
     for k in range(6):
         d.crb_drag[i, k] = zeros(6)
@@ -224,9 +249,10 @@ def composite_drag(m, d, dissipative):
 
     Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com.   Writes: crb_drag (nbody, 6, 6), rows of force.
     """
+    # a body outside all trees cannot move
     for i in range(1, m.nbody):
         if m.body_treeid[i] >= 0:
-            _body_matrix(m, d, i, dissipative)
+            _store_body_matrix(m, d, i, dissipative)
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         if m.body_treeid[i] >= 0 and p > 0 and m.body_treeid[p] >= 0:
@@ -243,7 +269,7 @@ def drag_times(d, b, S):
 
 @kernel
 def drag_transposed_times(d, b, S):
-    """Returns B^c_b^T S."""
+    """Returns B^c_b^T S: the sum of the rows of B^c_b, times the components of S."""
     f = S[5] * d.crb_drag[b, 5]
     for k in unrolled(range(4, -1, -1)):
         f = fma(S[k], d.crb_drag[b, k], f)
@@ -251,39 +277,45 @@ def drag_transposed_times(d, b, S):
 
 
 @kernel
-def medium_counts(m):
+def fluid_acts(m):
     """Returns whether some world of the tile has a fluid and passive forces are enabled."""
-    return medium_acts(m) and any_(in_medium(m))
+    return passive_forces_act(m) and any_(fluid_worlds(m))
 
 
 @kernel
 def add_fluid_vel(m, d, s, A):
-    """A += s d qfrc_fluid / d qvel, on the pattern of qDeriv."""
-    medium = in_medium(m)
-    composite_drag(m, d, dissipative=0)
+    """A += s d qfrc_fluid / d qvel, on the pattern of qDeriv, in worlds with a fluid; writes crb_drag.
+
+    D_jk = S_j . B S_k  and  D_kj = S_k . B S_j = (B^T S_k) . S_j for each ancestor j of k, and D_kk.
+    """
+    has_fluid = fluid_worlds(m)
+    composite_drag(m, d, dissipative=0)  # writes crb_drag (B)
     for k in range(m.nv):
-        S, b = d.cdof[k], m.dof_bodyid[k]
-        f, g = drag_times(d, b, S), drag_transposed_times(d, b, S)
-        a, above = m.D_rowadr[k], m.D_diag[k]
-        for c in range(above):
-            j = m.D_colind[a + c]
-            T = d.cdof[j]
-            A[a + c] = where(medium, fma(s, dot(g, T), A[a + c]), A[a + c])
-            # the descendants of j follow it at once
-            e = m.D_rowadr[j] + m.D_diag[j] + k - j
-            A[e] = where(medium, fma(s, dot(f, T), A[e]), A[e])
-        e = a + above
-        A[e] = where(medium, fma(s, dot(f, S), A[e]), A[e])
+        S_k, b = d.cdof[k], m.dof_bodyid[k]
+        BS, BtS = drag_times(d, b, S_k), drag_transposed_times(d, b, S_k)
+        row, nancestors = m.D_rowadr[k], m.D_diag[k]
+        for c in range(nancestors):
+            j = m.D_colind[row + c]
+            S_j = d.cdof[j]
+            A[row + c] = where(has_fluid, fma(s, dot(BtS, S_j), A[row + c]), A[row + c])
+            # entry (j, k): in row j the descendants directly follow the diagonal, in order
+            jk = m.D_rowadr[j] + m.D_diag[j] + k - j
+            A[jk] = where(has_fluid, fma(s, dot(BS, S_j), A[jk]), A[jk])
+        kk = row + nancestors
+        A[kk] = where(has_fluid, fma(s, dot(BS, S_k), A[kk]), A[kk])
 
 
 @kernel
 def add_fluid_metric(m, d, s, dissipative, A):
-    """A += s times the symmetric part of d qfrc_fluid / d qvel, on M's pattern."""
-    medium = in_medium(m)
-    composite_drag(m, d, dissipative)
+    """A += s times the symmetric part of d qfrc_fluid / d qvel, on M's pattern; writes crb_drag.
+
+    Entry (k, j) is S_j . (B + B^T) S_k / 2.  dissipative: only drag and resistance.
+    """
+    has_fluid = fluid_worlds(m)
+    composite_drag(m, d, dissipative)  # writes crb_drag (B)
     for k in range(m.nv):
-        S, b = d.cdof[k], m.dof_bodyid[k]
-        f = 0.5 * (drag_times(d, b, S) + drag_transposed_times(d, b, S))
+        S_k, b = d.cdof[k], m.dof_bodyid[k]
+        f = 0.5 * (drag_times(d, b, S_k) + drag_transposed_times(d, b, S_k))
         for e in range(m.M_rowadr[k], m.M_rowadr[k] + m.M_rownnz[k]):
             rate = dot(f, d.cdof[m.M_colind[e]])
-            A[e] = where(medium, fma(s, rate, A[e]), A[e])
+            A[e] = where(has_fluid, fma(s, rate, A[e]), A[e])

@@ -1,10 +1,10 @@
 """Computes passive forces: springs and dampers of joints and tendons, gravity compensation, fluid forces, adhesion."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.body.com import last_dof, point_wrench
 from featherlane.dynamics.body.plastic import ball_reference, spring_reference
-from featherlane.dynamics.passive.fluid import fluid_force, in_medium, medium_acts
+from featherlane.dynamics.passive.fluid import fluid_force, fluid_worlds, passive_forces_act
 from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_springs
 
 
@@ -15,22 +15,23 @@ def spring_coefficients(m, j):
 
 
 @kernel
-def is_sprung(k):
-    """Returns the mask of worlds where the joint has a spring."""
-    return (k[0] != 0.0) | (k[1] != 0.0) | (k[2] != 0.0)
+def is_sprung(coefficients):
+    """Returns the mask of worlds where the joint has a spring: one of its coefficients (k, c, e) is not 0."""
+    return (coefficients[0] != 0.0) | (coefficients[1] != 0.0) | (coefficients[2] != 0.0)
 
 
 @kernel
-def _vector_spring(d, v, k, x):
-    """Computes the spring force of three DoFs from v on: along x, by its length."""
-    sprung, r = is_sprung(k), norm3(x)
-    s = fma(r, fma(r, k[2], k[1]), k[0])
+def _store_vector_spring(d, v, coefficients, x):
+    """qfrc_spring of three DoFs from v on <- -x (k + c |x| + e |x|^2), along the deflection x."""
+    sprung, length = is_sprung(coefficients), norm3(x)
+    k, c, e = coefficients
+    s = fma(length, fma(length, e, c), k)
     d.qfrc_spring[v : v + 3] = where(sprung, -(s * x), Vec3(zeros(3)))
 
 
 @kernel
 def ball_deflection(m, d, j):
-    """Returns the rotation vector of ball j, or of free joint j, from its spring's rest."""
+    """Returns the rotation vector of ball j, or of free joint j, from its spring's rest, in body axes."""
     a = m.jnt_qposadr[j]
     if is_free_joint(m.jnt_type[j]):
         a, rest = a + 3, Quat(m.qpos_spring[a + 3 : a + 7])
@@ -40,60 +41,64 @@ def ball_deflection(m, d, j):
 
 
 @kernel
-def _springs(m, d):
-    """Computes the spring force of each joint."""
+def _store_spring_forces(m, d):
+    """qfrc_spring <- -x (k + c x + e x^2) of each joint; three DoFs of a ball or a free joint by the length of x."""
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
-        k = spring_coefficients(m, j)
+        k, c, e = spring_coefficients(m, j)
         if is_scalar(kind):
             x = d.qpos[a] - spring_reference(m, d, j)
-            d.qfrc_spring[v] = where(is_sprung(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
-        elif any_(is_sprung(k)):
+            d.qfrc_spring[v] = where(is_sprung((k, c, e)), -(x * fma(x, fma(x, e, c), k)), 0.0)
+        elif any_(is_sprung((k, c, e))):
             if is_free_joint(kind):
-                _vector_spring(d, v, k, Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3]))
+                _store_vector_spring(d, v, (k, c, e), Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3]))
                 v += 3
-            _vector_spring(d, v, k, ball_deflection(m, d, j))
+            _store_vector_spring(d, v, (k, c, e), ball_deflection(m, d, j))
 
 
 @kernel
-def _dampers(m, d):
-    """Computes the damping force of each DoF."""
+def _store_damping_forces(m, d):
+    """qfrc_damper <- -v (b + c |v| + e v^2) of each DoF."""
     for i in range(m.nv):
-        b, c, e = damping(m, d, i)
+        b, c, e = damping_coefficients(m, d, i)
         v = d.qvel[i]
-        s = fabs(v)
-        d.qfrc_damper[i] = where((b != 0.0) | (c != 0.0) | (e != 0.0), -(v * fma(s, fma(s, e, c), b)), 0.0)
+        speed = fabs(v)
+        is_damped = (b != 0.0) | (c != 0.0) | (e != 0.0)
+        d.qfrc_damper[i] = where(is_damped, -(v * fma(speed, fma(speed, e, c), b)), 0.0)
 
 
 @kernel
-def compensates(m):
-    """Returns whether gravity is on and some body is compensated."""
+def has_gravity_compensation(m):
+    """Returns whether gravity and passive forces (springs or dampers) are on and some body is compensated."""
     passive = m.opt_disableflags & (DISABLE_SPRING | DISABLE_DAMPER) != DISABLE_SPRING | DISABLE_DAMPER
     return m.ngravcomp > 0 and passive and not (m.opt_disableflags & DISABLE_GRAVITY)
 
 
 @kernel
-def _gravity_compensation(m, d):
-    """Applies J^T to minus a fraction of each body's weight, at its centre of mass."""
-    g, most = m.opt_gravity[0], 0.0
+def _add_gravity_compensation(m, d):
+    """qfrc_gravcomp += J^T (minus the fraction body_gravcomp of each body's weight), at its centre of mass."""
+    g, largest = m.opt_gravity[0], 0.0
     for i in range(m.nbody):
-        most = fmax(most, m.body_gravcomp[i])
+        largest = fmax(largest, m.body_gravcomp[i])
     for i in range(1, m.nbody):
         # as in MuJoCo, negative compensation acts only in a world where some body's is positive
-        s = where(most > 0.0, m.body_gravcomp[i], 0.0)
-        if any_(s != 0.0):
-            force = -(m.body_mass[i] * s) * g
+        fraction = where(largest > 0.0, m.body_gravcomp[i], 0.0)
+        if any_(fraction != 0.0):
+            force = -(m.body_mass[i] * fraction) * g
             wrench = point_wrench(d, force, zeros(3), d.xipos[i], m.body_rootid[i])
             k = last_dof(m, i)
             while k >= 0:
                 f = d.qfrc_gravcomp[k]
-                d.qfrc_gravcomp[k] = where(s != 0.0, f + dot(d.cdof[k], wrench), f)
+                d.qfrc_gravcomp[k] = where(fraction != 0.0, f + dot(d.cdof[k], wrench), f)
                 k = m.dof_parentid[k]
 
 
 @kernel
 def add_adhesion_force(m, d, acts):
-    """Adds the pull of adhesive contacts, which was computed before, if passive forces are enabled."""
+    """qfrc_passive += the pull of adhesive contacts, qfrc_adhesion, computed before; if not `acts`, clears it instead.
+
+    acts: whether passive forces are enabled.
+    """
     for i in range(m.nv):
         if acts:
             # a sum with 0 would change the sign of a zero in worlds without adhesion
@@ -123,26 +128,26 @@ def passive(m, d):
         d.qfrc_damper[i] = 0.0
         d.qfrc_gravcomp[i] = 0.0
     if not (flags & DISABLE_SPRING):
-        _springs(m, d)
+        _store_spring_forces(m, d)  # qfrc_spring
         add_tendon_springs(m, d)
     if not (flags & DISABLE_DAMPER):
-        _dampers(m, d)
+        _store_damping_forces(m, d)  # qfrc_damper
         add_tendon_dampers(m, d)
-    everything = flags & (DISABLE_SPRING | DISABLE_DAMPER)
-    if compensates(m):
-        _gravity_compensation(m, d)
+    disabled = flags & (DISABLE_SPRING | DISABLE_DAMPER)
+    if has_gravity_compensation(m):
+        _add_gravity_compensation(m, d)
     for i in range(m.nv):
         f = d.qfrc_spring[i] + d.qfrc_damper[i]
         if not m.jnt_actgravcomp[m.dof_jntid[i]]:
             f = f + d.qfrc_gravcomp[i]
         d.qfrc_passive[i] = f
-    medium = in_medium(m)
-    if medium_acts(m) and any_(medium):
-        fluid_force(m, d)
+    has_fluid = fluid_worlds(m)
+    if passive_forces_act(m) and any_(has_fluid):
+        fluid_force(m, d)  # writes qfrc_fluid
         for i in range(m.nv):
-            d.qfrc_passive[i] = where(medium, d.qfrc_passive[i] + d.qfrc_fluid[i], d.qfrc_passive[i])
+            d.qfrc_passive[i] = where(has_fluid, d.qfrc_passive[i] + d.qfrc_fluid[i], d.qfrc_passive[i])
     elif d.want_all:
         for i in range(m.nv):
             d.qfrc_fluid[i] = 0.0
     if m.flg_adhesion:
-        add_adhesion_force(m, d, everything != DISABLE_SPRING | DISABLE_DAMPER)
+        add_adhesion_force(m, d, disabled != DISABLE_SPRING | DISABLE_DAMPER)

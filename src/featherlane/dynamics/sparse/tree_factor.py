@@ -2,6 +2,13 @@
 
 Row i holds the ancestors of i in ascending order, then i.  So the row of an ancestor is a prefix of the row of each
 of its descendants, and no entry outside the pattern is accessed.
+
+The pattern is a `TreeRows`.  Row i starts at adr[i] and has nnz[i] entries, whose columns are in `col`.  In the code
+
+    depth     nnz[i] - 1, the number of ancestors of i: the index of the diagonal in row i
+    A_ki      is at adr[k] + depth for each descendant k of i, because row i is a prefix of row k
+
+The factor holds L below the diagonal, D on it; L has ones on its diagonal.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, tables 6.3 and 6.5.
 """
 
@@ -9,8 +16,8 @@ from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 
-ROUNDED = 1e-6  # kg, kg m^2: rounding errors of the pivots of large inertias are below
-SINGULAR, SINGULAR32 = 1e-15, 5e-7  # D_i / A_ii that is only rounding: 4 of float64, and of float32
+ROUNDED = 1e-6  # kg, kg m^2: bound on the rounding errors of the pivots of large inertias
+SINGULAR, SINGULAR32 = 1e-15, 5e-7  # D_i / A_ii that is only rounding: 4 roundings of float64, and of float32
 
 
 @kernel
@@ -24,9 +31,12 @@ def clamped_pivot(x):
 
 @kernel
 def is_singular(d, inverse, diagonal):
-    """Returns whether the pivot of an inertia, after `clamped_pivot`, is MINVAL, or SINGULAR times A_ii, or less."""
-    small = SINGULAR32 if single_precision(d) else SINGULAR
-    return inverse * fmax(MINVAL, small * diagonal) > 0.999
+    """Returns whether the pivot D = 1 / inverse of an inertia A is zero up to rounding.
+
+    That is D <= max(MINVAL, SINGULAR A_ii), after `clamped_pivot`; diagonal: A_ii.
+    """
+    relative = SINGULAR32 if single_precision(d) else SINGULAR
+    return inverse * fmax(MINVAL, relative * diagonal) > 0.999  # instead of 1: 1 / D is rounded
 
 
 @kernel
@@ -36,73 +46,84 @@ def nonzero_pivot(x):
 
 
 class TreeRows(NamedTuple):
-    """Holds the rows of a matrix."""
+    """Describes where a matrix stores the entries of its rows."""
 
-    n: int  # rows
+    n: int  # number of rows
     adr: Any  # start of each row in the matrix
-    nnz: Any  # entries of each, its diagonal the last
-    col: Any  # their columns
-    below: Any  # number of rows below with an entry in column i, at the index of row i's diagonal
+    nnz: Any  # number of entries of each row, the last one on the diagonal
+    col: Any  # column of each entry
+    below: Any  # number of descendants of each row i: rows below with an entry in column i
     belowadr: Any  # start of the list of these rows in `belowrow`, if they are listed
     belowrow: Any  # rows, descending in each list
 
 
 @kernel
 def solve_lt_rows(rows, L, x):
-    """x <- L^-T x, row by row: also for rows whose descendants do not directly follow."""
+    """x <- L^-T x, row by row: x_j -= L_kj x_k from the last k to the first, for the ancestors j of k.
+
+    Valid also for rows whose descendants do not directly follow.
+    """
     for k in range(rows.n - 1, -1, -1):
-        a, xk = rows.adr[k], x[k]
-        for c in range(a, a + rows.nnz[k] - 1):
-            x[rows.col[c]] = fma(-L[c], xk, x[rows.col[c]])
+        start, xk = rows.adr[k], x[k]
+        for e in range(start, start + rows.nnz[k] - 1):
+            x[rows.col[e]] = fma(-L[e], xk, x[rows.col[e]])
 
 
 @kernel
 def follows(rows, k):
-    """Returns whether row k + 1 belongs to a child of k."""
+    """Returns whether row k + 1 belongs to a child of k: it is one entry longer, and k is its last ancestor."""
     return k + 1 < rows.n and rows.nnz[k + 1] == rows.nnz[k] + 1 and rows.col[rows.adr[k + 1] + rows.nnz[k] - 1] == k
 
 
 @kernel
-def follow_three(rows, k):
+def three_follow(rows, k):
     """Returns whether rows k + 1 to k + 3 form a chain of children of k."""
     return follows(rows, k) and follows(rows, k + 1) and follows(rows, k + 2)
 
 
 @kernel
 def multiply_rows(rows, A, x, y):
-    """y <- A x for the symmetric matrix with lower triangle A: the rows of a parent and its child at once."""
+    """y <- A x for the symmetric matrix with lower triangle A: the rows of a parent k and its child k + 1 at once.
+
+    Each entry A_kj, j < k, contributes A_kj x_j to y_k and A_kj x_k to y_j.
+    """
     k = 0
     while k < rows.n:
-        a, above, xk = rows.adr[k], rows.nnz[k] - 1, x[k]
-        yk = A[a + above] * xk
+        start, depth, x_k = rows.adr[k], rows.nnz[k] - 1, x[k]
+        y_k = A[start + depth] * x_k
         if follows(rows, k):
-            b, xj = rows.adr[k + 1], x[k + 1]
-            yj = A[b + above + 1] * xj
-            for c in range(above):
-                i = rows.col[a + c]
-                p, q, v = A[a + c], A[b + c], x[i]
-                yk, yj = fma(p, v, yk), fma(q, v, yj)
-                y[i] = fma(q, xj, fma(p, xk, y[i]))
-            link = A[b + above]
-            y[k] = fma(link, xj, yk)
-            y[k + 1] = fma(link, xk, yj)
+            start_child, x_child = rows.adr[k + 1], x[k + 1]
+            y_child = A[start_child + depth + 1] * x_child
+            for c in range(depth):
+                j = rows.col[start + c]
+                A_kj, A_child_j, x_j = A[start + c], A[start_child + c], x[j]
+                y_k, y_child = fma(A_kj, x_j, y_k), fma(A_child_j, x_j, y_child)
+                y[j] = fma(A_child_j, x_child, fma(A_kj, x_k, y[j]))
+            A_child_k = A[start_child + depth]
+            y[k] = fma(A_child_k, x_child, y_k)
+            y[k + 1] = fma(A_child_k, x_k, y_child)
             k += 2
         else:
-            for c in range(a, a + above):
-                i = rows.col[c]
-                yk = fma(A[c], x[i], yk)
-                y[i] = fma(A[c], xk, y[i])
-            y[k] = yk
+            for e in range(start, start + depth):
+                j = rows.col[e]
+                y_k = fma(A[e], x[j], y_k)
+                y[j] = fma(A[e], x_k, y[j])
+            y[k] = y_k
             k += 1
 
 
 # ---- elimination column by column ------------------------------------------------------------------------
 #
-# Row i is completed from the rows below it, which `below` counts.  Their contributions are summed in registers and
-# stored once: 0.65 us instead of 1.35 us in a tile of humanoids, with the same roundings in the same order as an
-# elimination row by row.
+# Row i is completed from its descendants, the rows k below it, which `below` counts:
+#
+#     A_ij -= L_ki A_kj   for all ancestors j of i, and j = i;      then  D_i = A_ii,  L_ij = A_ij / D_i
+#
+# with L_ki = A_ki / D_k.  The contributions are summed in registers and stored once: 0.65 us instead of 1.35 us in a
+# tile of humanoids, with the same roundings in the same order as an elimination row by row.
 #
 # listed: 0 the rows below are i + below[i] ... i + 1, as on a model's tree; 1 they are stored in `belowrow`.
+# height: rows i, i - 1, ... i - height + 1 are a chain, each the only child of the next; they are completed together.
+#     Row i - r has its diagonal at the index depth - r, so all have the same descendants below i.
 
 
 class System(NamedTuple):
@@ -111,7 +132,7 @@ class System(NamedTuple):
     source: Any  # the matrix, which may be A itself
     A: Any  # its factor: L below the diagonal, D on it
     inverse: Any  # 1 / D; initially the diagonal of the matrix, if it differs from that of source
-    f: Any  # an additional column
+    f: Any  # an additional column, replaced by L^-T f with `reduce`
     inertia: int  # 1: the matrix is an inertia, whose pivots are at least MINVAL; 0: a Hessian
 
 
@@ -119,14 +140,14 @@ class Chain(NamedTuple):
     """Holds the rows i, i - 1, ... that are completed together, and the rows below them."""
 
     i: int
-    at: int  # index of the diagonal in row i
-    start: int  # index of the highest row below, see `row_below`
-    n: int  # rows below
+    depth: int  # index of the diagonal in row i
+    start: int  # of the rows below: the last one, or the address of their list in `belowrow`; see `row_below`
+    nbelow: int  # number of rows below
 
 
 @kernel
 def row_below(rows, listed, start, t):
-    """Returns the t-th row below."""
+    """Returns the t-th row below: start - t, or if listed entry start + t of `belowrow`."""
     k = start - t
     if listed:
         k = rows.belowrow[start + t]
@@ -135,21 +156,30 @@ def row_below(rows, listed, start, t):
 
 @kernel
 def is_only_child(rows, i):
-    """Returns whether row i - 1 is the parent of row i only."""
-    a, at = rows.adr[i], rows.nnz[i] - 1
-    return at > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.col[a + at - 1] == i - 1
+    """Returns whether row i - 1 is the parent of row i, and has no other child."""
+    start, depth = rows.adr[i], rows.nnz[i] - 1
+    return depth > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.col[start + depth - 1] == i - 1
 
 
 @kernel
-def finish_corner(system, place, i, x, reduce, g, height):
-    """Eliminates the rows i to i - height + 1 among themselves; returns x with D at its diagonal and L to the left.
+def eliminate_chain(system, diagonal, i, x, reduce, g, height):
+    """Eliminates the rows i to i - height + 1 among themselves, from i on; stores and returns D and L of these rows.
 
-    x[r][j] is the entry of row i - r that is j positions left of its diagonal, which is at place[r].
+    D_r = x[r][0];  L = x[r][j] / D_r;  row u > r: x[u] -= L_(r, u) times row r;  with reduce g[u] -= L_(r, u) g[r].
+
+    Args:
+        diagonal: addresses of the diagonal entries, of row i - r at diagonal[r].
+        x: x[r][j] is the entry of row i - r that is j positions left of its diagonal.
+        g: the values of `system.f` at these rows.
+
+    Returns x with D at its diagonal and L to the left.
     """
     for r in unrolled(range(height)):
         D = clamped_pivot(x[r][0]) if system.inertia else nonzero_pivot(x[r][0])
-        v = 1.0 / D
-        row = tuple(x[r][j] * v if j > 0 else D for j in range(height - r))
+        inverse = 1.0 / D
+        # L left of the diagonal, D on it
+        row = tuple(x[r][j] * inverse if j > 0 else D for j in range(height - r))
+        # row i - u is u - r positions left of row i - r
         x = tuple(
             tuple(
                 fma(-row[u - r], x[r][u - r + j], x[u][j]) if u > r else row[j] if u == r else x[u][j]
@@ -158,8 +188,8 @@ def finish_corner(system, place, i, x, reduce, g, height):
             for u in range(height)
         )
         for j in unrolled(range(height - r)):
-            system.A[place[r] - j] = row[j]
-        system.inverse[i - r] = v
+            system.A[diagonal[r] - j] = row[j]
+        system.inverse[i - r] = inverse
         if reduce:
             g = tuple(fma(-row[u - r], g[r], g[u]) if u > r else g[u] for u in range(height))
     if reduce:
@@ -169,146 +199,170 @@ def finish_corner(system, place, i, x, reduce, g, height):
 
 
 @kernel
-def finish_diagonals(rows, listed, system, chain, own, reduce, height):
-    """Computes and returns L between rows i to i - height + 1; sets L_ki = A_ki / D_k for the rows k below.
+def complete_corner(rows, listed, system, chain, own, reduce, height):
+    """Computes and returns D and L between the rows i to i - height + 1 of a chain, as `eliminate_chain`.
 
-    With reduce, also f_i -= L_ki f_k.
+    For each row k below:  L_ki = A_ki / D_k is stored, A_ij -= L_ki A_kj;  with reduce, also f_i -= L_ki f_k.
+    In the code y[r] is A_k,i-r, so that x[r][j] -= L_k[r] y[r + j].
+    own: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
     """
     A, inverse, f = system.A, system.inverse, system.f
-    i, at, start, n = chain
-    place = tuple(rows.adr[i - r] + at - r for r in range(height))
+    i, depth, start, nbelow = chain
+    diagonal = tuple(rows.adr[i - r] + depth - r for r in range(height))
+    # x[r][j]: the entry of row i - r that is j positions left of its diagonal;  g[r]: f of row i - r
     x = tuple(
-        tuple(system.source[place[r] - j] if j > 0 or own else inverse[i - r] for j in range(height - r))
+        tuple(system.source[diagonal[r] - j] if j > 0 or own else inverse[i - r] for j in range(height - r))
         for r in range(height)
     )
     g = tuple(f[i - r] for r in range(height))
-    for q in range(n):
-        k = row_below(rows, listed, start, q)
-        e, v = rows.adr[k] + at, inverse[k]
-        y = tuple(A[e - r] for r in range(height))
-        s = tuple(y[r] * v for r in range(height))
+    for t in range(nbelow):
+        k = row_below(rows, listed, start, t)
+        A_ki, inverse_k = rows.adr[k] + depth, inverse[k]  # address of A_ki, and 1 / D_k
+        y = tuple(A[A_ki - r] for r in range(height))
+        L_k = tuple(y[r] * inverse_k for r in range(height))
         for r in unrolled(range(height)):
-            A[e - r] = s[r]
-        x = tuple(tuple(fma(-s[r], y[r + j], x[r][j]) for j in range(height - r)) for r in range(height))
+            A[A_ki - r] = L_k[r]
+        x = tuple(tuple(fma(-L_k[r], y[r + j], x[r][j]) for j in range(height - r)) for r in range(height))
         if reduce:
-            v = f[k]
-            g = tuple(fma(-s[r], v, g[r]) for r in range(height))
-    return finish_corner(system, place, i, x, reduce, g, height)
+            f_k = f[k]
+            g = tuple(fma(-L_k[r], f_k, g[r]) for r in range(height))
+    return eliminate_chain(system, diagonal, i, x, reduce, g, height)
 
 
 @kernel
-def finish_tile(rows, listed, system, chain, c, link, height, width):
-    """Computes entries c to c + width - 1 of rows i to i - height + 1, less L_ki times those of each row k below."""
+def complete_entries(rows, listed, system, chain, c, corner, height, width):
+    """Computes entries c to c + width - 1 of the rows i to i - height + 1 of a chain, left of `complete_corner`.
+
+    A_ij -= L_ki A_kj for each row k below, with the L that `complete_corner` stored; then row i - r -= L row i - u for
+    the rows u < r of the chain.  corner: L between these rows, corner[u][r - u] of row i - u and column i - r.
+    """
     A = system.A
-    i, at, start, n = chain
-    a = tuple(rows.adr[i - r] + c for r in range(height))
-    x = tuple(tuple(system.source[a[r] + j] for j in range(width)) for r in range(height))
-    for q in range(n):
-        e = rows.adr[row_below(rows, listed, start, q)]
-        s, y = tuple(A[e + at - r] for r in range(height)), tuple(A[e + c + j] for j in range(width))
-        x = tuple(tuple(fma(-s[r], y[j], x[r][j]) for j in range(width)) for r in range(height))
+    i, depth, start, nbelow = chain
+    first = tuple(rows.adr[i - r] + c for r in range(height))
+    x = tuple(tuple(system.source[first[r] + j] for j in range(width)) for r in range(height))
+    for t in range(nbelow):
+        row_k = rows.adr[row_below(rows, listed, start, t)]
+        L_k, y = tuple(A[row_k + depth - r] for r in range(height)), tuple(A[row_k + c + j] for j in range(width))
+        x = tuple(tuple(fma(-L_k[r], y[j], x[r][j]) for j in range(width)) for r in range(height))
     for u in unrolled(range(height)):
         x = tuple(
-            tuple(fma(-link[u][r - u], x[u][j], x[r][j]) if r > u else x[r][j] for j in range(width))
+            tuple(fma(-corner[u][r - u], x[u][j], x[r][j]) if r > u else x[r][j] for j in range(width))
             for r in range(height)
         )
     for r in unrolled(range(height)):
         for j in unrolled(range(width)):
-            A[a[r] + j] = x[r][j]
+            A[first[r] + j] = x[r][j]
 
 
 @kernel
-def finish_rows(rows, listed, system, chain, own, reduce, height):
-    """Computes all entries of rows i to i - height + 1, of a chain of one, two or four rows without other branches."""
-    link = finish_diagonals(rows, listed, system, chain, own, reduce, height)
-    width = 2 if height == 4 else 4  # tiles of eight entries fit into the registers of AVX2, too
-    c, count = 0, chain.at - height + 1
-    while c + width <= count:
-        finish_tile(rows, listed, system, chain, c, link, height, width)
+def complete_rows(rows, listed, system, chain, own, reduce, height):
+    """Computes all entries of rows i to i - height + 1, of a chain of one, two or four rows without other branches.
+
+    First D and L between these rows, then their other columns in blocks of `width`: those of the common ancestors.
+    """
+    corner = complete_corner(rows, listed, system, chain, own, reduce, height)
+    width = 2 if height == 4 else 4  # blocks of eight entries fit into the registers of AVX2, too
+    c, ncommon = 0, chain.depth - height + 1
+    while c + width <= ncommon:
+        complete_entries(rows, listed, system, chain, c, corner, height, width)
         c += width
-    if width == 4 and count & 2:
-        finish_tile(rows, listed, system, chain, c, link, height, width=2)
+    # the remaining one to three columns
+    if width == 4 and ncommon & 2:
+        complete_entries(rows, listed, system, chain, c, corner, height, width=2)
         c += 2
-    if count & 1:
-        finish_tile(rows, listed, system, chain, c, link, height, width=1)
+    if ncommon & 1:
+        complete_entries(rows, listed, system, chain, c, corner, height, width=1)
 
 
 @kernel
 def factor_columns(rows, listed, system, own, reduce):
     """A <- L^T D L of the system's matrix and inverse <- 1 / D, for four rows of a chain at a time, or two.
 
-    own: 1 uses the diagonal of source, 0 the values in `inverse`.
-    reduce: 1 also f <- L^-T f.
+    Args:
+        listed: whether the descendants of each row are listed in `rows.belowrow`; else they directly follow it.
+        own: 1 uses the diagonal of `system.source`, 0 the values in `system.inverse`.
+        reduce: 1 also f <- L^-T f.
     """
     i = rows.n - 1
     while i >= 0:
-        n = rows.below[i]
-        chain = Chain(i, rows.nnz[i] - 1, rows.belowadr[i] if listed else i + n, n)
+        nbelow = rows.below[i]
+        chain = Chain(i, rows.nnz[i] - 1, rows.belowadr[i] if listed else i + nbelow, nbelow)
         pair = is_only_child(rows, i)
         if pair and is_only_child(rows, i - 1) and is_only_child(rows, i - 2):
-            finish_rows(rows, listed, system, chain, own, reduce, height=4)
+            complete_rows(rows, listed, system, chain, own, reduce, height=4)
             i -= 4
         elif pair:
-            finish_rows(rows, listed, system, chain, own, reduce, height=2)
+            complete_rows(rows, listed, system, chain, own, reduce, height=2)
             i -= 2
         else:
-            finish_rows(rows, listed, system, chain, own, reduce, height=1)
+            complete_rows(rows, listed, system, chain, own, reduce, height=1)
             i -= 1
 
 
 @kernel
 def solve_lt_columns(rows, L, x):
-    """x <- L^-T x."""
+    """x <- L^-T x: x_i -= L_ki x_k, from the last i to the first, for the descendants k of i, which directly follow it.
+
+    Two rows at a time: i and its parent i - 1, if it has no other child.
+    """
     i = rows.n - 1
     while i >= 0:
-        at, last = rows.nnz[i] - 1, i + rows.below[i]
-        if at > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.nnz[i - 1] == at:
-            y, z = x[i], x[i - 1]
+        depth, last = rows.nnz[i] - 1, i + rows.below[i]
+        if depth > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.nnz[i - 1] == depth:
+            x_i, x_parent = x[i], x[i - 1]
             for k in range(last, i, -1):
-                e, v = rows.adr[k] + at, x[k]
-                y, z = fma(-L[e], v, y), fma(-L[e - 1], v, z)
-            x[i] = y
-            x[i - 1] = fma(-L[rows.adr[i] + at - 1], y, z)
+                L_ki, x_k = rows.adr[k] + depth, x[k]  # address of L_ki; that of L_k,i-1 is one less
+                x_i, x_parent = fma(-L[L_ki], x_k, x_i), fma(-L[L_ki - 1], x_k, x_parent)
+            x[i] = x_i
+            x[i - 1] = fma(-L[rows.adr[i] + depth - 1], x_i, x_parent)
             i -= 2
         else:
-            y = x[i]
+            x_i = x[i]
             for k in range(last, i, -1):
-                y = fma(-L[rows.adr[k] + at], x[k], y)
-            x[i] = y
+                x_i = fma(-L[rows.adr[k] + depth], x[k], x_i)
+            x[i] = x_i
             i -= 1
 
 
 @kernel
 def expand_columns(rows, L, inverse, x):
-    """x <- L^-1 D^-1 x, for four rows of a chain at a time, or two, whose sums overlap.
+    """x <- L^-1 D^-1 x: x_k = x_k / D_k - sum over ancestors j of L_kj x_j, from the first k to the last.
 
-    Each row has one sum, term by term: partial sums would depend on the zeros of a wider pattern.
+    Four rows of a chain at a time, or two, whose sums overlap.  Each row has one sum, term by term: partial sums would
+    depend on the zeros of a wider pattern.  inverse: 1 / D.
     """
     k = 0
     while k < rows.n:
-        a, above = rows.adr[k], rows.nnz[k] - 1
-        y = x[k] * inverse[k]
-        if follow_three(rows, k):
-            b, e, g = rows.adr[k + 1], rows.adr[k + 2], rows.adr[k + 3]
-            z, v, w = x[k + 1] * inverse[k + 1], x[k + 2] * inverse[k + 2], x[k + 3] * inverse[k + 3]
-            for c in range(above):
-                u = x[rows.col[a + c]]
-                y, z, v, w = fma(-L[a + c], u, y), fma(-L[b + c], u, z), fma(-L[e + c], u, v), fma(-L[g + c], u, w)
-            z = fma(-L[b + above], y, z)
-            v = fma(-L[e + above + 1], z, fma(-L[e + above], y, v))
-            w = fma(-L[g + above + 2], v, fma(-L[g + above + 1], z, fma(-L[g + above], y, w)))
-            x[k], x[k + 1], x[k + 2], x[k + 3] = y, z, v, w
+        row, depth = rows.adr[k], rows.nnz[k] - 1
+        x0 = x[k] * inverse[k]
+        if three_follow(rows, k):
+            # x0 to x3: the sums of rows k to k + 3
+            row1, row2, row3 = rows.adr[k + 1], rows.adr[k + 2], rows.adr[k + 3]
+            x1, x2, x3 = x[k + 1] * inverse[k + 1], x[k + 2] * inverse[k + 2], x[k + 3] * inverse[k + 3]
+            for c in range(depth):
+                x_j = x[rows.col[row + c]]
+                x0, x1, x2, x3 = (
+                    fma(-L[row + c], x_j, x0),
+                    fma(-L[row1 + c], x_j, x1),
+                    fma(-L[row2 + c], x_j, x2),
+                    fma(-L[row3 + c], x_j, x3),
+                )
+            # the entries between the four rows
+            x1 = fma(-L[row1 + depth], x0, x1)
+            x2 = fma(-L[row2 + depth + 1], x1, fma(-L[row2 + depth], x0, x2))
+            x3 = fma(-L[row3 + depth + 2], x2, fma(-L[row3 + depth + 1], x1, fma(-L[row3 + depth], x0, x3)))
+            x[k], x[k + 1], x[k + 2], x[k + 3] = x0, x1, x2, x3
             k += 4
         elif follows(rows, k):
-            b, z = rows.adr[k + 1], x[k + 1] * inverse[k + 1]
-            for c in range(above):
-                v = x[rows.col[a + c]]
-                y, z = fma(-L[a + c], v, y), fma(-L[b + c], v, z)
-            x[k] = y
-            x[k + 1] = fma(-L[b + above], y, z)
+            row1, x1 = rows.adr[k + 1], x[k + 1] * inverse[k + 1]
+            for c in range(depth):
+                x_j = x[rows.col[row + c]]
+                x0, x1 = fma(-L[row + c], x_j, x0), fma(-L[row1 + c], x_j, x1)
+            x[k] = x0
+            x[k + 1] = fma(-L[row1 + depth], x0, x1)
             k += 2
         else:
-            for c in range(above):
-                y = fma(-L[a + c], x[rows.col[a + c]], y)
-            x[k] = y
+            for c in range(depth):
+                x0 = fma(-L[row + c], x[rows.col[row + c]], x0)
+            x[k] = x0
             k += 1

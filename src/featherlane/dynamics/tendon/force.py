@@ -30,9 +30,9 @@ def pulls_tendon(m, k, i):
 
 @kernel
 def _gear_squared(m, k):
-    """Returns the square of the actuator's gear."""
-    g = m.actuator_gear[m.actuator_outadr[k]][0]
-    return g * g
+    """Returns the square of the first gear of actuator k."""
+    gear = m.actuator_gear[m.actuator_outadr[k]][0]
+    return gear * gear
 
 
 @kernel
@@ -40,37 +40,39 @@ def tendon_damping(m, i):
     """Returns (b, c, e): the damping force of tendon i is -v (b + c |v| + e v^2), of tendon and actuators together."""
     tendon = m.tendon[i]
     b, c, e = tendon.damping, tendon.dampingpoly.second, tendon.dampingpoly.third
+    # -1: no actuator of the tendon has damping or armature
     if tendon.actuatorid != -1:
         for k in range(m.nactuator):
             if pulls_tendon(m, k, i):
-                s = _gear_squared(m, k)
-                b = fma(m.actuator_damping[k], s, b)
-                c = fma(m.actuator_dampingpoly[k].second, s, c)
-                e = fma(m.actuator_dampingpoly[k].third, s, e)
+                gear2 = _gear_squared(m, k)
+                b = fma(m.actuator_damping[k], gear2, b)
+                c = fma(m.actuator_dampingpoly[k].second, gear2, c)
+                e = fma(m.actuator_dampingpoly[k].third, gear2, e)
     return b, c, e
 
 
 @kernel
 def tendon_armature(m, i):
     """Returns the armature [kg] of tendon i and its actuators together."""
-    a = m.tendon_armature[i]
+    armature = m.tendon_armature[i]
+    # -1: no actuator of the tendon has damping or armature
     if m.tendon_actuatorid[i] != -1:
         for k in range(m.nactuator):
             if pulls_tendon(m, k, i):
-                a = fma(m.actuator_armature[k], _gear_squared(m, k), a)
-    return a
+                armature = fma(m.actuator_armature[k], _gear_squared(m, k), armature)
+    return armature
 
 
 @kernel
 def is_elastic(m, i):
     """Returns the mask of worlds in which tendon i has a spring or a damper."""
-    return _is_any(tendon_stiffness(m, i)) | _is_any(tendon_damping(m, i))
+    return _has_nonzero(tendon_stiffness(m, i)) | _has_nonzero(tendon_damping(m, i))
 
 
 @kernel
-def _is_any(k):
-    """Returns the mask of worlds with a nonzero coefficient."""
-    return (k[0] != 0.0) | (k[1] != 0.0) | (k[2] != 0.0)
+def _has_nonzero(coefficients):
+    """Returns the mask of worlds where one of three coefficients is not 0."""
+    return (coefficients[0] != 0.0) | (coefficients[1] != 0.0) | (coefficients[2] != 0.0)
 
 
 # ---- forces ----------------------------------------------------------------------------------------------------------
@@ -84,24 +86,24 @@ def stretch(m, d, i):
 
 @kernel
 def spring_force(m, d, i):
-    """Returns the force of the spring of tendon i [N]."""
-    k, x = tendon_stiffness(m, i), stretch(m, d, i)
-    return where(_is_any(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
+    """Returns the force of the spring of tendon i [N]: -x (k + c x + e x^2), x the stretch."""
+    (k, c, e), x = tendon_stiffness(m, i), stretch(m, d, i)
+    return where(_has_nonzero((k, c, e)), -(x * fma(x, fma(x, e, c), k)), 0.0)
 
 
 @kernel
 def damper_force(m, d, i):
-    """Returns the force of the damper of tendon i [N]."""
-    k, v = tendon_damping(m, i), d.ten_velocity[i]
-    s = fabs(v)
-    return where(_is_any(k), -(v * fma(s, fma(s, k[2], k[1]), k[0])), 0.0)
+    """Returns the force of the damper of tendon i [N]: -v (b + c |v| + e v^2)."""
+    (b, c, e), v = tendon_damping(m, i), d.ten_velocity[i]
+    speed = fabs(v)
+    return where(_has_nonzero((b, c, e)), -(v * fma(speed, fma(speed, e, c), b)), 0.0)
 
 
 @kernel
 def add_tendon_springs(m, d):
     """qfrc_spring += J^T f of each tendon's spring."""
     for i in range(m.ntendon):
-        if any_(_is_any(tendon_stiffness(m, i))):
+        if any_(_has_nonzero(tendon_stiffness(m, i))):
             add_tendon_force(m, d, i, spring_force(m, d, i), d.qfrc_spring)
 
 
@@ -109,56 +111,57 @@ def add_tendon_springs(m, d):
 def add_tendon_dampers(m, d):
     """qfrc_damper += J^T f of each tendon's damper."""
     for i in range(m.ntendon):
-        if any_(_is_any(tendon_damping(m, i))):
+        if any_(_has_nonzero(tendon_damping(m, i))):
             add_tendon_force(m, d, i, damper_force(m, d, i), d.qfrc_damper)
 
 
 @kernel
 def tendon_energy(m, d):
-    """Returns the energy [J] of all tendon springs: x^2 (k / 2 + c x / 3 + e x^2 / 4)."""
+    """Returns the energy [J] of all tendon springs: x^2 (k / 2 + c x / 3 + e x^2 / 4), x the stretch."""
     energy = 0.0
     for i in range(m.ntendon):
-        k = tendon_stiffness(m, i)
-        if any_(_is_any(k)):
+        k, c, e = tendon_stiffness(m, i)
+        if any_(_has_nonzero((k, c, e))):
             x = stretch(m, d, i)
-            part = (x * x) * fma(x, fma(0.25 * x, k[2], k[1] * (1.0 / 3.0)), 0.5 * k[0])
-            energy = energy + where(_is_any(k), part, 0.0)
+            spring_energy = (x * x) * fma(x, fma(0.25 * x, e, c * (1.0 / 3.0)), 0.5 * k)
+            energy = energy + where(_has_nonzero((k, c, e)), spring_energy, 0.0)
     return energy
 
 
 # ---- derivatives -----------------------------------------------------------------------------------------------------
 @kernel
 def tendon_damping_rate(m, d, i):
-    """Returns -d(damping force) / d(rate) of tendon i: b + 2 c |v| + 3 e v^2."""
+    """Returns -d(damping force) / d(rate of length) of tendon i: b + 2 c |v| + 3 e v^2."""
     b, c, e = tendon_damping(m, i)
-    s = fabs(d.ten_velocity[i])
-    return fma(s, fma(3.0 * e, s, 2.0 * c), b)
+    speed = fabs(d.ten_velocity[i])
+    return fma(speed, fma(3.0 * e, speed, 2.0 * c), b)
 
 
 @kernel
 def tendon_spring_rate(m, d, i):
     """Returns -d(spring force) / d(length) of tendon i: k + 2 c x + 3 e x^2, 0 in the dead band."""
     low, high = tendon_reference(m, d, i)
-    stretched = (stretch(m, d, i) != 0.0) | (low >= high)
-    return where(stretched, tendon_metric_rate(m, d, i, at_rest=1), 0.0)
+    # at x = 0 the tendon is in the dead band, unless the band is empty
+    outside_band = (stretch(m, d, i) != 0.0) | (low >= high)
+    return where(outside_band, tendon_metric_rate(m, d, i, at_rest=1), 0.0)
 
 
 @kernel
 def tendon_metric_rate(m, d, i, at_rest):
-    """Returns `tendon_spring_rate`; without `at_rest` it is 0 at the rest length, too.
+    """Returns k + 2 c x + 3 e x^2, the spring rate of tendon i; without `at_rest` it is 0 at zero stretch x.
 
     Source: MuJoCo's integrator discrete; found by experiment with 4.0.1.
     """
-    k, x = tendon_stiffness(m, i), stretch(m, d, i)
-    acts = _is_any(k)
+    (k, c, e), x = tendon_stiffness(m, i), stretch(m, d, i)
+    acts = _has_nonzero((k, c, e))
     if not at_rest:
         acts = acts & (x != 0.0)
-    return where(acts, fma(x, fma(3.0 * k[2], x, 2.0 * k[1]), k[0]), 0.0)
+    return where(acts, fma(x, fma(3.0 * e, x, 2.0 * c), k), 0.0)
 
 
 @kernel
 def add_tendon_damping(m, d, s, A, pattern):
-    """A -= s J^T (rate of damping) J of each tendon, on the pattern (dynamics/sparse/outer.py)."""
+    """A -= s J^T (rate of damping) J of each tendon, on the pattern DIAGONAL, LOWER or FULL (sparse/outer.py)."""
     for i in range(m.ntendon):
         rate = tendon_damping_rate(m, d, i)
         if any_(rate != 0.0):
@@ -168,7 +171,7 @@ def add_tendon_damping(m, d, s, A, pattern):
 # ---- armature --------------------------------------------------------------------------------------------------------
 @kernel
 def add_tendon_armature(m, d):
-    """M += J^T a J of each tendon, on M's pattern."""
+    """M += J^T a J of each tendon with armature a, on M's pattern."""
     for i in range(m.ntendon):
         a = tendon_armature(m, i)
         if any_(a != 0.0):
@@ -177,29 +180,39 @@ def add_tendon_armature(m, d):
 
 @kernel
 def _site_motion(m, d, s):
-    """Returns velocity and acceleration of site s, at qacc = 0 and without gravity."""
+    """Returns (velocity, acceleration) of site s, at qacc = 0 and without gravity.
+
+    v = v_b + w x r;  acceleration = a_b + dw/dt x r + w x v, of its body's motion at the tree's com, r from there.
+    """
     b = m.site_bodyid[s]
     r = d.site_xpos[s] - d.subtree_com[m.body_rootid[b]]
-    w, a = d.cvel[b].angular, d.cacc[b].angular
+    w, dw = d.cvel[b].angular, d.cacc[b].angular
     v = d.cvel[b].linear + cross(w, r)
-    return v, d.cacc[b].linear + cross(a, r) + cross(w, v)
+    return v, d.cacc[b].linear + cross(dw, r) + cross(w, v)
 
 
 @kernel
 def _segment_rate(m, d, s, t):
-    """Returns (dJ/dt) qvel of the segment between two sites: u . (a_t - a_s) + |v across u|^2 / length."""
-    e = d.site_xpos[t] - d.site_xpos[s]
-    v, a = _site_motion(m, d, s)
-    w, c = _site_motion(m, d, t)
-    v, a = w - v, c - a
-    square = fmax(dot(e, e), MINVAL * MINVAL)
-    along = dot(e, v)
-    return (dot(e, a) + dot(v, v) - along * along / square) / sqrt(square)
+    """Returns (dJ/dt) qvel of the segment between sites s and t: u . a + |v across u|^2 / length.
+
+    u: the direction from s to t;  v, a: velocity and acceleration of t relative to s.
+    """
+    r = d.site_xpos[t] - d.site_xpos[s]
+    v_s, a_s = _site_motion(m, d, s)
+    v_t, a_t = _site_motion(m, d, t)
+    v, a = v_t - v_s, a_t - a_s
+    square = fmax(dot(r, r), MINVAL * MINVAL)
+    rv = dot(r, v)
+    return (dot(r, a) + dot(v, v) - rv * rv / square) / sqrt(square)
 
 
 @kernel
 def jacobian_rate(m, d, i):
-    """Returns (dJ/dt) qvel of tendon i; 0 for a fixed one; tendons with armature never wrap around geoms."""
+    """Returns (dJ/dt) qvel of tendon i; 0 for a fixed one.
+
+    Each segment between two sites is divided by the divisor of the last pulley before it.  Tendons with armature, for
+    which this is computed, never wrap around geoms.
+    """
     rate, scale, k = 0.0, 1.0, m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
@@ -207,6 +220,7 @@ def jacobian_rate(m, d, i):
             scale = 1.0 / m.wrap_prm[k]
         elif m.wrap_type[k] == WRAP_SITE and m.wrap_type[k + 1] == WRAP_SITE:
             s, t = m.wrap_objid[k], m.wrap_objid[k + 1]
+            # a segment within one body has a constant length
             if m.site_bodyid[s] != m.site_bodyid[t]:
                 rate = fma(scale, _segment_rate(m, d, s, t), rate)
         k += 1
@@ -221,5 +235,6 @@ def add_tendon_bias(m, d):
     """
     for i in range(m.ntendon):
         a = tendon_armature(m, i)
+        # the Jacobian of a fixed tendon is constant
         if any_(a != 0.0) and not is_fixed(m, i):
             add_tendon_force(m, d, i, where(a != 0.0, a * jacobian_rate(m, d, i), 0.0), d.qfrc_bias)

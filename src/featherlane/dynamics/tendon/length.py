@@ -9,8 +9,12 @@ forces of all segments are summed on the bodies, as wrenches at the com of each 
 
     f_a -= u,  f_b += u;    J_i = S_i . f,  f_parent += f,
 
-as in the backward pass of Newton-Euler.  The part of a path that lies on a geom moves with the geom's body and does no
-work.  The pattern of the rows is fixed at load time: all DoFs above any body on the path.
+as in the backward pass of Newton-Euler; the scratch cfrc[b] holds f_b.  The part of a path that lies on a geom moves
+with the geom's body and does no work.  The pattern of the rows is fixed at load time: all DoFs above any body on the
+path. Row i has ten_J_rownnz[i] entries from ten_J_rowadr[i] on, whose DoFs are in ten_J_colind.
+
+Tendon i has the tendon_num[i] elements from tendon_adr[i] on.  Element k has the type wrap_type[k], the object
+wrap_objid[k] (joint, site, geom) and the parameter wrap_prm[k] (a coefficient, or the divisor of a pulley).
 Source: MuJoCo mj_tendon, mj_fwdVelocity; chapter Computation, "Actuation model" (moment arms).
 """
 
@@ -26,78 +30,88 @@ def is_fixed(m, i):
 
 
 @kernel
-def _fixed(m, d, i):
-    """Computes the length of the fixed tendon i; writes its row of the Jacobian."""
+def _fixed_length(m, d, i):
+    """Returns the length of the fixed tendon i; writes its row of ten_J: the coefficients c_j."""
     length, row = 0.0, m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
-        j, c, e = m.wrap_objid[k], m.wrap_prm[k], row
+        j, coefficient, e = m.wrap_objid[k], m.wrap_prm[k], row
         while m.ten_J_colind[e] != m.jnt_dofadr[j]:
             e += 1
-        d.ten_J[e] = c
-        length = fma(c, d.qpos[m.jnt_qposadr[j]], length)
+        d.ten_J[e] = coefficient
+        length = fma(coefficient, d.qpos[m.jnt_qposadr[j]], length)
     return length
 
 
 # ---- a unit tension on the bodies ------------------------------------------------------------------------------------
 @kernel
-def carrier(m, b):
-    """Returns the body with DoFs that carries body b, or 0."""
+def moving_body(m, b):
+    """Returns the nearest body with DoFs on the path from body b to the root, which moves b; or 0."""
     i = m.body_lastdof[b]
     return m.dof_bodyid[i] if i >= 0 else 0
 
 
 @kernel
 def _clear_forces(m, d, i):
-    """Clears the forces on the bodies that tendon i can pull."""
+    """cfrc <- 0 of the bodies that tendon i can pull."""
     for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
         k = m.ten_J_colind[e]
         b = m.dof_bodyid[k]
+        # once per body, at its first DoF
         if m.body_dofadr[b] == k:
             d.cfrc[b] = zeros(6)
 
 
 @kernel
-def _push(m, d, b, point, force):
-    """Adds a force at a point of body b."""
-    c = carrier(m, b)
+def _add_force(m, d, b, point, force):
+    """cfrc += a force at a point of body b, on the body with DoFs that moves it."""
+    c = moving_body(m, b)
     if c > 0:
         d.cfrc[c] += point_wrench(d, force, zeros(3), point, m.body_rootid[c])
 
 
 @kernel
-def _pull(m, d, a, b, x, y, force):
-    """Adds the forces of a segment from x on body a to y on body b: `force` on b, and its opposite on a."""
-    if carrier(m, a) != carrier(m, b):
-        _push(m, d, a, x, -force)
-        _push(m, d, b, y, force)
+def _add_segment_forces(m, d, a, b, x, y, force):
+    """cfrc += the forces of a segment from x on body a to y on body b: `force` on b, and its opposite on a."""
+    # forces within one moving body cancel
+    if moving_body(m, a) != moving_body(m, b):
+        _add_force(m, d, a, x, -force)
+        _add_force(m, d, b, y, force)
 
 
 @kernel
 def _forces_to_dofs(m, d, i):
-    """Computes row i of the Jacobian: the components of the forces along each axis, from the leaves to the root."""
+    """ten_J, row i <- the components of the forces cfrc along each axis, from the leaves to the root.
+
+    J_k = S_k . f_b;  f_parent += f_b.
+    """
     row = m.ten_J_rowadr[i]
     for e in range(row + m.ten_J_rownnz[i] - 1, row - 1, -1):
         k = m.ten_J_colind[e]
-        b, p = m.dof_bodyid[k], m.dof_parentid[k]
+        b, parent_dof = m.dof_bodyid[k], m.dof_parentid[k]
         f = d.cfrc[b]
         d.ten_J[e] = dot(d.cdof[k], f)
-        if p >= 0 and m.body_dofadr[b] == k:
-            d.cfrc[m.dof_bodyid[p]] += f
+        # the first DoF of a body is its last one here
+        if parent_dof >= 0 and m.body_dofadr[b] == k:
+            d.cfrc[m.dof_bodyid[parent_dof]] += f
 
 
 # ---- segments --------------------------------------------------------------------------------------------------------
 @kernel
-def _straight(m, d, s, t, scale):
-    """Returns the length of the segment between sites s and t; pulls their bodies with the force scale."""
+def _add_straight_segment(m, d, s, t, scale):
+    """Returns the length of the segment between sites s and t; adds its forces of magnitude `scale` to cfrc."""
     x, y = d.site_xpos[s], d.site_xpos[t]
     u, length = normalize3(y - x)
-    _pull(m, d, m.site_bodyid[s], m.site_bodyid[t], x, y, scale * u)
+    _add_segment_forces(m, d, m.site_bodyid[s], m.site_bodyid[t], x, y, scale * u)
     return length
 
 
 @kernel
-def _around(m, d, k, scale):
-    """Returns the length of the path around element k, a geom, between adjacent sites; pulls the three bodies."""
+def _add_wrapped_segment(m, d, k, scale):
+    """Returns the length of the path around element k, a geom, between adjacent sites.
+
+    Adds its forces of magnitude `scale` to cfrc of the three bodies.  The path goes straight from x on body a to p,
+    follows the geom of body b from p to q, and goes straight to y on body c.
+    """
     s, g, t = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
     a, b, c = m.site_bodyid[s], m.geom_bodyid[g], m.site_bodyid[t]
     x, y = d.site_xpos[s], d.site_xpos[t]
@@ -106,36 +120,42 @@ def _around(m, d, k, scale):
     p, q = where(bends, p, y), where(bends, q, x)
     u, first = normalize3(p - x)
     v, last = normalize3(y - q)
-    if carrier(m, a) == carrier(m, c):
+    if moving_body(m, a) == moving_body(m, c):
         # forces within one body cancel: their rounded sum would be a moment arm
-        between = 1.0 if carrier(m, b) != carrier(m, a) else 0.0
-        scale = where(bends, between * scale, 0.0)
+        geom_moves_apart = 1.0 if moving_body(m, b) != moving_body(m, a) else 0.0
+        scale = where(bends, geom_moves_apart * scale, 0.0)
     u, v = scale * u, scale * v
-    _push(m, d, a, x, -u)
-    _push(m, d, b, p, where(bends, 1.0, 0.0) * u)
-    _push(m, d, b, q, where(bends, -1.0, 0.0) * v)
-    _push(m, d, c, y, v)
+    _add_force(m, d, a, x, -u)
+    _add_force(m, d, b, p, where(bends, 1.0, 0.0) * u)
+    _add_force(m, d, b, q, where(bends, -1.0, 0.0) * v)
+    _add_force(m, d, c, y, v)
     return where(bends, first + arc + last, first)
 
 
 @kernel
-def _spatial(m, d, i):
-    """Computes the length of the spatial tendon i; writes its row of the Jacobian."""
+def _spatial_length(m, d, i):
+    """Returns the length of the spatial tendon i; writes its row of ten_J.
+
+    Each segment is divided by the divisor of the last pulley before it.
+    """
     length, scale = 0.0, 1.0
     _clear_forces(m, d, i)
     k = m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
+    # k: a pulley, or a site at the start of a segment
     while k < last:
         if m.wrap_type[k] == WRAP_PULLEY:
             scale = 1.0 / m.wrap_prm[k]
             k += 1
         elif m.wrap_type[k + 1] == WRAP_PULLEY:
+            # no segment leads to a pulley
             k += 1
         elif m.wrap_type[k + 1] >= WRAP_SPHERE:
-            length = fma(scale, _around(m, d, k + 1, scale), length)
+            # site, geom, site
+            length = fma(scale, _add_wrapped_segment(m, d, k + 1, scale), length)
             k += 2
         else:
-            length = fma(scale, _straight(m, d, m.wrap_objid[k], m.wrap_objid[k + 1], scale), length)
+            length = fma(scale, _add_straight_segment(m, d, m.wrap_objid[k], m.wrap_objid[k + 1], scale), length)
             k += 1
     _forces_to_dofs(m, d, i)
     return length
@@ -155,10 +175,11 @@ def tendon(m, d):
     Frame:  world axes at the tree's com.   Cost: O(elements of the paths + nJten).
     """
     for i in range(m.ntendon):
+        # both kernels also write row i of ten_J
         if is_fixed(m, i):
-            d.ten_length[i] = _fixed(m, d, i)
+            d.ten_length[i] = _fixed_length(m, d, i)
         else:
-            d.ten_length[i] = _spatial(m, d, i)
+            d.ten_length[i] = _spatial_length(m, d, i)
 
 
 @stage
@@ -177,7 +198,7 @@ def tendon_velocity(m, d):
 
 @kernel
 def add_tendon_force(m, d, i, force, x):
-    """x += J^T force of tendon i; skipped if the force is 0; x is (nv,)."""
+    """x += J^T force of tendon i, bitwise unchanged where the force is 0; x is (nv,)."""
     for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
         k = m.ten_J_colind[e]
         x[k] = where(force != 0.0, fma(d.ten_J[e], force, x[k]), x[k])

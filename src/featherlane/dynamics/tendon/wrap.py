@@ -22,7 +22,7 @@ point affects MuJoCo's moments by 3e-7.
 from featherlane.prelude import *
 
 HALF_PI, TWO_PI = 1.5707963267948966, 6.283185307179586
-STEPS, RESIDUAL = 20, 1e-6  # of Newton's method
+MAX_STEPS, RESIDUAL = 20, 1e-6  # of Newton's method
 TYPED = 1e-6  # radii: an end inside by less is on the surface, because a file gives its position with six digits
 ROUNDING, ROUNDING32 = 1e-14, 2e-6  # of positions, relative to their size: about 40 and 30 roundings
 
@@ -48,58 +48,71 @@ def where2(mask, a, b):
 
 @kernel
 def _meets_circle(a, b, r):
-    """Returns the mask of worlds where the segment from a to b is within r of the origin."""
+    """Returns the mask of worlds where the segment from a to b is within r of the origin.
+
+    The nearest point is a + s (b - a), s = -(b - a) . a / |b - a|^2 clipped to [0, 1].
+    """
     dx, dy = b[0] - a[0], b[1] - a[1]
     square = fma(dx, dx, dy * dy)
     s = clip(-fma(dx, a[0], dy * a[1]) / fmax(square, MINVAL), 0.0, 1.0)
-    near = (fma(s, dx, a[0]), fma(s, dy, a[1]))
-    return (dot2(near, near) <= r * r) & (square >= MINVAL)
+    nearest = (fma(s, dx, a[0]), fma(s, dy, a[1]))
+    return (dot2(nearest, nearest) <= r * r) & (square >= MINVAL)
 
 
 @kernel
 def _on_surface(a, r, slack):
-    """Returns (mask: a is not inside the circle, a); if inside by at most `slack`, a is moved onto the circle."""
+    """Returns (mask: a is not inside the circle of radius r, a); if inside by at most `slack`, a is moved onto it."""
     square, inner = dot2(a, a), fmax(r - slack, 0.0)
-    outside = square >= inner * inner
-    near = outside & (square < r * r)
+    is_outside = square >= inner * inner
+    is_moved = is_outside & (square < r * r)
     s = r / sqrt(fmax(square, MINVAL))
-    return outside, where2(near, (s * a[0], s * a[1]), a)
+    return is_outside, where2(is_moved, (s * a[0], s * a[1]), a)
 
 
 @kernel
 def _tangent_point(a, r, square, turn):
-    """Returns the tangent point from a on the circle that the tendon follows to the left (turn = 1) or right (-1)."""
+    """Returns the tangent point from a on the circle that the tendon follows to the left (turn = 1) or right (-1).
+
+    (r / |a|^2) (r a + turn sqrt(|a|^2 - r^2) a_perp), a_perp: a turned to the left;  square: |a|^2.
+    """
     s = r / fmax(square, MINVAL)
     along, across = s * r, s * (turn * sqrt(fmax(square - r * r, 0.0)))
     return fma(along, a[0], -(across * a[1])), fma(along, a[1], across * a[0])
 
 
 @kernel
-def _turn(a, b, side, sided):
-    """Returns (+1 left or -1 right, mask: more than half a circle), the direction of the path from a to b around 0."""
-    c = cross2(a, b)
-    turn = where(c < 0.0, -1.0, 1.0)
-    far = (c < 0.0) & (c > 0.0)
-    if sided:
-        first, second = cross2(a, side), cross2(side, b)
-        far = ((first > 0.0) & (second > 0.0) & (c < 0.0)) | ((first < 0.0) & (second < 0.0) & (c > 0.0))
+def _turn_direction(a, b, side, has_side):
+    """Returns (turn, far) of the path from a to b around 0: +1 left or -1 right, mask: more than half a circle.
+
+    With a side point the path has the direction of a, side, b; it is the far one if side is not on the short arc.
+    """
+    ab = cross2(a, b)
+    turn = where(ab < 0.0, -1.0, 1.0)
+    far = (ab < 0.0) & (ab > 0.0)  # an empty mask
+    if has_side:
+        a_side, side_b = cross2(a, side), cross2(side, b)
+        left = (a_side > 0.0) & (side_b > 0.0)
+        far = (left & (ab < 0.0)) | ((a_side < 0.0) & (side_b < 0.0) & (ab > 0.0))
         turn = where(far, -turn, turn)
     return turn, far
 
 
 @kernel
-def round_circle(a, b, r, outside, side, sided):
-    """Returns (mask, p, q, arc): whether the path from a to b follows the circle, from p to q; sided: by `side`.
+def round_circle(a, b, r, outside, side, has_side):
+    """Returns (mask, p, q, arc): whether the path from a to b follows the circle, from p to q, and the arc's length.
 
     A segment with an end on the circle meets it by rounding, so phi also decides: it is negative if the end points are
     closer than their tangents, and the segment has the direction of the path.
 
     Args:
+        a, b: the end points in the plane of the circle with radius r about 0.
         outside: mask of worlds where neither end is inside the circle.
+        side: a point that selects the direction around the circle, if `has_side`.
     """
     aa, bb = dot2(a, a), dot2(b, b)
-    turn, far = _turn(a, b, side, sided)
+    turn, far = _turn_direction(a, b, side, has_side)
     p, q = _tangent_point(a, r, aa, turn), _tangent_point(b, r, bb, -turn)
+    # the angle from p to q in the direction of the path
     phi = turn * atan2(cross2(p, q), dot2(p, q))
     turned = (far & (phi < 0.0)) | (phi < -HALF_PI)  # by rounding, if the end points are opposite
     wraps = outside & (r >= MINVAL) & (far | (_meets_circle(a, b, r) & ((phi >= 0.0) | turned)))
@@ -109,87 +122,102 @@ def round_circle(a, b, r, outside, side, sided):
 
 @kernel
 def _incidence(A, B, gamma):
-    """Returns asin(z) of the point that the tendon touches from inside, at the end of MuJoCo's iteration."""
-    angle, s, c, k = HALF_PI, 1.0, 0.0, 0
-    live = gamma > 0.0
-    while k <= STEPS and any_(live):
-        f = asin(A * s) + asin(B * s) - 2.0 * angle + gamma
-        slope = A * c / sqrt(fmax(fma(-A * s, A * s, 1.0), MINVAL)) - 2.0
-        slope = fmin(slope + B * c / sqrt(fmax(fma(-B * s, B * s, 1.0), MINVAL)), -MINVAL)
-        live = live & (fabs(f) > RESIDUAL)
-        angle = where(live, angle - f / slope, angle)
-        s, c = sincos(angle)
-        k += 1
-    return angle, s
+    """Returns (angle, z = sin(angle)) of incidence at the point that the tendon touches from inside.
+
+    Newton's method for f(angle) = asin(A z) + asin(B z) - 2 angle + gamma = 0 from pi/2 on, as far as MuJoCo iterates.
+    A, B: A_0, A_1 of the module docstring, r over the distance of each end;  gamma: the angle between the end points.
+    """
+    angle, z, cosine, step = HALF_PI, 1.0, 0.0, 0
+    iterates = gamma > 0.0
+    while step <= MAX_STEPS and any_(iterates):
+        f = asin(A * z) + asin(B * z) - 2.0 * angle + gamma
+        # df/dangle = sum of A cos / sqrt(1 - A^2 z^2) - 2
+        slope = A * cosine / sqrt(fmax(fma(-A * z, A * z, 1.0), MINVAL)) - 2.0
+        slope = fmin(slope + B * cosine / sqrt(fmax(fma(-B * z, B * z, 1.0), MINVAL)), -MINVAL)
+        iterates = iterates & (fabs(f) > RESIDUAL)
+        angle = where(iterates, angle - f / slope, angle)
+        z, cosine = sincos(angle)
+        step += 1
+    return angle, z
 
 
 @kernel
 def through_circle(a, b, r):
-    """Returns (mask, p): whether a tendon that must pass inside is bent, and where it touches the circle."""
+    """Returns (mask, p): whether a tendon from a to b that must pass inside is bent, and where it touches the circle.
+
+    It is bent if both ends are outside and the straight segment does not meet the circle of radius r about 0.
+    """
     la, lb = sqrt(dot2(a, a)), sqrt(dot2(b, b))
     bends = (la > r) & (lb > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
+    # 0.5: any value that is valid in the iteration
     A, B = where(bends, r / fmax(la, MINVAL), 0.5), where(bends, r / fmax(lb, MINVAL), 0.5)
-    c = cross2(a, b)
-    gamma = where(bends, atan2(fabs(c), dot2(a, b)), 0.0)
+    ab = cross2(a, b)
+    gamma = where(bends, atan2(fabs(ab), dot2(a, b)), 0.0)
     angle, z = _incidence(A, B, gamma)
-    # turned to the left from the end point on the right
-    left = c > 0.0
-    u = where2(left, a, b)
-    s = r / fmax(where(left, la, lb), MINVAL)
-    sin, cos = sincos(angle - asin(where(left, A, B) * z))
-    return bends, (s * (cos * u[0] - sin * u[1]), s * (sin * u[0] + cos * u[1]))
+    # p: the end point on the right, turned to the left by angle - asin(A z), at the distance r
+    a_is_right = ab > 0.0
+    end = where2(a_is_right, a, b)
+    s = r / fmax(where(a_is_right, la, lb), MINVAL)
+    sine, cosine = sincos(angle - asin(where(a_is_right, A, B) * z))
+    return bends, (s * (cosine * end[0] - sine * end[1]), s * (sine * end[0] + cosine * end[1]))
 
 
 # ---- three dimensions ------------------------------------------------------------------------------------------------
 @kernel
-def _other_normal(a):
-    """Returns a normal of the unit vector a: a x (1, 1, 1) with 0 at the largest component of a."""
+def _any_normal(a):
+    """Returns a unit vector normal to the unit vector a: along a x (1, 1, 1) with 0 at the largest component of a."""
     x, y, z = fabs(a[0]), fabs(a[1]), fabs(a[2])
-    second, third = (y > x) & (y > z), (z > x) & (z > y)
-    e = (where(second | third, 1.0, 0.0), where(second, 0.0, 1.0), where(third, 0.0, 1.0))
-    n, _ = normalize3(cross(a, e))
-    return n
+    y_largest, z_largest = (y > x) & (y > z), (z > x) & (z > y)
+    e = (where(y_largest | z_largest, 1.0, 0.0), where(y_largest, 0.0, 1.0), where(z_largest, 0.0, 1.0))
+    normal, _ = normalize3(cross(a, e))
+    return normal
 
 
 @kernel
-def _plane(p, q):
-    """Returns two unit vectors that span the plane of p, q and the origin: along p, and towards q."""
+def _plane_through_origin(p, q):
+    """Returns two unit vectors that span the plane of p, q and the origin: along p, and normal to it, towards q."""
     first, _ = normalize3(p)
-    n, size = normalize3(cross(p, q))
+    normal, size = normalize3(cross(p, q))
     aligned = size < MINVAL
     if any_(aligned):
-        o = _other_normal(first)
-        n = where(aligned, o, n)
-    second, _ = normalize3(cross(n, first))
+        other = _any_normal(first)
+        normal = where(aligned, other, normal)
+    second, _ = normalize3(cross(normal, first))
     return first, second
 
 
 @kernel
-def _axes(p, q, kind):
-    """Returns the plane of the problem in the frame of the geom."""
+def _plane_axes(p, q, kind):
+    """Returns the two axes of the plane of the problem in the frame of the geom.
+
+    For a sphere (kind WRAP_SPHERE) it contains the end points p, q and the centre; for a cylinder it is its x-y plane.
+    """
     if kind == WRAP_SPHERE:
-        x, y = _plane(p, q)
+        x, y = _plane_through_origin(p, q)
     else:
         x, y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
     return x, y
 
 
 @kernel
-def _raise(p, q, a, u, v, b, arc):
-    """Returns, for a cylinder, the heights of both contact points, proportional to the path, and the helix length.
+def _contact_heights(p, q, a, u, v, b, arc):
+    """Returns, for a cylinder, the heights of both contact points along its axis, and the length of the helix.
 
-    p, q: the end points;  a, b: their projections;  u, v: the points on the circle.
+    The height rises from p to q in proportion to the length of the planar path a, u, v, b.
+    p, q: the end points;  a, b: their projections;  u, v: the points on the circle;  arc: the length between them.
     """
     first = sqrt(dot2((a[0] - u[0], a[1] - u[1]), (a[0] - u[0], a[1] - u[1])))
     last = sqrt(dot2((b[0] - v[0], b[1] - v[1]), (b[0] - v[0], b[1] - v[1])))
-    whole, rise = fmax(first + arc + last, MINVAL), q[2] - p[2]
-    z, w = fma(rise, first / whole, p[2]), fma(rise, (first + arc) / whole, p[2])
-    return z, w, sqrt(fma(arc, arc, (w - z) * (w - z)))
+    total, rise = fmax(first + arc + last, MINVAL), q[2] - p[2]
+    u_height, v_height = fma(rise, first / total, p[2]), fma(rise, (first + arc) / total, p[2])
+    return u_height, v_height, sqrt(fma(arc, arc, (v_height - u_height) * (v_height - u_height)))
 
 
 @kernel
 def wrap(m, d, start, end, g, kind, side):
     """Returns (mask, first, last, length): whether the tendon bends at geom g, between which points, and the length.
+
+    The points are in world coordinates; the length is that of the arc between them [m].
 
     Args:
         start, end: the sites before and after the geom.
@@ -198,28 +226,30 @@ def wrap(m, d, start, end, g, kind, side):
         side: its side site, or -1.
 
     The tendon is wrapped in the plane with the axes e1 and e2 of the geom's frame: a, b, u, v are points of this plane.
+    p, q are the end points in the geom's frame, a, b their projections, u, v the first and last point on the geom.
     """
     R, centre, r = d.geom_xmat[g], d.geom_xpos[g], m.geom_size[g][0]
     rounding = ROUNDING32 if single_precision(d) else ROUNDING
     p = R.T @ (d.site_xpos[start] - centre)
     q = R.T @ (d.site_xpos[end] - centre)
-    e1, e2 = _axes(p, q, kind)
+    e1, e2 = _plane_axes(p, q, kind)
     slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
-    first_out, a = _on_surface((dot(p, e1), dot(p, e2)), r, slack)
-    last_out, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
+    a_outside, a = _on_surface((dot(p, e1), dot(p, e2)), r, slack)
+    b_outside, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
     s = p  # not used without a side site
     if side >= 0:
         s = R.T @ (d.site_xpos[side] - centre)
-    bends, u, v, arc = round_circle(a, b, r, first_out & last_out, (dot(s, e1), dot(s, e2)), 1 if side >= 0 else 0)
+    bends, u, v, arc = round_circle(a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), 1 if side >= 0 else 0)
     if side >= 0:
+        # a side site inside the geom: the tendon passes through it and touches it at one point
         inside = norm3(s) < r - slack
         if any_(inside):
-            within, t = through_circle(a, b, r)
-            bends = (inside & within) | (not_(inside) & bends)
-            u, v, arc = where2(inside, t, u), where2(inside, t, v), where(inside, 0.0, arc)
+            bends_inside, touch = through_circle(a, b, r)
+            bends = (inside & bends_inside) | (not_(inside) & bends)
+            u, v, arc = where2(inside, touch, u), where2(inside, touch, v), where(inside, 0.0, arc)
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
     first, last = fma(u[0], e1, u[1] * e2), fma(v[0], e1, v[1] * e2)
     if kind == WRAP_CYLINDER:
-        z, w, arc = _raise(p, q, a, u, v, b, arc)
-        first, last = Vec3(first.x, first.y, z), Vec3(last.x, last.y, w)
+        u_height, v_height, arc = _contact_heights(p, q, a, u, v, b, arc)
+        first, last = Vec3(first.x, first.y, u_height), Vec3(last.x, last.y, v_height)
     return bends, R @ first + centre, R @ last + centre, arc

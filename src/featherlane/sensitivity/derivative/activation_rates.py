@@ -7,7 +7,7 @@ force = gain w + bias            with actearly gain w' + bias
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.dcmotor import lag
+from featherlane.dynamics.actuator.dcmotor import lag_response
 from featherlane.dynamics.actuator.gain import present_gain
 from featherlane.dynamics.actuator.rate import is_saturated
 
@@ -56,7 +56,7 @@ def _next_activation_slopes(m, d, i):
     if kind != DYN_INTEGRATOR:
         by_control = h / tau
         if kind == DYN_FILTEREXACT:
-            by_control = lag(h, tau)
+            by_control = lag_response(h, tau)
             span = tau * by_control
         by_activation = 1.0 - by_control
     rate = d.act_dot[a]

@@ -21,7 +21,7 @@ from featherlane.dynamics.body.link import link_positions
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.inertia.joint_space import crb
-from featherlane.dynamics.integrator.continuous import times_euler, times_fast, times_implicit
+from featherlane.dynamics.integrator.continuous import multiply_euler, multiply_implicit, multiply_implicitfast
 from featherlane.dynamics.integrator.discrete import discrete_metric
 from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
@@ -46,11 +46,11 @@ def _set_lag(m, d, p, x, lag):
         inertia_times(m, d, x, p.product)
         other = true_mask(d)
         if m.opt_integrator == IMPLICIT:
-            times_implicit(m, d, d.qacc_step, p.force)
+            multiply_implicit(m, d, d.qacc_step, p.force)
         elif m.opt_integrator == IMPLICITFAST:
-            times_fast(m, d, d.qacc_step, p.force)
+            multiply_implicitfast(m, d, d.qacc_step, p.force)
         else:
-            other = times_euler(m, d, d.qacc_step, p.force)
+            other = multiply_euler(m, d, d.qacc_step, p.force)
         for i in range(m.nv):
             lag[i] = where(other, p.product[i] - p.force[i], 0.0)
 

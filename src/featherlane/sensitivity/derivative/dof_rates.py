@@ -8,8 +8,8 @@ from featherlane.prelude import *
 from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
-from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.actuator.rate import actuator_rates, force_by_length, force_by_velocity
+from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.integrator.derivative import damping_rate
@@ -40,7 +40,7 @@ def _springs(m, d, p):
 def _dampers(m, d, p):
     """Returns rates b + 2 c |v| + 3 e v^2, and their changes by velocity times the integrator's acceleration."""
     for i in range(m.nv):
-        _, c, e = damping(m, d, i)
+        _, c, e = damping_coefficients(m, d, i)
         p.dof_friction[i] = damping_rate(m, d, i)
         s = where(d.qvel[i] < 0.0, -1.0, 1.0)
         p.dof_lag_friction[i] = 2.0 * fma(3.0 * e, d.qvel[i], s * c) * d.qacc_step[i]
@@ -53,8 +53,8 @@ def _motors(m, d, p):
         if drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]]) and not is_disabled(m, i):
             e = m.moment_rowadr[m.actuator_outadr[i]]
             v, gear = m.moment_colind[e], d.actuator_moment[e]
-            p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * length_rate(m, d, i)
-            p.dof_friction[v] = p.dof_friction[v] - gear * gear * force_rate(m, d, i)
+            p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * force_by_length(m, d, i)
+            p.dof_friction[v] = p.dof_friction[v] - gear * gear * force_by_velocity(m, d, i)
 
 
 @kernel

@@ -12,12 +12,12 @@ The axes of one ball turn each other: there the term with F is omitted.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.passive.fluid import fluid_force, in_medium
+from featherlane.dynamics.passive.fluid import fluid_force, fluid_worlds
 from featherlane.dynamics.passive.fluid_derivative import (
     composite_drag,
     drag_times,
     drag_transposed_times,
-    medium_counts,
+    fluid_acts,
 )
 from featherlane.sensitivity.derivative.contact_rates import before_joint
 from featherlane.sensitivity.derivative.smooth_rates import turns_with
@@ -26,7 +26,7 @@ from featherlane.sensitivity.derivative.smooth_rates import turns_with
 @kernel
 def fluid_rates(m, d, p):
     """Computes dof_fluid = B^c^T S of each dof; crb_drag = B^c and cfrc_fluid = F^c of each body."""
-    if medium_counts(m):
+    if fluid_acts(m):
         fluid_force(m, d)
         composite_drag(m, d, dissipative=0)
         for k in range(m.nv):
@@ -36,7 +36,7 @@ def fluid_rates(m, d, p):
 @kernel
 def _subtract(m, d, p, k, x, carried):
     """dg -= rates for the motion x of the bodies beyond dof k; `carried` is the force that moves with them."""
-    a, above, medium = m.D_rowadr[k], m.D_diag[k], in_medium(m)
+    a, above, medium = m.D_rowadr[k], m.D_diag[k], fluid_worlds(m)
     f = drag_times(d, m.dof_bodyid[k], x)
     for c in range(m.D_rownnz[k]):
         j = m.D_colind[a + c]
@@ -53,7 +53,7 @@ def _subtract(m, d, p, k, x, carried):
 @kernel
 def subtract_fluid_position(m, d, p, k):
     """dg -= rates of fluid forces by the position of dof k."""
-    if medium_counts(m):
+    if fluid_acts(m):
         S, wind = d.cdof[k], m.opt_wind[0]
         v = before_joint(m, d, k, d.cvel, d.qvel)
         v = Motion(join(v.angular, v.linear - wind))
@@ -63,5 +63,5 @@ def subtract_fluid_position(m, d, p, k):
 @kernel
 def subtract_fluid_velocity(m, d, p, k):
     """dg -= rates of fluid forces by the velocity of dof k."""
-    if medium_counts(m):
+    if fluid_acts(m):
         _subtract(m, d, p, k, d.cdof[k], Force(zeros(6)))

@@ -21,7 +21,7 @@ from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
-from featherlane.dynamics.passive.fluid import in_medium
+from featherlane.dynamics.passive.fluid import fluid_worlds
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.dynamics.tendon.force import tendon_armature, tendon_damping
 from featherlane.model import enums
@@ -153,7 +153,7 @@ def _adds_inertia(m):
 @kernel
 def _lag_turns(m):
     """Returns the mask: the derivatives of forces in implicitfast change in a fluid or with damping by polynomials."""
-    found = in_medium(m)
+    found = fluid_worlds(m)
     for i in range(m.ntendon):
         _, c, e = tendon_damping(m, i)
         found = found | (c != 0.0) | (e != 0.0)

@@ -6,7 +6,7 @@ Its force keeps its components in the body's axes if the body turns; its moment 
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.integrator.free_body import gyroscopic_rate, is_single_free_body
+from featherlane.dynamics.integrator.free_body import bias_rate, is_single_free_body
 
 
 @kernel
@@ -18,9 +18,9 @@ def add_free_body(m, d, p, k, by_velocity):
         # columns that are solved one by one overwrite qacc_step = a*
         turn = R @ (Vec3(d.qacc[v + 3 : v + 6]) - Vec3(p.taken_off[v + 3 : v + 6]))
         if by_velocity:
-            f, moment = gyroscopic_rate(m, d, i, axis, turn)
+            f, moment = bias_rate(m, d, i, axis, turn)
             p.dp[v + 3 : v + 6] = fma(-h, R.T @ moment, Vec3(p.dp[v + 3 : v + 6]))
         else:
-            f, _ = gyroscopic_rate(m, d, i, R @ Vec3(d.qvel[v + 3 : v + 6]), turn)
+            f, _ = bias_rate(m, d, i, R @ Vec3(d.qvel[v + 3 : v + 6]), turn)
             f = cross(axis, f)
         p.dp[v : v + 3] = fma(-h, f, Vec3(p.dp[v : v + 3]))

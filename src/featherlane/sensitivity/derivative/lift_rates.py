@@ -11,14 +11,14 @@ Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algor
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.passive.forces import compensates
+from featherlane.dynamics.passive.forces import has_gravity_compensation
 from featherlane.sensitivity.derivative.smooth_rates import turns_with
 
 
 @kernel
 def lift(m, d, p):
     """Computes for each dof the momentum of the compensated weights beyond it."""
-    if compensates(m):
+    if has_gravity_compensation(m):
         for i in range(1, m.nbody):
             mass = m.body_gravcomp[i] * m.body_mass[i]
             arm = d.xipos[i] - d.subtree_com[m.body_rootid[i]]
@@ -56,7 +56,7 @@ def _share(m, d, j):
 @kernel
 def subtract_lift(m, d, p, k):
     """dg -= rates of gravity compensation by the position of dof k."""
-    if compensates(m):
+    if has_gravity_compensation(m):
         a, above, own, tilted = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k], _tilted(m, d, k)
         for c in range(m.D_rownnz[k]):
             j = m.D_colind[a + c]

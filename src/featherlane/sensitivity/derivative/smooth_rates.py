@@ -24,7 +24,7 @@ Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial v
 from featherlane.prelude import *
 from featherlane.dynamics.body.joint import moved_along
 from featherlane.dynamics.body.newton_euler import world_acceleration
-from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_of, inertia_rate
+from featherlane.dynamics.body.rne_derivative import inertia_rate, transposed_velocity_force, velocity_force
 
 
 @kernel
@@ -89,11 +89,11 @@ def inwards(m, d, p):
         for k in range(first, first + body.dofnum):
             S, eta = d.cdof[k], p.dof_turned[k]
             p.dof_momentum[k] = I @ S
-            p.dof_drag[k] = axis_drag(d.crb_rate[i], S)
+            p.dof_drag[k] = transposed_velocity_force(d.crb_rate[i], S)
             zeta = I @ p.dof_carried[k]
-            p.dof_force[k] = zeta + composite_drag_of(d.crb_rate[i], eta)
+            p.dof_force[k] = zeta + velocity_force(d.crb_rate[i], eta)
             w = I @ p.dof_rate[k]
-            p.dof_damping_force[k] = w + composite_drag_of(d.crb_rate[i], S.angular)
+            p.dof_damping_force[k] = w + velocity_force(d.crb_rate[i], S.angular)
             p.dof_lag_force[k] = I @ p.dof_lag[k]
         if parent > 0:
             d.cfrc[parent] += f

@@ -19,7 +19,7 @@ the tangent t,
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.tendon.length import carrier
+from featherlane.dynamics.tendon.length import moving_body
 from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.sensitivity.derivative.moved_force import add_moved_force, point_motion
 
@@ -63,7 +63,7 @@ def _straight(x, y, moves):
 @kernel
 def _add_segment(m, d, p, s, t, k, scale):
     """Adds the straight segment between sites s and t."""
-    if carrier(m, m.site_bodyid[s]) != carrier(m, m.site_bodyid[t]):
+    if moving_body(m, m.site_bodyid[s]) != moving_body(m, m.site_bodyid[t]):
         u, turn = _straight(_site(m, d, s), _site(m, d, t), (_moves(m, d, s, 0, k), _moves(m, d, t, 0, k)))
         u, turn, still = scale * u, scale * turn, Vec3(zeros(3))
         _pull_end(m, d, p, s, 0, k, still, -u, -turn)

@@ -17,7 +17,7 @@ from featherlane.prelude import *
 from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.rate import force_rate, length_rate
+from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocity
 from featherlane.dynamics.tendon.force import damper_force, spring_force, tendon_damping_rate, tendon_spring_rate
 from featherlane.dynamics.tendon.length import is_fixed
 from featherlane.sensitivity.derivative.ball_rates import set_ball_bend
@@ -46,8 +46,8 @@ def _tendons(m, d, p):
                 t, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
                 gear = m.actuator_gear[o][0]
                 p.ten_force[t] = fma(gear, d.actuator_force[o], p.ten_force[t])
-                p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * length_rate(m, d, i)
-                p.ten_friction[t] = p.ten_friction[t] - gear * gear * force_rate(m, d, i)
+                p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * force_by_length(m, d, i)
+                p.ten_friction[t] = p.ten_friction[t] - gear * gear * force_by_velocity(m, d, i)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ The force F(l, l', u) of an output acts along its row J of moments, which for so
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.rate import force_rate, length_rate
+from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocity
 from featherlane.dynamics.actuator.site_transmission import site_quat
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
@@ -133,7 +133,7 @@ def _subtract(m, d, p, i, k, moment, by_velocity):
             j = m.moment_colind[e]
             rate = fma(p.ten_bend[j], d.qvel[j], rate)
             p.dg[j] = fma(-force, p.ten_bend[j], p.dg[j])
-    change = fma(length_rate(m, d, i), longer, force_rate(m, d, i) * rate)
+    change = fma(force_by_length(m, d, i), longer, force_by_velocity(m, d, i) * rate)
     for e in range(first, last):
         j = m.moment_colind[e]
         p.dg[j] = fma(-change, d.actuator_moment[e], p.dg[j])

@@ -11,7 +11,7 @@ Projected Newton methods, 1982 (limits); More, The Levenberg-Marquardt algorithm
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.joint import advance_joint
-from featherlane.dynamics.body.kinematics import body_frame, kinematics
+from featherlane.dynamics.body.kinematics import kinematics, store_body_frame
 from featherlane.simulation.inverse_kinematics.fields import IK
 from featherlane.simulation.inverse_kinematics.residual import ik_residual
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
@@ -74,7 +74,7 @@ def _apply_step(m, d, p):
             p.x[i] = d.qpos[adr] - p.q[adr]
         longest = fmax(longest, fabs(p.x[i]))
     for k in range(p.nframe):
-        body_frame(m, d, p.frame[k])
+        store_body_frame(m, d, p.frame[k])
     return longest
 
 
@@ -197,7 +197,7 @@ def levenberg_marquardt(m, d, p):
         p.step[v] = 0.0
     _clamp_joints(m, d, p)
     for k in range(p.nframe):
-        body_frame(m, d, p.frame[k])
+        store_body_frame(m, d, p.frame[k])
     ik_residual(m, d, p)  # trial_*
     _accept_trial(d, p, true_mask(d))  # q, error, cost, g, A
     status, live = p.status[0], p.status[0] == RUNNING

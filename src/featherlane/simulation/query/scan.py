@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import cast_packet
 from featherlane.collision.rays.ray_shape import FAR
-from featherlane.dynamics.body.kinematics import geom_frame, kinematics, site_frame
+from featherlane.dynamics.body.kinematics import kinematics, store_geom_frame, store_site_frame
 from featherlane.dynamics.body.object_motion import object_frame
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
@@ -99,9 +99,9 @@ def scan_tiles(m, d, b, p, thread, tile):
     """
     kinematics(m, d)
     if p.scan_kind == OBJ_GEOM:
-        geom_frame(m, d, p.scan_object)
+        store_geom_frame(m, d, p.scan_object)
     elif p.scan_kind == OBJ_SITE:
-        site_frame(m, d, p.scan_object, turned=1)
+        store_site_frame(m, d, p.scan_object, has_orientation=1)
     W, lanes = width(d), scalars(d, p.rays)  # rows of W values: origin and direction of W rays
     pos, R, body = object_frame(m, d, p.scan_kind, p.scan_object)
     R = aligned_axes(R, p.alignment)

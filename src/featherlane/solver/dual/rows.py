@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_factor
-from featherlane.lanes.worlds import active_worlds
+from featherlane.lanes.worlds import count_active_worlds
 from featherlane.model.solver import in_forces
 from featherlane.model.status import warn_full
 from featherlane.solver.rows.rows import TURN, other_arm, pushed_body_arm
@@ -368,7 +368,7 @@ def all_fit(d):
 @kernel
 def report_full_blocks(d):
     """Reports that blocks do not fit: splits a tile; a single world omits its last ones and counts that."""
-    if active_worlds(d) > 1:
+    if count_active_worlds(d) > 1:
         d.con_overflow[0] = 1
     else:
         warn_full(d, ROWS_FULL)

@@ -1,7 +1,7 @@
 """Selects the factorization for H p = -grad, from the rows alone, once per tile and step."""
 
 from featherlane.prelude import *
-from featherlane.lanes.worlds import active_worlds
+from featherlane.lanes.worlds import count_active_worlds
 from featherlane.solver.hessian.entries.couplings import list_couplings, name_couplings, same_couplings
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
 from featherlane.solver.hessian.factorizations.articulated import mark_coupled
@@ -63,7 +63,7 @@ def choose_way(m, d):
             d.con_overflow[0] = 1
         else:
             take_coupled(m, d, ORDERED if some else BLOCKS)
-        if d.con_overflow[0] and active_worlds(d) > 1:
+        if d.con_overflow[0] and count_active_worlds(d) > 1:
             d.hessian.pattern[0] = 0
         elif d.con_overflow[0]:
             d.con_overflow[0] = 0

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.body.link import link_axis, link_point, misaligned, misplaced
+from featherlane.dynamics.body.link import link_axis, link_point, orientation_error, position_error
 from featherlane.model.enums import Disable
 from featherlane.solver.lcp.rows import link
 from featherlane.solver.lcp.rows.assembly import clear_rows
@@ -94,7 +94,7 @@ def test_rows_are_velocities_that_agree(kind, bodies, rng):
     assert tile.d.lcp.n[0] - 3 == SIZES[kind] == link.link_row_count(tile.m, 1) and tile.d.link_lcprow[2] == 3
     for world in range(2):
         found, J = tile.lcp(world), velocities(tile, world)
-        shift, turn = (world_of(f(tile.m, tile.d, 1), world) for f in (misplaced, misaligned))
+        shift, turn = (world_of(f(tile.m, tile.d, 1), world) for f in (position_error, orientation_error))
         for r, (turns, u) in enumerate(directions(tile, kind, world)):
             np.testing.assert_allclose(found.J[3 + r], u @ J[turns], atol=EXACT)
             np.testing.assert_allclose(found.c[3 + r], 0.3 / 0.004 * u @ (turn if turns else shift), atol=EXACT)
@@ -109,7 +109,7 @@ def test_a_link_without_parameters_uses_those_of_the_model(rng):
 
     found, tile = None, scene(rng, "ball", (1, 2), prepare)
     found = tile.lcp()
-    np.testing.assert_allclose(found.c[3:], 0.6 / 0.004 * world_of(misplaced(tile.m, tile.d, 1)), atol=EXACT)
+    np.testing.assert_allclose(found.c[3:], 0.6 / 0.004 * world_of(position_error(tile.m, tile.d, 1)), atol=EXACT)
     np.testing.assert_allclose(found.cfm, 1e-5)
 
 

@@ -12,7 +12,7 @@ Source: ODE manual, sec. "Joint types and joint functions"; the rows are those o
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.link import link_axis, link_point, misaligned, misplaced
+from featherlane.dynamics.body.link import link_axis, link_point, orientation_error, position_error
 from featherlane.model.link import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDER
 from featherlane.solver.lcp.rows.rows import (
     BOTH,
@@ -108,9 +108,9 @@ def append_link(m, d, k, start, n):
     every, most = true_mask(d), INFINITE
     rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
     cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1)
-    shift, turn = misplaced(m, d, k), Vec3(zeros(3))
+    shift, turn = position_error(m, d, k), Vec3(zeros(3))
     if m.link_type[k] != LINK_BALL:
-        turn = misaligned(m, d, k)
+        turn = orientation_error(m, d, k)
     d.link_lcprow[k, 0] = d.lcp.n[0]
     for c in range(link_row_count(m, k)):
         u = link_row_axis(m, d, k, c)

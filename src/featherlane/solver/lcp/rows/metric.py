@@ -14,7 +14,7 @@ Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, inertia_rows
-from featherlane.dynamics.integrator.integrate import damped_diagonal
+from featherlane.dynamics.integrator.integrate import store_damped_diagonal
 from featherlane.dynamics.sparse.tree_factor import expand_columns
 from featherlane.solver.primal.line_search import FAR
 
@@ -31,7 +31,7 @@ def factor_step_inertia(m, d):
         for i in range(m.nv):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
-        damped_diagonal(m, d, articulated=0)
+        store_damped_diagonal(m, d, articulated=0)
     factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])

@@ -23,7 +23,7 @@ A world that lacks a row has zeros there, including its diagonal, so that x = 0 
 from typing import Any, NamedTuple
 
 from featherlane.prelude import *
-from featherlane.lanes.worlds import active_worlds
+from featherlane.lanes.worlds import count_active_worlds
 from featherlane.model.status import warn_full
 from featherlane.solver.dual.rows import sort_descending
 
@@ -176,7 +176,7 @@ def is_present(d, r):
 @kernel
 def report_full_rows(d):
     """Reports that a row does not fit: splits the tile; a single world omits its last rows and counts that, once."""
-    if active_worlds(d) > 1:
+    if count_active_worlds(d) > 1:
         d.con_overflow[0] = 1
     elif d.one.status[0] != FULL:
         warn_full(d, ROWS_FULL)
