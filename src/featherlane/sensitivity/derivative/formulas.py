@@ -47,7 +47,7 @@ from featherlane.sensitivity.derivative.points import copy, per_span
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
-    inwards,
+    inward_pass,
     outward_pass,
     position_column,
     velocity_column,
@@ -214,7 +214,7 @@ def prepare_rates(m, d, p):
     outward_pass(m, d, p, p.taken_off)
     if d.ncon_slot[0] > 0:
         contact_laws(m, d, p, shortest_timeconst(m))
-    inwards(m, d, p)
+    inward_pass(m, d, p)
     dof_rates(m, d, p)
     lift(m, d, p)
     fluid_rates(m, d, p)

@@ -39,7 +39,7 @@ from featherlane.sensitivity.derivative.displaced_worlds import recurses
 from featherlane.sensitivity.derivative.moved_force import add_moved_force
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.sensitivity.derivative.rates import SWEEPS
-from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pass
+from featherlane.sensitivity.derivative.smooth_rates import inward_pass, outward_pass
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.switching import FAR, size_of_contact, size_of_dof_row
 from featherlane.solver.dual.noslip import MINVAL
@@ -137,7 +137,7 @@ def _field(m, d, p, r):
         body_forces_to_dofs(m, d, p.solved)
     solve_factored(m, d.qLD, d.qLDiagInv, p.solved)
     outward_pass(m, d, p, p.solved)
-    inwards(m, d, p)
+    inward_pass(m, d, p)
     copy(p.dof_lag, m.nv, p.slip_lag, m.nv * r)
     copy(p.body_lag, m.nbody, p.slip_motion, m.nbody * r)
     copy(p.body_lag_force, m.nbody, p.slip_momentum, m.nbody * r)

@@ -17,7 +17,7 @@ from featherlane.sensitivity.derivative.formulas import clear_rates
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
-    inwards,
+    inward_pass,
     outward_pass,
     position_column,
     velocity_column,
@@ -80,7 +80,7 @@ def rnea_derivatives(
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _column(m, d, p, c):
-    """dg <- rates by coordinate c: positions first, then velocities, then accelerations."""
+    """dg <- the derivatives of RNEA's forces by coordinate c: positions first, then velocities, then accelerations."""
     clear_rates(m, p)
     if c < m.nv:
         position_column(m, d, p, c)
@@ -101,10 +101,11 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     forward_position(m, d)
     if not needs_inertia(m, d):
         crb(m, d)
+    # the second field of accelerations of smooth_rates.py is unused: 0
     for i in range(m.nv):
         p.taken_off[i] = 0.0
     outward_pass(m, d, p, p.taken_off)
-    inwards(m, d, p)
+    inward_pass(m, d, p)
     for s in range(b.nstep):
         _column(m, d, p, s)
         write_records(b, thread, tile, s)
