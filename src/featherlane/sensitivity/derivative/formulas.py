@@ -39,7 +39,7 @@ from featherlane.sensitivity.derivative.dof_rates import dof_rates
 from featherlane.sensitivity.derivative.fastening_rates import ACCELERATION, POSITION, VELOCITY, add_fastenings
 from featherlane.sensitivity.derivative.fluid_rates import fluid_rates, subtract_fluid_position, subtract_fluid_velocity
 from featherlane.sensitivity.derivative.free_body_rates import add_free_body
-from featherlane.sensitivity.derivative.lift_rates import lift, subtract_lift
+from featherlane.sensitivity.derivative.lift_rates import prepare_lift, subtract_lift
 from featherlane.sensitivity.derivative.moved_force import find_applied, subtract_applied
 from featherlane.sensitivity.derivative.noslip_rates import noslip_serves, prepare_noslip
 from featherlane.sensitivity.derivative.panel import prepare_panels, put_column, solve_panel, take_column
@@ -216,7 +216,7 @@ def prepare_rates(m, d, p):
         contact_laws(m, d, p, shortest_timeconst(m))
     inward_pass(m, d, p)
     dof_rates(m, d, p)
-    lift(m, d, p)
+    prepare_lift(m, d, p)
     fluid_rates(m, d, p)
     find_applied(m, d, p)
     tendon_rates(m, d, p)
