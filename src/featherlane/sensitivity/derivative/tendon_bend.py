@@ -36,9 +36,9 @@ def _site(m, d, s):
 
 @kernel
 def _add_force_on_site(m, d, p, s, b, k, frame, g, dg):
-    """ten_bend += derivatives of the force g on site s, and of its opposite on body b of the path's frame (0: the world).
+    """ten_bend += derivatives of the force g on site s, and of its opposite on body b.
 
-    frame: rotation w of the path's frame by dof k; dg: change of g in this frame.
+    b: body of the path's frame, 0: the world; frame: rotation w of this frame by dof k; dg: change of g in this frame.
     """
     x, none = _site(m, d, s), Vec3(zeros(3))
     _, moved = point_motion(m, d, m.site_bodyid[s], k, x)
