@@ -354,7 +354,7 @@ def contact_moves(m, d, p):
     """Computes slot_moves of all contacts, by twelve collisions at displaced poses, and then detects contacts again.
 
     Writes: slot_moves, slot_spin, slot_gone;
-            slot_known: 0 in worlds that lack one of their contacts at a displaced pose, -1 if the tile's buffer is full;
+            slot_known: 0 in worlds that lack one of their contacts at a displaced pose, -1 if the buffer is full;
             slot_near: 1 if another contact exists at such a pose, in worlds with contacts;
             slot_jumps: 1 if a point is not near its own at both poses of a twist.
     """

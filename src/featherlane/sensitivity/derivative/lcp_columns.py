@@ -91,7 +91,7 @@ def _place_world(m, d, p):
 
 @kernel
 def _smooth_forces(m, d):
-    """Computes all forces but those of the rows, and the acceleration without the rows' forces, qacc_step."""
+    """Computes qfrc_smooth, all forces but those of the rows."""
     forward_velocity(m, d)
     control_and_actuate(m, d)
     smooth_acceleration(m, d)
@@ -244,8 +244,8 @@ def _nearest_change(m, d, p):
     least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == LIMIT_JOINT:
-            present = d.dofrow_present[k] > 0.0
-            least = _least_of_row(d, d.dofrow_lcprow[k], p.dof_edge[k] / h, size, present, least)
+            row, change = d.dofrow_lcprow[k], p.dof_edge[k] / h
+            least = _least_of_row(d, row, change, size, d.dofrow_present[k] > 0.0, least)
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] == LIMIT_JOINT or d.genrow_type[k] == LIMIT_TENDON:
             gap = fabs(d.genrow_pos[k] - d.genrow_margin[k])

@@ -263,8 +263,8 @@ def evaluate_rows(m, d, p, store):
     """Computes the rows of `make_lcp` in the present state, with the contacts, limits and their branches held fixed.
 
     store: 1 in the world's own state, where branches are stored; 0: use the stored branches.
-    Reads:  qacc_step, the acceleration without the rows' forces; what `place_contacts` writes.
-    Writes: dofrow_*, genrow_*, link_*, con_lcprow, lcp.*; with `store` dof_bounces, dof_edge, slot_branch, slot_edge.
+    Reads:  qfrc_smooth; what `place_contacts` writes.
+    Writes: qacc_step, the acceleration without the rows' forces; dofrow_*, genrow_*, link_*, con_lcprow, lcp.*; with `store` dof_bounces, dof_edge, slot_branch, slot_edge.
     """
     place_dof_rows(m, d)
     make_general_rows(m, d)
