@@ -264,7 +264,8 @@ def evaluate_rows(m, d, p, store):
 
     store: 1 in the world's own state, where branches are stored; 0: use the stored branches.
     Reads:  qfrc_smooth; what `place_contacts` writes.
-    Writes: qacc_step, the acceleration without the rows' forces; dofrow_*, genrow_*, link_*, con_lcprow, lcp.*; with `store` dof_bounces, dof_edge, slot_branch, slot_edge.
+    Writes: qacc_step, the acceleration without the rows' forces; dofrow_*, genrow_*, link_*, con_lcprow,
+            lcp.*; with `store` dof_bounces, dof_edge, slot_branch, slot_edge.
     """
     place_dof_rows(m, d)
     make_general_rows(m, d)
