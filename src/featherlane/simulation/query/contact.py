@@ -14,7 +14,7 @@ from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.arguments import several_of
 from featherlane.model.model import Model
-from featherlane.sensor.contact import CONDATA_GEOM, Selection, tell_world
+from featherlane.sensor.contact import CONDATA_GEOM, Selection, write_world_contacts
 from featherlane.simulation.query.objects import Object, object_of
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.step.forward import forward
@@ -96,7 +96,7 @@ def list_contacts(m, d, b, p):
         s = Selection(x[0], x[1], x[2], x[3], fields=p.fields, reduce=p.reduce)
         for lane in range(width(d)):
             if has(active, lane):
-                tell_world(m, d, s, p.listed, (p.nlisted * k, p.nlisted), lane)
+                write_world_contacts(m, d, s, p.listed, (p.nlisted * k, p.nlisted), lane)
 
 
 @by_halves
