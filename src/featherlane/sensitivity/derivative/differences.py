@@ -12,6 +12,8 @@ things are differenced, p at fixed accelerations, g at those that follow a predi
 The record p (rates.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
 (positions by dof, then velocities, activations, controls); dg, dp, dact, the derivatives of g, of the correction p, and
 of the next activations.  In kernels `lag` is the correction p, because p is the record.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
 """
 
@@ -111,8 +113,8 @@ def _store_lag(m, d, p, lag):
 
 
 @kernel
-def _place(m, d):
-    """Computes bodies, tendons and transmissions at the position."""
+def _place_bodies(m, d):
+    """Computes bodies, tendons and transmissions at the present position."""
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
@@ -133,10 +135,12 @@ def _central_differences(point: Kernel) -> Kernel:
     """
 
     def columns(m, d, b, p, thread, tile, given):
+        """Computes dg, dp, dact of each column: (values at `up` - values at -`down`) / (up + down)."""
         for s in range(b.nstep):
             load_worlds(b, thread, tile)
             copy_step_inputs(b, thread, tile, s)
             at, up, down = p.at[0], p.up[0], p.down[0]
+            # dg, dp, dact <- values at the upper point, then the quotients
             point(m, d, p, at, up, given, p.dg, p.dp)
             copy(d.act, m.na, p.dact, 0)
             load_worlds(b, thread, tile)
@@ -181,7 +185,7 @@ def _residual_of_moved_forces(m, d, p, at, step, overflow, g, lag):
 def _lag_of_bodies(m, d, p, at, step, given, g, lag):
     """Computes lag with position `at` displaced by step; `given` and g are unused."""
     move_pos(m, d, at, step)
-    _place(m, d)
+    _place_bodies(m, d)
     _store_lag(m, d, p, lag)
 
 
@@ -275,7 +279,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
-    _place(m, d)
+    _place_bodies(m, d)
     _lag_by_forces(m, d, b, p, thread, tile, 0)
 
 

@@ -9,6 +9,9 @@ A column has the derivatives by one coordinate c: positions by dof, velocities, 
 forces.  In the record p (rates.py): dg of the residual g = M a + c - tau - J^T f, dp of the integrator's correction p
 (solution.py), dact of the next activations.  report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if
 the world must run alone to decide; report[NEAREST]: distance to the next change of the active set.
+rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
 """
 
 from __future__ import annotations
@@ -220,10 +223,11 @@ def prepare_rates(m, d, p):
     after = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
     for i in range(m.nv):
         p.taken_off[i] = d.qacc[i] - after[i]
-    outward_pass(m, d, p, p.taken_off)
+    outward_pass(m, d, p, p.taken_off)  # motions and forces of bodies
     if d.ncon_slot[0] > 0:
-        contact_laws(m, d, p, shortest_timeconst(m))
-    inward_pass(m, d, p)
+        contact_laws(m, d, p, shortest_timeconst(m))  # subtracts contact forces from these forces
+    inward_pass(m, d, p)  # sums over outer bodies
+    # what the terms of each column need: dof_*, body_*, ten_*, row_*
     dof_rates(m, d, p)
     prepare_lift(m, d, p)
     fluid_rates(m, d, p)
@@ -234,7 +238,7 @@ def prepare_rates(m, d, p):
 @kernel
 def position_rates(m, d, p, k):
     """Computes columns dg and dp by the position of dof k."""
-    position_column(m, d, p, k)
+    position_column(m, d, p, k)  # dg and dp; the next calls add terms
     subtract_lift(m, d, p, k)
     subtract_fluid_position(m, d, p, k)
     subtract_applied(m, d, p, k)
@@ -251,7 +255,7 @@ def position_rates(m, d, p, k):
 @kernel
 def velocity_rates(m, d, p, k):
     """Computes columns dg and dp by the velocity of dof k."""
-    velocity_column(m, d, p, k)
+    velocity_column(m, d, p, k)  # dg; the next calls add terms
     p.dg[k] = p.dg[k] + p.dof_friction[k]
     subtract_fluid_velocity(m, d, p, k)
     subtract_transmissions(m, d, p, k, by_velocity=1)
@@ -259,6 +263,7 @@ def velocity_rates(m, d, p, k):
     add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)
     if is_implicit(m) and p.rate_steps and not p.rate_lag:
+        # dp = -dK a*, K = M + h (slope of the dampers' forces)
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
         if m.opt_integrator == IMPLICITFAST:
             add_free_body(m, d, p, k, by_velocity=1)
@@ -443,14 +448,14 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             n = min(PANEL, b.nstep - first)
             for c in range(n):
                 copy_step_inputs(b, thread, tile, first + c)
-                rates_column(m, d, p, first + c, p.up[0], p.down[0])
+                rates_column(m, d, p, first + c, p.up[0], p.down[0])  # dg, dp, dact
                 put_column(m, d, p, c, first + c)
             for c in range(n, PANEL):
                 clear_rates(m, p)
                 put_column(m, d, p, c, -1)
             solve_panel(m, d, p, damped)
             for c in range(n):
-                take_column(m, d, p, c, damped)
+                take_column(m, d, p, c, damped)  # da, dq, dv, dact
                 _write_column(b, thread, tile, first + c)
     else:
         p.report[KNOWN] = 0.0

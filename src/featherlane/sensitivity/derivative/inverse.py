@@ -1,4 +1,10 @@
-"""Derivatives of inverse dynamics, contacts included, by formulas; see formulas.py."""
+"""Derivatives of inverse dynamics, contacts included, by formulas; see formulas.py.
+
+A column has the derivatives of the forces M a + c - J^T f, minus actuator forces if requested, by one coordinate.  It
+is p.dg of the record p (rates.py).
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
+"""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _store_forces(m, d, p):
 @kernel
 def _solve_world(m, d, p):
     """Computes the step's rows and forces (row_x, row_first); returns 1, or 0 if they do not fit into the memory."""
-    _place_world(m, d, p)
+    _place_world(m, d, p)  # con_overflow: 1 if contacts do not fit
     fits = 0
     if d.con_overflow[0] == 0:
         _smooth_forces(m, d)

@@ -267,8 +267,10 @@ def evaluate_rows(m, d, p, store):
     Writes: qacc_step, the acceleration without the rows' forces; dofrow_*, genrow_*, link_*, con_lcprow,
             lcp.*; with `store` dof_bounces, dof_edge, slot_branch, slot_edge.
     """
+    # rows of single dofs, of equalities and tendons
     place_dof_rows(m, d)
     make_general_rows(m, d)
+    # rows of the LCP, in the order of `make_lcp`
     clear_rows(m, d)
     factor_step_inertia(m, d)
     append_equality_rows(m, d)

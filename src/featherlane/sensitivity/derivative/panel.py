@@ -43,12 +43,12 @@ def _shares_factor(m):
 
     Under implicit, K is not symmetric; under implicitfast, neither are its blocks of single free bodies.
     """
-    together = m.opt_integrator != IMPLICIT
+    shares = m.opt_integrator != IMPLICIT
     if m.opt_integrator == IMPLICITFAST:
         for i in range(1, m.nbody):
             if is_single_free_body(m, i):
-                together = False
-    return together
+                shares = False
+    return shares
 
 
 @kernel

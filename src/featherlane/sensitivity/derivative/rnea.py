@@ -1,4 +1,9 @@
-"""Derivatives of the recursive Newton-Euler algorithm: the forces that accelerate the bodies, without any others."""
+"""Derivatives of the recursive Newton-Euler algorithm: the forces that accelerate the bodies, without any others.
+
+A column has the derivatives of these forces by one coordinate.  It is p.dg of the record p (rates.py).
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
+"""
 
 from __future__ import annotations
 

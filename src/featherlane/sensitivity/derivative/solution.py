@@ -12,6 +12,8 @@ inputs and outputs of one column, the derivatives by one coordinate: dg, dp of t
 acceleration, the next position and the next velocity; at: the coordinate's index, positions by dof first, then
 velocities, activations, controls, forces.  qacc is a, qacc_step is a*.  report[FITS]: 1 if the world was solved,
 report[NEAREST]: distance to the next change of the active set (switching.py), report[KNOWN]: 1 if all have formulas.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
 """
 
