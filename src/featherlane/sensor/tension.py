@@ -58,7 +58,7 @@ def armature_force(m, d, i):
 
 @kernel
 def tendon_force(m, d, i):
-    """Returns the total force of tendon i [N]."""
+    """Returns the total force of tendon i [N]: rows, armature, spring, damper and actuators."""
     force = row_force(m, d, i) + armature_force(m, d, i)
     if not (m.opt_disableflags & DISABLE_SPRING):
         force = force + spring_force(m, d, i)

@@ -28,7 +28,7 @@ def touch(m, d, i):
             force = normal_force(m, d, k)
             pushes = (c.present > 0.0) & (c.D != 0.0) & (force > 0.0)
             normal = normalize3(c.frame.rows[0])[0]
-            # into the site's body
+            # away from the site's body: the normal points from the first body to the second
             if c.carrier[1] == b:
                 normal = -normal
             hits = meets_site(m, d, s, c.pos, normal)

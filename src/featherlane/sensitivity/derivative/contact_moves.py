@@ -218,12 +218,14 @@ def _store_place(d, p, k, places):
         places[k] = where(square == square, _detected_place(d, at), places[k])
         astray = (square > JUMP * JUMP) & present
         if any_(astray):
+            # the nearest other point of the pair
             for s in range(d.ncon_slot[0]):
                 if s != at and _is_of_pair(d, p, s, k):
                     other = _square_from_own(d, p, s, k)
                     nearer = astray & (d.con_present[s] > 0.0) & (other < square)
                     square = where(nearer, other, square)
                     places[k] = where(nearer, _detected_place(d, s), places[k])
+            # no point is near
             lost = where(astray & (square > JUMP * JUMP), 1.0, lost)
             places[k] = where(lost > 0.0, p.slot_own[k], places[k])
             p.slot_near[0] = where(lost > 0.0, 1.0, p.slot_near[0])

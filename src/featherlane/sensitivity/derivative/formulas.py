@@ -166,7 +166,7 @@ def _lag_varies(m):
     """
     found = in_medium(m)
     for i in range(m.ntendon):
-        _, c, e = tendon_damping(m, i)
+        _, c, e = tendon_damping(m, i)  # force v (b + c |v| + e v^2)
         found = found | (c != 0.0) | (e != 0.0)
     return found
 

@@ -95,7 +95,7 @@ def nearest_on_cones(d, x, w, size, least):
 
 @kernel
 def _project(d, p, k, count, x, n, col):
-    """P mu times column `col` of x, for the friction rows of normal row k if they slide on a cone.
+    """Replaces column `col` of x by P mu times it, in the friction rows of normal row k if they slide on a cone.
 
     x_i <- mu_i x_i - t_i (sum of t_j mu_j x_j).
     x: a matrix by rows, entry (i, col) at i n + col; n: its number of columns.

@@ -32,9 +32,9 @@ def _limits(d, x, loads, i):
 
     loads: forces of all rows, of which the normal ones set the bounds of friction.
     """
-    k = d.lcp.findex[i]
-    if k >= 0:
-        load = fabs(loads[k])
+    normal = d.lcp.findex[i]
+    if normal >= 0:
+        load = fabs(loads[normal])
         # without a normal force friction is 0, even if mu is infinite
         hi = where(load > 0.0, d.lcp.hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp.add[i]
         lo = -hi

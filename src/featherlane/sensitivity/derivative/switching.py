@@ -163,7 +163,7 @@ def switching_distance(m, d):
             least = _least_scaled(K * (d.dofrow_pos[k] - d.dofrow_margin[k]), size, D > 0.0, least)
     for k in range(d.ngenrow[0]):
         kind = d.genrow_type[k]
-        # an equality is always active
+        # rows of dry friction and limits; an equality is always active
         if kind != EQUALITY and kind <= LIMIT_TENDON:
             D, x = d.genrow_D[k], d.primal.genrow_x[k]
             solref, solimp = row_parameters(m, k, kind, d.genrow_id[k])
