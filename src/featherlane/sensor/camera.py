@@ -27,6 +27,7 @@ def cameras(m, d):
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
     for i in range(m.ncam):
+        # mode `fixed`; the other modes replace this frame
         camera = m.camera[i]
         b, target, mode = camera.bodyid, camera.targetbodyid, camera.mode
         pos = d.xpos[b] + d.xmat[b] @ camera.pos
@@ -53,38 +54,40 @@ def image_size(m, i):
 def focal_lengths(m, i, image):
     """Returns the focal lengths of camera i along x and y [pixels]: from its sensor's size if given, else from fovy.
 
+    By fovy: height / 2 / tan(fovy / 2).  By the sensor: focal length [m] / sensor size [m] * image size [pixels].
     image: (width, height) [pixels].
     Note: MuJoCo divides focal length by sensor size in float32.
     """
     camera = m.camera[i]
-    wide, high = image
-    sx, sy = camera.sensorsize[0], camera.sensorsize[1]
-    given = (sx != 0.0) & (sy != 0.0)
-    s, c = sincos(RAD_PER_HALF_DEGREE * camera.fovy)
-    f = 0.5 * high * (c / where(s == 0.0, 1.0, s))
-    fx = where(given, camera.intrinsic.fx / where(given, sx, 1.0) * wide, f)
-    return fx, where(given, camera.intrinsic.fy / where(given, sy, 1.0) * high, f)
+    width_px, height_px = image
+    sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]
+    given = (sensor_x != 0.0) & (sensor_y != 0.0)
+    sine, cosine = sincos(RAD_PER_HALF_DEGREE * camera.fovy)
+    by_fovy = 0.5 * height_px * (cosine / where(sine == 0.0, 1.0, sine))
+    fx = where(given, camera.intrinsic.fx / where(given, sensor_x, 1.0) * width_px, by_fovy)
+    return fx, where(given, camera.intrinsic.fy / where(given, sensor_y, 1.0) * height_px, by_fovy)
 
 
 @kernel
 def principal_point(m, i):
-    """Returns the pixel coordinates of the optical axis; the image's centre if the camera is defined by fovy."""
+    """Returns the pixel coordinates (x, y) of camera i's optical axis; the image's centre if it is defined by fovy."""
     camera = m.camera[i]
-    wide, high = image_size(m, i)
-    sx, sy = camera.sensorsize[0], camera.sensorsize[1]
-    given = (sx != 0.0) & (sy != 0.0)
-    cx = where(given, camera.intrinsic.cx / where(given, sx, 1.0) * wide, 0.5 * wide)
-    return cx, where(given, camera.intrinsic.cy / where(given, sy, 1.0) * high, 0.5 * high)
+    width_px, height_px = image_size(m, i)
+    sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]
+    given = (sensor_x != 0.0) & (sensor_y != 0.0)
+    cx = where(given, camera.intrinsic.cx / where(given, sensor_x, 1.0) * width_px, 0.5 * width_px)
+    return cx, where(given, camera.intrinsic.cy / where(given, sensor_y, 1.0) * height_px, 0.5 * height_px)
 
 
 @kernel
 def project(m, d, i, point):
-    """Returns the pixel coordinates of a point in camera i, right of and below the upper left corner of its image."""
+    """Returns the pixel coordinates (x, y) of a point in camera i's image, right of and below its upper left corner."""
     fx, fy = focal_lengths(m, i, image_size(m, i))
     x, y, z = d.cam_xmat[i].T @ (point - d.cam_xpos[i])
+    # keeps its sign, at least MINVAL large
     z = where(z < 0.0, -fmax(-z, MINVAL), fmax(z, MINVAL))
-    wide, high = image_size(m, i)
-    return fma(-fx, x / z, 0.5 * wide), fma(fy, y / z, 0.5 * high)
+    width_px, height_px = image_size(m, i)
+    return fma(-fx, x / z, 0.5 * width_px), fma(fy, y / z, 0.5 * height_px)
 
 
 @kernel
@@ -100,9 +103,9 @@ def pixel_ray(m, d, i, column, row):
         cx, cy = principal_point(m, i)
         direction = normalize3(R @ Vec3((u - cx) / fx, (cy - v) / fy, -1.0))[0]
     else:
-        wide, high = image_size(m, i)
-        half = 0.5 * m.cam_fovy[i]
-        x, y = (2.0 * u - wide) / wide * half, (high - 2.0 * v) / high * half
+        width_px, height_px = image_size(m, i)
+        half_height = 0.5 * m.cam_fovy[i]
+        x, y = (2.0 * u - width_px) / width_px * half_height, (height_px - 2.0 * v) / height_px * half_height
         pos = pos + R @ Vec3(x, y, 0.0)
         direction = -R.columns[2]
     return pos, direction
@@ -123,17 +126,18 @@ def image_ray(m, d, i, image, column, row):
     """
     camera = m.camera[i]
     pos, R = d.cam_xpos[i], d.cam_xmat[i]
-    wide, high = image
-    x, y = column + (0.5 - 0.5 * wide), 0.5 * high - (row + 0.5)
+    width_px, height_px = image
+    # pixels from the image's centre, right and up
+    x, y = column + (0.5 - 0.5 * width_px), 0.5 * height_px - (row + 0.5)
     if camera.projection == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image)
-        sx, sy = camera.sensorsize[0], camera.sensorsize[1]
-        given = (sx != 0.0) & (sy != 0.0)
-        x = where(given, x + camera.intrinsic.cx / where(given, sx, 1.0) * wide, x)
-        y = where(given, y + camera.intrinsic.cy / where(given, sy, 1.0) * high, y)
+        sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]
+        given = (sensor_x != 0.0) & (sensor_y != 0.0)
+        x = where(given, x + camera.intrinsic.cx / where(given, sensor_x, 1.0) * width_px, x)
+        y = where(given, y + camera.intrinsic.cy / where(given, sensor_y, 1.0) * height_px, y)
         direction = normalize3(R @ Vec3(x / fx, y / fy, -1.0))[0]
     else:
-        size = camera.fovy / high
-        pos = pos + R @ Vec3(x * size, y * size, 0.0)
+        metres_per_pixel = camera.fovy / height_px
+        pos = pos + R @ Vec3(x * metres_per_pixel, y * metres_per_pixel, 0.0)
         direction = -R.columns[2]
     return pos, direction

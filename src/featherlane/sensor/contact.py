@@ -1,5 +1,7 @@
 """Contact sensors and lists of contacts: match, rank and report the contacts of one world at a time.
 
+A kernel with the parameter `lane` works on one world, whose values read_lane reads and write_lane writes.  Sides 0 and
+1 of a contact are its first and second geom; k is a contact slot, s a `Selection`.
 Source: MuJoCo's documentation, XML reference, sensor/contact.
 """
 
@@ -18,16 +20,16 @@ class Selection(NamedTuple):
     """Selects contacts of two objects, and what is reported of them.
 
     Attributes:
-        kind1, x1, kind2, x2: kinds, as mjtObj (a body, XBODY for its subtree, a geom; a site in place of the first
+        kind1, id1, kind2, id2: kinds, as mjtObj (a body, XBODY for its subtree, a geom; a site in place of the first
             object selects contacts inside of it; 0: any), and indices.
         fields: bits of CONDATA_*.
         reduce: REDUCE_NONE, ...
     """
 
     kind1: Any
-    x1: Any
+    id1: Any
     kind2: Any
-    x2: Any
+    id2: Any
     fields: Any
     reduce: Any
 
@@ -35,36 +37,40 @@ class Selection(NamedTuple):
 # ---- one world's contacts --------------------------------------------------------------------------------------------
 @kernel
 def force_of(m, d, k, lane):
-    """Returns (force, moment) of contact k in its frame, less its adhesion; zeros if it has no row."""
-    w = read_lane(d.con_force, k, lane)
-    f, t = w.force, w.torque
+    """Returns (force, moment) of contact k in its frame, less its adhesion; zeros if it has no row (con_D = 0)."""
+    wrench = read_lane(d.con_force, k, lane)
+    force, torque = wrench.force, wrench.torque
     if m.flg_adhesion:
-        f = Vec3(f.x - read_lane(d.con_adhesion, k, lane), f.y, f.z)
-    s = 1.0
+        force = Vec3(force.x - read_lane(d.con_adhesion, k, lane), force.y, force.z)
+    factor = 1.0
     if read_lane(d.con_D, k, lane) == 0.0:
-        s = 0.0
-    return s * f, s * t
+        factor = 0.0
+    return factor * force, factor * torque
 
 
 @kernel
 def motion_at(m, d, b, point, lane):
-    """Returns the velocity of body b at a point."""
+    """Returns the motion of body b at a point: angular and linear velocity in world axes."""
     return at_point(read_lane(d.cvel, b, lane), point - read_lane(d.subtree_com, m.body_rootid[b], lane))
 
 
 # ---- matching -------------------------------------------------------------------------------------------------------
 @kernel
-def is_side(m, d, k, side, kind, x):
-    """Returns 1 if this side of contact k belongs to the object, else 0; any side matches a site, or no object."""
+def is_side(m, d, k, side, kind, obj):
+    """Returns 1 if this side of contact k belongs to object `obj` of a kind, else 0.
+
+    Any side matches a site, or the kind 0 (no object).
+    """
     b, same = d.con_carrier[k, side], 1
     if kind == OBJ_GEOM:
-        same = 1 if d.con_geom[k, side] == x else 0
+        same = 1 if d.con_geom[k, side] == obj else 0
     elif kind == OBJ_BODY:
-        same = 1 if b == x else 0
+        same = 1 if b == obj else 0
     elif kind == OBJ_XBODY:
-        while b > x:
+        # the subtree of body obj: one of b's ancestors; parents have lower numbers
+        while b > obj:
             b = m.body_parentid[b]
-        same = 1 if b == x else 0
+        same = 1 if b == obj else 0
     return same
 
 
@@ -75,24 +81,25 @@ def match_direction(m, d, s, k):
     The normal points from the first object to the second; away from the first alone; towards the second alone.
     """
     kind1, kind2 = s.kind1, s.kind2
-    a1, b1 = is_side(m, d, k, 0, kind1, s.x1), is_side(m, d, k, 1, kind1, s.x1)
-    a2, b2 = is_side(m, d, k, 0, kind2, s.x2), is_side(m, d, k, 1, kind2, s.x2)
-    side = 0
+    # whether side 0 or 1 of the contact belongs to the first object, then to the second
+    first_0, first_1 = is_side(m, d, k, 0, kind1, s.id1), is_side(m, d, k, 1, kind1, s.id1)
+    second_0, second_1 = is_side(m, d, k, 0, kind2, s.id2), is_side(m, d, k, 1, kind2, s.id2)
+    direction = 0
     if kind1 != OBJ_UNKNOWN and kind2 != OBJ_UNKNOWN:
-        if a1 and b2:
-            side = 1
-        elif b1 and a2:
-            side = 2
+        if first_0 and second_1:
+            direction = 1
+        elif first_1 and second_0:
+            direction = 2
     elif kind1 != OBJ_UNKNOWN:
-        if a1:
-            side = 1
-        elif b1:
-            side = 2
-    elif kind2 == OBJ_UNKNOWN or b2:
-        side = 1
-    elif a2:
-        side = 2
-    return side
+        if first_0:
+            direction = 1
+        elif first_1:
+            direction = 2
+    elif kind2 == OBJ_UNKNOWN or second_1:
+        direction = 1
+    elif second_0:
+        direction = 2
+    return direction
 
 
 @kernel
@@ -100,56 +107,60 @@ def in_site(m, d, s, k, lane):
     """Returns 1 if contact k is inside the selection's site or the selection has no site, else 0."""
     inside = 1
     if s.kind1 == OBJ_SITE:
-        i = s.x1
-        p = point_in_site(d, i, read_lane(d.con_pos, k, lane), lane)
-        if m.site_type[i] == MESH:
-            inside = 1 if inside_hull(m, m.site_dataid[i], p) else 0
+        site = s.id1
+        point = point_in_site(d, site, read_lane(d.con_pos, k, lane), lane)
+        if m.site_type[site] == MESH:
+            inside = 1 if inside_hull(m, m.site_dataid[site], point) else 0
         else:
-            inside = 1 if inside_shape(m.site_type[i], read_lane(m.site_size, i, lane), p) else 0
+            inside = 1 if inside_shape(m.site_type[site], read_lane(m.site_size, site, lane), point) else 0
     return inside
 
 
 @kernel
-def matches(m, d, s, k, lane):
-    """Returns `direction` if the world has the contact and it is inside the site, else 0."""
-    side = 0
+def matched_direction(m, d, s, k, lane):
+    """Returns `match_direction` if the world has contact k and it is inside the site, else 0."""
+    direction = 0
     if read_lane(d.con_present, k, lane) > 0.0:
-        side = match_direction(m, d, s, k)
-        if side and in_site(m, d, s, k, lane) == 0:
-            side = 0
-    return side
+        direction = match_direction(m, d, s, k)
+        if direction and in_site(m, d, s, k, lane) == 0:
+            direction = 0
+    return direction
 
 
 # ---- reduction ------------------------------------------------------------------------------------------------------
 @kernel
-def rank(m, d, k, reduce, lane):
-    """Returns the sort key of contact k: smaller keys are reported first."""
-    x = 0.0
+def sort_key(m, d, k, reduce, lane):
+    """Returns the sort key of contact k by REDUCE_* `reduce`: contacts with smaller keys are reported first."""
+    key = 0.0
     if reduce == REDUCE_MINDIST:
-        x = read_lane(d.con_dist, k, lane)
+        key = read_lane(d.con_dist, k, lane)
     elif reduce == REDUCE_MAXFORCE:
-        f, t = force_of(m, d, k, lane)
-        x = -(dot(f, f) + dot(t, t))
-    return x
+        force, torque = force_of(m, d, k, lane)
+        key = -(dot(force, force) + dot(torque, torque))
+    return key
 
 
 @kernel
 def next_contact(m, d, s, last, lane):
-    """Returns the matching contact after contact `last` (-1: the first), -1: none; ties are ordered by slot."""
+    """Returns the matching contact that is reported after contact `last` (-1: the first one), -1: none.
+
+    Contacts are ordered by sort key; equal keys by slot.
+    """
     found, first = -1, 0
-    least, most = 0.0, 0.0
+    last_key, best = 0.0, 0.0
     if last >= 0:
-        least = rank(m, d, last, s.reduce, lane)
+        last_key = sort_key(m, d, last, s.reduce, lane)
+    # without reduction, contacts are in the order of slots
     if s.reduce == REDUCE_NONE:
         first = last + 1
     for k in range(first, d.ncon_slot[0]):
         if s.reduce == REDUCE_NONE and found >= 0:
             break
-        if matches(m, d, s, k, lane):
-            x = rank(m, d, k, s.reduce, lane)
-            later = last < 0 or x > least or (x == least and k > last)
-            if later and (found < 0 or x < most):
-                found, most = k, x
+        if matched_direction(m, d, s, k, lane):
+            key = sort_key(m, d, k, s.reduce, lane)
+            later = last < 0 or key > last_key or (key == last_key and k > last)
+            if later and (found < 0 or key < best):
+                found, best = k, key
     return found
 
 
@@ -158,7 +169,7 @@ def count_matches(m, d, s, lane):
     """Returns the number of matching contacts of one world."""
     n = 0
     for k in range(d.ncon_slot[0]):
-        if matches(m, d, s, k, lane):
+        if matched_direction(m, d, s, k, lane):
             n += 1
     return n
 
@@ -166,7 +177,10 @@ def count_matches(m, d, s, lane):
 # ---- extraction -----------------------------------------------------------------------------------------------------
 @kernel
 def field_size(fields):
-    """Returns the number of reported values per contact."""
+    """Returns the number of reported values per contact.
+
+    `found` (bit 0) and `dist` (bit 3) have one value, the others of MuJoCo's nine fields three, geoms two.
+    """
     n = 0
     for bit in range(9):
         if fields >> bit & 1:
@@ -175,10 +189,13 @@ def field_size(fields):
 
 
 @kernel
-def turned(v, side):
-    """Returns a vector of the contact's frame; side = 2: its opposite, in the frame rotated by pi about tangent 2."""
+def reversed_vector(v, direction):
+    """Returns a vector in the contact's frame as the sensor reports it.
+
+    direction 1: v.  2, reversed normal: -v in the frame rotated by pi about tangent 2.
+    """
     z = v[2]
-    if side == 2:
+    if direction == 2:
         z = -z
     return Vec3(v.x, v.y, z)
 
@@ -187,48 +204,52 @@ def turned(v, side):
 def relative_motion(m, d, k, lane):
     """Returns the (angular, linear) velocity of the second body relative to the first at the contact, in its frame."""
     point, R = read_lane(d.con_pos, k, lane), read_lane(d.con_frame, k, lane)
-    v = motion_at(m, d, d.con_carrier[k, 1], point, lane) - motion_at(m, d, d.con_carrier[k, 0], point, lane)
-    return R @ v.angular, R @ v.linear
+    motion = motion_at(m, d, d.con_carrier[k, 1], point, lane) - motion_at(m, d, d.con_carrier[k, 0], point, lane)
+    return R @ motion.angular, R @ motion.linear
 
 
 @kernel
-def write_contact_fields(m, d, s, out, a, k, nfound, lane):
-    """Writes the fields of contact k, from row a of `out` on."""
-    fields, side = s.fields, match_direction(m, d, s, k)
-    f, t = force_of(m, d, k, lane)
-    sign = 1.0 if side == 1 else -1.0
+def write_contact_fields(m, d, s, out, row, k, nfound, lane):
+    """Writes the selected fields of contact k, from `row` of `out` on.
+
+    nfound: number of matching contacts, the value of the field `found`.
+    """
+    fields, direction = s.fields, match_direction(m, d, s, k)
+    force, torque = force_of(m, d, k, lane)
+    sign = 1.0 if direction == 1 else -1.0
     if fields & CONDATA_FOUND:
-        write_lane(out, a, lane, 1.0 * nfound)
-        a += 1
+        write_lane(out, row, lane, 1.0 * nfound)
+        row += 1
     if fields & CONDATA_FORCE:
-        write3(out, a, lane, turned(f, side))
-        a += 3
+        write3(out, row, lane, reversed_vector(force, direction))
+        row += 3
     if fields & CONDATA_TORQUE:
-        write3(out, a, lane, turned(t, side))
-        a += 3
+        write3(out, row, lane, reversed_vector(torque, direction))
+        row += 3
     if fields & CONDATA_DIST:
-        write_lane(out, a, lane, read_lane(d.con_dist, k, lane))
-        a += 1
+        write_lane(out, row, lane, read_lane(d.con_dist, k, lane))
+        row += 1
     if fields & CONDATA_POS:
-        write3(out, a, lane, read_lane(d.con_pos, k, lane))
-        a += 3
+        write3(out, row, lane, read_lane(d.con_pos, k, lane))
+        row += 3
     if fields & CONDATA_NORMAL:
-        write3(out, a, lane, sign * read_lane(d.con_frame, k, lane).rows[0])
-        a += 3
+        write3(out, row, lane, sign * read_lane(d.con_frame, k, lane).rows[0])
+        row += 3
     if fields & CONDATA_TANGENT:
-        write3(out, a, lane, sign * read_lane(d.con_frame, k, lane).rows[1])
-        a += 3
+        write3(out, row, lane, sign * read_lane(d.con_frame, k, lane).rows[1])
+        row += 3
     if fields & (CONDATA_LINVEL | CONDATA_ANGVEL):
-        w, v = relative_motion(m, d, k, lane)
+        angular, linear = relative_motion(m, d, k, lane)
         if fields & CONDATA_LINVEL:
-            write3(out, a, lane, turned(v, side))
-            a += 3
+            write3(out, row, lane, reversed_vector(linear, direction))
+            row += 3
         if fields & CONDATA_ANGVEL:
-            write3(out, a, lane, turned(w, side))
-            a += 3
+            write3(out, row, lane, reversed_vector(angular, direction))
+            row += 3
     if fields & CONDATA_GEOM:
-        write_lane(out, a, lane, 1.0 * d.con_geom[k, side - 1])
-        write_lane(out, a + 1, lane, 1.0 * d.con_geom[k, 2 - side])
+        # the first object's geom first: side 0 and 1 in direction 1, side 1 and 0 in direction 2
+        write_lane(out, row, lane, 1.0 * d.con_geom[k, direction - 1])
+        write_lane(out, row + 1, lane, 1.0 * d.con_geom[k, 2 - direction])
 
 
 # ---- net force ------------------------------------------------------------------------------------------------------
@@ -237,9 +258,9 @@ def centre_of_force(m, d, s, lane):
     """Returns the mean position of the matching contacts, weighted by the magnitudes of their forces."""
     centre, total = Vec3(zeros(3)), 0.0
     for k in range(d.ncon_slot[0]):
-        if matches(m, d, s, k, lane):
-            f, _ = force_of(m, d, k, lane)
-            weight = sqrt(dot(f, f))
+        if matched_direction(m, d, s, k, lane):
+            force, _ = force_of(m, d, k, lane)
+            weight = sqrt(dot(force, force))
             centre = fma(weight, read_lane(d.con_pos, k, lane), centre)
             total = total + weight
     return 1.0 / fmax(total, MINVAL) * centre
@@ -248,59 +269,63 @@ def centre_of_force(m, d, s, lane):
 @kernel
 def net_wrench(m, d, s, centre, lane):
     """Returns the total (force, moment about the centre) of all matching contacts, in world axes."""
-    force, moment = Vec3(zeros(3)), Vec3(zeros(3))
+    total_force, total_moment = Vec3(zeros(3)), Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
-        side = matches(m, d, s, k, lane)
-        if side:
-            R, (f, t) = read_lane(d.con_frame, k, lane), force_of(m, d, k, lane)
-            sign = 1.0 if side == 1 else -1.0
-            f, t = sign * (R.T @ f), sign * (R.T @ t)
+        direction = matched_direction(m, d, s, k, lane)
+        if direction:
+            R, (force, torque) = read_lane(d.con_frame, k, lane), force_of(m, d, k, lane)
+            sign = 1.0 if direction == 1 else -1.0
+            force, torque = sign * (R.T @ force), sign * (R.T @ torque)
             arm = read_lane(d.con_pos, k, lane) - centre
-            force, moment = force + f, moment + (t + cross(arm, f))
-    return force, moment
+            total_force, total_moment = total_force + force, total_moment + (torque + cross(arm, force))
+    return total_force, total_moment
 
 
 @kernel
-def tell_net(m, d, s, out, a, nfound, lane):
-    """Writes one contact that represents all: at the centre of force, in world axes."""
+def write_net_contact(m, d, s, out, row, nfound, lane):
+    """Writes one contact that represents all, from `row` of `out` on: at the centre of force, in world axes.
+
+    Its distance and velocity fields stay 0.   nfound: number of matching contacts.
+    """
     fields, centre = s.fields, centre_of_force(m, d, s, lane)
     force, moment = net_wrench(m, d, s, centre, lane)
     if fields & CONDATA_FOUND:
-        write_lane(out, a, lane, 1.0 * nfound)
-        a += 1
+        write_lane(out, row, lane, 1.0 * nfound)
+        row += 1
     if fields & CONDATA_FORCE:
-        write3(out, a, lane, force)
-        a += 3
+        write3(out, row, lane, force)
+        row += 3
     if fields & CONDATA_TORQUE:
-        write3(out, a, lane, moment)
-        a += 3
+        write3(out, row, lane, moment)
+        row += 3
     if fields & CONDATA_DIST:
-        a += 1
+        row += 1
     if fields & CONDATA_POS:
-        write3(out, a, lane, centre)
-        a += 3
+        write3(out, row, lane, centre)
+        row += 3
     if fields & CONDATA_NORMAL:
-        write3(out, a, lane, (1.0, 0.0, 0.0))
-        a += 3
+        write3(out, row, lane, (1.0, 0.0, 0.0))
+        row += 3
     if fields & CONDATA_TANGENT:
-        write3(out, a, lane, (0.0, 1.0, 0.0))
+        write3(out, row, lane, (0.0, 1.0, 0.0))
 
 
 # ---- the sensor -----------------------------------------------------------------------------------------------------
 @kernel
-def tell_world(m, d, s, out, at, lane):
+def write_world_contacts(m, d, s, out, at, lane):
     """Writes the selected contacts of one world to n rows of `out`, at = (first row, n); zeros if fewer match."""
-    a, n = at
+    first, n = at
     size, nfound, last = field_size(s.fields), count_matches(m, d, s, lane), -1
     for c in range(n):
-        write_lane(out, a + c, lane, 0.0)
+        write_lane(out, first + c, lane, 0.0)
     if s.reduce == REDUCE_NETFORCE:
         if nfound > 0:
-            tell_net(m, d, s, out, a, nfound, lane)
+            write_net_contact(m, d, s, out, first, nfound, lane)
     else:
-        for slot in range(min(n // size, nfound)):
+        # n // size contacts have a place
+        for place in range(min(n // size, nfound)):
             last = next_contact(m, d, s, last, lane)
-            write_contact_fields(m, d, s, out, a + slot * size, last, nfound, lane)
+            write_contact_fields(m, d, s, out, first + place * size, last, nfound, lane)
 
 
 @stage
@@ -316,4 +341,4 @@ def contact_sensor(m, d, i):
     s = Selection(sensor.objtype, sensor.objid, sensor.reftype, sensor.refid, fields=fields, reduce=reduce)
     for lane in range(width(d)):
         if has(active, lane):
-            tell_world(m, d, s, d.sensor_now, (sensor.adr, sensor.dim), lane)
+            write_world_contacts(m, d, s, d.sensor_now, (sensor.adr, sensor.dim), lane)

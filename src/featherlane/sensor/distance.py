@@ -6,55 +6,61 @@ from featherlane.collision.distance import measure_geoms, store_distance
 
 @kernel
 def first_geom(m, kind, i):
-    """Returns the first geom of the object: the geom itself, or the body's first."""
-    g = i
+    """Returns the first geom of object i of a kind: the geom itself, or the first of a body."""
+    first = i
     if kind == OBJ_BODY:
-        g = m.body_geomadr[i]
-    return g
+        first = m.body_geomadr[i]
+    return first
 
 
 @kernel
 def geom_count(m, kind, i):
-    """Returns the number of geoms of the object."""
-    n = 1
+    """Returns the number of geoms of object i of a kind: 1 for a geom."""
+    count = 1
     if kind == OBJ_BODY:
-        n = m.body_geomnum[i]
-    return n
+        count = m.body_geomnum[i]
+    return count
 
 
 @kernel
 def has_distance(m, g, h):
-    """Returns whether two geoms have a distance: not two planes or height fields, and not SDF geoms without fields."""
+    """Returns whether two geoms have a distance: not two planes or height fields, and not SDF geoms without fields.
+
+    Geom types are ordered: PLANE, HFIELD, ..., SDF.
+    """
     low, high = min(m.geom_type[g], m.geom_type[h]), max(m.geom_type[g], m.geom_type[h])
-    known = 1
+    measurable = 1
     if high <= HFIELD:
-        known = 0
+        measurable = 0
     elif high == SDF and low != PLANE:
-        known = 1 if min(m.geom_field[g], m.geom_field[h]) >= 0 else 0
-    return known
+        measurable = 1 if min(m.geom_field[g], m.geom_field[h]) >= 0 else 0
+    return measurable
 
 
 @kernel
 def nearest_of_world(m, d, i, lane):
-    """Writes the least distance of all pairs in one world to `distance` and `distance.fromto`.
+    """distance.dist, distance.fromto <- the smallest distance of all pairs of geoms in one world, and its segment.
 
-    The least distance so far is the limit for the next pairs: a pair farther apart is skipped.
+    The smallest distance so far, distance.limit, is the limit for the next pairs: a pair farther apart is skipped.
+    Without a pair below the cutoff, they are the cutoff and zeros.
     """
     sensor = m.sensor[i]
     g0 = first_geom(m, sensor.objtype, sensor.objid)
     h0 = first_geom(m, sensor.reftype, sensor.refid)
     best = read_lane(m.sensor_cutoff, i, lane)
     write_lane(d.distance.dist, 0, lane, best)
+    # two points of three coordinates
     for c in range(6):
         write_lane(d.distance.fromto, c, lane, 0.0)
     for g in range(g0, g0 + geom_count(m, sensor.objtype, sensor.objid)):
         for h in range(h0, h0 + geom_count(m, sensor.reftype, sensor.refid)):
             if has_distance(m, g, h):
                 d.distance.limit[0] = best
-                flip = measure_geoms(m, d, g, h, lane)
+                # convex.dist and convex.witness <- distance and nearest points; flipped: those of h come first
+                flipped = measure_geoms(m, d, g, h, lane)
                 if d.convex.dist[0] < best:
                     best = d.convex.dist[0]
-                    store_distance(d, lane, flip)
+                    store_distance(d, lane, flipped)  # distance.dist, distance.fromto
 
 
 @stage
@@ -67,12 +73,13 @@ def nearest_geoms(m, d, i):
     """
     for lane in range(width(d)):
         nearest_of_world(m, d, i, lane)
-    a = m.sensor_adr[i]
+    a = m.sensor_adr[i]  # first value of the sensor
     if m.sensor_type[i] == SENS_GEOMDIST:
         d.sensor_now[a] = d.distance.dist[0]
     elif m.sensor_type[i] == SENS_GEOMNORMAL:
-        v = Vec3(d.distance.fromto[3:6]) - Vec3(d.distance.fromto[0:3])
-        n = norm3(v)
-        d.sensor_now[a : a + 3] = where(n > 0.0, v / fmax(n, 1e-15), Vec3(zeros(3)))
+        between = Vec3(d.distance.fromto[3:6]) - Vec3(d.distance.fromto[0:3])
+        length = norm3(between)
+        # MINVAL of MuJoCo guards the division
+        d.sensor_now[a : a + 3] = where(length > 0.0, between / fmax(length, 1e-15), Vec3(zeros(3)))
     else:
         d.sensor_now[a : a + 6] = d.distance.fromto[0:6]

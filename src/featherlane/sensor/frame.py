@@ -25,16 +25,16 @@ def object_body(m, kind, i):
 def object_pos(d, kind, i):
     """Returns the position of the object [m]."""
     if kind == OBJ_XBODY:
-        p = d.xpos[i]
+        pos = d.xpos[i]
     elif kind == OBJ_BODY:
-        p = d.xipos[i]
+        pos = d.xipos[i]
     elif kind == OBJ_GEOM:
-        p = d.geom_xpos[i]
+        pos = d.geom_xpos[i]
     elif kind == OBJ_SITE:
-        p = d.site_xpos[i]
+        pos = d.site_xpos[i]
     else:
-        p = d.cam_xpos[i]
-    return p
+        pos = d.cam_xpos[i]
+    return pos
 
 
 @kernel
@@ -76,7 +76,7 @@ def object_quat(m, d, kind, i):
 
 @kernel
 def point_motion(m, d, rows, b, point):
-    """Returns body b's row of cvel or cacc at a point."""
+    """Returns the motion at a point of body b, whose motions at the tree's com are `rows`, cvel or cacc."""
     return at_point(rows[b], point - d.subtree_com[m.body_rootid[b]])
 
 
@@ -88,10 +88,10 @@ def object_velocity(m, d, kind, i):
 
 @kernel
 def object_acceleration(m, d, kind, i):
-    """Returns the acceleration of the object [rad/s^2, m/s^2], with gravity: at rest g upwards; angular, linear.
+    """Returns the acceleration of the object [rad/s^2, m/s^2], angular and linear; gravity included: at rest g upwards.
 
     The acceleration of a point is the linear part of the body's spatial acceleration there, plus omega x v.
     """
-    b, p = object_body(m, kind, i), object_pos(d, kind, i)
-    v, a = point_motion(m, d, d.cvel, b, p), point_motion(m, d, d.cacc, b, p)
-    return Motion(join(a.angular, a.linear + cross(v.angular, v.linear)))
+    b, pos = object_body(m, kind, i), object_pos(d, kind, i)
+    vel, acc = point_motion(m, d, d.cvel, b, pos), point_motion(m, d, d.cacc, b, pos)
+    return Motion(join(acc.angular, acc.linear + cross(vel.angular, vel.linear)))

@@ -1,4 +1,7 @@
-"""Chooses the geoms whose surfaces the rays of a block of pixels, or any bundle of rays, can meet."""
+"""Chooses the geoms whose surfaces the rays of a block of pixels, or any bundle of rays, can meet.
+
+A bundle of rays lies within the distance rho + slope t of its axis, at the distance t along the axis.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import SLACK
@@ -8,42 +11,46 @@ from featherlane.sensor.camera import image_ray
 
 @kernel
 def near_bundle(m, d, g, origin, axis, rho, slope):
-    """Returns (near, t, r): whether geom g comes near rays that lie within rho + slope t of an axis at distance t.
+    """Returns (mask: geom g comes near the bundle, t, r) with the bounding sphere of the geom.
 
-    t, r: its bounding sphere's distance along the axis, and its radius.
+    The sphere has the radius r, and its centre the distance t along the axis.  It touches the cone rho + slope t if
+    its distance from the axis is at most rho + slope t + r sqrt(1 + slope^2); the front t + r is used for t.
     """
     r = SLACK * radius_of(m.geom_type[g], m.geom_size[g], m.geom_rbound[g])
-    c = d.geom_xpos[g] - origin
-    t = dot(c, axis)
-    off, wider = norm3(fma(-t, axis, c)), sqrt(fma(slope, slope, 1.0))
-    return (t + r >= 0.0) & (off <= rho + slope * fmax(t + r, 0.0) + wider * r), t, r
+    centre = d.geom_xpos[g] - origin
+    t = dot(centre, axis)
+    off_axis, widening = norm3(fma(-t, axis, centre)), sqrt(fma(slope, slope, 1.0))
+    return (t + r >= 0.0) & (off_axis <= rho + slope * fmax(t + r, 0.0) + widening * r), t, r
 
 
 @kernel
 def choose_geoms(m, d, i, image, corner, extent):
-    """Sets ray.seen to the candidates whose bounding spheres come near a block of pixels, before the far plane.
+    """ray.seen <- the candidates whose bounding spheres come near a block of pixels; ray.ngeom <- their number.
 
-    All rays of a block lie within the distance rho + tan t of its central ray at its distance t.
+    Candidates behind the far plane are left out.
 
     Args:
         i: the camera.
         image: (width, height) [pixels].
-        corner, extent: (column, row) of the block's first pixel, (columns, rows) of the block.
+        corner: (column, row) of the block's first pixel.
+        extent: (columns, rows) of the block.
     """
-    (column, row), (wide, high), far = corner, extent, d.camera.clip[1]
-    optical = d.cam_xmat[i].columns[2]
-    origin, axis = image_ray(m, d, i, image, column + 0.5 * wide - 0.5, row + 0.5 * high - 0.5)
+    (column, row), (ncolumn, nrow), far = corner, extent, d.camera.clip[1]
+    optical_axis = d.cam_xmat[i].columns[2]  # backwards
+    # the bundle's axis is the ray through the block's centre; image_ray adds half a pixel
+    origin, axis = image_ray(m, d, i, image, column + 0.5 * ncolumn - 0.5, row + 0.5 * nrow - 0.5)
     rho, slope = 0.0, 0.0
     for k in range(4):
-        start, way = image_ray(m, d, i, image, column + wide * (k % 2) - 0.5, row + high * (k // 2) - 0.5)
-        rho, along = fmax(rho, norm3(start - origin)), dot(way, axis)
-        slope = fmax(slope, sqrt(fmax(1.0 - along * along, 0.0)) / along)
+        # the ray through a corner of the block: k % 2 right, k // 2 below
+        start, direction = image_ray(m, d, i, image, column + ncolumn * (k % 2) - 0.5, row + nrow * (k // 2) - 0.5)
+        rho, cosine = fmax(rho, norm3(start - origin)), dot(direction, axis)
+        slope = fmax(slope, sqrt(fmax(1.0 - cosine * cosine, 0.0)) / cosine)  # tangent of the angle
     n = 0
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)
-        within = -dot(d.geom_xpos[g] - origin, optical) - r <= far
-        if m.geom_type[g] == PLANE or any_(near & within):
+        before_far = -dot(d.geom_xpos[g] - origin, optical_axis) - r <= far
+        if m.geom_type[g] == PLANE or any_(near & before_far):
             d.ray.seen[n] = g
             n += 1
     d.ray.ngeom[0] = n

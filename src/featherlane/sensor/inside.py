@@ -12,14 +12,16 @@ def point_in_site(d, s, point, lane):
 
 
 @kernel
-def inside_hull(m, h, p):
+def inside_hull(m, h, point):
     """Returns whether the point of one world, in the original frame of mesh h, is behind every face of its hull."""
-    p = m.mesh_quat[h].T @ (p - m.mesh_pos[h])
-    inside = p[0] == p[0]
+    # the hull is in the mesh's principal frame
+    p = m.mesh_quat[h].T @ (point - m.mesh_pos[h])
+    inside = p[0] == p[0]  # false for NaN
     for f in range(m.hull_polyadr[h], m.hull_polyadr[h] + m.hull_polynum[h]):
-        n = m.hull_polynormal[f]
-        v = m.hull_vert[m.hull_vertadr[h] + m.hull_polyvert[m.hull_polyvertadr[f]]]
-        inside = inside & (dot(n, p - v) < 0.0)
+        normal = m.hull_polynormal[f]
+        # the first vertex of the face
+        vertex = m.hull_vert[m.hull_vertadr[h] + m.hull_polyvert[m.hull_polyvertadr[f]]]
+        inside = inside & (dot(normal, p - vertex) < 0.0)
     return inside
 
 
@@ -28,6 +30,7 @@ def inside_site(m, d, s, point):
     """Returns 1 in worlds in which a world point is inside site s, else 0."""
     value = 0.0
     if m.site_type[s] == MESH:
+        # world by world; ray.point and ray.distance are scratch for its lanes
         d.ray.point[0] = point
         for lane in range(width(d)):
             p = point_in_site(d, s, read_lane(d.ray.point, 0, lane), lane)
@@ -46,9 +49,9 @@ def insidesite(m, d, i):
     For a massless body with children that have mass, the origin is the centre of mass of its subtree.
     """
     sensor = m.sensor[i]
-    kind, x = sensor.objtype, sensor.objid
-    point = object_pos(d, kind, x)
-    if kind == OBJ_BODY and x > 0:
-        carries = (m.body_mass[x] < MINVAL) & (m.body_subtreemass[x] >= MINVAL)
-        point = where(carries, d.subtree_com[x], point)
+    kind, obj = sensor.objtype, sensor.objid
+    point = object_pos(d, kind, obj)
+    if kind == OBJ_BODY and obj > 0:
+        massless = (m.body_mass[obj] < MINVAL) & (m.body_subtreemass[obj] >= MINVAL)
+        point = where(massless, d.subtree_com[obj], point)
     d.sensor_now[sensor.adr] = inside_site(m, d, sensor.refid, point)

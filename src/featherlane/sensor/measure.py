@@ -20,16 +20,23 @@ WITHIN = 1  # `in_stage` of a pass whose results are discarded
 # ---- requested results -----------------------------------------------------------------------------------------------
 @kernel
 def measures(m, d):
-    """Returns whether sensors are computed in this pass."""
-    on = m.nsensor > 0 and m.opt_disableflags & DISABLE_SENSOR == 0
-    return on and d.want_sensors != 0 and d.in_stage[0] == 0 and (d.unread[0] == 0 or m.nhistory > 0)
+    """Returns whether sensors are computed in this pass.
+
+    Not in stages of an integrator (in_stage), nor in steps whose results are not read, unless sensors have a history.
+    """
+    enabled = m.nsensor > 0 and m.opt_disableflags & DISABLE_SENSOR == 0
+    return enabled and d.want_sensors != 0 and d.in_stage[0] == 0 and (d.unread[0] == 0 or m.nhistory > 0)
 
 
 @kernel
-def needs(m, d, what, flag):
+def is_needed(m, d, what, flag):
     """Returns whether a result is computed: on request, or for a sensor that reads it.
 
     A requested result belongs to the last state of a step, like all other fields.
+
+    Args:
+        what: bit of sensor_reads: ENERGIES, MOMENTA or WRENCHES.
+        flag: 1: the caller requests the result.
     """
     requested = flag != 0 and d.in_stage[0] != WITHIN and d.unread[0] == 0
     return requested or (m.sensor_reads & what != 0 and measures(m, d))
@@ -38,7 +45,7 @@ def needs(m, d, what, flag):
 @kernel
 def needs_energy(m, d):
     """Returns whether the energy is computed."""
-    return needs(m, d, ENERGIES, d.want_energy)
+    return is_needed(m, d, ENERGIES, d.want_energy)
 
 
 # ---- the stages of a step -------------------------------------------------------------------------------------------
@@ -63,7 +70,7 @@ def sensor_vel(m, d):
     Reads:  qvel, cvel, ten_velocity, actuator_velocity, subtree_com; frames of bodies, of geoms, of sites, of cameras.
     Writes: sensor_now; on request subtree_linvel, subtree_angmom.
     """
-    if needs(m, d, MOMENTA, d.want_subtree):
+    if is_needed(m, d, MOMENTA, d.want_subtree):
         subtree_vel(m, d)
     if measures(m, d):
         for i in range(m.nsensor):
@@ -76,7 +83,7 @@ def sensor_rows(m, d):
 
     Reads:  con_*, dofrow_*, genrow_* and their forces.   Writes: sensor_now, cfrc_ext of these worlds.
     """
-    if needs(m, d, WRENCHES, d.want_wrenches):
+    if is_needed(m, d, WRENCHES, d.want_wrenches):
         external_forces(m, d)
     if measures(m, d):
         for i in range(m.nsensor):
@@ -91,7 +98,7 @@ def sensor_acc(m, d):
     Reads:  qacc, qvel, qfrc_actuator, actuator_force, energy, cdof, cvel, cinert, cfrc_ext, history, time; the frames.
     Writes: sensor_now, sensordata (nsensordata,); on request cacc, cfrc_int (nbody, 6).
     """
-    if needs(m, d, WRENCHES, d.want_wrenches):
+    if is_needed(m, d, WRENCHES, d.want_wrenches):
         interaction_forces(m, d)
     if measures(m, d):
         for i in range(m.nsensor):

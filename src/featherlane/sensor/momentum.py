@@ -5,13 +5,14 @@ from featherlane.sensor.frame import inertial_mat, object_velocity
 
 
 @kernel
-def _own_momenta(m, d):
-    """Writes each body's linear momentum, and its angular momentum about its centre of mass, to its subtree's rows."""
+def _store_own_momenta(m, d):
+    """subtree_linvel, subtree_angmom <- each body's linear momentum, and angular momentum about its centre of mass."""
     for i in range(m.nbody):
-        v, R, I = object_velocity(m, d, OBJ_BODY, i), inertial_mat(m, d, i), m.body_inertia[i]
-        d.subtree_linvel[i] = m.body_mass[i] * v.linear
-        w = R.T @ v.angular
-        d.subtree_angmom[i] = R @ Vec3(I[0] * w[0], I[1] * w[1], I[2] * w[2])
+        vel, R, inertia = object_velocity(m, d, OBJ_BODY, i), inertial_mat(m, d, i), m.body_inertia[i]
+        d.subtree_linvel[i] = m.body_mass[i] * vel.linear
+        # R diag(inertia) R^T w, in the principal axes
+        w = R.T @ vel.angular
+        d.subtree_angmom[i] = R @ Vec3(inertia[0] * w[0], inertia[1] * w[1], inertia[2] * w[2])
 
 
 @kernel
@@ -30,18 +31,21 @@ def subtree_vel(m, d):
     Reads:  cvel, xipos, xquat, subtree_com.
     Writes: subtree_linvel (nbody, 3) [m/s], subtree_angmom (nbody, 3) [kg m^2/s].   Frame: world.   Cost: O(nbody).
     """
-    _own_momenta(m, d)
+    _store_own_momenta(m, d)
+    # momenta of subtrees, divided by their masses
     for i in range(m.nbody - 1, -1, -1):
         momentum = d.subtree_linvel[i]
         if i > 0:
-            p = m.body_parentid[i]
-            d.subtree_linvel[p] += momentum
+            parent = m.body_parentid[i]
+            d.subtree_linvel[parent] += momentum
         d.subtree_linvel[i] = 1.0 / fmax(m.body_subtreemass[i], MINVAL) * momentum
     for i in range(m.nbody - 1, 0, -1):
-        p = m.body_parentid[i]
+        parent = m.body_parentid[i]
         v = object_velocity(m, d, OBJ_BODY, i).linear
         com, linvel = d.subtree_com[i], d.subtree_linvel[i]
+        # the body itself, relative to its subtree's centre of mass
         _add_moment(d, i, d.xipos[i] - com, v - linvel, m.body_mass[i])
-        d.subtree_angmom[p] += d.subtree_angmom[i]
-        com, linvel = com - d.subtree_com[p], linvel - d.subtree_linvel[p]
-        _add_moment(d, p, com, linvel, m.body_subtreemass[i])
+        # the subtree, relative to the centre of mass of its parent's
+        d.subtree_angmom[parent] += d.subtree_angmom[i]
+        arm, relative = com - d.subtree_com[parent], linvel - d.subtree_linvel[parent]
+        _add_moment(d, parent, arm, relative, m.body_subtreemass[i])

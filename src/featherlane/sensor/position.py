@@ -20,7 +20,7 @@ def write_quat(m, d, i, q):
 
 
 @kernel
-def seen_from_reference(m, d, i, v):
+def in_reference_axes(m, d, i, v):
     """Returns a world vector in the axes of sensor i's reference frame, if it has one."""
     if m.sensor_refid[i] >= 0:
         v = object_mat(m, d, m.sensor_reftype[i], m.sensor_refid[i]).T @ v
@@ -34,14 +34,14 @@ def framepos(m, d, i):
     v = object_pos(d, sensor.objtype, sensor.objid)
     if sensor.refid >= 0:
         v = v - object_pos(d, sensor.reftype, sensor.refid)
-    write_vector(m, d, i, seen_from_reference(m, d, i, v))
+    write_vector(m, d, i, in_reference_axes(m, d, i, v))
 
 
 @kernel
 def frameaxis(m, d, i):
     """Writes sensor i: an axis of an object, in world axes or in the reference frame."""
     R = object_mat(m, d, m.sensor_objtype[i], m.sensor_objid[i])
-    write_vector(m, d, i, seen_from_reference(m, d, i, R.columns[m.sensor_type[i] - SENS_FRAMEXAXIS]))
+    write_vector(m, d, i, in_reference_axes(m, d, i, R.columns[m.sensor_type[i] - SENS_FRAMEXAXIS]))
 
 
 @kernel
@@ -95,7 +95,7 @@ def tendonpos(m, d, i):
 
 @kernel
 def copy_outputs(m, d, i, rows):
-    """Writes sensor i: the values of an actuator's outputs in a field."""
+    """Writes sensor i: the values of an actuator's outputs in `rows`, a field with one value per output."""
     a, first = m.sensor_adr[i], m.actuator_outadr[m.sensor_objid[i]]
     for c in range(m.sensor_dim[i]):
         d.sensor_now[a + c] = rows[first + c]

@@ -7,7 +7,10 @@ from featherlane.model.sensor import is_left
 
 @kernel
 def cut_off(m, d, i):
-    """Clamps sensor i to its cutoff, on both sides or above; contact and segment values are unchanged."""
+    """Clamps sensor i to its cutoff if that is positive.
+
+    Type REAL is clamped on both sides, POSITIVE above; other types and contact sensors are unchanged.
+    """
     sensor = m.sensor[i]
     kind, datatype, cutoff = sensor.type, sensor.datatype, sensor.cutoff
     if not is_left(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
@@ -21,23 +24,27 @@ def cut_off(m, d, i):
 
 @kernel
 def _is_due(m, d, i):
-    """Returns the mask of worlds where a period has passed since the last sample of sensor i; all without a period."""
+    """Returns the mask of worlds where a period has passed since the last sample of sensor i; all without a period.
+
+    The first value of a history is the time of the last sample of a sensor with a period.
+    """
     period, last = m.sensor_interval[i, 0], d.history[m.sensor_historyadr[i]]
     return not_(period > 0.0) | (last + period <= d.time[0])
 
 
 @kernel
-def _show(m, d, i):
-    """Writes sensor i to sensordata: the current values, or those of its history (delayed, or held between samples)."""
+def _publish_history(m, d, i):
+    """sensordata of sensor i <- its current values; those of its history in worlds with a delay or between samples."""
     sensor = m.sensor[i]
-    a, n, h, dim = sensor.adr, sensor.history[0], sensor.historyadr, sensor.dim
+    adr, nsample, history, dim = sensor.adr, sensor.history[0], sensor.historyadr, sensor.dim
     delay = sensor.delay
-    past = (delay > 0.0) | not_(_is_due(m, d, i))
+    reads_history = (delay > 0.0) | not_(_is_due(m, d, i))
     t = d.time[0] - delay
-    at = find_bracket(d, h, n, t)
+    # the samples before and after time t
+    around = find_bracket(d, history, nsample, t)
     for c in range(dim):
-        x = interpolate(d, h, n, dim, c, t, at, sensor.history[1])
-        d.sensordata[a + c] = where(past, x, d.sensor_now[a + c])
+        past = interpolate(d, history, nsample, dim, c, t, around, sensor.history[1])
+        d.sensordata[adr + c] = where(reads_history, past, d.sensor_now[adr + c])
 
 
 @stage
@@ -51,7 +58,7 @@ def publish(m, d):
         sensor = m.sensor[i]
         cut_off(m, d, i)
         if sensor.history[0] > 0:
-            _show(m, d, i)
+            _publish_history(m, d, i)
         else:
             for a in range(sensor.adr, sensor.adr + sensor.dim):
                 d.sensordata[a] = d.sensor_now[a]
@@ -66,8 +73,10 @@ def sample_sensors(m, d):
     """
     for i in range(m.nsensor):
         sensor = m.sensor[i]
-        n, h = sensor.history[0], sensor.historyadr
-        if n > 0 and (sensor.type != SENS_USER or d.user_sensor[i] != 0):
+        nsample, history = sensor.history[0], sensor.historyadr
+        # user sensors that are Python functions are written after the step, outside of kernels
+        if nsample > 0 and (sensor.type != SENS_USER or d.user_sensor[i] != 0):
             due = _is_due(m, d, i)
-            d.history[h] = where(due, d.history[h] + sensor.interval[0], d.history[h])
-            insert_sample(d, h, n, sensor.dim, d.time[0], d.sensor_now, sensor.adr, due)
+            # the time of the last sample, in steps of the period
+            d.history[history] = where(due, d.history[history] + sensor.interval[0], d.history[history])
+            insert_sample(d, history, nsample, sensor.dim, d.time[0], d.sensor_now, sensor.adr, due)

@@ -8,7 +8,7 @@ from featherlane.sensor.camera import pixel_ray
 
 @kernel
 def see_visible_geoms(m, d):
-    """Selects all geoms that are not fully transparent, at any distance."""
+    """ray.seen <- all geoms that are not fully transparent, ray.ngeom <- their number; ray.cutoff <- any distance."""
     n = 0
     for g in range(m.ngeom):
         if m.geom_visible[g]:
@@ -20,26 +20,33 @@ def see_visible_geoms(m, d):
 
 @kernel
 def store_where(d, a, mask, v):
-    """Writes v to sensor_now[a ..] in worlds of the mask, else zeros."""
+    """sensor_now[a : a + 3] <- v in worlds of the mask, else zeros."""
     d.sensor_now[a : a + 3] = where(mask, v, Vec3(zeros(3)))
 
 
 @kernel
 def store_ray(d, fields, a, depth):
-    """Writes the result of a ray, field by field from a on; returns the address of the next ray's values."""
-    dist, p, v = d.ray.distance[0], d.ray.point[0], d.ray.direction[0]
+    """Writes the result of a ray to sensor_now, field by field from a on; returns the address of the next ray's values.
+
+    Reads what `cast` writes: ray.distance, ray.geom, ray.normal.
+
+    Args:
+        fields: bits of RAYDATA_*.
+        depth: depth of the hit point [m].
+    """
+    distance, origin, direction = d.ray.distance[0], d.ray.point[0], d.ray.direction[0]
     hit = d.ray.geom[0] >= 0.0
     if fields & RAYDATA_DIST:
-        d.sensor_now[a] = dist
+        d.sensor_now[a] = distance
         a += 1
     if fields & RAYDATA_DIR:
-        store_where(d, a, hit, v)
+        store_where(d, a, hit, direction)
         a += 3
     if fields & RAYDATA_ORIGIN:
-        d.sensor_now[a : a + 3] = p
+        d.sensor_now[a : a + 3] = origin
         a += 3
     if fields & RAYDATA_POINT:
-        store_where(d, a, hit, fma(dist, v, p))
+        store_where(d, a, hit, fma(distance, direction, origin))
         a += 3
     if fields & RAYDATA_NORMAL:
         store_where(d, a, hit, d.ray.normal[0])
@@ -67,20 +74,20 @@ def rangefinder(m, d, i):
     Cost: O(ngeom) per ray.
     """
     sensor = m.sensor[i]
-    x, a, fields = sensor.objid, sensor.adr, sensor.intprm[0]
-    see_visible_geoms(m, d)
+    obj, a, fields = sensor.objid, sensor.adr, sensor.intprm[0]
+    see_visible_geoms(m, d)  # ray.seen, ray.ngeom, ray.cutoff
     if sensor.objtype == OBJ_CAMERA:
-        d.ray.exclude[0] = m.cam_bodyid[x]
-        for row in range(m.cam_resolution[x, 1]):
-            for column in range(m.cam_resolution[x, 0]):
-                origin, direction = pixel_ray(m, d, x, column, row)
+        d.ray.exclude[0] = m.cam_bodyid[obj]
+        for row in range(m.cam_resolution[obj, 1]):
+            for column in range(m.cam_resolution[obj, 0]):
+                origin, direction = pixel_ray(m, d, obj, column, row)
                 d.ray.point[0] = origin
                 d.ray.direction[0] = direction
-                cast(m, d)
-                a = store_ray(d, fields, a, camera_depth(d, x))
+                cast(m, d)  # ray.distance, ray.geom, ray.normal
+                a = store_ray(d, fields, a, camera_depth(d, obj))
     else:
-        d.ray.exclude[0] = m.site_bodyid[x]
-        d.ray.point[0] = d.site_xpos[x]
-        d.ray.direction[0] = d.site_xmat[x].columns[2]
+        d.ray.exclude[0] = m.site_bodyid[obj]
+        d.ray.point[0] = d.site_xpos[obj]
+        d.ray.direction[0] = d.site_xmat[obj].columns[2]
         cast(m, d)
-        a = store_ray(d, fields, a, d.ray.distance[0])
+        store_ray(d, fields, a, d.ray.distance[0])

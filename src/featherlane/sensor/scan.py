@@ -1,4 +1,12 @@
-"""Places the rays of a pattern at a frame of the robot, and chooses the geoms that they can meet."""
+"""Places the rays of a pattern at a frame of the robot, and chooses the geoms that they can meet.
+
+A bundle holds all rays of a pattern: (rho, slope, behind, reach) of `bundle_of` (simulation/query/pattern.py).  The
+rays' origins are within `reach` of their centre.  At the distance t - behind along the axis from the centre, all rays
+are within rho + slope t of the axis; slope -1: they have no common direction.
+
+The grid of fixed geoms, of `cells_of` (simulation/query/ground.py), is a table of numbers: GRID numbers of the header,
+then for each cell the first place in the list of geoms (x fastest, one more at the end), then this list, cell by cell.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import SLACK, end_rays, intersect_geom, start_rays
@@ -9,13 +17,17 @@ from featherlane.sensor.image import near_bundle
 
 BASE, YAW, WORLD = 0, 1, 2  # alignments of a pattern's axes: the frame's, the frame's heading, the world's
 LEAST_SINKING = 0.05  # slope below which rays are not limited by the lowest geom
-GRID = 7  # numbers before the cells: lower corner (x, y), 1 / side, cells along x and y, largest extent, lowest point
+GRID = 7  # numbers of the header: lower corner (x, y), 1 / side, cells along x and y, largest extent, lowest point
+CORNER, INVERSE_SIDE, NCELL, EXTENT, LOWEST = 0, 2, 3, 5, 6  # places of these numbers
 STEEP = 0.1  # horizontal length of the frame's x axis below which its y axis defines the heading
 
 
 @kernel
 def aligned_axes(R, alignment):
-    """Returns the rotation of a pattern: that of the frame, its rotation about the vertical alone, or the identity."""
+    """Returns the rotation of a pattern: that of the frame R, its rotation about the vertical alone, or the identity.
+
+    alignment: BASE, YAW or WORLD.
+    """
     zero = 0.0 * R.xx
     one = zero + 1.0
     length = sqrt(fma(R.xx, R.xx, R.yx * R.yx))
@@ -32,99 +44,118 @@ def aligned_axes(R, alignment):
 
 
 @kernel
-def insert(chosen, n, g):
-    """Inserts geom g into n ascending geoms; returns their new number.  Of equally near geoms the lowest is hit."""
-    k = n
-    while k > 0 and chosen[k - 1] > g:
-        chosen[k] = chosen[k - 1]
-        k -= 1
-    chosen[k] = g
+def insert_geom(chosen, n, g):
+    """Inserts geom g into n ascending geoms of the field `chosen`; returns their new number.
+
+    Rays test geoms in this order, so the lowest of equally near geoms is hit.
+    """
+    place = n
+    while place > 0 and chosen[place - 1] > g:
+        chosen[place] = chosen[place - 1]
+        place -= 1
+    chosen[place] = g
     return n + 1
 
 
 @kernel
-def choose(m, d, g, origin, bundle, chosen, n):
+def choose_geom(m, d, g, origin, bundle, chosen, n):
     """Computes the frame of geom g and inserts it into the n chosen geoms if it is near a bundle of rays.
 
     Args:
         origin: (centre of the rays' origins, axis of the bundle) in world axes.
-        bundle: (rho, slope, behind, reach) of `bundle_of` (simulation/query/pattern.py).
+        bundle: (rho, slope, behind, reach), see above.
+        chosen: field of ascending geoms.
 
     Returns:
         (number of chosen geoms, a value that is not finite if the geom's pose is not).
     """
     (center, axis), slope = origin, bundle[1]
     rho, spread, behind, reach = tuple(real(d, x) for x in bundle)
-    store_geom_frame(m, d, g)
-    near, _, r = near_bundle(m, d, g, fma(-behind, axis, center), axis, rho, fmax(spread, 0.0))
+    store_geom_frame(m, d, g)  # geom_xpos, geom_xmat
+    start = fma(-behind, axis, center)
+    near, _, radius = near_bundle(m, d, g, start, axis, rho, fmax(spread, 0.0))
+    # without a common direction, only the distance counts
     if slope < 0.0:
         near = true_mask(d)
-    away = norm3(d.geom_xpos[g] - center) - r > d.ray.cutoff[0] + reach
-    if m.geom_type[g] == PLANE or any_(near & not_(away)):
-        n = insert(chosen, n, g)
+    too_far = norm3(d.geom_xpos[g] - center) - radius > d.ray.cutoff[0] + reach
+    if m.geom_type[g] == PLANE or any_(near & not_(too_far)):
+        n = insert_geom(chosen, n, g)
+    # a sum over position and rotation is not finite if one of them is not
     return n, dot(d.geom_xpos[g], d.geom_xmat[g].rows[0]) + d.geom_xmat[g][8]
 
 
 @kernel
-def finite(x):
+def finite_or_zero(x):
     """Returns a number of one world, 0 in place of one that is not finite."""
     return x if fabs(x) < FAR else 0.0 * FAR
 
 
 @kernel
 def range_of_cells(start, end, radius, grid, axis):
-    """Returns the first and the last cell along x (axis 0) or y (1) within a radius of a segment."""
-    low, inverse, n = read_lane(grid, axis, 0), read_lane(grid, 2, 0), read_lane(grid, 3 + axis, 0)
-    a, b = fmin(start, end) - radius, fmax(start, end) + radius
-    first, last = clip(floor((a - low) * inverse), 0.0, n - 1.0), clip(floor((b - low) * inverse), 0.0, n - 1.0)
+    """Returns the (first, last) cell along x (axis 0) or y (1) within a radius of a segment.
+
+    start, end: coordinates of the segment along the axis [m].
+    """
+    low, inverse = read_lane(grid, CORNER + axis, 0), read_lane(grid, INVERSE_SIDE, 0)
+    n = read_lane(grid, NCELL + axis, 0)
+    lower, upper = fmin(start, end) - radius, fmax(start, end) + radius
+    first, last = clip(floor((lower - low) * inverse), 0.0, n - 1.0), clip(floor((upper - low) * inverse), 0.0, n - 1.0)
     return whole(first), whole(last)
 
 
 @kernel
 def choose_fixed(m, d, p, origin, bundle, chosen, n):
-    """Inserts the fixed geoms near a bundle of rays, from the cells of `cells_of` (simulation/query/ground.py)."""
+    """Inserts the fixed geoms near a bundle of rays, from the grid's cells; returns the number of chosen geoms.
+
+    p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`.
+    """
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
     center, axis = origin
+    # as numbers of one world
     p.local[0:6] = join(center, axis)
-    x, y, z, ax, ay, az = tuple(finite(read_lane(p.local, i, 0)) for i in range(6))
+    x, y, z, ax, ay, az = tuple(finite_or_zero(read_lane(p.local, i, 0)) for i in range(6))
     # length and radius of a cylinder that holds the rays until all of them are below the lowest geom
     length, radius = cutoff + reach, cutoff + reach
     if slope >= 0.0:
+        # the rays descend at least this much per length along the axis
         sinking = -(az + slope * sqrt(fmax(1.0 - az * az, 0.0)))
         if sinking > LEAST_SINKING:
-            length = fmin(length, reach + fmax(z + reach - read_lane(grid, 6, 0), 0.0) / sinking)
+            length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / sinking)
         radius = fmin(radius, rho + slope * (length + behind))
     else:
         length = 0.0 * length
-    radius = radius + read_lane(grid, 5, 0)
+    radius = radius + read_lane(grid, EXTENT, 0)
+    # cells below the cylinder: columns along x, rows along y
     first, last = range_of_cells(x - behind * ax, x + length * ax, radius, grid, 0)
     low, high = range_of_cells(y - behind * ay, y + length * ay, radius, grid, 1)
-    nx = whole(read_lane(grid, 3, 0))
-    listed = GRID + 1 + nx * whole(read_lane(grid, 4, 0))
+    nx = whole(read_lane(grid, NCELL, 0))
+    listed = GRID + 1 + nx * whole(read_lane(grid, NCELL + 1, 0))  # first place of the list of geoms
     for row in range(low, high + 1):
+        # the lists of a row's cells follow each other
         start = whole(read_lane(grid, GRID + nx * row + first, 0))
         for k in range(start, whole(read_lane(grid, GRID + nx * row + last + 1, 0))):
-            n, _ = choose(m, d, whole(read_lane(grid, listed + k, 0)), origin, bundle, chosen, n)
+            n, _ = choose_geom(m, d, whole(read_lane(grid, listed + k, 0)), origin, bundle, chosen, n)
     return n
 
 
 @kernel
 def choose_near(m, d, p, frame, bounds, chosen):
-    """Sets `chosen` to the candidates near the rays; returns their number, and NaN if a pose is not finite.
+    """chosen <- the candidates near the rays; returns (their number, NaN if a pose is not finite, else 0).
 
     Args:
-        p: record with the address `ground` of the cells of fixed geoms, 0: none; and `local`, for itself.
+        p: record with the address `ground` of the grid of fixed geoms, 0: none; and `local` for scratch.
         frame: (position, rotation) of the pattern.
-        bounds: numbers of `bundle_of`, in the pattern's frame.
+        bounds: centre (3), axis (3), rho, slope, behind, reach of `bundle_of`, in the pattern's frame.
         chosen: field of ints that receives the geoms.
     """
     pos, R = frame
-    b = tuple(read_lane(bounds, i, 0) for i in range(10))
-    center, axis = R @ Vec3(b[0:3]), R @ Vec3(b[3:6])
+    numbers = tuple(read_lane(bounds, i, 0) for i in range(10))
+    center, axis = R @ Vec3(numbers[0:3]), R @ Vec3(numbers[3:6])
     origin = pos + center, axis
-    bundle, spoiled, n = b[6:10], dot(pos, R.columns[0] + R.columns[1]), 0
+    # spoiled: not finite if the frame or a geom's pose is not
+    bundle, spoiled, n = numbers[6:10], dot(pos, R.columns[0] + R.columns[1]), 0
     for k in range(d.camera.ncandidate[0]):
-        n, pose = choose(m, d, d.camera.candidate[k], origin, bundle, chosen, n)
+        n, pose = choose_geom(m, d, d.camera.candidate[k], origin, bundle, chosen, n)
         spoiled = spoiled + pose
     if p.ground != 0:
         n = choose_fixed(m, d, p, origin, bundle, chosen, n)
@@ -134,30 +165,35 @@ def choose_near(m, d, p, frame, bounds, chosen):
 # ---- vertical rays ---------------------------------------------------------------------------------------------------
 @kernel
 def measure_shadows(m, d, p):
-    """Writes the half extents along x and y of the geoms in `ray.seen` to p.shadow."""
+    """p.shadow <- the half extents along x and y [m] of each geom in `ray.seen`: of a box, or a bounding sphere."""
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
         geom = m.geom[g]
-        s, R = geom.size, d.geom_xmat[g]
+        size, R = geom.size, d.geom_xmat[g]
         if geom.type == BOX:
             for i in range(2):
-                x = fabs(R[3 * i]) * s[0] + fabs(R[3 * i + 1]) * s[1] + fabs(R[3 * i + 2]) * s[2]
-                p.shadow[k, i] = SLACK * x
+                # row i of R: 3 i to 3 i + 2
+                extent = fabs(R[3 * i]) * size[0] + fabs(R[3 * i + 1]) * size[1] + fabs(R[3 * i + 2]) * size[2]
+                p.shadow[k, i] = SLACK * extent
         else:
-            r = SLACK * radius_of(geom.type, s, geom.rbound)
-            p.shadow[k, 0], p.shadow[k, 1] = r, r
+            radius = SLACK * radius_of(geom.type, size, geom.rbound)
+            p.shadow[k, 0], p.shadow[k, 1] = radius, radius
 
 
 @kernel
 def cast_vertical(m, d, p):
-    """Finds the first surfaces as `cast_packet`, for rays along z: a geom is tested if its shadow covers a ray."""
+    """Finds the first surfaces of rays along z: a geom is tested if its shadow covers a ray.
+
+    Reads:  ray.*, as `cast`; p.shadow of `measure_shadows`.
+    Writes: ray.distance [m] and ray.geom, -1 without a hit; ray.normal.
+    """
     x, y = d.ray.point[0][0], d.ray.point[0][1]
-    start_rays(d)
+    start_rays(d)  # no hits, at the cutoff
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
         near = d.ray.exclude[0] != m.geom_bodyid[g]
         if m.geom_type[g] != PLANE:
             near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
             near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])
-        intersect_geom(m, d, g, near, packet=1)
+        intersect_geom(m, d, g, near, packet=1)  # nearer hits of geom g
     end_rays(d)

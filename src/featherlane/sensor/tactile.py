@@ -10,15 +10,18 @@ from featherlane.sensor.contact import force_of
 
 # ---- tactile ---------------------------------------------------------------------------------------------------------
 @kernel
-def _touches(m, d, weld, g):
-    """Returns the mask of worlds in which geom g has a contact with a geom of the rigid group `weld`."""
+def _touching_worlds(m, d, weld, g):
+    """Returns the mask of worlds in which geom g has a contact with a geom of the rigid group `weld`.
+
+    A rigid group is the bodies that are welded to body `weld`.
+    """
     touching = false_mask(d)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         g1, g2 = c.geom[0], c.geom[1]
         if g1 == g or g2 == g:
-            b = c.carrier[0] if g2 == g else c.carrier[1]
-            if m.body_weldid[b] == weld:
+            other_body = c.carrier[0] if g2 == g else c.carrier[1]
+            if m.body_weldid[other_body] == weld:
                 touching = touching | (c.present > 0.0)
     return touching
 
@@ -32,28 +35,32 @@ def _velocity_at(m, d, b, point):
 
 @kernel
 def _add_geom(m, d, i, g, mask):
-    """Adds what the points of sensor i measure of geom g, in worlds of the mask."""
+    """Adds what the points of sensor i measure of geom g, in worlds of the mask.
+
+    The sensor's values are the depths of all n points, then their sliding speeds along tangent 0, then along tangent 1.
+    """
     sensor = m.sensor[i]
     geom = m.geom[g]
-    own, n, out = sensor.refid, sensor.dim // 3, d.sensor_now
-    a, first, weld = sensor.adr, sensor.taxel, m.body_weldid[m.geom_bodyid[own]]
-    R, S, size = d.geom_xmat[own], d.geom_xmat[g], geom.size
-    pos, other, body = d.geom_xpos[own], d.geom_xpos[g], geom.bodyid
+    own, n, out = sensor.refid, sensor.dim // 3, d.sensor_now  # own: the geom with the points
+    adr, first, weld = sensor.adr, sensor.taxel, m.body_weldid[m.geom_bodyid[own]]
+    own_R, geom_R, size = d.geom_xmat[own], d.geom_xmat[g], geom.size
+    own_pos, geom_pos, body = d.geom_xpos[own], d.geom_xpos[g], geom.bodyid
     for j in range(n):
         t = first + j
-        point = pos + R @ m.taxel_pos[t]
-        local = S.T @ (point - other)
-        dist, _ = signed_distance(m, d, geom.field, geom.fieldadr, size, local, exact=0)
-        inside, depth = mask & (dist < 0.0), -dist
+        point = own_pos + own_R @ m.taxel_pos[t]
+        local = geom_R.T @ (point - geom_pos)
+        distance, _ = signed_distance(m, d, geom.field, geom.fieldadr, size, local, exact=0)
+        inside, depth = mask & (distance < 0.0), -distance
         if any_(inside):
             sliding = _velocity_at(m, d, weld, point) - _velocity_at(m, d, body, point)
-            sliding = R.T @ sliding
-            out[a + j] = where(inside, fmax(out[a + j], depth), out[a + j])
+            sliding = own_R.T @ sliding
+            out[adr + j] = where(inside, fmax(out[adr + j], depth), out[adr + j])
             for c in unrolled(range(2)):
-                s = 6 * t + 3 * c
-                side = Vec3(m.taxel_tangent[s : s + 3])
-                k = a + (c + 1) * n + j
-                out[k] = where(inside, out[k] + fabs(dot(sliding, side)), out[k])
+                # taxel_tangent: two vectors for each point
+                at = 6 * t + 3 * c
+                tangent = Vec3(m.taxel_tangent[at : at + 3])
+                value = adr + (c + 1) * n + j
+                out[value] = where(inside, out[value] + fabs(dot(sliding, tangent)), out[value])
 
 
 @kernel
@@ -73,42 +80,49 @@ def tactile(m, d, i):
     weld = m.body_weldid[m.geom_bodyid[sensor.refid]]
     # in the order of geoms, so that sums do not depend on the contacts of other worlds
     for g in range(m.ngeom):
-        touching = active & _touches(m, d, weld, g)
+        touching = active & _touching_worlds(m, d, weld, g)
         if m.geom_field[g] >= 0 and any_(touching):
             _add_geom(m, d, i, g, touching)
 
 
 # ---- touch grid ------------------------------------------------------------------------------------------------------
 @kernel
-def _cell(m, first, n, x):
-    """Returns the cell of x among n cells with edges from `first` on; -1: none.  Its upper edge belongs to a cell."""
-    k = 0
-    while k <= n and x > m.grid_edge[first + k]:
-        k += 1
-    return -1 if k > n else k - 1
+def _find_cell(m, first, n, x):
+    """Returns the cell of x among n cells whose n + 1 edges are grid_edge[first ...]; -1: none.
+
+    Its upper edge belongs to a cell.
+    """
+    edge = 0
+    while edge <= n and x > m.grid_edge[first + edge]:
+        edge += 1
+    return -1 if edge > n else edge - 1
 
 
 @kernel
 def _add_contact(m, d, i, k, lane):
-    """Adds the force and torque of contact k to the cell of its direction."""
+    """Adds the force and torque of contact k of one world to the cell of its direction.
+
+    sensor.grid: columns, rows, number of channels, first edge.  Values are by channel, row and column, column fastest.
+    """
     sensor = m.sensor[i]
-    s, columns, rows = sensor.objid, sensor.grid[0], sensor.grid[1]
-    first, weld = sensor.grid[3], m.body_weldid[m.site_bodyid[s]]
-    R, S = read_lane(d.con_frame, k, lane), read_lane(d.site_xmat, s, lane)
+    site, columns, rows = sensor.objid, sensor.grid[0], sensor.grid[1]
+    first, weld = sensor.grid[3], m.body_weldid[m.site_bodyid[site]]
+    con_R, site_R = read_lane(d.con_frame, k, lane), read_lane(d.site_xmat, site, lane)
     force, torque = force_of(m, d, k, lane)
     # the force acts on the second body
     sign = 1.0 if m.body_weldid[d.con_carrier[k, 1]] == weld else -1.0
-    force = sign * (S.T @ (R.T @ force))
-    torque = sign * (S.T @ (R.T @ torque))
-    x, y, z = S.T @ (read_lane(d.con_pos, k, lane) - read_lane(d.site_xpos, s, lane))
-    column = _cell(m, first, columns, atan2(x, -z))
-    row = _cell(m, first + columns + 1, rows, atan2(y, sqrt(fma(x, x, z * z))))
+    force = sign * (site_R.T @ (con_R.T @ force))
+    torque = sign * (site_R.T @ (con_R.T @ torque))
+    x, y, z = site_R.T @ (read_lane(d.con_pos, k, lane) - read_lane(d.site_xpos, site, lane))
+    # azimuth and elevation; the edges of rows follow the columns + 1 edges of columns
+    column = _find_cell(m, first, columns, atan2(x, -z))
+    row = _find_cell(m, first + columns + 1, rows, atan2(y, sqrt(fma(x, x, z * z))))
     if column >= 0 and row >= 0:
         channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):
             if c < sensor.grid[2]:
-                a = sensor.adr + columns * (rows * c + row) + column
-                write_lane(d.sensor_now, a, lane, read_lane(d.sensor_now, a, lane) + channels[c])
+                value = sensor.adr + columns * (rows * c + row) + column
+                write_lane(d.sensor_now, value, lane, read_lane(d.sensor_now, value, lane) + channels[c])
 
 
 @stage

@@ -17,10 +17,13 @@ from featherlane.dynamics.tendon.wrap import wrap
 # ---- the force of a tendon ------------------------------------------------------------------------------------------
 @kernel
 def row_sign(m, d, i, k):
-    """Returns 1 in worlds where general row k has the Jacobian of tendon i, -1 for the opposite Jacobian."""
-    o, first, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], 0.0
-    for e in range(m.ten_J_rownnz[i]):
-        along = fma(d.genrow_J[o + e], d.ten_J[first + e], along)
+    """Returns 1 in worlds where general row k has the Jacobian of tendon i, -1 for the opposite Jacobian.
+
+    Both have the same sparse entries; the sign is that of their dot product.
+    """
+    row, ten_row, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], 0.0
+    for n in range(m.ten_J_rownnz[i]):
+        along = fma(d.genrow_J[row + n], d.ten_J[ten_row + n], along)
     return where(along < 0.0, -1.0, 1.0)
 
 
@@ -29,32 +32,33 @@ def row_force(m, d, i):
     """Returns the force of the rows of tendon i: friction loss, limits, equalities."""
     force = 0.0
     for k in range(d.ngenrow[0]):
-        kind, x = d.genrow_type[k], d.genrow_id[k]
+        kind, obj = d.genrow_type[k], d.genrow_id[k]
         f = where(d.genrow_present[k] > 0.0, d.genrow_force[k], 0.0)
-        if kind in (FRICTION_TENDON, LIMIT_TENDON) and x == i:
+        if kind in (FRICTION_TENDON, LIMIT_TENDON) and obj == i:
             force = fma(row_sign(m, d, i, k), f, force)
-        elif kind == EQUALITY and m.eq_type[x] == EQ_TENDON:
-            if m.eq_obj1id[x] == i:
+        elif kind == EQUALITY and m.eq_type[obj] == EQ_TENDON:
+            if m.eq_obj1id[obj] == i:
                 force = force + f
-            if m.eq_obj2id[x] == i:
-                force = fma(-tendon_equality_error(m, d, x)[1], f, force)
+            # J = J_1 - slope J_2
+            if m.eq_obj2id[obj] == i:
+                force = fma(-tendon_equality_error(m, d, obj)[1], f, force)
     return force
 
 
 @kernel
 def armature_force(m, d, i):
-    """Returns -a (J qacc + (dJ/dt) qvel): the force of the armature of tendon i."""
-    a, rate = tendon_armature(m, i), 0.0
-    if any_(a != 0.0):
-        rate = jacobian_rate(m, d, i)
+    """Returns -armature (J qacc + (dJ/dt) qvel): the force of the armature of tendon i [N]."""
+    armature, length_acc = tendon_armature(m, i), 0.0
+    if any_(armature != 0.0):
+        length_acc = jacobian_rate(m, d, i)  # (dJ/dt) qvel
         for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
-            rate = fma(d.ten_J[e], d.qacc[m.ten_J_colind[e]], rate)
-    return -(a * rate)
+            length_acc = fma(d.ten_J[e], d.qacc[m.ten_J_colind[e]], length_acc)
+    return -(armature * length_acc)
 
 
 @kernel
 def tendon_force(m, d, i):
-    """Returns the total force of tendon i [N]."""
+    """Returns the total force of tendon i [N]: rows, armature, spring, damper and actuators."""
     force = row_force(m, d, i) + armature_force(m, d, i)
     if not (m.opt_disableflags & DISABLE_SPRING):
         force = force + spring_force(m, d, i)
@@ -62,15 +66,15 @@ def tendon_force(m, d, i):
         force = force + damper_force(m, d, i)
     for k in range(m.nactuator):
         if pulls_tendon(m, k, i):
-            o = m.actuator_outadr[k]
-            force = fma(m.actuator_gear[o][0], d.actuator_force[o], force)
+            output = m.actuator_outadr[k]
+            force = fma(m.actuator_gear[output][0], d.actuator_force[output], force)
     return force
 
 
 # ---- along the path -------------------------------------------------------------------------------------------------
 @kernel
 def add_tension_force(m, d, b, mask, point, force):
-    """Adds a force at a point of body b in worlds of the mask."""
+    """cfrc_ext[b] += a force at a point, in world axes, in worlds of the mask."""
     if b > 0:
         old = d.cfrc_ext[b]
         new = point_wrench(d, force, Vec3(zeros(3)), point, m.body_rootid[b]) + old
@@ -78,45 +82,49 @@ def add_tension_force(m, d, b, mask, point, force):
 
 
 @kernel
-def straight(m, d, s, t, mask, force):
-    """Adds the forces of the segment between sites s and t."""
-    x, y = d.site_xpos[s], d.site_xpos[t]
-    u = normalize3(y - x)[0]
-    add_tension_force(m, d, m.site_bodyid[s], mask, x, -force * u)
-    add_tension_force(m, d, m.site_bodyid[t], mask, y, force * u)
+def add_segment_forces(m, d, s, t, mask, force):
+    """Adds the forces of the segment between sites s and t, in worlds of the mask; `force` pushes them apart."""
+    s_pos, t_pos = d.site_xpos[s], d.site_xpos[t]
+    u = normalize3(t_pos - s_pos)[0]
+    add_tension_force(m, d, m.site_bodyid[s], mask, s_pos, -force * u)
+    add_tension_force(m, d, m.site_bodyid[t], mask, t_pos, force * u)
 
 
 @kernel
-def around(m, d, k, mask, force):
-    """Adds the forces of the path between the sites before and after element k, a geom."""
+def add_wrapped_forces(m, d, k, mask, force):
+    """Adds the forces of the path between the sites before and after element k, a geom, in worlds of the mask."""
     s, g, t = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
-    x, y = d.site_xpos[s], d.site_xpos[t]
-    bends, p, q, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
+    s_pos, t_pos = d.site_xpos[s], d.site_xpos[t]
+    # the path meets the geom at `first` and leaves it at `last`, in worlds where it bends
+    bends, first, last, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
     # without wrapping, the first and the last segment are both the whole straight line
-    p, q = where(bends, p, y), where(bends, q, x)
-    u, v = normalize3(p - x)[0], normalize3(y - q)[0]
-    add_tension_force(m, d, m.site_bodyid[s], mask, x, -force * u)
-    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, p, force * u)
-    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, q, -force * v)
-    add_tension_force(m, d, m.site_bodyid[t], mask, y, force * v)
+    first, last = where(bends, first, t_pos), where(bends, last, s_pos)
+    u, v = normalize3(first - s_pos)[0], normalize3(t_pos - last)[0]
+    add_tension_force(m, d, m.site_bodyid[s], mask, s_pos, -force * u)
+    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, first, force * u)
+    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, last, -force * v)
+    add_tension_force(m, d, m.site_bodyid[t], mask, t_pos, force * v)
 
 
 @kernel
-def push_path(m, d, i, mask, force):
-    """Adds the forces on the bodies along the path of the spatial tendon i."""
-    scale, k = force, m.tendon_adr[i]
+def add_path_forces(m, d, i, mask, force):
+    """Adds the forces on the bodies along the path of the spatial tendon i, in worlds of the mask.
+
+    Elements of the path are sites, geoms between two sites, and pulleys, which divide the force on what follows.
+    """
+    part_force, k = force, m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
         if m.wrap_type[k] == WRAP_PULLEY:
-            scale = force / m.wrap_prm[k]
+            part_force = force / m.wrap_prm[k]
             k += 1
         elif m.wrap_type[k + 1] == WRAP_PULLEY:
             k += 1
         elif m.wrap_type[k + 1] >= WRAP_SPHERE:
-            around(m, d, k + 1, mask, scale)
+            add_wrapped_forces(m, d, k + 1, mask, part_force)
             k += 2
         else:
-            straight(m, d, m.wrap_objid[k], m.wrap_objid[k + 1], mask, scale)
+            add_segment_forces(m, d, m.wrap_objid[k], m.wrap_objid[k + 1], mask, part_force)
             k += 1
 
 
@@ -128,4 +136,4 @@ def tendon_forces(m, d, active):
     """
     for i in range(m.ntendon):
         if not is_fixed(m, i):
-            push_path(m, d, i, active, tendon_force(m, d, i))
+            add_path_forces(m, d, i, active, tendon_force(m, d, i))

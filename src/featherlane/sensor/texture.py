@@ -20,54 +20,65 @@ def texel(m, texels, start, wide, column, row):
         start: of the image's first texel, in two parts: start[0] * 4096 + start[1].
         column, row: whole numbers within the image.
     """
-    # in float64, since an address may exceed 2^24
-    none = 0.0 * m.opt_timestep[0]
-    k = ((start[0] + none) * 4096.0 + start[1]) + (row + none) * wide + column
-    x = gather(texels, where(k >= 0.0, k, 0.0))
-    blue = floor(x / 65536.0)
-    rest = x - 65536.0 * blue
+    # in float64, since an address may exceed 2^24: adding the float64 number `zero` converts
+    zero = 0.0 * m.opt_timestep[0]
+    place = ((start[0] + zero) * 4096.0 + start[1]) + (row + zero) * wide + column
+    packed = gather(texels, where(place >= 0.0, place, 0.0))
+    blue = floor(packed / 65536.0)
+    rest = packed - 65536.0 * blue
     green = floor(rest / 256.0)
     return Vec3((rest - 256.0 * green) / 255.0, green / 255.0, blue / 255.0)
 
 
 @kernel
-def neighbours(x, n, repeats):
-    """Returns the two texels around x of n in a row, and the weight of the second; lanes of the mask wrap around."""
+def two_texels(x, n, repeats):
+    """Returns (first, second, weight): the texels around x of n in a row, and the weight of the second.
+
+    Lanes of the mask `repeats` wrap around, others stay at the edge.
+    """
     first = floor(x)
     weight = x - first
     second = first + 1.0
-    a, b = first - n * floor(first / n), second - n * floor(second / n)
+    # modulo n
+    first_wrapped, second_wrapped = first - n * floor(first / n), second - n * floor(second / n)
     last = n - 1.0
-    return clip(where(repeats, a, first), 0.0, last), clip(where(repeats, b, second), 0.0, last), weight
+    first = clip(where(repeats, first_wrapped, first), 0.0, last)
+    return first, clip(where(repeats, second_wrapped, second), 0.0, last), weight
 
 
 @kernel
 def interpolated(m, texels, image, place, repeats):
-    """Returns the colour at a place of an image, bilinear between texels.
+    """Returns the colour (red, green, blue) at a place of an image, bilinear between texels.
 
     Args:
         image: (start, first row, (texels in a row, rows)); the first row counts from the start.
         place: (s, t) from 0 to 1 over the image, right and down.
         repeats: mask of lanes in which the image repeats beyond its edges; in others the edge continues.
     """
-    start, first, (wide, high) = image
-    x0, x1, fx = neighbours(place[0] * wide - 0.5, wide, repeats)
-    y0, y1, fy = neighbours(place[1] * high - 0.5, high, repeats)
-    y0, y1 = y0 + first, y1 + first
-    a, b = texel(m, texels, start, wide, x0, y0), texel(m, texels, start, wide, x1, y0)
-    c, e = texel(m, texels, start, wide, x0, y1), texel(m, texels, start, wide, x1, y1)
-    upper, lower = a + fx * (b - a), c + fx * (e - c)
-    return Vec3(real(m, x) for x in upper + fy * (lower - upper))
+    start, first_row, (wide, high) = image
+    # texel centres are at 0.5, 1.5, ...
+    x0, x1, x_weight = two_texels(place[0] * wide - 0.5, wide, repeats)
+    y0, y1, y_weight = two_texels(place[1] * high - 0.5, high, repeats)
+    y0, y1 = y0 + first_row, y1 + first_row
+    c00, c10 = texel(m, texels, start, wide, x0, y0), texel(m, texels, start, wide, x1, y0)
+    c01, c11 = texel(m, texels, start, wide, x0, y1), texel(m, texels, start, wide, x1, y1)
+    upper, lower = c00 + x_weight * (c10 - c00), c01 + x_weight * (c11 - c01)
+    # in the precision of the batch
+    return Vec3(real(m, x) for x in upper + y_weight * (lower - upper))
 
 
 @kernel
 def cube_face(v):
-    """Returns (face, s, t) where a direction meets a cube's faces: +x, -x, +y, -y, +z, -z."""
+    """Returns (face, s, t) where a direction meets a cube's faces; s, t from 0 to 1, right and down.
+
+    Faces 0 to 5: +x, -x, +y, -y, +z, -z.  s and t of each face are those of OpenGL's cube maps.
+    """
     x, y, z = v
     on_x = (fabs(x) >= fabs(y)) & (fabs(x) >= fabs(z))
     on_y = not_(on_x) & (fabs(y) >= fabs(z))
     largest = fmax(where(on_x, fabs(x), where(on_y, fabs(y), fabs(z))), MINVAL)
     face = where(on_x, where(x > 0.0, 0.0, 1.0), where(on_y, where(y > 0.0, 2.0, 3.0), where(z > 0.0, 4.0, 5.0)))
+    # from -largest to largest on the face
     s = where(on_x, where(x > 0.0, -z, z), where(on_y, x, where(z > 0.0, x, -x)))
     t = where(on_y, where(y > 0.0, z, -z), -y)
     return face, 0.5 * (s / largest + 1.0), 0.5 * (t / largest + 1.0)
@@ -88,7 +99,8 @@ def latitude(q):
 
 @kernel
 def box_place(q, normal):
-    """Returns (s, t) on the face of a unit box that has the normal."""
+    """Returns (s, t) on the face of a unit box, -1 to 1, that has the normal."""
+    # a face of z: (x, -y); of x: (y, -z); of y: (x, -z); cosines above 0.7 decide
     on_z, on_x = fabs(normal[2]) > 0.7, fabs(normal[0]) > 0.7
     return 0.5 + 0.5 * where(on_x, q[1], q[0]), 0.5 - 0.5 * where(on_z, q[1], q[2])
 
@@ -108,18 +120,22 @@ def flat_place(kind, local, q, normal, size, mapped):
     # plane; its infinite sides have a repetition each 2 m
     s = where(size[0] > 0.0, 0.5 + 0.5 * q[0], 0.5 * local[0])
     t = where(size[1] > 0.0, 0.5 - 0.5 * q[1], -0.5 * local[1])
-    around, up = longitude(q[0], q[1]), latitude(q)
+    turn, up = longitude(q[0], q[1]), latitude(q)
     s_box, t_box = box_place(q, normal)
-    is_box, round = kind == 1.0 * BOX, (kind == 1.0 * SPHERE) | (kind == 1.0 * ELLIPSOID)
+    is_box, is_round = kind == 1.0 * BOX, (kind == 1.0 * SPHERE) | (kind == 1.0 * ELLIPSOID)
     s, t = where(is_box, s_box, s), where(is_box, t_box, t)
-    s, t = where(round, around, s), where(round, 0.5 - 0.5 * copysign(up, q[2]), t)
-    capsule, capped = kind == 1.0 * CAPSULE, fabs(q[2]) > 1.0
+    # sphere and ellipsoid: longitude and latitude
+    s, t = where(is_round, turn, s), where(is_round, 0.5 - 0.5 * copysign(up, q[2]), t)
+    # capsule: its half spheres go from |z| = 1 to 2
+    is_capsule, on_cap = kind == 1.0 * CAPSULE, fabs(q[2]) > 1.0
     cap = latitude((q[0], q[1], q[2] - copysign(1.0 + 0.0 * q[2], q[2])))
-    s = where(capsule, around, s)
-    t = where(capsule, where(capped, where(q[2] > 0.0, 1.0 - cap, cap), 0.5 - 0.5 * q[2]), t)
-    cylinder, side = kind == 1.0 * CYLINDER, fabs(normal[2]) < 0.5
-    s = where(cylinder, where(side, around, 0.5 + 0.5 * q[0]), s)
-    t = where(cylinder, where(side, 0.5 - 0.5 * q[2], 0.5 + 0.5 * q[1]), t)
-    free = (kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)
-    s = where(mapped[0], mapped[1], where(free, 0.5 * q[0], s))
-    return s, where(mapped[0], mapped[2], where(free, -0.5 * q[1], t))
+    s = where(is_capsule, turn, s)
+    t = where(is_capsule, where(on_cap, where(q[2] > 0.0, 1.0 - cap, cap), 0.5 - 0.5 * q[2]), t)
+    # cylinder: its side, or the disk at an end
+    is_cylinder, on_side = kind == 1.0 * CYLINDER, fabs(normal[2]) < 0.5
+    s = where(is_cylinder, where(on_side, turn, 0.5 + 0.5 * q[0]), s)
+    t = where(is_cylinder, where(on_side, 0.5 - 0.5 * q[2], 0.5 + 0.5 * q[1]), t)
+    # other shapes: their coordinates of the texture, or a projection along z
+    is_free = (kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)
+    s = where(mapped[0], mapped[1], where(is_free, 0.5 * q[0], s))
+    return s, where(mapped[0], mapped[2], where(is_free, -0.5 * q[1], t))

@@ -25,12 +25,13 @@ def touch(m, d, i):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         if c.carrier[0] == b or c.carrier[1] == b:
-            f = normal_force(m, d, k)
-            pushes = (c.present > 0.0) & (c.D != 0.0) & (f > 0.0)
-            n = normalize3(c.frame.rows[0])[0]
+            force = normal_force(m, d, k)
+            pushes = (c.present > 0.0) & (c.D != 0.0) & (force > 0.0)
+            normal = normalize3(c.frame.rows[0])[0]
+            # away from the site's body: the normal points from the first body to the second
             if c.carrier[1] == b:
-                n = -n
-            met = meets_site(m, d, s, c.pos, n)
-            total = where(pushes & met, total + f, total)
+                normal = -normal
+            hits = meets_site(m, d, s, c.pos, normal)
+            total = where(pushes & hits, total + force, total)
     a = m.sensor_adr[i]
     d.sensor_now[a] = where(active, total, d.sensor_now[a])

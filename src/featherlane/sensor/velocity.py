@@ -7,16 +7,19 @@ from featherlane.sensor.position import copy_outputs, write_vector
 
 @kernel
 def frame_velocity(m, d, i):
-    """Returns the velocity of an object, in world axes or relative to a reference that may rotate."""
+    """Returns the velocity of the object of sensor i, in world axes or relative to a reference that may rotate.
+
+    Relative to the reference, in its axes: R^T (v - v_ref - w_ref x arm).
+    """
     sensor = m.sensor[i]
-    on, x, ref, r = sensor.objtype, sensor.objid, sensor.reftype, sensor.refid
-    v = object_velocity(m, d, on, x)
-    if r >= 0:
-        R, u = object_mat(m, d, ref, r), object_velocity(m, d, ref, r)
-        arm = object_pos(d, on, x) - object_pos(d, ref, r)
-        linear = v.linear - u.linear + cross(arm, u.angular)
-        v = Motion(join(R.T @ (v.angular - u.angular), R.T @ linear))
-    return v
+    kind, obj, ref_kind, ref = sensor.objtype, sensor.objid, sensor.reftype, sensor.refid
+    vel = object_velocity(m, d, kind, obj)
+    if ref >= 0:
+        R, ref_vel = object_mat(m, d, ref_kind, ref), object_velocity(m, d, ref_kind, ref)
+        arm = object_pos(d, kind, obj) - object_pos(d, ref_kind, ref)
+        linear = vel.linear - ref_vel.linear + cross(arm, ref_vel.angular)
+        vel = Motion(join(R.T @ (vel.angular - ref_vel.angular), R.T @ linear))
+    return vel
 
 
 @kernel

@@ -17,7 +17,7 @@ from featherlane.sensor.tension import tendon_forces
 # ---- external forces ------------------------------------------------------------------------------------------------
 @kernel
 def add_body_wrench(m, d, b, mask, sign, force, moment, point):
-    """Adds a force at a point and a moment to body b in worlds of the mask; the world body is skipped."""
+    """cfrc_ext[b] += sign times a force at a point and a moment, in worlds of the mask; the world body is skipped."""
     if b > 0:
         old = d.cfrc_ext[b]
         new = fma(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
@@ -25,26 +25,36 @@ def add_body_wrench(m, d, b, mask, sign, force, moment, point):
 
 
 @kernel
-def applied_forces(m, d, active):
-    """Sets cfrc_ext to xfrc_applied, which acts at the bodies' centres of mass."""
+def set_applied_forces(m, d, active):
+    """cfrc_ext <- xfrc_applied, which acts at the bodies' centres of mass, in the active worlds."""
+    # worlds outside of the mask keep theirs
     none = Force(zeros(6))
     d.cfrc_ext[0] = where(active, none, d.cfrc_ext[0])
     for b in range(1, m.nbody):
         d.cfrc_ext[b] = where(active, none, d.cfrc_ext[b])
-        x = d.xfrc_applied[b]
-        pushed = (fabs(x[0]) + fabs(x[1]) + fabs(x[2]) + (fabs(x[3]) + fabs(x[4]) + fabs(x[5]))) != 0.0
+        applied = d.xfrc_applied[b]
+        pushed = (
+            fabs(applied[0])
+            + fabs(applied[1])
+            + fabs(applied[2])
+            + (fabs(applied[3]) + fabs(applied[4]) + fabs(applied[5]))
+        ) != 0.0
         if any_(pushed):
-            add_body_wrench(m, d, b, active & pushed, 1.0, x.force, x.torque, d.xipos[b])
+            add_body_wrench(m, d, b, active & pushed, 1.0, applied.force, applied.torque, d.xipos[b])
 
 
 @kernel
-def contact_forces(m, d, active):
-    """Adds contact forces to the second body, and their opposite to the first."""
+def add_contact_forces(m, d, active):
+    """cfrc_ext += contact forces on the second body, and their opposite on the first, in the active worlds."""
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         acts = active & (c.present > 0.0) & (c.D != 0.0)
-        R, f = c.frame, c.force
-        force, moment = R.T @ Vec3(normal_force(m, d, k), f.fy, f.fz), R.T @ f.torque
+        # contact forces are in the frame of the contact
+        R, contact_force = c.frame, c.force
+        force, moment = (
+            R.T @ Vec3(normal_force(m, d, k), contact_force.fy, contact_force.fz),
+            R.T @ contact_force.torque,
+        )
         point = c.pos
         add_body_wrench(m, d, c.carrier[0], acts, -1.0, force, moment, point)
         add_body_wrench(m, d, c.carrier[1], acts, 1.0, force, moment, point)
@@ -52,22 +62,26 @@ def contact_forces(m, d, active):
 
 @kernel
 def weld_moment(m, d, e, f):
-    """Returns the moment on the first body of forces f along a weld's rotation error, of rate scale vec(y turn) / 2.
+    """Returns the moment on the first body of forces f along a weld's rotation error, in world axes.
 
-    With y = R^T (omega_1 - omega_2) the power f . scale (turn_0 y + y x turn_v) / 2 is
-    (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
+    The error has the rate scale vec(y turn) / 2, with turn = (turn_0, turn_v) the error as a quaternion, R the frame of
+    the error, and scale the weld's torquescale.  With y = R^T (omega_1 - omega_2) the power
+    f . scale (turn_0 y + y x turn_v) / 2 is (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
     """
     q, turn = orientations(m, d, e)
     moment = fma(turn.w, f, cross(Vec3(turn.x, turn.y, turn.z), f))
-    return q.matrix @ (0.5 * m.eq_data[e, 10] * moment)
+    return q.matrix @ (0.5 * m.eq_data[e, 10] * moment)  # eq_data[10]: torquescale
 
 
 @kernel
-def fastening_forces(m, d, active):
-    """Adds the forces of connects and welds to the first body, and their opposite to the second, each at its anchor."""
+def add_fastening_forces(m, d, active):
+    """cfrc_ext += forces of connects and welds on the first body, and their opposite on the second, at its anchor each.
+
+    A connect or weld has three rows of forces; a weld has three more of its rotation error.
+    """
     k = 0
     while k < d.ngenrow[0]:
-        size, e = d.genrow_rownum[k], d.genrow_id[k]
+        nrow, e = d.genrow_rownum[k], d.genrow_id[k]
         if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD):
             acts = active & (d.genrow_present[k] > 0.0)
             force, moment = Vec3(d.genrow_force[k : k + 3]), Vec3(zeros(3))
@@ -75,7 +89,7 @@ def fastening_forces(m, d, active):
                 moment = weld_moment(m, d, e, Vec3(d.genrow_force[k + 3 : k + 6]))
             add_body_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
             add_body_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, 1))
-        k += size
+        k += nrow
 
 
 @stage
@@ -88,24 +102,30 @@ def external_forces(m, d):
     Writes: cfrc_ext (nbody, 6) [N m, N] of these worlds.   Frame: world axes at the tree's com.
     """
     active = d.active[0] > 0.0
-    applied_forces(m, d, active)
-    contact_forces(m, d, active)
-    fastening_forces(m, d, active)
+    set_applied_forces(m, d, active)
+    add_contact_forces(m, d, active)
+    add_fastening_forces(m, d, active)
     tendon_forces(m, d, active)
 
 
 # ---- between bodies -------------------------------------------------------------------------------------------------
 @kernel
-def pass_axis(d, v, at, vel, acc):
-    """Returns velocity and acceleration beyond dof v, whose axis moves at velocity `at`."""
+def pass_axis(d, v, before, vel, acc):
+    """Returns (velocity, acceleration) beyond dof v: vel + S qvel, acc + S qacc + (before x S) qvel.
+
+    before: velocity before the joint, at which the axis S moves; vel, acc: motions before the dof.
+    """
     S = d.cdof[v]
-    acc = fma(d.qacc[v], S, fma(d.qvel[v], cross_motion(at, S), acc))
+    acc = fma(d.qacc[v], S, fma(d.qvel[v], cross_motion(before, S), acc))
     return fma(d.qvel[v], S, vel), acc
 
 
 @kernel
 def pass_moving_joints(m, d, b, vel, acc):
-    """Returns the acceleration of body b from its parent's: a += S qacc + dS/dt qvel."""
+    """Returns the acceleration of body b: a += S qacc + dS/dt qvel.
+
+    vel, acc: velocity and acceleration of its parent.
+    """
     first = m.body_jntadr[b]
     for j in range(first, first + m.body_jntnum[b]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
@@ -113,11 +133,11 @@ def pass_moving_joints(m, d, b, vel, acc):
             vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
             acc = moved_along(acc, Vec3(d.qacc[v : v + 3]))
             v += 3
-        at = vel
-        vel, acc = pass_axis(d, v, at, vel, acc)
+        before = vel  # the axes of one ball have the same motion before them
+        vel, acc = pass_axis(d, v, before, vel, acc)
         if has_quaternion(kind):
-            vel, acc = pass_axis(d, v + 1, at, vel, acc)
-            vel, acc = pass_axis(d, v + 2, at, vel, acc)
+            vel, acc = pass_axis(d, v + 1, before, vel, acc)
+            vel, acc = pass_axis(d, v + 2, before, vel, acc)
     return acc
 
 
@@ -137,6 +157,7 @@ def interaction_forces(m, d):
         p = m.body_parentid[b]
         acc = pass_moving_joints(m, d, b, d.cvel[p], d.cacc[p])
         d.cacc[b] = acc
+        # f_i without the children
         I, vel = d.cinert[b], d.cvel[b]
         d.cfrc_int[b] = I @ acc + cross_force(vel, I @ vel) - d.cfrc_ext[b]
     for b in range(m.nbody - 1, 0, -1):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import (
+    add_reward,
     controls_squared,
     observe_state,
-    pay,
     state_is_finite,
     sum_of_squares,
     survive,
@@ -83,12 +83,14 @@ class Ant(HealthyTask):
 
         @kernel
         def force(d, p, k):
+            """Returns entry k of the clipped contact forces on all bodies but the world body."""
             return clip(flat(d.cfrc_ext)[6 + k], least, most)
 
         forces_squared = sum_of_squares(force)
 
         @kernel
         def observe(d, p, at_start):
+            """obs <- positions from number `hidden` on, velocities and, if `shown`, contact forces; 0 N at a start."""
             n = observe_state(d, p, hidden, nq, nv)
             if shown:
                 for k in range(nforce):
@@ -96,14 +98,16 @@ class Ant(HealthyTask):
 
         @kernel
         def remember(d, p, at_start):
+            """p.next <- the horizontal position of the main body."""
             for k in range(2):
                 p.next[k] = d.xpos[main][k]
 
         @kernel
         def score(d, p, at_start):
-            pay(p, ((d.xpos[main][0] - p.before[0]) / dt) * weight)
-            pay(p, -(cost * controls_squared(d, p, nu)))
-            pay(p, -(contact * forces_squared(d, p, nforce)))
+            """reward += weight (velocity along x) - costs of controls and contact forces + that of healthy worlds."""
+            add_reward(p, ((d.xpos[main][0] - p.before[0]) / dt) * weight)
+            add_reward(p, -(cost * controls_squared(d, p, nu)))
+            add_reward(p, -(contact * forces_squared(d, p, nforce)))
             height = d.qpos[2]
             survive(p, (low <= height) & (height <= high) & state_is_finite(d, nq, nv), reward, ends)
 

@@ -2,6 +2,10 @@
 
 They give the bits of the NumPy functions of the tasks.  NumPy sums fewer than 8 numbers in turn; from 8 numbers on (at
 most 128) it keeps eight sums, adds them in pairs, and adds the rest.
+
+A task has up to three kernels (d, p, at_start), with the record p of LaneFunctions: `remember` writes p.next before a
+step, which is p.before when `score` adds the terms of p.reward after it; `observe` writes p.obs.  at_start is 1 for
+the first observation of an episode.
 """
 
 from __future__ import annotations
@@ -17,29 +21,34 @@ def sum_of_squares(value: Kernel) -> Kernel:
 
     @kernel
     def square(d, p, k):
+        """Returns value(d, p, k)^2."""
         x = value(d, p, k)
         return x * x
 
     @kernel
     def total(d, p, n):
-        s = 0.0
+        """Returns the sum of the first n squares, in NumPy's order."""
+        result = 0.0
         if n < 8:
             for k in range(n):
-                s += square(d, p, k)
+                result += square(d, p, k)
         else:
-            e = tuple(square(d, p, k) for k in range(8))
+            # eight sums, of every eighth square
+            sums = tuple(square(d, p, k) for k in range(8))
             for k in range(8, n - n % 8, 8):
-                e = tuple(e[j] + square(d, p, k + j) for j in range(8))
-            s = ((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7]))
+                sums = tuple(sums[j] + square(d, p, k + j) for j in range(8))
+            result = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))
+            # the rest
             for k in range(n - n % 8, n):
-                s += square(d, p, k)
-        return s
+                result += square(d, p, k)
+        return result
 
     return total
 
 
 @kernel
 def control(d, p, k):
+    """Returns control k."""
     return d.ctrl[k]
 
 
@@ -47,18 +56,18 @@ controls_squared = sum_of_squares(control)
 
 
 @kernel
-def pay(p, term):
+def add_reward(p, term):
     """reward <- reward + term."""
     p.reward[0] = p.reward[0] + term
 
 
 @kernel
 def observe_state(d, p, hidden, nq, nv):
-    """obs <- positions from number `hidden` on, velocities; returns their number."""
-    for k in range(hidden, nq):
-        p.obs[k - hidden] = d.qpos[k]
-    for k in range(nv):
-        p.obs[nq - hidden + k] = d.qvel[k]
+    """obs <- positions from number `hidden` on, then velocities; returns the number of values."""
+    for i in range(hidden, nq):
+        p.obs[i - hidden] = d.qpos[i]
+    for i in range(nv):
+        p.obs[nq - hidden + i] = d.qvel[i]
     return nq - hidden + nv
 
 
@@ -99,12 +108,14 @@ def forward_motion(task: Any, nu: int, nbefore: int) -> tuple[Kernel, Kernel]:
 
     @kernel
     def remember(d, p, at_start):
+        """p.next <- the first positions."""
         for k in range(nbefore):
             p.next[k] = d.qpos[k]
 
     @kernel
     def score(d, p, at_start):
-        pay(p, weight * ((d.qpos[0] - p.before[0]) / dt))
-        pay(p, -(cost * controls_squared(d, p, nu)))
+        """reward += weight (x - x_before) / dt - cost |controls|^2."""
+        add_reward(p, weight * ((d.qpos[0] - p.before[0]) / dt))
+        add_reward(p, -(cost * controls_squared(d, p, nu)))
 
     return remember, score

@@ -48,6 +48,7 @@ class HalfCheetah(MujocoTask):
 
         @kernel
         def observe(d, p, at_start):
+            """obs <- positions from number `hidden` on and velocities."""
             observe_state(d, p, hidden, nq, nv)
 
         return LaneFunctions(observe, score, remember, 1)

@@ -38,6 +38,7 @@ class Hopper(PlanarWalker):
 
         @kernel
         def within(d):
+            """Returns the mask of worlds with positions from the third on, and velocities, between low and high."""
             good = true_mask(d)
             for k in range(2, nq):
                 good = good & is_between(low, d.qpos[k], high)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import (
+    add_reward,
     controls_squared,
     is_between,
     observe_state,
-    pay,
     sum_of_squares,
     survive,
 )
@@ -87,6 +87,11 @@ class HumanoidTask(MujocoTask):
 
         @kernel
         def observe(d, p, at_start):
+            """obs <- the parts of `observation`: state, then optional cinert, cvel, qfrc_actuator, cfrc_ext.
+
+            The first row of cinert, cvel and cfrc_ext is that of the world body, and is skipped.  nbody: other bodies.
+            resting: 1 if actuators have no force at a start.
+            """
             n = observe_state(d, p, hidden, nq, nv)
             if cinert:
                 for k in range(10 * nbody):
@@ -118,12 +123,14 @@ class HumanoidTask(MujocoTask):
 
         @kernel
         def force(d, p, k):
+            """Returns entry k of the contact forces on all bodies."""
             return flat(d.cfrc_ext)[k]
 
         forces_squared = sum_of_squares(force)
 
         @kernel
         def cost(d, p):
+            """Returns factor times the sum of squares of contact forces, between least and most."""
             return clip(factor * forces_squared(d, p, n), least, most)
 
         return cost
@@ -181,22 +188,25 @@ class Humanoid(HumanoidTask, HealthyTask):
 
         @kernel
         def center(d, k):
-            s = d.xipos[0][k] * masses[0]
+            """Returns coordinate k of the centre of mass of all bodies."""
+            moment = d.xipos[0][k] * masses[0]
             for b in range(1, nbody):
-                s += d.xipos[b][k] * masses[b]
-            return s / total
+                moment += d.xipos[b][k] * masses[b]
+            return moment / total
 
         @kernel
         def remember(d, p, at_start):
+            """p.next <- the horizontal position of the centre of mass."""
             for k in range(2):
                 p.next[k] = center(d, k)
 
         @kernel
         def score(d, p, at_start):
+            """reward += that of healthy worlds + weight (velocity along x) - cost |controls|^2 - cost of contacts."""
             survive(p, is_between(low, d.qpos[2], high), reward, ends)
-            pay(p, weight * ((center(d, 0) - p.before[0]) / dt))
-            pay(p, -(cost * controls_squared(d, p, nu)))
-            pay(p, -contact_cost(d, p))
+            add_reward(p, weight * ((center(d, 0) - p.before[0]) / dt))
+            add_reward(p, -(cost * controls_squared(d, p, nu)))
+            add_reward(p, -contact_cost(d, p))
 
         return LaneFunctions(self.compiled_observation(worlds), score, remember, 2, self.start_stage(worlds))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
+from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.humanoid import HumanoidTask, from_the_side
 from featherlane.environments.gymnasium_v5.mujoco_task import squares
 from featherlane.lanes import kernel
@@ -45,10 +45,11 @@ class HumanoidStandup(HumanoidTask):
 
         @kernel
         def score(d, p, at_start):
-            pay(p, d.qpos[2] / timestep)
-            pay(p, -(cost * controls_squared(d, p, nu)))
-            pay(p, -impact(d, p))
-            pay(p, 1.0)
+            """reward += height / timestep - cost |controls|^2 - cost of contact forces + 1."""
+            add_reward(p, d.qpos[2] / timestep)
+            add_reward(p, -(cost * controls_squared(d, p, nu)))
+            add_reward(p, -impact(d, p))
+            add_reward(p, 1.0)
 
         return LaneFunctions(self.compiled_observation(worlds), score, start_stage=self.start_stage(worlds))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.compiled import pay, survive
+from featherlane.environments.gymnasium_v5.compiled import add_reward, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between
 from featherlane.lanes import clip, kernel, sincos
 from featherlane.simulation.policy.functions import LaneFunctions
@@ -75,6 +75,10 @@ class InvertedDoublePendulum(MujocoTask):
 
         @kernel
         def observe(d, p, at_start):
+            """obs <- the cart's place, sin and cos of both angles, velocities, the cart's constraint force.
+
+            unforced: 1 if initial states have no constraint forces.
+            """
             p.obs[0] = d.qpos[0]
             for k in range(2):
                 p.obs[1 + k], p.obs[3 + k] = sincos(d.qpos[1 + k])
@@ -84,10 +88,11 @@ class InvertedDoublePendulum(MujocoTask):
 
         @kernel
         def score(d, p, at_start):
+            """Adds the reward of worlds with the tip up, and the penalties of distance and velocities; see `reward`."""
             x, height, v1, v2 = d.site_xpos[0][0], d.site_xpos[0][2], d.qvel[1], d.qvel[2]
             survive(p, height > LOWEST, alive, 1)
-            pay(p, -(0.01 * (x * x) + (height - 2.0) * (height - 2.0)))
-            pay(p, -(1e-3 * (v1 * v1) + 5e-3 * (v2 * v2)))
+            add_reward(p, -(0.01 * (x * x) + (height - 2.0) * (height - 2.0)))
+            add_reward(p, -(1e-3 * (v1 * v1) + 5e-3 * (v2 * v2)))
 
         return LaneFunctions(observe, score, start_stage="none" if unforced else "acceleration")
 

@@ -57,11 +57,12 @@ class PlanarWalker(HealthyTask):
         hidden = 1 if self.exclude_current_positions_from_observation else 0
         reward, ends = float(self.healthy_reward), int(self.terminate_when_unhealthy)
         nq, nv, within = worlds.model.nq, worlds.model.nv, self.compiled_limits(worlds)
-        remember, run = forward_motion(self, worlds.model.nu, 1)
-        (lowest, highest), (least, most) = self.healthy_z_range, self.healthy_angle_range
+        remember, score_motion = forward_motion(self, worlds.model.nu, 1)
+        (z_low, z_high), (angle_low, angle_high) = self.healthy_z_range, self.healthy_angle_range
 
         @kernel
         def observe(d, p, at_start):
+            """obs <- positions from number `hidden` on, clipped velocities."""
             for k in range(hidden, nq):
                 p.obs[k - hidden] = d.qpos[k]
             for k in range(nv):
@@ -69,8 +70,9 @@ class PlanarWalker(HealthyTask):
 
         @kernel
         def score(d, p, at_start):
-            run(d, p, at_start)
-            upright = is_between(lowest, d.qpos[1], highest) & is_between(least, d.qpos[2], most)
+            """Adds the rewards of `forward_motion` and of healthy worlds, which are upright and within limits."""
+            score_motion(d, p, at_start)
+            upright = is_between(z_low, d.qpos[1], z_high) & is_between(angle_low, d.qpos[2], angle_high)
             survive(p, upright & within(d), reward, ends)
 
         return LaneFunctions(observe, score, remember, 1)

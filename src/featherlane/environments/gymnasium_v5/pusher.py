@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
+from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
 from featherlane.lanes import join, kernel, sqrt
 from featherlane.simulation.policy.functions import LaneFunctions
@@ -63,21 +63,24 @@ class Pusher(MujocoTask):
 
         @kernel
         def distance(d, a, b):
+            """Returns the distance between the frames of bodies a and b [m]."""
             x, y, z = tuple(d.xpos[a][k] - d.xpos[b][k] for k in range(3))
             return sqrt(x * x + y * y + z * z)
 
         @kernel
         def observe(d, p, at_start):
+            """obs <- positions and velocities of the arm's joints, positions of tip, object and goal."""
             for k in range(ARM):
                 p.obs[k], p.obs[ARM + k] = d.qpos[k], d.qvel[k]
-            a = 2 * ARM
-            p.obs[a : a + 9] = join(d.xpos[tip], d.xpos[thing], d.xpos[goal])
+            first = 2 * ARM
+            p.obs[first : first + 9] = join(d.xpos[tip], d.xpos[thing], d.xpos[goal])
 
         @kernel
         def score(d, p, at_start):
-            pay(p, -distance(d, thing, goal) * dist)
-            pay(p, -controls_squared(d, p, nu) * cost)
-            pay(p, -distance(d, thing, tip) * near)
+            """Adds the terms of `reward`, with the weights dist, cost and near."""
+            add_reward(p, -distance(d, thing, goal) * dist)
+            add_reward(p, -controls_squared(d, p, nu) * cost)
+            add_reward(p, -distance(d, thing, tip) * near)
 
         return LaneFunctions(observe, score, start_stage="position")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
+from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, at_start, norms, squares
 from featherlane.environments.gymnasium_v5.plain_frames import chain, position
 from featherlane.lanes import kernel, sincos, sqrt
@@ -73,6 +73,7 @@ class Reacher(MujocoTask):
 
         @kernel
         def observe(d, p, at_start):
+            """obs <- cos and sin of both angles, the target, both velocities, tip - target: two values each."""
             for k in range(2):
                 p.obs[2 + k], p.obs[k] = sincos(d.qpos[k])
                 p.obs[4 + k], p.obs[6 + k] = d.qpos[2 + k], d.qvel[k]
@@ -80,9 +81,10 @@ class Reacher(MujocoTask):
 
         @kernel
         def score(d, p, at_start):
+            """reward -= dist |tip - target| + cost |controls|^2; dist, cost: weights."""
             x, y, z = tuple(d.xpos[tip][k] - d.xpos[target][k] for k in range(3))
-            pay(p, -sqrt(x * x + y * y + z * z) * dist)
-            pay(p, -controls_squared(d, p, nu) * cost)
+            add_reward(p, -sqrt(x * x + y * y + z * z) * dist)
+            add_reward(p, -controls_squared(d, p, nu) * cost)
 
         return LaneFunctions(observe, score, start_stage="position")
 

@@ -8,6 +8,11 @@ With l' = (l'_q, l'_v, l'_a) by the next state, and  q' = q (+) h v',  v' = v + 
 
 for each coordinate c.  This takes one solve in total, while the derivative itself takes one for each column.  The rates
 dg_c, dp_c at fixed acceleration are those of the formulas.
+
+In the record p (COSTATES), by_q, by_v and by_act are l' at first, and the direct derivatives of x' after
+`solve_costate`; y and z as above; `solved` is scratch.  `damped` is the mask of worlds with K other than M.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy the states of b.nstep steps into
+the tile, the last step first, and results out of it.
 Source: implicit function theorem, transposed; Griewank and Walther, Evaluating Derivatives (2008), ch. 15.
 """
 
@@ -50,33 +55,44 @@ REPORTS = 2  # values of a step besides its gradients: KNOWN, NEAREST
 
 @kernel
 def pull_tangent(m, velocity, h, position, out):
-    """position <- gradient by the position, given that by the next position; out += gradient by the next velocity."""
+    """Applies the transposed tangent of q' = q (+) h v', all by dof.
+
+    Args:
+        velocity: the next velocity v'.
+        h: the time step [s].
+        position: input: gradient by the next position; output: by the position, exp(r) l'_q for a quaternion.
+        out: += gradient by the next velocity, h J^T l'_q.
+    """
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             out[v : v + 3] = fma(h, Vec3(position[v : v + 3]), Vec3(out[v : v + 3]))
             v += 3
         if has_quaternion(kind):
-            r, x = h * Vec3(velocity[v : v + 3]), Vec3(position[v : v + 3])
+            r, gradient = h * Vec3(velocity[v : v + 3]), Vec3(position[v : v + 3])
             # J(r)^T = J(-r)
-            back = -r
+            minus_r = -r
             if m.opt_rotation == INFINITESIMAL:
                 q = Quat(1.0, 0.5 * r.x, 0.5 * r.y, 0.5 * r.z).unit
-                turned = linear_jacobian(back, x)
+                pulled = linear_jacobian(minus_r, gradient)
             else:
                 q = rotation_vector_quat(r)
-                turned = right_jacobian(back, x)
-            out[v : v + 3] = Vec3(out[v : v + 3]) + h * turned
-            position[v : v + 3] = q @ x
+                pulled = right_jacobian(minus_r, gradient)
+            out[v : v + 3] = Vec3(out[v : v + 3]) + h * pulled
+            position[v : v + 3] = q @ gradient
         else:
             out[v] = fma(h, position[v], out[v])
 
 
 @kernel
 def solve_costate(m, d, p, damped):
-    """Computes y and z; by_q and by_v <- gradients through the direct dependence of x' on q and v."""
+    """y, z <- solutions of the transposed systems.
+
+    by_q, by_v <- gradients through the direct dependence of x' on q and v.
+    """
     h = timestep(m)
     pull_tangent(m, p.next_qvel, h, p.by_q, p.by_v)
+    # by_v is m, the gradient by the next velocity
     for i in range(m.nv):
         p.solved[i] = h * p.by_v[i]
         d.qacc_step[i] = 0.0
@@ -84,19 +100,20 @@ def solve_costate(m, d, p, damped):
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.solved[i]
             d.qfrc_constraint[i] = 0.0
+        # qacc_step <- z = K^-1 h m
         implicit_rates(m, d, d.qfrc_smooth, p.solved, damped)
         inertia_times(m, d, d.qacc_step, p.product)
         for i in range(m.nv):
             p.solved[i] = where(damped, p.product[i], p.solved[i])
             d.qacc_step[i] = where(damped, d.qacc_step[i], 0.0)
-    substitute(m, d, p.solved)
+    substitute(m, d, p.solved)  # H^-1
     for i in range(m.nv):
         p.y[i], p.z[i] = p.solved[i], d.qacc_step[i]
 
 
 @kernel
 def difference_steps(m, d, c):
-    """Returns the displacements of coordinate c up and down for differences of forces; controls stay in their range."""
+    """Returns (up, down): displacements of coordinate c for differences of forces; controls stay in their range."""
     up = EPS
     down = up
     i = c - (2 * m.nv + m.na)
@@ -112,22 +129,23 @@ def difference_steps(m, d, c):
 @kernel
 def coordinate_gradient(m, p, c):
     """Returns l_c, the gradient by coordinate c, from its rates dg, dp and dact."""
-    x = 0.0
+    gradient = 0.0
     for i in range(m.nv):
-        x = fma(p.z[i], p.dp[i], fma(-p.y[i], p.dg[i], x))
+        gradient = fma(p.z[i], p.dp[i], fma(-p.y[i], p.dg[i], gradient))
+    # direct derivatives of x'
     if c < m.nv:
-        x = x + p.by_q[c]
+        gradient = gradient + p.by_q[c]
     elif c < 2 * m.nv:
-        x = x + p.by_v[c - m.nv]
+        gradient = gradient + p.by_v[c - m.nv]
     else:
         for a in range(m.na):
-            x = fma(p.by_act[a], p.dact[a], x)
-    return x
+            gradient = fma(p.by_act[a], p.dact[a], gradient)
+    return gradient
 
 
 @kernel
-def give(b, p, thread, tile, k, value):
-    """Writes result k of a tile's worlds."""
+def write_result(b, p, thread, tile, k, value):
+    """Writes `value` as result k of a tile's worlds."""
     p.number[0] = value
     write_records(b, thread, tile, k)
 
@@ -163,15 +181,15 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
             for c in range(n):
                 up, down = difference_steps(m, d, c)
                 rates_column(m, d, p, c, up, down)
-                give(b, p, thread, tile, k + c, coordinate_gradient(m, p, c))
+                write_result(b, p, thread, tile, k + c, coordinate_gradient(m, p, c))
         else:
             p.report[KNOWN] = -1.0
             p.report[NEAREST] = 0.0
             for c in range(n):
-                give(b, p, thread, tile, k + c, 0.0)
+                write_result(b, p, thread, tile, k + c, 0.0)
         known, nearest = p.report[KNOWN], p.report[NEAREST]
-        give(b, p, thread, tile, k + n, known)
-        give(b, p, thread, tile, k + n + 1, nearest)
+        write_result(b, p, thread, tile, k + n, known)
+        write_result(b, p, thread, tile, k + n + 1, nearest)
 
 
 adjoint_steps = in_each_tile("adjoint_steps", adjoint_steps_of_tile)

@@ -1,9 +1,13 @@
 """Derivatives of springs and limits of ball joints, and of the springs of free joints.
 
-A rotation by dr in the body's axes changes the rotation vector v by dexp^-1_v dr.  A spring has the force -s(|v|) v.  A
-limit has the Jacobian -a, a = v / |v|, and with t = |v|
+A rotation by dr in the body's axes changes the rotation vector x by dexp^-1_x dr.  A spring with the coefficients
+(k, c, e) has the force -s(|x|) x, s(r) = k + c r + e r^2.  A limit has the Jacobian -a, a the axis and t the angle of
+the rotation, with
 
     da = cot(t / 2) / 2 (dr - a (a . dr)) + a x dr / 2
+
+p is the record of derivatives (rates.py): p.dg, the derivative of the residual, that is of minus the spring's force;
+p.ten_bend, the derivative of the row of a limit's Jacobian.
 """
 
 from featherlane.prelude import *
@@ -19,37 +23,43 @@ def unit3(c):
 
 
 @kernel
-def _add_spring(p, k, v, x, dx):
-    """dg of the three dofs from v on += rates of a spring's force at the deflection x with the change dx."""
+def _add_spring(p, coefficients, v, x, dx):
+    """dg of the three dofs from v on += d(s x), x the spring's deflection with the change dx.
+
+    d(s x) = s dx + s'(r) / r (x . dx) x,  r = |x|.
+    coefficients: (k, c, e), as in the docstring of the file.
+    """
     r, along, dg = norm3(x), dot(x, dx), Vec3(p.dg[v : v + 3])
-    s = fma(r, fma(r, k[2], k[1]), k[0])
-    rate = fma(2.0 * r, k[2], k[1]) * along / where(r > 0.0, r, 1.0)
-    p.dg[v : v + 3] = where(is_sprung(k), dg + fma(s, dx, rate * x), dg)
+    s = fma(r, fma(r, coefficients[2], coefficients[1]), coefficients[0])
+    rate = fma(2.0 * r, coefficients[2], coefficients[1]) * along / where(r > 0.0, r, 1.0)
+    p.dg[v : v + 3] = where(is_sprung(coefficients), dg + fma(s, dx, rate * x), dg)
 
 
 @kernel
 def add_vector_spring(m, d, p, i):
-    """dg += rates of the spring of a ball or free joint by the position of its dof i."""
+    """dg += derivatives of the spring of a ball or free joint by the position of its dof i."""
     j = m.dof_jntid[i]
-    k, v, kind = spring_coefficients(m, j), m.jnt_dofadr[j], m.jnt_type[j]
-    if not is_scalar(kind) and any_(is_sprung(k)) and not (m.opt_disableflags & DISABLE_SPRING):
-        if is_free_joint(kind) and i < v + 3:
+    coefficients, dofadr, kind = spring_coefficients(m, j), m.jnt_dofadr[j], m.jnt_type[j]
+    if not is_scalar(kind) and any_(is_sprung(coefficients)) and not (m.opt_disableflags & DISABLE_SPRING):
+        if is_free_joint(kind) and i < dofadr + 3:
+            # a translation of a free joint
             a = m.jnt_qposadr[j]
-            _add_spring(p, k, v, Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3]), unit3(i - v))
+            deflection = Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])
+            _add_spring(p, coefficients, dofadr, deflection, unit3(i - dofadr))
         else:
-            v = v + 3 if is_free_joint(kind) else v
-            x = ball_deflection(m, d, j)
-            _add_spring(p, k, v, x, rotation_rate(x, unit3(i - v)))
+            first = dofadr + 3 if is_free_joint(kind) else dofadr
+            deflection = ball_deflection(m, d, j)
+            _add_spring(p, coefficients, first, deflection, rotation_rate(deflection, unit3(i - first)))
 
 
 @kernel
 def set_ball_bend(m, d, p, j, k):
-    """ten_bend <- the derivative of the row of ball j's limit by the position of dof k."""
-    v, at = m.jnt_dofadr[j], m.jnt_qposadr[j]
-    axis, angle = ball_axis_angle(Quat(d.qpos[at : at + 4]).unit)
-    a, x = Vec3(axis), unit3(k - v)
-    s, c = sincos(0.5 * angle)
-    turned = fma(-dot(a, x), a, x)
-    half = 0.5 * c / fmax(s, MINVAL)
-    b = fma(half, turned, 0.5 * cross(a, x))
-    p.ten_bend[v : v + 3] = -b
+    """ten_bend <- -da, the derivative of the row of ball j's limit by the position of dof k of this ball."""
+    dofadr, qposadr = m.jnt_dofadr[j], m.jnt_qposadr[j]
+    axis, angle = ball_axis_angle(Quat(d.qpos[qposadr : qposadr + 4]).unit)
+    a, dr = Vec3(axis), unit3(k - dofadr)
+    sine, cosine = sincos(0.5 * angle)
+    across = fma(-dot(a, dr), a, dr)  # dr - a (a . dr)
+    half_cot = 0.5 * cosine / fmax(sine, MINVAL)
+    da = fma(half_cot, across, 0.5 * cross(a, dr))
+    p.ten_bend[dofadr : dofadr + 3] = -da

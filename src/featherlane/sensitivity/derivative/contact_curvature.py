@@ -1,4 +1,8 @@
-"""Second derivatives of the cost of a contact in its basis, the curvature C of contact_rates.py."""
+"""Second derivatives of the cost of a contact in its basis, the curvature C of contact_rates.py.
+
+C[k] is a 6 x 6 matrix over the directions of the basis: 0 normal, 1 and 2 tangents, 3 to 5 rotations.  The record p
+stores it as slot_curvature[k, row], rows of six.  y = J a - aref in this basis is primal.con_y.
+"""
 
 from featherlane.prelude import *
 from featherlane.solver.rows.cone import cone_weights
@@ -8,43 +12,51 @@ from featherlane.solver.rows.rows import basis_value
 
 
 @kernel
-def _set(t, k, r, c, x):
-    """Sets entries (r, c) and (c, r) of the curvature."""
-    C = flat(t.slot_curvature)
-    C[36 * k + 6 * r + c] = x
-    C[36 * k + 6 * c + r] = x
+def _set_entry(p, k, row, column, value):
+    """C[k][row, column] and C[k][column, row] <- value."""
+    C = flat(p.slot_curvature)
+    # 36 entries for each contact, by rows of six
+    C[36 * k + 6 * row + column] = value
+    C[36 * k + 6 * column + row] = value
 
 
 @kernel
-def _pyramid_curvature(d, p, k):
+def _set_pyramid_curvature(d, p, k):
+    """C[k] <- that of a pyramid: the sum of D (n + u)(n + u)^T over its pushing edges, u a direction of friction."""
     y = d.primal.con_y[k]
-    nn, n1, w1, n2, w2 = edge_weights(d.con_D[k], y)
-    _set(p, k, 0, 1, n1)
-    _set(p, k, 1, 1, w1)
-    _set(p, k, 0, 2, n2)
-    _set(p, k, 2, 2, w2)
+    normal, normal_1, own_1, normal_2, own_2 = edge_weights(d.con_D[k], y)
+    _set_entry(p, k, 0, 1, normal_1)
+    _set_entry(p, k, 1, 1, own_1)
+    _set_entry(p, k, 0, 2, normal_2)
+    _set_entry(p, k, 2, 2, own_2)
     if d.con_dim[k] > 3:
-        cross_, own = turning_weights(d, k)
+        normal_turns, own_turns = turning_weights(d, k)
         for i in range(3):
-            _set(p, k, 0, 3 + i, cross_[i])
-            _set(p, k, 3 + i, 3 + i, own[i])
-            nn = nn + own[i]
-    _set(p, k, 0, 0, nn)
+            _set_entry(p, k, 0, 3 + i, normal_turns[i])
+            _set_entry(p, k, 3 + i, 3 + i, own_turns[i])
+            normal = normal + own_turns[i]
+    _set_entry(p, k, 0, 0, normal)
 
 
 @kernel
-def _cone_curvature(m, d, p, k):
+def _set_cone_curvature(m, d, p, k):
+    """C[k] <- that of a cone: w n n^T - e (n t^T + t n^T) + q t t^T + b I.
+
+    n is the normal; t = y_i / |y_i| and I are over the friction directions.  Under Coulomb's law, column 0 has
+    -(D / |y_i|) y_i instead of -e t.
+    """
     (w, e, q, b), inverse = cone_weights(m, d, k)
-    _set(p, k, 0, 0, w)
+    _set_entry(p, k, 0, 0, w)
     last = 6 if d.con_dim[k] > 3 else 3
     for i in range(1, last):
         ti = basis_value(d, d.primal.con_y, k, i) * inverse
-        _set(p, k, 0, i, -(e * ti))
+        _set_entry(p, k, 0, i, -(e * ti))
         for j in range(1, i + 1):
             tj = basis_value(d, d.primal.con_y, k, j) * inverse
-            x = q * ti * tj
-            _set(p, k, i, j, x + b if i == j else x)
+            qtt = q * ti * tj
+            _set_entry(p, k, i, j, qtt + b if i == j else qtt)
     if m.opt_contact_model == COULOMB:
+        # the bound of friction follows the normal force: C is not symmetric
         _, rate = slip_rate(d, k)
         for i in range(1, last):
             yi = basis_value(d, d.primal.con_y, k, i)
@@ -53,12 +65,12 @@ def _cone_curvature(m, d, p, k):
 
 @kernel
 def contact_curvature(m, d, p, k):
-    """slot_curvature <- C of contact k at the solution."""
-    for r in range(6):
-        p.slot_curvature[k, r] = zeros(6)
+    """slot_curvature[k] <- C of contact k at the solution."""
+    for row in range(6):
+        p.slot_curvature[k, row] = zeros(6)
     if d.con_dim[k] == 1:
-        _set(p, k, 0, 0, where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0))
+        _set_entry(p, k, 0, 0, where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0))
     elif has_pyramids(m):
-        _pyramid_curvature(d, p, k)
+        _set_pyramid_curvature(d, p, k)
     else:
-        _cone_curvature(m, d, p, k)
+        _set_cone_curvature(m, d, p, k)

@@ -9,6 +9,13 @@ Law.  With y = J a - aref in the contact's basis, df = -C dy + f s dr: C is the 
 relative rate of all stiffnesses by distance.  Coulomb's law has no cost: there C is not symmetric, and s changes only
 the normal force, as dy_0 = s y_0 dr does.  The wrench on body m changes by dW_m - S_j x* W_m, plus the part that
 moves with S_j (smooth_rates.py).
+
+Terms.  The place of a body in a contact is 0 for the pushed body, on which the contact's force acts, and 1 for the
+other one, on which its opposite acts.  The basis of a contact is its normal and two tangents, con_basis[k], and, for
+con_dim > 3, three axes of rotations, con_basis[TURN, k].  The record p (rates.py) has for each contact slot k the
+present force (slot_force), C (slot_curvature), relative motions A and V (slot_acceleration, slot_velocity), and
+(s, d aref / dr) (slot_slope).  A column p.dg has the derivatives of the residual M a + c - tau - J^T f by one
+coordinate.  con_wrench holds changes of the wrench on each body, at the com of its tree.
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
@@ -23,58 +30,65 @@ from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces
 from featherlane.spatial.motion import at_point
 
-BOTH = 2  # in place of the place of a body: a dof moves both bodies of a contact
+BOTH = 2  # instead of place 0 or 1: a dof moves both bodies of a contact
 
 
 # ---- law -------------------------------------------------------------------------------------------------------------
 @kernel
-def _along(d, k, f):
-    """Returns the vector with the components f in the contact's basis."""
-    n, t, b = d.con_basis[k].rows
-    x = f[0] * n
+def _force_in_world(d, k, f):
+    """Returns the force in world axes whose components in the basis of contact k are f."""
+    normal, tangent1, tangent2 = d.con_basis[k].rows
+    force = f[0] * normal
     if d.con_dim[k] > 1:
-        x = fma(f[1], t, fma(f[2], b, x))
-    return x
+        force = fma(f[1], tangent1, fma(f[2], tangent2, force))
+    return force
 
 
 @kernel
-def _along_turns(d, k, p):
-    """Returns the vector with the components p in the basis of rotations."""
-    n, t, b = d.con_basis[TURN, k].rows
-    return fma(p[0], n, fma(p[1], t, p[2] * b))
+def _moment_in_world(d, k, moments):
+    """Returns the moment in world axes with these components along the rotation axes of contact k."""
+    axis0, axis1, axis2 = d.con_basis[TURN, k].rows
+    return fma(moments[0], axis0, fma(moments[1], axis1, moments[2] * axis2))
 
 
 @kernel
 def _wrench(d, k, place, f, moment):
-    """Returns moment and force at the com of the tree of the pushed body (place 0) or the other one (1)."""
+    """Returns the wrench of a force and a moment at contact k on the body at that place.
+
+    It is moved to the com of the body's tree.
+    """
     return Force(join(cross(d.con_arm[k, place], f) + moment, f))
 
 
 @kernel
-def relative_motion(d, k, w, first):
-    """Returns the motion of the pushed body relative to the other one at the contact.
+def relative_motion(d, k, motions, first):
+    """Returns the motion of the pushed body relative to the other one at contact k.
 
-    Motions of bodies are those of w from row `first` on.
+    motions: motions of bodies, from row `first` on, at the com of each body's tree.
     """
     c = d.contact[k]
     b, other = c.body[0], c.body[1]
-    x = at_point(w[first + b], c.arm[0])
+    motion = at_point(motions[first + b], c.arm[0])
     if other > 0:
-        x = x - at_point(w[first + other], c.arm[1])
-    return x
+        motion = motion - at_point(motions[first + other], c.arm[1])
+    return motion
 
 
 @kernel
 def contact_laws(m, d, p, shortest):
-    """Computes force, curvature, slopes and motions of each contact; subtracts its wrenches from the bodies' forces."""
+    """Computes force, curvature, slopes and motions of each contact; subtracts its wrenches from the bodies' forces.
+
+    shortest: the smallest allowed time constant of a solref [s].
+    Writes: slot_curvature, slot_force, slot_acceleration, slot_velocity, slot_slope of p; cfrc.
+    """
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        contact_curvature(m, d, p, k)
-        f, g = contact_push(m, d, k)
-        force = _along(d, k, f)
-        moment = 0.0 * Vec3(f)
+        contact_curvature(m, d, p, k)  # writes slot_curvature
+        basis_force, basis_moment = contact_push(m, d, k)
+        force = _force_in_world(d, k, basis_force)
+        moment = 0.0 * Vec3(basis_force)
         if c.dim > 3:
-            moment = _along_turns(d, k, g)
+            moment = _moment_in_world(d, k, basis_moment)
         p.slot_force[k] = join(moment, force)
         b, other = c.body[0], c.body[1]
         d.cfrc[b] -= _wrench(d, k, 0, force, moment)
@@ -83,7 +97,7 @@ def contact_laws(m, d, p, shortest):
         p.slot_acceleration[k] = relative_motion(d, k, d.con_motion, 0)
         p.slot_velocity[k] = relative_motion(d, k, d.cvel, 0)
         r = c.dist - c.includemargin
-        stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)
+        stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s and d aref / dr
         if m.opt_contact_model == COULOMB:
             # neither friction that sticks nor a rebound follows the impedance
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
@@ -93,124 +107,148 @@ def contact_laws(m, d, p, shortest):
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def is_before(m, k, b):
-    """Returns whether dof k moves body b."""
+    """Returns whether dof k moves body b.
+
+    Dofs are numbered depth first: the dofs that k moves follow it without a gap.
+    """
     last = m.body_lastdof[b]
     return last >= k and last - k < m.D_rownnz[k] - m.D_diag[k]
 
 
 @kernel
-def before_joint(m, d, k, w, v):
-    """Returns the motion w just before the joint of dof k, at dof velocities v."""
+def before_joint(m, d, k, motions, rates):
+    """Returns the motion just before the joint of dof k: that of the parent, plus that of the body's joints before it.
+
+    motions: motions of bodies, such as cvel; rates: the dof velocities or accelerations that belong to them.
+    """
     i, joint = m.dof_bodyid[k], m.dof_jntid[k]
-    x, first = w[m.body_parentid[i]], m.jnt_dofadr[joint]
+    motion, first = motions[m.body_parentid[i]], m.jnt_dofadr[joint]
+    # the rotation of a free joint comes after its three translations
     if is_free_joint(m.jnt_type[joint]) and k >= first + 3:
         first += 3
     for j in range(m.body_dofadr[i], first):
-        x = fma(v[j], d.cdof[j], x)
-    return x
+        motion = fma(rates[j], d.cdof[j], motion)
+    return motion
 
 
 @kernel
-def _push_by(d, p, k, y, turns):
-    """Returns changes of force and moment of contact k by changes of y and rotations; frame and distance are fixed."""
+def _force_changes(d, p, k, dy, dturns):
+    """Returns the changes -C dy of contact k's force and moment, in its basis; frame and distance are fixed.
+
+    dy, dturns: changes of J a - aref along normal and tangents, and along the rotation axes.
+    """
     C = p.slot_curvature
-    f, g = Vec3(zeros(3)), Vec3(zeros(3))
+    df, dmoment = Vec3(zeros(3)), Vec3(zeros(3))
     if d.con_dim[k] == 1:
-        f = Vec3(-(C[k, 0][0] * y.x), 0.0, 0.0)
+        df = Vec3(-(C[k, 0][0] * dy.x), 0.0, 0.0)
     else:
-        f = Vec3(-dot(C[k, r].force, y) for r in range(3))
+        # a row of C: three entries by dy (force), three by dturns (torque)
+        df = Vec3(-dot(C[k, r].force, dy) for r in range(3))
     if d.con_dim[k] > 3:
-        f = Vec3(f[r] - dot(C[k, r].torque, turns) for r in range(3))
-        g = Vec3(-dot(C[k, r].force, y) - dot(C[k, r].torque, turns) for r in range(3, 6))
-    return f, g
+        df = Vec3(df[r] - dot(C[k, r].torque, dturns) for r in range(3))
+        dmoment = Vec3(-dot(C[k, r].force, dy) - dot(C[k, r].torque, dturns) for r in range(3, 6))
+    return df, dmoment
 
 
 @kernel
-def along_basis(d, k, n, p, a):
-    """Returns the components of n along the normal, of p along the tangents, of a along the rotation axes."""
+def along_basis(d, k, for_normal, for_tangents, for_turns):
+    """Returns components in the basis of contact k: (along normal and tangents, along the rotation axes).
+
+    Each argument is a vector in world axes: the first one is projected on the normal, the second one on the tangents,
+    the third one on the rotation axes.
+    """
     normal, t, b = d.con_basis[k].rows
-    y, turns = Vec3(dot(normal, n), 0.0, 0.0), Vec3(zeros(3))
+    y, turns = Vec3(dot(normal, for_normal), 0.0, 0.0), Vec3(zeros(3))
     if d.con_dim[k] > 1:
-        y = Vec3(y.x, dot(t, p), dot(b, p))
+        y = Vec3(y.x, dot(t, for_tangents), dot(b, for_tangents))
     if d.con_dim[k] > 3:
-        turns = d.con_basis[TURN, k] @ a
+        turns = d.con_basis[TURN, k] @ for_turns
     return y, turns
 
 
 @kernel
 def _spin(d, p, k, w):
-    """Returns the spin of contact k's frame about its normal relative to its bodies, if w rotates both."""
+    """Returns the spin of contact k's frame about its normal relative to its bodies, if both rotate by w."""
     return dot(p.slot_spin[k], w)
 
 
 @kernel
 def _felt_spin(m, d, p, k, S):
-    """Returns `_spin`, or 0 if the forces do not depend on it: friction of a cone is equal in all directions."""
+    """Returns `_spin` for a motion S of both bodies, or 0 in worlds whose forces do not depend on it.
+
+    Friction of a cone is equal in all directions if its coefficients are.
+    """
     c = d.contact[k]
     spin = _spin(d, p, k, S.angular)
     if not has_pyramids(m):
-        equal = c.friction[0] == c.friction[1]
+        isotropic = c.friction[0] == c.friction[1]
         if c.dim > 4:
-            equal = equal & (c.friction[3] == c.friction[4])
-        spin = where(equal, 0.0, spin)
+            isotropic = isotropic & (c.friction[3] == c.friction[4])
+        spin = where(isotropic, 0.0, spin)
     return spin
 
 
 @kernel
 def displaced_contact(m, d, p, k, place, S):
-    """Returns displacements of distance, point and frame of contact k if S moves the body at that place.
+    """Returns (change of distance, displacement of the point, rotation of the frame) of contact k for a motion S.
 
-    If S moves both bodies, the displacements are relative to them.
+    S moves the body at that place.  If it moves both bodies, the displacements are relative to them.
     """
     c = d.contact[k]
     if place == BOTH:
         dist, pos = 0.0, Vec3(zeros(3))
         turned = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
     else:
-        x = at_point(S, c.arm[place])
+        twist = at_point(S, c.arm[place])
+        # contact_moves.py: by a twist of the second carrier, the first one fixed
         if c.carrier[1] == c.body[place]:
-            dist, pos, turned = moved_by(p, k, x)
+            dist, pos, turned = moved_by(p, k, twist)
         else:
-            dist, pos, turned = moved_by(p, k, -x)
-            turned = fma(_spin(d, p, k, x.angular), c.frame.rows[0], turned + x.angular)
-            pos = pos + x.linear
+            # the first one moves: the second one moves back relative to it, and all moves along
+            dist, pos, turned = moved_by(p, k, -twist)
+            turned = fma(_spin(d, p, k, twist.angular), c.frame.rows[0], turned + twist.angular)
+            pos = pos + twist.linear
     return dist, pos, turned
 
 
 @kernel
 def stiffness_rate(m, d, p, k, place, S, dist, pos):
-    """Returns the relative change of all stiffnesses of contact k at the displacements of `displaced_contact`."""
+    """Returns s dr, the relative change of all stiffnesses of contact k, if S moves the body at that place.
+
+    dist, pos: changes of distance and point, results of `displaced_contact`.
+    """
     rate = p.slot_slope[k].stiffness * dist
     if m.opt_contact_model == COULOMB and place != BOTH:
-        # A follows the contact's arms
+        # stiffness is 1 / A with the contact's inverse inertia A, which follows the arms from both bodies' coms
         b = d.con_body[k, place]
         arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
-        carried = at_point(S, arm).linear
+        com_moved = at_point(S, arm).linear
         first, second = pos, pos
         if d.con_carrier[k, 0] == b:
-            first = pos - carried
+            first = pos - com_moved
         else:
-            second = pos - carried
+            second = pos - com_moved
         rate = rate - contact_inertia_rate(m, d, k, first, second)
     return rate
 
 
 @kernel
-def change_of_motion(d, k, place, change, a, pos):
-    """Returns the change of the relative motion at contact k, whose angular part is a.
+def change_of_motion(d, k, place, change, angular, pos):
+    """Returns the change of the relative motion at contact k, whose angular part is `angular`.
 
-    The motion of the body at that place changes by `change`, and the point moves by pos.
+    The motion of the body at that place changes by `change`, at the com of its tree, and the point moves by pos.
     """
-    sign = 1.0 - 2.0 * place
-    da = sign * change.angular
-    return Motion(join(da, sign * change.linear + (cross(da, d.con_arm[k, place]) + cross(a, pos))))
+    sign = 1.0 - 2.0 * place  # the pushed body counts positive, the other one negative
+    dangular = sign * change.angular
+    linear = sign * change.linear + (cross(dangular, d.con_arm[k, place]) + cross(angular, pos))
+    return Motion(join(dangular, linear))
 
 
 @kernel
 def moved_rows(m, d, p, k, place, S, j):
-    """Returns changes of y and rotations of contact k, and `displaced_contact`, if S, the axis of dof j, moves a body.
+    """Returns changes of contact k if S, the axis of dof j, moves the body at that place (or BOTH).
 
-    place: that of the body; 0 is the pushed one.
+    Returns: (dy along normal and tangents, dy along the rotation axes, result of `displaced_contact`).
     """
     c = d.contact[k]
     dist, pos, turned = displaced_contact(m, d, p, k, place, S)
@@ -222,36 +260,41 @@ def moved_rows(m, d, p, k, place, S, j):
         body = c.body[place]
         dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)
         dV = change_of_motion(d, k, place, cross_motion(S, d.cvel[body] - vel), V.angular, pos)
-    # dy = basis . (dq + q x turn), with q = A + B V
-    B, friction = c.damping, c.frictiondamping
+    # dy = basis . (dq + q x turned), q = A + B V along the normal; B differs along tangents and rotation axes: s, ds
+    B, friction_B = c.damping, c.frictiondamping
     q, dq = fma(B, V.linear, A.linear), fma(B, dV.linear, dA.linear)
-    s, ds = fma(friction, V, A), fma(friction, dV, dA)
+    s, ds = fma(friction_B, V, A), fma(friction_B, dV, dA)
     tangent, turns = ds.linear + cross(s.linear, turned), ds.angular + cross(s.angular, turned)
-    y, z = along_basis(d, k, dq + cross(q, turned), tangent, turns)
-    return Vec3(fma(p.slot_slope[k].aref, dist, y.x), y.y, y.z), z, (dist, pos, turned)
+    dy, dturns = along_basis(d, k, dq + cross(q, turned), tangent, turns)
+    # - d aref = slope . dr
+    return Vec3(fma(p.slot_slope[k].aref, dist, dy.x), dy.y, dy.z), dturns, (dist, pos, turned)
 
 
 @kernel
-def _moved_contact(m, d, p, k, place, S, j):
-    """Returns changes of both wrenches of contact k if the axis S of dof j moves the body at that place."""
-    y, z, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
-    f, g = _push_by(d, p, k, y, z)
+def _add_moved_contact(m, d, p, k, place, S, j):
+    """con_wrench += changes of both wrenches of contact k if the axis S of dof j moves the body at that place.
+
+    dF = basis df + (s dr) F + turned x F, and the same for the moment, plus (displacement of the point) x F.
+    """
+    dy, dturns, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
+    df, dmoment = _force_changes(d, p, k, dy, dturns)
     stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
     F, M = p.slot_force[k].translation, p.slot_force[k].moment
-    dF = _along(d, k, f) + fma(stiffer, F, cross(turned, F))
+    dF = _force_in_world(d, k, df) + fma(stiffer, F, cross(turned, F))
     dM = fma(stiffer, M, cross(turned, M))
     if d.con_dim[k] > 3:
-        dM = dM + _along_turns(d, k, g)
+        dM = dM + _moment_in_world(d, k, dmoment)
     dM = dM + cross(pos, F)
-    _spread(d, k, dF, dM)
+    _add_to_wrenches(d, k, dF, dM)
     if place != BOTH:
+        # the part that moves along with the body is in smooth_rates.py
         carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
         d.con_wrench[d.con_body[k, place]] += -sign * carried
 
 
 @kernel
-def _spread(d, k, dF, dM):
-    """Adds a change of the contact's force, and of its moment, to both bodies."""
+def _add_to_wrenches(d, k, dF, dM):
+    """con_wrench of both bodies += the changes dF of contact k's force and dM of its moment."""
     b, other = d.con_body[k, 0], d.con_body[k, 1]
     d.con_wrench[b] += _wrench(d, k, 0, dF, dM)
     if other > 0:
@@ -275,7 +318,10 @@ def moved_place(m, d, j, k):
 
 @kernel
 def position_place(m, d, p, j, k):
-    """Returns `moved_place`, or -1 if the contact's forces do not change relative to bodies that both move."""
+    """Returns `moved_place`, or -1 if the forces of contact k do not change with the position of dof j.
+
+    They do not change relative to two bodies that both move, unless friction depends on the spin of the frame.
+    """
     place = moved_place(m, d, j, k)
     if place == BOTH and (d.con_dim[k] == 1 or not any_(_felt_spin(m, d, p, k, d.cdof[j]) != 0.0)):
         place = -1
@@ -291,55 +337,62 @@ def velocity_place(m, d, j, k):
 
 @kernel
 def add_position_column(m, d, p, j):
-    """dg -= rates of J^T f by the position of dof j, without the part that moves along."""
-    found = 0
+    """dg -= derivatives of J^T f by the position of dof j, without the part that moves along (smooth_rates.py)."""
+    cleared = 0
     for k in range(d.ncon_slot[0]):
         place = position_place(m, d, p, j, k)
         if place >= 0:
-            if found == 0:
+            if cleared == 0:
                 clear_body_forces(m, d)
-                found = 1
+                cleared = 1
             S = d.cdof[j]
-            _moved_contact(m, d, p, k, place, S, j)
-    if found:
-        _take_off(m, d, p.dg)
+            # writes con_wrench
+            _add_moved_contact(m, d, p, k, place, S, j)
+    if cleared:
+        _subtract_contact_forces(m, d, p.dg)
 
 
 @kernel
 def faster_rows(d, k, place, S, accelerates):
-    """Returns changes of y and rotations of contact k by velocity S of the body at that place, or by acceleration."""
+    """Returns the changes of J a - aref of contact k if the body at that place gets the velocity S.
+
+    accelerates: 1 if S is an acceleration.
+    Returns: (dy along normal and tangents, dy along the rotation axes).
+    """
     c = d.contact[k]
-    sign = 1.0 - 2.0 * place
-    x = at_point(S, c.arm[place])
-    B, friction = sign * c.damping, sign * c.frictiondamping
+    sign = 1.0 - 2.0 * place  # the pushed body counts positive, the other one negative
+    motion = at_point(S, c.arm[place])
+    B, friction_B = sign * c.damping, sign * c.frictiondamping
     if accelerates:
-        B, friction = sign, sign
-    return along_basis(d, k, B * x.linear, friction * x.linear, friction * x.angular)
+        B, friction_B = sign, sign
+    return along_basis(d, k, B * motion.linear, friction_B * motion.linear, friction_B * motion.angular)
 
 
 @kernel
 def add_velocity_column(m, d, p, j, accelerates):
-    """dg -= rates of J^T f by the velocity of dof j; accelerates: by its acceleration."""
-    found = 0
+    """dg -= derivatives of J^T f by the velocity of dof j, or by its acceleration if `accelerates`."""
+    cleared = 0
     for k in range(d.ncon_slot[0]):
         place = velocity_place(m, d, j, k)
         if place >= 0:
-            if found == 0:
+            if cleared == 0:
                 clear_body_forces(m, d)
-                found = 1
-            y, z = faster_rows(d, k, place, d.cdof[j], accelerates)
-            f, g = _push_by(d, p, k, y, z)
-            moment = Vec3(zeros(3))
+                cleared = 1
+            dy, dturns = faster_rows(d, k, place, d.cdof[j], accelerates)
+            df, dmoment = _force_changes(d, p, k, dy, dturns)
+            dM = Vec3(zeros(3))
             if d.con_dim[k] > 3:
-                moment = _along_turns(d, k, g)
-            _spread(d, k, _along(d, k, f), moment)
-    if found:
-        _take_off(m, d, p.dg)
+                dM = _moment_in_world(d, k, dmoment)
+            # writes con_wrench
+            _add_to_wrenches(d, k, _force_in_world(d, k, df), dM)
+    if cleared:
+        _subtract_contact_forces(m, d, p.dg)
 
 
 @kernel
-def _take_off(m, d, out):
-    """out -= J^T of the wrenches in con_wrench."""
+def _subtract_contact_forces(m, d, out):
+    """out -= J^T of the wrenches in con_wrench, by dof."""
+    # `body_forces_to_dofs` adds
     for i in range(m.nv):
         out[i] = -out[i]
     body_forces_to_dofs(m, d, out)

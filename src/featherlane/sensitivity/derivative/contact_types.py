@@ -6,9 +6,8 @@ from featherlane.spatial.types import Mat3, Vec3
 
 ContactPlace = row_type("ContactPlace", "dist x y z xx xy xz yx yy yz zx zy zz")  # distance, point, frame by rows
 ContactShift = row_type("ContactShift", "dist x y z wx wy wz")  # changes of distance and point, rotation of the frame
-ContactSlope = row_type(
-    "ContactSlope", "stiffness aref"
-)  # derivatives by distance: relative, of all stiffnesses; of aref
+# derivatives by distance: the relative one of all stiffnesses, and that of -aref
+ContactSlope = row_type("ContactSlope", "stiffness aref")
 ContactCase = row_type("ContactCase", "apart deep fastest bounces")  # cases of the law: 1 in worlds in which it applies
 Weight = row_type("Weight", "mass mx my mz")  # mass and first moment
 

@@ -9,6 +9,11 @@ things are differenced, p at fixed accelerations, g at those that follow a predi
 - p alone, where formulas have g but not the derivatives of K: under implicit; under implicitfast with a fluid, spatial
   tendons, or actuators other than affine ones with a fixed gain on slides, hinges and tendons.
 
+The record p (rates.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
+(positions by dof, then velocities, activations, controls); dg, dp, dact, the derivatives of g, of the correction p, and
+of the next activations.  In kernels `lag` is the correction p, because p is the record.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
 """
 
@@ -38,45 +43,50 @@ from featherlane.simulation.tile.tiles import in_each_tile
 
 # ---- values at a point -----------------------------------------------------------------------------------------------
 @kernel
-def _set_lag(m, d, p, x, lag):
-    """lag <- p = M x - K a*, 0 unless the integrator is implicit."""
+def _set_lag(m, d, p, acceleration, lag):
+    """lag <- the correction p = M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is implicit.
+
+    Writes: product = M a, force = K a*.
+    """
     for i in range(m.nv):
         lag[i] = 0.0
     if is_implicit(m):
-        inertia_times(m, d, x, p.product)
-        other = true_mask(d)
+        inertia_times(m, d, acceleration, p.product)
+        implicit = true_mask(d)  # worlds whose K differs from M
         if m.opt_integrator == IMPLICIT:
             multiply_implicit(m, d, d.qacc_step, p.force)
         elif m.opt_integrator == IMPLICITFAST:
             multiply_implicitfast(m, d, d.qacc_step, p.force)
         else:
-            other = multiply_euler(m, d, d.qacc_step, p.force)
+            implicit = multiply_euler(m, d, d.qacc_step, p.force)
         for i in range(m.nv):
-            lag[i] = where(other, p.product[i] - p.force[i], 0.0)
+            lag[i] = where(implicit, p.product[i] - p.force[i], 0.0)
 
 
 @kernel
-def _follow(m, d, p, step):
-    """Displaces qacc by step times `follow`; solved <- the undisplaced qacc, at which lag is taken."""
+def _follow_prediction(m, d, p, step):
+    """qacc += step times its predicted rate `follow`; solved <- the undisplaced qacc, at which the lag is taken."""
     for i in range(m.nv):
         p.solved[i] = d.qacc[i]
         d.qacc[i] = fma(step, p.follow[i], d.qacc[i])
 
 
 @kernel
-def _residual(m, d, p, overflow, g, lag):
+def _store_residual(m, d, p, overflow, g, lag):
     """Computes g, lag and the next activations, at qvel, act, ctrl, qacc, solved and qacc_step.
 
-    Follows `compute_position` and `_follow`.
+    Follows `compute_position` and `_follow_prediction`.
 
     Args:
         overflow: what `compute_position` returned.
-        g, lag: rows to write.
+        g: output by dof, qfrc_inverse - qfrc_applied - qfrc_actuator - J^T xfrc_applied.
+        lag: output by dof, the correction p at the acceleration `solved`.
     """
     forward_velocity(m, d)
     control_and_actuate(m, d)
     if has_metric(m):
         discrete_metric(m, d)
+    # the contacts of the present position are reused
     d.con_overflow[0], d.con_fresh[0] = overflow, 1
     inverse_constraint(m, d, store=0)
     inverse_force(m, d)
@@ -90,8 +100,11 @@ def _residual(m, d, p, overflow, g, lag):
 
 
 @kernel
-def _lag(m, d, p, lag):
-    """lag <- M a* - K a*, after the bodies are placed; M need not follow displaced positions, because it cancels."""
+def _store_lag(m, d, p, lag):
+    """lag <- the correction p = M a* - K a* at the present velocity, after the bodies are placed.
+
+    M need not follow displaced positions, because it cancels.
+    """
     com_vel(m, d)
     tendon_velocity(m, d)
     passive(m, d)
@@ -100,8 +113,8 @@ def _lag(m, d, p, lag):
 
 
 @kernel
-def _place(m, d):
-    """Computes bodies, tendons and transmissions at the position."""
+def _place_bodies(m, d):
+    """Computes bodies, tendons and transmissions at the present position."""
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
@@ -122,10 +135,12 @@ def _central_differences(point: Kernel) -> Kernel:
     """
 
     def columns(m, d, b, p, thread, tile, given):
+        """Computes dg, dp, dact of each column: (values at `up` - values at -`down`) / (up + down)."""
         for s in range(b.nstep):
             load_worlds(b, thread, tile)
             copy_step_inputs(b, thread, tile, s)
             at, up, down = p.at[0], p.up[0], p.down[0]
+            # dg, dp, dact <- values at the upper point, then the quotients
             point(m, d, p, at, up, given, p.dg, p.dp)
             copy(d.act, m.na, p.dact, 0)
             load_worlds(b, thread, tile)
@@ -141,44 +156,50 @@ def _central_differences(point: Kernel) -> Kernel:
 
 @kernel
 def move_forces(m, d, at, step):
-    """Displaces velocity, activation or control number `at`."""
+    """Adds step to coordinate `at` if it is a velocity, activation or control; see the numbering above."""
     displace(d.qvel, m.nv, at, step, m.nv)
     displace(d.act, m.na, at, step, 2 * m.nv)
     displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
 
 
 @kernel
-def _moved_bodies(m, d, p, at, step, given, g, lag):
-    """Computes the residual at a displaced position, with new collision detection."""
+def _residual_of_moved_bodies(m, d, p, at, step, given, g, lag):
+    """Computes g and lag with position `at` displaced by step, and new collision detection; `given` is unused."""
     move_pos(m, d, at, step)
-    _follow(m, d, p, step)
-    _residual(m, d, p, compute_position(m, d), g, lag)
+    _follow_prediction(m, d, p, step)
+    _store_residual(m, d, p, compute_position(m, d), g, lag)
 
 
 @kernel
-def _moved_forces(m, d, p, at, step, overflow, g, lag):
-    """Computes the residual at a displaced velocity, activation or control, at the position of `compute_position`."""
+def _residual_of_moved_forces(m, d, p, at, step, overflow, g, lag):
+    """Computes g and lag with velocity, activation or control `at` displaced by step.
+
+    overflow: what `compute_position` returned for the undisplaced position.
+    """
     move_forces(m, d, at, step)
-    _follow(m, d, p, step)
-    _residual(m, d, p, overflow, g, lag)
+    _follow_prediction(m, d, p, step)
+    _store_residual(m, d, p, overflow, g, lag)
 
 
 @kernel
 def _lag_of_bodies(m, d, p, at, step, given, g, lag):
-    """Computes p at a displaced position."""
+    """Computes lag with position `at` displaced by step; `given` and g are unused."""
     move_pos(m, d, at, step)
-    _place(m, d)
-    _lag(m, d, p, lag)
+    _place_bodies(m, d)
+    _store_lag(m, d, p, lag)
 
 
 @kernel
 def _lag_of_forces(m, d, p, at, step, given, g, lag):
-    """Computes p at a displaced velocity, activation or control."""
+    """Computes lag with velocity, activation or control `at` displaced by step; `given` and g are unused."""
     move_forces(m, d, at, step)
-    _lag(m, d, p, lag)
+    _store_lag(m, d, p, lag)
 
 
-_by_positions, _by_forces = _central_differences(_moved_bodies), _central_differences(_moved_forces)
+_by_positions, _by_forces = (
+    _central_differences(_residual_of_moved_bodies),
+    _central_differences(_residual_of_moved_forces),
+)
 _lag_by_positions, _lag_by_forces = _central_differences(_lag_of_bodies), _central_differences(_lag_of_forces)
 
 
@@ -223,8 +244,9 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    _follow(m, d, p, p.up[0])
-    _residual(m, d, p, compute_position(m, d), p.dg, p.dp)
+    # the call displaced the parameter; the acceleration follows the displacement `up`
+    _follow_prediction(m, d, p, p.up[0])
+    _store_residual(m, d, p, compute_position(m, d), p.dg, p.dp)
     copy(d.act, m.na, p.dact, 0)
     write_records(b, thread, tile, 0)
 
@@ -257,7 +279,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
-    _place(m, d)
+    _place_bodies(m, d)
     _lag_by_forces(m, d, b, p, thread, tile, 0)
 
 

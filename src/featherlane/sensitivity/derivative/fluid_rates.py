@@ -8,7 +8,8 @@ the velocity before the joint relative to the wind, dof k and each dof j from th
                   dtau_k / dv_j = S_k . B^c_k S_j
     by position   the same with v x S in place of S, plus S_j . (S_k x* F^c_k) in the first line, except for j = k
 
-The axes of one ball turn each other: there the term with F is omitted.
+The axes of one ball turn each other: there the term with F is omitted.  The residual's column p.dg (rates.py) contains
+-tau.  Row k of D lists the dofs on the path from the root through k (up to entry D_diag), then those that k moves.
 """
 
 from featherlane.prelude import *
@@ -34,34 +35,41 @@ def fluid_rates(m, d, p):
 
 
 @kernel
-def _subtract(m, d, p, k, x, carried):
-    """dg -= rates for the motion x of the bodies beyond dof k; `carried` is the force that moves with them."""
-    a, above, medium = m.D_rowadr[k], m.D_diag[k], fluid_worlds(m)
-    f = drag_times(d, m.dof_bodyid[k], x)
+def _subtract_drag(m, d, p, k, motion, carried):
+    """dg -= dtau for a motion of the bodies beyond dof k relative to the fluid, S_k or v x S_k.
+
+    carried: S_k x* F^c_k, the force that moves with the bodies; 0 by velocity.
+    """
+    row, diagonal, medium = m.D_rowadr[k], m.D_diag[k], fluid_worlds(m)
+    force = drag_times(d, m.dof_bodyid[k], motion)
     for c in range(m.D_rownnz[k]):
-        j = m.D_colind[a + c]
+        j = m.D_colind[row + c]
         S = d.cdof[j]
-        if c > above:
-            rate = dot(p.dof_fluid[j], x)
-        elif c == above or turns_with(m, j, k):
-            rate = dot(S, f)
+        if c > diagonal:
+            # k moves j: (B^c_j^T S_j) . motion
+            rate = dot(p.dof_fluid[j], motion)
+        elif c == diagonal or turns_with(m, j, k):
+            rate = dot(S, force)
         else:
-            rate = dot(S, f + carried)
+            rate = dot(S, force + carried)
+        # worlds of the tile without a fluid stay unchanged
         p.dg[j] = where(medium, p.dg[j] - rate, p.dg[j])
 
 
 @kernel
 def subtract_fluid_position(m, d, p, k):
-    """dg -= rates of fluid forces by the position of dof k."""
+    """dg -= derivatives of fluid forces by the position of dof k."""
     if fluid_acts(m):
         S, wind = d.cdof[k], m.opt_wind[0]
         v = before_joint(m, d, k, d.cvel, d.qvel)
-        v = Motion(join(v.angular, v.linear - wind))
-        _subtract(m, d, p, k, cross_motion(v, S), cross_force(S, d.cfrc_fluid[m.dof_bodyid[k]]))
+        v = Motion(join(v.angular, v.linear - wind))  # relative to the wind
+        motion = cross_motion(v, S)
+        carried = cross_force(S, d.cfrc_fluid[m.dof_bodyid[k]])
+        _subtract_drag(m, d, p, k, motion, carried)
 
 
 @kernel
 def subtract_fluid_velocity(m, d, p, k):
     """dg -= rates of fluid forces by the velocity of dof k."""
     if fluid_acts(m):
-        _subtract(m, d, p, k, d.cdof[k], Force(zeros(6)))
+        _subtract_drag(m, d, p, k, d.cdof[k], Force(zeros(6)))

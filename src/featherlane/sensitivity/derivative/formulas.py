@@ -4,6 +4,14 @@
 (differences.py).  `differences_lag` decides whether the integrator's correction p is differenced.  Activations of
 muscles, and controls that act through them or with a delay, are differenced here, because they affect only actuator
 forces.
+
+A column has the derivatives by one coordinate c: positions by dof, velocities, activations, controls, generalized
+forces.  In the record p (rates.py): dg of the residual g = M a + c - tau - J^T f, dp of the integrator's correction p
+(solution.py), dact of the next activations.  report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if
+the world must run alone to decide; report[NEAREST]: distance to the next change of the active set.
+rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
 """
 
 from __future__ import annotations
@@ -39,7 +47,7 @@ from featherlane.sensitivity.derivative.dof_rates import dof_rates
 from featherlane.sensitivity.derivative.fastening_rates import ACCELERATION, POSITION, VELOCITY, add_fastenings
 from featherlane.sensitivity.derivative.fluid_rates import fluid_rates, subtract_fluid_position, subtract_fluid_velocity
 from featherlane.sensitivity.derivative.free_body_rates import add_free_body
-from featherlane.sensitivity.derivative.lift_rates import lift, subtract_lift
+from featherlane.sensitivity.derivative.lift_rates import prepare_lift, subtract_lift
 from featherlane.sensitivity.derivative.moved_force import find_applied, subtract_applied
 from featherlane.sensitivity.derivative.noslip_rates import noslip_serves, prepare_noslip
 from featherlane.sensitivity.derivative.panel import prepare_panels, put_column, solve_panel, take_column
@@ -47,7 +55,7 @@ from featherlane.sensitivity.derivative.points import copy, per_span
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
-    inwards,
+    inward_pass,
     outward_pass,
     position_column,
     velocity_column,
@@ -143,33 +151,36 @@ def acts_at_once(model: Model) -> bool:
 
 @kernel
 def _adds_inertia(m):
-    """Returns the mask: some tendon has armature, an inertia that belongs to no body."""
-    found = timestep(m) < 0.0
+    """Returns the mask of worlds in which some tendon has armature, an inertia that belongs to no body."""
+    found = timestep(m) < 0.0  # false in all worlds
     for i in range(m.ntendon):
         found = found | not_(tendon_armature(m, i) == 0.0)
     return found
 
 
 @kernel
-def _lag_turns(m):
-    """Returns the mask: the derivatives of forces in implicitfast change in a fluid or with damping by polynomials."""
+def _lag_varies(m):
+    """Returns the mask of worlds in which the K of implicitfast depends on position or velocity.
+
+    It does in a fluid, or with a tendon's damping by polynomials.
+    """
     found = fluid_worlds(m)
     for i in range(m.ntendon):
-        _, c, e = tendon_damping(m, i)
+        _, c, e = tendon_damping(m, i)  # force v (b + c |v| + e v^2)
         found = found | (c != 0.0) | (e != 0.0)
     return found
 
 
 @kernel
 def _is_clamped(m):
-    """Returns whether a joint's sum of actuator forces is limited, and some actuator acts not on a slide or hinge."""
-    limited, pulls = 0, 0
+    """Returns whether a joint has a limit of actuator forces, and an actuator acts on other than slides and hinges."""
+    has_limit, has_other = 0, 0
     for j in range(m.njnt):
-        limited = 1 if m.jnt_actfrclimited[j] else limited
+        has_limit = 1 if m.jnt_actfrclimited[j] else has_limit
     for i in range(m.nactuator):
-        plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
-        pulls = pulls if plain else 1
-    return limited and pulls
+        on_scalar = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
+        has_other = has_other if on_scalar else 1
+    return has_limit and has_other
 
 
 @kernel
@@ -182,7 +193,7 @@ def _numbers_serve(m, d, p):
     if _is_clamped(m):
         known = false_mask(d)
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
-        known = known & not_(_lag_turns(m))
+        known = known & not_(_lag_varies(m))
     if m.flg_surfacevel:
         known = known & not_(has_nonzero(m.geom_surfacevel, 6 * m.ngeom))
     if m.opt_contact_model == COULOMB:
@@ -199,7 +210,7 @@ def prepare_rates(m, d, p):
     Scratch: crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, con_wrench.
     """
     served = _numbers_serve(m, d, p)
-    contact_moves(m, d, p)
+    contact_moves(m, d, p)  # writes slot_*: known, jumps, near; see there
     same = p.slot_known[0] > 0.0
     moves = same & not_(p.slot_jumps[0] > 0.0)
     p.report[KNOWN] = where(served & moves, p.report[FITS], where(p.slot_known[0] < 0.0, -1.0, 0.0))
@@ -208,15 +219,17 @@ def prepare_rates(m, d, p):
     if not needs_inertia(m, d):
         crb(m, d)
     prepare_noslip(m, d, p)
+    # acceleration after the integrator, or after the no-slip solver
     after = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
     for i in range(m.nv):
         p.taken_off[i] = d.qacc[i] - after[i]
-    outward_pass(m, d, p, p.taken_off)
+    outward_pass(m, d, p, p.taken_off)  # motions and forces of bodies
     if d.ncon_slot[0] > 0:
-        contact_laws(m, d, p, shortest_timeconst(m))
-    inwards(m, d, p)
+        contact_laws(m, d, p, shortest_timeconst(m))  # subtracts contact forces from these forces
+    inward_pass(m, d, p)  # sums over outer bodies
+    # what the terms of each column need: dof_*, body_*, ten_*, row_*
     dof_rates(m, d, p)
-    lift(m, d, p)
+    prepare_lift(m, d, p)
     fluid_rates(m, d, p)
     find_applied(m, d, p)
     tendon_rates(m, d, p)
@@ -224,8 +237,8 @@ def prepare_rates(m, d, p):
 
 @kernel
 def position_rates(m, d, p, k):
-    """Computes dg and dp by the position of dof k."""
-    position_column(m, d, p, k)
+    """Computes columns dg and dp by the position of dof k."""
+    position_column(m, d, p, k)  # dg and dp; the next calls add terms
     subtract_lift(m, d, p, k)
     subtract_fluid_position(m, d, p, k)
     subtract_applied(m, d, p, k)
@@ -241,8 +254,8 @@ def position_rates(m, d, p, k):
 
 @kernel
 def velocity_rates(m, d, p, k):
-    """Computes dg and dp by the velocity of dof k."""
-    velocity_column(m, d, p, k)
+    """Computes columns dg and dp by the velocity of dof k."""
+    velocity_column(m, d, p, k)  # dg; the next calls add terms
     p.dg[k] = p.dg[k] + p.dof_friction[k]
     subtract_fluid_velocity(m, d, p, k)
     subtract_transmissions(m, d, p, k, by_velocity=1)
@@ -250,6 +263,7 @@ def velocity_rates(m, d, p, k):
     add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)
     if is_implicit(m) and p.rate_steps and not p.rate_lag:
+        # dp = -dK a*, K = M + h (slope of the dampers' forces)
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
         if m.opt_integrator == IMPLICITFAST:
             add_free_body(m, d, p, k, by_velocity=1)
@@ -257,7 +271,7 @@ def velocity_rates(m, d, p, k):
 
 @kernel
 def acceleration_rates(m, d, p, k):
-    """Computes dg by the acceleration of dof k."""
+    """Computes column dg by the acceleration of dof k."""
     acceleration_column(m, d, p, k)
     p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
     add_velocity_column(m, d, p, k, accelerates=1)
@@ -266,8 +280,11 @@ def acceleration_rates(m, d, p, k):
 
 
 @kernel
-def _act(m, d, p, x, i, value):
-    """Computes actuator forces and the next activations with entry i of x, an activation or a control, set to value."""
+def _actuate_with(m, d, p, x, i, value):
+    """Computes actuator forces and the next activations with x[i] = value.
+
+    x: d.act or d.ctrl.   Writes: x[i], qfrc_actuator, act (the next activations), dact (the present ones).
+    """
     x[i] = value
     control_and_actuate(m, d)
     copy(d.act, m.na, p.dact, 0)
@@ -275,21 +292,25 @@ def _act(m, d, p, x, i, value):
 
 
 @kernel
-def _motor(m, d, p, x, i, up, down):
-    """Computes dg and the next activations' rates by entry i of x: central differences of actuator forces."""
+def _difference_actuators(m, d, p, x, i, up, down):
+    """Computes columns dg and dact by x[i]: central differences of actuator forces and next activations.
+
+    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.
+    """
     value = x[i]
-    _act(m, d, p, x, i, value + up)
+    _actuate_with(m, d, p, x, i, value + up)
     copy(d.qfrc_actuator, m.nv, p.dg, 0)
     copy(d.act, m.na, p.act_upper, 0)
-    copy(p.dact, m.na, d.act, 0)
-    _act(m, d, p, x, i, value - down)
+    copy(p.dact, m.na, d.act, 0)  # restores act
+    _actuate_with(m, d, p, x, i, value - down)
     scale = per_span(up + down)
+    # the residual contains minus the actuator forces
     for k in range(m.nv):
         p.dg[k] = -(scale * (p.dg[k] - d.qfrc_actuator[k]))
     for a in range(m.na):
-        y = d.act[a]
+        lower = d.act[a]
         d.act[a] = p.dact[a]
-        p.dact[a] = scale * (p.act_upper[a] - y)
+        p.dact[a] = scale * (p.act_upper[a] - lower)
     x[i] = value
 
 
@@ -312,43 +333,47 @@ def finish_rates(m, d, p):
 
 
 @kernel
-def _drive(m, d, p, c, up, down):
-    """Computes the column of activation or control c, activations first."""
-    u = c - m.na
-    if u < 0:
+def _actuator_rates(m, d, p, c, up, down):
+    """Computes the column of activation c, or of control c - na; up, down: displacements for differences."""
+    control = c - m.na
+    if control < 0:
         i = actuator_of_activation(m, d, c)
         if i >= 0:
             activation_rates(m, d, p, i)
         else:
-            _motor(m, d, p, d.act, c, up, down)
+            _difference_actuators(m, d, p, d.act, c, up, down)
     elif m.na > 0 or not (m.opt_disableflags & DISABLE_ACTUATION):
-        i = actuator_of_control(m, d, u)
+        i = actuator_of_control(m, d, control)
         if i >= 0:
-            control_rates(m, d, p, i, u)
+            control_rates(m, d, p, i, control)
         else:
-            _motor(m, d, p, d.ctrl, u, up, down)
+            _difference_actuators(m, d, p, d.ctrl, control, up, down)
 
 
 @kernel
 def rates_column(m, d, p, c, up, down):
-    """Computes the column of coordinate c."""
-    force = 2 * m.nv + m.na + m.nu
+    """Computes columns dg, dp and dact by coordinate c, -1: none.
+
+    up, down: displacements of an activation or a control without formulas.
+    """
+    first_force = 2 * m.nv + m.na + m.nu
     clear_rates(m, p)
     if c >= 0 and c < m.nv:
         position_rates(m, d, p, c)
     elif c >= m.nv and c < 2 * m.nv:
         velocity_rates(m, d, p, c - m.nv)
-    elif c >= force:
+    elif c >= first_force:
         # a generalized force as a coordinate
-        p.dg[c - force] = -1.0
+        p.dg[c - first_force] = -1.0
     elif c >= 2 * m.nv:
-        _drive(m, d, p, c - 2 * m.nv, up, down)
+        _actuator_rates(m, d, p, c - 2 * m.nv, up, down)
     finish_rates(m, d, p)
 
 
 @kernel
 def _write_column(b, thread, tile, s):
     """Copies column s out of the tile: all outputs but the last one, the report."""
+    # the transfers of b: loads, controls, then outputs
     first = b.nload + b.ncontrol
     for k in range(first, first + b.nrecord - 1):
         write_rows(b, b.place, thread, tile, k, s)
@@ -362,7 +387,10 @@ def _write_report(b, thread, tile):
 
 @kernel
 def begin_step(m, d, p):
-    """Computes accelerations, the next velocity, rates and the Hessian for all columns; returns if K is damped."""
+    """Computes accelerations, the next velocity, and what all columns share: rates and the factor of the Hessian.
+
+    Returns the mask of `is_damped`.
+    """
     h = timestep(m)
     accelerate_state(m, d, p)
     for i in range(m.nv):
@@ -411,21 +439,23 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     """
     damped = begin_step(m, d, p)
     if d.con_overflow[0] == 0:
+        # a Hessian that was decomposed into parts leaves entries out
         p.report[KNOWN] = where(leaves_out(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         if p.rate_steps:
             prepare_panels(m, p)
         for first in range(0, b.nstep, PANEL):
+            # columns of this panel; the last one may have fewer
             n = min(PANEL, b.nstep - first)
             for c in range(n):
                 copy_step_inputs(b, thread, tile, first + c)
-                rates_column(m, d, p, first + c, p.up[0], p.down[0])
+                rates_column(m, d, p, first + c, p.up[0], p.down[0])  # dg, dp, dact
                 put_column(m, d, p, c, first + c)
             for c in range(n, PANEL):
                 clear_rates(m, p)
                 put_column(m, d, p, c, -1)
             solve_panel(m, d, p, damped)
             for c in range(n):
-                take_column(m, d, p, c, damped)
+                take_column(m, d, p, c, damped)  # da, dq, dv, dact
                 _write_column(b, thread, tile, first + c)
     else:
         p.report[KNOWN] = 0.0

@@ -11,16 +11,22 @@ from featherlane.dynamics.integrator.free_body import bias_rate, is_single_free_
 
 @kernel
 def add_free_body(m, d, p, k, by_velocity):
-    """dp += rates of p of a single free body by the position or the velocity of its rotation k."""
-    i, v = m.dof_bodyid[k], m.jnt_dofadr[m.dof_jntid[k]]
-    if is_single_free_body(m, i) and k >= v + 3:
-        h, R, axis = timestep(m), d.xmat[i], d.cdof[k].angular
-        # columns that are solved one by one overwrite qacc_step = a*
-        turn = R @ (Vec3(d.qacc[v + 3 : v + 6]) - Vec3(p.taken_off[v + 3 : v + 6]))
+    """dp += derivatives of p of a single free body by the position of its rotation k, or by its velocity.
+
+    p.dp is the column of derivatives in the record p (rates.py); p.taken_off = qacc - a*.
+    """
+    body, dofadr = m.dof_bodyid[k], m.jnt_dofadr[m.dof_jntid[k]]
+    # the first three dofs are translations
+    if is_single_free_body(m, body) and k >= dofadr + 3:
+        h, R, axis = timestep(m), d.xmat[body], d.cdof[k].angular
+        # angular part of a*; columns that are solved one by one overwrite qacc_step = a*
+        alpha = R @ (Vec3(d.qacc[dofadr + 3 : dofadr + 6]) - Vec3(p.taken_off[dofadr + 3 : dofadr + 6]))
         if by_velocity:
-            f, moment = bias_rate(m, d, i, axis, turn)
-            p.dp[v + 3 : v + 6] = fma(-h, R.T @ moment, Vec3(p.dp[v + 3 : v + 6]))
+            # G is linear in w: its derivative is G of the axis
+            force, moment = bias_rate(m, d, body, axis, alpha)
+            p.dp[dofadr + 3 : dofadr + 6] = fma(-h, R.T @ moment, Vec3(p.dp[dofadr + 3 : dofadr + 6]))
         else:
-            f, _ = bias_rate(m, d, i, R @ Vec3(d.qvel[v + 3 : v + 6]), turn)
-            f = cross(axis, f)
-        p.dp[v : v + 3] = fma(-h, f, Vec3(p.dp[v : v + 3]))
+            # the force turns with the body
+            force, _ = bias_rate(m, d, body, R @ Vec3(d.qvel[dofadr + 3 : dofadr + 6]), alpha)
+            force = cross(axis, force)
+        p.dp[dofadr : dofadr + 3] = fma(-h, force, Vec3(p.dp[dofadr : dofadr + 3]))

@@ -1,4 +1,10 @@
-"""Derivatives of inverse dynamics, contacts included, by formulas; see formulas.py."""
+"""Derivatives of inverse dynamics, contacts included, by formulas; see formulas.py.
+
+A column has the derivatives of the forces M a + c - J^T f, minus actuator forces if requested, by one coordinate.  It
+is p.dg of the record p (rates.py).
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +114,10 @@ def inverse_derivatives(
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _column(m, d, p, c):
-    """dg <- rates by position, velocity or acceleration c."""
+    """dg <- derivatives of the inverse-dynamics forces by coordinate c.
+
+    Coordinates are the dofs' positions, then their velocities, then their accelerations.
+    """
     clear_rates(m, p)
     if c < m.nv:
         position_rates(m, d, p, c)
@@ -129,12 +138,14 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             else of this thread's workspace.
     """
     overflow = compute_position(m, d)
+    # KNOWN stays -1, "compute the world alone", if contacts do not fit
     p.report[FITS], p.report[NEAREST], p.report[KNOWN] = 1.0, 1.0, -1.0
     if overflow == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)
         make_rows(m, d)
         mark_touched(m, d)
+        # the integrator's correction p is 0 if its acceleration is the given one
         for i in range(m.nv):
             d.qacc_step[i] = d.qacc[i]
         constraint_forces(m, d, store=0)

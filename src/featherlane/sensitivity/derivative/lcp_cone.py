@@ -4,7 +4,12 @@ With s_i = x_i / mu_i, the friction of a sliding contact lies on the circle |s| 
 
     mu w + l s = 0,   l > 0;      so  P (d(mu w) + l ds) = 0,   t . ds = dx_n,      t = s / |s|,   P = 1 - t t^T
 
-Its rows of the system are the first equation in the plane across t plus the second along t.
+with w the slack and l > 0 a multiplier (row_pull below).  Its rows of the system are the first equation in the plane
+across t plus the second along t.
+
+The friction rows of a contact follow its normal row k: they are k + 1 to k + count.  The record p (lcp_rates.py) has
+for each row: row_free, row_slope (lcp_solution.py); row_unit: t of a friction row; at a normal row, row_cone: 1 if its
+friction slides on a cone, row_pull: l.  row_matrix is n x n by rows: entry (i, j) is row_matrix[i n + j].
 Source: the iterative solvers' projection on the cone (solver/lcp/sweep/projection.py).
 """
 
@@ -13,25 +18,29 @@ from featherlane.solver.lcp.sweep.projection import cone_offset, friction_count,
 
 
 @kernel
-def _friction_of(d, k):
-    """Returns the number of friction rows that follow row k."""
+def _count_friction(d, k):
+    """Returns the number of friction rows that follow row k; 0 if row k is friction itself."""
     return friction_count(d, k) if d.lcp.findex[k] < 0 else 0
 
 
 @kernel
-def _step(d, k, count):
+def _step_length(d, k, count):
     """Returns 1 / sum of mu_i^2 A_ii: a step of s that is short enough not to overshoot."""
-    s = 0.0
+    total = 0.0
     for c in range(count):
         i = k + 1 + c
-        s = fma(mu_of(d, i) * mu_of(d, i), d.lcp.diag[i], s)
-    return 1.0 / where(s > 0.0, s, 1.0)
+        total = fma(mu_of(d, i) * mu_of(d, i), d.lcp.diag[i], total)
+    return 1.0 / where(total > 0.0, total, 1.0)
 
 
 @kernel
-def _reach(d, x, w, k, count):
-    """Returns (|s|, |s after a step against the slack|, radius) of the friction that follows row k."""
-    step = _step(d, k, count)
+def _slide_lengths(d, x, w, k, count):
+    """Returns (|s|, |s - step mu w|, radius of the circle) of the friction that follows row k.
+
+    A contact slides if the second length, after a step against the slack w, is at least the radius.
+    x: forces of all rows; w: their slack.   Writes: lcp.old at the friction rows.
+    """
+    step = _step_length(d, k, count)
     for c in range(count):
         i = k + 1 + c
         d.lcp.old[i] = fma(-(step * mu_of(d, i) * mu_of(d, i)), w[i], x[i])
@@ -41,13 +50,16 @@ def _reach(d, x, w, k, count):
 
 @kernel
 def sort_cones(d, p, x, w):
-    """Computes row_free of friction on cones; for sliding friction row_cone and row_pull at its normal, row_unit."""
+    """Computes for friction on cones: row_free, row_slope, row_unit = t; at the normal row row_cone, row_pull = l.
+
+    x: forces of all rows; w: their slack.  Friction rows with mu = 0 keep what `sort_rows` computed.
+    """
     for k in range(d.lcp.n[0]):
         p.row_cone[k] = 0.0
-        count = _friction_of(d, k)
+        count = _count_friction(d, k)
         if count > 0:
-            length, aim, radius = _reach(d, x, w, k, count)
-            slips = (aim >= radius) & (radius > 0.0)
+            length, aim, radius = _slide_lengths(d, x, w, k, count)
+            slides = (aim >= radius) & (radius > 0.0)
             inverse, pull = 1.0 / where(length > 0.0, length, 1.0), 0.0
             for c in range(count):
                 i = k + 1 + c
@@ -58,74 +70,91 @@ def sort_cones(d, p, x, w):
                 pull = fma(-(mu * w[i]), t, pull)
                 p.row_free[i] = where(rough, where(radius > 0.0, 1.0, 0.0), p.row_free[i])
                 p.row_slope[i] = where(rough, 0.0, p.row_slope[i])
+            # l = -(mu w . t) / |s|
             p.row_pull[k] = pull * inverse
-            p.row_cone[k] = where(slips & (length > 0.0), 1.0, 0.0)
+            p.row_cone[k] = where(slides & (length > 0.0), 1.0, 0.0)
 
 
 @kernel
 def nearest_on_cones(d, x, w, size, least):
-    """Returns the distance of friction on cones to the next start or end of sliding; see `nearest_switch`."""
+    """Returns the smaller of `least` and the distances of friction on cones from the next start or end of sliding.
+
+    x, w, size: as for `nearest_switch`.
+    """
     for k in range(d.lcp.n[0]):
-        count = _friction_of(d, k)
+        count = _count_friction(d, k)
         if count > 0:
-            _, aim, radius = _reach(d, x, w, k, count)
-            far, most = where(aim > radius, aim - radius, radius - aim), 0.0
+            _, aim, radius = _slide_lengths(d, x, w, k, count)
+            gap, mu_max = where(aim > radius, aim - radius, radius - aim), 0.0
             for c in range(count):
-                most = where(mu_of(d, k + 1 + c) > most, mu_of(d, k + 1 + c), most)
-            least = where((radius > 0.0) & (most > 0.0), fmin(least, most * far / size), least)
+                mu_max = where(mu_of(d, k + 1 + c) > mu_max, mu_of(d, k + 1 + c), mu_max)
+            # mu times the length of s is a force
+            least = where((radius > 0.0) & (mu_max > 0.0), fmin(least, mu_max * gap / size), least)
     return least
 
 
 @kernel
 def _project(d, p, k, count, x, n, col):
-    """Projects entries x[i n + col] of the rows i of sliding friction on a cone: mu x, minus the part along t."""
-    slips, along = p.row_cone[k] > 0.0, 0.0
+    """Replaces column `col` of x by P mu times it, in the friction rows of normal row k if they slide on a cone.
+
+    x_i <- mu_i x_i - t_i (sum of t_j mu_j x_j).
+    x: a matrix by rows, entry (i, col) at i n + col; n: its number of columns.
+    """
+    slides, along = p.row_cone[k] > 0.0, 0.0
     for c in range(count):
         i = k + 1 + c
         along = fma(p.row_unit[i] * mu_of(d, i), x[i * n + col], along)
     for c in range(count):
         i = k + 1 + c
-        rough, y = slips & (mu_of(d, i) > 0.0), x[i * n + col]
-        x[i * n + col] = where(rough, fma(mu_of(d, i), y, -(p.row_unit[i] * along)), y)
+        acts, value = slides & (mu_of(d, i) > 0.0), x[i * n + col]
+        x[i * n + col] = where(acts, fma(mu_of(d, i), value, -(p.row_unit[i] * along)), value)
 
 
 @kernel
-def _project_columns(d, p, k, count, slips):
-    """Writes ds = P ds + t dx_n in the block, and the condition that s stays on the cone."""
-    n, scale, pull = d.lcp.n[0], 1.0 / _step(d, k, count), p.row_pull[k]
+def _finish_block(d, p, k, count, slides):
+    """Completes the friction rows of normal row k in row_matrix, whose entries are P mu A so far.
+
+    They multiply dx.  ds = P ds + t dx_n on the cone changes the columns of friction to P mu A P and that of the
+    normal by (P mu A) t; P l ds and, scaled like A, t (t . ds - dx_n) are added.
+    slides: mask of worlds whose friction slides on the cone.
+    """
+    n, scale, pull = d.lcp.n[0], 1.0 / _step_length(d, k, count), p.row_pull[k]
     for c in range(count):
         i = k + 1 + c
-        rough, along, a = slips & (mu_of(d, i) > 0.0), 0.0, i * n
+        acts, along, row = slides & (mu_of(d, i) > 0.0), 0.0, i * n
+        # along = sum of (P mu A)_ij mu_j t_j
         for e in range(count):
             j = k + 1 + e
-            along = fma(p.row_matrix[a + j] * mu_of(d, j), p.row_unit[j], along)
+            along = fma(p.row_matrix[row + j] * mu_of(d, j), p.row_unit[j], along)
         for e in range(count):
             j = k + 1 + e
-            both = rough & (mu_of(d, j) > 0.0)
-            tt, inverse = p.row_unit[i] * p.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
+            both = acts & (mu_of(d, j) > 0.0)
+            # 1 / mu_j: ds_j = dx_j / mu_j
+            tt, inverse_mu = p.row_unit[i] * p.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
             own = pull if i == j else 0.0 * pull
+            # l (1 - t t^T) + scale t t^T - along t^T
             more = fma(scale - pull, tt, own) - along * p.row_unit[j]
-            p.row_matrix[a + j] = where(both, fma(more, inverse, p.row_matrix[a + j]), p.row_matrix[a + j])
-        x = p.row_matrix[a + k]
-        p.row_matrix[a + k] = where(rough, x + (along - scale * p.row_unit[i]), x)
+            p.row_matrix[row + j] = where(both, fma(more, inverse_mu, p.row_matrix[row + j]), p.row_matrix[row + j])
+        x = p.row_matrix[row + k]
+        p.row_matrix[row + k] = where(acts, x + (along - scale * p.row_unit[i]), x)
 
 
 @kernel
 def turn_system(d, p):
-    """row_matrix, A over all rows, <- with the rows of sliding friction on a cone."""
+    """row_matrix, A over all rows, <- the same with the rows of sliding friction on a cone replaced by those above."""
     n = d.lcp.n[0]
     for k in range(n):
-        count = _friction_of(d, k)
+        count = _count_friction(d, k)
         if count > 0:
             for col in range(n):
                 _project(d, p, k, count, p.row_matrix, n, col)
-            _project_columns(d, p, k, count, p.row_cone[k] > 0.0)
+            _finish_block(d, p, k, count, p.row_cone[k] > 0.0)
 
 
 @kernel
 def turn_side(d, p):
-    """row_dx, a right-hand side, <- with the rows of sliding friction on a cone."""
+    """row_dx, a right-hand side, <- P mu times it in the rows of sliding friction on a cone."""
     for k in range(d.lcp.n[0]):
-        count = _friction_of(d, k)
+        count = _count_friction(d, k)
         if count > 0:
             _project(d, p, k, count, p.row_dx, 1, 0)

@@ -4,6 +4,10 @@ A limit at its stop, a contact that just touches and a body at rest that could b
 1e-7 m, and a difference across the kink equals neither of the two slopes.  So a displaced point has the rows of the
 world itself.  Contacts move with the bodies (contact_moves.py) and are not detected again.  Each row keeps its branch
 of the law: pushed apart or closing its gap, bouncing or not, at the largest speed or slower.
+
+The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_dist, slot_pos, slot_frame, slot_belt
+(surface velocity), slot_arms (from either body's com to the point), slot_shift (changes of distance, point and frame
+by a unit of the column's coordinate) and slot_branch; dof_axis: S of each dof.
 Source: as the rows themselves (solver/lcp/rows).
 """
 
@@ -38,8 +42,11 @@ from featherlane.spatial.motion import at_point
 
 # ---- contacts of the world and their displacements -------------------------------------------------------------------
 @kernel
-def keep_contacts(m, d, p):
-    """Stores the present motion axes, contacts and contact arms."""
+def store_contacts(m, d, p):
+    """Stores the present motion axes in dof_axis, and contacts in slot_dist, _pos, _frame, _belt and _arms.
+
+    slot_flat <- 0.
+    """
     copy(d.cdof, m.nv, p.dof_axis, 0)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
@@ -53,32 +60,41 @@ def keep_contacts(m, d, p):
 
 
 @kernel
-def _moved(u, k, twist):
-    """Returns `moved_by`; re-enumerated points of flat faces stay fixed on body 2, and the normal on body 1."""
-    dist, pos, turned = moved_by(u, k, twist)
-    w, x = twist.angular, twist.linear
-    lost = u.slot_gone[k] >= 1.0
-    u.slot_flat[k] = where((u.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, u.slot_flat[k])
-    apart = dot(u.slot_frame[k].rows[0], x)
-    return where(lost, apart, dist), where(lost, x, pos), where(lost, 0.0 * x, turned)
+def _moved(p, k, twist):
+    """Returns `moved_by` (change of distance, displacement, rotation of the frame) for a relative twist of body 2.
+
+    Contacts between flat faces that are enumerated again at another corner (slot_gone 1) have a point that is fixed on
+    body 2, and a normal that is fixed on body 1.
+    slot_flat <- 1 in worlds where a rotation changes the number of contacts of two flat faces.
+    """
+    dist, pos, turned = moved_by(p, k, twist)
+    w, velocity = twist.angular, twist.linear
+    lost = p.slot_gone[k] >= 1.0
+    p.slot_flat[k] = where((p.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, p.slot_flat[k])
+    apart = dot(p.slot_frame[k].rows[0], velocity)
+    return where(lost, apart, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, turned)
 
 
 @kernel
 def _shift(m, d, p, k, j):
-    """Returns (distance, position, turn) of contact k for a displacement of dof j."""
-    one, two = d.con_carrier[k, 0], d.con_carrier[k, 1]
-    first, second = is_before(m, j, one), is_before(m, j, two)
+    """Returns changes of contact k for a unit displacement of dof j.
+
+    Returns: (change of distance, displacement of the point, rotation of the frame).
+    """
+    body1, body2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
+    moves1, moves2 = is_before(m, j, body1), is_before(m, j, body2)
     S = p.dof_axis[j]
     dist, pos, turned = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
-    if second and not first:
+    if moves2 and not moves1:
         dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
-    elif first:
-        x = at_point(S, p.slot_arms[k, 0])
-        if not second:
-            dist, pos, turned = _moved(p, k, -x)
-        # both bodies move the contact
-        pos = pos + x.linear
-        turned = fma(dot(p.slot_spin[k], x.angular), p.slot_frame[k].rows[0], turned + x.angular)
+    elif moves1:
+        twist = at_point(S, p.slot_arms[k, 0])
+        if not moves2:
+            # body 2 moves back relative to body 1
+            dist, pos, turned = _moved(p, k, -twist)
+        # the contact moves along with body 1
+        pos = pos + twist.linear
+        turned = fma(dot(p.slot_spin[k], twist.angular), p.slot_frame[k].rows[0], turned + twist.angular)
     return dist, pos, turned
 
 
@@ -94,14 +110,16 @@ def find_shifts(m, d, p, j):
 
 @kernel
 def place_contacts(d, p, step):
-    """Places the contacts, displaced by `step` times the column's shift."""
+    """con_dist, con_pos, con_frame, con_belt <- those of the own pose, displaced by `step` times slot_shift."""
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         shift = p.slot_shift[k]
         c.dist = fma(step, shift.dist, p.slot_dist[k])
         c.pos = fma(step, shift.position, p.slot_pos[k])
-        n, t, b = tuple(fma(step, cross(shift.rotation, e), e) for e in p.slot_frame[k].rows)
-        c.frame = join(n, t, b)
+        normal, tangent1, tangent2 = tuple(
+            fma(step, cross(shift.rotation, axis), axis) for axis in p.slot_frame[k].rows
+        )
+        c.frame = join(normal, tangent1, tangent2)
         c.belt = p.slot_belt[k]
 
 
@@ -115,113 +133,157 @@ def place_dof_rows(m, d):
         if d.dofrow_type[k] == FRICTION_DOF:
             write_dof_friction(m, d, k, d.dofrow_id[k], present, shortest)
         else:
+            # J is 1 for a lower limit, -1 for an upper one
             j, sign = d.dofrow_id[k], d.dofrow_J[k] + 0.0
-            at = where(sign > 0.0, m.jnt_range[j].lower, m.jnt_range[j].upper)
-            write_joint_limit(m, d, k, j, sign, sign * (d.qpos[m.jnt_qposadr[j]] - at), present, shortest)
+            limit = where(sign > 0.0, m.jnt_range[j].lower, m.jnt_range[j].upper)
+            dist = sign * (d.qpos[m.jnt_qposadr[j]] - limit)
+            write_joint_limit(m, d, k, j, sign, dist, present, shortest)
 
 
 @kernel
-def _limit_again(m, d, p, k, store):
-    """Computes the row of a limit on its branch."""
+def _append_limit(m, d, p, k, store):
+    """Appends the LCP row of limit k on its branch; returns its number.
+
+    The target velocity is -(erp / h) err, or the rebound -e v if the limit bounces.
+    store: 1 in the own state, where the branch dof_bounces and its margin dof_edge are stored.
+    """
     j, present, h = d.dofrow_id[k], d.dofrow_present[k] > 0.0, timestep(m)
     joint = m.joint[j]
     err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], joint.solref, joint.solimp
     erp, cfm = softness(m, joint.stop_erp, joint.stop_cfm, solref, solimp, err, d.dofrow_D[k])
-    r, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
-    c, e = -(erp / h) * err, joint.stop_bounce
-    back = -(e * v)
+    # row number, J v, J a
+    row, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
+    target, e = -(erp / h) * err, joint.stop_bounce
+    rebound = -(e * v)
     if store:
-        p.dof_bounces[k] = where((e > 0.0) & (v < 0.0) & (back > c), 1.0, 0.0)
+        p.dof_bounces[k] = where((e > 0.0) & (v < 0.0) & (rebound > target), 1.0, 0.0)
         # beyond its range the row does not exist
-        p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(back - c), INFINITE))
-    c = where(p.dof_bounces[k] > 0.0, back, c)
-    set_row(m, d, (r, v, a), present, c, cfm, (0.0, INFINITE))
-    return r
+        p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(rebound - target), INFINITE))
+    target = where(p.dof_bounces[k] > 0.0, rebound, target)
+    set_row(m, d, (row, v, a), present, target, cfm, (0.0, INFINITE))
+    return row
 
 
 @kernel
-def _dof_rows_again(m, d, p, store):
+def _append_dof_rows(m, d, p, store):
+    """Appends the LCP rows of single dofs, dry friction and limits; dofrow_lcprow <- their numbers.
+
+    store: see `_append_limit`.
+    """
     for k in range(d.ndofrow[0]):
         d.dofrow_lcprow[k] = NO_ROW
         if has_capacity(m, d, 1):
             if d.dofrow_type[k] == FRICTION_DOF:
                 d.dofrow_lcprow[k] = loss_row(m, d, k)
             else:
-                d.dofrow_lcprow[k] = _limit_again(m, d, p, k, store)
+                d.dofrow_lcprow[k] = _append_limit(m, d, p, k, store)
 
 
 # ---- rows of contacts ------------------------------------------------------------------------------------------------
 @kernel
 def _velocity_on_branch(m, d, p, k, erp, v, store):
-    """Returns the target separation velocity of contact k, by the law of the world's own branch."""
+    """Returns the target separation velocity of contact k [m/s], by the law of the world's own branch.
+
+    With depth = margin - distance, h the time step, belt the surface velocity along the normal and e the restitution:
+        apart     depth / h + belt              closes the gap (depth < 0)
+        deep      (erp / h) over + belt         over = depth - contact_min_depth >= 0
+        fastest   contact_max_vel               if the above exceeds it
+        bounces   e (belt - v) + belt           if the approach exceeds restitution_vel, and this is faster
+
+    Args:
+        erp: error reduction per step.
+        v: present separation velocity J v.
+        store: 1 in the own state, where slot_branch and the margin to its next change, slot_edge, are stored.
+    """
     contact = d.contact[k]
-    h, depth, push = timestep(m), contact.includemargin - contact.dist, contact.belt[0]
-    over, most = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
-    e, s = contact.restitution, push - v
+    h, depth, belt = timestep(m), contact.includemargin - contact.dist, contact.belt[0]
+    over, fastest = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
+    e, approach = contact.restitution, belt - v
     if store:
-        c = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + push
-        edge = fmin(fabs(c - most), fmin(fabs(depth), fabs(over)) / h)
-        jump = fmin(fabs(s - contact.restitution_vel), fabs(e * s + push - c))
+        target = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + belt
+        edge = fmin(fabs(target - fastest), fmin(fabs(depth), fabs(over)) / h)
+        jump = fmin(fabs(approach - contact.restitution_vel), fabs(e * approach + belt - target))
         p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
-        bounces = (e > 0.0) & (s > contact.restitution_vel) & (e * s + push > where(c >= most, most, c))
-        p.slot_branch[k] = ContactCase(where(x, 1.0, 0.0) for x in (depth < 0.0, over >= 0.0, c >= most, bounces))
+        # the rebound exceeds the target without it, min(target, fastest)
+        bounces = (
+            (e > 0.0)
+            & (approach > contact.restitution_vel)
+            & (e * approach + belt > where(target >= fastest, fastest, target))
+        )
+        p.slot_branch[k] = ContactCase(
+            where(case, 1.0, 0.0) for case in (depth < 0.0, over >= 0.0, target >= fastest, bounces)
+        )
     case = p.slot_branch[k]
-    c = where(case.deep > 0.0, (erp / h) * over, 0.0)
-    c = where(case.apart > 0.0, depth / h, c) + push
-    c = where(case.fastest > 0.0, most, c)
-    return where(case.bounces > 0.0, e * s + push, c)
+    target = where(case.deep > 0.0, (erp / h) * over, 0.0)
+    target = where(case.apart > 0.0, depth / h, target) + belt
+    target = where(case.fastest > 0.0, fastest, target)
+    return where(case.bounces > 0.0, e * approach + belt, target)
 
 
 @kernel
-def _contact_again(m, d, p, k, start, n, present, store):
-    """Computes all rows of contact k on its branch; d.primal.search passes a row of J from one function to the next."""
+def _append_contact(m, d, p, k, start, n, present, store):
+    """Appends all LCP rows of contact k on its branch: the normal row, then friction.
+
+    A row of J passes from one function to the next in d.primal.search.
+
+    Args:
+        start, n: first column and number of columns in d.lcp.col, the dofs that move the contact's bodies.
+        present: mask of worlds with the contact.
+        store: see `_velocity_on_branch`.
+    """
     spin = set_contact_parameters(m, d, k)
     erp, cfm = contact_softness(m, d, k)
-    fill_row(m, d, k, 0, start, n, present)
-    row, v, a = append_jacobian_row(m, d, start, n)
-    goal = _velocity_on_branch(m, d, p, k, erp, v, store)
-    set_row(m, d, (row, v, a), present, goal, cfm, (0.0, INFINITE))
+    fill_row(m, d, k, 0, start, n, present)  # writes d.primal.search
+    row, v, a = append_jacobian_row(m, d, start, n)  # reads it
+    target = _velocity_on_branch(m, d, p, k, erp, v, store)
+    set_row(m, d, (row, v, a), present, target, cfm, (0.0, INFINITE))
     d.con_lcprow[k] = row
     append_friction(m, d, k, start, n, present, row, spin)
 
 
 @kernel
-def _contact_rows_again(m, d, p, store):
-    """Computes the rows of the contacts with rows, con_D > 0."""
+def _append_contact_rows(m, d, p, store):
+    """Appends the LCP rows of the contacts that have rows, con_D > 0; store: see `_velocity_on_branch`."""
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         c.lcprow = NO_ROW
         acts = c.D > 0.0
         if any_(acts) and has_capacity(m, d, c.dim):
+            # columns: the dofs that move one of both bodies
             start = open_columns(d)
             n = pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             if n > 0:
-                _contact_again(m, d, p, k, start, n, acts, store)
+                _append_contact(m, d, p, k, start, n, acts, store)
                 clear_column_marks(d, start, n)
 
 
 # ---- all rows --------------------------------------------------------------------------------------------------------
 @kernel
-def rows_again(m, d, p, store):
+def evaluate_rows(m, d, p, store):
     """Computes the rows of `make_lcp` in the present state, with the contacts, limits and their branches held fixed.
 
     store: 1 in the world's own state, where branches are stored; 0: use the stored branches.
+    Reads:  qfrc_smooth; what `place_contacts` writes.
+    Writes: qacc_step, the acceleration without the rows' forces; dofrow_*, genrow_*, link_*, con_lcprow,
+            lcp.*; with `store` dof_bounces, dof_edge, slot_branch, slot_edge.
     """
+    # rows of single dofs, of equalities and tendons
     place_dof_rows(m, d)
     make_general_rows(m, d)
+    # rows of the LCP, in the order of `make_lcp`
     clear_rows(m, d)
     factor_step_inertia(m, d)
     append_equality_rows(m, d)
     link_rows(m, d)
-    _dof_rows_again(m, d, p, store)
+    _append_dof_rows(m, d, p, store)
     bounded_rows(m, d)
     motor_rows(m, d)
-    _contact_rows_again(m, d, p, store)
+    _append_contact_rows(m, d, p, store)
 
 
 @kernel
-def keep_rows(d, p):
-    """Stores which rows each world has."""
+def store_rows(d, p):
+    """row_count, row_present <- the number of rows, and which rows each world has."""
     p.row_count[0] = d.lcp.n[0]
     for r in range(d.lcp.n[0]):
         p.row_present[r] = where(is_present(d, r), 1.0, 0.0)
@@ -234,5 +296,5 @@ def compare_rows(d, p):
         p.rows_same[0] = 0.0
     else:
         for r in range(d.lcp.n[0]):
-            other = not_(where(is_present(d, r), 1.0, 0.0) == p.row_present[r])
-            p.rows_same[0] = where(other, 0.0, p.rows_same[0])
+            changed = not_(where(is_present(d, r), 1.0, 0.0) == p.row_present[r])
+            p.rows_same[0] = where(changed, 0.0, p.rows_same[0])

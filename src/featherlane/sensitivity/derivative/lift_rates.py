@@ -6,7 +6,9 @@ tau changes by
 
     dtau_j / dq_k = -p_l . (g x w_u)        u the upper of both dofs, l the lower one
 
-It is symmetric, as weights have a potential.  The dofs of one ball turn each other's axes: there u = k, l = j.
+Its matrix is symmetric, as weights have a potential.  The dofs of one ball turn each other's axes: there u = k, l = j.
+Row k of D lists the dofs on the path from the root through k (up to entry D_diag), then those that k moves.  p is the
+record of derivatives (rates.py), p.dg the derivative of the residual, which contains -tau.
 Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018), for composite bodies.
 """
 
@@ -16,8 +18,11 @@ from featherlane.sensitivity.derivative.smooth_rates import turns_with
 
 
 @kernel
-def lift(m, d, p):
-    """Computes for each dof the momentum of the compensated weights beyond it."""
+def prepare_lift(m, d, p):
+    """dof_lift <- for each dof the momentum p_j of the compensated weights beyond it.
+
+    body_lift <- sums of s_i m_i and of s_i m_i c_i over each body and its descendants.
+    """
     if has_gravity_compensation(m):
         for i in range(1, m.nbody):
             mass = m.body_gravcomp[i] * m.body_mass[i]
@@ -34,14 +39,17 @@ def lift(m, d, p):
 
 
 @kernel
-def _tilted(m, d, k):
-    """Returns g x w of dof k."""
+def _gravity_cross_axis(m, d, k):
+    """Returns g x w of dof k, w the angular part of its axis."""
     return cross(m.opt_gravity[0], d.cdof[k].angular)
 
 
 @kernel
-def _share(m, d, j):
-    """Returns 1 if dof j has the compensation, 0 if actuators would add it but are off, or their sum is clamped."""
+def _applied_share(m, d, j):
+    """Returns the share of the compensation that acts on dof j, 1 or 0.
+
+    If actuators apply it (actgravcomp), it is 0 if they are off, or if their clamped sum does not change.
+    """
     joint, share = m.dof_jntid[j], 1.0
     if m.jnt_actgravcomp[joint]:
         if m.nactuator == 0 or m.opt_disableflags & DISABLE_ACTUATION:
@@ -55,13 +63,15 @@ def _share(m, d, j):
 
 @kernel
 def subtract_lift(m, d, p, k):
-    """dg -= rates of gravity compensation by the position of dof k."""
+    """dg -= derivatives of gravity compensation by the position of dof k."""
     if has_gravity_compensation(m):
-        a, above, own, tilted = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k], _tilted(m, d, k)
+        row, diagonal, momentum = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k]
+        gravity_cross = _gravity_cross_axis(m, d, k)
         for c in range(m.D_rownnz[k]):
-            j = m.D_colind[a + c]
-            if c >= above or turns_with(m, j, k):
-                rate = dot(p.dof_lift[j], tilted)
+            j = m.D_colind[row + c]
+            # -rate is dtau_j / dq_k
+            if c >= diagonal or turns_with(m, j, k):
+                rate = dot(p.dof_lift[j], gravity_cross)
             else:
-                rate = dot(own, _tilted(m, d, j))
-            p.dg[j] = fma(_share(m, d, j), rate, p.dg[j])
+                rate = dot(momentum, _gravity_cross_axis(m, d, j))
+            p.dg[j] = fma(_applied_share(m, d, j), rate, p.dg[j])

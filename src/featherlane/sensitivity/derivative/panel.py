@@ -3,7 +3,12 @@
     da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py
 
 A panel of columns (dynamics/sparse/tree_panel.py) is solved together.  If K is not symmetric or lacks M's pattern, the
-columns are solved one by one (solution.py).
+columns are solved one by one (solution.py).  A column has the derivatives by one coordinate: da of the acceleration a,
+da* of the integrator's acceleration, dq' and dv' of the next state, dact' of the next activations.
+
+Fields of the record p (rates.py): panel_acceleration (-dg, then da), panel_lag (dp), panel_step (M da + dp, then da*),
+panel_act (dact'), each with the indices (dof, column); at: index of a coordinate, positions by dof, then velocities,
+activations, controls.  Arrays of PANEL columns are also read flat, if each entry is treated alike.
 """
 
 from featherlane.prelude import *
@@ -20,7 +25,10 @@ from featherlane.solver.rows.rows import body_motion
 
 @kernel
 def put_column(m, d, p, c, at):
-    """Writes column c of the panel, of coordinate `at`, with the next activations' rates from dact."""
+    """Writes column c of the panel from dg, dp and dact.
+
+    at: the column's coordinate, -1 for an unused column.
+    """
     p.panel_at[c] = at
     for i in range(m.nv):
         p.panel_acceleration[i, c] = -p.dg[i]
@@ -30,55 +38,71 @@ def put_column(m, d, p, c, at):
 
 
 @kernel
-def _goes_together(m):
-    """Returns whether K has the pattern and the symmetry of M."""
-    together = m.opt_integrator != IMPLICIT
+def _shares_factor(m):
+    """Returns whether K has the pattern and the symmetry of M, so that a panel can be solved with its factor.
+
+    Under implicit, K is not symmetric; under implicitfast, neither are its blocks of single free bodies.
+    """
+    shares = m.opt_integrator != IMPLICIT
     if m.opt_integrator == IMPLICITFAST:
         for i in range(1, m.nbody):
             if is_single_free_body(m, i):
-                together = False
-    return together
+                shares = False
+    return shares
 
 
 @kernel
 def prepare_panels(m, p):
-    """Computes dof_tangent and dof_back: derivatives of quaternions' next positions by the next velocity, next_qvel."""
+    """Computes derivatives of quaternions' next positions at the next velocity, next_qvel (tangent.py).
+
+    dof_tangent: columns of J(r); dof_back: columns of exp(-r); r = h times the angular velocity.
+    """
     for j in range(m.njnt):
-        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        dofadr, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
-            v = v + 3 if is_free_joint(kind) else v
-            J, back = quaternion_tangent(m, timestep(m) * Vec3(p.next_qvel[v : v + 3]))
-            for c in range(3):
-                p.dof_tangent[v + c] = J[c]
-                p.dof_back[v + c] = back[c]
+            first = dofadr + 3 if is_free_joint(kind) else dofadr
+            J, back = quaternion_tangent(m, timestep(m) * Vec3(p.next_qvel[first : first + 3]))
+            for axis in range(3):
+                p.dof_tangent[first + axis] = J[axis]
+                p.dof_back[first + axis] = back[axis]
 
 
 @kernel
 def _follow_bounds(m, d, p):
-    """Runs `follow_bounds` for all columns of the panel."""
+    """panel_acceleration <- rates with bounds of friction that follow the normal forces, see `follow_bounds`.
+
+    report[KNOWN] <- 0 in worlds without a solution.
+    """
     mark_slipping(d, true_mask(d))
     for c in range(PANEL):
         for i in range(m.nv):
             d.krylov.newton[i] = p.panel_acceleration[i, c]
+        # krylov.x <- solution
         p.report[KNOWN] = where(follow_bounds(m, d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for i in range(m.nv):
             p.panel_acceleration[i, c] = d.krylov.x[i]
-    body_motion(m, d, d.qacc, d.con_motion)  # the next columns read it
+    # `follow_bounds` overwrites con_motion, which the next columns read
+    body_motion(m, d, d.qacc, d.con_motion)
 
 
 @kernel
 def solve_panel(m, d, p, damped):
-    """panel_acceleration <- da; panel_step <- da* if rates of the next state are requested; damped: see `is_damped`."""
+    """panel_acceleration <- da from -dg; panel_step <- da* if derivatives of the next state are requested.
+
+    damped: see `is_damped`.
+    """
     substitute_columns(m, d, p.panel_acceleration)
     if m.opt_contact_model == COULOMB:
         _follow_bounds(m, d, p)
     if m.opt_noslip_iterations > 0:
         correct_columns(m, d, p)
-    elif p.rate_steps and is_implicit(m) and _goes_together(m):
+    elif p.rate_steps and is_implicit(m) and _shares_factor(m):
+        # M da + dp
         multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
         for e in range(PANEL * m.nv):
             p.panel_step[e] = p.panel_step[e] + p.panel_lag[e]
-    if p.rate_steps and is_implicit(m) and _goes_together(m):
+    if p.rate_steps and is_implicit(m) and _shares_factor(m):
+        # K^-1 (M da + dp), with the factor of K in qH
         solve_columns(m, d.qH, d.qHDiagInv, p.panel_step)
         if m.opt_integrator == EULER:
             for e in range(PANEL * m.nv):
@@ -89,20 +113,20 @@ def solve_panel(m, d, p, damped):
 
 
 @kernel
-def _unit(at, i):
-    """Returns 1 if coordinate `at` is number i, else 0."""
+def _one_if_moved(at, i):
+    """Returns 1 if coordinate `at` is number i, else 0: the derivative of coordinate i by it."""
     return 1.0 if at == i else 0.0
 
 
 @kernel
 def _displacement(at, v):
-    """Returns the displacement of the dofs v to v + 2 by coordinate `at`."""
-    return Vec3(_unit(at, v + c) for c in range(3))
+    """Returns the displacements of dofs v, v + 1, v + 2 for a unit of coordinate `at`."""
+    return Vec3(_one_if_moved(at, v + c) for c in range(3))
 
 
 @kernel
 def _next_position(m, d, p, at):
-    """Computes dq' of coordinate `at` from dv'."""
+    """dq <- dq', the derivative of the next position by coordinate `at`, from dv'; see tangent.py."""
     h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
@@ -110,26 +134,31 @@ def _next_position(m, d, p, at):
             p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), _displacement(at, v))
             v += 3
         if has_quaternion(kind):
+            # dq' = J(r) h dv' + exp(-r) dq, with the stored columns of both matrices
             J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
-            x = h * Vec3(p.dv[v : v + 3])
-            p.dq[v : v + 3] = advance_quaternion(J, back, x, _displacement(at, v))
+            h_dv = h * Vec3(p.dv[v : v + 3])
+            p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, _displacement(at, v))
         else:
-            p.dq[v] = _unit(at, v) + h * p.dv[v]
+            p.dq[v] = _one_if_moved(at, v) + h * p.dv[v]
 
 
 @kernel
 def take_column(m, d, p, c, damped):
-    """Writes da, or dq' and dv', and dact', of column c of the panel."""
+    """Writes the results of column c: dact, and da and dp, or dq and dv if the next state's are requested.
+
+    damped: see `is_damped`.
+    """
     at, h = p.panel_at[c], timestep(m)
     for a in range(m.na):
         p.dact[a] = p.panel_act[a, c]
-    if p.rate_steps == 0 or not _goes_together(m):
+    if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
             p.da[i] = p.panel_acceleration[i, c]
             p.dp[i] = p.panel_lag[i, c]
-    if p.rate_steps and not _goes_together(m):
+    if p.rate_steps and not _shares_factor(m):
+        # writes dq and dv from da
         step_column(m, d, p, 1.0 * at, damped)
     elif p.rate_steps:
         for i in range(m.nv):
-            p.dv[i] = fma(h, p.panel_step[i, c], _unit(at, m.nv + i))
+            p.dv[i] = fma(h, p.panel_step[i, c], _one_if_moved(at, m.nv + i))
         _next_position(m, d, p, at)

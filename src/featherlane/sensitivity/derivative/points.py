@@ -1,6 +1,8 @@
 """Points around a state: worlds with one coordinate displaced, one per lane, through a step or inverse dynamics.
 
 Lane k of a call has the state of world `order[k]`, in which coordinate `at` (-1: none) is displaced by `up`.
+Coordinates are numbered: positions by dof, velocities, activations, controls, generalized forces.  A coordinate `at` is
+a value (a lane may have a different one), so numbers are compared with 1.0 * number.
 """
 
 from featherlane.prelude import *
@@ -20,7 +22,10 @@ def copy(x, n, out, first):
 
 @kernel
 def difference_quotient(x, n, out, first, scale):
-    """out[first ...] <- (out[first ...] - x) scale, of n rows."""
+    """out[first ...] <- (out[first ...] - x) scale, of n rows.
+
+    scale: 1 / the displacement between both values.
+    """
     for i in range(n):
         out[first + i] = (out[first + i] - x[i]) * scale
 
@@ -33,27 +38,29 @@ def per_span(span):
 
 @kernel
 def displace(x, n, at, step, first):
-    """Displaces the n plain coordinates of a field, numbered from `first` on."""
+    """Adds step to entry at - first of the field x; the n entries have the coordinates first, first + 1, ..."""
     for i in range(n):
         x[i] = where(at == 1.0 * (first + i), x[i] + step, x[i])
 
 
 @kernel
 def move_pos(m, d, at, step):
-    """qpos <- qpos (+) step along one dof."""
+    """qpos <- qpos (+) step along dof `at`, if it is one."""
     for j in range(m.njnt):
-        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+        qposadr, dofadr, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             for c in range(3):
-                d.qpos[a + c] = where(at == 1.0 * (v + c), d.qpos[a + c] + step, d.qpos[a + c])
-            a, v = a + 3, v + 3
+                moved = at == 1.0 * (dofadr + c)
+                d.qpos[qposadr + c] = where(moved, d.qpos[qposadr + c] + step, d.qpos[qposadr + c])
+            qposadr, dofadr = qposadr + 3, dofadr + 3
         if has_quaternion(kind):
-            q = Quat(d.qpos[a : a + 4])
-            turns = tuple(at == 1.0 * (v + c) for c in range(3))
+            q = Quat(d.qpos[qposadr : qposadr + 4])
+            turns = tuple(at == 1.0 * (dofadr + c) for c in range(3))
             turned = quat_integrate(q, Vec3(where(turn, step, 0.0) for turn in turns), 1.0)
-            d.qpos[a : a + 4] = where(turns[0] | turns[1] | turns[2], turned, q)
+            # a quaternion that does not turn keeps its bits
+            d.qpos[qposadr : qposadr + 4] = where(turns[0] | turns[1] | turns[2], turned, q)
         else:
-            d.qpos[a] = where(at == 1.0 * v, d.qpos[a] + step, d.qpos[a])
+            d.qpos[qposadr] = where(at == 1.0 * dofadr, d.qpos[qposadr] + step, d.qpos[qposadr])
 
 
 @kernel

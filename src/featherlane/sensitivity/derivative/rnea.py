@@ -1,4 +1,9 @@
-"""Derivatives of the recursive Newton-Euler algorithm: the forces that accelerate the bodies, without any others."""
+"""Derivatives of the recursive Newton-Euler algorithm: the forces that accelerate the bodies, without any others.
+
+A column has the derivatives of these forces by one coordinate.  It is p.dg of the record p (rates.py).
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from featherlane.sensitivity.derivative.formulas import clear_rates
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
-    inwards,
+    inward_pass,
     outward_pass,
     position_column,
     velocity_column,
@@ -80,7 +85,7 @@ def rnea_derivatives(
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _column(m, d, p, c):
-    """dg <- rates by coordinate c: positions first, then velocities, then accelerations."""
+    """dg <- the derivatives of RNEA's forces by coordinate c: positions first, then velocities, then accelerations."""
     clear_rates(m, p)
     if c < m.nv:
         position_column(m, d, p, c)
@@ -101,10 +106,11 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     forward_position(m, d)
     if not needs_inertia(m, d):
         crb(m, d)
+    # the second field of accelerations of smooth_rates.py is unused: 0
     for i in range(m.nv):
         p.taken_off[i] = 0.0
     outward_pass(m, d, p, p.taken_off)
-    inwards(m, d, p)
+    inward_pass(m, d, p)
     for s in range(b.nstep):
         _column(m, d, p, s)
         write_records(b, thread, tile, s)

@@ -33,7 +33,7 @@ from featherlane.simulation.world.data import Data
 def sensor_points(m, d, b, p, thread, tile):
     """Computes sensors at each point as a step does: coordinates are position by dof, velocity, activation, control.
 
-    The acceleration is qacc, displaced by its rate da.
+    The acceleration is qacc, displaced by its rate da.  `at` is the coordinate of a point, `up` its displacement.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, active, recall_address, tree_settled, and
             all else of this thread's workspace.

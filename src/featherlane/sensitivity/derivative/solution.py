@@ -7,7 +7,13 @@ solver.  An integrator that treats forces implicitly uses another acceleration, 
 K = M - h D.  Its derivative also needs  p = M a - K a*  at fixed a and a*:  K da* = M da + dp.
 
 The worlds of a tile occupy its lanes and process the columns one after the other.  If there is only one world, all
-lanes hold it and each lane processes other columns.  The record p has the inputs and outputs of a column (rates.py).
+lanes hold it and each lane processes other columns.  The record p (rates.py), not the correction p above, has the
+inputs and outputs of one column, the derivatives by one coordinate: dg, dp of the formulas; da, dq, dv of the
+acceleration, the next position and the next velocity; at: the coordinate's index, positions by dof first, then
+velocities, activations, controls, forces.  qacc is a, qacc_step is a*.  report[FITS]: 1 if the world was solved,
+report[NEAREST]: distance to the next change of the active set (switching.py), report[KNOWN]: 1 if all have formulas.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
 """
 
@@ -60,7 +66,10 @@ def is_implicit(m):
 
 @kernel
 def implicit_acceleration_of(m, d, free):
-    """qacc_step <- K^-1 (qfrc_smooth + qfrc_constraint); `free`: the integrator uses the acceleration itself."""
+    """qacc_step <- K^-1 (qfrc_smooth + qfrc_constraint), the integrator's acceleration a*.
+
+    free: acceleration of forward dynamics, which is a* where the integrator treats no force implicitly.
+    """
     if m.opt_integrator == IMPLICIT:
         implicit_acceleration(m, d)
     elif m.opt_integrator == IMPLICITFAST:
@@ -83,9 +92,9 @@ def is_damped(m, d):
 
 @kernel
 def implicit_rates(m, d, x, free, damped):
-    """qacc_step <- K^-1 x after `implicit_acceleration_of`, with its factor; `free`: K is M.
+    """qacc_step <- K^-1 x, with the factor of K that `implicit_acceleration_of` left; `free` where K is M.
 
-    qfrc_smooth also holds x; damped is the mask of `is_damped`.
+    x: a right-hand side by dof, which qfrc_smooth also holds; damped: the mask of `is_damped`, worlds where K is not M.
     """
     if m.opt_integrator == IMPLICIT:
         implicit_again(m, d, x)
@@ -100,7 +109,10 @@ def implicit_rates(m, d, x, free, damped):
 # ---- the present state -----------------------------------------------------------------------------------------------
 @kernel
 def compute_position(m, d):
-    """Computes all that depends on the position; returns 1 if contacts do not fit, and are detected again later."""
+    """Computes all that depends on the position; returns 1 if the contacts do not fit into the tile, else 0.
+
+    con_fresh = 0: no stage may reuse contacts of an earlier position.
+    """
     forward_position(m, d)
     d.con_fresh[0] = 0
     if forces_need_contacts(m):
@@ -112,12 +124,15 @@ def compute_position(m, d):
 
 @kernel
 def _exchange_accelerations(m, d):
-    """qacc <- the main solver's acceleration, dual.start <- the no-slip solver's; equal in worlds without rows."""
-    held = has_constraint_rows(d)
+    """qacc <- the main solver's acceleration, dual.start <- the no-slip solver's; equal in worlds without rows.
+
+    Before the call qacc is the no-slip solver's, and dual.start the main solver's.
+    """
+    has_rows = has_constraint_rows(d)
     for i in range(m.nv):
-        after = d.qacc[i]
-        d.qacc[i] = where(held, d.dual.start[i], after)
-        d.dual.start[i] = after
+        after_noslip = d.qacc[i]
+        d.qacc[i] = where(has_rows, d.dual.start[i], after_noslip)
+        d.dual.start[i] = after_noslip
 
 
 @stage(p=COLUMNS)
@@ -142,17 +157,18 @@ def accelerate_state(m, d, p):
         solve(m, d)
         if d.con_overflow[0] == 0:
             turn_free_bodies(m, d)
-            corrects, rows = m.opt_noslip_iterations > 0, d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
-            if corrects:
+            has_noslip, rows = m.opt_noslip_iterations > 0, d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+            if has_noslip:
                 _exchange_accelerations(m, d)
             constraint_forces(m, d, store=0)
             p.report[FITS], p.report[NEAREST] = 1.0, switching_distance(m, d)
-            if corrects:
-                push_forces(m, d)
+            if has_noslip:
+                push_forces(m, d)  # qfrc_constraint of the no-slip solver's forces
+                # 0: the no-slip solver ran without some rows
                 if rows > 0 and not all_fit(d):
                     p.report[FITS] = 0.0
             release_metric(m, d)
-            implicit_acceleration_of(m, d, d.dual.start if corrects else d.qacc)
+            implicit_acceleration_of(m, d, d.dual.start if has_noslip else d.qacc)
 
 
 @stage(p=COLUMNS)
@@ -175,8 +191,9 @@ base_tiles = in_each_tile("base_tiles", base_tile)
 # ---- rates of the acceleration ---------------------------------------------------------------------------------------
 @kernel
 def follow_bounds(m, d):
-    """krylov.x <- (1 - H^-1 N)^-1 krylov.newton after `mark_slipping`: bounds of friction follow the normal forces.
+    """krylov.x <- (1 - H^-1 N)^-1 krylov.newton, after `mark_slipping`.
 
+    N: the derivative of the friction forces by their bounds, which follow the normal forces under Coulomb's law.
     Returns the mask of worlds without a solution to EXACT.
     """
     return correct_direction(m, d, true_mask(d), EXACT, CYCLES)
@@ -184,16 +201,16 @@ def follow_bounds(m, d):
 
 @kernel
 def solve_column(m, d, p):
-    """Computes da = P - H^-1 dg with dg at an acceleration that follows at the rate P; 0 where dg has a formula.
+    """Computes da = P - H^-1 dg, with the factor of H in this thread's workspace; solved <- -H^-1 dg.
 
+    P (p.follow) is the rate of the acceleration at which dg was taken, 0 where dg has a formula.
     Free bodies that turn independently have their own solution.
-
     Under Coulomb's law the derivative of the residual is H - N, see `follow_bounds`.
     """
     for i in range(m.nv):
         x = -p.dg[i]
         p.solved[i] = x
-        p.force[i] = x
+        p.force[i] = x  # the right-hand side, which `substitute` overwrites in `solved`
     substitute(m, d, p.solved)
     if m.opt_contact_model == COULOMB:
         copy(p.solved, m.nv, d.krylov.newton, 0)
@@ -207,10 +224,13 @@ def solve_column(m, d, p):
 
 @kernel
 def step_column(m, d, p, at, damped):
-    """Computes dq' and dv' from da of the column of coordinate `at`, qacc_step <- da*; damped: see `is_damped`."""
+    """Computes p.dq and p.dv, the derivatives of the next state by coordinate `at`, from p.da; qacc_step <- da*.
+
+    damped: the mask of `is_damped`.
+    """
     h = timestep(m)
     if is_implicit(m):
-        # K da* = M da + dp
+        # K da* = M da + dp; `implicit_rates` reads the right-hand side in qfrc_smooth
         inertia_times(m, d, p.da, p.product)
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.product[i] + p.dp[i]
@@ -218,6 +238,7 @@ def step_column(m, d, p, at, damped):
         implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
         copy(p.da, m.nv, d.qacc_step, 0)
+    # dv' = dv + h da*; dq and dv are 1 for the coordinate itself
     for i in range(m.nv):
         p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
         p.dv[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
@@ -229,7 +250,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     """Converts rates of the residual to those of the acceleration and of the next state, column by column.
 
     da = P - H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
-    Reads:  the rows that the transfers of b bring in: dg, dp, follow, room for da.
+    Reads:  the rows that the transfers of b bring in: dg, dp, follow, memory for da.
     Writes: those that they take back; report, next_qvel, da, dq, dv, unit, solved, force, product; qacc_step,
             qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace.
     Scratch: qvec, primal.*, krylov.*, con_motion, con_wrench, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU.
@@ -245,6 +266,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
         p.report[FITS] = 0.0
         write_records(b, thread, tile, 0)
     else:
+        # a Hessian that was decomposed into parts leaves entries out
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])
         if m.opt_contact_model == COULOMB:
             mark_slipping(d, true_mask(d))

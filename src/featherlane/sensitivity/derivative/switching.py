@@ -10,6 +10,9 @@ least K REACH: the distance is at most about that of the state from the switch, 
 A contact or limit also ends where its gap closes: there the distance is that of its stiffness term, K times the gap,
 divided by the same size.  A contact that waits in its gap counts with the gap itself, in metres, a limit on both sides
 of its margin with its gap divided by REACH.
+
+Kernels pass the smallest distance so far as `least`.  A value primal.dofrow_x, genrow_x or con_y is x = J a - aref,
+primal.con_z is J v of a contact, in its basis (normal, tangents, rotation axes).
 """
 
 from featherlane.prelude import *
@@ -25,8 +28,8 @@ REACH = 1e-3  # displacement of a coordinate [m, rad] that counts as far from a 
 
 
 @kernel
-def _nearest(distance, size, present, least):
-    """Returns the smaller of `least` and distance / size, if the row is present."""
+def _least_scaled(distance, size, present, least):
+    """Returns the smaller of `least` and |distance| / size in worlds that have the row."""
     return where(present, fmin(least, fabs(distance) / fmax(size, TINY)), least)
 
 
@@ -45,13 +48,14 @@ def size_of_row(K, x, aref):
 
 @kernel
 def size_of_dof_row(m, d, k):
-    """Returns `size_of_row` of dof row k, and its K."""
-    i = d.dofrow_id[k]
+    """Returns (`size_of_row` of dof row k, its stiffness K [1/s^2])."""
+    i = d.dofrow_id[k]  # a joint, or a dof
     if d.dofrow_type[k] == LIMIT_JOINT:
         K = _stiffness(m, m.jnt_solref[i], m.jnt_solimp[i])
     else:
         K = _stiffness(m, m.dof_solref[i], m.dof_solimp[i])
     size = size_of_row(K, d.primal.dofrow_x[k], d.dofrow_aref[k])
+    # Coulomb's law has rigid dry friction
     if d.dofrow_type[k] != LIMIT_JOINT and m.opt_contact_model == COULOMB:
         size = rigid_size(d.dofrow_D[k], d.dofrow_hi[k])
     return size, K
@@ -64,52 +68,64 @@ def rigid_size(D, loss):
 
 
 @kernel
-def _bounded(D, x, lo, hi, size, least):
-    """Returns the distance of a row with force -D x from the values of x at which either bound is met."""
+def _least_to_bounds(D, x, lo, hi, size, least):
+    """Returns the smaller of `least` and the distances of a row with force -D x, lo <= -D x <= hi, from its bounds.
+
+    They are met at x = -lo / D and x = -hi / D.
+    """
     present = D > 0.0
     inverse = 1.0 / where(present, D, 1.0)
-    least = _nearest(x + lo * inverse, size, present, least)
-    return _nearest(x + hi * inverse, size, present, least)
+    least = _least_scaled(x + lo * inverse, size, present, least)
+    return _least_scaled(x + hi * inverse, size, present, least)
 
 
 @kernel
 def size_of_contact(m, d, k):
     """Returns |J a| + |aref| of contact k, added over its directions, at least K REACH."""
     c = d.contact[k]
-    pull = c.damping * d.primal.con_z[k][0] + c.stiffpos  # -aref
-    size = fabs(d.primal.con_y[k][0] - pull) + fabs(pull)
-    for e in range(1, c.dim):
-        pull = c.frictiondamping * basis_value(d, d.primal.con_z, k, e)
-        size = size + (fabs(basis_value(d, d.primal.con_y, k, e) - pull) + fabs(pull))
+    minus_aref = c.damping * d.primal.con_z[k][0] + c.stiffpos
+    size = fabs(d.primal.con_y[k][0] - minus_aref) + fabs(minus_aref)
+    # directions of friction have no stiffness
+    for i in range(1, c.dim):
+        minus_aref = c.frictiondamping * basis_value(d, d.primal.con_z, k, i)
+        size = size + (fabs(basis_value(d, d.primal.con_y, k, i) - minus_aref) + fabs(minus_aref))
     return fmax(size, REACH * _stiffness(m, c.solref, c.solimp))
 
 
 @kernel
-def _contact(m, d, k, least):
-    """Returns the distance of contact k from a start or end of pushing or slipping of a pyramid edge or the cone."""
+def _least_of_contact(m, d, k, least):
+    """Returns the smaller of `least` and the distances of contact k from changes of its active set.
+
+    A contact, or an edge of its pyramid, begins or ends to push, or its cone begins or ends to slip.
+    """
     c = d.contact[k]
     y, D = d.primal.con_y[k][0], c.D
     size, present = size_of_contact(m, d, k), D > 0.0
-    least = _nearest(c.stiffpos, size, present, least)
+    # stiffpos = K d r: the gap closes at 0
+    least = _least_scaled(c.stiffpos, size, present, least)
     if c.dim == 1:
-        least = _nearest(y, size, present, least)
+        least = _least_scaled(y, size, present, least)
     elif has_pyramids(m):
-        for e in range(1, c.dim):
-            u = basis_value(d, d.primal.con_y, k, e)
-            least = _nearest(y + u, size, present, least)
-            least = _nearest(y - u, size, present, least)
+        for i in range(1, c.dim):
+            y_i = basis_value(d, d.primal.con_y, k, i)
+            least = _least_scaled(y + y_i, size, present, least)
+            least = _least_scaled(y - y_i, size, present, least)
     else:
+        # T: length of y over the directions of friction
         T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
         # regions change at y = T, under Coulomb's law at y = 0; friction sticks up to D y + Dt T = 0
-        least = _nearest(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
+        least = _least_scaled(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
         ratio = c.Dt / where(present, D, 1.0)
-        least = _nearest(y + ratio * T, size, present, least)
+        least = _least_scaled(y + ratio * T, size, present, least)
     return least
 
 
 @kernel
 def limit_distance(m, d):
-    """Returns the distance of joints and tendons from the margins of their limits, active or not, at most FAR."""
+    """Returns the smallest gap of joints and tendons to the margins of their limits, active or not, divided by REACH.
+
+    At most FAR.
+    """
     least = FAR
     if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT):
         return least
@@ -120,11 +136,12 @@ def limit_distance(m, d):
             q = d.qpos[joint.qposadr]
             least = fmin(least, fmin(fabs(q - lo - margin), fabs(hi - q - margin)) / REACH)
         elif joint.limited != 0 and is_ball(joint.type):
-            a = joint.qposadr
-            _, angle = ball_axis_angle(Quat(d.qpos[a : a + 4]).unit)
+            adr = joint.qposadr
+            _, angle = ball_axis_angle(Quat(d.qpos[adr : adr + 4]).unit)
             least = fmin(least, fabs(fmax(lo, hi) - angle - margin) / REACH)
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
+            # lower limit: length - lower, upper limit: upper - length
             for side in range(2):
                 gap = (1.0 - 2.0 * side) * (d.ten_length[i] - m.tendon_range[i][side]) - m.tendon_margin[i]
                 least = fmin(least, fabs(gap) / REACH)
@@ -141,11 +158,12 @@ def switching_distance(m, d):
     for k in range(d.ndofrow[0]):
         D = d.dofrow_D[k]
         size, K = size_of_dof_row(m, d, k)
-        least = _bounded(D, d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k], size, least)
+        least = _least_to_bounds(D, d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k], size, least)
         if d.dofrow_type[k] == LIMIT_JOINT:
-            least = _nearest(K * (d.dofrow_pos[k] - d.dofrow_margin[k]), size, D > 0.0, least)
+            least = _least_scaled(K * (d.dofrow_pos[k] - d.dofrow_margin[k]), size, D > 0.0, least)
     for k in range(d.ngenrow[0]):
         kind = d.genrow_type[k]
+        # rows of dry friction and limits; an equality is always active
         if kind != EQUALITY and kind <= LIMIT_TENDON:
             D, x = d.genrow_D[k], d.primal.genrow_x[k]
             solref, solimp = row_parameters(m, k, kind, d.genrow_id[k])
@@ -153,12 +171,12 @@ def switching_distance(m, d):
             size = size_of_row(K, x, d.genrow_aref[k])
             if kind == FRICTION_TENDON and m.opt_contact_model == COULOMB:
                 size = rigid_size(D, d.genrow_hi[k])
-            least = _bounded(D, x, d.genrow_lo[k], d.genrow_hi[k], size, least)
+            least = _least_to_bounds(D, x, d.genrow_lo[k], d.genrow_hi[k], size, least)
             if kind != FRICTION_TENDON:
-                least = _nearest(K * (d.genrow_pos[k] - d.genrow_margin[k]), size, D > 0.0, least)
+                least = _least_scaled(K * (d.genrow_pos[k] - d.genrow_margin[k]), size, D > 0.0, least)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        waits = (c.present > 0.0) & (c.D == 0.0)
-        least = _nearest(c.dist - c.includemargin, 1.0, waits, least)
-        least = _contact(m, d, k, least)
+        waits = (c.present > 0.0) & (c.D == 0.0)  # in its gap, without a row
+        least = _least_scaled(c.dist - c.includemargin, 1.0, waits, least)
+        least = _least_of_contact(m, d, k, least)
     return least

@@ -16,22 +16,27 @@ SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 
 
 @kernel
 def right_jacobian(r, x):
-    """Returns J(r) x of the exponential."""
-    z = dot(r, r)
-    t = sqrt(z)
+    """Returns J(r) x of the exponential, with series of both coefficients below SMALL_ANGLE.
+
+    1 - cos t = 2 sin(t / 2)^2 avoids cancellation.
+    """
+    tt = dot(r, r)
+    t = sqrt(tt)
     small = t < SMALL_ANGLE
-    s, _ = sincos(0.5 * t)
-    whole, _ = sincos(t)
-    size = fmax(z, SMALL_ANGLE * SMALL_ANGLE)
+    sin_half, _ = sincos(0.5 * t)
+    sin_t, _ = sincos(t)
+    size = fmax(tt, SMALL_ANGLE * SMALL_ANGLE)  # no division by 0 where the series is used
+    # (1 - cos t) / t^2
     first = where(
         small,
-        0.5 + z * (-1.0 / 24.0 + z * (1.0 / 720.0 + z * (-1.0 / 40320.0 + z * (1.0 / 3628800.0)))),
-        2.0 * s * s / size,
+        0.5 + tt * (-1.0 / 24.0 + tt * (1.0 / 720.0 + tt * (-1.0 / 40320.0 + tt * (1.0 / 3628800.0)))),
+        2.0 * sin_half * sin_half / size,
     )
+    # (t - sin t) / t^3
     second = where(
         small,
-        1.0 / 6.0 + z * (-1.0 / 120.0 + z * (1.0 / 5040.0 + z * (-1.0 / 362880.0 + z * (1.0 / 39916800.0)))),
-        (t - whole) / (size * fmax(t, SMALL_ANGLE)),
+        1.0 / 6.0 + tt * (-1.0 / 120.0 + tt * (1.0 / 5040.0 + tt * (-1.0 / 362880.0 + tt * (1.0 / 39916800.0)))),
+        (t - sin_t) / (size * fmax(t, SMALL_ANGLE)),
     )
     rx = cross(r, x)
     return fma(second, cross(r, rx), fma(-first, rx, x))
@@ -46,27 +51,34 @@ def linear_jacobian(r, x):
 
 @kernel
 def quaternion_tangent(m, r):
-    """Computes the columns of J(r) and of exp(-r)."""
+    """Returns (the three columns of J(r), the three columns of exp(-r)) for the update that the model uses."""
     axes = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)
     if m.opt_rotation == INFINITESIMAL:
-        p = Quat(1.0, 0.5 * r.x, 0.5 * r.y, 0.5 * r.z).unit.T
+        # the linear update
+        back = Quat(1.0, 0.5 * r.x, 0.5 * r.y, 0.5 * r.z).unit.T
         J = tuple(linear_jacobian(r, x) for x in axes)
     else:
-        p = rotation_vector_quat(r).T
+        back = rotation_vector_quat(r).T
         J = tuple(right_jacobian(r, x) for x in axes)
-    return J, tuple(p @ x for x in axes)
+    return J, tuple(back @ x for x in axes)
 
 
 @kernel
 def advance_quaternion(J, back, x, dq):
-    """Returns J x + exp(-r) dq for the columns of both."""
+    """Returns J x + exp(-r) dq.
+
+    J: the three columns of J(r); back: the three columns of exp(-r); x: h dw'.
+    """
     y = fma(x.z, J[2], fma(x.y, J[1], x.x * J[0]))
     return fma(dq.z, back[2], fma(dq.y, back[1], fma(dq.x, back[0], y)))
 
 
 @kernel
 def advance_tangent(m, dq, dv, velocity, h, out):
-    """out <- dq' for the displacement dq of the position and dv of the next velocity, which is `velocity`."""
+    """out <- dq' for the displacement dq of the position and dv of the next velocity, all by dof.
+
+    velocity: the next velocity; h: the time step [s].
+    """
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
@@ -74,7 +86,7 @@ def advance_tangent(m, dq, dv, velocity, h, out):
             v += 3
         if has_quaternion(kind):
             J, back = quaternion_tangent(m, h * Vec3(velocity[v : v + 3]))
-            x = h * Vec3(dv[v : v + 3])
-            out[v : v + 3] = advance_quaternion(J, back, x, Vec3(dq[v : v + 3]))
+            h_dw = h * Vec3(dv[v : v + 3])
+            out[v : v + 3] = advance_quaternion(J, back, h_dw, Vec3(dq[v : v + 3]))
         else:
             out[v] = dq[v] + h * dv[v]

@@ -10,7 +10,13 @@ stiffness k, the damping b and the curvature D,
     dg = J^T (k J dq + b (J dv + dJ v) + D (J da + dJ a)) - dJ^T F
 
 dJ is 0 for a fixed tendon (tendon_bend.py and ball_rates.py for others).  An equality with a polynomial has
-J = J_1 - c(y) J_2 and dJ = dJ_1 - c(y) dJ_2 - c'(y) J_2^T (J_2 dq).
+J = J_1 - c(y) J_2 and dJ = dJ_1 - c(y) dJ_2 - c'(y) J_2^T (J_2 dq), y the second coordinate or length, c the slope of
+the polynomial.
+
+d is a derivative by one coordinate: position, velocity or acceleration of dof k.  The record p (rates.py) has the
+column p.dg; ten_force = F, ten_stiffness = k, ten_friction = b, ten_curvature = D for each tendon; row_force = f,
+row_stiffness, row_friction, row_curvature the same for each general row; row_bend = f c', row_swing = df by c' for
+equalities with a polynomial; ten_bend = dJ of one row, by dof.
 """
 
 from featherlane.prelude import *
@@ -29,8 +35,12 @@ from featherlane.solver.primal.problem import bounded_force
 
 # ---- forces along tendons --------------------------------------------------------------------------------------------
 @kernel
-def _tendons(m, d, p):
-    """Computes tension, stiffness and damping of each tendon and of the actuators on it; after `actuator_rates`."""
+def _set_tendons(m, d, p):
+    """ten_force, ten_stiffness, ten_friction <- those of each tendon's spring, damper and actuators.
+
+    ten_curvature <- 0.
+    Reads what `actuator_rates` writes: derivatives of actuator forces by length and by rate.
+    """
     flags = m.opt_disableflags
     for i in range(m.ntendon):
         p.ten_force[i], p.ten_stiffness[i], p.ten_friction[i] = 0.0, 0.0, 0.0
@@ -43,23 +53,26 @@ def _tendons(m, d, p):
     if not (flags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
-                t, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
-                gear = m.actuator_gear[o][0]
-                p.ten_force[t] = fma(gear, d.actuator_force[o], p.ten_force[t])
+                t, output = m.actuator_trnid[i, 0], m.actuator_outadr[i]
+                gear = m.actuator_gear[output][0]
+                p.ten_force[t] = fma(gear, d.actuator_force[output], p.ten_force[t])
                 p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * force_by_length(m, d, i)
                 p.ten_friction[t] = p.ten_friction[t] - gear * gear * force_by_velocity(m, d, i)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 @kernel
-def _is_alone(m, d, k):
-    """Returns whether row k belongs neither to a tendon nor to a connect or weld."""
+def _is_separate(m, d, k):
+    """Returns whether row k belongs neither to a tendon nor to a connect or weld.
+
+    It is then an equality, or the limit of a ball.
+    """
     kind = d.genrow_type[k]
     return kind == LIMIT_JOINT or (kind == EQUALITY and not is_fastening(m, d.genrow_id[k]))
 
 
 @kernel
-def _follows(m, d, k):
+def _has_polynomial(m, d, k):
     """Returns whether row k is an equality that follows a polynomial of a second joint or tendon."""
     return d.genrow_type[k] == EQUALITY and m.eq_obj2id[d.genrow_id[k]] >= 0
 
@@ -67,19 +80,19 @@ def _follows(m, d, k):
 @kernel
 def _second_entry(m, d, e, k):
     """Returns the derivative by dof k of the second coordinate or length of equality e."""
-    j, x = m.eq_obj2id[e], 0.0
+    j, entry = m.eq_obj2id[e], 0.0
     if m.eq_type[e] == EQ_JOINT:
-        x = 1.0 if m.jnt_dofadr[j] == k else 0.0
+        entry = 1.0 if m.jnt_dofadr[j] == k else 0.0
     else:
-        for c in range(m.ten_J_rowadr[j], m.ten_J_rowadr[j] + m.ten_J_rownnz[j]):
-            if m.ten_J_colind[c] == k:
-                x = d.ten_J[c]
-    return x
+        for n in range(m.ten_J_rowadr[j], m.ten_J_rowadr[j] + m.ten_J_rownnz[j]):
+            if m.ten_J_colind[n] == k:
+                entry = d.ten_J[n]
+    return entry
 
 
 @kernel
 def _polynomial_slopes(m, d, e):
-    """Returns the first and second derivatives of the polynomial of equality e."""
+    """Returns (first, second) derivative of the polynomial of equality e at the second coordinate or length y."""
     j = m.eq_obj2id[e]
     if m.eq_type[e] == EQ_JOINT:
         y = d.qpos[m.jnt_qposadr[j]] - m.qpos0[m.jnt_qposadr[j]]
@@ -91,20 +104,27 @@ def _polynomial_slopes(m, d, e):
 
 
 @kernel
-def _bends(m, d, p, k, B, f, D):
-    """Computes the rates of the Jacobian of row k, an equality with a second joint or tendon."""
-    e, o, along = d.genrow_id[k], d.genrow_dofadr[k], 0.0
-    _, bend = _polynomial_slopes(m, d, e)
-    for c in range(o, o + d.genrow_dofnum[k]):
-        i = d.genrow_dof[c]
+def _set_polynomial_rates(m, d, p, k, B, f, D):
+    """row_bend, row_swing <- f c' and -D c' (J_2 (B v + a)) of row k, an equality with a polynomial.
+
+    B, D: damping and inverse regularization of the row, D = 0 in worlds without it; f: its force.
+    """
+    e, first, along = d.genrow_id[k], d.genrow_dofadr[k], 0.0
+    _, c_slope = _polynomial_slopes(m, d, e)
+    # along = J_2 (B v + a)
+    for n in range(first, first + d.genrow_dofnum[k]):
+        i = d.genrow_dof[n]
         along = fma(_second_entry(m, d, e, i), fma(B, d.qvel[i], d.qacc[i]), along)
-    p.row_bend[k] = where(D > 0.0, bend * f, 0.0)
-    p.row_swing[k] = where(D > 0.0, -(D * bend * along), 0.0)
+    p.row_bend[k] = where(D > 0.0, c_slope * f, 0.0)
+    p.row_swing[k] = where(D > 0.0, -(D * c_slope * along), 0.0)
 
 
 @kernel
 def row_parameters(m, k, kind, i):
-    """Returns solref and solimp of a row of that kind, of equality or tendon i."""
+    """Returns (solref, solimp) of a general row of that kind.
+
+    i: its equality, joint or tendon.
+    """
     tendon = m.tendon[i]
     if kind == EQUALITY:
         solref, solimp = m.eq_solref[i], m.eq_solimp[i]
@@ -118,17 +138,20 @@ def row_parameters(m, k, kind, i):
 
 
 @kernel
-def _side(m, d, k, i):
-    """Returns -1 if row k of tendon i is -J, that of an upper limit, else 1."""
-    same, o, first = 0.0, d.genrow_dofadr[k], m.ten_J_rowadr[i]
-    for e in range(d.genrow_dofnum[k]):
-        same = fma(d.genrow_J[o + e], d.ten_J[first + e], same)
+def _side_of_limit(m, d, k, i):
+    """Returns -1 if row k has the opposite Jacobian of tendon i, as that of an upper limit has, else 1."""
+    same, row, ten_row = 0.0, d.genrow_dofadr[k], m.ten_J_rowadr[i]
+    for n in range(d.genrow_dofnum[k]):
+        same = fma(d.genrow_J[row + n], d.ten_J[ten_row + n], same)
     return where(same < 0.0, -1.0, 1.0)
 
 
 @kernel
-def _rows(m, d, p):
-    """Computes rates of each general row, at the solution: those of a separate row, and those that a tendon adds."""
+def _set_rows(m, d, p):
+    """row_* <- rates of each separate general row at the solution.
+
+    ten_* += those of the tendons' limits and dry friction.
+    """
     shortest = shortest_timeconst(m)
     for k in range(d.ngenrow[0]):
         kind, i = d.genrow_type[k], d.genrow_id[k]
@@ -136,19 +159,21 @@ def _rows(m, d, p):
         B = loss_damping(m, solref, solimp, shortest)
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)
+        # 0 in worlds where the row is absent or at a bound
         D = where((f > lo) & (f < hi), d.genrow_D[k], 0.0)
         p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0
         if kind != FRICTION_TENDON:
+            # stiffness = D d(K d r)/dr - f s
             stiffer, pull, B = impedance_slopes(solref, solimp, d.genrow_pos[k] - d.genrow_margin[k], shortest)
             stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
         friction = where(D > 0.0, D * B, 0.0)
-        if _is_alone(m, d, k):
+        if _is_separate(m, d, k):
             p.row_force[k] = where(D > 0.0, f, 0.0)
             p.row_stiffness[k], p.row_friction[k], p.row_curvature[k] = stiffness, friction, D
-            if _follows(m, d, k):
-                _bends(m, d, p, k, B, f, D)
-        elif kind != EQUALITY:
-            p.ten_force[i] = fma(_side(m, d, k, i), f, p.ten_force[i])
+            if _has_polynomial(m, d, k):
+                _set_polynomial_rates(m, d, p, k, B, f, D)
+        elif kind != EQUALITY:  # connects and welds are in fastening_rates.py
+            p.ten_force[i] = fma(_side_of_limit(m, d, k, i), f, p.ten_force[i])
             p.ten_stiffness[i] = p.ten_stiffness[i] + stiffness
             p.ten_friction[i] = p.ten_friction[i] + friction
             p.ten_curvature[i] = p.ten_curvature[i] + D
@@ -160,39 +185,45 @@ def tendon_rates(m, d, p):
 
     Reads actuator_rate, and rows at the solution.
     """
-    _tendons(m, d, p)
-    _rows(m, d, p)
+    _set_tendons(m, d, p)
+    _set_rows(m, d, p)
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _add_square(p, J, dof, first, number, k, weight):
-    """dg += weight J^T J_k, of the row that starts at entry `first`."""
+    """dg += weight J^T J_k of a sparse row J, of entries J[first ...] at the dofs dof[first ...]."""
     for e in range(first, first + number):
         if dof[e] == k:
-            s = weight * J[e]
-            for c in range(first, first + number):
-                p.dg[dof[c]] = fma(J[c], s, p.dg[dof[c]])
+            weighted = weight * J[e]
+            for n in range(first, first + number):
+                p.dg[dof[n]] = fma(J[n], weighted, p.dg[dof[n]])
 
 
 @kernel
 def _add_rows(m, d, p, k, weights):
-    """dg += weight J^T J_k of each row of an equality or a ball."""
+    """dg += weight J^T J_k of each separate general row.
+
+    weights: row_stiffness, row_friction or row_curvature.
+    """
     for r in range(d.ngenrow[0]):
-        if _is_alone(m, d, r):
+        if _is_separate(m, d, r):
             _add_square(p, d.genrow_J, d.genrow_dof, d.genrow_dofadr[r], d.genrow_dofnum[r], k, weights[r])
 
 
 @kernel
 def _add_tendons(m, d, p, k, weights):
-    """dg += weight J^T J_k of each tendon."""
+    """dg += weight J^T J_k of each tendon.
+
+    weights: ten_stiffness, ten_friction or ten_curvature.
+    """
     for i in range(m.ntendon):
         _add_square(p, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], k, weights[i])
 
 
 @kernel
 def _has_dof(dof, first, number, k):
-    """Returns whether the row that starts at entry `first` has dof k."""
+    """Returns 1 if the sparse row of dofs dof[first ...] contains dof k, else 0."""
     found = 0
     for e in range(first, first + number):
         found = 1 if dof[e] == k else found
@@ -208,8 +239,12 @@ def _clear_bend(p, dof, first, number):
 
 @kernel
 def _add_bend(d, p, row, force, friction, curvature):
-    """dg += J^T (b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend."""
+    """dg += J^T (b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend.
+
+    row: (entries of J, their dofs, first entry, number of entries); force: F; friction: b; curvature: D.
+    """
     (J, dof, first, number), along = row, 0.0
+    # along = dJ (b v + D a)
     for e in range(first, first + number):
         j = dof[e]
         along = fma(p.ten_bend[j], fma(friction, d.qvel[j], curvature * d.qacc[j]), along)
@@ -219,82 +254,88 @@ def _add_bend(d, p, row, force, friction, curvature):
 
 
 @kernel
-def _add_spatial(m, d, p, i, k):
-    """Adds the bend of the spatial tendon i."""
+def _add_bend_of_tendon(m, d, p, i, k):
+    """dg += terms with dJ by the position of dof k, of the spatial tendon i."""
     first, number = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
     if _has_dof(m.ten_J_colind, first, number, k):
         _clear_bend(p, m.ten_J_colind, first, number)
-        add_tendon_bend(m, d, p, i, k, 1.0)
+        add_tendon_bend(m, d, p, i, k, 1.0)  # ten_bend += dJ
         row = d.ten_J, m.ten_J_colind, first, number
         _add_bend(d, p, row, p.ten_force[i], p.ten_friction[i], p.ten_curvature[i])
 
 
 @kernel
-def _is_bent(m, d, r):
+def _has_variable_jacobian(m, d, r):
     """Returns whether row r is the limit of a ball or an equality of spatial tendons."""
     e, kind = d.genrow_id[r], d.genrow_type[r]
-    bent = kind == LIMIT_JOINT
+    variable = kind == LIMIT_JOINT
     if kind == EQUALITY and m.eq_type[e] == EQ_TENDON:
         j = m.eq_obj2id[e]
-        bent = not is_fixed(m, m.eq_obj1id[e]) or (j >= 0 and not is_fixed(m, j))
-    return bent
+        variable = not is_fixed(m, m.eq_obj1id[e]) or (j >= 0 and not is_fixed(m, j))
+    return variable
 
 
 @kernel
-def _add_bent_row(m, d, p, r, k):
-    """Adds the bend of row r."""
-    e, first, number = d.genrow_id[r], d.genrow_dofadr[r], d.genrow_dofnum[r]
+def _add_bend_of_row(m, d, p, r, k):
+    """dg += terms with dJ by the position of dof k, of general row r: the limit of a ball, or an equality of tendons.
+
+    An equality has dJ = dJ_1 - c(y) dJ_2; `_add_swing` adds the term with c'(y).
+    """
+    obj, first, number = d.genrow_id[r], d.genrow_dofadr[r], d.genrow_dofnum[r]
     if _has_dof(d.genrow_dof, first, number, k):
         _clear_bend(p, d.genrow_dof, first, number)
         if d.genrow_type[r] == LIMIT_JOINT:
-            set_ball_bend(m, d, p, e, k)
+            set_ball_bend(m, d, p, obj, k)  # ten_bend <- dJ
         else:
-            i, j = m.eq_obj1id[e], m.eq_obj2id[e]
-            if not is_fixed(m, i):
-                add_tendon_bend(m, d, p, i, k, 1.0)
-            if j >= 0 and not is_fixed(m, j):
-                slope, _ = _polynomial_slopes(m, d, e)
-                add_tendon_bend(m, d, p, j, k, -slope)
+            tendon1, tendon2 = m.eq_obj1id[obj], m.eq_obj2id[obj]
+            if not is_fixed(m, tendon1):
+                add_tendon_bend(m, d, p, tendon1, k, 1.0)  # ten_bend += dJ_1
+            if tendon2 >= 0 and not is_fixed(m, tendon2):
+                slope, _ = _polynomial_slopes(m, d, obj)
+                add_tendon_bend(m, d, p, tendon2, k, -slope)  # ten_bend -= c dJ_2
         row = d.genrow_J, d.genrow_dof, first, number
         _add_bend(d, p, row, p.row_force[r], p.row_friction[r], p.row_curvature[r])
 
 
 @kernel
 def add_tendon_position_column(m, d, p, k):
-    """dg += rates by the position of dof k."""
+    """dg += derivatives of tendons' and separate rows' forces by the position of dof k."""
     _add_tendons(m, d, p, k, p.ten_stiffness)
     for i in range(m.ntendon):
         if not is_fixed(m, i):
-            _add_spatial(m, d, p, i, k)
+            _add_bend_of_tendon(m, d, p, i, k)
     _add_rows(m, d, p, k, p.row_stiffness)
     for r in range(d.ngenrow[0]):
-        if _is_bent(m, d, r):
-            _add_bent_row(m, d, p, r, k)
-        if _follows(m, d, r) and not is_fastening(m, d.genrow_id[r]):
+        if _has_variable_jacobian(m, d, r):
+            _add_bend_of_row(m, d, p, r, k)
+        if _has_polynomial(m, d, r) and not is_fastening(m, d.genrow_id[r]):
             _add_swing(m, d, p, r, k)
 
 
 @kernel
 def _add_swing(m, d, p, r, k):
-    """Adds the rates by c'(y) of row r, an equality with a polynomial."""
-    e, o = d.genrow_id[r], d.genrow_dofadr[r]
+    """dg += terms with c'(y) of row r, an equality with a polynomial, by the position of dof k.
+
+    J_2^T f c' (J_2)_k for dJ^T f, and J^T row_swing (J_2)_k for the change of f.
+    """
+    e, first = d.genrow_id[r], d.genrow_dofadr[r]
     if any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):
-        x = _second_entry(m, d, e, k)
-        bend, swing = p.row_bend[r] * x, p.row_swing[r] * x
-        for c in range(o, o + d.genrow_dofnum[r]):
-            i = d.genrow_dof[c]
-            p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.genrow_J[c], swing, p.dg[i]))
+        J2_k = _second_entry(m, d, e, k)
+        bend, swing = p.row_bend[r] * J2_k, p.row_swing[r] * J2_k
+        for n in range(first, first + d.genrow_dofnum[r]):
+            i = d.genrow_dof[n]
+            p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.genrow_J[n], swing, p.dg[i]))
 
 
 @kernel
 def add_tendon_velocity_column(m, d, p, k):
-    """dg += rates by the velocity of dof k."""
+    """dg += derivatives of tendons' and separate rows' forces by the velocity of dof k."""
     _add_tendons(m, d, p, k, p.ten_friction)
     _add_rows(m, d, p, k, p.row_friction)
 
 
 @kernel
 def add_tendon_acceleration_column(m, d, p, k):
-    """dg += rates by the acceleration of dof k."""
+    """dg += derivatives of tendons' and separate rows' forces by the acceleration of dof k."""
     _add_tendons(m, d, p, k, p.ten_curvature)
     _add_rows(m, d, p, k, p.row_curvature)

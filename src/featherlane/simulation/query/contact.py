@@ -14,7 +14,7 @@ from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.arguments import several_of
 from featherlane.model.model import Model
-from featherlane.sensor.contact import CONDATA_GEOM, Selection, tell_world
+from featherlane.sensor.contact import CONDATA_GEOM, Selection, write_world_contacts
 from featherlane.simulation.query.objects import Object, object_of
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.step.forward import forward
@@ -101,7 +101,7 @@ def list_contacts(m, d, b, p):
         for lane in range(width(d)):
             if has(active, lane):
                 # writes p.listed, from nlisted k on
-                tell_world(m, d, selection, p.listed, (p.nlisted * k, p.nlisted), lane)
+                write_world_contacts(m, d, selection, p.listed, (p.nlisted * k, p.nlisted), lane)
 
 
 @by_halves
