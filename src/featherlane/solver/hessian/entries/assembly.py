@@ -30,13 +30,13 @@ from featherlane.solver.hessian.entries.pattern import (
     APART,
     ORDERED,
     PATHS,
-    column_block,
-    column_place,
+    diagonal_block,
+    find_block,
     has_block_rows,
     has_couplings,
     in_panel,
     is_above,
-    last_block,
+    place_in_block,
 )
 from featherlane.solver.hessian.entries.stiffness import (
     add_cone_stiffness,
@@ -182,9 +182,9 @@ def block_row(m, d, A, i):
     if stiff:
         f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     d.hessian.H[h + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
-    e, j = last_block(m, d, i), i
+    e, j = diagonal_block(m, d, i), i
     while j >= 0 and (stiff or full):
-        e = column_block(m, d, e, j)
+        e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
         u, n = h + d.hessian.blockplace[e], j - first + 1
         if full:
@@ -240,11 +240,11 @@ def add_tree_entries(m, d, o, step, a, y):
 def add_block_entries(m, d, o, step, a, y):
     """Adds to row i in block rows, as `add_tree_entries`."""
     i = d.genrow_dof[o + a]
-    h, e = d.hessian.rowadr[i], last_block(m, d, i)
+    h, e = d.hessian.rowadr[i], diagonal_block(m, d, i)
     for b in range(a, -1, -1):
         j = d.genrow_dof[o + b]
-        e = column_block(m, d, e, j)
-        u = h + column_place(m, d, e, j)
+        e = find_block(m, d, e, j)
+        u = h + place_in_block(m, d, e, j)
         d.hessian.H[u] = weighted_sum(d, o + b, step, y, d.hessian.H[u])
 
 

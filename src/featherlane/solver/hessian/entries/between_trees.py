@@ -15,7 +15,7 @@ must cancel.
 
 from featherlane.prelude import *
 from featherlane.solver.hessian.entries.couplings import couples_free_bodies, coupling_tips
-from featherlane.solver.hessian.entries.pattern import ORDERED, block_place
+from featherlane.solver.hessian.entries.pattern import ORDERED, first_place_of_block
 
 
 @kernel
@@ -109,7 +109,7 @@ def subtract_block(m, d, b, rows, c, n):
     """Subtracts S_i . K S_j from H_ij for the first `rows` dofs i of block b, n dofs j of c."""
     i0, j0 = m.block_dofadr[b], m.block_dofadr[c]
     below = b > c
-    place = block_place(m, d, b, c) if below else block_place(m, d, c, b)
+    place = first_place_of_block(m, d, b, c) if below else first_place_of_block(m, d, c, b)
     for i in range(i0, i0 + rows):
         s, unit = d.cdof[i], is_free_translation(m, i)
         axis = i - m.jnt_dofadr[m.dof_jntid[i]]

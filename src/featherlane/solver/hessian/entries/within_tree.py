@@ -6,7 +6,7 @@ bodies of a robot that touch have few dofs that are above only one, so a 6x6 cos
 """
 
 from featherlane.prelude import *
-from featherlane.solver.hessian.entries.pattern import has_block_rows, last_block, next_place
+from featherlane.solver.hessian.entries.pattern import diagonal_block, find_place, has_block_rows
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import TURN, other_arm, pushed_body_arm
@@ -55,13 +55,13 @@ def add_pair(m, d, k):
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], d.primal.con_y[k])
     for a in range(count):
         i = d.hessian.pair_dof[a]
-        h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
+        h, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if blocks else 0
         x, y, z = d.hessian.pair_J[a]
         gx = fma(nn, x, fma(n1, y, n2 * z))
         gy = fma(n1, x, w11 * y)
         gz = fma(n2, x, w22 * z)
         for b in range(a, count):
-            e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
+            e, place = find_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place
             p, q, r = d.hessian.pair_J[b]
             d.hessian.H[u] = fma(gx, p, fma(gy, q, fma(gz, r, d.hessian.H[u])))
@@ -74,10 +74,10 @@ def add_normal_pair(m, d, k):
     w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)
     for a in range(count):
         i = d.hessian.pair_dof[a]
-        h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
+        h, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if blocks else 0
         g = w * d.hessian.pair_J[a][0]
         for b in range(a, count):
-            e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
+            e, place = find_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place
             d.hessian.H[u] = fma(g, d.hessian.pair_J[b][0], d.hessian.H[u])
 
@@ -132,9 +132,9 @@ def pair_columns(m, d, k, a):
 def add_pair_row(m, d, k, count, a, f, g):
     """Adds J_a^T W J to H, given W J_a: f along n and the tangents, g along the turns."""
     i, blocks = d.hessian.pair_dof[a], has_block_rows(d)
-    h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
+    h, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if blocks else 0
     for b in range(a, count):
-        e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
+        e, place = find_place(m, d, blocks, e, d.hessian.pair_dof[b])
         u = h + place
         z = d.hessian.H[u]
         if d.con_dim[k] > 3:
