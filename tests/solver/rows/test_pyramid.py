@@ -7,10 +7,10 @@ from featherlane.solver.rows.pyramid import (
     edge_switches,
     edge_weights,
     edges,
-    least_edge,
     one_sided_row,
     push_slope,
     pyramid,
+    smallest_edge,
     turning_pyramid,
     turning_slope,
     turning_switches,
@@ -98,7 +98,7 @@ def test_edges_of_torsional_and_rolling_friction(dim, rng):
 def test_the_minimum_edge_shows_whether_any_pushes(dim, rng):
     d = contact(dim, rng)
     y = d.primal.con_y.array[[3, 4, 5, 9, 10, 11][:dim]]
-    close(call(least_edge, d, 1), (edge_matrix(dim - 1) @ y).min(0))
+    close(call(smallest_edge, d, 1), (edge_matrix(dim - 1) @ y).min(0))
 
 
 def test_a_switch_is_a_change_of_sign(rng):

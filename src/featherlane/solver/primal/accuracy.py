@@ -27,7 +27,7 @@ the row forces, with either sign, are applied to H: one rounding of them may mov
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force, metric_times
-from featherlane.solver.hessian.entries.within_tree import pair_jacobian
+from featherlane.solver.hessian.entries.within_tree import store_pair_jacobian
 from featherlane.solver.hessian.equation import assemble_hessian, substitute
 from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import record
@@ -125,7 +125,7 @@ def add_cone_rows(m, d, k, c, f, t):
 def add_contact_rows(m, d, k):
     """Adds the rows of contact k."""
     f, t = contact_push(m, d, k)
-    for c in range(pair_jacobian(m, d, k)):
+    for c in range(store_pair_jacobian(m, d, k)):
         if has_pyramids(m) and d.con_dim[k] > 1:
             add_pyramid(m, d, k, c)
         else:

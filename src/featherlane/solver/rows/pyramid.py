@@ -111,7 +111,7 @@ def turning_weights(d, k):
 
 
 @kernel
-def least_edge(d, k):
+def smallest_edge(d, k):
     """Returns the smallest of a contact's edges: if it is not negative, none pushes."""
     y = d.primal.con_y[k]
     widest = fmax(fabs(y[1]), fabs(y[2]))

@@ -31,7 +31,8 @@ from featherlane.dynamics.inertia.articulated import (
     uses_articulated,
 )
 from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
-from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, free_weight, is_pushing
+from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, is_pushing
+from featherlane.solver.hessian.entries.joint_rows import free_weight
 from featherlane.solver.hessian.entries.stiffness import clear_stiffness, has_stiffness
 from featherlane.spatial.stiffness import UPPER
 
