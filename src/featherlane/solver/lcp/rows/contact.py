@@ -30,7 +30,7 @@ from featherlane.solver.lcp.rows.rows import (
     clear_column_marks,
     has_capacity,
     open_columns,
-    pair_jacobian_column,
+    pair_columns,
     report_full_rows,
     set_friction,
     set_row,
@@ -116,7 +116,7 @@ def append_contact_rows(m, d):
         if any_(acts):
             n, start = 0, open_columns(d)
             if has_capacity(m, d, c.dim):
-                n = pair_jacobian_column(m, d, c.carrier[0], c.carrier[1], start)
+                n = pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             else:
                 report_full_rows(d)
             if n > 0:

@@ -24,7 +24,7 @@ from featherlane.solver.lcp.rows.rows import (
     clear_column_marks,
     has_capacity,
     open_columns,
-    pair_jacobian_column,
+    pair_columns,
     report_full_rows,
     set_row,
 )
@@ -134,7 +134,7 @@ def link_rows(m, d):
         d.link_lcprow[k, 0] = NO_ROW
         if on and has_capacity(m, d, link_row_count(m, k)):
             start = open_columns(d)
-            n = pair_jacobian_column(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
+            n = pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
             append_link(m, d, k, start, n)
             clear_column_marks(d, start, n)
         elif on:

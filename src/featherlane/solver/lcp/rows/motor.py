@@ -24,7 +24,7 @@ from featherlane.solver.lcp.rows.rows import (
     clear_column_marks,
     has_capacity,
     open_columns,
-    pair_jacobian_column,
+    pair_columns,
     report_full_rows,
     set_row,
 )
@@ -78,7 +78,7 @@ def link_stop_velocity(m, d, k, low, high, v):
 def append_motor(m, d, k, present, low, high):
     """Appends the row of link k along or about its axis: its stop if it is at one, else its motor."""
     start, most, at = open_columns(d), INFINITE, low | high
-    n, u = pair_jacobian_column(m, d, m.link_body[k, 0], m.link_body[k, 1], start), link_axis(m, d, k, 0)
+    n, u = pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start), link_axis(m, d, k, 0)
     if m.link_type[k] == LINK_HINGE:
         fill_turn_row(d, u, start, n)
     else:

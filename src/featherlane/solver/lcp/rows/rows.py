@@ -69,7 +69,7 @@ def append_row_columns(m, d, i, mark, start, n):
 
 
 @kernel
-def pair_jacobian_column(m, d, first, second, start):
+def pair_columns(m, d, first, second, start):
     """Lists the dofs that move one of two bodies, from entry start on, marked by the body; returns their number."""
     i, j, n = m.body_lastdof[first], m.body_lastdof[second], 0
     if i > j:
