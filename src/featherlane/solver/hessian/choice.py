@@ -8,7 +8,7 @@ from featherlane.solver.hessian.factorizations.articulated import mark_coupled
 from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
 from featherlane.solver.hessian.factorizations.ordered import mark_ordered
 from featherlane.solver.hessian.factorizations.paths import closes_paths, find_path_rows
-from featherlane.solver.hessian.factorizations.tree import own_all_contacts, take_tree
+from featherlane.solver.hessian.factorizations.tree import mark_all_contacts_unpaired, use_model_tree
 
 
 @kernel
@@ -75,7 +75,7 @@ def choose_way(m, d):
             # one world whose rows do not fit: decouple its trees
             d.con_overflow[0] = 0
             d.ordered[0] = 0.0
-            take_tree(m, d, APART)
-            own_all_contacts(m, d)
+            use_model_tree(m, d, APART)
+            mark_all_contacts_unpaired(m, d)
     elif d.hessian.pattern[0] != TREE:
-        take_tree(m, d, TREE)
+        use_model_tree(m, d, TREE)
