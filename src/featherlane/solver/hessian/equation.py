@@ -33,9 +33,9 @@ from featherlane.solver.hessian.factorizations.articulated import (
 from featherlane.solver.hessian.factorizations.block_factor import expand_blocks, factor_blocks, reduce_blocks
 from featherlane.solver.hessian.factorizations.ordered import (
     factor_ordered,
+    has_decoupled_trees,
     solve_ordered,
     substitute_ordered,
-    taken_apart,
 )
 from featherlane.solver.hessian.factorizations.tree import (
     expand_chains,
@@ -229,7 +229,7 @@ def leaves_out(d):
     if d.hessian.pattern[0] == APART:
         out = d.ordered[0] >= 0.0
     else:
-        out = taken_apart(d)
+        out = has_decoupled_trees(d)
     return out
 
 

@@ -34,7 +34,7 @@ FILLED = 1.5  # times those without fill-in: another order does not improve stac
 
 # ---- selection of worlds -------------------------------------------------------------------------------------------
 @kernel
-def join_by_row(m, d, k):
+def couple_trees_of_row(m, d, k):
     """Couples the trees of general row k."""
     o = d.genrow_dofadr[k]
     for a in range(o, o + d.genrow_dofnum[k]):
@@ -46,7 +46,7 @@ def join_by_row(m, d, k):
 
 
 @kernel
-def join_world(m, d, lane):
+def build_graph(m, d, lane):
     """Builds the graph of one world's trees."""
     clear_graph(m, d)
     for k in range(d.ncon_slot[0]):
@@ -57,7 +57,7 @@ def join_world(m, d, lane):
                 couple_trees(m, d, t, u)
     for k in range(d.ngenrow[0]):
         if has(d.genrow_present[k] > 0.0, lane):
-            join_by_row(m, d, k)
+            couple_trees_of_row(m, d, k)
 
 
 @kernel
@@ -70,7 +70,7 @@ def mark_ordered(m, d):
     d.panel.fits[0] = 0
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
-            join_world(m, d, lane)
+            build_graph(m, d, lane)
             count_in_model_order(m, d)
             if d.panel.cost[0] > COSTLY and d.panel.cost[0] > FILLED * d.panel.cost[1]:
                 write_lane(d.ordered, 0, lane, 1.0)
@@ -83,7 +83,7 @@ def mark_ordered(m, d):
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
 @kernel
-def load_between(m, d, lane, b, t, place, c, u):
+def load_block_between_trees(m, d, lane, b, t, place, c, u):
     """Copies entries of block b of tree t with block c of tree u, at a place of its rows; none if not coupled."""
     first, first_u, size, size_u = m.block_dofadr[b], m.block_dofadr[c], m.tree_dofnum[t], m.tree_dofnum[u]
     row, row_u = m.tree_dofadr[t] + size - 1 - first, m.tree_dofadr[u] + size_u - 1 - first_u
@@ -99,7 +99,7 @@ def load_between(m, d, lane, b, t, place, c, u):
 
 
 @kernel
-def load_within(m, d, lane, i, t, a, c):
+def load_row_within_tree(m, d, lane, i, t, a, c):
     """Copies entries of dof i with the dofs up to i of block c of the same tree."""
     size, first = m.tree_dofnum[t], m.block_dofadr[c]
     last = m.tree_dofadr[t] + size - 1
@@ -120,9 +120,9 @@ def load_world(m, d, lane):
             u = m.dof_treeid[m.block_dofadr[c]]
             if t == u:
                 for i in range(first, first + m.block_dofnum[b]):
-                    load_within(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
+                    load_row_within_tree(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
             else:
-                load_between(m, d, lane, b, t, place, c, u)
+                load_block_between_trees(m, d, lane, b, t, place, c, u)
     add_contacts(m, d, lane)
 
 
@@ -136,7 +136,7 @@ def place_world(m, d, lane):
     Cost:   O(entries of the factor).
     """
     if width(d) > 1 or d.panel.fits[0] == 0:
-        join_world(m, d, lane)
+        build_graph(m, d, lane)
         order_trees(m, d)
         place_panels(m, d)
         if d.panel.fits[0] == 0:
@@ -163,7 +163,7 @@ def copy_entries(m, d, lane, e, t, row, column, count, out):
 
 
 @kernel
-def move_factor(m, d, lane, out):
+def copy_factor(m, d, lane, out):
     """Copies one world's factor from its panels to its H and hessian.dinv, row after row without gaps, or back."""
     e = 0
     for k in range(d.ngraph):
@@ -180,7 +180,7 @@ def move_factor(m, d, lane, out):
 
 
 @kernel
-def take_vector(m, d, lane):
+def load_search(m, d, lane):
     """Copies one world's search to panel.x."""
     for t in range(d.ngraph):
         n, o, last = m.tree_dofnum[t], d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
@@ -191,7 +191,7 @@ def take_vector(m, d, lane):
 
 
 @kernel
-def give_vector(m, d, lane):
+def store_search(m, d, lane):
     """Copies panel.x to one world's search."""
     for t in range(d.ngraph):
         o, last = d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
@@ -209,7 +209,7 @@ def factor_world(m, d, lane):
     """
     place_world(m, d, lane)
     load_world(m, d, lane)
-    take_vector(m, d, lane)
+    load_search(m, d, lane)
     factor_panels(m, d)
 
 
@@ -224,7 +224,7 @@ def solve_ordered(m, d):
         if has((d.active[0] > 0.0) & (d.primal.live[0] > 0.0), lane):
             factor_world(m, d, lane)
             expand_panels(m, d)
-            give_vector(m, d, lane)
+            store_search(m, d, lane)
 
 
 @stage
@@ -239,7 +239,7 @@ def factor_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             factor_world(m, d, lane)
-            move_factor(m, d, lane, out=1)
+            copy_factor(m, d, lane, out=1)
 
 
 @stage
@@ -252,14 +252,14 @@ def substitute_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             place_world(m, d, lane)
-            move_factor(m, d, lane, out=0)
-            take_vector(m, d, lane)
+            copy_factor(m, d, lane, out=0)
+            load_search(m, d, lane)
             reduce_panels(m, d)
             expand_panels(m, d)
-            give_vector(m, d, lane)
+            store_search(m, d, lane)
 
 
 @kernel
-def taken_apart(d):
+def has_decoupled_trees(d):
     """Returns worlds whose search direction ignores the couplings of trees."""
     return d.ordered[0] > 1.5

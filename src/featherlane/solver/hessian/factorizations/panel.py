@@ -9,7 +9,7 @@ Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for spar
 
 from featherlane.prelude import *
 from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
-from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, low_bit
+from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, lowest_bit
 
 FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate kernels
 
@@ -22,7 +22,7 @@ def list_row_trees(d1, t, adr):
     for w in range(d1.ngraphword):
         left = d1.graph.bits[t * d1.ngraphword + w]
         while left != 0:
-            u = w * WORD_BITS + low_bit(left)
+            u = w * WORD_BITS + lowest_bit(left)
             left = left & (left - 1)
             e = adr + n
             while e > adr and d1.graph.place[d1.graph.col[e - 1]] > d1.graph.place[u]:
