@@ -9,7 +9,7 @@ from featherlane.solver.dual.rows import all_fit, make_blocks, report_full_block
 from featherlane.solver.hessian.equation import select_factorization, starts_from_inertia
 from featherlane.solver.lcp.step import solve_lcp
 from featherlane.solver.primal.coulomb import coulomb_newton
-from featherlane.solver.primal.history import record
+from featherlane.solver.primal.history import record_iteration
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.solver.table import in_forces, reads_factor, reads_hessian, reads_inertia, run
@@ -24,7 +24,7 @@ def set_unconstrained(m, d):
     d.solver_niter[0] = 0.0
     d.solver_residual[0] = 0.0
     d.solver_gap[0] = 0.0
-    record(d, 0, 0.0, 0.0, 0.0, 0.0)
+    record_iteration(d, 0, 0.0, 0.0, 0.0, 0.0)
 
 
 @kernel

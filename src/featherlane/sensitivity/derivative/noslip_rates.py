@@ -50,8 +50,8 @@ from featherlane.solver.rows.rows import (
     add_contact_moment,
     basis_value,
     body_forces_to_dofs,
-    body_motion,
     clear_body_forces,
+    compute_body_motions,
 )
 
 ROWS = 96  # capacity of a tile: rows of friction
@@ -345,7 +345,7 @@ def _add_column(m, d, p, c):
     at = p.panel_at[c]
     for i in range(m.nv):
         p.da[i], p.product[i] = p.panel_acceleration[i, c], 0.0
-    body_motion(m, d, p.da, p.body_lag)
+    compute_body_motions(m, d, p.da, p.body_lag)
     for r in range(p.nslip[0]):
         if p.slip_con[r] < 0:
             _joint_rates(m, d, p, at, r)

@@ -23,7 +23,7 @@ from featherlane.solver.dual.problem import (
     whiten_forces,
 )
 from featherlane.solver.dual.rows import block_triangle_index
-from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
+from featherlane.solver.primal.problem import TINY, compute_row_products, subtract_reference, trace_of_inertia
 
 MINVAL = 1e-15  # 1/kg: a smaller A counts as 0
 INVERSE = 1  # place of 1 / A in the block of a row, whose A is a scalar
@@ -150,7 +150,7 @@ def noslip(m, d):
     else:
         forces_at_rows(m, d)
         whiten_forces(m, d)
-    place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    compute_row_products(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     invert_rows(d)
     for i in range(m.nv):

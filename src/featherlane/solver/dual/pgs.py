@@ -36,9 +36,9 @@ from featherlane.solver.dual.problem import (
 )
 from featherlane.solver.dual.rows import block_triangle_index
 from featherlane.solver.dual.visit_order import is_scrambled, order_blocks, visited
-from featherlane.solver.primal.history import record
-from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
-from featherlane.solver.primal.rounding import is_left, is_rounding
+from featherlane.solver.primal.history import record_iteration
+from featherlane.solver.primal.problem import TINY, compute_row_products, subtract_reference, trace_of_inertia
+from featherlane.solver.primal.rounding import has_large_gradient, is_rounding
 from featherlane.solver.rows.rows import basis_value
 
 ROUNDS = 2  # visits of a contact within a sweep
@@ -350,11 +350,11 @@ def dual_cost(m, d):
 @kernel
 def start_forces(m, d):
     """Computes b = J a0 - aref, and forces: those of the last acceleration if their cost is negative, else 0."""
-    place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    compute_row_products(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     blocks, take = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], false_mask(d)
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
-        place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+        compute_row_products(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         forces_at_rows(m, d)
         clear_overflow_forces(m, d)
@@ -373,7 +373,7 @@ def record_forces(m, d, k, scale, improvement, beta):
     """Records the primal cost and gradient at the forces, for the iteration statistics only."""
     if d.want_history:
         cost, gradient = primal_at_forces(m, d)
-        record(d, k, scale * cost, scale * gradient, improvement, beta)
+        record_iteration(d, k, scale * cost, scale * gradient, improvement, beta)
 
 
 @stage
@@ -415,7 +415,7 @@ def pgs(m, d):
     d.solver_residual[0] = scale * gradient
     gap = scale * dual_gap(m, d)
     d.solver_gap[0] = gap
-    left = is_left(m, d, gradient, gap)
+    left = has_large_gradient(m, d, gradient, gap)
     if any_(left):
         left = left & not_(is_rounding(m, d, gradient, left))
         # `is_rounding` has moved some worlds: restore the acceleration that belongs to the forces

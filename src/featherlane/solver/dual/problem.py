@@ -20,9 +20,9 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
 from featherlane.solver.dual.rows import contact_block
-from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
+from featherlane.solver.primal.problem import TINY, bounded_force, compute_row_products, evaluate, subtract_reference
 from featherlane.solver.rows.cone import cone_force
-from featherlane.solver.rows.contacts import push_bodies, turn_bodies
+from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
 from featherlane.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
 
 
@@ -199,12 +199,12 @@ def push_forces(m, d):
         f, t, s = basis_force(m, d, k, 0), 0.0, 0.0
         if c.dim > 1:
             t, s = basis_force(m, d, k, 1), basis_force(m, d, k, 2)
-        push_bodies(d, k, (f, t, s))
+        add_basis_force(d, k, (f, t, s))
         if c.dim > 3:
             f, t, s = basis_force(m, d, k, 3), 0.0, 0.0
             if c.dim > 4:
                 t, s = basis_force(m, d, k, 4), basis_force(m, d, k, 5)
-            turn_bodies(d, k, (f, t, s))
+            add_turn_moments(d, k, (f, t, s))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
 
 
@@ -243,7 +243,7 @@ def store_dual_forces(m, d):
 def primal_at_forces(m, d):
     """Returns (cost, gradient norm) of the primal problem at qacc = a0 + M^-1 J^T f, and leaves its rows in place."""
     accelerate_by_forces(m, d)
-    place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     for i in range(m.nv):
         d.primal.Mv[i] = d.qfrc_constraint[i]
