@@ -36,7 +36,7 @@ from featherlane.simulation.step.early_contacts import early_contacts, forces_ne
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
-from featherlane.solver.dual.problem import push_forces
+from featherlane.solver.dual.problem import store_constraint_force
 from featherlane.solver.dual.rows import all_fit
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
@@ -148,7 +148,7 @@ def accelerate_state(m, d, p):
             constraint_forces(m, d, store=0)
             p.report[FITS], p.report[NEAREST] = 1.0, switching_distance(m, d)
             if corrects:
-                push_forces(m, d)
+                store_constraint_force(m, d)
                 if rows > 0 and not all_fit(d):
                     p.report[FITS] = 0.0
             release_metric(m, d)

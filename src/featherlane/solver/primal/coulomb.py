@@ -197,7 +197,7 @@ def coulomb_newton(m, d):
     """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations and residual.
 
     Numbers of each world:
-        residual: norm of its problem's residual.  first: that at the problem's start.  initial: of the law at the start.
+        residual: norm of its problem's residual.  first: that at the problem's start.  initial: the law's at the start.
         stiffness: s of its problem, 1 of the law.  rho: see `choose_zones`.
         niter: iterations.  idle: consecutive ones without progress.  least, most: least residual, the one to give up.
     Masks of worlds:
