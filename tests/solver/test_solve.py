@@ -6,7 +6,13 @@ import pytest
 from featherlane.model.enums import LCP
 from featherlane.solver import solve as room
 from featherlane.solver.primal.line_search import FAR
-from featherlane.solver.solve import has_constraint_rows, leave_free, set_unconstrained, solve, uses_blocks
+from featherlane.solver.solve import (
+    has_constraint_rows,
+    reset_worlds_without_rows,
+    set_unconstrained,
+    solve,
+    uses_blocks,
+)
 from oracles.uncompiled import call, record
 from scenes.touching import CHAIN, touching
 
@@ -114,7 +120,7 @@ def test_worlds_without_rows_move_freely_and_non_finite_worlds_are_counted():
     fields |= {"qacc": [[-0.0, 3.0, 3.0]], "qacc_smooth": [[1.0, 1.0, 1.0]], "qfrc_constraint": [[-0.0, 4.0, 4.0]]}
     fields |= {"warning": np.full((5, 3), 9.0), "dofrow_D": [[1.0, 0.0, 1.0]]}
     d = record(3, ndofrow=[1], ngenrow=[0], ncon_slot=[0], **{k: np.array(v) for k, v in fields.items()})
-    call(leave_free, record(1, nv=1), d, np.full(3, 8.0))
+    call(reset_worlds_without_rows, record(1, nv=1), d, np.full(3, 8.0))
     np.testing.assert_array_equal(d.qacc.array[0, :2], [0.0, 1.0])
     np.testing.assert_array_equal(d.qfrc_constraint.array[0], [0.0, 0.0, FAR])
     assert d.qacc.array[0, 2] >= FAR and not np.signbit(d.qacc.array).any()

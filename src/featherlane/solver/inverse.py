@@ -34,6 +34,7 @@ def constraint_forces(m, d, store):
             d.qfrc_constraint[i] = 0.0
     else:
         prepare_contacts(m, d)
+        # rows x = J a - aref, then their forces
         compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         apply_row_forces(m, d)

@@ -55,12 +55,10 @@ def sweep_blocks(m, d, sweep, live):
     for at in range(d.dual.ndual[0]):
         q = block_at(d, sweep, at)
         if q < general:
-            lo, hi = d.dofrow_lo[q], d.dofrow_hi[q]
-            f, a = update_row_force(d, q, d.primal.dofrow_v[q], d.dofrow_D[q], lo, hi, live)
+            f, a = update_row_force(d, q, d.primal.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
         elif q < contacts:
             k = q - general
-            lo, hi = d.genrow_lo[k], d.genrow_hi[k]
-            f, a = update_row_force(d, q, d.primal.genrow_v[k], d.genrow_D[k], lo, hi, live)
+            f, a = update_row_force(d, q, d.primal.genrow_v[k], d.genrow_D[k], d.genrow_lo[k], d.genrow_hi[k], live)
         else:
             f, a = visit_contact(m, d, q - contacts, q, sweep, live)
         fall, against = fall + f, against + a
