@@ -27,7 +27,7 @@ PARTS = (
     "make_blocks",
     "report_full_blocks",
 )
-PARTS += ("run", "noslip", "leave_free")
+PARTS += ("run", "noslip", "reset_worlds_without_rows")
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def called(monkeypatch):
 
 
 SOLVERS = {
-    "newton": ["prepare_contacts", "select_factorization", "run", "leave_free"],
-    "cg": ["prepare_contacts", "run", "leave_free"],
-    "pgs": ["prepare_contacts", "make_blocks", "run", "leave_free"],
+    "newton": ["prepare_contacts", "select_factorization", "run", "reset_worlds_without_rows"],
+    "cg": ["prepare_contacts", "run", "reset_worlds_without_rows"],
+    "pgs": ["prepare_contacts", "make_blocks", "run", "reset_worlds_without_rows"],
 }
 
 
@@ -99,7 +99,7 @@ def test_a_tile_to_be_split_is_not_solved(called, monkeypatch):
     s = touching()
     monkeypatch.setattr(room, "select_factorization", lambda _, d: d.con_overflow.__setitem__(0, 1))
     call(solve, s.m, s.d)
-    assert "run" not in called and "leave_free" not in called
+    assert "run" not in called and "reset_worlds_without_rows" not in called
 
 
 def test_rows_are_masked_per_world():

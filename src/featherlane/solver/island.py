@@ -14,7 +14,7 @@ from featherlane.prelude import *
 def merge_labels(d, present, s, t, changed):
     """Sets the labels of trees s and t to the smallest of both labels, s and t.
 
-    It is done in worlds in which the row that joins them is present.  A tree -1 is none: the row acts on the other only.
+    This applies to worlds in which the row that joins them is present.  A tree -1 is none: the row acts on one tree.
     Returns 1 in worlds with a changed label, else `changed`.
     """
     if s < 0:

@@ -17,7 +17,7 @@ from featherlane.solver.table import in_forces, reads_factor, reads_hessian, rea
 
 @kernel
 def set_unconstrained(m, d):
-    """Sets the unconstrained acceleration, for a tile without rows, and the diagnostics of a solve without iterations."""
+    """Sets the unconstrained acceleration, and diagnostics of a solve without iterations, for a tile without rows."""
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
         d.qfrc_constraint[i] = 0.0

@@ -14,9 +14,9 @@ from featherlane.solver.hessian.entries.between_trees import (
     within_tree,
 )
 from featherlane.solver.hessian.entries.stiffness import (
+    add_outer,
     cone_stiffness,
     normal_stiffness,
-    outer,
     pyramid_stiffness,
     turning_stiffness,
     turning_weight,
@@ -44,7 +44,7 @@ def add(s, k):
         F = call(cone_stiffness, s.m, s.d, k)
     if s.a["con_dim"][k] > 3:
         if s.m.opt_cone == PYRAMIDAL:
-            F = call(outer, call(turning_weight, s.d, k), s.d.con_basis[k].rows[0], F)
+            F = call(add_outer, call(turning_weight, s.d, k), s.d.con_basis[k].rows[0], F)
         call(add_turning_stiffness, s.m, s.d, k, *call(turning_stiffness, s.m, s.d, k))
     call(add_point_stiffness, s.m, s.d, k, F)
 
