@@ -184,9 +184,9 @@ def pgs(m, d):
     Cost:   per sweep three products with Y.
     """
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
-    start_forces(m, d)
+    start_forces(m, d)  # writes dual.f, old, z
     record_forces(m, d, 0, scale, 0.0, 0.0)
-    # a sweep's gain is quadratic in the change of forces: this is the square of a rounding
+    # noise: relative rounding of a gain; it is quadratic in the change of forces, so this is the square of a rounding
     noise = 1e-28
     if single_precision(d):
         noise = 1e-12

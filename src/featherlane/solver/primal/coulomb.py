@@ -235,7 +235,9 @@ def coulomb_newton(m, d):
         # comparisons with a residual that is not a number are false: the problem is unsolved
         slow, last = not_(residual <= HALVED * least), stiffness >= 1.0
         idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)
+        # no progress: smaller steps between sticking and slipping
         rho = where(idle >= STALLED, SLOWER * rho, rho)
+        # is the problem solved (good), or given up (spent)?
         good = scale * residual <= tolerance
         unclear = live & last & slow & not_(good) & (residual <= large * norm_of_forces(m, d))
         if any_(unclear):
@@ -243,6 +245,7 @@ def coulomb_newton(m, d):
         spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= most))
         if any_(spent & last & not_(good)):
             good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
+        # problems before the last one are solved less accurately
         enough = where(proximal, PART, ROUGH) * norm_of_forces(m, d)
         won = live & (good | (not_(last) & (residual <= enough)))
         lost = spent & not_(won)
@@ -251,6 +254,7 @@ def coulomb_newton(m, d):
         if any_(won | lost):
             proximal, stiffness, first = next_problem(m, d, won, lost, proximal, stiffness)
             live = live & (stiffness > SOFTEST)
+            # moves: worlds with a new problem; it may be solved at its start
             moves = live & (won | lost)
             solved = moves & not_(stiffness < 1.0) & (scale * first <= tolerance)
             live, left = live & not_(solved), left & not_(solved)

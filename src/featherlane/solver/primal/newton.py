@@ -60,15 +60,14 @@ def newton(m, d):
         slow: its gradient is more than half of the least one before.
         still: slow, and its cost changed by no more than rounding.
     """
-    start_newton(m, d)
+    start_newton(m, d)  # writes qacc, primal.Ma and the rows of the start
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
     noise, _, _ = gradient_limits(d)
-    cost, gradient = evaluate(m, d)
-    # qfrc_constraint and primal.grad are those of the start
+    cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsolved, slow = live, false_mask(d)
-    # full steps without a search are for pyramids only
+    # with elliptic cones, each step ends at the minimum along its line
     careful = slow if has_pyramids(m) else live
     n, niter, idle, least = 0, 0.0, 0.0, gradient
     record_iteration(d, 0, scale * cost, scale * gradient, niter, niter)
@@ -76,7 +75,7 @@ def newton(m, d):
         if not any_(live):
             break
         d.primal.live[0] = where(live, 1.0, 0.0)
-        predicted, descent_rate = search_direction(m, d)
+        predicted, descent_rate = search_direction(m, d)  # writes the direction and its rows
         if any_(slow):
             # if the gradient is rounding, so is the slope
             solved = live & slow & (2.0 * predicted <= line_rounding(m, d, 0.0))
@@ -108,7 +107,7 @@ def newton(m, d):
         idle = where(live & still, idle + 1.0, 0.0)
         # a step of length 0 would repeat forever
         live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
-    list_slots(d)
+    list_slots(d)  # all contacts again, not only those of live worlds
     finish_newton(m, d, live, unsolved, gradient, scale, niter, n)
 
 
