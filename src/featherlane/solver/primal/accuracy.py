@@ -273,8 +273,8 @@ def refine_solution(m, d, left, gradient, niter, n):
         todo = todo & not_(accurate)
         if not any_(todo):
             break
-        q1, q2, length = line_terms(m, d)
-        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale, todo)
+        q1, q2, p_squared = line_terms(m, d)
+        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, todo)
         advance_rows(m, d, a)
         cost_before = cost
         cost, new_gradient = evaluate(m, d)

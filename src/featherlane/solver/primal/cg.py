@@ -104,9 +104,9 @@ def cg(m, d):
         if not any_(live):
             break
         turn_search(m, d, beta)  # writes the direction
-        # step of length a to the minimum along the direction; length: |p|^2
-        q1, q2, length = line_terms(m, d)
-        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale, live)
+        # step of length a to the minimum along the direction; p_squared: |p|^2
+        q1, q2, p_squared = line_terms(m, d)
+        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, live)
         advance_rows(m, d, a)
         cost_before = cost
         cost, gradient = evaluate(m, d)

@@ -59,13 +59,13 @@ def line_terms(m, d):
     q1 = p . (M a - f0) at the start,  q2 = p . M p.
     """
     f0 = metric_force(m, d)
-    q1, q2, length = zeros(3)
+    q1, q2, p_squared = zeros(3)
     for i in range(m.nv):
         p = d.primal.search[i]
         q1 = fma(p, d.primal.Ma[i] - f0[i], q1)
         q2 = fma(p, d.primal.Mv[i], q2)
-        length = fma(p, p, length)
-    return q1, q2, length
+        p_squared = fma(p, p, p_squared)
+    return q1, q2, p_squared
 
 
 @kernel

@@ -50,7 +50,7 @@ def newton(m, d):
     Numbers of each world:
         scale: 1 / trace of M, of cost and gradient.  gradient: its norm.  least: the least one so far.
         predicted, descent_rate: decrease of the cost's quadratic model, and -p . grad.
-        q1, q2: coefficients of `line_terms`.  length: |p|^2.  a: step length.
+        q1, q2: coefficients of `line_terms`.  p_squared: |p|^2.  a: step length.
         niter: iterations of the world (n: those of the tile).  idle: consecutive iterations in which it is still.
     Masks of worlds:
         live: takes the next step.
@@ -83,8 +83,8 @@ def newton(m, d):
             if not any_(live):
                 break
 
-        q1, q2, length = line_terms(m, d)
-        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
+        q1, q2, p_squared = line_terms(m, d)
+        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale
         a = step_length(m, d, q1, q2, enough, where(careful, 0.0, FULL * descent_rate), live)
         switched = live
         if single_precision(d):
