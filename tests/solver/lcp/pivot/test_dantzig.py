@@ -116,7 +116,7 @@ def pushed(rng):
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     r1, A, i, inside = pushed(rng)
-    dantzig.gather_row(r1, i, r1.one.ell)
+    dantzig.gather_matrix_row(r1, i, r1.one.ell)
     dantzig.substitute_forward(r1, r1.one.ell)
     size, square = dantzig.find_direction(r1, i, sign)
     dx, dw = r1.place.dx.array[: i + 1], r1.place.dw.array[: i + 1]
@@ -175,7 +175,7 @@ def test_a_row_that_depends_on_others_is_passed_over():
     add(r1, 0)
     for p, state in ((1, scaled_problem.WAITING), (2, BETWEEN)):
         r1.place.w[p] = 1e-12
-        dantzig.gather_row(r1, p, r1.one.ell)
+        dantzig.gather_matrix_row(r1, p, r1.one.ell)
         dantzig.substitute_forward(r1, r1.one.ell)
         dantzig.move_between_bounds(r1, p)
         assert r1.one.state[p] == state

@@ -29,7 +29,7 @@ def frozen(problem):
     assert block_start.start_with_all(r1, 0, rows)
     friction.limit_friction(r1)
     assert block_start.start_with_all(r1, rows, n)
-    active_set.improve(r1, 99, 1.0)
+    active_set.refine_active_set(r1, 99, 1.0)
     factor.refactor(r1)  # without gaps
     return r1, r1.place.A.array[: n * 16].reshape(n, 16)[:, :n].copy(), r1.place.b.array[:n].copy()
 
@@ -154,7 +154,7 @@ def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):
     np.testing.assert_array_equal(r1.one.state.array[:n] == BETWEEN, between)
     assert sorted(r1.one.factor.array[: r1.one.nfactor[0]]) == np.nonzero(between)[0].tolist()
     np.testing.assert_array_equal(r1.one.state.array[:n][x == r1.place.hi.array[:n]], UPPER)
-    assert factor.eights_of_row(r1) == 2
+    assert factor.eights_per_row(r1) == 2
 
 
 def test_rows_follow_their_bounds():

@@ -11,8 +11,8 @@ Source: M. M. Kostreva, "Block pivot methods for solving the complementarity pro
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
-    eights_of_row,
-    gather_error,
+    eights_per_row,
+    gather_negative_w,
     refactor,
     remove_row,
     substitute_backward,
@@ -26,7 +26,7 @@ from featherlane.solver.lcp.pivot.scaled_problem import (
     UPPER,
     WAITING,
     add_matrix_product,
-    rounding_of,
+    rounding_of_w,
 )
 
 PATIENCE = 3  # rounds without a new minimum of rows on the wrong side, after which rows change one by one
@@ -74,7 +74,7 @@ def solve_between(r1, last):
     for c in range(blocks):
         W[c], DX[c] = -b[c], 0.0
     add_matrix_product(r1, r1.place.x, r1.place.w, last, blocks)
-    gather_error(r1)
+    gather_negative_w(r1)
     substitute_forward(r1, r1.one.turn)
     substitute_backward(r1, r1.one.turn, r1.one.y)
     for k in range(m):
@@ -182,7 +182,7 @@ def follow_states(r1, last):
                 remove_row(r1, p)
                 leaving, k = leaving - 1, 0
     entering = count_entering(r1, last)
-    if r1.one.nfactor[0] + entering > 8 * eights_of_row(r1):
+    if r1.one.nfactor[0] + entering > 8 * eights_per_row(r1):
         refactor(r1)
     m, count = r1.one.nfactor[0], 0
     for p in range(last):
@@ -204,7 +204,7 @@ def start_with_all(r1, first, last):
     patience, single, least, wrong = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
     while single > 0 and wrong > 0:
         solve_between(r1, last)
-        noise = rounding_of(r1, last)
+        noise = rounding_of_w(r1, last)
         wrong, found = count_wrong(r1, last, noise)
         if wrong < least:
             least, patience = wrong, PATIENCE

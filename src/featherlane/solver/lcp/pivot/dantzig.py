@@ -17,14 +17,14 @@ Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force co
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Choice, Count, Method
-from featherlane.solver.lcp.pivot.active_set import improve, to_bound
+from featherlane.solver.lcp.pivot.active_set import refine_active_set, set_to_bound
 from featherlane.solver.lcp.pivot.block_start import start_with_all
 from featherlane.solver.lcp.pivot.factor import (
     SMALLEST_PIVOT,
     append_factor_row,
-    clear_matrix,
-    eights_of_row,
-    gather_row,
+    clear_factor_matrix,
+    eights_per_row,
+    gather_matrix_row,
     is_independent,
     pivot_of,
     refactor,
@@ -45,8 +45,8 @@ from featherlane.solver.lcp.pivot.scaled_problem import (
     clear_direction,
     final_residual,
     load_places,
+    multiply_row,
     order_rows,
-    product_of_row,
     set_zero_solution,
     unload_places,
 )
@@ -160,9 +160,9 @@ def add_drive_step(r1, i, s):
 @kernel
 def enter(r1, i, j):
     """Moves place j, whose w is 0, to the rows between their bounds, or skips it if it depends on them."""
-    if r1.one.nfactor[0] == 8 * eights_of_row(r1):
+    if r1.one.nfactor[0] == 8 * eights_per_row(r1):
         refactor(r1)
-    gather_row(r1, j, r1.one.turn)
+    gather_matrix_row(r1, j, r1.one.turn)
     substitute_forward(r1, r1.one.turn)
     pivot = pivot_of(r1, j, r1.one.turn)
     if is_independent(r1, r1.one.turn, pivot):
@@ -179,9 +179,9 @@ def drive_row(r1, i, noise):
     sign = 1.0 if r1.place.w[i] < 0.0 else -1.0
     still, moving = STANDSTILL * r1.one.n[0] + 8, 1
     while moving:
-        if r1.one.nfactor[0] == 8 * eights_of_row(r1):
+        if r1.one.nfactor[0] == 8 * eights_per_row(r1):
             refactor(r1)
-        gather_row(r1, i, r1.one.ell)
+        gather_matrix_row(r1, i, r1.one.ell)
         substitute_forward(r1, r1.one.ell)
         s, end = 0.0 * noise, DONE
         if fabs(r1.place.w[i]) > noise:
@@ -199,11 +199,11 @@ def drive_row(r1, i, noise):
             if end == DONE:
                 move_between_bounds(r1, i)
             elif end == AT_BOUND:
-                to_bound(r1, i, sign > 0.0)
+                set_to_bound(r1, i, sign > 0.0)
             else:
                 moving = 1
                 if r1.one.state[end] == BETWEEN:
-                    to_bound(r1, end, r1.place.dx[end] > 0.0)
+                    set_to_bound(r1, end, r1.place.dx[end] > 0.0)
                     remove_row(r1, end)
                 else:
                     enter(r1, i, end)
@@ -225,7 +225,7 @@ def move_between_bounds(r1, i):
 @kernel
 def drive(r1, i):
     """Makes place i complementary, and keeps all places before it so."""
-    product, size = product_of_row(r1, i)
+    product, size = multiply_row(r1, i)
     b, lo, hi = r1.place.b[i], r1.place.lo[i], r1.place.hi[i]
     w, noise = product - b, ROUNDING * (size + fabs(b))
     r1.place.w[i] = w
@@ -277,14 +277,14 @@ def principal_pivoting(r1, policy, passes, start):
     r1.one.status[0], r1.one.niter[0] = SOLVED, 0
     order_rows(r1)
     load_places(r1)
-    clear_matrix(r1)
+    clear_factor_matrix(r1)
     set_zero_solution(r1)
     solve_from(r1, friction=0, start=start)
     if r1.one.nconstant[0] < n:
         limit_friction(r1)
         solve_from(r1, friction=1, start=start)
     most = 4 * n + 16
-    used = improve(r1, most, 1.0)
+    used = refine_active_set(r1, most, 1.0)
     settled = 1
     if policy == CONSISTENT and r1.one.nconstant[0] < n:
         settled = settle_friction(r1, passes, most)

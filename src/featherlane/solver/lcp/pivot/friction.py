@@ -11,11 +11,11 @@ Source: D. E. Stewart and J. C. Trinkle, "An implicit time-stepping scheme for r
 """
 
 from featherlane.prelude import *
-from featherlane.solver.lcp.pivot.active_set import improve, to_bound
+from featherlane.solver.lcp.pivot.active_set import refine_active_set, set_to_bound
 from featherlane.solver.lcp.pivot.factor import (
     clear_factor,
-    eights_of_row,
-    gather_row,
+    eights_per_row,
+    gather_matrix_row,
     refactor,
     substitute_backward,
     substitute_forward,
@@ -30,8 +30,8 @@ from featherlane.solver.lcp.pivot.scaled_problem import (
     WAITING,
     add_matrix_product,
     clear_direction,
-    force_inside,
-    product_of_row,
+    clip_to_bounds,
+    multiply_row,
 )
 
 SETTLED = 1e-11  # change of a limit, relative to the largest one, at a fixed point
@@ -82,11 +82,11 @@ def follow_bounds(r1):
             if state != BETWEEN:
                 r1.one.state[i] = WAITING
         elif state == FIXED:
-            to_bound(r1, i, r1.place.w[i] < 0.0)
+            set_to_bound(r1, i, r1.place.w[i] < 0.0)
         elif state in (LOWER, UPPER):
-            to_bound(r1, i, state == UPPER)
+            set_to_bound(r1, i, state == UPPER)
         else:
-            force_inside(r1, i)
+            clip_to_bounds(r1, i)
 
 
 # ---- limits and forces together --------------------------------------------------------------------------------------
@@ -112,10 +112,10 @@ def side_of(r1, i):
 @kernel
 def write_system(r1, count):
     """Writes 1 - d limit_i / d limit_j, then limit_i(x) - limit_i, in rows of one.L that the factor does not use."""
-    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * eights_per_row(r1)
     for j in range(count):
         p = r1.one.factor[m + j]
-        gather_row(r1, p, r1.one.turn)
+        gather_matrix_row(r1, p, r1.one.turn)
         substitute_forward(r1, r1.one.turn)
         substitute_backward(r1, r1.one.turn, r1.one.y)
         for i in range(count):
@@ -138,7 +138,7 @@ def eliminate(r1, first, count):
 
     Returns 1, or 0 if the system is singular.
     """
-    U, width, regular = r1.one.L, 8 * eights_of_row(r1), 1
+    U, width, regular = r1.one.L, 8 * eights_per_row(r1), 1
     for j in range(count):
         best = j
         for i in range(j + 1, count):
@@ -167,7 +167,7 @@ def eliminate(r1, first, count):
 @kernel
 def move_slipping(r1, count):
     """Applies the system's solution: moves limits, x at them, and x of the rows between their bounds, with w = 0."""
-    n, m, width = r1.one.n[0], r1.one.nfactor[0], eights_of_row(r1)
+    n, m, width = r1.one.n[0], r1.one.nfactor[0], eights_per_row(r1)
     clear_direction(r1, width)
     for i in range(count):
         q = r1.one.factor[m + i]
@@ -183,7 +183,7 @@ def move_slipping(r1, count):
     for k in range(m):
         p = r1.one.factor[k]
         r1.place.x[p] = r1.place.x[p] + r1.one.y[k]
-        force_inside(r1, p)
+        clip_to_bounds(r1, p)
 
 
 @kernel
@@ -191,7 +191,7 @@ def solve_slipping(r1):
     """Solves for slipping limits and forces between bounds together, with the side of every row fixed."""
     if r1.one.ngap[0] > 0:
         refactor(r1)
-    count, m, E, width = list_slipping(r1), r1.one.nfactor[0], eights(r1.one.L), eights_of_row(r1)
+    count, m, E, width = list_slipping(r1), r1.one.nfactor[0], eights(r1.one.L), eights_per_row(r1)
     if count > 0 and m > 0:
         write_system(r1, count)
         if eliminate(r1, m, count):
@@ -225,16 +225,16 @@ def go(r1, part):
 @kernel
 def gauss_seidel_sweep(r1):
     """Runs one sweep of projected Gauss-Seidel, with friction limits updated at each visit of a row."""
-    n, width = r1.one.n[0], 8 * eights_of_row(r1)
+    n, width = r1.one.n[0], 8 * eights_per_row(r1)
     for i in range(n):
         if i >= r1.one.nconstant[0]:
             limit = limit_of(r1, i)
             r1.place.lo[i], r1.place.hi[i] = -limit, limit
         a = r1.place.A[i * width + i]
-        product, _ = product_of_row(r1, i)
+        product, _ = multiply_row(r1, i)
         if a > 0.0:
             r1.place.x[i] = r1.place.x[i] - (product - r1.place.b[i]) / a
-        force_inside(r1, i)
+        clip_to_bounds(r1, i)
 
 
 @kernel
@@ -246,7 +246,7 @@ def start_from(r1):
         x = r1.place.x[i]
         r1.one.slot[i] = -1
         if x == r1.place.lo[i] or x == r1.place.hi[i]:
-            to_bound(r1, i, x == r1.place.hi[i])
+            set_to_bound(r1, i, x == r1.place.hi[i])
         else:
             r1.one.factor[count] = i
             count += 1
@@ -267,7 +267,7 @@ def settle_friction(r1, passes, most):
         part, trying = 1.0, 1
         while trying:
             go(r1, part)
-            used = improve(r1, most, LOOSE)
+            used = refine_active_set(r1, most, LOOSE)
             left -= 1
             rest, largest = mismatch(r1)
             settled = 1 if used == 1 and rest <= SETTLED * largest else 0
@@ -281,6 +281,6 @@ def settle_friction(r1, passes, most):
             start_from(r1)
             limit_friction(r1)
             follow_bounds(r1)
-            improve(r1, most, LOOSE)
+            refine_active_set(r1, most, LOOSE)
             before, _ = mismatch(r1)
     return settled

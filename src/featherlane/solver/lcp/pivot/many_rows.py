@@ -10,8 +10,8 @@ from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     DOUBTFUL,
     append_factor_row,
-    eights_of_row,
-    gather_row,
+    eights_per_row,
+    gather_matrix_row,
     is_independent,
     pivot_of,
     substitute_forward,
@@ -24,7 +24,7 @@ MASK = 56  # in one.sum: 1 in the lanes of the rows to add
 @kernel
 def put_between(r1, p):
     """Adds place p to the factor, or makes it wait if it depends on the rows there."""
-    gather_row(r1, p, r1.one.turn)
+    gather_matrix_row(r1, p, r1.one.turn)
     substitute_forward(r1, r1.one.turn)
     pivot = pivot_of(r1, p, r1.one.turn)
     r1.one.state[p] = WAITING
@@ -37,7 +37,7 @@ def put_between(r1, p):
 @kernel
 def gather_group(r1, count):
     """Copies A of the places to add: in the columns of rows before them, and in their own rows; sets their lanes."""
-    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * eights_per_row(r1)
     U, A, first = r1.one.L, r1.place.A, m // 8 * 8
     for k in range(m):
         p, o = r1.one.factor[k], k * width + m
@@ -58,8 +58,8 @@ def gather_group(r1, count):
 @kernel
 def reduce_group(r1):
     """Computes L^-1 of the columns to add, four rows at a time; the other lanes do not change."""
-    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
-    U, E, w = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1)
+    m, width, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
+    U, E, w = r1.one.L, eights(r1.one.L), 8 * eights_per_row(r1)
     mask = eights(r1.one.sum)[MASK // 8] > 0.5
     k = 0
     while k + 4 <= m:
@@ -87,7 +87,7 @@ def reduce_group(r1):
 @kernel
 def subtract_before(r1, lane, count):
     """Computes A - t^T D^-1 t of rows in four lanes from `lane`, t = L^-1 of the columns to add; changes only these."""
-    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
+    m, width, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
     U, E, D = r1.one.L, eights(r1.one.L), r1.one.D
     e = (8 * c + lane) * width + c
     y = tuple(E[e + r * width] for r in range(4))
@@ -104,7 +104,7 @@ def subtract_before(r1, lane, count):
 @kernel
 def transpose_group_row(r1, i, count, inverse):
     """Makes row i of the group a row of L^T: its entries behind the diagonal over its pivot, zeros before."""
-    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * eights_per_row(r1)
     U, o, lane = r1.one.L, (m + i) * width + m // 8 * 8, m % 8
     for k in range(8):
         if lane + i < k < lane + count:
@@ -119,8 +119,8 @@ def transpose_group_row(r1, i, count, inverse):
 @kernel
 def factor_group(r1, count):
     """Factors the rows of the group among themselves as L D L^T; returns how many were added."""
-    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
-    U, E, w, taken = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1), 0
+    m, width, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
+    U, E, w, taken = r1.one.L, eights(r1.one.L), 8 * eights_per_row(r1), 0
     while taken < count and U[(m + taken) * w + m + taken] > DOUBTFUL:
         o = (m + taken) * w + m
         inverse = 1.0 / U[o + taken]
@@ -137,7 +137,7 @@ def factor_group(r1, count):
 @kernel
 def put_group(r1, count):
     """Adds the first places behind the factor, all in the same eight columns, to it; returns how many it added."""
-    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
+    m, width, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
     E, lane = eights(r1.one.L), r1.one.nfactor[0] % 8
     gather_group(r1, count)
     reduce_group(r1)
