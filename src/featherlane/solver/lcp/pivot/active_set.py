@@ -110,6 +110,7 @@ def find_most_wrong(r1, accepted, least_index):
     """
     largest, found = accepted, -1
     for p in range(r1.one.n[0]):
+        # wrong: the part of w with the wrong sign; it starts as a value, 0
         state, w, wrong = r1.one.state[p], r1.place.w[p], 0.0 * accepted
         if r1.one.mark[p] != GIVEN_UP:
             if state == LOWER:
@@ -148,6 +149,7 @@ def release_from_bound(r1, p):
         append_factor_row(r1, p, r1.one.ell, pivot)
         r1.one.state[p] = BETWEEN
     else:
+        # 0 * pivot + sign: the plain number as a value of the type of pivot
         length, stopping = step_within_bounds(r1, distance_along(r1, p, 0.0 * pivot + sign))
         if length < INF:
             r1.place.x[p] = r1.place.x[p] + length * sign
@@ -165,8 +167,8 @@ def release_from_bound(r1, p):
 def refine_active_set(r1, passes, loosening):
     """Moves x from within its bounds to the minimum, in at most `passes` passes; returns the number of passes.
 
-    Reads:  place.A, place.b, place.lo, place.hi, place.x, one.state, the factor; |w| below `loosening` times its rounding
-            error is accepted.
+    Reads:  place.A, place.b, place.lo, place.hi, place.x, one.state, the factor; |w| below `loosening` times its
+            rounding error is accepted.
     Writes: place.x, place.w, one.state, the factor; one.status INFEASIBLE if there is no minimum.
     Scratch: one.mark, one.ell, one.turn, one.y, one.sum.
     """

@@ -5,8 +5,8 @@ zero thresholds do not depend on units.  First come rows without bounds, then bo
 follow from another row, each kind by row number.
 
 A place is the position of a row in this order: one.order[place] = row, one.place[row] = place.  `one.*` is the
-problem by row, `place.*` its scaled copy by place.  one.state[place] is LOWER, BETWEEN, UPPER, WAITING or FIXED, see below.
-Layout: matrices are stored by rows, A_ij = place.A[i * stride + j], with stride n rounded up to a multiple of eight.
+problem by row, `place.*` its scaled copy by place.  one.state[place] is LOWER, BETWEEN, UPPER, WAITING or FIXED.
+Layout: matrices are stored by rows, A_ij = place.A[i * stride + j]; stride is n rounded up to a multiple of eight.
 `eights(v)` is the array v in vectors of eight adjacent numbers (eights): eight c holds numbers 8 c to 8 c + 7.
 Symbols: r1: the record of the problem;  i, j, p: places;  k: a row;  s: its scale;  c: eights.
 """
@@ -155,7 +155,7 @@ def multiply_row(r1, i):
 
 @kernel
 def rounding_of_w(r1, last):
-    """Returns the rounding error of w in the places before `last`: ROUNDING (sum |x| + max |b|).  diag(A) is about 1."""
+    """Returns the rounding error of w in the places before `last`: ROUNDING (sum |x| + max |b|), diag(A) about 1."""
     blocks = (last + 7) // 8
     x8, b8, sum8 = eights(r1.place.x), eights(r1.place.b), eights(r1.one.sum)
     sums, maxima = fabs(x8[0]), fabs(b8[0])
