@@ -275,7 +275,7 @@ def violations(p, i, x_tolerance, w_tolerance):
 
 @kernel
 def exchange_rows(p, live):
-    """Changes lcp_state of rows that violate their condition; sets lcp.old to steps to limits; returns worlds with changes."""
+    """Changes lcp_state of rows on the wrong side, and sets lcp.old = their steps to limits; returns changed worlds."""
     size, diagonal = 0.0, largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
