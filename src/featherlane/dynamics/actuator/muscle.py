@@ -96,8 +96,8 @@ def muscle_gain_slopes(m, d, o, prm):
 def _passive_curve(length, high):
     """Returns (FP / fpmax, its slope) at the normalized length.
 
-    0 up to 1;  s^2 / 2 with s = (length - 1) / (b - 1) up to b = (1 + high) / 2;  then the line 1/2 + (length - b) / (b
-    - 1).
+    0 up to length 1;  s^2 / 2 with s = (length - 1) / (b - 1) up to b = (1 + high) / 2;
+    then the line 1/2 + (length - b) / (b - 1).
     """
     b = 0.5 * (1.0 + high)
     width = fmax(b - 1.0, MINVAL)
