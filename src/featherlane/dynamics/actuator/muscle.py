@@ -59,8 +59,8 @@ def _length_curve(length, low, high):
 def _velocity_curve(velocity, fvmax):
     """Returns (FV, its slope) at the normalized velocity.
 
-    (velocity + 1)^2 for -1 < velocity <= 0;  fvmax - (y - velocity)^2 / y with y = fvmax - 1 for 0 < velocity <= y;  0
-    below, fvmax above.
+    (velocity + 1)^2 for -1 < velocity <= 0;  fvmax - (y - velocity)^2 / y with y = fvmax - 1 for 0 < velocity <= y;
+    0 below, fvmax above.
     """
     y = fvmax - 1.0
     divisor = fmax(y, MINVAL)
