@@ -45,7 +45,7 @@ JACOBIAN = Layout(
 def point_of_object(m, d, jr, kind, i):
     """Returns (body, point in world coordinates) of object i of that kind; for an unlisted kind i is a body.
 
-    The body's origin (OBJ_XBODY) or centre of mass (OBJ_BODY), a geom's, site's or camera's origin, else the given point.
+    The point: a body's origin (OBJ_XBODY), its centre of mass (OBJ_BODY), another object's origin, else the given one.
     """
     body, point = i, Vec3(jr.jac_point[0:3])
     if kind in (OBJ_XBODY, OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_CAMERA):

@@ -78,7 +78,7 @@ def object_quat(m, d, kind, i):
 
 @kernel
 def motion_at(m, d, motion, b, point):
-    """Returns (w, v + w x r), the motion of a point of body b whose motion at the tree's com is (w, v); r: com to point."""
+    """Returns the motion (w, v + w x r) of a point of body b; `motion` (w, v) is that at the tree's com, r the lever."""
     return at_point(motion, point - d.subtree_com[m.body_rootid[b]])
 
 
