@@ -178,6 +178,7 @@ def list_neighbours(m, d):
         d.neighbours.pair[count] = k
         spheres_near = is_near(m, d, pair_id, geom1, geom2)
         # boxes are tested only for pairs with near spheres: few other pairs come near before the list is rebuilt
+        # never_meet: the boxes stay apart while the list is valid
         count += 0 if pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near)) else 1
     d.neighbours.count[0] = count + 1
 
