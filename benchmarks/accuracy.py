@@ -16,12 +16,12 @@ from robots.models import ROBOTS
 from robots.wheels import Unreachable
 
 NOTE = """\
-The two engines use the model's friction cone, and Newton's method with tolerance 0. The row of a PyPI package has the
-worst error of its models. Models without DoFs are not counted.
+Both engines use the model's friction cone, and Newton's method with tolerance 0. The row of a PyPI package has the
+largest differences of its models. Below a difference is the name of the model with this difference.
 
-*Other points* is the number of states in which the convex collision algorithm finds other contact points than MuJoCo,
-or in which faces lie flat on faces. In these states, *depth* is the error [m] of the deepest point, and rows and
-motion are compared with MuJoCo's contacts.
+*Other points* counts the states in which the convex collision algorithm finds other contact points than MuJoCo. A
+typical cause is coplanar faces, for which rounding selects the contact points. In these states, *depth* is the error
+[m] of the deepest point, and Featherlane computes rows and motion from MuJoCo's contacts.
 
 The mass matrices of rope, chain and mjx/sensor/model have condition numbers of 2e6, 7e6 and 1e10. These large numbers
 limit the agreement of the accelerations of these models."""

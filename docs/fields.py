@@ -53,8 +53,8 @@ DATA_HEAD = """
 
 Each section has the fields of one package of the source code. Two columns need an explanation:
 
-- "role": a name in brackets is a size or a feature. The field is computed only if the size is not 0, or if the feature
-  is used.
+- "role": a role can be followed by names of sizes or features in brackets. The field is computed only if these sizes
+  are not 0 and these features are used.
 - "meaning · written by": the name at the end is the [stage](stages.md) (a compiled part of a step) that writes the
   field.
 """

@@ -14,13 +14,13 @@ from featherlane.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.lanes import any_, fmax, kernel, sqrt, stage, where
 from featherlane.model.solver import ConvexSolver, register
 from featherlane.model.status import NOT_CONVERGED, warn
-from featherlane.solver.primal.history import primal_gap, record
+from featherlane.solver.primal.history import primal_gap, record_iteration
 from featherlane.solver.primal.line_search import line_search, line_terms
 from featherlane.solver.primal.problem import (
     TINY,
     advance_rows,
+    compute_row_products,
     evaluate,
-    place_rows,
     store_primal_forces,
     trace_of_inertia,
 )
@@ -41,7 +41,7 @@ def descend(m, d):
         d.primal.search[i] = -d.primal.grad[i]
     solve_factored(m, LD, inverse, d.primal.search)
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
 
 
 @stage
@@ -57,7 +57,7 @@ def steepest(m, d):
     warm_start(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     cost, gradient = evaluate(m, d)
-    record(d, 0, scale * cost, scale * gradient, 0.0, 0.0)
+    record_iteration(d, 0, scale * cost, scale * gradient, 0.0, 0.0)
     live, niter = (scale * gradient > m.opt_tolerance[0]) & (d.active[0] > 0.0), 0.0
     for iteration in range(m.opt_iterations):
         if not any_(live):
@@ -69,7 +69,7 @@ def steepest(m, d):
         advance_rows(m, d, a)
         before, (cost, gradient) = cost, evaluate(m, d)
         niter = where(live, niter + 1.0, niter)
-        record(d, iteration + 1, scale * cost, scale * gradient, scale * (before - cost), a)
+        record_iteration(d, iteration + 1, scale * cost, scale * gradient, scale * (before - cost), a)
         live = live & (scale * gradient > m.opt_tolerance[0]) & (a > 0.0)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient

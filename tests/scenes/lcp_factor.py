@@ -25,7 +25,7 @@ def start(problem):
     for prepare in (
         scaled_problem.order_rows,
         scaled_problem.load_places,
-        factor.clear_matrix,
+        factor.clear_factor_matrix,
         scaled_problem.set_zero_solution,
     ):
         prepare(r1)
@@ -40,9 +40,9 @@ def free_rows(rng):
 
 def add(r1, p):
     """Inserts place p into the factor."""
-    if r1.one.nfactor[0] == factor.eights_of_row(r1) * 8:
+    if r1.one.nfactor[0] == factor.eights_per_row(r1) * 8:
         factor.refactor(r1)
-    factor.gather_row(r1, p, r1.one.turn)
+    factor.gather_matrix_row(r1, p, r1.one.turn)
     factor.substitute_forward(r1, r1.one.turn)
     factor.append_factor_row(r1, p, r1.one.turn, factor.pivot_of(r1, p, r1.one.turn))
     r1.one.state[p] = scaled_problem.BETWEEN
@@ -55,13 +55,13 @@ def fill(r1):
             factor.remove_row(r1, p)
         add(r1, p)
     factor.remove_row(r1, 8)
-    assert r1.one.nfactor[0] == 8 * factor.eights_of_row(r1) and r1.one.ngap[0] > 0
+    assert r1.one.nfactor[0] == 8 * factor.eights_per_row(r1) and r1.one.ngap[0] > 0
 
 
 def solution(r1, b):
     """Returns x of the factor's rows for w = -b, by place."""
     r1.place.w.array[:N] = -b
-    factor.gather_error(r1)
+    factor.gather_negative_w(r1)
     factor.substitute_forward(r1, r1.one.turn)
     factor.substitute_backward(r1, r1.one.turn, r1.one.y)
     x, members = np.zeros(N), r1.one.factor.array[: r1.one.nfactor[0]]

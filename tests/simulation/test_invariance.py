@@ -9,7 +9,7 @@ import pytest
 
 import featherlane as fl
 from bits.invariance import Case, Report, look_at, models, of_wheels, search
-from featherlane.solver.primal.problem import moved
+from featherlane.solver.primal.problem import step_along
 
 SCENE = '<mujoco><option {}><flag {}/></option><worldbody><geom type="plane" size="5 5 1"/>{}</worldbody>{}</mujoco>'
 FLYING = """
@@ -87,7 +87,7 @@ def test_a_world_without_rows_counts_no_sweeps_of_other_worlds(solver):
 def test_a_converged_world_does_not_move_along_an_infinite_direction():
     ended, point = np.array([0.0, 1.0]), np.array([-0.0, 4.0])
     with np.errstate(invalid="ignore"):
-        found = moved(ended, np.array([np.inf, 2.0]), point)
+        found = step_along(ended, np.array([np.inf, 2.0]), point)
     assert found.tobytes() == np.array([-0.0, 6.0]).tobytes()
 
 

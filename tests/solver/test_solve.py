@@ -6,7 +6,13 @@ import pytest
 from featherlane.model.enums import LCP
 from featherlane.solver import solve as room
 from featherlane.solver.primal.line_search import FAR
-from featherlane.solver.solve import has_constraint_rows, leave_free, set_unconstrained, solve, uses_blocks
+from featherlane.solver.solve import (
+    has_constraint_rows,
+    reset_worlds_without_rows,
+    set_unconstrained,
+    solve,
+    uses_blocks,
+)
 from oracles.uncompiled import call, record
 from scenes.touching import CHAIN, touching
 
@@ -21,7 +27,7 @@ PARTS = (
     "make_blocks",
     "report_full_blocks",
 )
-PARTS += ("run", "noslip", "leave_free")
+PARTS += ("run", "noslip", "reset_worlds_without_rows")
 
 
 @pytest.fixture
@@ -35,9 +41,9 @@ def called(monkeypatch):
 
 
 SOLVERS = {
-    "newton": ["prepare_contacts", "select_factorization", "run", "leave_free"],
-    "cg": ["prepare_contacts", "run", "leave_free"],
-    "pgs": ["prepare_contacts", "make_blocks", "run", "leave_free"],
+    "newton": ["prepare_contacts", "select_factorization", "run", "reset_worlds_without_rows"],
+    "cg": ["prepare_contacts", "run", "reset_worlds_without_rows"],
+    "pgs": ["prepare_contacts", "make_blocks", "run", "reset_worlds_without_rows"],
 }
 
 
@@ -93,7 +99,7 @@ def test_a_tile_to_be_split_is_not_solved(called, monkeypatch):
     s = touching()
     monkeypatch.setattr(room, "select_factorization", lambda _, d: d.con_overflow.__setitem__(0, 1))
     call(solve, s.m, s.d)
-    assert "run" not in called and "leave_free" not in called
+    assert "run" not in called and "reset_worlds_without_rows" not in called
 
 
 def test_rows_are_masked_per_world():
@@ -114,7 +120,7 @@ def test_worlds_without_rows_move_freely_and_non_finite_worlds_are_counted():
     fields |= {"qacc": [[-0.0, 3.0, 3.0]], "qacc_smooth": [[1.0, 1.0, 1.0]], "qfrc_constraint": [[-0.0, 4.0, 4.0]]}
     fields |= {"warning": np.full((5, 3), 9.0), "dofrow_D": [[1.0, 0.0, 1.0]]}
     d = record(3, ndofrow=[1], ngenrow=[0], ncon_slot=[0], **{k: np.array(v) for k, v in fields.items()})
-    call(leave_free, record(1, nv=1), d, np.full(3, 8.0))
+    call(reset_worlds_without_rows, record(1, nv=1), d, np.full(3, 8.0))
     np.testing.assert_array_equal(d.qacc.array[0, :2], [0.0, 1.0])
     np.testing.assert_array_equal(d.qfrc_constraint.array[0], [0.0, 0.0, FAR])
     assert d.qacc.array[0, 2] >= FAR and not np.signbit(d.qacc.array).any()

@@ -21,6 +21,7 @@ def passes_tests(m, d, last, pair_id, geom1, geom2):
         near = near & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])
     function = m.pair_function[m.geom_type[geom1], m.geom_type[geom2]]
     if last == BOXES and function >= FIRST_SCALAR:
+        # oriented boxes
         near = near & not_(parted(m, d, function, geom1, geom2, detection_distance(m, d, pair_id, geom1, geom2), near))
     return near
 

@@ -7,7 +7,7 @@ its pairs are listed by sort keys in near.key, those of other models by candidat
 """
 
 from featherlane.prelude import *
-from featherlane.collision.broad.bounds import store_body_boxes, boxes_overlap, store_crowd_boxes
+from featherlane.collision.broad.bounds import boxes_overlap, store_body_boxes, store_crowd_boxes
 from featherlane.collision.broad.box_tree import (
     add_key,
     crowd_pairs,
@@ -17,7 +17,7 @@ from featherlane.collision.broad.box_tree import (
     pair_of,
     unite_pairs,
 )
-from featherlane.collision.broad.neighbours import is_list_valid, never_meet, restore_reach, prepare_list
+from featherlane.collision.broad.neighbours import is_list_valid, never_meet, prepare_list, restore_reach
 from featherlane.collision.mixing import (
     NEAR,
     both_present,
@@ -166,8 +166,8 @@ def near_candidates(m, d, wide):
 def list_neighbours(m, d):
     """Stores in neighbours.pair the pairs that may soon be near, and in neighbours.count their number plus 1.
 
-    Pairs with near spheres are left out if their boxes stay apart.  `prepare_list` enlarges near.geom_reach by the distance
-    that geoms may move while the list is valid; `restore_reach` restores it.
+    Pairs with near spheres are left out if their boxes stay apart.  `prepare_list` enlarges near.geom_reach by the
+    distance that geoms may move while the list is valid; `restore_reach` restores it.
     """
     prepare_list(m, d)
     n_wide, count = near_candidates(m, d, wide=1), 0
@@ -178,6 +178,7 @@ def list_neighbours(m, d):
         d.neighbours.pair[count] = k
         spheres_near = is_near(m, d, pair_id, geom1, geom2)
         # boxes are tested only for pairs with near spheres: few other pairs come near before the list is rebuilt
+        # never_meet: the boxes stay apart while the list is valid
         count += 0 if pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near)) else 1
     d.neighbours.count[0] = count + 1
 

@@ -18,7 +18,7 @@ def constant_like(x, number):
 
 @kernel
 def affine(scale, jet, shift):
-    """Returns the jet scale f + shift of a jet f, for numbers scale and shift."""
+    """Returns scale jet + shift, for numbers scale and shift."""
     return Jet(scale * jet.value + shift, scale * jet.x, scale * jet.y, scale * jet.z)
 
 

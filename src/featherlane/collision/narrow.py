@@ -1,7 +1,7 @@
 """Runs the branching narrow phase one world at a time, in float64 at any precision of the tile.
 
-The pair's shapes are copied to `shape_*` (0 is the first geom, 1 the second).  A stage that reads only these fields
-writes contact points to `manifold_*`, which are copied to the pair's slots.  A point's position is halfway between
+The pair's shapes are copied to shapes.* (0 is the first geom, 1 the second).  A stage that reads only these fields
+writes contact points to manifold.*, which are copied to the pair's slots.  A point's position is halfway between
 the surfaces, its normal points from the first shape to the second, its distance is negative where they overlap.
 
 Measured on five robots with meshes, with eight different states of each in a tile: of the pairs with near bounding
@@ -37,7 +37,7 @@ def pose_slack(m, d, geom1, geom2, lane):
 
 @stage
 def manifold(m1, d1, function):
-    """Computes contact points of the pair of shapes in `shape_*`: at most nmanifold, with distances up to shapes.limit.
+    """Computes contact points of the pair of shapes in shapes.*: at most nmanifold, with distances up to shapes.limit.
 
     Reads:  shapes.*.   Writes: manifold.*.
     """

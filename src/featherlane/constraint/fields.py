@@ -1,4 +1,4 @@
-"""Fields of constraint rows. Worlds of a tile share places (slots) for rows; absent rows have D (MuJoCo's efc_D) 0."""
+"""Fields of constraint rows. Rows are in slots, which all worlds of a tile share. An absent row has efc_D = 0."""
 
 from featherlane.lanes.layout import Declare, size
 

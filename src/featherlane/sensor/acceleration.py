@@ -1,7 +1,7 @@
 """Sensors of accelerations, forces and energy."""
 
 from featherlane.prelude import *
-from featherlane.sensor.frame import object_acceleration
+from featherlane.dynamics.body.object_motion import object_acceleration
 from featherlane.sensor.position import copy_outputs, write_vector
 
 

@@ -2,7 +2,7 @@
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape
-from featherlane.sensor.frame import object_pos
+from featherlane.dynamics.body.object_motion import object_pos
 
 
 @kernel

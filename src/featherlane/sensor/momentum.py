@@ -1,7 +1,7 @@
 """Computes velocities and momenta of subtrees."""
 
 from featherlane.prelude import *
-from featherlane.sensor.frame import inertial_mat, object_velocity
+from featherlane.dynamics.body.object_motion import inertial_mat, object_velocity
 
 
 @kernel

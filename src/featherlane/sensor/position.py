@@ -1,8 +1,8 @@
 """Position sensors: frames, coordinates, lengths, camera projection and magnetic field."""
 
 from featherlane.prelude import *
+from featherlane.dynamics.body.object_motion import object_mat, object_pos, object_quat
 from featherlane.sensor.camera import project
-from featherlane.sensor.frame import object_mat, object_pos, object_quat
 
 
 @kernel

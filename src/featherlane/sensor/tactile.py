@@ -5,6 +5,7 @@ Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `
 
 from featherlane.prelude import *
 from featherlane.collision.signed_distance import signed_distance
+from featherlane.dynamics.body.object_motion import motion_at
 from featherlane.sensor.contact import force_of
 
 
@@ -27,13 +28,6 @@ def _touching_worlds(m, d, weld, g):
 
 
 @kernel
-def _velocity_at(m, d, b, point):
-    """Returns the velocity of the point of body b that is at `point` [m/s]."""
-    w, v = d.cvel[b].angular, d.cvel[b].linear
-    return v + cross(w, point - d.subtree_com[m.body_rootid[b]])
-
-
-@kernel
 def _add_geom(m, d, i, g, mask):
     """Adds what the points of sensor i measure of geom g, in worlds of the mask.
 
@@ -52,8 +46,8 @@ def _add_geom(m, d, i, g, mask):
         distance, _ = signed_distance(m, d, geom.field, geom.fieldadr, size, local, exact=0)
         inside, depth = mask & (distance < 0.0), -distance
         if any_(inside):
-            sliding = _velocity_at(m, d, weld, point) - _velocity_at(m, d, body, point)
-            sliding = own_R.T @ sliding
+            own_vel = motion_at(m, d, d.cvel[weld], weld, point).linear
+            sliding = own_R.T @ (own_vel - motion_at(m, d, d.cvel[body], body, point).linear)
             out[adr + j] = where(inside, fmax(out[adr + j], depth), out[adr + j])
             for c in unrolled(range(2)):
                 # taxel_tangent: two vectors for each point

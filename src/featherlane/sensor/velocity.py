@@ -1,7 +1,7 @@
 """Velocity sensors."""
 
 from featherlane.prelude import *
-from featherlane.sensor.frame import object_mat, object_pos, object_velocity
+from featherlane.dynamics.body.object_motion import object_mat, object_pos, object_velocity
 from featherlane.sensor.position import copy_outputs, write_vector
 
 

@@ -12,8 +12,8 @@ from featherlane.model.integrator import has_metric
 def _touch_tree(m, d, b, mask):
     """Sets dof_touched = 1 at the first dof of the tree of body b, in worlds of the mask."""
     if m.body_treeid[b] >= 0:
-        v = m.tree_dofadr[m.body_treeid[b]]
-        d.dof_touched[v] = where(mask & (d.active[0] > 0.0), 1.0, d.dof_touched[v])
+        first = m.tree_dofadr[m.body_treeid[b]]
+        d.dof_touched[first] = where(mask & (d.active[0] > 0.0), 1.0, d.dof_touched[first])
 
 
 @kernel
@@ -35,6 +35,7 @@ def mark_touched(m, d):
 @kernel
 def _touch_by_actuator(m, d, i, acts):
     """Marks the trees that actuator i acts on, in worlds in which it acts."""
+    # each output of the actuator has a row of moment arms, with dofs moment_colind
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
         for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
             _touch_tree(m, d, m.dof_bodyid[m.moment_colind[e]], acts)
@@ -44,13 +45,13 @@ def _touch_by_actuator(m, d, i, acts):
 def _touch_by_rows(m, d):
     """Marks the trees that rows act on."""
     for k in range(d.ncon_slot[0]):
-        for place in range(2):
-            _touch_tree(m, d, d.con_carrier[k, place], d.con_D[k] > 0.0)
+        for side in range(2):
+            _touch_tree(m, d, d.con_carrier[k, side], d.con_D[k] > 0.0)
     for k in range(d.ndofrow[0]):
         _touch_tree(m, d, m.dof_bodyid[d.dofrow_dof[k]], d.dofrow_D[k] > 0.0)
     for k in range(d.ngenrow[0]):
-        for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-            _touch_tree(m, d, m.dof_bodyid[d.genrow_dof[c]], d.genrow_D[k] > 0.0)
+        for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
+            _touch_tree(m, d, m.dof_bodyid[d.genrow_dof[e]], d.genrow_D[k] > 0.0)
 
 
 @stage

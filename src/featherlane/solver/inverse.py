@@ -7,7 +7,12 @@ Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynami
 
 from featherlane.prelude import *
 from featherlane.solver.dual.problem import forces_at_rows
-from featherlane.solver.primal.problem import place_rows, push_rows, store_primal_forces, subtract_reference
+from featherlane.solver.primal.problem import (
+    apply_row_forces,
+    compute_row_products,
+    store_primal_forces,
+    subtract_reference,
+)
 from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.solver.solve import uses_blocks
 
@@ -29,9 +34,10 @@ def constraint_forces(m, d, store):
             d.qfrc_constraint[i] = 0.0
     else:
         prepare_contacts(m, d)
-        place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+        # rows x = J a - aref, then their forces
+        compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-        push_rows(m, d)
+        apply_row_forces(m, d)
         if store:
             store_primal_forces(m, d)
             if uses_blocks(m):

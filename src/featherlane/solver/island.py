@@ -2,6 +2,8 @@
 
 The problem of a scene separates into one problem per island.  The sparse factor already solves islands separately,
 because no entry of H joins them; this file only identifies them.
+While islands are found, dof_island[t] is the label of tree t: the smallest number of a tree that is known to be in its
+island, ntree if no row acts on it.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 
@@ -10,32 +12,40 @@ from featherlane.prelude import *
 
 @kernel
 def merge_labels(d, present, s, t, changed):
-    """Sets trees s and t to the smaller of their labels if the row is present; -1: no tree.  Adds up the changes."""
+    """Sets the labels of trees s and t to the smallest of both labels, s and t.
+
+    This applies to worlds in which the row that joins them is present.  A tree -1 is none: the row acts on one tree.
+    Returns 1 in worlds with a changed label, else `changed`.
+    """
     if s < 0:
         s = t
     if t < 0:
         t = s
     if s >= 0:
-        a, b = d.dof_island[s], d.dof_island[t]
-        label = fmin(fmin(a, b), 1.0 * (s if s < t else t))
-        changed = where(present & ((label < a) | (label < b)), 1.0, changed)
-        d.dof_island[s] = where(present, label, a)
+        label_s, label_t = d.dof_island[s], d.dof_island[t]
+        label = fmin(fmin(label_s, label_t), 1.0 * (s if s < t else t))
+        changed = where(present & ((label < label_s) | (label < label_t)), 1.0, changed)
+        d.dof_island[s] = where(present, label, label_s)
         d.dof_island[t] = where(present, label, d.dof_island[t])
     return changed
 
 
 @kernel
-def connect_rows(m, d):
-    """Runs one pass over all rows; returns a positive number if some label became smaller."""
+def lower_labels(m, d):
+    """Runs one pass over all rows, each of which gives its trees the smallest of their labels.
+
+    Returns a positive number in worlds in which some label became smaller.
+    """
     changed = 0.0
     for k in range(d.ndofrow[0]):
         t = m.dof_treeid[d.dofrow_dof[k]]
         changed = merge_labels(d, d.dofrow_present[k] > 0.0, t, t, changed)
     for k in range(d.ngenrow[0]):
-        o = d.genrow_dofadr[k]
-        for e in range(o, o + d.genrow_dofnum[k]):
-            s, t = m.dof_treeid[d.genrow_dof[o]], m.dof_treeid[d.genrow_dof[e]]
+        first = d.genrow_dofadr[k]
+        for e in range(first, first + d.genrow_dofnum[k]):
+            s, t = m.dof_treeid[d.genrow_dof[first]], m.dof_treeid[d.genrow_dof[e]]
             changed = merge_labels(d, d.genrow_present[k] > 0.0, s, t, changed)
+    # links of the LCP contact model are in every world
     for k in range(m.nlink):
         s, t = m.body_treeid[m.link_body[k, 0]], m.body_treeid[m.link_body[k, 1]]
         changed = merge_labels(d, true_mask(d), s, t, changed)
@@ -48,14 +58,20 @@ def connect_rows(m, d):
 
 @kernel
 def number_islands(m, d):
-    """Numbers islands by their labels, which are their first trees; trees without rows have none."""
-    n, none = 0.0, 1.0 * m.ntree
+    """Numbers islands by their labels, which are their first trees; trees without rows have none, -1.
+
+    Writes: tree_island, nisland.
+    """
+    n, no_label = 0.0, 1.0 * m.ntree
     for t in range(m.ntree):
         label = d.dof_island[t]
-        first = label == t
-        d.tree_island[t] = where(first, n, 0.0)
-        d.tree_island[t] = where(label < none, gather_rows(d.tree_island, where(label < none, label, 0.0)), -1.0)
-        n = where(first, n + 1.0, n)
+        is_first = label == t
+        d.tree_island[t] = where(is_first, n, 0.0)
+        # the island's number is that of its first tree, which is at most t
+        d.tree_island[t] = where(
+            label < no_label, gather_rows(d.tree_island, where(label < no_label, label, 0.0)), -1.0
+        )
+        n = where(is_first, n + 1.0, n)
     d.nisland[0] = n
 
 
@@ -69,9 +85,10 @@ def islands(m, d):
     Reads:  all rows.   Writes: nisland (1,), tree_island (ntree,), dof_island (nv,), -1 where no row acts on the tree.
     Cost:   O(rows) a pass; two passes if rows are sorted by tree, at most ntree.
     """
+    # labels of trees are in dof_island at first
     for t in range(m.ntree):
         d.dof_island[t] = 1.0 * m.ntree
-    while any_(connect_rows(m, d) > 0.0):
+    while any_(lower_labels(m, d) > 0.0):
         pass
     number_islands(m, d)
     for i in range(m.nv):

@@ -9,7 +9,7 @@ from featherlane.solver.dual.rows import all_fit, make_blocks, report_full_block
 from featherlane.solver.hessian.equation import select_factorization, starts_from_inertia
 from featherlane.solver.lcp.step import solve_lcp
 from featherlane.solver.primal.coulomb import coulomb_newton
-from featherlane.solver.primal.history import record
+from featherlane.solver.primal.history import record_iteration
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.solver.table import in_forces, reads_factor, reads_hessian, reads_inertia, run
@@ -17,14 +17,14 @@ from featherlane.solver.table import in_forces, reads_factor, reads_hessian, rea
 
 @kernel
 def set_unconstrained(m, d):
-    """Sets the unconstrained acceleration, for a tile without rows."""
+    """Sets the unconstrained acceleration, and diagnostics of a solve without iterations, for a tile without rows."""
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
         d.qfrc_constraint[i] = 0.0
     d.solver_niter[0] = 0.0
     d.solver_residual[0] = 0.0
     d.solver_gap[0] = 0.0
-    record(d, 0, 0.0, 0.0, 0.0, 0.0)
+    record_iteration(d, 0, 0.0, 0.0, 0.0, 0.0)
 
 
 @kernel
@@ -41,22 +41,23 @@ def has_constraint_rows(d):
 
 
 @kernel
-def leave_free(m, d, unconverged):
+def reset_worlds_without_rows(m, d, unconverged):
     """Sets the unconstrained acceleration in worlds without rows, by `set_unconstrained`, as if simulated alone.
 
     A solver would treat such a world like any other: rounding may start it at the last step's acceleration, and several
     sweeps pass before it ends.  A world with a non-finite gradient has an acceleration that counts as non-finite or out
     of range.
+    unconverged: the count warning[NOT_CONVERGED] before the solve.
     """
-    held, broken = has_constraint_rows(d), not_(d.solver_residual[0] < FAR)
+    has_rows, broken = has_constraint_rows(d), not_(d.solver_residual[0] < FAR)
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
-        d.qacc[i] = where(held, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
-        d.qfrc_constraint[i] = where(held, where(broken, FAR, d.qfrc_constraint[i] + 0.0), 0.0)
-    d.solver_niter[0] = where(held, d.solver_niter[0], 0.0)
-    d.solver_residual[0] = where(held, d.solver_residual[0], 0.0)
-    d.solver_gap[0] = where(held, d.solver_gap[0], 0.0)
-    d.warning[NOT_CONVERGED] = where(held, d.warning[NOT_CONVERGED], unconverged)
+        d.qacc[i] = where(has_rows, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
+        d.qfrc_constraint[i] = where(has_rows, where(broken, FAR, d.qfrc_constraint[i] + 0.0), 0.0)
+    d.solver_niter[0] = where(has_rows, d.solver_niter[0], 0.0)
+    d.solver_residual[0] = where(has_rows, d.solver_residual[0], 0.0)
+    d.solver_gap[0] = where(has_rows, d.solver_gap[0], 0.0)
+    d.warning[NOT_CONVERGED] = where(has_rows, d.warning[NOT_CONVERGED], unconverged)
 
 
 @kernel
@@ -116,8 +117,8 @@ def solve(m, d):
         set_unconstrained(m, d)
     else:
         prepare_contacts(m, d)
-        prepare_solver(m, d)
+        prepare_solver(m, d)  # sets con_overflow if the tile must be split: then nothing is solved
         if d.con_overflow[0] == 0:
             unconverged = d.warning[NOT_CONVERGED] + 0.0
             run_solver(m, d)
-            leave_free(m, d, unconverged)
+            reset_worlds_without_rows(m, d, unconverged)

@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
+from featherlane.solver.dual.block_update import update_row_force, visit_contact
 from featherlane.solver.dual.pgs import (
     dual_cost,
-    gather_momentum,
+    extrapolate_forces,
     pgs,
     start_forces,
     sweep_blocks,
-    update_row_force,
-    visit_contact,
 )
-from featherlane.solver.dual.problem import force_count, has_edges, sum_forces
+from featherlane.solver.dual.problem import force_count, has_edges, store_whitened_force
 from featherlane.solver.dual.rows import make_blocks
 from oracles.uncompiled import call
 from scenes.touching import near, touching, vectors
@@ -88,10 +87,10 @@ def test_the_visit_of_a_row_is_its_best_force(s, rng):
         for step in (1e-4, -1e-4):
             kept = s.a["dual.f"][10 * q].copy()
             s.a["dual.f"][10 * q] = np.clip(kept + step, lo, hi)
-            call(sum_forces, s.m, s.d)
+            call(store_whitened_force, s.m, s.d)
             assert (call(dual_cost, s.m, s.d)[live] >= after[live] - 1e-12 * np.abs(after[live])).all()
             s.a["dual.f"][10 * q] = kept
-        call(sum_forces, s.m, s.d)
+        call(store_whitened_force, s.m, s.d)
 
 
 def test_a_contact_visit_reports_its_improvement_and_stays_admissible(s, rng):
@@ -104,7 +103,7 @@ def test_a_contact_visit_reports_its_improvement_and_stays_admissible(s, rng):
         fall, _ = call(visit_contact, s.m, s.d, k, q, 0, live)
         z = s.a["dual.z"].copy()
         np.testing.assert_array_equal(s.a["dual.f"][10 * q : 10 * q + 10, 1], f[:, 1])
-        call(sum_forces, s.m, s.d)
+        call(store_whitened_force, s.m, s.d)
         assert np.abs(s.a["dual.z"] - z).max() <= EXACT * np.abs(z).max()
         after = call(dual_cost, s.m, s.d)
         assert gains(before, after, fall)
@@ -130,10 +129,10 @@ def test_many_visits_of_one_contact_find_the_best_of_it(s, rng):
             if n > 1 and not call(has_edges, s.m, s.d, k):
                 f[0] = np.maximum(f[0], np.linalg.norm(f[1:], axis=0))
             s.a["dual.f"][10 * q : 10 * q + n] = f
-            call(sum_forces, s.m, s.d)
+            call(store_whitened_force, s.m, s.d)
             assert (call(dual_cost, s.m, s.d) >= best - VISITED * np.abs(best)).all()
         s.a["dual.f"][10 * q : 10 * q + n] = kept
-        call(sum_forces, s.m, s.d)
+        call(store_whitened_force, s.m, s.d)
 
 
 def test_momentum_stays_admissible(s, rng):
@@ -141,7 +140,7 @@ def test_momentum_stays_admissible(s, rng):
     s.a["dual.old"][...] = s.a["dual.f"] * rng.uniform(0, 3, s.a["dual.f"].shape)
     before, old = s.a["dual.f"].copy(), s.a["dual.old"].copy()
     beta = np.where(np.arange(s.width) % 2 == 0, 0.8, 0.0)
-    call(gather_momentum, s.m, s.d, beta)
+    call(extrapolate_forces, s.m, s.d, beta)
     admissible(s)
     n = s.a["dual.ndual"][0]
     np.testing.assert_array_equal(s.a["dual.f"][: 10 * n, 1::2], before[: 10 * n, 1::2])
@@ -151,7 +150,7 @@ def test_momentum_stays_admissible(s, rng):
     expected = (before + beta * (before - old))[: 10 * s.first : 10]
     np.testing.assert_allclose(a["dual.f"][: 10 * s.first : 10], np.clip(expected, lo, hi), rtol=1e-14)
     z = s.a["dual.z"].copy()
-    call(sum_forces, s.m, s.d)
+    call(store_whitened_force, s.m, s.d)
     np.testing.assert_array_equal(z, s.a["dual.z"])
 
 

@@ -6,20 +6,20 @@ import pytest
 from featherlane.solver.dual.problem import (
     accelerate_by_forces,
     add_row_force,
-    add_three,
+    add_three_row_forces,
     basis_force,
     block_row_product,
     clear_overflow_forces,
     dual_gap,
+    evaluate_at_forces,
     force_count,
     forces_at_rows,
     has_edges,
-    primal_at_forces,
     regularisation,
     store_dual_forces,
-    sum_forces,
-    three_dots,
-    whiten_forces,
+    store_whitened_force,
+    three_row_products,
+    whiten_constraint_force,
 )
 from featherlane.solver.dual.rows import make_blocks
 from featherlane.solver.primal.problem import evaluate, store_primal_forces
@@ -65,9 +65,9 @@ def test_forces_at_a_point_equal_those_of_the_primal_problem(s, rng):
 def test_whitened_force_sums_of_both_methods_agree(s, rng):
     """z = Y^T f = D^-1/2 L^-T J^T f, and |z|^2 = f^T A f."""
     a = forces_near(s, rng)
-    call(sum_forces, s.m, s.d)
+    call(store_whitened_force, s.m, s.d)
     z = s.a["dual.z"][: s.nv].copy()
-    call(whiten_forces, s.m, s.d)
+    call(whiten_constraint_force, s.m, s.d)
     close(s.a["dual.z"][: s.nv], z)
     pull = each(s, a, lambda p, x: p.J.T @ p.force(x))
     power = [y @ np.linalg.solve(p.M, y) for p, y in zip(s.problems, pull, strict=True)]
@@ -77,7 +77,7 @@ def test_whitened_force_sums_of_both_methods_agree(s, rng):
 def test_the_acceleration_of_forces(s, rng):
     a = forces_near(s, rng)
     s.a["qfrc_constraint"][...] = np.nan
-    cost, norm = call(primal_at_forces, s.m, s.d)
+    cost, norm = call(evaluate_at_forces, s.m, s.d)
     pull = each(s, a, lambda p, x: p.J.T @ p.force(x))
     expected = np.array([p.a0 + np.linalg.solve(p.M, y) for p, y in zip(s.problems, pull, strict=True)]).T
     close(s.a["qfrc_constraint"][: s.nv].T, pull)
@@ -92,7 +92,7 @@ def test_the_acceleration_of_forces(s, rng):
 def test_the_gap_is_the_sum_of_both_costs(s, rng):
     for size in (1.0, 100.0):
         a = forces_near(s, rng, size)
-        cost, _ = call(primal_at_forces, s.m, s.d)
+        cost, _ = call(evaluate_at_forces, s.m, s.d)
         gap, dual = call(dual_gap, s.m, s.d), []
         for p, x in zip(s.problems, a.T, strict=True):
             f = p.force(x)
@@ -116,13 +116,13 @@ def test_rows_times_z_and_back(s, rng):
         for c in range(dim):
             close(call(block_row_product, d, q, c), dots[c])
             if c + 3 <= dim:
-                close(np.array(call(three_dots, d, q, c)), dots[c : c + 3])
+                close(np.array(call(three_row_products, d, q, c)), dots[c : c + 3])
         for c in range(dim):
             call(add_row_force, d, q, c, f[c])
         z[at] += np.einsum("cnw,cw->nw", Y, f)
         close(a["dual.z"][: s.nv], z)
         if dim >= 3:
-            call(add_three, d, q, dim - 3, tuple(f[dim - 3 :]))
+            call(add_three_row_forces, d, q, dim - 3, tuple(f[dim - 3 :]))
             z[at] += np.einsum("cnw,cw->nw", Y[dim - 3 :], f[dim - 3 :])
             close(a["dual.z"][: s.nv], z)
 

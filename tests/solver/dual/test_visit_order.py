@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featherlane.solver.dual.visit_order import PERIOD, block_number, is_scrambled, mix_hash, order_blocks, visited
+from featherlane.solver.dual.visit_order import PERIOD, block_at, block_number, is_scrambled, mix_hash, order_blocks
 from oracles.uncompiled import call, record
 
 ROWS, GENERAL, CONTACTS = 4, 3, 9
@@ -39,7 +39,7 @@ def blocks(keep=None, again=()):
 def order(d, names, sweep):
     if call(is_scrambled, sweep):
         call(order_blocks, d, sweep)
-    return [names[call(visited, d, sweep, place)] for place in range(len(names))]
+    return [names[call(block_at, d, sweep, place)] for place in range(len(names))]
 
 
 def test_every_block_is_visited_once_and_some_sweeps_are_scrambled():

@@ -6,11 +6,11 @@ import pytest
 import featherlane as fl
 from featherlane.solver.primal.accuracy import (
     SLACK,
-    find_contested,
     force_from_acceleration,
-    is_right,
-    make_rows_anew,
-    size_from_acceleration,
+    is_accurate,
+    norm_from_acceleration,
+    recompute_rows,
+    store_opposing_forces,
 )
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.problem import evaluate
@@ -42,7 +42,7 @@ def test_recomputed_rows_belong_to_the_acceleration(cone, rng):
     expected = {name: s.a[name].copy() for name in names}
     for name in names:
         s.a[name][...] += 1.0
-    call(make_rows_anew, s.m, s.d, chosen)
+    call(recompute_rows, s.m, s.d, chosen)
     counts = {
         "primal.con_y": 3 * s.a["ncon_slot"][0],
         "primal.dofrow_x": s.a["ndofrow"][0],
@@ -60,7 +60,7 @@ def test_contested_acceleration_is_row_force_over_stiffness(cone, rng):
     s = touching(cone)
     a = near(s, rng)
     go_to(s, a)
-    call(find_contested, s.m, s.d)
+    call(store_opposing_forces, s.m, s.d)
 
     def contested(p, x):
         stiff = np.diag(p.M) + (p.J**2).T @ p.D
@@ -85,7 +85,7 @@ def test_the_force_from_the_acceleration_equals_that_of_the_rows_at_the_minimum(
     assert np.abs(found - rows)[:, chosen].max() <= EXACT * np.abs(rows).max()
     assert (found[:, ~chosen] == 7.0).all()
     size = each(s, best, lambda p, x: max(np.linalg.norm(p.M @ p.a0), np.linalg.norm(p.J.T @ p.force(x))))
-    np.testing.assert_allclose(call(size_from_acceleration, s.m, s.d), size, rtol=1e-9)
+    np.testing.assert_allclose(call(norm_from_acceleration, s.m, s.d), size, rtol=1e-9)
 
 
 def test_a_small_next_step_marks_a_solution_as_accurate(rng):
@@ -93,14 +93,14 @@ def test_a_small_next_step_marks_a_solution_as_accurate(rng):
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)
-    call(find_contested, s.m, s.d)
-    forces, zero, one = call(size_from_acceleration, s.m, s.d), np.zeros(s.width), np.ones(s.width)
+    call(store_opposing_forces, s.m, s.d)
+    forces, zero, one = call(norm_from_acceleration, s.m, s.d), np.zeros(s.width), np.ones(s.width)
     bound = SMALL * forces + TERMS * EPS * s.a["primal.contested"][: s.nv]
     for part, right in ((BELOW, True), (ABOVE, False), (np.nan, False)):
         go_along(s, 1e-12 * vectors(s, rng))
         s.a["primal.Mv"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)
         s.a["primal.Mv"][3] = part * bound[3]
-        np.testing.assert_array_equal(call(is_right, s.m, s.d, zero, one, one, zero), (right * one, right * one))
+        np.testing.assert_array_equal(call(is_accurate, s.m, s.d, zero, one, one, zero), (right * one, right * one))
     s.a["primal.Mv"][: s.nv] = 0.0
     for gradient, promise, fall, right in (
         (BELOW / EPS * forces, one, one, True),
@@ -108,18 +108,18 @@ def test_a_small_next_step_marks_a_solution_as_accurate(rng):
         (zero, FAR * one, one, False),
         (zero, FAR * one, zero, True),  # a gradient of zero has no direction
     ):
-        np.testing.assert_array_equal(call(is_right, s.m, s.d, gradient, promise, fall, zero)[0], right)
+        np.testing.assert_array_equal(call(is_accurate, s.m, s.d, gradient, promise, fall, zero)[0], right)
 
 
 def test_a_row_that_switches_along_the_step_leaves_accuracy_unknown(rng):
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)
-    call(find_contested, s.m, s.d)
+    call(store_opposing_forces, s.m, s.d)
     go_along(s, 1e4 * vectors(s, rng))
     s.a["primal.Mv"][: s.nv] = 0.0
     zero, one = np.zeros(s.width), np.ones(s.width)
-    right, sure = call(is_right, s.m, s.d, zero, one, one, zero)
+    right, sure = call(is_accurate, s.m, s.d, zero, one, one, zero)
     assert not right[:-1].any() and not sure[:-1].any()
 
 
@@ -127,15 +127,15 @@ def test_accuracy_accounts_for_rounding_in_the_factor():
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)
-    stiffest = call(find_contested, s.m, s.d)
+    stiffest = call(store_opposing_forces, s.m, s.d)
     stiff = each(s, best, lambda p, x: ((p.J**2).T @ p.D / np.diag(p.M)).max())
     assert (stiffest > 0.1 * stiff).all() and (stiffest < 10 * (1 + stiff)).all()
-    forces, zero, one = call(size_from_acceleration, s.m, s.d), np.zeros(s.width), np.ones(s.width)
+    forces, zero, one = call(norm_from_acceleration, s.m, s.d), np.zeros(s.width), np.ones(s.width)
     go_along(s, np.zeros((s.nv, s.width)))
     s.a["primal.Mv"][: s.nv] = 0.1 * SMALL * forces
     for times, expected in ((0.5, True), (20.0, False)):
         stiffness = (times * 10 - 1) / (SLACK * EPS) * one
-        right, sure = call(is_right, s.m, s.d, zero, one, one, stiffness)
+        right, sure = call(is_accurate, s.m, s.d, zero, one, one, stiffness)
         assert right.all()
         np.testing.assert_array_equal(sure, expected)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.solver.primal.cg import ETA, cg, conjugation, precondition, turn_search
+from featherlane.solver.primal.cg import ETA, cg, hager_zhang_beta, precondition, turn_search
 from oracles.uncompiled import call, record
 from scenes.touching import each, touching, vectors
 
@@ -20,7 +20,7 @@ def test_beta_equals_hager_and_zhang(rng):
     p, g, old = rng.normal(size=(3, n, worlds))
     g[:, ::3] *= 1e-3
     fields = {"search": p, "grad": g, "grad_old": old, "Mgrad": inverse @ g, "Mgrad_old": inverse @ old}
-    beta = call(conjugation, record(1, nv=n), record(worlds, primal=fields))
+    beta = call(hager_zhang_beta, record(1, nv=n), record(worlds, primal=fields))
     y, floors = g - old, 0
     for w in range(worlds):
         py = p[:, w] @ y[:, w]

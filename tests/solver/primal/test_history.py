@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.primal.history import half_product, primal_gap, record
+from featherlane.solver.primal.history import half_gradient_product, primal_gap, record_iteration
 from featherlane.solver.primal.line_search import FAR
 from oracles import uncompiled
 from oracles.uncompiled import call
@@ -31,7 +31,7 @@ def test_a_negative_product_beyond_rounding_yields_no_bound():
     grad, Mgrad = np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]), np.ones((2, 4))
     Mgrad[1] = [0.5, -1.0 - 1e-6, -1.1, 0.0]
     d, m = uncompiled.record(4, primal={"grad": grad, "Mgrad": Mgrad}), uncompiled.record(1, nv=2)
-    np.testing.assert_array_equal(call(half_product, m, d), [1.0, 0.0, FAR, 0.0])
+    np.testing.assert_array_equal(call(half_gradient_product, m, d), [1.0, 0.0, FAR, 0.0])
 
 
 def test_points_are_recorded_if_requested_and_within_the_capacity():
@@ -39,7 +39,7 @@ def test_points_are_recorded_if_requested_and_within_the_capacity():
     for want in (0, 1):
         d = uncompiled.record(2, want_history=want, nrecord=3, **{name: np.zeros((4, 2)) for name in names})
         for k in range(4):
-            call(record, d, k, *(10.0 * k + 1 + c + np.zeros(2) for c in range(4)))
+            call(record_iteration, d, k, *(10.0 * k + 1 + c + np.zeros(2) for c in range(4)))
         for c, name in enumerate(names):
             expected = [1.0 + c, 11.0 + c, 21.0 + c, 0.0] if want else [0.0] * 4
             np.testing.assert_array_equal(getattr(d, name).array[:, 1], expected)

@@ -5,12 +5,12 @@ import pytest
 
 from featherlane.solver.primal import line_search as room
 from featherlane.solver.primal.line_search import (
-    bounded_rounding,
-    bounded_slope,
+    add_bounded_slope,
+    bounded_row_rounding,
+    cost_slope,
     line_rounding,
     line_search,
     line_terms,
-    slope,
     step_length,
 )
 from oracles.uncompiled import call, record
@@ -43,7 +43,7 @@ def test_the_slope_equals_that_of_the_cost(s, rng):
     a, p, q1, q2, squared = line(s, rng)
     np.testing.assert_allclose(squared, (p * p).sum(0), rtol=EXACT)
     for t in (0.0, 0.02, 1.0):
-        g, h = call(slope, s.m, s.d, t, q1, q2)
+        g, h = call(cost_slope, s.m, s.d, t, q1, q2)
         expected = slopes(s, a, p, np.full(s.width, t))
         assert np.abs(g - expected).max() <= EXACT * np.abs(expected).max()
         bend = np.array(
@@ -85,14 +85,14 @@ def test_a_full_step_is_taken_where_its_slope_is_good(s, rng):
 
 def counted(monkeypatch):
     """Returns a list of the slopes that the search evaluates from now on."""
-    seen, whole = [], room.slope
-    monkeypatch.setattr(room, "slope", lambda *given: (seen.append(1), whole(*given))[1])
+    seen, whole = [], room.cost_slope
+    monkeypatch.setattr(room, "cost_slope", lambda *given: (seen.append(1), whole(*given))[1])
     return seen
 
 
 def test_few_evaluations_suffice(s, monkeypatch, rng):
     _, _, q1, q2, _ = line(s, rng)
-    start, seen = np.abs(call(slope, s.m, s.d, 0.0, q1, q2)[0]), counted(monkeypatch)
+    start, seen = np.abs(call(cost_slope, s.m, s.d, 0.0, q1, q2)[0]), counted(monkeypatch)
     call(line_search, s.m, s.d, q1, q2, 1e-6 * start, np.ones(s.width, bool))
     assert len(seen) <= 12
     seen.clear()
@@ -144,11 +144,11 @@ def test_few_evaluations_end_below_the_start(count, evaluations, rng):
 
 def test_the_slope_of_a_bounded_row_ends_at_its_bounds():
     x = np.array([-3.0, -0.25, 0.25, 3.0])
-    g, h = call(bounded_slope, 2.0, x, 0.5, 0.1, -1.0, 1.0, 7.0, 9.0)
+    g, h = call(add_bounded_slope, 2.0, x, 0.5, 0.1, -1.0, 1.0, 7.0, 9.0)
     y = x + 0.05
     np.testing.assert_allclose(g - 7.0, 0.5 * np.clip(2 * y, -1, 1))
     np.testing.assert_allclose(h - 9.0, np.where(np.abs(2 * y) < 1, 0.5, 0.0))
-    size = call(bounded_rounding, 2.0, x, -0.5, 1.0, -1.0, 1.0)
+    size = call(bounded_row_rounding, 2.0, x, -0.5, 1.0, -1.0, 1.0)
     np.testing.assert_allclose(
         size, 0.5 * np.maximum(np.clip(2 * np.abs(x), 0, 1), np.clip(np.abs(2 * (x - 0.5)), 0, 1))
     )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featherlane.solver.primal.primal_dual import place_direction
+from featherlane.solver.primal.primal_dual import set_direction
 from featherlane.solver.primal.problem import evaluate
 from oracles.uncompiled import call
 from scenes.touching import each, touching, vectors
@@ -15,7 +15,7 @@ def test_a_direction_has_the_products_with_inertia_and_jacobian(rng):
     call(evaluate, s.m, s.d)
     chosen, x = np.arange(s.a["qacc"].shape[1]) % 2 == 0, vectors(s, rng)
     s.a["krylov.x"][: s.nv] = x
-    call(place_direction, s.m, s.d, chosen, s.d.krylov.x)
+    call(set_direction, s.m, s.d, chosen, s.d.krylov.x)
     expected = np.where(chosen, x, 0.0)
     np.testing.assert_array_equal(s.a["primal.search"][: s.nv], expected)
     products = each(s, expected, lambda p, v: p.M @ v)

@@ -7,10 +7,10 @@ from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.primal.problem import (
     advance_rows,
     bounded_force,
+    count_row_switches,
     evaluate,
-    moved,
-    row_switches,
-    set_switches,
+    find_switching_worlds,
+    step_along,
     store_primal_forces,
     trace_of_inertia,
 )
@@ -52,7 +52,7 @@ def test_a_step_moves_the_point_and_its_rows(s, rng):
 
 
 def test_a_step_of_length_0_moves_nothing():
-    x = call(moved, np.array([0.0, 0.0, 2.0]), np.array([np.inf, np.nan, 3.0]), np.array([1.0, 2.0, 4.0]))
+    x = call(step_along, np.array([0.0, 0.0, 2.0]), np.array([np.inf, np.nan, 3.0]), np.array([1.0, 2.0, 4.0]))
     np.testing.assert_array_equal(x, [1.0, 2.0, 10.0])
 
 
@@ -63,7 +63,7 @@ def test_a_step_that_switches_no_row_is_exact(s, rng):
         a, p = near(s, rng), vectors(s, rng, 5.0)
         go_to(s, a)
         go_along(s, p)
-        switched = call(set_switches, s.m, s.d, np.full(s.width, length))
+        switched = call(find_switching_worlds, s.m, s.d, np.full(s.width, length))
         bend = length * each(s, np.vstack([a, p]), lambda q, x: q.hessian(x[: q.nv]) @ x[q.nv :])
         fall = each(s, a + length * p, lambda q, x: q.gradient(x)) - each(s, a, lambda q, x: q.gradient(x))
         off = np.abs(fall - bend).max(axis=1) / np.abs(bend).max(axis=1)
@@ -74,9 +74,9 @@ def test_a_step_that_switches_no_row_is_exact(s, rng):
 
 def test_a_row_switches_if_its_force_reaches_or_leaves_a_bound():
     x, v = np.array([0.5, 0.5, 3.0, 3.0, -3.0, 0.1, -3.0]), np.array([0.1, 2.0, 1.0, -2.0, 1.0, -0.2, 6.0])
-    n = call(row_switches, 1.0, x, v, 1.0, -1.0, 1.0)
+    n = call(count_row_switches, 1.0, x, v, 1.0, -1.0, 1.0)
     np.testing.assert_array_equal(n > 0, [False, True, False, False, False, False, True])
-    assert call(row_switches, 1.0, 3.0, -1.5, 2.0, -1.0, 1.0) > 0
+    assert call(count_row_switches, 1.0, 3.0, -1.5, 2.0, -1.0, 1.0) > 0
 
 
 def test_a_bounded_row_has_the_force_and_the_cost_of_its_bounds():

@@ -3,7 +3,7 @@
 import numpy as np
 
 from featherlane.solver.primal.problem import evaluate
-from featherlane.solver.primal.proximal import take_back, try_step
+from featherlane.solver.primal.proximal import try_step, undo_step
 from oracles.uncompiled import call
 from scenes.touching import touching, vectors
 
@@ -20,7 +20,7 @@ def test_a_full_step_is_taken_and_taken_back(rng):
     call(try_step, s.m, s.d, live)
     np.testing.assert_array_equal(s.a["qacc"][: s.nv], before["qacc"][: s.nv] + np.where(live, step, 0.0))
     back = live & (np.arange(len(live)) % 4 == 0)
-    call(take_back, s.m, s.d, back)
+    call(undo_step, s.m, s.d, back)
     stays = live & ~back
     assert stays.any() and back.any()
     for name in POINT:

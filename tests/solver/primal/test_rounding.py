@@ -12,13 +12,13 @@ from featherlane.solver.primal.rounding import (
     ROUNDING,
     SMALL,
     TERMS,
-    change_by_rounding,
-    is_left,
+    gradient_change_by_rounding,
+    has_large_gradient,
     is_rounding,
     is_rounding_of_terms,
     is_small,
-    size_of_forces,
-    unexplained,
+    is_unexplained,
+    norm_of_forces,
 )
 from oracles.uncompiled import call
 from scenes.touching import each, go_to, near, touching, vectors
@@ -47,13 +47,13 @@ def test_small_is_a_part_of_the_forces_or_of_the_tolerance(s, rng):
     s.model.opt.tolerance = 1e-8
     s.w.rows.refresh()
     _, forces = at(s, near(s, rng))
-    np.testing.assert_allclose(call(size_of_forces, s.m, s.d), forces, rtol=EXACT)
+    np.testing.assert_allclose(call(norm_of_forces, s.m, s.d), forces, rtol=EXACT)
     far = np.full(s.width, 1.0)
     for part, said in ((BELOW, True), (ABOVE, False)):
         assert (call(is_small, s.m, s.d, part * SMALL * forces, far) == said).all()
         assert (call(is_small, s.m, s.d, forces, part * NEAR * 1e-8 * far) == said).all()
         s.a["active"][0, 3] = 0.0
-        left = call(is_left, s.m, s.d, part * SMALL * forces, far)
+        left = call(has_large_gradient, s.m, s.d, part * SMALL * forces, far)
         s.a["active"][0, 3] = 1.0
         np.testing.assert_array_equal(left, np.where(np.arange(s.width) == 3, False, not said))
     s.model.opt.tolerance = 0.0
@@ -64,7 +64,7 @@ def test_one_rounding_of_each_acceleration_moves_the_gradient_as_the_hessian_doe
     a = near(s, rng, 1e4)
     at(s, a)
     before, chosen = s.a["qacc"][: s.nv].copy(), np.arange(s.width) % 3 != 0
-    change = call(change_by_rounding, s.m, s.d, chosen)
+    change = call(gradient_change_by_rounding, s.m, s.d, chosen)
     moved = s.a["qacc"][: s.nv] - before
     size = EPS * np.maximum(np.abs(a), np.abs(s.a["qacc_smooth"][: s.nv]))
     assert not moved[:, ~chosen].any() and not change[~chosen].any()
@@ -82,7 +82,7 @@ def test_the_change_equals_that_of_the_gradient(s, rng, monkeypatch):
     monkeypatch.setattr(rounding, "EPS", 1e-6)
     a = near(s, rng, 1e3)
     at(s, a)
-    change = call(change_by_rounding, s.m, s.d, np.ones(s.width, bool))
+    change = call(gradient_change_by_rounding, s.m, s.d, np.ones(s.width, bool))
     e = s.a["primal.search"][: s.nv]
     expected = each(s, a + e, lambda p, x: p.gradient(x)) - each(s, a, lambda p, x: p.gradient(x))
     np.testing.assert_allclose(change, np.linalg.norm(expected, axis=1), rtol=1e-6)
@@ -94,7 +94,7 @@ def test_the_rounding_bound_is_64_roundings(s, rng):
     a = near(s, rng)
     everyone = np.ones(s.width, bool)
     at(s, a)
-    change = call(change_by_rounding, s.m, s.d, everyone)
+    change = call(gradient_change_by_rounding, s.m, s.d, everyone)
     for part, said in ((BELOW, True), (ABOVE, False)):
         at(s, a)
         assert (call(is_rounding, s.m, s.d, part * ROUNDING * change, everyone) == said).all()
@@ -105,12 +105,12 @@ def test_a_gradient_is_left_unexplained_far_from_the_minimum_and_not_at_it(s, rn
     a = np.where(far, s.best + vectors(s, rng, 0.1), s.best)
     gradient, _ = at(s, a)
     before = s.a["qacc"].copy()
-    told = call(unexplained, s.m, s.d, gradient, zero + 1.0)
+    told = call(is_unexplained, s.m, s.d, gradient, zero + 1.0)
     np.testing.assert_array_equal(told, far)
     # unselected worlds do not change
     np.testing.assert_array_equal(s.a["qacc"][:, ~far], before[:, ~far])
     assert np.abs(s.a["qacc"] - before).max() <= 1e-15 * np.abs(before).max()
-    assert not call(unexplained, s.m, s.d, gradient, zero).any()  # a gap of 0: nothing is left to gain
+    assert not call(is_unexplained, s.m, s.d, gradient, zero).any()  # a gap of 0: nothing is left to gain
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

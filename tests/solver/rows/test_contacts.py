@@ -5,11 +5,11 @@ import pytest
 
 from featherlane.model.enums import ELLIPTIC
 from featherlane.solver.rows.contacts import (
-    contact_cost,
-    contact_rounding,
-    contact_slope,
-    contact_switches,
-    push_contacts,
+    add_contact_costs,
+    add_contact_rounding,
+    add_contact_slopes,
+    apply_contact_forces,
+    count_contact_switches,
     store_contact_forces,
 )
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
@@ -34,7 +34,7 @@ def along(s, v):
 
 
 def cost_at(s, y):
-    return call(contact_cost, s.m, s.d, typed(y, "primal.con_y", {"nconmax": s.d.nconmax}), np.zeros(s.width))
+    return call(add_contact_costs, s.m, s.d, typed(y, "primal.con_y", {"nconmax": s.d.nconmax}), np.zeros(s.width))
 
 
 def enter(s, rng):
@@ -53,7 +53,7 @@ def test_forces_on_the_dofs_are_the_negative_gradient_of_the_cost(s, rng):
     y, z, e = s.a["primal.con_y"].copy(), s.a["primal.con_z"], 1e-5
     out = record(s.width, out=np.zeros((s.nv, s.width))).out
     call(clear_body_forces, s.m, s.d)
-    cost = call(push_contacts, s.m, s.d, 2.0)
+    cost = call(apply_contact_forces, s.m, s.d, 2.0)
     call(body_forces_to_dofs, s.m, s.d, out)
     np.testing.assert_allclose(cost - 2.0, cost_at(s, y), rtol=EXACT)
     power = -(cost_at(s, y + e * z) - cost_at(s, y - e * z)) / (2 * e)
@@ -81,10 +81,10 @@ def test_stored_forces_act_along_the_frame(s, rng):
 def test_slopes_are_derivatives_of_the_cost(s, rng):
     enter(s, rng)
     y, z, a, e = s.a["primal.con_y"], s.a["primal.con_z"], 0.4, 1e-6
-    g, h = call(contact_slope, s.m, s.d, a, 1.0, 2.0)
+    g, h = call(add_contact_slopes, s.m, s.d, a, 1.0, 2.0)
     expected = (cost_at(s, y + (a + e) * z) - cost_at(s, y + (a - e) * z)) / (2 * e)
     assert np.abs(g - 1.0 - expected).max() < DIFFERENCE * np.abs(expected).max()
-    up, down = (call(contact_slope, s.m, s.d, a + t, 0.0, 0.0)[0] for t in (e, -e))
+    up, down = (call(add_contact_slopes, s.m, s.d, a + t, 0.0, 0.0)[0] for t in (e, -e))
     assert np.abs(h - 2.0 - (up - down) / (2 * e)).max() < 1e-4 * np.abs(h).max()
 
 
@@ -98,15 +98,15 @@ def test_a_step_without_contact_switches_is_exact(s, rng):
             s.a[name][...] = 0.0
             s.a[name][k] = kept[name][k]
         for a in (1e-5, 0.1, 2.0):
-            n = call(contact_switches, s.m, s.d, a)
-            (g, h), (after, _) = (call(contact_slope, s.m, s.d, t, 0.0, 0.0) for t in (0.0, a))
+            n = call(count_contact_switches, s.m, s.d, a)
+            (g, h), (after, _) = (call(add_contact_slopes, s.m, s.d, t, 0.0, 0.0) for t in (0.0, a))
             off = np.abs(g + a * h - after) / np.maximum(np.abs(g) + np.abs(after), 1e-30)
             if pyramids or s.a["con_dim"][k] == 1:
                 np.testing.assert_array_equal(n > 0, off > 1e-9)
             else:
                 assert (n > 0)[off > 1e-3].all() and (off[n == 0] < 1e-5).all()
             seen += [*(n > 0)]
-        assert not call(contact_switches, s.m, s.d, 0.0).any()
+        assert not call(count_contact_switches, s.m, s.d, 0.0).any()
     for name in names:
         s.a[name][...] = kept[name]
     assert any(seen) and not all(seen)
@@ -117,9 +117,9 @@ def test_rounding_covers_every_term_of_the_slope(s, rng):
     enter(s, rng)
     a, edges = s.a, 1 if s.m.opt_cone == ELLIPTIC else 10
     for reach in (0.0, 1.0):
-        size = call(contact_rounding, s.m, s.d, reach, 0.0)
+        size = call(add_contact_rounding, s.m, s.d, reach, 0.0)
         for t in (0.0, reach):
-            assert (np.abs(call(contact_slope, s.m, s.d, t, 0.0, 0.0)[0]) <= edges * size * (1 + EXACT)).all()
+            assert (np.abs(call(add_contact_slopes, s.m, s.d, t, 0.0, 0.0)[0]) <= edges * size * (1 + EXACT)).all()
         most = np.zeros(s.width)
         for k, lane in present(s):
             at = basis_rows(s, k)

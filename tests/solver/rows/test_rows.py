@@ -10,14 +10,14 @@ from featherlane.solver.rows.rows import (
     add_contact_force,
     add_contact_moment,
     body_forces_to_dofs,
-    body_motion,
     clear_body_forces,
-    contact_row_products,
+    compute_body_motions,
+    compute_contact_rows,
+    compute_turn_rows,
     list_live_slots,
     list_slots,
     moving_body,
     prepare_contacts,
-    turning_rows,
 )
 from oracles.uncompiled import call, record
 from scenes.touching import basis_rows, contact_jacobian, present, touching, vectors
@@ -42,11 +42,11 @@ def test_the_scene_has_contacts_of_every_kind(s):
 def test_rows_of_contacts_equal_those_of_their_points(s, rng):
     v = vectors(s, rng)
     w = record(s.width, con_motion=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
-    call(body_motion, s.m, s.d, w.v, w.con_motion)
+    call(compute_body_motions, s.m, s.d, w.v, w.con_motion)
     for k in range(s.a["ncon_slot"][0]):
-        call(contact_row_products, s.d, k, w.con_motion, s.d.primal.con_y)
+        call(compute_contact_rows, s.d, k, w.con_motion, s.d.primal.con_y)
         if s.a["con_dim"][k] > 3:
-            call(turning_rows, s.d, k, w.con_motion, s.d.primal.con_y)
+            call(compute_turn_rows, s.d, k, w.con_motion, s.d.primal.con_y)
     for k, lane in present(s):
         expected = contact_jacobian(s, lane, k) @ v[:, lane]
         assert np.abs(s.a["primal.con_y"][basis_rows(s, k), lane] - expected).max() < EXACT

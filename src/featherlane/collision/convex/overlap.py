@@ -281,6 +281,7 @@ def part_over_polygon(d1, side, a, e):
     edges = eights(d1.feature.edge)
     places = eights(d1.clip.place)
     first_row = 3 * RUN // 8 * side
+    # 0 and 1 in each of the eight lanes
     lows, highs = (
         where(points[first_row] < points[first_row], points[first_row], 0.0),
         where(points[first_row] < points[first_row], points[first_row], 1.0),
@@ -294,6 +295,7 @@ def part_over_polygon(d1, side, a, e):
             misses = True
     # the largest of the eight lower ends, and the smallest of the upper ones
     places[0], places[1] = lows, highs
+    # values 0 to 7 of clip.place are `lows`, values 8 to 15 are `highs`
     lo, hi = d1.clip.place[0, 0], d1.clip.place[0, 8]
     for row in range(1, 8):
         lo, hi = fmax(d1.clip.place[row], lo), fmin(d1.clip.place[8 + row], hi)

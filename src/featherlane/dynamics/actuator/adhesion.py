@@ -30,7 +30,7 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
 
 @kernel
 def add_pull(m, d, x, start, k, strength, mask):
-    """x += J^T of the pull of contact k in the mask's worlds: along the normal on its first body, against on its second.
+    """x += J^T of the pull of contact k in worlds of the mask: along the normal on body 1, against it on body 2.
 
     x[start + i] belongs to DoF i;  strength: force along the normal, the first row of the contact's frame [N].
     """

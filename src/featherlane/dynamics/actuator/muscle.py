@@ -59,8 +59,8 @@ def _length_curve(length, low, high):
 def _velocity_curve(velocity, fvmax):
     """Returns (FV, its slope) at the normalized velocity.
 
-    (velocity + 1)^2 for -1 < velocity <= 0;  fvmax - (y - velocity)^2 / y with y = fvmax - 1 for 0 < velocity <= y;  0
-    below, fvmax above.
+    (velocity + 1)^2 for -1 < velocity <= 0;  fvmax - (y - velocity)^2 / y with y = fvmax - 1 for 0 < velocity <= y;
+    0 below, fvmax above.
     """
     y = fvmax - 1.0
     divisor = fmax(y, MINVAL)
@@ -96,8 +96,8 @@ def muscle_gain_slopes(m, d, o, prm):
 def _passive_curve(length, high):
     """Returns (FP / fpmax, its slope) at the normalized length.
 
-    0 up to 1;  s^2 / 2 with s = (length - 1) / (b - 1) up to b = (1 + high) / 2;  then the line 1/2 + (length - b) / (b
-    - 1).
+    0 up to length 1;  s^2 / 2 with s = (length - 1) / (b - 1) up to b = (1 + high) / 2;
+    then the line 1/2 + (length - b) / (b - 1).
     """
     b = 0.5 * (1.0 + high)
     width = fmax(b - 1.0, MINVAL)

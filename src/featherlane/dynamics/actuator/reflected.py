@@ -17,9 +17,10 @@ def _gear_squared(m, k):
 
 @kernel
 def reflected_armature(m, i):
-    """Returns the inertia [kg, kg m^2] that actuators add to DoF i."""
+    """Returns the inertia [kg, kg m^2] that actuators add to DoF i: sum of armature times gear squared."""
     j = m.dof_jntid[i]
     total = 0.0
+    # -1: no actuator has armature or damping at the joint
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
             if drives_joint(m, k) and m.actuator_trnid[k, 0] == j:

@@ -8,6 +8,15 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.body.object_motion import (
+    inertial_mat,
+    motion_at,
+    object_acceleration,
+    object_body,
+    object_mat,
+    object_pos,
+    object_velocity,
+)
 from featherlane.lanes import Field, Layout
 
 JACOBIAN = Layout(
@@ -25,6 +34,7 @@ JACOBIAN = Layout(
             "jacobian",
             "scratch",
         ),
+        Field("motion", "real", (6,), "rad, m", "motion of an object", "object_motion", "scratch", rows=Motion),
         Field("jac_mass", "real", ("jac_nbody",), "kg", "mass of each subtree", "subtree_jacobian", "scratch"),
         Field("jac_M", "real", ("jac_nv", "jac_nv"), "kg, kg m, kg m^2", "inertia matrix", "dense_inertia", "scratch"),
     ),
@@ -35,17 +45,11 @@ JACOBIAN = Layout(
 def point_of_object(m, d, jr, kind, i):
     """Returns (body, point in world coordinates) of object i of that kind; for an unlisted kind i is a body.
 
-    OBJ_XBODY: the body's origin, OBJ_BODY: its centre of mass, OBJ_GEOM, OBJ_SITE: their origins, else the given point.
+    The point: a body's origin (OBJ_XBODY), its centre of mass (OBJ_BODY), another object's origin, else the given one.
     """
     body, point = i, Vec3(jr.jac_point[0:3])
-    if kind == OBJ_XBODY:
-        point = d.xpos[i]
-    elif kind == OBJ_BODY:
-        point = d.xipos[i]
-    elif kind == OBJ_GEOM:
-        body, point = m.geom_bodyid[i], d.geom_xpos[i]
-    elif kind == OBJ_SITE:
-        body, point = m.site_bodyid[i], d.site_xpos[i]
+    if kind in (OBJ_XBODY, OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_CAMERA):
+        body, point = object_body(m, kind, i), object_pos(d, kind, i)
     return body, point
 
 
@@ -55,17 +59,6 @@ def chain_end(m, body):
     while body > 0 and m.body_dofnum[body] == 0:
         body = m.body_parentid[body]
     return m.body_dofadr[body] + m.body_dofnum[body] - 1 if body > 0 else -1
-
-
-@kernel
-def _point_velocity(m, d, dof, point):
-    """Returns the (linear, angular) velocity of a point of a body per unit velocity of a DoF that moves it.
-
-    v + w x r with S = (w, v) and the lever r from the com of the tree to the point.
-    """
-    w = d.cdof[dof].angular
-    lever = point - d.subtree_com[m.body_rootid[m.dof_bodyid[dof]]]
-    return d.cdof[dof].linear + cross(w, lever), w
 
 
 @kernel
@@ -87,9 +80,9 @@ def jacobian(m, d, jr, kind, i):
     clear_jacobian(jr)
     dof = chain_end(m, body)
     while dof >= 0:
-        v, w = _point_velocity(m, d, dof, point)
+        S = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], point)
         for k in range(3):
-            jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = v[k], w[k]
+            jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = S.linear[k], S.angular[k]
         dof = m.dof_parentid[dof]
 
 
@@ -126,7 +119,92 @@ def subtree_jacobian(m, d, jr, body):
             # a DoF of an ancestor moves the whole subtree
             moved, is_inside = body, True
         if is_inside:
-            v, _ = _point_velocity(m, d, dof, d.subtree_com[moved])
+            v = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], d.subtree_com[moved]).linear
             v = jr.jac_mass[moved] * inverse * v
             for k in range(3):
                 jr.jac[n * k + dof] = v[k]
+
+
+@kernel
+def axis_rate(m, d, dof):
+    """Returns the time derivative of a DoF's motion axis; axes of ball joints move with the body after the joint.
+
+    For these dS/dt = cdof_dot (with the velocity before the joint) + sum of qvel_k S_k x S over the ball's three DoFs
+    k.
+    """
+    joint = m.dof_jntid[dof]
+    kind, first, S = m.jnt_type[joint], m.jnt_dofadr[joint], d.cdof[dof]
+    rate = d.cdof_dot[dof]
+    if is_free_joint(kind):
+        first += 3  # its rotations
+    if has_quaternion(kind) and dof >= first:
+        for k in range(3):
+            rate = fma(d.qvel[first + k], cross_motion(d.cdof[first + k], S), rate)
+    return rate
+
+
+@stage(jr=JACOBIAN)
+def jacobian_dot(m, d, jr, kind, i):
+    """Computes the time derivatives of the Jacobians that `jacobian` computes, of a point that moves with its body.
+
+    d/dt (v_S + w_S x r) = dv_S + dw_S x r + w_S x v_point, with the lever r from the tree's centre of mass; m/s, 1/s.
+    Source: MuJoCo mj_jacDot.  Deviation: the rate of a ball's axes does not contain a slide joint that follows the
+        ball in the same body.
+    Reads:  qvel, cdof, cdof_dot, cvel, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
+    Writes: jac (6, jac_nv).   Frame: world.   Cost: O(nv).
+    """
+    n = jr.jac_nv
+    body, point = point_of_object(m, d, jr, kind, i)
+    clear_jacobian(jr)
+    v_point = motion_at(m, d, d.cvel[body], body, point).linear
+    dof = chain_end(m, body)
+    while dof >= 0:
+        rate = motion_at(m, d, axis_rate(m, d, dof), m.dof_bodyid[dof], point)
+        dw, dv = rate.angular, rate.linear + cross(d.cdof[dof].angular, v_point)
+        for k in range(3):
+            jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = dv[k], dw[k]
+        dof = m.dof_parentid[dof]
+
+
+@stage(jr=JACOBIAN)
+def angular_momentum_matrix(m, d, jr, body):
+    """Computes the matrix H with H qvel = angular momentum of a body's subtree about the subtree's centre of mass.
+
+    H = sum over bodies of R diag(I) R^T J_w + m (x - c) x J_v, at the bodies' centres of mass x; kg m^2, kg m.
+    Source: MuJoCo mj_angmomMat.
+    Reads:  cdof, subtree_com, xipos, xquat.
+    Writes: jac (6, jac_nv), in its first three rows.   Frame: world.   Cost: O(nbody depth).
+    """
+    n = jr.jac_nv
+    clear_jacobian(jr)
+    for b in range(max(body, 1), m.nbody):
+        if descends(m, b, body):
+            x, R, I = d.xipos[b], inertial_mat(m, d, b), m.body_inertia[b]
+            mass_arm, dof = m.body_mass[b] * (x - d.subtree_com[body]), chain_end(m, b)
+            while dof >= 0:
+                J = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], x)
+                w = R.T @ J.angular  # in principal axes
+                h = R @ Vec3(I.x * w.x, I.y * w.y, I.z * w.z) + cross(mass_arm, J.linear)
+                for k in range(3):
+                    jr.jac[n * k + dof] = jr.jac[n * k + dof] + h[k]
+                dof = m.dof_parentid[dof]
+
+
+@stage(jr=JACOBIAN)
+def object_motion(m, d, jr, kind, i, is_acceleration, is_local):
+    """Computes the velocity or the acceleration of an object at its origin: rotation, then translation.
+
+    is_acceleration: 1: its acceleration, which is -g at rest; 0: its velocity.
+    is_local: 1: in the axes of the object; 0: in world axes.
+    Source: MuJoCo mj_objectVelocity, mj_objectAcceleration.
+    Reads:  cvel, cacc, subtree_com, xpos, xquat, xmat, xipos; frames of geoms, sites and cameras.
+    Writes: motion (6,) [rad/s, m/s] or [rad/s^2, m/s^2].   Cost: O(1).
+    """
+    if is_acceleration:
+        motion = object_acceleration(m, d, kind, i)
+    else:
+        motion = object_velocity(m, d, kind, i)
+    if is_local:
+        R = object_mat(m, d, kind, i)
+        motion = Motion(join(R.T @ motion.angular, R.T @ motion.linear))
+    jr.motion[0] = motion

@@ -1,124 +1,100 @@
-"""Computes frames, velocities and accelerations of bodies, geoms and sites, and matrices that map velocities to rates.
+"""Computes frames, velocities and accelerations of objects: bodies, geoms, sites and cameras, in world axes.
 
-All motions of a tree refer to its centre of mass; those of a point follow from the lever arm.  `jac` has six rows of nv
-entries: entry (r, dof) is at nv r + dof; rows 0 to 2 belong to the point, rows 3 to 5 to the rotation.
-Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 2.8, 2.10; MuJoCo mj_objectVelocity, mj_objectAcceleration,
-    mj_jacDot, mj_angmomMat.
+The kind `body` (OBJ_BODY) is the frame of the principal axes at the centre of mass, `xbody` the body frame defined in
+the model.  All motions of a tree refer to its centre of mass; those of a point follow from the lever arm.  The frames
+of cameras are those of the stage `cameras`.
+Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 2.8, 2.10; MuJoCo mj_objectVelocity, mj_objectAcceleration.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.jacobian import JACOBIAN, chain_end, clear_jacobian, descends, point_of_object
+from featherlane.spatial.motion import at_point
 
 
 @kernel
-def inertial_axes(m, d, b):
-    """Returns the orientation of a body's principal axes of inertia."""
+def object_body(m, kind, i):
+    """Returns the body that carries object i of a kind."""
+    b = i
+    if kind == OBJ_GEOM:
+        b = m.geom_bodyid[i]
+    elif kind == OBJ_SITE:
+        b = m.site_bodyid[i]
+    elif kind == OBJ_CAMERA:
+        b = m.cam_bodyid[i]
+    return b
+
+
+@kernel
+def object_pos(d, kind, i):
+    """Returns the position of the object [m]."""
+    if kind == OBJ_XBODY:
+        pos = d.xpos[i]
+    elif kind == OBJ_BODY:
+        pos = d.xipos[i]
+    elif kind == OBJ_GEOM:
+        pos = d.geom_xpos[i]
+    elif kind == OBJ_SITE:
+        pos = d.site_xpos[i]
+    else:
+        pos = d.cam_xpos[i]
+    return pos
+
+
+@kernel
+def object_mat(m, d, kind, i):
+    """Returns the orientation of the object, a matrix by rows."""
+    if kind == OBJ_XBODY:
+        R = d.xmat[i]
+    elif kind == OBJ_BODY:
+        R = inertial_mat(m, d, i)
+    elif kind == OBJ_GEOM:
+        R = d.geom_xmat[i]
+    elif kind == OBJ_SITE:
+        R = d.site_xmat[i]
+    else:
+        R = d.cam_xmat[i]
+    return R
+
+
+@kernel
+def inertial_mat(m, d, b):
+    """Returns ximat, which a step writes only on request."""
     return (d.xquat[b] @ m.body_iquat[b]).matrix
 
 
 @kernel
-def object_frame(m, d, kind, i):
-    """Returns (position, orientation, body) of the frame of a body, of its centre of mass, of a geom or a site.
-
-    The orientation is a matrix, that of the centre of mass (OBJ_BODY) has the principal axes of inertia.
-    """
-    if kind == OBJ_XBODY:
-        pos, R, b = d.xpos[i], d.xmat[i], i
-    elif kind == OBJ_BODY:
-        pos, R, b = d.xipos[i], inertial_axes(m, d, i), i
+def object_quat(m, d, kind, i):
+    """Returns the orientation of the object, a quaternion; for a camera as in mode `fixed`, whatever its mode."""
+    q = d.xquat[object_body(m, kind, i)]
+    if kind == OBJ_BODY:
+        q = q @ m.body_iquat[i]
     elif kind == OBJ_GEOM:
-        pos, R, b = d.geom_xpos[i], d.geom_xmat[i], m.geom_bodyid[i]
-    else:
-        pos, R, b = d.site_xpos[i], d.site_xmat[i], m.site_bodyid[i]
-    return pos, R, b
+        q = q @ m.geom_quat[i]
+    elif kind == OBJ_SITE:
+        q = q @ m.site_quat[i]
+    elif kind == OBJ_CAMERA:
+        q = q @ m.cam_quat[i]
+    return q
 
 
 @kernel
-def motion_at_point(m, d, motion, b, point):
-    """Returns the (angular, linear) parts of a motion of body b at a point: w, v + w x r, r from the tree's com."""
-    w = motion.angular
-    return w, motion.linear + cross(w, point - d.subtree_com[m.body_rootid[b]])
+def motion_at(m, d, motion, b, point):
+    """Returns the motion (w, v + w x r) of a point of body b; `motion` (w, v) is that at the tree's com, r the lever."""
+    return at_point(motion, point - d.subtree_com[m.body_rootid[b]])
 
 
 @kernel
 def object_velocity(m, d, kind, i):
-    """Returns the (angular, linear) velocity of an object at its origin, in world axes, from `cvel`."""
-    point, _, b = object_frame(m, d, kind, i)
-    return motion_at_point(m, d, d.cvel[b], b, point)
+    """Returns the velocity of the object [rad/s, m/s], a motion at its origin."""
+    b = object_body(m, kind, i)
+    return motion_at(m, d, d.cvel[b], b, object_pos(d, kind, i))
 
 
 @kernel
 def object_acceleration(m, d, kind, i):
-    """Returns the (angular, linear) acceleration of an object at its origin in world axes, from `cacc` and `cvel`.
+    """Returns the acceleration of the object [rad/s^2, m/s^2], angular and linear; gravity included: at rest g upwards.
 
-    A spatial acceleration is the rate at a fixed point; the point's acceleration also has omega x v.
+    The acceleration of a point is the linear part of the body's spatial acceleration there, plus omega x v.
     """
-    point, _, b = object_frame(m, d, kind, i)
-    omega, v = motion_at_point(m, d, d.cvel[b], b, point)
-    angular, linear = motion_at_point(m, d, d.cacc[b], b, point)
-    return angular, linear + cross(omega, v)
-
-
-@kernel
-def axis_rate(m, d, dof):
-    """Returns the time derivative of a DoF's motion axis; axes of ball joints move with the body after the joint.
-
-    For these dS/dt = cdof_dot (with the velocity before the joint) + sum of qvel_k S_k x S over the ball's three DoFs
-    k.
-    """
-    joint = m.dof_jntid[dof]
-    kind, first, S = m.jnt_type[joint], m.jnt_dofadr[joint], d.cdof[dof]
-    rate = d.cdof_dot[dof]
-    if is_free_joint(kind):
-        first += 3  # its rotations
-    if has_quaternion(kind) and dof >= first:
-        for k in range(3):
-            rate = fma(d.qvel[first + k], cross_motion(d.cdof[first + k], S), rate)
-    return rate
-
-
-@stage(jr=JACOBIAN)
-def jacobian_dot(m, d, jr, kind, i):
-    """Computes the time derivatives of the Jacobians that `jacobian` computes, of a point that moves with its body.
-
-    d/dt (v_S + w_S x r) = dv_S + dw_S x r + w_S x v_point, with the lever r from the tree's centre of mass; m/s, 1/s.
-    Source: MuJoCo mj_jacDot.  Deviation: the rate of a ball's axes does not contain a slide joint that follows the
-        ball in the same body.
-    Reads:  qvel, cdof, cdof_dot, cvel, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
-    Writes: jac (6, jac_nv).   Frame: world.   Cost: O(nv).
-    """
-    n = jr.jac_nv
-    body, point = point_of_object(m, d, jr, kind, i)
-    clear_jacobian(jr)
-    _, v_point = motion_at_point(m, d, d.cvel[body], body, point)
-    dof = chain_end(m, body)
-    while dof >= 0:
-        dw, dv = motion_at_point(m, d, axis_rate(m, d, dof), m.dof_bodyid[dof], point)
-        dv = dv + cross(d.cdof[dof].angular, v_point)
-        for k in range(3):
-            jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = dv[k], dw[k]
-        dof = m.dof_parentid[dof]
-
-
-@stage(jr=JACOBIAN)
-def angular_momentum_matrix(m, d, jr, body):
-    """Computes the matrix H with H qvel = angular momentum of a body's subtree about the subtree's centre of mass.
-
-    H = sum over bodies of R diag(I) R^T J_w + m (x - c) x J_v, at the bodies' centres of mass x; kg m^2, kg m.
-    Source: MuJoCo mj_angmomMat.
-    Reads:  cdof, subtree_com, xipos, xquat.
-    Writes: jac (6, jac_nv), in its first three rows.   Frame: world.   Cost: O(nbody depth).
-    """
-    n = jr.jac_nv
-    clear_jacobian(jr)
-    for b in range(max(body, 1), m.nbody):
-        if descends(m, b, body):
-            x, R, I = d.xipos[b], inertial_axes(m, d, b), m.body_inertia[b]
-            mass_arm, dof = m.body_mass[b] * (x - d.subtree_com[body]), chain_end(m, b)
-            while dof >= 0:
-                J_w, J_v = motion_at_point(m, d, d.cdof[dof], m.dof_bodyid[dof], x)
-                w = R.T @ J_w  # in principal axes
-                h = R @ Vec3(I.x * w.x, I.y * w.y, I.z * w.z) + cross(mass_arm, J_v)
-                for k in range(3):
-                    jr.jac[n * k + dof] = jr.jac[n * k + dof] + h[k]
-                dof = m.dof_parentid[dof]
+    b, pos = object_body(m, kind, i), object_pos(d, kind, i)
+    vel, acc = motion_at(m, d, d.cvel[b], b, pos), motion_at(m, d, d.cacc[b], b, pos)
+    return Motion(join(acc.angular, acc.linear + cross(vel.angular, vel.linear)))

@@ -169,6 +169,7 @@ def rk4_finish(m, d):
         d.rk.last_qvel[i] = d.qvel[i]
     for a in range(m.na):
         d.rk.last_act[a] = d.act[a]
+    # histories of controls are those of the step's start
     d.time[0] = d.rk.time[0]
     insert_controls(m, d)
     _finish_activations(m, d)

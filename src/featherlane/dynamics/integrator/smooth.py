@@ -37,7 +37,7 @@ def solve_inertia(m, d, x):
 
 @kernel
 def warn_singular_inertia(m, d, singular):
-    """Counts worlds whose inertia matrix is singular to rounding: a pivot of the factor, or of articulated bodies, is.
+    """Adds 1 to the warning SINGULAR_INERTIA in worlds whose inertia matrix has a pivot that is 0 up to rounding.
 
     The pivots of articulated bodies, which have no M_ii, are compared with M_ii at qpos0.
     singular: 1 in worlds where `articulated_solve` met a singular pivot.

@@ -149,5 +149,6 @@ def passive(m, d):
     elif d.want_all:
         for i in range(m.nv):
             d.qfrc_fluid[i] = 0.0
+    # passive forces act unless springs and dampers are both disabled
     if m.flg_adhesion:
         add_adhesion_force(m, d, disabled != DISABLE_SPRING | DISABLE_DAMPER)

@@ -179,7 +179,8 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
         inverse = 1.0 / D
         # L left of the diagonal, D on it
         row = tuple(x[r][j] * inverse if j > 0 else D for j in range(height - r))
-        # row i - u is u - r positions left of row i - r
+        # rows u > r: L_(r, u) times row r is subtracted, from position u - r on; row r is complete; others are
+        # unchanged
         x = tuple(
             tuple(
                 fma(-row[u - r], x[r][u - r + j], x[u][j]) if u > r else row[j] if u == r else x[u][j]

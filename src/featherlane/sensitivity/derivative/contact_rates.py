@@ -26,7 +26,7 @@ from featherlane.sensitivity.derivative.contact_curvature import contact_curvatu
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.contact_types import ContactSlope
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
-from featherlane.solver.rows.contacts import contact_push
+from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces
 from featherlane.spatial.motion import at_point
 
@@ -84,7 +84,7 @@ def contact_laws(m, d, p, shortest):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         contact_curvature(m, d, p, k)  # writes slot_curvature
-        basis_force, basis_moment = contact_push(m, d, k)
+        basis_force, basis_moment = contact_forces(m, d, k)
         force = _force_in_world(d, k, basis_force)
         moment = 0.0 * Vec3(basis_force)
         if c.dim > 3:

@@ -59,8 +59,8 @@ from featherlane.solver.rows.rows import (
     add_contact_force,
     add_contact_moment,
     body_forces_to_dofs,
-    body_motion,
     clear_body_forces,
+    compute_body_motions,
 )
 
 ROWS = 96  # capacity of a tile: rows of friction (nslipmax)
@@ -310,7 +310,7 @@ def _correct_column(m, d, p, c):
     at = p.panel_at[c]
     for i in range(m.nv):
         p.da[i], p.product[i] = p.panel_acceleration[i, c], 0.0
-    body_motion(m, d, p.da, p.body_lag)  # motions of bodies at da1
+    compute_body_motions(m, d, p.da, p.body_lag)  # motions of bodies at da1
     for r in range(p.nslip[0]):
         if p.slip_con[r] < 0:
             _joint_rates(m, d, p, at, r)

@@ -20,7 +20,7 @@ from featherlane.sensitivity.derivative.solution import KNOWN, follow_bounds, is
 from featherlane.sensitivity.derivative.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
 from featherlane.solver.primal.krylov import mark_slipping
-from featherlane.solver.rows.rows import body_motion
+from featherlane.solver.rows.rows import compute_body_motions
 
 
 @kernel
@@ -82,7 +82,7 @@ def _follow_bounds(m, d, p):
         for i in range(m.nv):
             p.panel_acceleration[i, c] = d.krylov.x[i]
     # `follow_bounds` overwrites con_motion, which the next columns read
-    body_motion(m, d, d.qacc, d.con_motion)
+    compute_body_motions(m, d, d.qacc, d.con_motion)
 
 
 @kernel

@@ -42,7 +42,7 @@ from featherlane.simulation.step.early_contacts import early_contacts, forces_ne
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
-from featherlane.solver.dual.problem import push_forces
+from featherlane.solver.dual.problem import store_constraint_force
 from featherlane.solver.dual.rows import all_fit
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
@@ -163,7 +163,7 @@ def accelerate_state(m, d, p):
             constraint_forces(m, d, store=0)
             p.report[FITS], p.report[NEAREST] = 1.0, switching_distance(m, d)
             if has_noslip:
-                push_forces(m, d)  # qfrc_constraint of the no-slip solver's forces
+                store_constraint_force(m, d)  # qfrc_constraint of the no-slip solver's forces
                 # 0: the no-slip solver ran without some rows
                 if rows > 0 and not all_fit(d):
                     p.report[FITS] = 0.0

@@ -20,7 +20,7 @@ from featherlane.constraint.ball import ball_axis_angle
 from featherlane.constraint.impedance import reference, shortest_timeconst
 from featherlane.sensitivity.derivative.tendon_rates import row_parameters
 from featherlane.solver.primal.problem import TINY
-from featherlane.solver.rows.cone import others
+from featherlane.solver.rows.cone import friction_dot
 from featherlane.solver.rows.rows import basis_value
 
 FAR = 1.0  # the distance if no switch is nearer
@@ -112,7 +112,7 @@ def _least_of_contact(m, d, k, least):
             least = _least_scaled(y - y_i, size, present, least)
     else:
         # T: length of y over the directions of friction
-        T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
+        T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
         # regions change at y = T, under Coulomb's law at y = 0; friction sticks up to D y + Dt T = 0
         least = _least_scaled(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
         ratio = c.Dt / where(present, D, 1.0)

@@ -266,10 +266,10 @@ class WorldQueries(WorldFields):
     def object_velocity(
         self, kind: str, key: int | str | list[int | str], local: bool = False, ids: ArrayLike | None = None
     ) -> np.ndarray:
-        """Returns the angular and linear velocity of a body, geom or site at its origin, in each world's present state.
+        """Returns the angular and linear velocity of an object at its origin, in each world's present state.
 
         Args:
-            kind: `body` (at its centre of mass), `xbody` (at its frame), `geom` or `site`.
+            kind: `body` (at its centre of mass), `xbody` (at its frame), `geom`, `site` or `camera`.
             key: name or number; or a list of k of them.
             local: whether the result is in the object's axes; otherwise it is in world axes.
             ids: the worlds; None for all.

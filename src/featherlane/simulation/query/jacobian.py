@@ -1,4 +1,4 @@
-"""Computes Jacobians and motions of bodies, geoms, sites or points in the worlds of a batch: checks arguments."""
+"""Computes Jacobians and motions of bodies, geoms, sites, cameras or points of a batch: checks arguments."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from numpy.typing import ArrayLike
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.com import com_pos, com_vel
-from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
-from featherlane.dynamics.body.kinematics import frames, kinematics
-from featherlane.dynamics.body.object_motion import (
+from featherlane.dynamics.body.jacobian import (
+    JACOBIAN,
     angular_momentum_matrix,
+    jacobian,
     jacobian_dot,
-    object_acceleration,
-    object_frame,
-    object_velocity,
+    object_motion,
+    subtree_jacobian,
 )
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.body.object_motion import object_mat
 from featherlane.dynamics.inertia.joint_space import crb, dense_inertia
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.assignment import broadcast_reals
 from featherlane.model.model import Model
+from featherlane.sensor.camera import cameras
 from featherlane.sensor.wrench import interaction_forces
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.step.forward import forward
@@ -43,7 +45,6 @@ OBJECT_RECORD = Layout(
         Field(
             "objects", "size", doc="address of kind, as mjtObj, and index of each object; 0: a given point of a body"
         ),
-        Field("motion", "real", (6,), "rad, m", "motion of an object", "object_tiles", "scratch", rows=Motion),
     ),
 )
 
@@ -59,15 +60,6 @@ def to_local(p, R):
         at = 3 * n * (column // n) + column % n
         v = R.T @ Vec3(p.jac[at], p.jac[at + n], p.jac[at + 2 * n])
         p.jac[at], p.jac[at + n], p.jac[at + 2 * n] = v[0], v[1], v[2]
-
-
-@kernel
-def write_motion(p, R, motion):
-    """Writes p.motion, the (angular, linear) motion of an object; in the axes R if p.local is set."""
-    w, v = Vec3(motion[0]), Vec3(motion[1])
-    if p.local:
-        w, v = R.T @ w, R.T @ v
-    p.motion[0] = join(w, v)
 
 
 @over_tiles(p=OBJECT_RECORD)
@@ -89,6 +81,7 @@ def object_tiles(m, d, b, p, thread, tile):
         com_pos(m, d)
         if quantity >= JAC_DOT:  # these depend on velocities
             com_vel(m, d)
+    cameras(m, d)
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
         objects = doubles(b, p.objects)
@@ -106,14 +99,9 @@ def object_tiles(m, d, b, p, thread, tile):
             crb(m, d)
             dense_inertia(m, d, p)
         else:
-            _, R, _ = object_frame(m, d, kind, i)
-            if quantity == OBJECT_VELOCITY:
-                write_motion(p, R, object_velocity(m, d, kind, i))
-            else:
-                write_motion(p, R, object_acceleration(m, d, kind, i))
+            object_motion(m, d, p, kind, i, 1 if quantity == OBJECT_ACCELERATION else 0, p.local)
         if p.local and quantity in (JAC, JAC_DOT):
-            _, R, _ = object_frame(m, d, OBJ_XBODY if kind == OBJ_UNKNOWN else kind, i)
-            to_local(p, R)
+            to_local(p, object_mat(m, d, OBJ_XBODY if kind == OBJ_UNKNOWN else kind, i))
         write_records(b, thread, tile, s)
 
 

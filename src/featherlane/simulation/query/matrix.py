@@ -1,4 +1,4 @@
-"""Computes matrices of one world: Jacobians and the inertia matrix."""
+"""Computes matrices of one world, Jacobians and the inertia matrix, and motions of objects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from featherlane.dynamics.body.jacobian import JACOBIAN
+from featherlane.dynamics.body.jacobian import JACOBIAN, object_motion
 from featherlane.dynamics.inertia.joint_space import dense_inertia
 from featherlane.lanes import Stage
 from featherlane.lanes.record import allocated
@@ -22,6 +22,7 @@ class MatrixBuffer(dict[tuple[Stage, tuple[int, ...]], Callable[[], None]]):
         point: (3,) the given point [m].
         jac: (2, 3, nv) both parts of a Jacobian.
         inertia: (nv, nv) the inertia matrix [kg, kg m, kg m^2].
+        motion: (6,) the motion of an object, rotation and translation.
     """
 
     def __init__(self, workspace: Workspace):
@@ -30,6 +31,7 @@ class MatrixBuffer(dict[tuple[Stage, tuple[int, ...]], Callable[[], None]]):
         self._records = workspace.rows.record, workspace.record, record
         self.point = record.arrays["jac_point"][:, 0]
         self.jac = record.arrays["jac"][: 6 * nv].reshape(2, 3, nv)
+        self.motion = record.arrays["motion"][:, 0]
         self.inertia = record.arrays["jac_M"][: nv * nv].reshape(nv, nv)
 
     def __missing__(self, call: tuple[Stage, tuple[int, ...]]) -> Callable[[], None]:
@@ -40,7 +42,7 @@ class MatrixBuffer(dict[tuple[Stage, tuple[int, ...]], Callable[[], None]]):
 
 
 def matrix(data: Data, stage: Stage, *numbers: int, point: np.ndarray | None = None) -> np.ndarray:
-    """Returns the matrix that a stage computes, (nv, nv) of `dense_inertia` or the Jacobians (2, 3, nv), a copy.
+    """Returns a copy of what a stage computes: (nv, nv) of `dense_inertia`, (6,) of `object_motion`, or (2, 3, nv).
 
     Args:
         data: the world.
@@ -56,6 +58,7 @@ def matrix(data: Data, stage: Stage, *numbers: int, point: np.ndarray | None = N
     if point is not None:
         buffer.point[:] = point
     buffer[stage, numbers]()
-    found = (buffer.inertia if stage is dense_inertia else buffer.jac).copy()
+    results = {dense_inertia: buffer.inertia, object_motion: buffer.motion}
+    found = results.get(stage, buffer.jac).copy()
     unused.append(buffer)
     return found

@@ -1,4 +1,4 @@
-"""Reads the arguments that name a body, geom or site: kind, as mjtObj, and index."""
+"""Reads the arguments that name a body, geom, site or camera: kind, as mjtObj, and index."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of
-from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_XBODY
+from featherlane.model.enums import OBJ_BODY, OBJ_CAMERA, OBJ_GEOM, OBJ_SITE, OBJ_XBODY
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
 
@@ -16,6 +16,7 @@ OBJECTS = {
     "xbody": ("body", OBJ_XBODY),
     "geom": ("geom", OBJ_GEOM),
     "site": ("site", OBJ_SITE),
+    "camera": ("camera", OBJ_CAMERA),
 }
 Object = int | str | tuple[str, int | str]  # a body's frame by name or number, or a kind and a name or number
 

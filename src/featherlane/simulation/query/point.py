@@ -1,7 +1,7 @@
 """Computes Jacobians, velocities and forces of points, bodies and contacts of one world.
 
-A body, geom or site is given by name or number.  J qvel is the velocity of a point and the angular velocity of the
-body that carries it, in world axes.
+A body, geom, site or camera is given by name or number.  J qvel is the velocity of a point and the angular velocity of
+the body that carries it, in world axes.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import operator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.body.jacobian import jacobian, subtree_jacobian
-from featherlane.dynamics.body.object_motion import angular_momentum_matrix as _angular_momentum
-from featherlane.dynamics.body.object_motion import jacobian_dot
+from featherlane.dynamics.body.jacobian import angular_momentum_matrix as _angular_momentum
+from featherlane.dynamics.body.jacobian import jacobian, jacobian_dot, object_motion, subtree_jacobian
 from featherlane.errors import ModelError, OutOfRangeError
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag, reals
@@ -21,15 +20,9 @@ from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, O
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import index_of
 from featherlane.simulation.query.matrix import matrix
+from featherlane.simulation.query.objects import OBJECTS
 from featherlane.simulation.world.data import Data, ready
 
-# kinds for object_velocity: kind -> (lookup, position, orientation)
-OBJECTS = {
-    "body": ("body", "xipos", "ximat"),
-    "xbody": ("body", "xpos", "xmat"),
-    "geom": ("geom", "geom_xpos", "geom_xmat"),
-    "site": ("site", "site_xpos", "site_xmat"),
-}
 Key = str | int
 
 
@@ -199,12 +192,12 @@ def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, poin
 
 
 def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
-    """Returns the angular and linear velocity of a body, geom or site at its origin.
+    """Returns the angular and linear velocity of a body, geom, site or camera at its origin.
 
     Args:
         model: the model.
         data: the world, with `com_vel` valid.
-        kind: `body` (at its centre of mass), `xbody` (at its frame), `geom` or `site`.
+        kind: `body` (at its centre of mass), `xbody` (at its frame), `geom`, `site` or `camera`.
         key: name or number.
         local: in the object's axes; else in world axes.
 
@@ -217,13 +210,11 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
     Source: MuJoCo mj_objectVelocity.
     """
-    i, body, arm = _lever(model, data, kind, key)
-    twist = data.cvel[body]
-    return _in_axes(data, kind, i, (twist[:3], twist[3:] + np.cross(twist[:3], arm)), local)
+    return _motion(model, data, kind, key, 0, local)
 
 
 def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
-    """Returns the angular and linear acceleration of a body, geom or site at its origin.
+    """Returns the angular and linear acceleration of a body, geom, site or camera at its origin.
 
     As in MuJoCo, a body at rest has the acceleration -g, which an accelerometer measures.
 
@@ -241,28 +232,15 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
 
     Source: MuJoCo mj_objectAcceleration.
     """
-    i, body, arm = _lever(model, data, kind, key)
-    twist, rate = data.cvel[body], data.cacc[body]
-    velocity = twist[3:] + np.cross(twist[:3], arm)
-    linear = rate[3:] + np.cross(rate[:3], arm) + np.cross(twist[:3], velocity)
-    return _in_axes(data, kind, i, (rate[:3], linear), local)
+    return _motion(model, data, kind, key, 1, local)
 
 
-def _lever(model: Model, data: Data, kind: str, key: Key) -> tuple[int, int, np.ndarray]:
-    """Returns index and body of an object, and its position relative to the centre of mass of its tree."""
+def _motion(model: Model, data: Data, kind: str, key: Key, is_acceleration: int, local: bool) -> np.ndarray:
+    """Returns the velocity or acceleration (6,) of an object at its origin."""
     check_model(model)
-    lookup, position, _ = OBJECTS[one_of("kind", kind, OBJECTS)]
+    lookup, number = OBJECTS[one_of("kind", kind, OBJECTS)]
     i = getattr(model, lookup)(key).id
-    body = i if lookup == "body" else getattr(model, f"{lookup}_bodyid")[i]
-    return i, body, getattr(ready(model, data), position)[i] - data.subtree_com[model.body_rootid[body]]
-
-
-def _in_axes(data: Data, kind: str, i: int, motion: tuple[np.ndarray, np.ndarray], local: bool) -> np.ndarray:
-    """Returns a motion (6,) in world axes, or in those of object i."""
-    parts = np.stack(motion)
-    if flag("local", local):
-        parts = parts @ getattr(data, OBJECTS[kind][2])[i].reshape(3, 3)
-    return parts.reshape(6)
+    return matrix(ready(model, data), object_motion, number, i, is_acceleration, int(flag("local", local)))
 
 
 def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:

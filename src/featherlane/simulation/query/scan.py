@@ -10,13 +10,15 @@ from numpy.typing import ArrayLike
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import cast_packet
 from featherlane.collision.rays.ray_shape import FAR
+from featherlane.dynamics.body.com import com_pos
 from featherlane.dynamics.body.kinematics import kinematics, store_geom_frame, store_site_frame
-from featherlane.dynamics.body.object_motion import object_frame
+from featherlane.dynamics.body.object_motion import object_body, object_mat, object_pos
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.arguments import bounded, one_of
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
+from featherlane.sensor.camera import cameras
 from featherlane.sensor.scan import BASE, WORLD, YAW, aligned_axes, cast_vertical, choose_near, measure_shadows
 from featherlane.simulation.query.ground import PLACED, PLACES, divided
 from featherlane.simulation.query.objects import Object, object_of
@@ -102,15 +104,18 @@ def scan_tiles(m, d, b, p, thread, tile):
         store_geom_frame(m, d, p.scan_object)
     elif p.scan_kind == OBJ_SITE:
         store_site_frame(m, d, p.scan_object, has_orientation=1)
+    elif p.scan_kind == OBJ_CAMERA:
+        com_pos(m, d)
+        cameras(m, d)
     W, lanes = width(d), scalars(d, p.rays)  # rows of W values: origin and direction of W rays
-    pos, R, body = object_frame(m, d, p.scan_kind, p.scan_object)
-    R = aligned_axes(R, p.alignment)
+    kind, i = p.scan_kind, p.scan_object
+    pos, R = object_pos(d, kind, i), aligned_axes(object_mat(m, d, kind, i), p.alignment)
     # the geoms within the bundle of rays; spoiled: 0, or NaN if a pose is not finite
     n, spoiled = choose_near(m, d, p, (pos, R), doubles(d, p.bundle), d.ray.seen)
     d.ray.ngeom[0] = n
     if p.vertical:
         measure_shadows(m, d, p)
-    d.ray.exclude[0] = 1.0 * (body if p.excluded == -2 else p.excluded)  # -2: the body of the object
+    d.ray.exclude[0] = 1.0 * (object_body(m, kind, i) if p.excluded == -2 else p.excluded)  # -2: the body of the object
     # rays of the worlds before this one
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
     # height that a ray without a hit reports

@@ -17,6 +17,7 @@ from featherlane.prelude import *
 ROUNDS = 20  # of Newton's method; 3 to 6 are usual
 FLAT = 1e-12  # a pivot this small relative to the trace counts as 0
 BLOCKED = 1e30  # replaces such a pivot
+TINY = 1e-30  # avoids a division by 0
 
 
 @kernel
@@ -27,15 +28,16 @@ def disc_triangle_index(c, e):
 
 @kernel
 def factor_disc(d, n, multiplier, least):
-    """Factors A + multiplier as L D L^T, with D on the diagonal."""
+    """Factors A + multiplier as L D L^T into disc.L, with D on the diagonal; pivots up to `least` become BLOCKED."""
     for c in range(n):
         for e in range(c + 1):
             x = d.disc.A[disc_triangle_index(c, e)]
             if c == e:
                 x = x + multiplier
+            # x = A_ce - sum of L_ck D_k L_ek
             for k in range(e):
-                lk = d.disc.L[disc_triangle_index(c, k)] * d.disc.L[disc_triangle_index(k, k)]
-                x = fma(-lk, d.disc.L[disc_triangle_index(e, k)], x)
+                L_D = d.disc.L[disc_triangle_index(c, k)] * d.disc.L[disc_triangle_index(k, k)]
+                x = fma(-L_D, d.disc.L[disc_triangle_index(e, k)], x)
             if c == e:
                 x = where(x > least, x, BLOCKED)
             else:
@@ -45,7 +47,7 @@ def factor_disc(d, n, multiplier, least):
 
 @kernel
 def solve_disc(d, n, x):
-    """Computes x <- (A + multiplier)^-1 x."""
+    """Computes x <- (A + multiplier)^-1 x by the factor in disc.L: x <- L^-1 x, x <- D^-1 x, x <- L^-T x."""
     for c in range(n):
         s = x[c]
         for e in range(c):
@@ -71,8 +73,9 @@ def disc_product(n, x, y):
 
 @kernel
 def solve_on_disc(d, n, r):
-    """Computes disc.t from disc.A and disc.b.
+    """Computes disc.t, the minimum over the disc of radius r, from disc.A and disc.b, of n components.
 
+    Newton's method on 1 / |t| = 1 / r:  l += (|t| / r - 1) |t|^2 / (t . w),  with w = (A + l)^-1 t.
     Reads:  disc.A, disc.b.
     Writes: disc.t.
     Scratch: disc.w, disc.L.
@@ -81,12 +84,12 @@ def solve_on_disc(d, n, r):
     trace, multiplier = 0.0, 0.0
     for c in range(n):
         trace = trace + d.disc.A[disc_triangle_index(c, c)]
-    slack = 1e-13
+    slack = 1e-13  # relative, of |t| = r
     if single_precision(d):
         slack = 1e-6
     outside, length = r >= 0.0, r
     for _ in range(ROUNDS):
-        factor_disc(d, n, multiplier, FLAT * trace)
+        factor_disc(d, n, multiplier, FLAT * trace)  # writes disc.L
         for c in range(n):
             d.disc.t[c] = -d.disc.b[c]
         solve_disc(d, n, d.disc.t)
@@ -101,6 +104,6 @@ def solve_on_disc(d, n, r):
         gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
         multiplier = where(outside, multiplier + gain, multiplier)
     # scaled to |t| = r exactly; with r = 0 the force is 0
-    scale = where(length > r, r / fmax(length, 1e-30), 1.0)
+    scale = where(length > r, r / fmax(length, TINY), 1.0)
     for c in range(n):
         d.disc.t[c] = where(r > 0.0, scale * d.disc.t[c], 0.0)

@@ -13,6 +13,9 @@ either one from its optimum:
 
 For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, with g the gradient.  For a = a0 + M^-1 J^T f (PGS) it is the
 sum over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), with f(x) a row's force at x = J a - aref.
+Layout: the force of block q's row c (or pyramid edge e) is dual.f[q, c]; blocks are the one-dof rows, then the general
+rows, then the contacts.  The entries of row c of block q are dual.Y[rowadr[q] + c n ...], with n = dofnum[q], at the
+dofs dual.dof[dofadr[q] ...] (rows.py).  Edges of a pyramid: y_0 + y_i has number 2 i - 2, y_0 - y_i number 2 i - 1.
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
 
@@ -20,51 +23,53 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
 from featherlane.solver.dual.rows import contact_block
-from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
+from featherlane.solver.primal.problem import TINY, bounded_force, compute_row_products, evaluate, subtract_reference
 from featherlane.solver.rows.cone import cone_force
-from featherlane.solver.rows.contacts import push_bodies, turn_bodies
+from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
 from featherlane.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
+
+EDGES = 10  # largest number of forces of a contact: edges of a pyramid of dimension 6
 
 
 @kernel
 def block_row_product(d, q, c):
-    """Returns the product of row c of block q with z: (J M^-1 J^T f) along the row."""
-    n, o = d.dual.dofnum[q], d.dual.dofadr[q]
+    """Returns the product of row c of block q with z = Y^T f: (J M^-1 J^T f) along the row."""
+    n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
     row, x = d.dual.rowadr[q] + c * n, 0.0
     for p in range(n):
-        x = fma(d.dual.Y[row + p], d.dual.z[d.dual.dof[o + p]], x)
+        x = fma(d.dual.Y[row + p], d.dual.z[d.dual.dof[dofs + p]], x)
     return x
 
 
 @kernel
 def add_row_force(d, q, c, f):
-    """Adds f y to z for row c of block q."""
-    n, o = d.dual.dofnum[q], d.dual.dofadr[q]
+    """Adds force f of row c of block q to z = Y^T f: z += f y."""
+    n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
     for p in range(n):
-        i = d.dual.dof[o + p]
+        i = d.dual.dof[dofs + p]
         d.dual.z[i] = fma(d.dual.Y[row + p], f, d.dual.z[i])
 
 
 @kernel
-def three_dots(d, q, c):
+def three_row_products(d, q, c):
     """Returns `block_row_product` of rows c to c + 2 of block q: z is read once."""
-    n, o = d.dual.dofnum[q], d.dual.dofadr[q]
+    n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
-    x, y, w = zeros(3)
+    x0, x1, x2 = zeros(3)
     for p in range(n):
-        z, e = d.dual.z[d.dual.dof[o + p]], row + p
-        x, y, w = fma(d.dual.Y[e], z, x), fma(d.dual.Y[e + n], z, y), fma(d.dual.Y[e + 2 * n], z, w)
-    return Vec3(x, y, w)
+        z, e = d.dual.z[d.dual.dof[dofs + p]], row + p
+        x0, x1, x2 = fma(d.dual.Y[e], z, x0), fma(d.dual.Y[e + n], z, x1), fma(d.dual.Y[e + 2 * n], z, x2)
+    return Vec3(x0, x1, x2)
 
 
 @kernel
-def add_three(d, q, c, f):
-    """Runs `add_row_force` for rows c to c + 2 of block q: z is read and written once."""
-    n, o = d.dual.dofnum[q], d.dual.dofadr[q]
+def add_three_row_forces(d, q, c, f):
+    """Runs `add_row_force` for the forces f of rows c to c + 2 of block q: z is read and written once."""
+    n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
     for p in range(n):
-        i, e = d.dual.dof[o + p], row + p
+        i, e = d.dual.dof[dofs + p], row + p
         z = fma(d.dual.Y[e + n], f[1], fma(d.dual.Y[e], f[0], d.dual.z[i]))
         d.dual.z[i] = fma(d.dual.Y[e + 2 * n], f[2], z)
 
@@ -83,17 +88,20 @@ def force_count(m, d, k):
 
 @kernel
 def basis_force(m, d, k, c):
-    """Returns the force of contact k along basis vector c."""
+    """Returns the force of contact k along basis vector c, from dual.f.
+
+    Pyramid: along the normal the sum of all edges, along direction c the difference of its two edges.
+    """
     q = contact_block(d, k)
-    x = d.dual.f[q, c]
+    force = d.dual.f[q, c]
     if has_edges(m, d, k):
         if c > 0:
-            x = d.dual.f[q, 2 * c - 2] - d.dual.f[q, 2 * c - 1]
+            force = d.dual.f[q, 2 * c - 2] - d.dual.f[q, 2 * c - 1]
         else:
-            x = 0.0
+            force = 0.0
             for e in range(2 * (d.con_dim[k] - 1)):
-                x = x + d.dual.f[q, e]
-    return x
+                force = force + d.dual.f[q, e]
+    return force
 
 
 @kernel
@@ -104,13 +112,16 @@ def regularisation(D):
 
 # ---- forces at a point ---------------------------------------------------------------------------------------------
 @kernel
-def contact_force_at(m, d, k, e, s):
-    """Returns force e of contact k at primal.con_y; s is the factor of y_i for an elliptic cone."""
+def primal_contact_force(m, d, k, e, s):
+    """Returns force number e of contact k in the primal problem, at primal.con_y.
+
+    s: `friction_factor` of the contact, which has an elliptic cone if e > 0 and it has no edges.
+    """
     c = d.contact[k]
     y = d.primal.con_y[k][0]
     if has_edges(m, d, k):
-        u = basis_value(d, d.primal.con_y, k, 1 + e // 2)
-        f = -(c.D * fmin(y + u if e % 2 == 0 else y - u, 0.0))
+        y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)  # edges 2 i - 2 and 2 i - 1 are y + y_i and y - y_i
+        f = -(c.D * fmin(y + y_i if e % 2 == 0 else y - y_i, 0.0))
     elif e == 0:
         f = -(c.D * fmin(y, 0.0))
         if c.dim > 1:
@@ -121,8 +132,8 @@ def contact_force_at(m, d, k, e, s):
 
 
 @kernel
-def cone_factor(m, d, k):
-    """Returns the factor of y_i for the forces of contact k across n; 0 without an elliptic cone."""
+def friction_factor(m, d, k):
+    """Returns s: the force of contact k along friction direction i is s y_i; 0 without an elliptic cone."""
     s = 0.0
     if d.con_dim[k] > 1 and not has_pyramids(m):
         _, s, _ = cone_force(m, d, k, d.primal.con_y)
@@ -131,91 +142,95 @@ def cone_factor(m, d, k):
 
 @kernel
 def forces_at_rows(m, d):
-    """Computes dual_f, the forces of the primal problem at the current rows."""
+    """Computes dual.f, the forces of the primal problem at the current rows."""
     for k in range(d.ndofrow[0]):
         d.dual.f[k, 0], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
         d.dual.f[d.ndofrow[0] + k, 0] = f
     for k in range(d.ncon_slot[0]):
-        s = cone_factor(m, d, k)
+        s = friction_factor(m, d, k)
         for e in range(force_count(m, d, k)):
-            d.dual.f[contact_block(d, k), e] = contact_force_at(m, d, k, e, s)
+            d.dual.f[contact_block(d, k), e] = primal_contact_force(m, d, k, e, s)
 
 
 @kernel
 def clear_overflow_forces(m, d):
     """Sets the forces of blocks beyond the capacity to 0."""
     for q in range(d.dual.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
-        for e in range(10):
+        for e in range(EDGES):
             d.dual.f[q, e] = 0.0
 
 
 @kernel
-def sum_forces(m, d):
-    """Computes z = Y^T f."""
+def store_whitened_force(m, d):
+    """Computes dual.z = Y^T f, from the blocks and dual.f."""
     for i in range(m.nv):
         d.dual.z[i] = 0.0
-    joint = d.ndofrow[0] + d.ngenrow[0]
+    contacts = d.ndofrow[0] + d.ngenrow[0]  # first block of a contact
     for q in range(d.dual.ndual[0]):
-        if q < joint:
+        if q < contacts:
             add_row_force(d, q, 0, d.dual.f[q, 0])
         else:
-            for c in range(d.con_dim[q - joint]):
-                add_row_force(d, q, c, basis_force(m, d, q - joint, c))
+            for c in range(d.con_dim[q - contacts]):
+                add_row_force(d, q, c, basis_force(m, d, q - contacts, c))
 
 
 @kernel
-def whiten_forces(m, d):
-    """Computes z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
+def whiten_constraint_force(m, d):
+    """Computes dual.z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint.
+
+    For the dofs i from the last one: z_j -= L_ij z_i for its ancestors j, then z_i *= D_i^-1/2.
+    """
     for i in range(m.nv):
         d.dual.z[i] = d.qfrc_constraint[i]
-    LD, inverse = metric_factor(m, d)
+    LD, inverse_D = metric_factor(m, d)
     for i in range(m.nv - 1, -1, -1):
-        a, x = m.M_rowadr[i], d.dual.z[i]
+        L_i, z_i = m.M_rowadr[i], d.dual.z[i]
         for c in range(m.M_rownnz[i] - 1):
-            j = m.M_colind[a + c]
-            d.dual.z[j] = fma(-LD[a + c], x, d.dual.z[j])
-        d.dual.z[i] = x * sqrt(inverse[i])
+            j = m.M_colind[L_i + c]
+            d.dual.z[j] = fma(-LD[L_i + c], z_i, d.dual.z[j])
+        d.dual.z[i] = z_i * sqrt(inverse_D[i])
 
 
 # ---- joint forces and accelerations --------------------------------------------------------------------------------
 @kernel
-def push_forces(m, d):
-    """Computes qfrc_constraint = J^T f."""
+def store_constraint_force(m, d):
+    """Computes qfrc_constraint = J^T f, with f = dual.f."""
     for i in range(m.nv):
         d.qfrc_constraint[i] = 0.0
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
         d.qfrc_constraint[i] = fma(d.dofrow_J[k], d.dual.f[k, 0], d.qfrc_constraint[i])
     for k in range(d.ngenrow[0]):
-        o, f = d.genrow_dofadr[k], d.dual.f[d.ndofrow[0] + k, 0]
-        for e in range(o, o + d.genrow_dofnum[k]):
+        first, f = d.genrow_dofadr[k], d.dual.f[d.ndofrow[0] + k, 0]
+        for e in range(first, first + d.genrow_dofnum[k]):
             i = d.genrow_dof[e]
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+    # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        f, t, s = basis_force(m, d, k, 0), 0.0, 0.0
+        f0, f1, f2 = basis_force(m, d, k, 0), 0.0, 0.0
         if c.dim > 1:
-            t, s = basis_force(m, d, k, 1), basis_force(m, d, k, 2)
-        push_bodies(d, k, (f, t, s))
+            f1, f2 = basis_force(m, d, k, 1), basis_force(m, d, k, 2)
+        add_basis_force(d, k, (f0, f1, f2))
         if c.dim > 3:
-            f, t, s = basis_force(m, d, k, 3), 0.0, 0.0
+            f0, f1, f2 = basis_force(m, d, k, 3), 0.0, 0.0
             if c.dim > 4:
-                t, s = basis_force(m, d, k, 4), basis_force(m, d, k, 5)
-            turn_bodies(d, k, (f, t, s))
+                f1, f2 = basis_force(m, d, k, 4), basis_force(m, d, k, 5)
+            add_turn_moments(d, k, (f0, f1, f2))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
 
 
 @kernel
 def accelerate_by_forces(m, d):
-    """Computes qacc = a0 + M^-1 J^T f, and M qacc."""
-    push_forces(m, d)
+    """Computes qacc = a0 + M^-1 J^T f, and primal.Ma = M qacc = f0 + J^T f, with f = dual.f; writes qfrc_constraint."""
+    store_constraint_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qfrc_constraint[i]
-    LD, inverse = metric_factor(m, d)
-    solve_factored(m, LD, inverse, d.qacc)
+    LD, inverse_D = metric_factor(m, d)
+    solve_factored(m, LD, inverse_D, d.qacc)
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i] + d.qacc[i]
@@ -224,7 +239,10 @@ def accelerate_by_forces(m, d):
 
 @kernel
 def store_dual_forces(m, d):
-    """Stores row forces unchanged; contact forces along normal and tangents, moments about them."""
+    """Stores dual.f as dofrow_force, genrow_force and con_force.
+
+    con_force has forces along normal and tangents, moments about them: a force along mu_i t_i is mu_i f_i along t_i.
+    """
     for k in range(d.ndofrow[0]):
         d.dofrow_force[k] = d.dual.f[k, 0]
     for k in range(d.ngenrow[0]):
@@ -240,11 +258,15 @@ def store_dual_forces(m, d):
 
 # ---- convergence diagnostics ---------------------------------------------------------------------------------------
 @kernel
-def primal_at_forces(m, d):
-    """Returns (cost, gradient norm) of the primal problem at qacc = a0 + M^-1 J^T f, and leaves its rows in place."""
+def evaluate_at_forces(m, d):
+    """Returns (cost, gradient norm) of the primal problem at qacc = a0 + M^-1 J^T f, and leaves its rows in place.
+
+    Writes: qacc, qfrc_constraint = J^T f of dual.f, primal.Ma, primal.grad and rows.  Scratch: primal.Mv.
+    """
     accelerate_by_forces(m, d)
-    place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    # `evaluate` overwrites qfrc_constraint by the primal forces
     for i in range(m.nv):
         d.primal.Mv[i] = d.qfrc_constraint[i]
     cost, gradient = evaluate(m, d)
@@ -255,35 +277,35 @@ def primal_at_forces(m, d):
 
 @kernel
 def row_gap(f, g, x, D):
-    """Returns the duality gap of a row with force f; g is its primal force at x."""
+    """Returns the duality gap of a row, (f - g) (x + R (f + g) / 2): force f, primal force g at x, R = 1 / D."""
     return (f - g) * fma(0.5 * regularisation(D), f + g, x)
 
 
 @kernel
 def contact_gap(m, d, k):
-    """Returns the duality gap of the forces of contact k."""
-    q, s, gap = contact_block(d, k), cone_factor(m, d, k), 0.0
+    """Returns the duality gap of the forces of contact k: the sum over its rows or edges."""
+    q, s, gap = contact_block(d, k), friction_factor(m, d, k), 0.0
     for e in range(force_count(m, d, k)):
-        g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
+        primal_force, x, D = primal_contact_force(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
         if has_edges(m, d, k):
-            u = basis_value(d, d.primal.con_y, k, 1 + e // 2)
-            x = x + u if e % 2 == 0 else x - u
+            y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)
+            x = x + y_i if e % 2 == 0 else x - y_i
         elif e > 0:
             x, D = basis_value(d, d.primal.con_y, k, e), d.con_Dt[k]
-        gap = gap + row_gap(d.dual.f[q, e], g, x, D)
+        gap = gap + row_gap(d.dual.f[q, e], primal_force, x, D)
     return gap
 
 
 @kernel
 def dual_gap(m, d):
-    """Returns the duality gap of dual.f, after `primal_at_forces`."""
+    """Returns the duality gap of dual.f, given the rows of `evaluate_at_forces`."""
     gap = 0.0
     for k in range(d.ndofrow[0]):
-        g, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        gap = gap + row_gap(d.dual.f[k, 0], g, d.primal.dofrow_x[k], d.dofrow_D[k])
+        primal_force, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        gap = gap + row_gap(d.dual.f[k, 0], primal_force, d.primal.dofrow_x[k], d.dofrow_D[k])
     for k in range(d.ngenrow[0]):
-        g, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        gap = gap + row_gap(d.dual.f[d.ndofrow[0] + k, 0], g, d.primal.genrow_x[k], d.genrow_D[k])
+        primal_force, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        gap = gap + row_gap(d.dual.f[d.ndofrow[0] + k, 0], primal_force, d.primal.genrow_x[k], d.genrow_D[k])
     for k in range(d.ncon_slot[0]):
         gap = gap + contact_gap(m, d, k)
     return fmax(gap, 0.0)

@@ -6,6 +6,10 @@ With M = L^T D L, a row of the Jacobian becomes the row y = J L^-1 D^-1/2, so th
 
 A dof's row of L^-T has entries only at its ancestors: y has entries at the dofs of J and at their ancestors.
 So a sweep over all rows costs two products per entry of Y, and only the diagonal blocks of A are formed.
+Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so that ancestors follow.  Its row c has n
+entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
+LD[M_rowadr[i] + c] is the entry L_ij of M's factor, with the ancestor j = M_colind[M_rowadr[i] + c].  primal.search
+holds D^-1/2.  `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
 A block is a one-dof row, a general row, or a contact, whose rows are its basis (rows.py); the edges of a pyramid are
 sums and differences of those.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
@@ -64,7 +68,11 @@ def contact_block(d, k):
 # ---- dofs of a block -----------------------------------------------------------------------------------------------
 @kernel
 def append_block_dofs(m, d, i, mark, start, n):
-    """Appends dof i and its ancestors to the n dofs of a block, up to one that it already has; returns their number."""
+    """Appends dof i and its ancestors to the dofs of a block, up to one that the block already has.
+
+    mark: stored in dual.mark of each (FIRST, OTHER).  start: first position of the block in dual.dof.
+    n: number of its dofs so far.  Returns the new number.
+    """
     while i >= 0 and d.dual.mark[i] == 0:
         d.dual.mark[i] = mark
         d.dual.dof[start + n] = i
@@ -85,8 +93,11 @@ def sort_descending(dofs, start, n):
 
 
 @kernel
-def add_second(m, d, i, mark, start, n):
-    """Appends the second chain; dofs that are already in the block move both bodies alike."""
+def append_second_chain(m, d, i, mark, start, n):
+    """Appends dof i and its ancestors, of the second body of a contact; arguments as in `append_block_dofs`.
+
+    Dofs that are already in the block move both bodies alike: their mark becomes BOTH.  Returns the number of dofs.
+    """
     n = append_block_dofs(m, d, i, mark, start, n)
     while i >= 0:
         if d.dual.mark[i] != mark:
@@ -96,140 +107,149 @@ def add_second(m, d, i, mark, start, n):
 
 
 @kernel
-def contact_dofs(m, d, k, start):
-    """Lists the dofs that move the bodies of contact k; returns their number."""
+def list_contact_dofs(m, d, k, start):
+    """Lists the dofs that move the bodies of contact k in dual.dof, and sets their dual.mark; returns their number."""
     c = d.contact[k]
-    i, j = m.body_lastdof[c.body[0]], -1
+    i_pushed, i_other = m.body_lastdof[c.body[0]], -1
     if c.body[1] > 0:
-        j = m.body_lastdof[c.body[1]]
+        i_other = m.body_lastdof[c.body[1]]
     n = 0
-    if j > i:
+    if i_other > i_pushed:
         # the later tree first; the roles of the two bodies do not change
-        n = append_block_dofs(m, d, j, OTHER, start, n)
-        n = add_second(m, d, i, FIRST, start, n)
+        n = append_block_dofs(m, d, i_other, OTHER, start, n)
+        n = append_second_chain(m, d, i_pushed, FIRST, start, n)
     else:
-        n = append_block_dofs(m, d, i, FIRST, start, n)
-        n = add_second(m, d, j, OTHER, start, n)
+        n = append_block_dofs(m, d, i_pushed, FIRST, start, n)
+        n = append_second_chain(m, d, i_other, OTHER, start, n)
     return n
 
 
 @kernel
 def clear_dof_marks(d, start, n):
-    """Clears the marks of the dofs."""
+    """Clears dual.mark of the n dofs of a block."""
     for p in range(start, start + n):
         d.dual.mark[d.dual.dof[p]] = 0
 
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 @kernel
-def translation_entries(d, k, i):
-    """Returns the relative velocity of contact k's bodies at its point per unit of dof i; 0 if it moves both alike."""
+def relative_velocity_of_dof(d, k, i):
+    """Returns the velocity per unit of dof i, at contact k's point, of that one of its bodies that dof i moves."""
     first = d.dual.mark[i] == FIRST
     r = pushed_body_arm(d, k) if first else other_arm(d, k)
     return d.cdof[i].linear + cross(d.cdof[i].angular, r)
 
 
 @kernel
-def contact_entries(d, k, i, e, n, dim):
-    """Computes the column of dof i in contact k's Jacobian: at dual.Y[e] along basis vector 0, then every n entries."""
+def store_contact_column(d, k, i, e, n, dim):
+    """Computes the column of dof i in contact k's Jacobian: row c is dual.Y[e + c n], for the `dim` rows of its basis.
+
+    A dof that moves both bodies alike has the column 0.
+    """
     for c in range(dim):
         d.dual.Y[e + c * n] = 0.0
     if d.dual.mark[i] != BOTH:
-        s = 1.0
+        sign = 1.0  # pushed body minus other body
         if d.dual.mark[i] != FIRST:
-            s = -s
-        x = d.con_basis[k] @ translation_entries(d, k, i)
-        d.dual.Y[e] = s * x[0]
+            sign = -sign
+        x = d.con_basis[k] @ relative_velocity_of_dof(d, k, i)
+        d.dual.Y[e] = sign * x[0]
         if dim > 1:
-            d.dual.Y[e + n], d.dual.Y[e + 2 * n] = s * x[1], s * x[2]
+            d.dual.Y[e + n], d.dual.Y[e + 2 * n] = sign * x[1], sign * x[2]
         if dim > 3:
             x = d.con_basis[TURN, k] @ d.cdof[i].angular
-            d.dual.Y[e + 3 * n] = s * x[0]
+            d.dual.Y[e + 3 * n] = sign * x[0]
         if dim > 4:
-            d.dual.Y[e + 4 * n], d.dual.Y[e + 5 * n] = s * x[1], s * x[2]
+            d.dual.Y[e + 4 * n], d.dual.Y[e + 5 * n] = sign * x[1], sign * x[2]
 
 
 @kernel
-def precedes_parent(m, d, start, n, p):
-    """Checks whether the next dof of the block is the parent of dof p, with the same ancestors in M."""
+def is_followed_by_parent(m, d, start, n, p):
+    """Checks whether the dof after number p of a block's n dofs is its parent, with the same ancestors in M."""
     i, j = d.dual.dof[start + p], d.dual.dof[start + (p + 1 if p + 1 < n else p)]
     return m.dof_parentid[i] == j and m.M_rownnz[i] == m.M_rownnz[j] + 1
 
 
 @kernel
-def reduce_row(m, d, i, row, o):
-    """Eliminates dof i, at o, from the dofs above it, and scales it by D^-1/2, which is in `search`."""
-    a, x, LD = m.M_rowadr[i], d.dual.Y[o], metric_factor(m, d)[0]
+def whiten_dof(m, d, i, row, entry):
+    """Eliminates dof i from the dofs above it in a row of dual.Y, and scales it: y_j -= L_ij y_i,  y_i *= D_i^-1/2.
+
+    row: start of the row in dual.Y.  entry: position of y_i.
+    """
+    L_i, y_i, LD = m.M_rowadr[i], d.dual.Y[entry], metric_factor(m, d)[0]
     for c in range(m.M_rownnz[i] - 1):
-        e = row + d.dual.place[m.M_colind[a + c]]
-        d.dual.Y[e] = fma(-LD[a + c], x, d.dual.Y[e])
-    d.dual.Y[o] = x * d.primal.search[i]
+        e = row + d.dual.place[m.M_colind[L_i + c]]
+        d.dual.Y[e] = fma(-LD[L_i + c], y_i, d.dual.Y[e])
+    d.dual.Y[entry] = y_i * d.primal.search[i]
 
 
 @kernel
-def reduce_two_rows(m, d, i, j, row, o):
-    """Runs `reduce_row` for dof i and its adjacent parent j: entries above are read and written once."""
-    a, b, n, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
-    x = d.dual.Y[o]
-    y = fma(-LD[a + n], x, d.dual.Y[o + 1])
-    for c in range(n):
-        e = row + d.dual.place[m.M_colind[a + c]]
-        d.dual.Y[e] = fma(-LD[b + c], y, fma(-LD[a + c], x, d.dual.Y[e]))
-    d.dual.Y[o], d.dual.Y[o + 1] = x * d.primal.search[i], y * d.primal.search[j]
+def whiten_two_dofs(m, d, i, j, row, entry):
+    """Runs `whiten_dof` for dof i and then its parent j, at the next entry: entries above are read and written once."""
+    L_i, L_j, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
+    y_i = d.dual.Y[entry]
+    y_j = fma(-LD[L_i + above], y_i, d.dual.Y[entry + 1])
+    for c in range(above):
+        e = row + d.dual.place[m.M_colind[L_i + c]]
+        d.dual.Y[e] = fma(-LD[L_j + c], y_j, fma(-LD[L_i + c], y_i, d.dual.Y[e]))
+    d.dual.Y[entry], d.dual.Y[entry + 1] = y_i * d.primal.search[i], y_j * d.primal.search[j]
 
 
 @kernel
 def whiten_row(m, d, start, n, row):
-    """Computes dual_Y[row ..] <- D^-1/2 L^-T dual.Y[row ..] on n dofs from start on, with places in dual.place."""
+    """Computes y <- D^-1/2 L^-T y for a row y = dual.Y[row ...] of a block with n dofs, dual.dof[start ...].
+
+    Reads:  dual.place, primal.search = D^-1/2.
+    """
     p = 0
     while p < n:
         i = d.dual.dof[start + p]
-        if precedes_parent(m, d, start, n, p):
-            reduce_two_rows(m, d, i, d.dual.dof[start + p + 1], row, row + p)
+        if is_followed_by_parent(m, d, start, n, p):
+            whiten_two_dofs(m, d, i, d.dual.dof[start + p + 1], row, row + p)
             p += 2
         else:
-            reduce_row(m, d, i, row, row + p)
+            whiten_dof(m, d, i, row, row + p)
             p += 1
 
 
 @kernel
-def reduce_three_pairs(m, d, i, j, row, n, o):
-    """Runs `reduce_two_rows` in three rows of n at once."""
-    a, b, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
-    link, s, t = -LD[a + above], d.primal.search[i], d.primal.search[j]
-    x = tuple(d.dual.Y[o + r * n] for r in range(3))
-    y = tuple(fma(link, x[r], d.dual.Y[o + r * n + 1]) for r in range(3))
+def whiten_two_dofs_in_three_rows(m, d, i, j, row, n, entry):
+    """Runs `whiten_two_dofs` in three rows at once, n entries apart."""
+    L_i, L_j, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
+    minus_L_ij, scale_i, scale_j = -LD[L_i + above], d.primal.search[i], d.primal.search[j]
+    y_i = tuple(d.dual.Y[entry + r * n] for r in range(3))
+    y_j = tuple(fma(minus_L_ij, y_i[r], d.dual.Y[entry + r * n + 1]) for r in range(3))
     for c in range(above):
-        e, K, L = row + d.dual.place[m.M_colind[a + c]], -LD[a + c], -LD[b + c]
+        e, minus_L_ic, minus_L_jc = row + d.dual.place[m.M_colind[L_i + c]], -LD[L_i + c], -LD[L_j + c]
         for r in unrolled(range(3)):
-            d.dual.Y[e + r * n] = fma(L, y[r], fma(K, x[r], d.dual.Y[e + r * n]))
+            d.dual.Y[e + r * n] = fma(minus_L_jc, y_j[r], fma(minus_L_ic, y_i[r], d.dual.Y[e + r * n]))
     for r in unrolled(range(3)):
-        d.dual.Y[o + r * n], d.dual.Y[o + r * n + 1] = x[r] * s, y[r] * t
+        d.dual.Y[entry + r * n], d.dual.Y[entry + r * n + 1] = y_i[r] * scale_i, y_j[r] * scale_j
 
 
 @kernel
-def whiten_three(m, d, start, n, row):
+def whiten_three_rows(m, d, start, n, row):
     """Runs `whiten_row` for three rows at once: L is read once for them."""
     p = 0
     while p < n:
         i = d.dual.dof[start + p]
-        if precedes_parent(m, d, start, n, p):
-            reduce_three_pairs(m, d, i, d.dual.dof[start + p + 1], row, n, row + p)
+        if is_followed_by_parent(m, d, start, n, p):
+            whiten_two_dofs_in_three_rows(m, d, i, d.dual.dof[start + p + 1], row, n, row + p)
             p += 2
         else:
             for c in range(3):
-                reduce_row(m, d, i, row + c * n, row + c * n + p)
+                whiten_dof(m, d, i, row + c * n, row + c * n + p)
             p += 1
 
 
 @kernel
 def whiten_block(m, d, start, n, row, dim):
-    """Whitens all rows of a block."""
+    """Whitens all `dim` rows of a block, from dual.Y[row] on, with n dofs, dual.dof[start ...]; writes dual.place."""
     for p in range(n):
         d.dual.place[d.dual.dof[start + p]] = p
     c = 0
     while c + 3 <= dim:
-        whiten_three(m, d, start, n, row + c * n)
+        whiten_three_rows(m, d, start, n, row + c * n)
         c += 3
     while c < dim:
         whiten_row(m, d, start, n, row + c * n)
@@ -237,8 +257,8 @@ def whiten_block(m, d, start, n, row, dim):
 
 
 @kernel
-def block_matrix(d, q, dim):
-    """Computes dual_A of block q = Y Y^T of its rows."""
+def store_block_matrix(d, q, dim):
+    """Computes dual.A of block q = Y Y^T of its `dim` rows, as a packed lower triangle."""
     n, row = d.dual.dofnum[q], d.dual.rowadr[q]
     for c in range(dim):
         for e in range(c + 1):
@@ -249,7 +269,7 @@ def block_matrix(d, q, dim):
 
 
 @kernel
-def set_block(d, q, start, n, row):
+def store_block_addresses(d, q, start, n, row):
     """Sets block q: its n dofs begin at start, its rows at row."""
     d.dual.dofadr[q] = start
     d.dual.dofnum[q] = n
@@ -257,63 +277,64 @@ def set_block(d, q, start, n, row):
 
 
 @kernel
-def fits(m, d, start, row):
+def has_room_for_block(m, d, start, row):
     """Checks whether the capacity suffices for one more block, whatever its dofs."""
     return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax
 
 
 @kernel
-def dof_row_block(m, d, k, start, row):
+def build_dof_row_block(m, d, k, start, row):
     """Builds the block of one-dof row k; returns its number of dofs."""
     i = d.dofrow_dof[k]
     n = append_block_dofs(m, d, i, FIRST, start, 0)
     clear_dof_marks(d, start, n)
-    set_block(d, k, start, n, row)
+    store_block_addresses(d, k, start, n, row)
     for p in range(n):
         d.dual.Y[row + p] = 0.0
-    d.dual.Y[row] = d.dofrow_J[k]
+    d.dual.Y[row] = d.dofrow_J[k]  # dof i is the first one of its chain
     whiten_block(m, d, start, n, row, 1)
-    block_matrix(d, k, 1)
+    store_block_matrix(d, k, 1)
     return n
 
 
 @kernel
-def general_row_block(m, d, k, start, row):
+def build_general_row_block(m, d, k, start, row):
     """Builds the block of general row k; returns its number of dofs."""
-    q, o, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
-    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
+    # the row's own dofs are genrow_dof[first ...]
+    q, first, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
+    for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
         n = append_block_dofs(m, d, d.genrow_dof[e], FIRST, start, n)
     clear_dof_marks(d, start, n)
     sort_descending(d.dual.dof, start, n)
-    set_block(d, q, start, n, row)
+    store_block_addresses(d, q, start, n, row)
     for p in range(n):
         d.dual.Y[row + p] = 0.0
         d.dual.place[d.dual.dof[start + p]] = p
-    for e in range(o, o + d.genrow_dofnum[k]):
+    for e in range(first, first + d.genrow_dofnum[k]):
         d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]
     whiten_block(m, d, start, n, row, 1)
-    block_matrix(d, q, 1)
+    store_block_matrix(d, q, 1)
     return n
 
 
 @kernel
-def contact_rows_block(m, d, k, start, row):
+def build_contact_block(m, d, k, start, row):
     """Builds the block of contact k; returns its number of dofs."""
-    q, n, dim = contact_block(d, k), contact_dofs(m, d, k, start), d.con_dim[k]
+    q, n, dim = contact_block(d, k), list_contact_dofs(m, d, k, start), d.con_dim[k]
     sort_descending(d.dual.dof, start, n)
-    set_block(d, q, start, n, row)
+    store_block_addresses(d, q, start, n, row)
     for p in range(n):
-        contact_entries(d, k, d.dual.dof[start + p], row + p, n, dim)
-    clear_dof_marks(d, start, n)
+        store_contact_column(d, k, d.dual.dof[start + p], row + p, n, dim)
+    clear_dof_marks(d, start, n)  # the columns have read the marks
     whiten_block(m, d, start, n, row, dim)
-    block_matrix(d, q, dim)
+    store_block_matrix(d, q, dim)
     return n
 
 
 @kernel
-def empty_block(d, q, start, row):
+def store_empty_block(d, q, start, row):
     """Sets block q empty, for a row with a fixed force."""
-    set_block(d, q, start, 0, row)
+    store_block_addresses(d, q, start, 0, row)
     return 0
 
 
@@ -327,34 +348,36 @@ def make_blocks(m, d):
     Scratch: primal.*.
     Cost:   O(rows * depth^2).
     """
+    # next free positions in dual.dof and dual.Y, next block; complete: all blocks so far fit; whole: rows without
+    # friction are needed, too
     start, row, q, complete, whole = 0, 0, 0, 1, in_forces(m)
     inverse = metric_factor(m, d)[1]
     for i in range(m.nv):
         d.dual.mark[i] = 0
         d.primal.search[i] = sqrt(inverse[i])
     for k in range(d.ndofrow[0]):
-        complete = 1 if complete == 1 and fits(m, d, start, row) else 0
+        complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
         if complete:
             if whole or k < d.nfrictionrow[0]:
-                n = dof_row_block(m, d, k, start, row)
+                n = build_dof_row_block(m, d, k, start, row)
             else:
-                n = empty_block(d, k, start, row)
+                n = store_empty_block(d, k, start, row)
             start, row, q = start + n, row + n, q + 1
     for k in range(d.ngenrow[0]):
-        complete = 1 if complete == 1 and fits(m, d, start, row) else 0
+        complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
         if complete:
             if whole or d.genrow_type[k] == FRICTION_TENDON:
-                n = general_row_block(m, d, k, start, row)
+                n = build_general_row_block(m, d, k, start, row)
             else:
-                n = empty_block(d, q, start, row)
+                n = store_empty_block(d, q, start, row)
             start, row, q = start + n, row + n, q + 1
     for k in range(d.ncon_slot[0]):
-        complete = 1 if complete == 1 and fits(m, d, start, row) else 0
+        complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
         if complete:
             if whole or d.con_dim[k] > 1:
-                n = contact_rows_block(m, d, k, start, row)
+                n = build_contact_block(m, d, k, start, row)
             else:
-                n = empty_block(d, q, start, row)
+                n = store_empty_block(d, q, start, row)
             start, row, q = start + n, row + n * d.con_dim[k], q + 1
     d.dual.ndual[0] = q
 

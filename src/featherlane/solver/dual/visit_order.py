@@ -22,22 +22,22 @@ PERIOD = 4  # sweeps
 
 @kernel
 def mix_hash(h, x):
-    """Returns hash h combined with another integer x."""
+    """Returns hash h combined with another integer x: two steps of Lehmer's generators, with an xor between."""
     h = (h * A1 + x + 1) % P1
     return (h ^ (h >> 13)) * A2 % P2
 
 
 @kernel
 def block_number(d, q, sweep):
-    """Returns the hash, below 2^31, by which block q is sorted."""
-    first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
+    """Returns the hash, below 2^31, by which block q is sorted: of the sweep, and of the kind and object of its row."""
+    general, contacts = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]  # first blocks of general rows and of contacts
     h = mix_hash(1, sweep)
-    if q < first:
+    if q < general:
         h = mix_hash(mix_hash(h, d.dofrow_type[q]), d.dofrow_id[q])
-    elif q < joint:
-        h = mix_hash(mix_hash(h, d.genrow_type[q - first]), d.genrow_id[q - first])
+    elif q < contacts:
+        h = mix_hash(mix_hash(h, d.genrow_type[q - general]), d.genrow_id[q - general])
     else:
-        k = q - joint
+        k = q - contacts
         c = d.contact[k]
         h = mix_hash(mix_hash(h, CONTACT), c.point)
         for side in range(2):
@@ -53,7 +53,7 @@ def is_scrambled(sweep):
 
 @kernel
 def order_blocks(d, sweep):
-    """Computes visit_key: the blocks as a shuffled sweep visits them, each as the lower 31 bits of its key."""
+    """Computes dual.visit_key: the blocks as a shuffled sweep visits them, each as the lower 31 bits of its key."""
     n = d.dual.ndual[0]
     for q in range(n):
         d.dual.visit_key[q] = (block_number(d, q, sweep) << 31) | q
@@ -61,6 +61,6 @@ def order_blocks(d, sweep):
 
 
 @kernel
-def visited(d, sweep, place):
-    """Returns the block at that place of the order."""
+def block_at(d, sweep, place):
+    """Returns the block that a sweep visits at that place of its order: the lower 31 bits of its key if shuffled."""
     return d.dual.visit_key[place] & ((1 << 31) - 1) if is_scrambled(sweep) else place

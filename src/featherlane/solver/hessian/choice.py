@@ -2,29 +2,35 @@
 
 from featherlane.prelude import *
 from featherlane.lanes.worlds import count_active_worlds
-from featherlane.solver.hessian.entries.couplings import list_couplings, name_couplings, same_couplings
+from featherlane.solver.hessian.entries.couplings import has_same_couplings, list_couplings, store_contact_couplings
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
 from featherlane.solver.hessian.factorizations.articulated import mark_coupled
 from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
 from featherlane.solver.hessian.factorizations.ordered import mark_ordered
 from featherlane.solver.hessian.factorizations.paths import closes_paths, find_path_rows
-from featherlane.solver.hessian.factorizations.tree import own_all_contacts, take_tree
+from featherlane.solver.hessian.factorizations.tree import mark_all_contacts_unpaired, use_model_tree
 
 
 @kernel
-def take_coupled(m, d, label):
-    """Builds rows for the couplings again if the couplings differ from those of the last step."""
+def build_coupled_rows(m, d, label):
+    """Builds the pattern BLOCKS or ORDERED (label) for this step's couplings; BLOCKS may become PATHS.
+
+    The pattern of the last step is kept if it has the same label, fill-in and couplings.
+    Writes: hessian.pattern, hessian.fill, hessian.ncoupling[1], hessian.coupling_last and the rows of the pattern.
+    """
     kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
+    # ORDERED has no fill-in (0).  Without general rows, panels also hold the couplings of free bodies (-1).
     fill = 1
     if label == ORDERED:
         fill = 0 if d.ngenrow[0] > 0 else -1
-    if not kept or d.hessian.fill[0] != fill or not same_couplings(d):
+    if not kept or d.hessian.fill[0] != fill or not has_same_couplings(d):
         d.hessian.fill[0] = fill
-        find_block_rows(m, d)
+        find_block_rows(m, d)  # sets con_overflow if they do not fit
         d.hessian.pattern[0] = label
         if label == BLOCKS and d.npath > 0 and d.con_overflow[0] == 0 and closes_paths(m, d):
             find_path_rows(m, d)
             d.hessian.pattern[0] = PATHS
+        # remember the couplings of this pattern, for `has_same_couplings` of the next step
         d.hessian.ncoupling[1] = d.hessian.ncoupling[0]
         for k in range(d.hessian.ncoupling[0]):
             d.hessian.coupling_last[k] = d.hessian.coupling_key[k]
@@ -52,23 +58,24 @@ def choose_way(m, d):
     Writes: hessian.*, ordered, con_overflow; body_reached; graph.*, panel.*.
     Cost:   O(slots log slots), and that of the pattern if the couplings are not those of the last step.
     """
-    mark_coupled(m, d)
-    list_couplings(m, d)
+    mark_coupled(m, d)  # writes hessian.coupled
+    list_couplings(m, d)  # writes hessian.coupling_key, ncoupling
     if d.hessian.ncoupling[0] > 0:
-        name_couplings(m, d)
-        some, others = 0, 1
+        store_contact_couplings(m, d)
+        some_ordered, some_other = 0, 1  # whether some world needs ORDERED, and some world does not
         if d.ngraph > 0:
-            some, others = mark_ordered(m, d)
-        if some and others:
+            some_ordered, some_other = mark_ordered(m, d)
+        if some_ordered and some_other:
             d.con_overflow[0] = 1
         else:
-            take_coupled(m, d, ORDERED if some else BLOCKS)
+            build_coupled_rows(m, d, ORDERED if some_ordered else BLOCKS)  # sets con_overflow if rows do not fit
         if d.con_overflow[0] and count_active_worlds(d) > 1:
-            d.hessian.pattern[0] = 0
+            d.hessian.pattern[0] = 0  # the caller splits the tile
         elif d.con_overflow[0]:
+            # one world whose rows do not fit: decouple its trees
             d.con_overflow[0] = 0
             d.ordered[0] = 0.0
-            take_tree(m, d, APART)
-            own_all_contacts(m, d)
+            use_model_tree(m, d, APART)
+            mark_all_contacts_unpaired(m, d)
     elif d.hessian.pattern[0] != TREE:
-        take_tree(m, d, TREE)
+        use_model_tree(m, d, TREE)

@@ -9,7 +9,7 @@
 
 Factors are valid until the next assembly, or until any stage of a step runs again: they use the memory of the stages.
 If the worlds of one tile use both the recursion and H, both solve every vector, and each world takes the result
-of its method.
+of its method.  All solvers work in place on primal.search; primal.Mv is the second buffer for this case.
 Stages for Python are `factor_hessian` and `solve_hessian`, at the rows of the solver's final point.
 """
 
@@ -33,9 +33,9 @@ from featherlane.solver.hessian.factorizations.articulated import (
 from featherlane.solver.hessian.factorizations.block_factor import expand_blocks, factor_blocks, reduce_blocks
 from featherlane.solver.hessian.factorizations.ordered import (
     factor_ordered,
+    has_decoupled_trees,
     solve_ordered,
     substitute_ordered,
-    taken_apart,
 )
 from featherlane.solver.hessian.factorizations.tree import (
     expand_chains,
@@ -82,23 +82,24 @@ def assemble_hessian(m, d):
 
 
 @kernel
-def keep_vector(m, d):
-    """Copies search to Mv, if it is needed twice."""
+def copy_search_to_Mv(m, d):
+    """Copies primal.search to primal.Mv, so that the vector can be solved twice."""
     for i in range(m.nv):
         d.primal.Mv[i] = d.primal.search[i]
 
 
 @kernel
-def exchange_vectors(m, d):
-    """Swaps search and Mv."""
+def swap_search_and_Mv(m, d):
+    """Swaps primal.search and primal.Mv: afterwards Mv holds the recursion's result, search the vector itself."""
     for i in range(m.nv):
         d.primal.Mv[i], d.primal.search[i] = d.primal.search[i], d.primal.Mv[i]
 
 
 @kernel
-def take_own_way(m, d):
-    """Sets search to the recursion's result, in Mv, in worlds that use the recursion."""
+def select_recursion_result(m, d):
+    """Sets primal.search to the recursion's result, in primal.Mv, in worlds that use the recursion."""
     for i in range(m.nv):
+        # hessian.coupled is 0 in these worlds
         d.primal.search[i] = where(d.hessian.coupled[0] > 0.0, d.primal.search[i], d.primal.Mv[i])
 
 
@@ -113,12 +114,13 @@ def solve_first(m, d):
     """
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
     if recursion and matrix:
-        keep_vector(m, d)
+        copy_search_to_Mv(m, d)
+    # each method: factor and search <- L^-T search at once, then search <- L^-1 D^-1 search
     if recursion:
         factor_articulated(m, d)
         expand_articulated(m, d)
     if recursion and matrix:
-        exchange_vectors(m, d)
+        swap_search_and_Mv(m, d)
     if matrix:
         # one world at a time in one panel: its factor is not kept; a second right-hand side recomputes it
         d.hessian.kept[0] = 0 if d.hessian.pattern[0] == ORDERED else 1
@@ -131,7 +133,7 @@ def solve_first(m, d):
             factor_chains(m, d)
             expand_chains(m, d)
         if recursion:
-            take_own_way(m, d)
+            select_recursion_result(m, d)
     else:
         d.hessian.kept[0] = 1
 
@@ -144,6 +146,7 @@ def keep_factor(m, d):
     Writes: hessian.H, hessian.dinv; aba_axis, hessian.dof_K; hessian.kept; primal.search.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
+    # the factorizations also solve search <- L^-T search, which is not used here
     for i in range(m.nv):
         d.primal.search[i] = 0.0
     if takes_recursion(m, d):
@@ -160,15 +163,18 @@ def keep_factor(m, d):
 
 @kernel
 def _substitute_search(m, d):
-    """Computes search <- H^-1 search by the factor; Mv is a work array."""
+    """Computes primal.search <- H^-1 search by the stored factor; primal.Mv is a work array.
+
+    The calls `reduce_*` compute search <- L^-T search, and `expand_*` search <- L^-1 D^-1 search.
+    """
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
     if recursion and matrix:
-        keep_vector(m, d)
+        copy_search_to_Mv(m, d)
     if recursion:
         reduce_articulated(m, d)
         expand_articulated(m, d)
     if recursion and matrix:
-        exchange_vectors(m, d)
+        swap_search_and_Mv(m, d)
     if matrix:
         if d.hessian.pattern[0] == ORDERED:
             substitute_ordered(m, d)
@@ -179,13 +185,16 @@ def _substitute_search(m, d):
             reduce_chains(m, d)
             expand_chains(m, d)
         if recursion:
-            take_own_way(m, d)
+            select_recursion_result(m, d)
 
 
 @kernel
 def substitute(m, d, x):
-    """Computes x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors; overwrites search, Mv."""
-    if d.hessian.kept[0] == 0:
+    """Computes x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors.
+
+    Scratch: primal.search, primal.Mv.
+    """
+    if d.hessian.kept[0] == 0:  # `solve_first` keeps no factor of worlds that are factored one by one
         keep_factor(m, d)
     for i in range(m.nv):
         d.primal.search[i] = x[i]
@@ -196,9 +205,13 @@ def substitute(m, d, x):
 
 @kernel
 def substitute_columns(m, d, X):
-    """Runs `substitute` for a panel of columns (dynamics/sparse/tree_panel.py), with bitwise identical results."""
+    """Runs `substitute` for the PANEL columns of X, with results bitwise identical to a column computed separately.
+
+    X: entry i of column c is X[PANEL * i + c] (dynamics/sparse/tree_panel.py).
+    """
     if d.hessian.kept[0] == 0:
         keep_factor(m, d)
+    # only rows of ancestors can be solved for all columns at once
     if takes_recursion(m, d) or d.hessian.pattern[0] in (ORDERED, BLOCKS):
         for c in range(PANEL):
             for i in range(m.nv):
@@ -216,7 +229,7 @@ def leaves_out(d):
     if d.hessian.pattern[0] == APART:
         out = d.ordered[0] >= 0.0
     else:
-        out = taken_apart(d)
+        out = has_decoupled_trees(d)
     return out
 
 

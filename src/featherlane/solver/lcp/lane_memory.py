@@ -1,7 +1,7 @@
 """Copies between a batch, which stores one problem after another, and a tile, whose lanes interleave W problems.
 
-`lcp_memory` lists the copies, four numbers each: the address of the rows in the tile, the address of those of the first
-problem in the batch, the number of rows, and the stride to the next problem (0: all problems share them).  A 0 ends a
+`lcp_memory` lists the copies, four numbers each: the address of the numbers in the tile, the address of those of the
+first problem in the batch, their count, and the stride to the next problem (0: all problems share them).  A 0 ends a
 list.  Matrices are checked as they are copied, because reading many of them again costs more than the check.
 """
 
@@ -16,10 +16,13 @@ ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to
 
 @kernel
 def copy_in(p, at, first, count):
-    """Runs one copy of the list, from the batch: zeros in lanes without a problem."""
-    W, rows, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    """Runs the copy at lcp_memory[at], of `count` problems from `first` on, from the batch to the tile.
+
+    Number j of problem `lane` is batch[lane * stride + j], and tile[j * W + lane]; lanes without a problem get zeros.
+    """
+    W, numbers, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
     tile, batch = scalars(p, p.lcp_memory[at]), scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
-    for j in range(rows):
+    for j in range(numbers):
         for lane in range(count):
             tile[j * W + lane] = batch[lane * stride + j]
         for lane in range(count, W):
@@ -28,24 +31,28 @@ def copy_in(p, at, first, count):
 
 @kernel
 def copy_out(p, at, first, count):
-    """Runs one copy of the list, to the batch."""
-    W, rows, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    """Runs the copy at lcp_memory[at], of `count` problems from `first` on, from the tile to the batch.
+
+    Number j of problem `lane` is batch[lane * stride + j], and tile[j * W + lane].
+    """
+    W, numbers, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
     tile, batch = scalars(p, p.lcp_memory[at]), scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
     for lane in range(count):
-        for j in range(rows):
+        for j in range(numbers):
             batch[lane * stride + j] = tile[j * W + lane]
 
 
 @kernel
 def is_doubtful(p):
-    """Checks whether a world has a dense A that is not finite, or not symmetric."""
-    n, none, gap, size = p.lcp.n[0], 0.0, 0.0, 0.0
+    """Returns a mask of worlds with a dense A, A_ij = lcp.A[i * n + j], that is not finite or not symmetric."""
+    n, not_finite, asymmetry, largest = p.lcp.n[0], 0.0, 0.0, 0.0
     for i in range(n):
         for j in range(i + 1):
-            x, y = p.lcp.A[i * n + j], p.lcp.A[j * n + i]
-            none = none + 0.0 * (x + y)
-            gap, size = fmax(fabs(x - y), gap), fmax(fabs(x), size)
-    return not_(none == 0.0) | (gap > ASYMMETRY * size)
+            lower, upper = p.lcp.A[i * n + j], p.lcp.A[j * n + i]
+            # 0 times a finite number is 0, else NaN
+            not_finite = not_finite + 0.0 * (lower + upper)
+            asymmetry, largest = fmax(fabs(lower - upper), asymmetry), fmax(fabs(lower), largest)
+    return not_(not_finite == 0.0) | (asymmetry > ASYMMETRY * largest)
 
 
 @stage(p=PROBLEM)

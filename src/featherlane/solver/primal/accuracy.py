@@ -19,6 +19,10 @@ c_i is the acceleration of dof i that opposing rows produce; they determine it o
 are recomputed from a before the check, and steps p repeat until it passes.  If a rounding of g exceeds all forces, g,
 thus p, is meaningless: a float32 rounding of J a - aref, 1e-5 m/s^2, may be 5e9 N.
 
+Names: terms: sum over rows of |J_i f| per dof, primal.terms; contested: M_ii c_i, primal.contested; M p: primal.Mv.
+The Jacobian of a contact is computed column by column: column c belongs to dof hessian.pair_dof[c], its rows along
+(n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c] (hessian/within_tree.py).
+
 The same holds if the factor of H has lost M.  Example: one row, a tendon along two cheetahs, is 1e7 times as stiff as
 the inertia it acts on.  Then float32 keeps nothing of M, and free directions seem as stiff as the rounding of the row.
 The stiffness of the rows bounds how much larger p may be than computed; if that bound is acceptable, p is.  Otherwise
@@ -27,24 +31,24 @@ the row forces, with either sign, are applied to H: one rounding of them may mov
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force, metric_times
-from featherlane.solver.hessian.entries.within_tree import pair_jacobian
+from featherlane.solver.hessian.entries.within_tree import store_pair_jacobian
 from featherlane.solver.hessian.equation import assemble_hessian, substitute
 from featherlane.solver.primal.direction import search_direction
-from featherlane.solver.primal.history import record
+from featherlane.solver.primal.history import record_iteration
 from featherlane.solver.primal.line_search import FAR, line_search, line_terms
 from featherlane.solver.primal.problem import (
     TINY,
     advance_rows,
     bounded_force,
-    contact_velocities,
+    compute_row_products,
     evaluate,
-    place_rows,
-    set_switches,
+    find_switching_worlds,
+    store_contact_velocities,
     subtract_reference_at,
     trace_of_inertia,
 )
 from featherlane.solver.primal.rounding import SMALL, SMALL32, SQUARED, TERMS, one_rounding
-from featherlane.solver.rows.contacts import contact_push
+from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.pyramid import one_sided_row
 from featherlane.solver.rows.rows import TURN, list_slots
 
@@ -55,10 +59,13 @@ STEPS = 20  # from recomputed rows: one or two are enough, unless rows alternate
 
 # ---- rows from the acceleration ------------------------------------------------------------------------------------
 @kernel
-def make_rows_anew(m, d, chosen):
-    """Recomputes J a - aref and M a of the chosen worlds from a: each step has added its rounding errors."""
-    contact_velocities(d)
-    place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+def recompute_rows(m, d, chosen):
+    """Recomputes J a - aref and M a of the chosen worlds from a: each step has added its rounding errors.
+
+    Scratch: primal.con_z, con_warm, dofrow_v, genrow_v, Mv.
+    """
+    store_contact_velocities(d)  # primal.con_z, for aref
+    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     metric_times(m, d, d.qacc, d.primal.Mv)
     for i in range(m.nv):
@@ -75,83 +82,91 @@ def make_rows_anew(m, d, chosen):
 
 # ---- opposing row forces -------------------------------------------------------------------------------------------
 @kernel
-def add_row(d, i, J, D, f):
-    """Adds a row with entry J at dof i, stiffness D and force f: |J f| to `terms`, J^2 D to `contested`."""
+def add_opposing_row(d, i, J, D, f):
+    """Adds a row with entry J at dof i, stiffness D and force f: |J f| to primal.terms, J^2 D to primal.contested.
+
+    `store_opposing_forces` replaces the sum of J^2 D by M_ii c_i afterwards.
+    """
     d.primal.terms[i] = fma(fabs(J), fabs(f), d.primal.terms[i])
     d.primal.contested[i] = fma(J * J, D, d.primal.contested[i])
 
 
 @kernel
-def add_edges(d, k, i, J, K, y, u):
-    """Adds the two edges of a pyramid between the normal and another direction; J and K are their entries at dof i."""
+def add_opposing_edges(d, k, i, J, K, y, u):
+    """Adds the two edges of pyramid k between the normal and another direction to primal.terms and contested.
+
+    J, K: entries of the two basis rows at dof i.  y, u: values of J a - aref along them.
+    """
     D = d.con_D[k]
-    f, _ = one_sided_row(D, y + u)
-    g, _ = one_sided_row(D, y - u)
-    add_row(d, i, J + K, D, f)
-    add_row(d, i, J - K, D, g)
+    f_plus, _ = one_sided_row(D, y + u)
+    f_minus, _ = one_sided_row(D, y - u)
+    add_opposing_row(d, i, J + K, D, f_plus)
+    add_opposing_row(d, i, J - K, D, f_minus)
 
 
 @kernel
-def add_pyramid(m, d, k, c):
-    """Adds the edges of contact k at column c of its Jacobian."""
+def add_opposing_pyramid(m, d, k, c):
+    """Adds the edges of contact k at column c of its Jacobian to primal.terms and contested."""
     i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c], d.primal.con_y[k]
     for e in unrolled(range(1, 3)):
-        add_edges(d, k, i, J[0], J[e], y[0], y[e])
+        add_opposing_edges(d, k, i, J[0], J[e], y[0], y[e])
     if d.con_dim[k] > 3:
-        K, u = d.hessian.pair_J[m.nv + c], d.primal.con_y[TURN, k]
-        add_edges(d, k, i, J[0], K[0], y[0], u[0])
-        if d.con_dim[k] > 4:
+        J_turn, y_turn = d.hessian.pair_J[m.nv + c], d.primal.con_y[TURN, k]
+        add_opposing_edges(d, k, i, J[0], J_turn[0], y[0], y_turn[0])
+        if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
             for e in unrolled(range(1, 3)):
-                add_edges(d, k, i, J[0], K[e], y[0], u[e])
+                add_opposing_edges(d, k, i, J[0], J_turn[e], y[0], y_turn[e])
 
 
 @kernel
-def add_cone_rows(m, d, k, c, f, t):
-    """Adds the rows of contact k, with forces f and moments t, at column c of its Jacobian."""
+def add_opposing_cone(m, d, k, c, forces, moments):
+    """Adds the rows of contact k, with these forces and moments, at column c of its Jacobian."""
     contact = d.contact[k]
-    i, D, Dt, n = d.hessian.pair_dof[c], contact.D, contact.Dt, contact.dim
+    i, D, Dt, dim = d.hessian.pair_dof[c], contact.D, contact.Dt, contact.dim
     J = d.hessian.pair_J[c]
-    add_row(d, i, J[0], D, f[0])
-    if n > 1:
-        add_row(d, i, J[1], Dt, f[1])
-        add_row(d, i, J[2], Dt, f[2])
-    if n > 3:
+    add_opposing_row(d, i, J[0], D, forces[0])
+    if dim > 1:
+        add_opposing_row(d, i, J[1], Dt, forces[1])
+        add_opposing_row(d, i, J[2], Dt, forces[2])
+    if dim > 3:
         J = d.hessian.pair_J[m.nv + c]
         for e in unrolled(range(3)):
-            add_row(d, i, J[e], Dt, t[e])
+            add_opposing_row(d, i, J[e], Dt, moments[e])
 
 
 @kernel
-def add_contact_rows(m, d, k):
-    """Adds the rows of contact k."""
-    f, t = contact_push(m, d, k)
-    for c in range(pair_jacobian(m, d, k)):
+def add_opposing_contact(m, d, k):
+    """Adds the rows of contact k to primal.terms and primal.contested, column by column of its Jacobian."""
+    forces, moments = contact_forces(m, d, k)
+    for c in range(store_pair_jacobian(m, d, k)):  # writes hessian.pair_dof, pair_J; returns the number of columns
         if has_pyramids(m) and d.con_dim[k] > 1:
-            add_pyramid(m, d, k, c)
+            add_opposing_pyramid(m, d, k, c)
         else:
-            add_cone_rows(m, d, k, c, f, t)
+            add_opposing_cone(m, d, k, c, forces, moments)
 
 
 @kernel
-def find_contested(m, d):
-    """Computes terms = sum over rows of |J_i f| per dof, and contested = M_ii c_i, the part due to inertia.
+def store_opposing_forces(m, d):
+    """Computes primal.terms = sum over rows of |J_i f| per dof, and primal.contested = M_ii c_i, the inertia's part.
 
     Returns the largest ratio of a dof's stiffness by rows to its inertia.
     Reads:  the rows, cdof.
     Scratch: hessian.pair_J, hessian.pair_dof.
     Cost:   O(entries of J).
     """
+    # contested: M_ii + sum over rows of J_i^2 D at first
     for i in range(m.nv):
         d.primal.terms[i], d.primal.contested[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
     for k in range(d.ndofrow[0]):
         f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        add_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
+        add_opposing_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
     for k in range(d.ngenrow[0]):
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
         for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-            add_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
+            add_opposing_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
     for k in range(d.ncon_slot[0]):
-        add_contact_rows(m, d, k)
+        add_opposing_contact(m, d, k)
+    # then M_ii c_i
     stiffest = 0.0
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
@@ -162,43 +177,47 @@ def find_contested(m, d):
 
 # ---- accuracy checks -----------------------------------------------------------------------------------------------
 @kernel
-def size_from_acceleration(m, d):
+def norm_from_acceleration(m, d):
     """Returns max(|f0|, |M a - f0|), limited to what float32 can square."""
     smooth, constraint, f0 = 0.0, 0.0, metric_force(m, d)
     for i in range(m.nv):
-        x = d.primal.Ma[i] - f0[i]
-        smooth, constraint = fma(f0[i], f0[i], smooth), fma(x, x, constraint)
-    size = sqrt(fmax(smooth, constraint))
+        f = d.primal.Ma[i] - f0[i]
+        smooth, constraint = fma(f0[i], f0[i], smooth), fma(f, f, constraint)
+    norm = sqrt(fmax(smooth, constraint))
     if single_precision(d):
-        size = fmin(size, SQUARED)
-    return size
+        norm = fmin(norm, SQUARED)
+    return norm
 
 
 @kernel
-def is_right(m, d, gradient, promise, fall, stiffest):
+def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
     """Returns (mask: is the acceleration accurate?, mask: is it accurate whatever the factor of H has lost?).
 
-    The step is that of `search_direction`, for a gradient of this norm.  `promise` is the predicted decrease of cost
-    along the step, `fall` the slope of the cost along it.
+    It applies the criterion at the top of this file to |M p|_i, in the second mask to its upper bound.
+    gradient: norm of the gradient.  predicted, descent_rate: of `search_direction`, whose step p is tested.
+    stiffest: largest ratio of a dof's stiffness by rows to its inertia.
     """
-    small, rounding, above, beyond = SMALL, one_rounding(d), 0.0, 0.0
+    small, rounding, above, above_if_lost = SMALL, one_rounding(d), 0.0, 0.0
     if single_precision(d):
         small = SMALL32
-    forces, lost = size_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
+    # p may be larger than computed by this factor, if rounding has lost M in the factor of H
+    forces, lost = norm_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
-        size = fma(TERMS * rounding, d.primal.contested[i], small * forces)
-        above = where(fabs(d.primal.Mv[i]) <= size, above, 1.0)
-        beyond = where(lost * fabs(d.primal.Mv[i]) <= size, beyond, 1.0)
-    known = ((promise < FAR) | (fall == 0.0)) & (rounding * gradient <= forces)
-    right = known & (above == 0.0) & not_(set_switches(m, d, 1.0))
-    return right, right & (beyond == 0.0)
+        limit = fma(TERMS * rounding, d.primal.contested[i], small * forces)
+        above = where(fabs(d.primal.Mv[i]) <= limit, above, 1.0)
+        above_if_lost = where(lost * fabs(d.primal.Mv[i]) <= limit, above_if_lost, 1.0)
+    # p is meaningful: it is Newton's direction, and a rounding of the gradient does not exceed all forces
+    meaningful = ((predicted < FAR) | (descent_rate == 0.0)) & (rounding * gradient <= forces)
+    accurate = meaningful & (above == 0.0) & not_(find_switching_worlds(m, d, 1.0))
+    return accurate, accurate & (above_if_lost == 0.0)
 
 
 @kernel
 def is_well_known(m, d, chosen):
     """Returns a mask of the chosen worlds whose factor of H resolves more than the rounding of its stiffest rows.
 
-    Two sign patterns of the forces are tested.
+    One rounding of the row forces moves dof i by x_i = EPS H^-1 terms; it may be only a part DIGITS of c_i.
+    Two sign patterns of the forces are tested: all positive, and + - - + + - - + ... by dofs.
     Reads:  the rows, cdof.
     Writes: primal.live, primal.terms, primal.contested, primal.search, primal.Mv, hessian.H and its factor.
     """
@@ -206,11 +225,11 @@ def is_well_known(m, d, chosen):
     d.primal.live[0] = where(chosen, 1.0, 0.0)
     assemble_hessian(m, d)
     for pattern in range(2):
-        find_contested(m, d)
+        store_opposing_forces(m, d)  # writes primal.terms, primal.contested
         for i in range(m.nv):
             if pattern == 1 and (i + i // 2) % 2 == 1:
                 d.primal.terms[i] = -d.primal.terms[i]
-        substitute(m, d, d.primal.terms)
+        substitute(m, d, d.primal.terms)  # terms <- H^-1 terms
         for i in range(m.nv):
             moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.primal.terms[i]), d.primal.contested[i]
             above = where((moved <= DIGITS * contested) | (contested == 0.0), above, 1.0)
@@ -229,40 +248,42 @@ def force_from_acceleration(m, d, chosen):
 def refine_solution(m, d, left, gradient, niter, n):
     """Takes further steps in the `left` worlds; returns (mask: accurate?, norm of the gradient, iterations).
 
+    gradient, niter: of each world.  n: iterations of the tile.
     Reads:  the point at which n iterations of the tile ended, its rows and gradient.
     Writes: in the `left` worlds the point, its rows, and qfrc_constraint from the acceleration; stat_*; primal.*,
             hessian.* and all other fields that a direction needs.
     Cost:   a product with J, and two or three Newton steps.
     """
     tolerance, scale = m.opt_tolerance[0], 1.0 / fmax(trace_of_inertia(m, d), TINY)
-    right, todo = false_mask(d), left
-    sure = right
-    make_rows_anew(m, d, left)
-    cost, again = evaluate(m, d)
-    gradient = where(left, again, gradient)
-    stiffest = find_contested(m, d)
+    # masks: accurate; accurate whatever the factor of H has lost; not yet accurate
+    accurate, todo = false_mask(d), left
+    certain = accurate
+    recompute_rows(m, d, left)
+    cost, new_gradient = evaluate(m, d)
+    gradient = where(left, new_gradient, gradient)
+    stiffest = store_opposing_forces(m, d)  # writes primal.contested, which `is_accurate` reads
     for k in range(STEPS):
         todo = todo & (niter < m.opt_iterations)
         if not any_(todo):
             break
         d.primal.live[0] = where(todo, 1.0, 0.0)
-        promise, fall = search_direction(m, d)
-        now, surely = is_right(m, d, gradient, promise, fall, stiffest)
-        right, sure = right | (todo & now), sure | (todo & surely)
-        todo = todo & not_(right)
+        predicted, descent_rate = search_direction(m, d)
+        now, certainly = is_accurate(m, d, gradient, predicted, descent_rate, stiffest)
+        accurate, certain = accurate | (todo & now), certain | (todo & certainly)
+        todo = todo & not_(accurate)
         if not any_(todo):
             break
-        q1, q2, length = line_terms(m, d)
-        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale, todo)
+        q1, q2, p_squared = line_terms(m, d)
+        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, todo)
         advance_rows(m, d, a)
-        before = cost
-        cost, again = evaluate(m, d)
-        gradient, niter = where(todo, again, gradient), where(todo, niter + 1.0, niter)
-        record(d, n + k + 1, scale * cost, scale * again, scale * (before - cost), a)
+        cost_before = cost
+        cost, new_gradient = evaluate(m, d)
+        gradient, niter = where(todo, new_gradient, gradient), where(todo, niter + 1.0, niter)
+        record_iteration(d, n + k + 1, scale * cost, scale * new_gradient, scale * (cost_before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
     list_slots(d)
-    doubted = right & not_(sure)
+    doubted = accurate & not_(certain)
     if any_(doubted):
-        right = sure | is_well_known(m, d, doubted)
+        accurate = certain | is_well_known(m, d, doubted)
     force_from_acceleration(m, d, left)
-    return right, gradient, niter
+    return accurate, gradient, niter

@@ -9,6 +9,7 @@ is 0 if p^T y is not positive.  An iteration costs products with J and one solve
 A world stops if the gradient is below the tolerance, or if the gain of cost is below it and the residual is small
 (rounding.py).  In float64 the duality gap ends a world only at its start: a gap of 1e-8 leaves a gradient of 1e-4.  A
 world also stops after several iterations without progress: one may well gain nothing.
+Symbols: g: gradient, primal.grad; M^-1 g: primal.Mgrad; p: primal.search, with M p in primal.Mv.
 Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """
@@ -16,17 +17,17 @@ eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the chang
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_times
-from featherlane.solver.primal.history import half_product, record
+from featherlane.solver.primal.history import half_gradient_product, record_iteration
 from featherlane.solver.primal.line_search import line_search, line_terms
 from featherlane.solver.primal.problem import (
     TINY,
     advance_rows,
+    compute_row_products,
     evaluate,
-    place_rows,
     store_primal_forces,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import NEAR, is_small, unexplained
+from featherlane.solver.primal.rounding import NEAR, is_small, is_unexplained
 from featherlane.solver.primal.start import warm_start
 
 ETA = 0.01  # Hager and Zhang's bound on the turn of p against the gradient
@@ -36,16 +37,20 @@ PATIENCE, SHORT_PATIENCE = 50.0, 10.0  # iterations without progress, in float64
 
 @kernel
 def precondition(m, d):
-    """Computes Mgrad = M^-1 grad."""
+    """Computes primal.Mgrad = M^-1 grad."""
     for i in range(m.nv):
         d.primal.Mgrad[i] = d.primal.grad[i]
-    LD, inverse = metric_factor(m, d)
-    solve_factored(m, LD, inverse, d.primal.Mgrad)
+    LD, inverse_D = metric_factor(m, d)
+    solve_factored(m, LD, inverse_D, d.primal.Mgrad)
 
 
 @kernel
-def conjugation(m, d):
-    """Returns beta of Hager and Zhang."""
+def hager_zhang_beta(m, d):
+    """Returns beta of Hager and Zhang, with the formula and symbols of the top of this file.
+
+    Its lower bound is -1 / (|p| min(|g|, ETA)).
+    """
+    # sums p.y, y.M^-1 y, y.M^-1 g, p.g, p.p, g.g
     py, yMy, yMg, pg, pp, gg = zeros(6)
     for i in range(m.nv):
         p, g, Mg = d.primal.search[i], d.primal.grad[i], d.primal.Mgrad[i]
@@ -53,21 +58,21 @@ def conjugation(m, d):
         py, yMy, yMg = fma(p, y, py), fma(y, My, yMy), fma(y, Mg, yMg)
         pg, pp, gg = fma(p, g, pg), fma(p, p, pp), fma(g, g, gg)
     curved = py > MINVAL
-    inverse = 1.0 / where(curved, py, 1.0)
-    beta = (yMg - 2.0 * (yMy * inverse) * pg) * inverse
-    least = -1.0 / fmax(sqrt(pp) * fmin(sqrt(gg), ETA), MINVAL)
-    return where(curved, fmax(beta, least), 0.0)
+    inverse_py = 1.0 / where(curved, py, 1.0)
+    beta = (yMg - 2.0 * (yMy * inverse_py) * pg) * inverse_py
+    lower_bound = -1.0 / fmax(sqrt(pp) * fmin(sqrt(gg), ETA), MINVAL)
+    return where(curved, fmax(beta, lower_bound), 0.0)
 
 
 @kernel
 def turn_search(m, d, beta):
-    """Computes p = -M^-1 g + beta p and its rows, and keeps a copy of the gradient."""
+    """Computes p = -M^-1 g + beta p in primal.search, M p, its rows J p, and keeps copies of g and M^-1 g."""
     for i in range(m.nv):
         d.primal.search[i] = fma(beta, d.primal.search[i], -d.primal.Mgrad[i])
         d.primal.grad_old[i] = d.primal.grad[i]
         d.primal.Mgrad_old[i] = d.primal.Mgrad[i]
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
 
 
 @stage
@@ -80,32 +85,35 @@ def cg(m, d):
     Scratch: primal.*, cacc, cfrc, con_motion, con_wrench.
     Cost:   per iteration O(contacts + nv * depth).
     """
-    warm_start(m, d)
+    warm_start(m, d)  # writes qacc, primal.Ma and the rows of the start
+    # scale of cost and gradient
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
-    noise, patience = 1e-15, PATIENCE
+    noise, patience = 1e-15, PATIENCE  # noise: relative rounding of a cost
     if single_precision(d):
         noise, patience = 5e-7, SHORT_PATIENCE
     cost, gradient = evaluate(m, d)
-    record(d, 0, scale * cost, scale * gradient, 0.0, 0.0)
+    record_iteration(d, 0, scale * cost, scale * gradient, 0.0, 0.0)
     precondition(m, d)
     for i in range(m.nv):
         d.primal.search[i] = 0.0
-    gap, beta, niter, idle = half_product(m, d), 0.0, 0.0, 0.0
+    gap, beta, niter, idle = half_gradient_product(m, d), 0.0, 0.0, 0.0
+    # of each world: idle: iterations without progress; least: least gap so far; live: continues
     least = gap
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
-        turn_search(m, d, beta)
-        q1, q2, length = line_terms(m, d)
-        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale, live)
+        turn_search(m, d, beta)  # writes the direction
+        # step of length a to the minimum along the direction; p_squared: |p|^2
+        q1, q2, p_squared = line_terms(m, d)
+        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, live)
         advance_rows(m, d, a)
-        before = cost
+        cost_before = cost
         cost, gradient = evaluate(m, d)
         precondition(m, d)
-        gain, gap, beta = before - cost, half_product(m, d), conjugation(m, d)
+        gain, gap, beta = cost_before - cost, half_gradient_product(m, d), hager_zhang_beta(m, d)
         niter = where(live, niter + 1.0, niter)
-        record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
+        record_iteration(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
         # rounding hides small gains: then the gap decides
         significant = fabs(gain) > noise * fabs(cost)
         idle, least = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
@@ -120,5 +128,5 @@ def cg(m, d):
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * gap
-    warn(d, NOT_CONVERGED, live | unexplained(m, d, gradient, scale * gap))
+    warn(d, NOT_CONVERGED, live | is_unexplained(m, d, gradient, scale * gap))
     store_primal_forces(m, d)

@@ -21,15 +21,15 @@ Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (
 """
 
 from featherlane.prelude import *
-from featherlane.solver.primal.accuracy import make_rows_anew
-from featherlane.solver.primal.history import record
+from featherlane.solver.primal.accuracy import recompute_rows
+from featherlane.solver.primal.history import record_iteration
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.primal_dual import newton_step
 from featherlane.solver.primal.problem import TINY, evaluate, store_primal_forces, trace_of_inertia
-from featherlane.solver.primal.proximal import begin_proximal, keep_solution, proximal_step
-from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
+from featherlane.solver.primal.proximal import begin_proximal, proximal_step, store_solution
+from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, norm_of_forces
 from featherlane.solver.primal.start import start_newton
-from featherlane.solver.rows.coulomb import coulomb
+from featherlane.solver.rows.coulomb import coulomb_force
 from featherlane.solver.rows.rows import TURN
 
 RHO = 1e-4  # rho over Dt
@@ -53,7 +53,7 @@ def is_unsolved(m, d, scale, residual):
     small, large = SMALL, LARGE
     if single_precision(d):
         small, large = SMALL32, LARGE32
-    forces, above = size_of_forces(m, d), scale * residual > m.opt_tolerance[0]
+    forces, above = norm_of_forces(m, d), scale * residual > m.opt_tolerance[0]
     failed = above & not_(residual <= small * forces)
     if any_(failed):
         failed = failed & not_(is_rounding_of_terms(m, d))
@@ -61,15 +61,18 @@ def is_unsolved(m, d, scale, residual):
 
 
 @kernel
-def largest_residual(m, d, first):
+def give_up_residual(m, d, first):
     """Returns the residual above which a problem with this first residual is given up."""
-    return GROWN * fmax(first, ROUGH * size_of_forces(m, d))
+    return GROWN * fmax(first, ROUGH * norm_of_forces(m, d))
 
 
 # ---- problems ------------------------------------------------------------------------------------------------------
 @kernel
-def keep_problem(m, d):
-    """Stores the point and the stiffnesses of the contacts."""
+def store_problem(m, d):
+    """Stores the point (coulomb.warm, start, good), and D and Dt of the law, which problems change.
+
+    Writes: also coulomb.D, Dt of contacts, coulomb.dofrow_D, tendon_D of friction loss.
+    """
     for i in range(m.nv):
         d.coulomb.warm[i], d.coulomb.start[i], d.coulomb.good[i] = d.qacc[i], d.qacc[i], d.qacc[i]
     for k in range(d.ncon_slot[0]):
@@ -96,8 +99,8 @@ def soften_losses(m, d, chosen, stiffness):
 def place_problem(m, d, chosen, back, shifted, stiffness):
     """Sets the law of a problem in the worlds of the first mask; returns the residual of all worlds.
 
-    With the compliance c = (1 / stiffness - 1) / Dt of contact k, its law has D / (1 + c D), Dt stiffness, y - c p.
-    Friction loss has D stiffness.
+    With the compliance c = (1 / s - 1) / Dt of contact k, its law has D / (1 + c D), s Dt, y - c p, with the proximal
+    forces p = coulomb.force.  Friction loss has s D.
 
     Args:
         chosen: the mask.
@@ -108,7 +111,7 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
     if any_(back):
         for i in range(m.nv):
             d.qacc[i] = where(back, d.coulomb.good[i], d.qacc[i])
-        make_rows_anew(m, d, back)
+        recompute_rows(m, d, back)
     soften_losses(m, d, chosen, stiffness)
     for k in range(d.ncon_slot[0]):
         contact = d.contact[k]
@@ -117,7 +120,7 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
             c = where(Dt > 0.0, (1.0 / stiffness - 1.0) / where(Dt > 0.0, Dt, 1.0), 0.0)
             contact.D = where(chosen, D / fma(c, D, 1.0), contact.D)
             contact.Dt = where(chosen, stiffness * Dt, contact.Dt)
-            d.coulomb.zone[k][0] = where(chosen, 0.0, d.coulomb.zone[k][0])
+            d.coulomb.zone[k][0] = where(chosen, 0.0, d.coulomb.zone[k][0])  # no zone before the first iteration
             if any_(shifted):
                 y = d.primal.con_y[k]
                 d.primal.con_y[k] = where(shifted, fma(-c, d.coulomb.force[k], y), y)
@@ -130,15 +133,15 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
 
 @kernel
 def start_friction(d, chosen):
-    """Sets friction in the worlds of the mask to that of the law."""
+    """Sets coulomb.friction in the worlds of the mask to that of the law, s y_i."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            _, s, _ = coulomb(d, k, d.primal.con_y)
+            _, s, _ = coulomb_force(d, k, d.primal.con_y)
             for i in unrolled(range(1, 3)):
                 d.coulomb.friction[k][i] = where(chosen, s * d.primal.con_y[k][i], d.coulomb.friction[k][i])
             if d.con_dim[k] > 3:
-                x, y = d.coulomb.friction[TURN, k], d.primal.con_y[TURN, k]
-                d.coulomb.friction[TURN, k] = where(chosen, s * y, x)
+                friction, y = d.coulomb.friction[TURN, k], d.primal.con_y[TURN, k]
+                d.coulomb.friction[TURN, k] = where(chosen, s * y, friction)
 
 
 @kernel
@@ -151,18 +154,19 @@ def next_problem(m, d, won, lost, proximal, stiffness):
         proximal: worlds with proximal problems.
         stiffness: s.
     """
-    keep_solution(m, d, won, won & proximal)
-    begin = lost & not_(proximal)
-    if any_(begin):
-        begin_proximal(m, d, begin)
+    store_solution(m, d, won, won & proximal)  # writes coulomb.good, coulomb.force
+    begins = lost & not_(proximal)
+    if any_(begins):
+        begin_proximal(m, d, begins)
+    # s = 1 after the problem that finds the zones; proximal problems get harder after success, easier after failure
     harder = where(proximal, fmin(STIFFER * stiffness, 1.0), 1.0)
     easier = where(proximal, SOFTER * stiffness, FIRST)
     stiffness = where(won, harder, where(lost, easier, stiffness))
     proximal = proximal | lost
-    moves = (won | lost) & (stiffness > SOFTEST)
-    shifted = moves & proximal
-    residual = place_problem(m, d, moves, moves & (lost | shifted), shifted, stiffness)
-    start_friction(d, moves & lost)
+    continues = (won | lost) & (stiffness > SOFTEST)
+    shifted = continues & proximal
+    residual = place_problem(m, d, continues, continues & (lost | shifted), shifted, stiffness)
+    start_friction(d, continues & lost)
     return proximal, stiffness, residual
 
 
@@ -190,7 +194,16 @@ def leave_unsolved(m, d, left, proximal, first):
 
 @kernel
 def coulomb_newton(m, d):
-    """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations and residual."""
+    """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations and residual.
+
+    Numbers of each world:
+        residual: norm of its problem's residual.  first: that at the problem's start.  initial: the law's at the start.
+        stiffness: s of its problem, 1 of the law.  rho: see `choose_zones`.
+        niter: iterations.  idle: consecutive ones without progress.  least, most: least residual, the one to give up.
+    Masks of worlds:
+        live: takes the next step.  left: has not solved the law.  proximal: has proximal problems.
+        last: its problem is the law.  won, lost: it has solved its problem, or given it up.
+    """
     d.coulomb.fixed[0] = 1
     start_newton(m, d)
     scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], LARGE
@@ -200,36 +213,40 @@ def coulomb_newton(m, d):
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
     left, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
-    record(d, 0, 0.0, scale * residual, niter, niter)
+    record_iteration(d, 0, 0.0, scale * residual, niter, niter)
     if any_(live):
-        keep_problem(m, d)
-        stiffness = where(live & not_(residual <= CLOSE * size_of_forces(m, d)), SOFT, stiffness)
+        store_problem(m, d)
+        stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
         residual = place_problem(m, d, live, proximal, proximal, stiffness)
         start_friction(d, live)
-    rho, least, most = RHO, residual, largest_residual(m, d, residual)
+    rho, least, most = RHO, residual, give_up_residual(m, d, residual)
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
-        step, third = 0.0, live & proximal
-        if any_(live & not_(third)):
-            residual, step = newton_step(m, d, live & not_(third), residual, rho, niter)
-        if any_(third):
-            residual, now = proximal_step(m, d, third, residual)
-            step = where(third, now, step)
+        # one iteration of each world's method
+        step, by_proximal = 0.0, live & proximal
+        if any_(live & not_(by_proximal)):
+            residual, step = newton_step(m, d, live & not_(by_proximal), residual, rho, niter)
+        if any_(by_proximal):
+            residual, proximal_length = proximal_step(m, d, by_proximal, residual)
+            step = where(by_proximal, proximal_length, step)
         niter = where(live, niter + 1.0, niter)
-        record(d, iteration + 1, 0.0, scale * residual, 0.0, step)
+        record_iteration(d, iteration + 1, 0.0, scale * residual, 0.0, step)
         # comparisons with a residual that is not a number are false: the problem is unsolved
         slow, last = not_(residual <= HALVED * least), stiffness >= 1.0
         idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)
+        # no progress: smaller steps between sticking and slipping
         rho = where(idle >= STALLED, SLOWER * rho, rho)
+        # is the problem solved (good), or given up (spent)?
         good = scale * residual <= tolerance
-        unclear = live & last & slow & not_(good) & (residual <= large * size_of_forces(m, d))
+        unclear = live & last & slow & not_(good) & (residual <= large * norm_of_forces(m, d))
         if any_(unclear):
             good = good | (unclear & is_rounding_of_terms(m, d))
         spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= most))
         if any_(spent & last & not_(good)):
             good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
-        enough = where(proximal, PART, ROUGH) * size_of_forces(m, d)
+        # problems before the last one are solved less accurately
+        enough = where(proximal, PART, ROUGH) * norm_of_forces(m, d)
         won = live & (good | (not_(last) & (residual <= enough)))
         lost = spent & not_(won)
         live, left = live & not_(won & last), left & not_(won & last)
@@ -237,12 +254,13 @@ def coulomb_newton(m, d):
         if any_(won | lost):
             proximal, stiffness, first = next_problem(m, d, won, lost, proximal, stiffness)
             live = live & (stiffness > SOFTEST)
+            # moves: worlds with a new problem; it may be solved at its start
             moves = live & (won | lost)
             solved = moves & not_(stiffness < 1.0) & (scale * first <= tolerance)
             live, left = live & not_(solved), left & not_(solved)
             residual = first
             idle, rho = where(moves, 0.0, idle), where(moves, RHO, rho)
-            least, most = where(moves, first, least), where(moves, largest_residual(m, d, first), most)
+            least, most = where(moves, first, least), where(moves, give_up_residual(m, d, first), most)
     failed = active & not_(residual < FAR)
     if any_(left):
         residual = leave_unsolved(m, d, left, proximal, initial)

@@ -8,7 +8,7 @@ ROUNDING = 1e-3  # relative, of a sum whose terms cancel, also in float32
 
 
 @kernel
-def record(d, k, cost, gradient, improvement, step):
+def record_iteration(d, k, cost, gradient, improvement, step):
     """Records point k: scaled cost and gradient there, the iteration's decrease of cost, and its step length."""
     if d.want_history and k < d.nrecord:
         d.stat_cost[k] = cost
@@ -18,16 +18,16 @@ def record(d, k, cost, gradient, improvement, step):
 
 
 @kernel
-def half_product(m, d):
-    """Returns 1/2 grad . Mgrad with Mgrad = M^-1 grad: the duality gap.
+def half_gradient_product(m, d):
+    """Returns the duality gap, 1/2 grad . Mgrad with primal.Mgrad = M^-1 grad.
 
     If M is not positive definite, the product may be negative by more than rounding and is no bound: returns FAR.
     """
-    s, size = 0.0, 0.0
+    product, size = 0.0, 0.0
     for i in range(m.nv):
-        x = d.primal.grad[i] * d.primal.Mgrad[i]
-        s, size = s + x, size + fabs(x)
-    return where(s < -ROUNDING * size, FAR, fmax(0.5 * s, 0.0))
+        term = d.primal.grad[i] * d.primal.Mgrad[i]
+        product, size = product + term, size + fabs(term)
+    return where(product < -ROUNDING * size, FAR, fmax(0.5 * product, 0.0))
 
 
 @kernel
@@ -39,4 +39,4 @@ def primal_gap(m, d):
     for i in range(m.nv):
         d.primal.Mgrad[i] = d.primal.grad[i]
     inverse_metric_times(m, d, d.primal.Mgrad)
-    return half_product(m, d)
+    return half_gradient_product(m, d)

@@ -4,19 +4,22 @@
 
 H is the derivative of the residual r with all friction bounds fixed; N holds the change of the bounds of slipping
 contacts with the normal acceleration, see coulomb.py.  A product with N is one pass over the bodies and one back.
+Preconditioned with H, the equation is (1 - H^-1 N) x = krylov.newton, with x = p and krylov.newton = -H^-1 r.
+Layout: krylov.p and krylov.q have VECTORS vectors of nv values, vector j from nv j on: directions of x and their images
+(1 - H^-1 N) p_j, orthogonal to each other.  krylov.r is the residual of this equation.
 Source: Eisenstat, Elman and Schultz, Variational iterative methods for nonsymmetric systems of linear equations
     (1983), generalized conjugate residuals (GCR).
 """
 
 from featherlane.prelude import *
 from featherlane.solver.hessian.equation import substitute
-from featherlane.solver.rows.contacts import push_bodies, turn_bodies
+from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
 from featherlane.solver.rows.coulomb import slip_rate
 from featherlane.solver.rows.rows import (
     TURN,
     body_forces_to_dofs,
-    body_motion,
     clear_body_forces,
+    compute_body_motions,
     relative_velocity,
 )
 
@@ -25,7 +28,7 @@ VECTORS = 6  # largest number of Krylov vectors, as declared
 
 @kernel
 def mark_slipping(d, live):
-    """Stores the rates of slipping contacts in krylov.rate; returns a mask of worlds with such a contact.
+    """Stores the rates D / T of slipping contacts in krylov.rate; returns a mask of worlds with such a contact.
 
     Args:
         live: mask of the worlds in which contacts may slip.
@@ -40,24 +43,28 @@ def mark_slipping(d, live):
 
 
 @kernel
-def apply_bounds(m, d, x, out):
-    """Computes out = H^-1 N x after `mark_slipping`; overwrites search and Mv."""
-    body_motion(m, d, x, d.con_motion)
+def multiply_by_bound_change(m, d, x, out):
+    """Computes out = H^-1 N x after `mark_slipping`.
+
+    N x: forces (D / T) (n . velocity by x) y_i along the friction directions i of each slipping contact.
+    Scratch: con_motion, con_wrench, primal.search, primal.Mv.
+    """
+    compute_body_motions(m, d, x, d.con_motion)
     clear_body_forces(m, d)
     for i in range(m.nv):
         out[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
             s = d.krylov.rate[k] * dot(d.con_basis[k].rows[0], relative_velocity(d, k, d.con_motion))
-            push_bodies(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
+            add_basis_force(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, s * d.primal.con_y[TURN, k])
+                add_turn_moments(d, k, s * d.primal.con_y[TURN, k])
     body_forces_to_dofs(m, d, out)
-    substitute(m, d, out)
+    substitute(m, d, out)  # out <- H^-1 out
 
 
 @kernel
-def product(m, d, x, y):
+def dot_product(m, d, x, y):
     """Returns x . y."""
     s = 0.0
     for i in range(m.nv):
@@ -66,54 +73,61 @@ def product(m, d, x, y):
 
 
 @kernel
-def reduce_residuals(m, d, todo, enough):
-    """Adds up to VECTORS terms to krylov.x by GCR, until r . r of krylov.r is small enough; returns what is left."""
+def add_krylov_terms(m, d, todo, enough):
+    """Adds up to VECTORS terms to krylov.x by GCR in the worlds `todo`, until r . r of krylov.r is at most `enough`.
+
+    p_j = r, less the parts that make its image q_j orthogonal to the earlier ones.
+    a = q_j.r / q_j.q_j;  x += a p_j;  r -= a q_j.
+    Returns the mask of worlds with a larger residual.
+    """
     for j in range(VECTORS):
         if not any_(todo):
             break
-        o = m.nv * j
-        apply_bounds(m, d, d.krylov.r, d.krylov.image)
+        start_j = m.nv * j
+        multiply_by_bound_change(m, d, d.krylov.r, d.krylov.image)
         for i in range(m.nv):
-            d.krylov.p[o + i], d.krylov.q[o + i] = d.krylov.r[i], d.krylov.r[i] - d.krylov.image[i]
+            p, q = d.krylov.r[i], d.krylov.r[i] - d.krylov.image[i]
+            d.krylov.p[start_j + i], d.krylov.q[start_j + i] = p, q
         for e in range(j):
-            s, t = zeros(2)
+            qq_j, qq = zeros(2)
             for i in range(m.nv):
                 q = d.krylov.q[m.nv * e + i]
-                s, t = fma(q, d.krylov.q[o + i], s), fma(q, q, t)
-            s = s / where(t > 0.0, t, 1.0)
+                qq_j, qq = fma(q, d.krylov.q[start_j + i], qq_j), fma(q, q, qq)
+            part = qq_j / where(qq > 0.0, qq, 1.0)
             for i in range(m.nv):
-                d.krylov.p[o + i] = fma(-s, d.krylov.p[m.nv * e + i], d.krylov.p[o + i])
-                d.krylov.q[o + i] = fma(-s, d.krylov.q[m.nv * e + i], d.krylov.q[o + i])
-        s, t = zeros(2)
+                d.krylov.p[start_j + i] = fma(-part, d.krylov.p[m.nv * e + i], d.krylov.p[start_j + i])
+                d.krylov.q[start_j + i] = fma(-part, d.krylov.q[m.nv * e + i], d.krylov.q[start_j + i])
+        qr, qq = zeros(2)
         for i in range(m.nv):
-            q = d.krylov.q[o + i]
-            s, t = fma(q, d.krylov.r[i], s), fma(q, q, t)
-        a = where(todo, s / where(t > 0.0, t, 1.0), 0.0)
+            q = d.krylov.q[start_j + i]
+            qr, qq = fma(q, d.krylov.r[i], qr), fma(q, q, qq)
+        a = where(todo, qr / where(qq > 0.0, qq, 1.0), 0.0)
         for i in range(m.nv):
-            d.krylov.x[i] = where(todo, fma(a, d.krylov.p[o + i], d.krylov.x[i]), d.krylov.x[i])
-            d.krylov.r[i] = where(todo, fma(-a, d.krylov.q[o + i], d.krylov.r[i]), d.krylov.r[i])
-        todo = todo & (product(m, d, d.krylov.r, d.krylov.r) > enough)
+            d.krylov.x[i] = where(todo, fma(a, d.krylov.p[start_j + i], d.krylov.x[i]), d.krylov.x[i])
+            d.krylov.r[i] = where(todo, fma(-a, d.krylov.q[start_j + i], d.krylov.r[i]), d.krylov.r[i])
+        todo = todo & (dot_product(m, d, d.krylov.r, d.krylov.r) > enough)
     return todo
 
 
 @kernel
 def correct_direction(m, d, live, part, cycles):
-    """Solves (1 - H^-1 N) x = p for krylov.x by GCR, from x = p = krylov.newton, in the worlds of the mask.
+    """Solves (1 - H^-1 N) x = krylov.newton for krylov.x by GCR, from x = krylov.newton, in the worlds of the mask.
 
     `mark_slipping` has stored the rates of N.
 
     Args:
         live: the mask.
-        part: the method stops at this part of |p|.
-        cycles: of VECTORS products each.
+        part: the method stops if the residual |r| is at most this part of |krylov.newton|.
+        cycles: restarts of GCR, of VECTORS products each.
 
     Returns the mask of worlds with a larger residual.
     """
     for i in range(m.nv):
         d.krylov.x[i] = d.krylov.newton[i]
-    apply_bounds(m, d, d.krylov.x, d.krylov.r)
-    enough = part * part * product(m, d, d.krylov.newton, d.krylov.newton)
-    todo = live & (product(m, d, d.krylov.r, d.krylov.r) > enough)
+    # residual of the first x: newton - (1 - H^-1 N) newton = H^-1 N newton
+    multiply_by_bound_change(m, d, d.krylov.x, d.krylov.r)
+    enough = part * part * dot_product(m, d, d.krylov.newton, d.krylov.newton)
+    todo = live & (dot_product(m, d, d.krylov.r, d.krylov.r) > enough)
     for _ in range(cycles):
-        todo = reduce_residuals(m, d, todo, enough)
+        todo = add_krylov_terms(m, d, todo, enough)
     return todo

@@ -1,91 +1,109 @@
 """Exact line search: computes the minimum of the cost along a direction.
 
+Symbols: p: direction, with J p in primal.dofrow_v, genrow_v, con_z, and M p in Mv; a: step length; x, v: J a - aref and
+J p of a row; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's force.
 Along a line the cost is convex and smooth; its slope is piecewise linear, except while elliptic contacts slip.
 Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
 """
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force
-from featherlane.solver.rows.contacts import contact_rounding, contact_slope
+from featherlane.solver.rows.contacts import add_contact_rounding, add_contact_slopes
 
 FAR = 1e30
 EXTRA = 50  # evaluations beyond `ls_iterations` to find a point with a lower cost than the start
 LATE = 2  # evaluations before float64 tests for rounding, and before Newton steps are compared by their slopes
+# relative errors of one rounding, in float64 and float32
+ROUNDING, ROUNDING32 = 1.1e-16, 6e-8
 UPHILL = 8  # evaluations without descent after which the slope at the start of the line is checked
 
 
 @kernel
-def bounded_slope(D, x, v, a, lo, hi, g, h):
-    """Adds a row's first and second derivative of the cost along the line."""
-    t = -(D * fma(a, v, x))
-    f = clip(t, lo, hi)
-    return fma(-f, v, g), fma(where(f == t, D, 0.0) * v, v, h)
+def add_bounded_slope(D, x, v, a, lo, hi, g, h):
+    """Adds the derivatives of a row's cost along the line to (g, h), at step length a.
+
+    f = clamp(-D (x + a v), lo, hi);  g -= f v;  h += D v^2 if the row is not at a bound.
+    """
+    free_force = -(D * fma(a, v, x))
+    f = clip(free_force, lo, hi)
+    return fma(-f, v, g), fma(where(f == free_force, D, 0.0) * v, v, h)
 
 
 @kernel
-def slope(m, d, a, q1, q2):
-    """Returns (d/da, d2/da2) of the cost at step length a."""
+def cost_slope(m, d, a, q1, q2):
+    """Returns (g, h): first and second derivative of the cost at step length a.
+
+    q1, q2: coefficients of `line_terms`, with g = q1 + a q2 and h = q2 without rows.
+    """
     g, h = fma(a, q2, q1), q2
     for k in range(d.nfrictionrow[0]):
-        g, h = bounded_slope(
+        g, h = add_bounded_slope(
             d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h
         )
+    # limits: cost D min(x, 0)^2 / 2
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
         v = d.primal.dofrow_v[k]
         x, Dv = fma(a, v, d.primal.dofrow_x[k]), d.dofrow_D[k] * v
         g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
     for k in range(d.ngenrow[0]):
-        g, h = bounded_slope(
+        g, h = add_bounded_slope(
             d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h
         )
-    return contact_slope(m, d, a, g, h)
+    return add_contact_slopes(m, d, a, g, h)
 
 
 @kernel
 def line_terms(m, d):
-    """Returns (q1, q2, |p|^2): along the line the quadratic part of the cost is a q1 + a^2 q2 / 2."""
+    """Returns (q1, q2, |p|^2): along the line the cost without rows is a q1 + a^2 q2 / 2, up to a constant.
+
+    q1 = p . (M a - f0) at the start,  q2 = p . M p.
+    """
     f0 = metric_force(m, d)
-    q1, q2, length = zeros(3)
+    q1, q2, p_squared = zeros(3)
     for i in range(m.nv):
         p = d.primal.search[i]
         q1 = fma(p, d.primal.Ma[i] - f0[i], q1)
         q2 = fma(p, d.primal.Mv[i], q2)
-        length = fma(p, p, length)
-    return q1, q2, length
+        p_squared = fma(p, p, p_squared)
+    return q1, q2, p_squared
 
 
 @kernel
-def bounded_rounding(D, x, v, reach, lo, hi):
+def bounded_row_rounding(D, x, v, reach, lo, hi):
     """Returns |v f| of a row, with f the larger of its forces at both ends of a step."""
     return fabs(v) * fmax(fabs(clip(-(D * x), lo, hi)), fabs(clip(-(D * fma(reach, v, x)), lo, hi)))
 
 
 @kernel
 def line_rounding(m, d, reach):
-    """Returns the slope's rounding error up to step length 0 or 1: the sum of its absolute terms, times a rounding."""
+    """Returns the slope's rounding error up to step length `reach`, 0 or 1.
+
+    It is the sum of the slope's absolute terms, |p . (M a)| + |p . f0| + |p . J^T f| + |v f| of each row, times one
+    rounding.
+    """
     s, f0 = 0.0, metric_force(m, d)
     for i in range(m.nv):
         size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.primal.search[i]), size, s)
     for k in range(d.ndofrow[0]):
-        s = s + bounded_rounding(
+        s = s + bounded_row_rounding(
             d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k], reach, d.dofrow_lo[k], d.dofrow_hi[k]
         )
     for k in range(d.ngenrow[0]):
-        s = s + bounded_rounding(
+        s = s + bounded_row_rounding(
             d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k], reach, d.genrow_lo[k], d.genrow_hi[k]
         )
-    s = contact_rounding(m, d, reach, s)
+    s = add_contact_rounding(m, d, reach, s)
     if single_precision(d):
-        s = 6e-8 * s
+        s = ROUNDING32 * s
     else:
-        s = 1.1e-16 * s
+        s = ROUNDING * s
     return s
 
 
 @kernel
 def line_search(m, d, q1, q2, enough, live):
-    """Returns the step length, a root of the slope: see `step_length`."""
+    """Returns the step length, a root of the slope, by `step_length` without its shortcut for full steps."""
     return step_length(m, d, q1, q2, enough, 0.0, live)
 
 
@@ -100,38 +118,43 @@ def step_length(m, d, q1, q2, enough, good, live):
     the root slowly from one side.  Bisection follows if two evaluations do not reduce the slope to a quarter.
     If evaluations run out, it returns the lower end of its bracket, whose cost is below the start's, after further
     evaluations if necessary.  It returns 0 if the line rises from its start, because its direction is rounding.
+    q1, q2: coefficients of `line_terms`.  live: mask.
     """
-    lo, hi, a, before = 0.0, FAR, 1.0, FAR
-    resolution, late = 1e-15, LATE
+    # the bracket of the root, the present step length, |slope| two evaluations before
+    lo, hi, a, slope_before = 0.0, FAR, 1.0, FAR
+    resolution, late = 1e-15, LATE  # relative, of a step length; first evaluation with a test for rounding
     if single_precision(d):
         resolution, late = 1e-7, 0
-    todo, unknown = live, 1
+    todo, unknown = live, 1  # unknown: 1 until the slope's rounding is computed
     for k in range(m.opt_ls_iterations + EXTRA):
-        g, h = slope(m, d, a, q1, q2)
+        g, h = cost_slope(m, d, a, q1, q2)
         todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
-        # `line_rounding` costs more than `slope`, so it is computed only if the search continues
+        # `line_rounding` costs more than `cost_slope`, so it is computed only if the search continues
         if k >= late and unknown and any_(todo):
             enough, unknown = fmax(enough, line_rounding(m, d, 1.0)), 0
             todo = todo & (fabs(g) > enough)
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
+        # no descent so far: check whether the line rises from its start
         if k == UPHILL and any_(todo & (lo == 0.0)):
-            rise, _ = slope(m, d, 0.0, q1, q2)
+            rise, _ = cost_slope(m, d, 0.0, q1, q2)
             uphill = todo & (lo == 0.0) & (rise > enough)
             a, todo = where(uphill, 0.0, a), todo & not_(uphill)
+        # evaluations have run out: use the lower end of the bracket
         if k >= m.opt_ls_iterations:
             spent = todo & (lo > 0.0)
             a = where(spent, lo, a)
             todo = todo & not_(spent)
         if not any_(todo):
             break
-        b = a - g / h
-        newton = (b > lo) & (b < hi)
+        # Newton's step if it stays in the bracket and the slope falls, else bisection; an open bracket ends at 4 lo + 1
+        a_next = a - g / h
+        newton = (a_next > lo) & (a_next < hi)
         if k % 2 == 1:
             if k > LATE:
-                newton = newton & (fabs(g) < 0.25 * before)
-            before = fabs(g)
-        b = where(newton, b, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
-        todo = todo & (fabs(b - a) > resolution * fabs(a))
-        a = where(todo, b, a)
+                newton = newton & (fabs(g) < 0.25 * slope_before)
+            slope_before = fabs(g)
+        a_next = where(newton, a_next, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+        todo = todo & (fabs(a_next - a) > resolution * fabs(a))
+        a = where(todo, a_next, a)
     return where(live & not_(todo), a, 0.0)

@@ -23,17 +23,17 @@ body stiffnesses and factored as L^T D L on the tree, or its equation is solved 
 from featherlane.prelude import *
 from featherlane.solver.primal.accuracy import refine_solution
 from featherlane.solver.primal.direction import search_direction
-from featherlane.solver.primal.history import primal_gap, record
+from featherlane.solver.primal.history import primal_gap, record_iteration
 from featherlane.solver.primal.line_search import FAR, line_rounding, line_terms, step_length
 from featherlane.solver.primal.problem import (
     TINY,
     advance_rows,
     evaluate,
-    set_switches,
+    find_switching_worlds,
     store_primal_forces,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
+from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, norm_of_forces
 from featherlane.solver.primal.start import start_newton
 from featherlane.solver.rows.rows import list_slots
 
@@ -47,6 +47,11 @@ EXACT_FALL = 0.05  # an exact step reduces the gradient to rounding level, by mu
 def newton(m, d):
     """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
 
+    Numbers of each world:
+        scale: 1 / trace of M, of cost and gradient.  gradient: its norm.  least: the least one so far.
+        predicted, descent_rate: decrease of the cost's quadratic model, and -p . grad.
+        q1, q2: coefficients of `line_terms`.  p_squared: |p|^2.  a: step length.
+        niter: iterations of the world (n: those of the tile).  idle: consecutive iterations in which it is still.
     Masks of worlds:
         live: takes the next step.
         unsolved: has not converged; it is not live if it has given up.
@@ -55,59 +60,63 @@ def newton(m, d):
         slow: its gradient is more than half of the least one before.
         still: slow, and its cost changed by no more than rounding.
     """
-    start_newton(m, d)
+    start_newton(m, d)  # writes qacc, primal.Ma and the rows of the start
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
-    noise, _, _ = limits(d)
-    cost, gradient = evaluate(m, d)
+    noise, _, _ = gradient_limits(d)
+    cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsolved, slow = live, false_mask(d)
+    # with elliptic cones, each step ends at the minimum along its line
     careful = slow if has_pyramids(m) else live
     n, niter, idle, least = 0, 0.0, 0.0, gradient
-    record(d, 0, scale * cost, scale * gradient, niter, niter)
+    record_iteration(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
         d.primal.live[0] = where(live, 1.0, 0.0)
-        promise, fall = search_direction(m, d)
+        predicted, descent_rate = search_direction(m, d)  # writes the direction and its rows
         if any_(slow):
             # if the gradient is rounding, so is the slope
-            solved = live & slow & (2.0 * promise <= line_rounding(m, d, 0.0))
+            solved = live & slow & (2.0 * predicted <= line_rounding(m, d, 0.0))
             live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & not_(solved)
             if not any_(live):
                 break
 
-        q1, q2, length = line_terms(m, d)
-        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
-        a = step_length(m, d, q1, q2, enough, where(careful, 0.0, FULL * fall), live)
+        q1, q2, p_squared = line_terms(m, d)
+        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale
+        a = step_length(m, d, q1, q2, enough, where(careful, 0.0, FULL * descent_rate), live)
         switched = live
         if single_precision(d):
-            switched = set_switches(m, d, a)
-        advance_rows(m, d, a)
-        before, steepness = cost, gradient
+            switched = find_switching_worlds(m, d, a)
+        advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
+        cost_before, gradient_before = cost, gradient
         cost, gradient = evaluate(m, d)
-        gain = before - cost
+        gain = cost_before - cost
         n, niter = iteration + 1, where(live, niter + 1.0, niter)
-        record(d, n, scale * cost, scale * gradient, scale * gain, a)
+        record_iteration(d, n, scale * cost, scale * gradient, scale * gain, a)
 
         careful = careful | (gain < 0.0)
         slow = gradient > 0.5 * least
         still = slow & (fabs(gain) <= noise * fabs(cost))
         solved = live & not_(scale * gradient > tolerance)
         if single_precision(d):
-            fell = not_(gradient > EXACT_FALL * steepness)
+            fell = not_(gradient > EXACT_FALL * gradient_before)
             solved = solved | (live & is_exact_step(m, d, live, switched, fell, still, gradient))
         live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & live & not_(solved)
         idle = where(live & still, idle + 1.0, 0.0)
         # a step of length 0 would repeat forever
         live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
-    list_slots(d)
-    finish(m, d, live, unsolved, gradient, scale, niter, n)
+    list_slots(d)  # all contacts again, not only those of live worlds
+    finish_newton(m, d, live, unsolved, gradient, scale, niter, n)
 
 
 @kernel
-def limits(d):
-    """Returns the rounding of a cost, and the gradients that are small and large, as fractions of cost and forces."""
+def gradient_limits(d):
+    """Returns (relative rounding of a cost, SMALL, LARGE) for the tile's precision.
+
+    SMALL and LARGE are the gradients that are small and large, as parts of the forces.
+    """
     if single_precision(d):
         return 5e-7, SMALL32, LARGE32
     return 1e-15, SMALL, LARGE
@@ -121,8 +130,9 @@ def is_exact_step(m, d, live, switched, fell, still, gradient):
     level, or the gradient stays at its least value (`still`).  If H is ill-conditioned, a step may not be exact.
     If only one of balanced, still and "no row switched" holds, the terms of the gradient decide: rows that switch in
     the last step, or alternate, leave no more than rounding.
+    live, switched, still: masks of `newton`.  fell: the gradient fell to EXACT_FALL of the last one.
     """
-    balanced = gradient <= EXACT * size_of_forces(m, d)
+    balanced = gradient <= EXACT * norm_of_forces(m, d)
     exact = ((not_(switched) & fell) | still) & balanced
     unclear = live & not_(exact) & (balanced | still | not_(switched))
     if any_(unclear):
@@ -131,17 +141,21 @@ def is_exact_step(m, d, live, switched, fell, still, gradient):
 
 
 @kernel
-def finish(m, d, live, unsolved, gradient, scale, niter, n):
-    """Refines accelerations of worlds whose rows push against each other; stores results and the warning."""
-    _, small, large = limits(d)
+def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
+    """Refines accelerations of worlds whose rows push against each other; stores results and the warning.
+
+    Arguments as in `newton`: worlds that ran out of iterations are `live`.
+    Writes: solver_niter, solver_residual, solver_gap, warning, row forces; the point of refined worlds.
+    """
+    _, small, large = gradient_limits(d)
     above = scale * gradient > m.opt_tolerance[0]
     # such an acceleration may be accurate although the forces do not balance
-    forces, active = size_of_forces(m, d), d.active[0] > 0.0
+    forces, active = norm_of_forces(m, d), d.active[0] > 0.0
     refined = above & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
     accurate = false_mask(d)
     if any_(refined):
         accurate, gradient, niter = refine_solution(m, d, refined, gradient, niter, n)
-        forces = size_of_forces(m, d)
+        forces = norm_of_forces(m, d)
     # a residual that no step reduces may still be small, and rounding may be large; float32 cannot square larger norms
     unconverged = unsolved & (live | not_(gradient <= small * forces))
     unconverged = unconverged | ((scale * gradient > m.opt_tolerance[0]) & not_(gradient <= large * forces) & active)

@@ -24,6 +24,8 @@ x = projection of z to the disc |x| <= b.  An iteration
    the slope.
 4. sets x to the model's force, limited to b.
 
+In the code, d.coulomb holds, per contact k and in the layout of con_y: friction = x;  trial = z;  zone = t, and w in
+the place of n: zone[k][0].  con_y = y, con_z = J p, T = |y| over the friction directions, b: the bound.
 rho is the inverse of a tenth of the inverse mass that defines Dt; it is smaller where rho y would exceed REACH b,
 so friction that overshoots lets the contact stick before the slip reverses.
 Source: Alart and Curnier, A mixed formulation for frictional contact problems (1991); Hueber, Stadler and Wohlmuth, A
@@ -34,13 +36,13 @@ Source: Alart and Curnier, A mixed formulation for frictional contact problems (
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_times
 from featherlane.solver.primal.direction import newton_direction
-from featherlane.solver.primal.krylov import correct_direction, mark_slipping, product
+from featherlane.solver.primal.krylov import correct_direction, dot_product, mark_slipping
 from featherlane.solver.primal.line_search import FAR, line_terms, step_length
-from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, place_rows
-from featherlane.solver.primal.rounding import size_of_forces
-from featherlane.solver.rows.contacts import push_bodies, turn_bodies
-from featherlane.solver.rows.coulomb import bound, coulomb, model_friction
-from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces, others
+from featherlane.solver.primal.problem import TINY, advance_rows, compute_row_products, evaluate
+from featherlane.solver.primal.rounding import norm_of_forces
+from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
+from featherlane.solver.rows.coulomb import coulomb_force, friction_bound, model_friction
+from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces, friction_dot
 
 EXACT, INEXACT = 1e-4, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
 REACH = 1.1  # largest rho |y| over b
@@ -51,8 +53,8 @@ CLOSE = 1e-2  # of the start's slope: a line search ends there
 
 # ---- the model of an iteration -------------------------------------------------------------------------------------
 @kernel
-def set_tangents(d, k, out, a, x, b, y):
-    """Computes out_i = a x_i + b y_i for the directions of contact k other than n."""
+def store_friction_sum(d, k, out, a, x, b, y):
+    """Computes out_i = a x_i + b y_i for the friction directions i of contact k; out, x, y: fields like con_y."""
     for i in unrolled(range(1, 3)):
         out[k][i] = fma(a, x[k][i], b * y[k][i])
     if d.con_dim[k] > 3:
@@ -70,59 +72,69 @@ def clear_contact(d, k, out):
 @kernel
 def zone_before(d, k):
     """Returns (was sticking, was slipping) by coulomb.zone; neither for an open contact and in the first iteration."""
-    held, slid = d.coulomb.zone[k][0] > 0.0, others(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
-    return held & not_(slid), held & slid
+    # w > 0 in both zones; t is a unit vector if the contact slips, else 0
+    pushed, slipped = d.coulomb.zone[k][0] > 0.0, friction_dot(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
+    return pushed & not_(slipped), pushed & slipped
 
 
 @kernel
-def set_trial(d, k, rho):
-    """Computes the trial force z of contact k, and w if it slips; returns |z|."""
-    b, Dt = bound(d, k, d.primal.con_y), d.con_Dt[k]
-    T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
+def store_trial_force(d, k, rho):
+    """Computes the trial force z of contact k in coulomb.trial, and w if it slips in coulomb.friction[k][0].
+
+    z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)),   with e = rho of the law, at most REACH b / T.
+    Returns |z|.
+    """
+    b, Dt = friction_bound(d, k, d.primal.con_y), d.con_Dt[k]
+    T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     e = fmin(rho * d.coulomb.Dt[k], Dt)
     e = where(e * T > REACH * b, REACH * b / where(T > 0.0, T, 1.0), e)
     part = 1.0 - e / where(Dt > 0.0, Dt, 1.0)
-    set_tangents(d, k, d.coulomb.trial, part, d.coulomb.friction, -e, d.primal.con_y)
-    size = sqrt(others(d, k, d.coulomb.trial, d.coulomb.trial))
+    store_friction_sum(d, k, d.coulomb.trial, part, d.coulomb.friction, -e, d.primal.con_y)
+    size = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
     d.coulomb.friction[k][0] = b * e / where(size > b, fma(-b, part, size), 1.0)
     return size
 
 
 @kernel
-def add_violation(d, k, rho):
-    """Stores by how much the trial force of contact k crosses the bound if its zone changes, and the body's largest."""
-    size, b = set_trial(d, k, rho), bound(d, k, d.primal.con_y)
+def store_violation(d, k, rho):
+    """Stores the violation of contact k: by how much its trial force crosses the bound, 0 if its zone does not change.
+
+    Writes: the violation to coulomb.trial[k][0], the largest one of each body to its con_wrench[0]; the trial force.
+    """
+    size, b = store_trial_force(d, k, rho), friction_bound(d, k, d.primal.con_y)
     body, other = d.con_body[k, 0], d.con_body[k, 1]
-    stuck, slid = zone_before(d, k)
-    v = where((stuck & (size > b)) | (slid & not_(size > b)), fabs(size - b), 0.0)
-    d.coulomb.trial[k][0] = v
-    d.con_wrench[body][0] = fmax(d.con_wrench[body][0], v)
+    stuck, slipped = zone_before(d, k)
+    violation = where((stuck & (size > b)) | (slipped & not_(size > b)), fabs(size - b), 0.0)
+    d.coulomb.trial[k][0] = violation
+    d.con_wrench[body][0] = fmax(d.con_wrench[body][0], violation)
     if other > 0:
-        d.con_wrench[other][0] = fmax(d.con_wrench[other][0], v)
+        d.con_wrench[other][0] = fmax(d.con_wrench[other][0], violation)
 
 
 @kernel
-def set_zone(d, k, share):
-    """Sets coulomb.zone of contact k, from its trial force and the largest violations.
+def store_zone(d, k, share):
+    """Sets coulomb.zone of contact k, w and t, from its trial force and the largest violations.
 
-    With a violation below this share of the largest one, it stays in its zone.
+    With a violation below this share of its bodies' largest one, it stays in its zone.
+    Reads:  the outputs of `store_violation`.
     """
     c = d.contact[k]
-    b, Dt, v, other = bound(d, k, d.primal.con_y), c.Dt, d.coulomb.trial[k][0], c.body[1]
-    size = sqrt(others(d, k, d.coulomb.trial, d.coulomb.trial))
-    stuck, slid = zone_before(d, k)
-    most = d.con_wrench[c.body[0]][0]
+    b, Dt, violation, other = friction_bound(d, k, d.primal.con_y), c.Dt, d.coulomb.trial[k][0], c.body[1]
+    trial_size = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
+    stuck, slipped = zone_before(d, k)
+    largest = d.con_wrench[c.body[0]][0]
     if other > 0:
-        most = fmax(most, d.con_wrench[other][0])
-    before = sqrt(others(d, k, d.coulomb.friction, d.coulomb.friction))
-    waits = (v < share * most) & (v > 0.0) & (b > 0.0)
-    sticks, slides = waits & stuck, waits & slid & (before > 0.0)
-    slips = (size > b) & (b > 0.0) & not_(sticks | slides)
-    w = where(slips, d.coulomb.friction[k][0], where(slides, 0.5 * Dt, Dt))
+        largest = fmax(largest, d.con_wrench[other][0])
+    friction_size = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
+    waits = (violation < share * largest) & (violation > 0.0) & (b > 0.0)
+    keeps_sticking, keeps_slipping = waits & stuck, waits & slipped & (friction_size > 0.0)
+    slips = (trial_size > b) & (b > 0.0) & not_(keeps_sticking | keeps_slipping)
+    # slips: w of the trial force, t = z / |z|;  keeps slipping: w = Dt / 2, t = x / |x|;  sticks: w = Dt, t = 0
+    w = where(slips, d.coulomb.friction[k][0], where(keeps_slipping, 0.5 * Dt, Dt))
     d.coulomb.zone[k][0] = where(b > 0.0, w, 0.0)
-    turn = where(slips, 1.0 / where(slips, size, 1.0), 0.0)
-    stay = where(slides, 1.0 / where(slides, before, 1.0), 0.0)
-    set_tangents(d, k, d.coulomb.zone, turn, d.coulomb.trial, stay, d.coulomb.friction)
+    by_trial = where(slips, 1.0 / where(slips, trial_size, 1.0), 0.0)
+    by_friction = where(keeps_slipping, 1.0 / where(keeps_slipping, friction_size, 1.0), 0.0)
+    store_friction_sum(d, k, d.coulomb.zone, by_trial, d.coulomb.trial, by_friction, d.coulomb.friction)
 
 
 @kernel
@@ -130,92 +142,104 @@ def choose_zones(m, d, live, rho, share):
     """Sets coulomb.zone from the rows and coulomb.friction: w, and t for a slipping contact or 0.
 
     Of the contacts of a body, only those with nearly the largest violation change between sticking and slipping.
-    Marks the slots of contacts that push in a world of the mask; the others have zone and friction 0.
+    Marks the slots of contacts that push in a world of the mask in coulomb.pushes.  The others get zone and friction 0.
+    Scratch: con_wrench, coulomb.trial.
 
     Args:
         live: the mask.
         rho: factor of Dt.
         share: part of the largest violation of a body from which a contact changes.
     """
-    clear_body_forces(m, d)
+    clear_body_forces(m, d)  # con_wrench: largest violation of each body
     for k in range(d.ncon_slot[0]):
         pushes = 0
         if d.con_dim[k] > 1:
-            if any_(live & (bound(d, k, d.primal.con_y) > 0.0)):
+            if any_(live & (friction_bound(d, k, d.primal.con_y) > 0.0)):
                 pushes = 1
-                add_violation(d, k, rho)
+                store_violation(d, k, rho)
             else:
                 clear_contact(d, k, d.coulomb.zone)
                 clear_contact(d, k, d.coulomb.friction)
         d.coulomb.pushes[k] = pushes
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            set_zone(d, k, share)
+            store_zone(d, k, share)
 
 
 @kernel
-def use_model(m, d):
-    """Replaces the friction of the law in primal.grad by that of the model."""
+def use_model_friction(m, d):
+    """Replaces the friction of the law in primal.grad by that of the model: grad -= J^T (model - law).
+
+    The law's friction is s y_i, the model's c t_i - w y_i.
+    Scratch: coulomb.trial, con_wrench, krylov.image.
+    """
     clear_body_forces(m, d)
     for i in range(m.nv):
         d.krylov.image[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            along, w = model_friction(d, k)
-            _, s, _ = coulomb(d, k, d.primal.con_y)  # the law's friction is s y
-            set_tangents(d, k, d.coulomb.trial, along, d.coulomb.zone, -(w + s), d.primal.con_y)
-            push_bodies(d, k, (0.0, d.coulomb.trial[k][1], d.coulomb.trial[k][2]))
+            c, w = model_friction(d, k)
+            _, s, _ = coulomb_force(d, k, d.primal.con_y)
+            store_friction_sum(d, k, d.coulomb.trial, c, d.coulomb.zone, -(w + s), d.primal.con_y)
+            add_basis_force(d, k, (0.0, d.coulomb.trial[k][1], d.coulomb.trial[k][2]))
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, d.coulomb.trial[TURN, k])
+                add_turn_moments(d, k, d.coulomb.trial[TURN, k])
     body_forces_to_dofs(m, d, d.krylov.image)
     for i in range(m.nv):
         d.primal.grad[i] = d.primal.grad[i] - d.krylov.image[i]
 
 
 @kernel
-def show_zones(d):
-    """Replaces y by a point whose zones and second derivative under the law are those of the model; keeps y."""
+def substitute_zone_points(d):
+    """Replaces y by a point whose zones and second derivative under the law are those of the model; keeps y.
+
+    The friction directions become -(b / w) t: the law slips along t there, or sticks if t = 0.
+    Writes: primal.con_y; the former values to coulomb.trial, for `restore_points`.
+    """
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
             w = d.coulomb.zone[k][0]
-            T = bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)
-            set_tangents(d, k, d.coulomb.trial, 1.0, d.primal.con_y, 0.0, d.primal.con_y)
-            set_tangents(d, k, d.primal.con_y, -T, d.coulomb.zone, 0.0, d.coulomb.zone)
+            T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)
+            store_friction_sum(d, k, d.coulomb.trial, 1.0, d.primal.con_y, 0.0, d.primal.con_y)
+            store_friction_sum(d, k, d.primal.con_y, -T, d.coulomb.zone, 0.0, d.coulomb.zone)
 
 
 @kernel
-def hide_zones(d):
-    """Restores y after `show_zones`."""
+def restore_points(d):
+    """Restores y after `substitute_zone_points`, from coulomb.trial."""
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            set_tangents(d, k, d.primal.con_y, 1.0, d.coulomb.trial, 0.0, d.coulomb.trial)
+            store_friction_sum(d, k, d.primal.con_y, 1.0, d.coulomb.trial, 0.0, d.coulomb.trial)
 
 
 @kernel
-def keep_friction(d):
-    """Stores the model's friction at the rows, limited to the bound."""
+def store_friction(d):
+    """Stores the model's friction c t_i - w y_i at the rows in coulomb.friction, limited to the bound."""
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            along, w = model_friction(d, k)
-            set_tangents(d, k, d.coulomb.friction, along, d.coulomb.zone, -w, d.primal.con_y)
-            size, b = sqrt(others(d, k, d.coulomb.friction, d.coulomb.friction)), bound(d, k, d.primal.con_y)
+            c, w = model_friction(d, k)
+            store_friction_sum(d, k, d.coulomb.friction, c, d.coulomb.zone, -w, d.primal.con_y)
+            size = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
+            b = friction_bound(d, k, d.primal.con_y)
             part = where(size > b, b / where(size > b, size, 1.0), 1.0)
-            set_tangents(d, k, d.coulomb.friction, part, d.coulomb.friction, 0.0, d.coulomb.friction)
+            store_friction_sum(d, k, d.coulomb.friction, part, d.coulomb.friction, 0.0, d.coulomb.friction)
 
 
 # ---- an iteration --------------------------------------------------------------------------------------------------
 @kernel
-def place_direction(m, d, chosen, x):
-    """Sets search = x in the chosen worlds, 0 in the others, and its products with M and J."""
+def set_direction(m, d, chosen, x):
+    """Sets primal.search = x in the chosen worlds, 0 in the others, and its products: M p in primal.Mv, J p in rows."""
     for i in range(m.nv):
         d.primal.search[i] = where(chosen, x[i], 0.0)
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
 
 
 @kernel
-def bend_direction(m, d, live, part):
-    """Computes krylov.x = (H - N)^-1 H krylov.newton in the worlds of the mask, with krylov.newton = search.
+def solve_with_moving_bounds(m, d, live, part):
+    """Computes krylov.x = (H - N)^-1 H krylov.newton in the worlds of the mask, with krylov.newton = primal.search.
+
+    krylov.newton is the direction -H^-1 r with fixed bounds, krylov.x that with moving bounds, -(H - N)^-1 r.
 
     Args:
         live: the mask.
@@ -225,7 +249,7 @@ def bend_direction(m, d, live, part):
         d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
     slips = mark_slipping(d, live)
     if any_(slips):
-        correct_direction(m, d, slips, part, 1)
+        correct_direction(m, d, slips, part, 1)  # writes krylov.x
         for i in range(m.nv):
             d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
 
@@ -241,19 +265,24 @@ def newton_step(m, d, live, residual, rho, niter):
         niter: number of earlier iterations.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
+    # 1. zones of the contacts
     choose_zones(m, d, live, rho, where(niter < EARLY, SHARE, 1.0))
-    use_model(m, d)
-    show_zones(d)
+    # 2. direction of the model, in krylov.x
+    use_model_friction(m, d)
+    substitute_zone_points(d)
     newton_direction(m, d)
-    bend_direction(m, d, live, fmin(fmax(residual / fmax(size_of_forces(m, d), TINY), EXACT), INEXACT))
-    hide_zones(d)
-    place_direction(m, d, live, d.krylov.x)
+    part = fmin(fmax(residual / fmax(norm_of_forces(m, d), TINY), EXACT), INEXACT)
+    solve_with_moving_bounds(m, d, live, part)
+    restore_points(d)
+    # 3. step along it
+    set_direction(m, d, live, d.krylov.x)
     d.coulomb.fixed[0] = 0
     q1, q2, _ = line_terms(m, d)
-    rise = product(m, d, d.primal.search, d.primal.grad)
+    rise = dot_product(m, d, d.primal.search, d.primal.grad)
     # if N turns the direction uphill, only the full step is known to lead to the root of the model
     a = step_length(m, d, q1, q2, CLOSE * fabs(rise), where(rise < 0.0, -(FULL * rise), FAR), live)
     advance_rows(m, d, a)
-    keep_friction(d)
+    # 4. friction, and the law's residual
+    store_friction(d)
     _, residual = evaluate(m, d)
     return residual, a

@@ -3,7 +3,9 @@
     minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
--f (x + f / 2D).  This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
+-f (x + f / 2D).  x is stored as primal.dofrow_x, genrow_x, con_y; J p of a direction p, primal.search, as dofrow_v,
+genrow_v, con_z.  Ma = M a, Mv = M p, and f0 is the force without constraints, M a0.
+This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
 A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
 minimise the cost; inverse dynamics evaluates it.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
@@ -12,15 +14,20 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force
-from featherlane.solver.rows.contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
+from featherlane.solver.rows.contacts import (
+    add_contact_costs,
+    apply_contact_forces,
+    count_contact_switches,
+    store_contact_forces,
+)
 from featherlane.solver.rows.pyramid import one_sided_row
 from featherlane.solver.rows.rows import (
     TURN,
     body_forces_to_dofs,
-    body_motion,
     clear_body_forces,
-    contact_row_products,
-    turning_rows,
+    compute_body_motions,
+    compute_contact_rows,
+    compute_turn_rows,
 )
 from featherlane.solver.rows.surface import add_surface_velocities
 
@@ -29,46 +36,53 @@ TINY = 1e-30
 
 # ---- rows at a point -----------------------------------------------------------------------------------------------
 @kernel
-def place_rows(m, d, v, w, dof_x, gen_x, con_y):
-    """Computes J v for all rows: one-dof rows, general rows, contact bases; w is a work array for body motions."""
-    body_motion(m, d, v, w)
+def compute_row_products(m, d, v, w, dof_x, gen_x, con_y):
+    """Computes J v for all rows, of a joint-space vector v.
+
+    w: work array for body motions.
+    Writes: dof_x (one-dof rows), gen_x (general rows), con_y (contacts, along their bases and turns).
+    """
+    compute_body_motions(m, d, v, w)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        contact_row_products(d, k, w, con_y)
+        compute_contact_rows(d, k, w, con_y)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         if d.con_dim[k] > 3:
-            turning_rows(d, k, w, con_y)
+            compute_turn_rows(d, k, w, con_y)
     for k in range(d.ndofrow[0]):
         dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
     for k in range(d.ngenrow[0]):
         x = 0.0
-        o = d.genrow_dofadr[k]
-        for c in range(o, o + d.genrow_dofnum[k]):
-            x = fma(d.genrow_J[c], v[d.genrow_dof[c]], x)
+        first = d.genrow_dofadr[k]
+        for e in range(first, first + d.genrow_dofnum[k]):
+            x = fma(d.genrow_J[e], v[d.genrow_dof[e]], x)
         gen_x[k] = x
 
 
 @kernel
-def contact_velocities(d):
-    """Computes con_z = J v of the contacts from body velocities, an input of their aref."""
+def store_contact_velocities(d):
+    """Computes primal.con_z = J v of the contacts from body velocities, an input of their aref."""
     for k in range(d.ncon_slot[0]):
-        contact_row_products(d, k, d.cvel, d.primal.con_z)
+        compute_contact_rows(d, k, d.cvel, d.primal.con_z)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            turning_rows(d, k, d.cvel, d.primal.con_z)
+            compute_turn_rows(d, k, d.cvel, d.primal.con_z)
 
 
 @kernel
 def subtract_reference_at(m, d, dof_x, gen_x, con_y):
-    """Computes x = J a - aref; aref is -B J v - K imp pos of a normal, else -B J v, with J v in primal.con_z."""
+    """Subtracts aref from J a of all rows, in place, given J v of the contacts in primal.con_z.
+
+    aref is -B J v - K imp pos of a contact's normal, and -B J v of its friction directions.
+    """
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         con_y[k][0] += fma(c.damping, d.primal.con_z[k][0], c.stiffpos)
-        b = c.frictiondamping
+        damping = c.frictiondamping
         if c.dim > 1:
-            con_y[k][1] = fma(b, d.primal.con_z[k][1], con_y[k][1])
-            con_y[k][2] = fma(b, d.primal.con_z[k][2], con_y[k][2])
+            con_y[k][1] = fma(damping, d.primal.con_z[k][1], con_y[k][1])
+            con_y[k][2] = fma(damping, d.primal.con_z[k][2], con_y[k][2])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             con_y[TURN, k] = fma(d.con_frictiondamping[k], d.primal.con_z[TURN, k], con_y[TURN, k])
@@ -82,36 +96,37 @@ def subtract_reference_at(m, d, dof_x, gen_x, con_y):
 
 @kernel
 def subtract_reference(m, d, dof_x, gen_x, con_y):
-    """Computes J v in primal.con_z, then x = J a - aref as `subtract_reference_at`."""
-    contact_velocities(d)
+    """Subtracts aref from J a of all rows, in place: x = J a - aref; overwrites primal.con_z."""
+    store_contact_velocities(d)  # writes primal.con_z, which the next function reads
     subtract_reference_at(m, d, dof_x, gen_x, con_y)
 
 
 @kernel
 def bounded_force(D, x, lo, hi):
-    """Returns (force, cost) of a row."""
+    """Returns (force, cost) of a row: f = clamp(-D x, lo, hi), cost -f (x + f / 2D)."""
     f = clip(-(D * x), lo, hi)
     return f, -(f * fma(0.5 * f, 1.0 / fmax(D, TINY), x))
 
 
 @kernel
 def sum_row_costs(m, d, dof_x, gen_x, con_y):
-    """Returns the sum of the rows' costs."""
+    """Returns the sum of the rows' costs at x = J a - aref: one-dof rows, general rows, contacts."""
     cost = 0.0
     for k in range(d.nfrictionrow[0]):
         _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         cost = cost + c
+    # one-dof rows after those of friction loss are limits
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
         _, c = one_sided_row(d.dofrow_D[k], dof_x[k])
         cost = cost + c
     for k in range(d.ngenrow[0]):
         _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
         cost = cost + c
-    return contact_cost(m, d, con_y, cost)
+    return add_contact_costs(m, d, con_y, cost)
 
 
 @kernel
-def push_rows(m, d):
+def apply_row_forces(m, d):
     """Computes qfrc_constraint = J^T f at the current rows; returns their cost."""
     cost = 0.0
     for i in range(m.nv):
@@ -121,6 +136,7 @@ def push_rows(m, d):
         cost = cost + c
         i = d.dofrow_dof[k]
         d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
+    # one-dof rows after those of friction loss are limits
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
         f, c = one_sided_row(d.dofrow_D[k], d.primal.dofrow_x[k])
         cost = cost + c
@@ -129,81 +145,93 @@ def push_rows(m, d):
     for k in range(d.ngenrow[0]):
         f, c = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
         cost = cost + c
-        o = d.genrow_dofadr[k]
-        for e in range(o, o + d.genrow_dofnum[k]):
+        first = d.genrow_dofadr[k]
+        for e in range(first, first + d.genrow_dofnum[k]):
             i = d.genrow_dof[e]
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+    # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
-    cost = push_contacts(m, d, cost)
+    cost = apply_contact_forces(m, d, cost)
     body_forces_to_dofs(m, d, d.qfrc_constraint)
     return cost
 
 
 @kernel
 def evaluate(m, d):
-    """Returns (cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f.
+    """Returns (cost, norm of the gradient) at the current point and rows.
 
     The cost is that of the rows and 1/2 (M a - f0) . (a - a0).
+    Writes: qfrc_constraint = J^T f,  primal.grad = M a - f0 - J^T f.
     """
-    cost, (s, c), f0 = push_rows(m, d), zeros(2), metric_force(m, d)
+    cost, (grad_squared, gauss), f0 = apply_row_forces(m, d), zeros(2), metric_force(m, d)
     for i in range(m.nv):
-        y = d.primal.Ma[i] - f0[i]
-        x = y - d.qfrc_constraint[i]
-        d.primal.grad[i] = x
-        s, c = fma(x, x, s), fma(y, d.qacc[i] - d.qacc_smooth[i], c)
-    return cost + 0.5 * c, sqrt(s)
+        inertial = d.primal.Ma[i] - f0[i]
+        grad = inertial - d.qfrc_constraint[i]
+        d.primal.grad[i] = grad
+        grad_squared, gauss = fma(grad, grad, grad_squared), fma(inertial, d.qacc[i] - d.qacc_smooth[i], gauss)
+    return cost + 0.5 * gauss, sqrt(grad_squared)
 
 
 # ---- a step, and the stored solution -------------------------------------------------------------------------------
 @kernel
-def row_switches(D, x, v, a, lo, hi):
+def count_row_switches(D, x, v, a, lo, hi):
     """Returns a positive number if a row reaches, leaves or changes its bound between x and x + a v, else 0."""
-    t, u = -(D * x), -(D * fma(a, v, x))
-    before = where(t > lo, 1.0, 0.0) + where(t < hi, 0.0, 1.0)
-    after = where(u > lo, 1.0, 0.0) + where(u < hi, 0.0, 1.0)
+    force, force_then = -(D * x), -(D * fma(a, v, x))
+    # 0: at the lower bound, 1: free, 2: at the upper bound
+    before = where(force > lo, 1.0, 0.0) + where(force < hi, 0.0, 1.0)
+    after = where(force_then > lo, 1.0, 0.0) + where(force_then < hi, 0.0, 1.0)
     return fabs(before - after)
 
 
 @kernel
-def set_switches(m, d, a):
-    """Marks worlds in which a row switches between free and bound, or slips and turns, along a p: else it is exact."""
-    n = 0.0
+def find_switching_worlds(m, d, a):
+    """Returns the mask of worlds in which a row switches between free and bound, or slips and turns, along a p.
+
+    In the other worlds, the step a p is exact: the cost is quadratic along it.
+    """
+    switches = 0.0
     for k in range(d.ndofrow[0]):
         D, x, v = d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k]
-        n = n + row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
+        switches = switches + count_row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
         D, x, v = d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k]
-        n = n + row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
-    n = n + contact_switches(m, d, a)
-    return n > 0.0
+        switches = switches + count_row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
+    switches = switches + count_contact_switches(m, d, a)
+    return switches > 0.0
 
 
 @kernel
-def moved(a, v, x):
+def step_along(a, v, x):
     """Returns x + a v, or exactly x if a is 0, whatever v: a finished world must not change, and 0 times inf is NaN."""
     return where(a == 0.0, x, fma(a, v, x))
 
 
 @kernel
 def advance_rows(m, d, a):
-    """Moves the point and its rows by a p."""
+    """Moves the point a, M a and the rows x = J a - aref by a step of length `a` along p: x += a J p.
+
+    Reads:  primal.search = p, Mv = M p, and J p.   Writes: qacc, primal.Ma, dofrow_x, genrow_x, con_y.
+    """
     for i in range(m.nv):
-        d.qacc[i] = moved(a, d.primal.search[i], d.qacc[i])
-        d.primal.Ma[i] = moved(a, d.primal.Mv[i], d.primal.Ma[i])
+        d.qacc[i] = step_along(a, d.primal.search[i], d.qacc[i])
+        d.primal.Ma[i] = step_along(a, d.primal.Mv[i], d.primal.Ma[i])
     for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k] = moved(a, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
+        d.primal.dofrow_x[k] = step_along(a, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
     for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k] = moved(a, d.primal.genrow_v[k], d.primal.genrow_x[k])
+        d.primal.genrow_x[k] = step_along(a, d.primal.genrow_v[k], d.primal.genrow_x[k])
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        d.primal.con_y[k] = moved(a, d.primal.con_z[k], d.primal.con_y[k])
+        d.primal.con_y[k] = step_along(a, d.primal.con_z[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = moved(a, d.primal.con_z[TURN, k], d.primal.con_y[TURN, k])
+            d.primal.con_y[TURN, k] = step_along(a, d.primal.con_z[TURN, k], d.primal.con_y[TURN, k])
 
 
 @kernel
 def store_primal_forces(m, d):
-    """Stores row forces at the solution; contact forces along normal and tangents, moments about them."""
+    """Stores row forces at the solution: dofrow_force, genrow_force and con_force.
+
+    con_force has the contact forces along normal and tangents, and the moments about them.
+    """
     for k in range(d.ndofrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
         d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
@@ -215,10 +243,10 @@ def store_primal_forces(m, d):
 @kernel
 def trace_of_inertia(m, d):
     """Returns the trace of M, or of the model's inertia if M is not computed: the scale of cost and gradient."""
-    s = 0.0
+    trace = 0.0
     if uses_articulated(m):
-        s = m.stat_meaninertia[0] * m.nv
+        trace = m.stat_meaninertia[0] * m.nv
     else:
         for i in range(m.nv):
-            s = s + metric_diagonal(m, d, i)
-    return s
+            trace = trace + metric_diagonal(m, d, i)
+    return trace

@@ -17,10 +17,10 @@ Source: Rockafellar, Monotone operators and the proximal point algorithm (1976);
 
 from featherlane.prelude import *
 from featherlane.solver.primal.direction import newton_direction
-from featherlane.solver.primal.line_search import line_terms, slope, step_length
-from featherlane.solver.primal.primal_dual import INEXACT, bend_direction, place_direction
+from featherlane.solver.primal.line_search import cost_slope, line_terms, step_length
+from featherlane.solver.primal.primal_dual import INEXACT, set_direction, solve_with_moving_bounds
 from featherlane.solver.primal.problem import advance_rows, evaluate
-from featherlane.solver.rows.contacts import contact_push
+from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.rows import TURN
 
 STRICT = 1e-8  # of the start's slope: the line search of a Tresca step ends there
@@ -29,58 +29,61 @@ HALVED = 0.5  # a full step is taken if it leaves at most this part of the resid
 
 # ---- an iteration --------------------------------------------------------------------------------------------------
 @kernel
-def exchange(chosen, x, v):
-    """Returns (x + v, x), or (x, x) in worlds that do not move."""
+def step_and_keep(chosen, x, v):
+    """Returns (x + v, x) in the chosen worlds, else (x, x): the value after a full step, and that before it."""
     return where(chosen, x + v, x), x
 
 
 @kernel
-def choose(back, x, v):
-    """Returns v, the value before `exchange`, in the worlds of the mask, else x."""
+def kept_value(back, x, v):
+    """Returns v, the value before `step_and_keep`, in the worlds of the mask `back`, else x."""
     return where(back, v, x)
 
 
 @kernel
 def try_step(m, d, live):
-    """Takes the full step in the worlds of the mask; the direction's arrays hold the point before."""
+    """Takes the full step along primal.search in the worlds of the mask `live`.
+
+    The direction's arrays (primal.search, Mv, dofrow_v, genrow_v, con_z) hold the point before it afterwards.
+    """
     for i in range(m.nv):
-        d.qacc[i], d.primal.search[i] = exchange(live, d.qacc[i], d.primal.search[i])
-        d.primal.Ma[i], d.primal.Mv[i] = exchange(live, d.primal.Ma[i], d.primal.Mv[i])
+        d.qacc[i], d.primal.search[i] = step_and_keep(live, d.qacc[i], d.primal.search[i])
+        d.primal.Ma[i], d.primal.Mv[i] = step_and_keep(live, d.primal.Ma[i], d.primal.Mv[i])
     for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k], d.primal.dofrow_v[k] = exchange(live, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
+        d.primal.dofrow_x[k], d.primal.dofrow_v[k] = step_and_keep(live, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
     for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k], d.primal.genrow_v[k] = exchange(live, d.primal.genrow_x[k], d.primal.genrow_v[k])
+        d.primal.genrow_x[k], d.primal.genrow_v[k] = step_and_keep(live, d.primal.genrow_x[k], d.primal.genrow_v[k])
     for k in range(d.ncon_slot[0]):
-        d.primal.con_y[k], d.primal.con_z[k] = exchange(live, d.primal.con_y[k], d.primal.con_z[k])
+        d.primal.con_y[k], d.primal.con_z[k] = step_and_keep(live, d.primal.con_y[k], d.primal.con_z[k])
         if d.con_dim[k] > 3:
-            y, z = exchange(live, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
-            d.primal.con_y[TURN, k], d.primal.con_z[TURN, k] = y, z
+            y, y_before = step_and_keep(live, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
+            d.primal.con_y[TURN, k], d.primal.con_z[TURN, k] = y, y_before
 
 
 @kernel
-def take_back(m, d, back):
-    """Returns to the point before `try_step` in the worlds of the mask."""
+def undo_step(m, d, back):
+    """Returns to the point before `try_step`, kept in the direction's arrays, in the worlds of the mask `back`."""
     for i in range(m.nv):
-        d.qacc[i] = choose(back, d.qacc[i], d.primal.search[i])
-        d.primal.Ma[i] = choose(back, d.primal.Ma[i], d.primal.Mv[i])
+        d.qacc[i] = kept_value(back, d.qacc[i], d.primal.search[i])
+        d.primal.Ma[i] = kept_value(back, d.primal.Ma[i], d.primal.Mv[i])
     for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k] = choose(back, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
+        d.primal.dofrow_x[k] = kept_value(back, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
     for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k] = choose(back, d.primal.genrow_x[k], d.primal.genrow_v[k])
+        d.primal.genrow_x[k] = kept_value(back, d.primal.genrow_x[k], d.primal.genrow_v[k])
     for k in range(d.ncon_slot[0]):
-        d.primal.con_y[k] = choose(back, d.primal.con_y[k], d.primal.con_z[k])
+        d.primal.con_y[k] = kept_value(back, d.primal.con_y[k], d.primal.con_z[k])
         if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = choose(back, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
+            d.primal.con_y[TURN, k] = kept_value(back, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
 
 
 @kernel
 def tresca_step(m, d, chosen):
     """Moves the chosen worlds to the minimum of the cost with fixed bounds, along krylov.newton; returns the length."""
-    place_direction(m, d, chosen, d.krylov.newton)
+    set_direction(m, d, chosen, d.krylov.newton)
     d.coulomb.fixed[0] = 1
     q1, q2, _ = line_terms(m, d)
-    rise, _ = slope(m, d, 0.0, q1, q2)
-    a = step_length(m, d, q1, q2, STRICT * fabs(rise), 0.0, chosen)
+    start_slope, _ = cost_slope(m, d, 0.0, q1, q2)
+    a = step_length(m, d, q1, q2, STRICT * fabs(start_slope), 0.0, chosen)
     advance_rows(m, d, a)
     return a
 
@@ -96,16 +99,16 @@ def proximal_step(m, d, live, residual):
         residual: the norm of the residual at the present point.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
-    newton_direction(m, d)
-    bend_direction(m, d, live, INEXACT)
-    place_direction(m, d, live, d.krylov.x)
-    before = residual
+    newton_direction(m, d)  # writes primal.search
+    solve_with_moving_bounds(m, d, live, INEXACT)  # writes krylov.newton, krylov.x
+    set_direction(m, d, live, d.krylov.x)
+    residual_before = residual
     try_step(m, d, live)
     _, residual = evaluate(m, d)
-    back = live & not_(residual <= HALVED * before)
+    back = live & not_(residual <= HALVED * residual_before)
     step = where(live, 1.0, 0.0)
     if any_(back):
-        take_back(m, d, back)
+        undo_step(m, d, back)
         a = tresca_step(m, d, back)
         step = where(back, a, step)
         _, residual = evaluate(m, d)
@@ -114,21 +117,24 @@ def proximal_step(m, d, live, residual):
 
 # ---- proximal forces -----------------------------------------------------------------------------------------------
 @kernel
-def keep_solution(m, d, won, chosen):
-    """Stores the point in the worlds of the first mask, and its contact forces in those of the second one."""
+def store_solution(m, d, solved, proximal):
+    """Stores the point in coulomb.good in the `solved` worlds, and contact forces in coulomb.force in `proximal` ones.
+
+    These forces are the proximal forces of the next problem.
+    """
     for i in range(m.nv):
-        d.coulomb.good[i] = where(won, d.qacc[i], d.coulomb.good[i])
-    if any_(chosen):
+        d.coulomb.good[i] = where(solved, d.qacc[i], d.coulomb.good[i])
+    if any_(proximal):
         for k in range(d.ncon_slot[0]):
-            f, t = contact_push(m, d, k)
-            d.coulomb.force[k] = where(chosen, f, d.coulomb.force[k])
+            forces, moments = contact_forces(m, d, k)
+            d.coulomb.force[k] = where(proximal, forces, d.coulomb.force[k])
             if d.con_dim[k] > 3:
-                d.coulomb.force[TURN, k] = where(chosen, t, d.coulomb.force[TURN, k])
+                d.coulomb.force[TURN, k] = where(proximal, moments, d.coulomb.force[TURN, k])
 
 
 @kernel
 def begin_proximal(m, d, chosen):
-    """Stores the point, and sets the proximal forces to 0, in the worlds of the mask."""
+    """Stores the point in coulomb.start, and sets the proximal forces coulomb.force to 0, in the chosen worlds."""
     for i in range(m.nv):
         d.coulomb.start[i] = where(chosen, d.qacc[i], d.coulomb.start[i])
     none = Vec3(zeros(3))

@@ -16,9 +16,9 @@ level of its terms.  It continues from a gradient that is not small, and may acc
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
-from featherlane.solver.primal.problem import advance_rows, bounded_force, evaluate, place_rows
-from featherlane.solver.rows.contacts import cone_push, pyramid_push
-from featherlane.solver.rows.pyramid import turning_pyramid
+from featherlane.solver.primal.problem import advance_rows, bounded_force, compute_row_products, evaluate
+from featherlane.solver.rows.contacts import cone_forces, pyramid_forces
+from featherlane.solver.rows.pyramid import turning_edges_force
 from featherlane.solver.rows.rows import TURN, clear_body_forces, other_arm, pushed_body_arm
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
@@ -40,61 +40,71 @@ def one_rounding(d):
 
 
 @kernel
-def size_of_forces(m, d):
+def norm_of_forces(m, d):
     """Returns max(|f0|, |J^T f|), limited to what float32 can square."""
     smooth, constraint, f0 = 0.0, 0.0, metric_force(m, d)
     for i in range(m.nv):
         smooth = fma(f0[i], f0[i], smooth)
         constraint = fma(d.qfrc_constraint[i], d.qfrc_constraint[i], constraint)
-    size = sqrt(fmax(smooth, constraint))
+    norm = sqrt(fmax(smooth, constraint))
     if single_precision(d):
-        size = fmin(size, SQUARED)
-    return size
+        norm = fmin(norm, SQUARED)
+    return norm
 
 
 # ---- the terms of the gradient -------------------------------------------------------------------------------------
 @kernel
-def spread_over(f, n, u, v):
-    """Returns |f_0| |n| + |f_1| |u| + |f_2| |v|, along each axis."""
+def absolute_force(f, b0, b1, b2):
+    """Returns |f_0| |b0| + |f_1| |b1| + |f_2| |b2|, along each world axis, for forces f along basis vectors b."""
     x, y, z = fabs(f)
-    return fma(x, fabs(n), fma(y, fabs(u), z * fabs(v)))
+    return fma(x, fabs(b0), fma(y, fabs(b1), z * fabs(b2)))
 
 
 @kernel
-def add_sizes(d, b, r, f, t):
-    """Adds the absolute terms of a wrench: force f at arm r on body b, and moment t."""
+def add_absolute_wrench(d, b, r, f, moment):
+    """Adds the absolute terms of a wrench to con_wrench of body b: moment + r x f with all signs +, and f.
+
+    r: arm of the force.  f, moment: absolute values along the world's axes.
+    """
     x, y, z = fabs(r)
-    moment = (fma(y, f.z, fma(z, f.y, t.x)), fma(z, f.x, fma(x, f.z, t.y)), fma(x, f.y, fma(y, f.x, t.z)))
-    d.con_wrench[b] += Force(join(moment, f))
+    terms = (
+        fma(y, f.z, fma(z, f.y, moment.x)),
+        fma(z, f.x, fma(x, f.z, moment.y)),
+        fma(x, f.y, fma(y, f.x, moment.z)),
+    )
+    d.con_wrench[b] += Force(join(terms, f))
 
 
 @kernel
-def sizes_of_contact(m, d, k):
+def absolute_contact_force(m, d, k):
     """Returns (absolute forces, absolute moments) of contact k, along the world's axes.
 
-    The edges of a pyramid oppose each other across the normal, by at most the normal force.
+    The edges of a pyramid oppose each other across the normal, by at most the normal force.  So each direction gets it.
     """
     c = d.contact[k]
-    t = Vec3(zeros(3))
+    moments = Vec3(zeros(3))
+    # along the basis
     if has_pyramids(m):
-        f, _ = pyramid_push(d, k, d.primal.con_y)
-        f = Vec3(f[0], f[0], f[0])
+        forces, _ = pyramid_forces(d, k, d.primal.con_y)
+        forces = Vec3(forces[0], forces[0], forces[0])
         if c.dim > 3:
-            g, _, _ = turning_pyramid(d, k, d.primal.con_y)
-            f, t = Vec3(f[0] + g, f[1], f[2]), Vec3(g, g, g)
+            normal_force, _, _ = turning_edges_force(d, k, d.primal.con_y)
+            forces = Vec3(forces[0] + normal_force, forces[1], forces[2])
+            moments = Vec3(normal_force, normal_force, normal_force)
     else:
-        f, s, _ = cone_push(m, d, k, d.primal.con_y)
+        forces, s, _ = cone_forces(m, d, k, d.primal.con_y)
         if c.dim > 3:
-            t = s * d.primal.con_y[TURN, k]
-    n, u, v = d.con_basis[k].rows
+            moments = s * d.primal.con_y[TURN, k]
+    # along the world's axes
+    b0, b1, b2 = d.con_basis[k].rows
     if c.dim > 1:
-        f = spread_over(f, n, u, v)
+        forces = absolute_force(forces, b0, b1, b2)
     else:
-        f = f[0] * fabs(n)
+        forces = forces[0] * fabs(b0)
     if c.dim > 3:
-        n, u, v = d.con_basis[TURN, k].rows
-        t = spread_over(t, n, u, v)
-    return f, t
+        b0, b1, b2 = d.con_basis[TURN, k].rows
+        moments = absolute_force(moments, b0, b1, b2)
+    return forces, moments
 
 
 @kernel
@@ -114,27 +124,28 @@ def is_rounding_of_terms(m, d):
         d.primal.terms[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.primal.terms[i])
     for k in range(d.ngenrow[0]):
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        o = d.genrow_dofadr[k]
-        for e in range(o, o + d.genrow_dofnum[k]):
+        first = d.genrow_dofadr[k]
+        for e in range(first, first + d.genrow_dofnum[k]):
             i = d.genrow_dof[e]
             d.primal.terms[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.primal.terms[i])
+    # contacts: absolute wrenches of bodies, composed toward the root, times |S_i|
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
-        f, t = sizes_of_contact(m, d, k)
-        b, other = d.con_body[k, 0], d.con_body[k, 1]
-        add_sizes(d, b, pushed_body_arm(d, k), f, t)
+        force, moment = absolute_contact_force(m, d, k)
+        pushed, other = d.con_body[k, 0], d.con_body[k, 1]
+        add_absolute_wrench(d, pushed, pushed_body_arm(d, k), force, moment)
         if other > 0:
-            add_sizes(d, other, other_arm(d, k), f, t)
+            add_absolute_wrench(d, other, other_arm(d, k), force, moment)
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
         if d.body_reached[b]:
-            w, p = d.con_wrench[b], m.body_parentid[b]
-            if d.body_reached[p]:
-                d.con_wrench[p] += w
+            wrench, parent = d.con_wrench[b], m.body_parentid[b]
+            if d.body_reached[parent]:
+                d.con_wrench[parent] += wrench
             for i in range(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b]):
-                s, x = fabs(d.cdof[i]), d.primal.terms[i]
+                S, x = fabs(d.cdof[i]), d.primal.terms[i]
                 for j in unrolled(range(6)):
-                    x = fma(s[j], w[j], x)
+                    x = fma(S[j], wrench[j], x)
                 d.primal.terms[i] = x
     rounding, above = TERMS * one_rounding(d), 0.0
     for i in range(m.nv):
@@ -149,21 +160,26 @@ def is_small(m, d, gradient, gap):
     small = SMALL
     if single_precision(d):
         small = SMALL32
-    return (gap <= NEAR * m.opt_tolerance[0]) | (gradient <= small * size_of_forces(m, d))
+    return (gap <= NEAR * m.opt_tolerance[0]) | (gradient <= small * norm_of_forces(m, d))
 
 
 @kernel
-def change_by_rounding(m, d, chosen):
-    """Returns |g(a + e) - g| of the chosen worlds, after `evaluate`; they stay at a + e, with their rows and forces."""
+def gradient_change_by_rounding(m, d, chosen):
+    """Returns |g(a + e) - g| of the chosen worlds, with e one rounding of each acceleration, up or down.
+
+    It follows `evaluate`.  The chosen worlds stay at a + e, with their rows and forces.
+    """
     change = 0.0
     for i in range(m.nv):
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
+        # signs + - - + ... so that neighbouring dofs do not all move the same way
         d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
         d.primal.grad_kept[i] = d.primal.grad[i]
+    # a full step along e
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
     advance_rows(m, d, where(chosen, 1.0, 0.0))
-    evaluate(m, d)
+    evaluate(m, d)  # writes primal.grad
     for i in range(m.nv):
         x = d.primal.grad[i] - d.primal.grad_kept[i]
         change = fma(x, x, change)
@@ -171,7 +187,7 @@ def change_by_rounding(m, d, chosen):
 
 
 @kernel
-def is_left(m, d, gradient, gap):
+def has_large_gradient(m, d, gradient, gap):
     """Returns a mask of active worlds with a gradient, of this norm, that is not small; the gap is scaled."""
     return (d.active[0] > 0.0) & not_(is_small(m, d, gradient, gap))
 
@@ -180,25 +196,26 @@ def is_left(m, d, gradient, gap):
 def is_rounding(m, d, gradient, chosen):
     """Returns a mask of worlds whose gradient, of this norm, is rounding and below LARGE of the forces.
 
-    The chosen worlds move by one rounding: see `change_by_rounding`.  In float32 this is not tested.
+    The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 this is not tested.
     """
     if single_precision(d):
         found = gradient < 0.0
     else:
-        large = gradient > LARGE * size_of_forces(m, d)
-        found = (gradient <= ROUNDING * change_by_rounding(m, d, chosen)) & not_(large)
+        large = gradient > LARGE * norm_of_forces(m, d)
+        found = (gradient <= ROUNDING * gradient_change_by_rounding(m, d, chosen)) & not_(large)
     return found
 
 
 @kernel
-def unexplained(m, d, gradient, gap):
+def is_unexplained(m, d, gradient, gap):
     """Returns a mask of worlds whose gradient is neither small nor rounding; tested worlds move by one rounding.
 
+    gradient: its norm.  gap: duality gap, scaled by 1 / trace of M.
     Reads:  qacc, primal.Ma, rows and gradient at the end of a primal solve, whose norm and scaled gap are given.
     Writes: qacc, primal.*, rows, qfrc_constraint and primal.* of worlds whose gradient is not small.
     Cost:   a product with J and a gradient where some world's is not small, else two sums over nv.
     """
-    left = is_left(m, d, gradient, gap)
+    left = has_large_gradient(m, d, gradient, gap)
     if any_(left):
         left = left & not_(is_rounding(m, d, gradient, left))
     return left

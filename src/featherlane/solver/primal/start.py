@@ -2,16 +2,19 @@
 
 `warm_start` takes the cheaper one for each world.  Newton's method starts one Newton step from the last acceleration
 along the line to the unconstrained one.  That compares no costs: one slope along the line replaces the sums of both.
+Names: a0: unconstrained acceleration, qacc_smooth, with M a0 = f0; p: direction, primal.search; Ma = M a, Mv = M p.
+Rows of a point are x = J a - aref in primal.dofrow_x, genrow_x, con_y; those of a direction J p in dofrow_v, genrow_v,
+con_z.
 Source: MuJoCo documentation, Computation, "Solver" (warm start), which takes the cheaper of the two.
 """
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
-from featherlane.solver.primal.line_search import slope
+from featherlane.solver.primal.line_search import cost_slope
 from featherlane.solver.primal.problem import (
     TINY,
     advance_rows,
-    place_rows,
+    compute_row_products,
     subtract_reference,
     subtract_reference_at,
     sum_row_costs,
@@ -24,9 +27,9 @@ BEYOND = 1.0  # distances of the two points: how far the start may be outside of
 
 
 @kernel
-def start_free(m, d):
-    """Sets the unconstrained acceleration and its rows."""
-    place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+def start_from_unconstrained(m, d):
+    """Sets the point qacc = a0, with primal.Ma = M a0 = f0 and its rows."""
+    compute_row_products(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     f0 = metric_force(m, d)
     for i in range(m.nv):
@@ -36,21 +39,28 @@ def start_free(m, d):
 
 @kernel
 def last_is_cheaper(m, d):
-    """Returns a mask: is the last step's acceleration cheaper than the free one?  Its rows replace a direction's."""
-    f0, free = metric_force(m, d), sum_row_costs(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-    # primal.con_z holds J v: the last point's rows are stored in primal.con_warm
-    place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    """Returns the mask of worlds in which the last step's acceleration has a lower cost than the unconstrained one.
+
+    The current rows are those of the unconstrained acceleration.
+    Writes: M a and rows of the last acceleration, to primal.Mv, dofrow_v, genrow_v and con_warm.
+    """
+    f0 = metric_force(m, d)
+    cost_unconstrained = sum_row_costs(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    # primal.con_z holds J v: the last point's contact rows are stored in primal.con_warm
+    compute_row_products(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     metric_times(m, d, d.qacc_warmstart, d.primal.Mv)
+    # cost: 1/2 (a - a0) . (M a - f0) + that of the rows
     gauss = 0.0
     for i in range(m.nv):
         gauss = fma(d.primal.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
-    return fma(0.5, gauss, sum_row_costs(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)) < free
+    cost = fma(0.5, gauss, sum_row_costs(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm))
+    return cost < cost_unconstrained
 
 
 @kernel
-def take_last(m, d, last):
-    """Sets the last step's acceleration and its rows in worlds of the mask `last`."""
+def use_last_acceleration(m, d, last):
+    """Sets the last step's acceleration and its rows, stored by `last_is_cheaper`, in worlds of the mask `last`."""
     for i in range(m.nv):
         d.qacc[i] = where(last, d.qacc_warmstart[i], d.qacc[i])
         d.primal.Ma[i] = where(last, d.primal.Mv[i], d.primal.Ma[i])
@@ -67,27 +77,31 @@ def take_last(m, d, last):
 @kernel
 def warm_start(m, d):
     """Sets qacc, Ma and the rows at the cheaper point."""
-    start_free(m, d)
+    start_from_unconstrained(m, d)
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
-        take_last(m, d, last_is_cheaper(m, d))
+        use_last_acceleration(m, d, last_is_cheaper(m, d))
 
 
 @kernel
-def line_to_free(m, d):
-    """Sets the last acceleration, the direction to the unconstrained one, and the rows of both; returns p . M p."""
-    f0, good, curvature = metric_force(m, d), true_mask(d), 0.0
+def set_line_to_unconstrained(m, d):
+    """Sets the last acceleration, the direction p to the unconstrained one, and the rows of both; returns p . M p.
+
+    Worlds whose last acceleration is too large or NaN start from the unconstrained one, with p = 0.
+    Writes: qacc, primal.Ma and its rows; primal.search, Mv and the rows of the direction.
+    """
+    f0, usable, curvature = metric_force(m, d), true_mask(d), 0.0
     for i in range(m.nv):
-        good = good & (fabs(d.qacc_warmstart[i]) <= LARGEST)
+        usable = usable & (fabs(d.qacc_warmstart[i]) <= LARGEST)
     for i in range(m.nv):
-        d.qacc[i] = where(good, d.qacc_warmstart[i], d.qacc_smooth[i])
+        d.qacc[i] = where(usable, d.qacc_warmstart[i], d.qacc_smooth[i])
         d.primal.search[i] = d.qacc_smooth[i] - d.qacc[i]
-    place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     metric_times(m, d, d.qacc, d.primal.Ma)
     for i in range(m.nv):
-        d.primal.Mv[i] = f0[i] - d.primal.Ma[i]
+        d.primal.Mv[i] = f0[i] - d.primal.Ma[i]  # M p = M (a0 - a)
         curvature = fma(d.primal.Mv[i], d.primal.search[i], curvature)
-    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
     return curvature
 
 
@@ -98,8 +112,9 @@ def start_between(m, d):
     If no row pushes, the step has length 1, and the start is exactly the unconstrained acceleration: in float32, the
     rounding of a sum would be a gradient above the tolerance, and cost an iteration.
     """
-    curvature, f0 = line_to_free(m, d), metric_force(m, d)
-    g, h = slope(m, d, 0.0, -curvature, curvature)
+    curvature, f0 = set_line_to_unconstrained(m, d), metric_force(m, d)
+    # without rows, the slope at the start of the line is p . (M a - f0) = -p . M p
+    g, h = cost_slope(m, d, 0.0, -curvature, curvature)
     a = clip(where(h > 0.0, -g / fmax(h, TINY), 1.0), -BEYOND, 1.0 + BEYOND)
     advance_rows(m, d, where(fabs(a) > SHORT, a, 0.0))
     for i in range(m.nv):

@@ -12,131 +12,145 @@ A slipping contact's force is on the cone |force along the others| = force along
 semidefinite because T > y_0.  With p = (1, -y_i / T) and the projection Q orthogonal to y_i / T, it is
     E (p p^T + (1 - y_0 / T) Q).
 
+Names: y, v: values along n of y and of the step's J p (primal.con_z); T as above; D, Dt, E: con_D, con_Dt, con_slip.
+Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.
+The law of Coulomb (coulomb.py) has functions of the same form; opt_contact_model selects between the two.
 Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
 choice of Dt and E makes unnecessary.
 Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, and divisors are set to 1.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.coulomb import coulomb, coulomb_slope, coulomb_weights
-from featherlane.solver.rows.rows import TURN, others
+from featherlane.solver.rows.coulomb import add_coulomb_slope, coulomb_force, coulomb_weights
+from featherlane.solver.rows.rows import TURN, friction_dot
 
 # a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
 
 
 @kernel
-def zone(d, k, y, T):
-    """Returns (sticks, slips), masks at y along n and T across it; both 0 if the contact separates."""
-    parts = y >= T
-    sticks = not_(parts) & (fma(d.con_D[k], y, d.con_Dt[k] * T) <= 0.0)
-    return sticks, not_(parts | sticks)
+def cone_zone(d, k, y, T):
+    """Returns (sticks, slips): masks at y along n and length T along the friction directions.
+
+    Both are false if the contact separates.
+    """
+    separates = y >= T
+    sticks = not_(separates) & (fma(d.con_D[k], y, d.con_Dt[k] * T) <= 0.0)
+    return sticks, not_(separates | sticks)
 
 
 @kernel
-def convex_cone(d, k, con_y):
-    """Returns (force along n, factor of y_i for the other forces, cost)."""
+def convex_cone_force(d, k, con_y):
+    """Returns (force along n, factor s, cost): the force along friction direction i is s y_i.
+
+    slips: force E (T - y), s = -E (T - y) / T, cost E (T - y)^2 / 2.  sticks: force -D y, s = -Dt.
+    """
     contact = d.contact[k]
-    y, T = con_y[k][0], sqrt(others(d, k, con_y, con_y))
+    y, T = con_y[k][0], sqrt(friction_dot(d, k, con_y, con_y))
     D, Dt, E = contact.D, contact.Dt, contact.slip
-    sticks, slips = zone(d, k, y, T)
+    sticks, slips = cone_zone(d, k, y, T)
     depth = T - y
-    f, c = E * depth, 0.5 * E * depth * depth
-    s = -f / where(slips, T, 1.0)
-    f = where(slips, f, where(sticks, -(D * y), 0.0))
+    force, cost = E * depth, 0.5 * E * depth * depth
+    s = -force / where(slips, T, 1.0)
+    force = where(slips, force, where(sticks, -(D * y), 0.0))
     s = where(slips, s, where(sticks, -Dt, 0.0))
-    return f, s, where(slips, c, where(sticks, 0.5 * fma(D * y, y, Dt * T * T), 0.0))
+    return force, s, where(slips, cost, where(sticks, 0.5 * fma(D * y, y, Dt * T * T), 0.0))
 
 
 @kernel
 def cone_force(m, d, k, con_y):
-    """Returns (force along n, factor of y_i for the other forces, cost), by the contact model's law."""
+    """Returns (force along n, factor s, cost) by the contact model's law: the force along direction i is s y_i."""
     if m.opt_contact_model == COULOMB:
-        out = coulomb(d, k, con_y)
+        out = coulomb_force(d, k, con_y)
     else:
-        out = convex_cone(d, k, con_y)
+        out = convex_cone_force(d, k, con_y)
     return out
 
 
 @kernel
-def convex_slope(d, k, a, g, h):
-    """Adds (d/da, d2/da2) of the contact's cost at step length a.
+def add_convex_slope(d, k, a, g, h):
+    """Adds the first and second derivative of contact k's cost along the line, at step length a, to (g, h).
 
     Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
+        slips:   g += E (T - y) (T' - v),       h += E ((T' - v)^2 + (T - y) T'')
+        sticks:  g += D y v + Dt y.v,           h += D v^2 + Dt v.v
     """
     c = d.contact[k]
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if c.dim > 3:
-        z = d.primal.con_z[TURN, k]
-        x = fma(a, z, d.primal.con_y[TURN, k])
+        v_turn = d.primal.con_z[TURN, k]
+        y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
         for i in unrolled(range(3)):
-            yy, yv, vv = fma(x[i], x[i], yy), fma(x[i], z[i], yv), fma(z[i], z[i], vv)
+            yi, vi = y_turn[i], v_turn[i]
+            yy, yv, vv = fma(yi, yi, yy), fma(yi, vi, yv), fma(vi, vi, vv)
     T, D, Dt, E = sqrt(yy), c.D, c.Dt, c.slip
-    sticks, slips = zone(d, k, y, T)
-    length = where(slips, T, 1.0)
-    rate = yv / length
-    bend = fmax(vv - rate * rate, 0.0) / length
-    depth, sink = T - y, rate - v
-    g1 = where(slips, E * depth * sink, where(sticks, fma(D * y, v, Dt * yv), 0.0))
-    h1 = where(slips, E * fma(sink, sink, depth * bend), where(sticks, fma(D * v, v, Dt * vv), 0.0))
-    return g + g1, h + h1
+    sticks, slips = cone_zone(d, k, y, T)
+    divisor = where(slips, T, 1.0)
+    dT = yv / divisor
+    ddT = fmax(vv - dT * dT, 0.0) / divisor
+    depth, d_depth = T - y, dT - v
+    slope = where(slips, E * depth * d_depth, where(sticks, fma(D * y, v, Dt * yv), 0.0))
+    curvature = where(slips, E * fma(d_depth, d_depth, depth * ddT), where(sticks, fma(D * v, v, Dt * vv), 0.0))
+    return g + slope, h + curvature
 
 
 @kernel
-def cone_slope(m, d, k, a, g, h):
-    """Adds (d/da, d2/da2) of the contact's cost at step length a, by the contact model's law."""
+def add_cone_slope(m, d, k, a, g, h):
+    """Adds the derivatives of the contact's cost at step length a to (g, h), by the contact model's law."""
     if m.opt_contact_model == COULOMB:
-        out = coulomb_slope(d, k, a, g, h)
+        out = add_coulomb_slope(d, k, a, g, h)
     else:
-        out = convex_slope(d, k, a, g, h)
+        out = add_convex_slope(d, k, a, g, h)
     return out
 
 
 @kernel
-def cone_switches(d, k, a):
+def count_cone_switches(d, k, a):
     """Returns a positive number if the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = d.primal.con_y[k]
+    # u = y + a v: the friction directions at the end of the step
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
     yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
     if d.con_dim[k] > 3:
-        x, z = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
-        u = fma(a, z, x)
+        y_turn, v_turn = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
+        u_turn = fma(a, v_turn, y_turn)
         for i in unrolled(range(3)):
-            yy, yv = fma(x[i], x[i], yy), fma(x[i], z[i], yv)
-            vv, uu = fma(z[i], z[i], vv), fma(u[i], u[i], uu)
-    sticks, slips = zone(d, k, y, sqrt(yy))
-    sticks_then, slips_then = zone(d, k, fma(a, v, y), sqrt(uu))
+            yy, yv = fma(y_turn[i], y_turn[i], yy), fma(y_turn[i], v_turn[i], yv)
+            vv, uu = fma(v_turn[i], v_turn[i], vv), fma(u_turn[i], u_turn[i], uu)
+    sticks, slips = cone_zone(d, k, y, sqrt(yy))
+    sticks_then, slips_then = cone_zone(d, k, fma(a, v, y), sqrt(uu))
     n = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
     n = n + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
     # the step across the slip, times the step, over T^2: the force's change beyond its linear model
-    size = where(slips, yy, 1.0)
-    across = fmax(vv - yv * yv / size, 0.0)
-    return n + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * size), 1.0, 0.0)
+    TT = where(slips, yy, 1.0)
+    across = fmax(vv - yv * yv / TT, 0.0)
+    return n + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * TT), 1.0, 0.0)
 
 
 @kernel
 def convex_weights(d, k):
-    """Returns (w, e, q, b), 1 / T: the second derivative is w n n^T - e (n t^T + t n^T) + q t t^T + b I, t = y_i / T.
+    """Returns ((w, e, q, b), 1 / T) of the second derivative of contact k's cost at primal.con_y.
 
-    I is over the directions other than n; e and q are 0 if the contact does not slip.
+    It is w n n^T - e (n t^T + t n^T) + q t t^T + b I, with t = y_i / T the direction of slip, and I over the friction
+    directions.  slips: w = e = E, q = E y / T, b = E - q.  sticks: w = D, b = Dt, and e = q = 0.
     """
     c = d.contact[k]
-    y, T = d.primal.con_y[k][0], sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
+    y, T = d.primal.con_y[k][0], sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     D, E = c.D, c.slip
-    sticks, slips = zone(d, k, y, T)
-    inverse = 1.0 / where(slips, T, 1.0)
-    part = E * y * inverse
+    sticks, slips = cone_zone(d, k, y, T)
+    inverse_T = 1.0 / where(slips, T, 1.0)
+    q = E * y * inverse_T
     w = where(slips, E, where(sticks, D, 0.0))
-    b = where(slips, E - part, where(sticks, c.Dt, 0.0))
-    return (w, where(slips, E, 0.0), where(slips, part, 0.0), b), inverse
+    b = where(slips, E - q, where(sticks, c.Dt, 0.0))
+    return (w, where(slips, E, 0.0), where(slips, q, 0.0), b), inverse_T
 
 
 @kernel
 def cone_weights(m, d, k):
-    """Returns `convex_weights`, or those of Coulomb's law."""
+    """Returns `convex_weights`, or those of Coulomb's law (`coulomb_weights`), in the same form."""
     if m.opt_contact_model == COULOMB:
         out = coulomb_weights(d, k)
     else:
@@ -146,8 +160,8 @@ def cone_weights(m, d, k):
 
 @kernel
 def is_held(m, d, k):
-    """Returns whether the contact sticks or slips."""
-    reach = 0.0
+    """Returns the mask of worlds in which contact k sticks or slips: y < T; by Coulomb's law y < 0."""
+    T = 0.0
     if m.opt_contact_model != COULOMB:
-        reach = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
-    return (d.primal.con_y[k][0] < reach) & (d.con_D[k] > 0.0)
+        T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
+    return (d.primal.con_y[k][0] < T) & (d.con_D[k] > 0.0)

@@ -10,98 +10,125 @@ which lifts sliding bodies.  Here the normal row is a spring and damper that fri
 
 The law is not the gradient of a cost: d f_i / d y_0 = D y_i / T while it slips, but d f_0 / d y_i = 0.  With the bound
 f_0 fixed it is the gradient of a convex cost (Tresca friction).  The weights below are its second derivative, with the
-bound of the current point.  The solver (primal/primal_dual.py) adds the change of the bound.  It searches along a
+bound of the current point.
+Names: y, v: values along n of y and of the step's J p (primal.con_z); T as above; D, Dt: con_D, con_Dt; f_0: the bound.
+Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.  coulomb.zone[k] holds
+the solver's linear model: w in its place of n, and the slip direction t in those of the friction directions.
+The solver (primal/primal_dual.py) adds the change of the bound.  It searches along a
 line with the forces of its linear model, or with fixed bounds.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), sec. 13.7 (fixed point on the
     bound); Alart and Curnier (1991), the nonsymmetric derivative.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import TURN, others
+from featherlane.solver.rows.rows import TURN, friction_dot
 
 
 @kernel
-def bound(d, k, con_y):
+def friction_bound(d, k, con_y):
     """Returns the normal force of contact k, which bounds its friction."""
     return fmax(-(d.con_D[k] * con_y[k][0]), 0.0)
 
 
 @kernel
-def coulomb(d, k, con_y):
-    """Returns (force along n, factor of y_i for the other forces, cost with the bound fixed)."""
-    y, T, f, Dt = con_y[k][0], sqrt(others(d, k, con_y, con_y)), bound(d, k, con_y), d.con_Dt[k]
+def coulomb_force(d, k, con_y):
+    """Returns (force along n, factor s, cost with the bound fixed): the force along friction direction i is s y_i.
+
+    cost = f_0 |y_0| / 2 of the normal row, plus Dt T^2 / 2 if it sticks, f_0 (T - f_0 / (2 Dt)) if it slips.
+    """
+    y, T, f, Dt = con_y[k][0], sqrt(friction_dot(d, k, con_y, con_y)), friction_bound(d, k, con_y), d.con_Dt[k]
     sticks = Dt * T <= f
-    s = where(sticks, Dt, f / where(sticks, 1.0, T))
-    across = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
-    return f, -s, fma(-0.5 * f, fmin(y, 0.0), across)
+    minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))
+    friction_cost = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
+    return f, -minus_s, fma(-0.5 * f, fmin(y, 0.0), friction_cost)
 
 
 @kernel
 def model_friction(d, k):
-    """Returns (c, w): the friction of the solver's linear model is c t_i - w y_i, see primal_dual.py."""
+    """Returns (c, w): the friction of the solver's linear model is c t_i - w y_i, see primal_dual.py.
+
+    c = f_0 + w t . y.
+    """
     w = d.coulomb.zone[k][0]
-    return fma(w, others(d, k, d.coulomb.zone, d.primal.con_y), bound(d, k, d.primal.con_y)), w
+    return fma(w, friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_bound(d, k, d.primal.con_y)), w
 
 
 @kernel
-def model_slope(d, k, a, g, h):
-    """Adds (s, ds/da) at step length a: s = -f . J p with the forces f of the solver's linear model."""
+def add_model_slope(d, k, a, g, h):
+    """Adds s and ds/da at step length a to (g, h): s = -f . J p with the forces f of the solver's linear model.
+
+    f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u = y_i + a v_i.  So if f_0 > 0,
+        s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)).
+    """
     w, v = d.coulomb.zone[k][0], d.primal.con_z[k][0]
     y = fma(a, v, d.primal.con_y[k][0])
-    ty, tv = others(d, k, d.coulomb.zone, d.primal.con_y), others(d, k, d.coulomb.zone, d.primal.con_z)
-    yv, vv = others(d, k, d.primal.con_y, d.primal.con_z), others(d, k, d.primal.con_z, d.primal.con_z)
-    across, bend = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
+    ty, tv = friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_dot(d, k, d.coulomb.zone, d.primal.con_z)
+    yv, vv = friction_dot(d, k, d.primal.con_y, d.primal.con_z), friction_dot(d, k, d.primal.con_z, d.primal.con_z)
+    across, d_across = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
-    return fma(push, y, fma(w, fma(a, bend, across), g)), fma(push, v, fma(w, bend, h))
+    return fma(push, y, fma(w, fma(a, d_across, across), g)), fma(push, v, fma(w, d_across, h))
 
 
 @kernel
-def tresca_slope(d, k, a, g, h):
-    """Adds (d/da, d2/da2) of the contact's cost at step length a, with the bound of the start."""
+def add_tresca_slope(d, k, a, g, h):
+    """Adds the derivatives of the contact's cost at step length a to (g, h), with the bound f_0 of the line's start.
+
+    normal:  g += D y v,          h += D v^2           if y < 0
+    sticks:  g += Dt yv,          h += Dt vv
+    slips:   g += f_0 yv / T,     h += f_0 (vv - (yv / T)^2) / T
+    """
     c = d.contact[k]
-    D, Dt, f = c.D, c.Dt, bound(d, k, d.primal.con_y)
+    D, Dt, f = c.D, c.Dt, friction_bound(d, k, d.primal.con_y)
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if c.dim > 3:
-        z = d.primal.con_z[TURN, k]
-        x = fma(a, z, d.primal.con_y[TURN, k])
+        v_turn = d.primal.con_z[TURN, k]
+        y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
         for i in unrolled(range(3)):
-            yy, yv, vv = fma(x[i], x[i], yy), fma(x[i], z[i], yv), fma(z[i], z[i], vv)
+            yi, vi = y_turn[i], v_turn[i]
+            yy, yv, vv = fma(yi, yi, yy), fma(yi, vi, yv), fma(vi, vi, vv)
     T = sqrt(yy)
     sticks = Dt * T <= f
-    inverse = 1.0 / where(sticks, 1.0, T)
-    rate, part = yv * inverse, f * inverse
-    bend = fmax(fma(-rate, rate, vv), 0.0)
+    inverse_T = 1.0 / where(sticks, 1.0, T)
+    dT, f_over_T = yv * inverse_T, f * inverse_T
+    across = fmax(fma(-dT, dT, vv), 0.0)
     Dv = where(y < 0.0, D * v, 0.0)
-    return g + fma(Dv, y, where(sticks, Dt, part) * yv), h + fma(Dv, v, where(sticks, Dt * vv, part * bend))
+    return g + fma(Dv, y, where(sticks, Dt, f_over_T) * yv), h + fma(Dv, v, where(sticks, Dt * vv, f_over_T * across))
 
 
 @kernel
-def coulomb_slope(d, k, a, g, h):
-    """Adds `tresca_slope` or `model_slope`, as the solver has selected."""
+def add_coulomb_slope(d, k, a, g, h):
+    """Adds `add_tresca_slope` or `add_model_slope`, as the solver has selected by coulomb.fixed."""
     if d.coulomb.fixed[0] == 1:
-        out = tresca_slope(d, k, a, g, h)
+        out = add_tresca_slope(d, k, a, g, h)
     else:
-        out = model_slope(d, k, a, g, h)
+        out = add_model_slope(d, k, a, g, h)
     return out
 
 
 @kernel
 def coulomb_weights(d, k):
-    """Returns (w, e, q, b), 1 / T, as `cone_weights`, with the bound fixed."""
-    T, f, Dt = sqrt(others(d, k, d.primal.con_y, d.primal.con_y)), bound(d, k, d.primal.con_y), d.con_Dt[k]
+    """Returns ((w, e, q, b), 1 / T) in the form of `convex_weights` of cone.py, with the bound fixed.
+
+    w = D if y < 0.  sticks: b = Dt.  slips: b = f_0 / T and q = -b, so that b I + q t t^T acts across the slip.  e = 0.
+    """
+    T, f, Dt = (
+        sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y)),
+        friction_bound(d, k, d.primal.con_y),
+        d.con_Dt[k],
+    )
     sticks = Dt * T <= f
-    inverse = 1.0 / where(sticks, 1.0, T)
-    part = f * inverse
-    held = d.primal.con_y[k][0] < 0.0
-    w, b = where(held, d.con_D[k], 0.0), where(sticks, where(held, Dt, 0.0), part)
-    return (w, 0.0, where(sticks, 0.0, -part), b), where(sticks, 0.0, inverse)
+    inverse_T = 1.0 / where(sticks, 1.0, T)
+    f_over_T = f * inverse_T
+    pushes = d.primal.con_y[k][0] < 0.0
+    w, b = where(pushes, d.con_D[k], 0.0), where(sticks, where(pushes, Dt, 0.0), f_over_T)
+    return (w, 0.0, where(sticks, 0.0, -f_over_T), b), where(sticks, 0.0, inverse_T)
 
 
 @kernel
 def slip_rate(d, k):
     """Returns (slips, D / T): a slipping contact has d f_i / d y_0 = (D / T) y_i beyond `coulomb_weights`."""
-    T, f = sqrt(others(d, k, d.primal.con_y, d.primal.con_y)), bound(d, k, d.primal.con_y)
+    T, f = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y)), friction_bound(d, k, d.primal.con_y)
     slips = (d.con_Dt[k] * T > f) & (f > 0.0)
     return slips, where(slips, d.con_D[k] / where(slips, T, 1.0), 0.0)

@@ -8,7 +8,10 @@ point.  With w_b the spatial motion of body b at its tree's com, and r the conta
 So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back.  A
 contact stores its position and frame.  Its basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
 follow, u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).  The edges of a pyramid are the normal plus or
-minus each of the others.  Values of turns are stored after those of the slots: x[TURN, k], after x[k].
+minus each of the others.  Values along a contact's basis are three values x[k], in units of the row; those of its turns
+follow those of all slots: x[TURN, k], in memory row nconmax + k.
+The first body of con_body, con_arm is the *pushed* one: the body on which the contact force along n acts.  The other
+body gets the opposite force; it is 0 if it cannot move.
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
 
@@ -44,13 +47,19 @@ def store_arm(m, d, k, place, b):
 
 @kernel
 def basis_value(d, y, k, c):
-    """Returns the value along basis vector c of contact k, of primal.con_y, con_z or con_warm."""
+    """Returns the value of y along basis vector c of contact k: 0 to 2 are (n, t_1, t_2), 3 to 5 the turns.
+
+    y: primal.con_y, con_z or con_warm, with three values per slot, and those of the turns after all slots.
+    """
     return flat(y)[3 * k + c if c < 3 else 3 * (d.nconmax + k) + c - 3]
 
 
 @kernel
-def others(d, k, x, y):
-    """Returns the sum of x_i y_i over the directions of the basis other than n."""
+def friction_dot(d, k, x, y):
+    """Returns the sum of x_i y_i over the friction directions of contact k: the directions of the basis other than n.
+
+    x, y: values along the basis of all contacts, for example primal.con_y.
+    """
     a, b = x[k], y[k]
     s = fma(a[1], b[1], a[2] * b[2])
     if d.con_dim[k] > 3:
@@ -61,18 +70,21 @@ def others(d, k, x, y):
 
 @kernel
 def store_turns(d, k, sign):
-    """Stores the basis of contact k's turns; dimension 4 has only the spin about the normal."""
+    """Stores the basis of contact k's turns, (mu_3 n, mu_4 t_1, mu_5 t_2), times sign.
+
+    Dimension 4 has only the spin about the normal.  sign: -1 if the basis is reversed, else 1.
+    """
     c = d.contact[k]
-    n, t, u = c.frame.rows
+    n, t1, t2 = c.frame.rows
     spin, rolls = sign * c.friction[2] * n, zeros(6)
     if c.dim > 4:
-        rolls = join(sign * c.friction[3] * t, sign * c.friction[4] * u)
+        rolls = join(sign * c.friction[3] * t1, sign * c.friction[4] * t2)
     d.con_basis[TURN, k] = join(spin, rolls)
 
 
 @kernel
 def list_slots(d):
-    """Lists the contact slots of all worlds."""
+    """Lists the contact slots of all worlds in primal.slot, primal.nslot."""
     for k in range(d.ncon_slot[0]):
         d.primal.slot[k] = k
     d.primal.nslot[0] = d.ncon_slot[0]
@@ -80,10 +92,13 @@ def list_slots(d):
 
 @kernel
 def list_live_slots(d):
-    """Lists the contact slots of the worlds that the solver continues; the others take steps of length 0."""
+    """Lists the contact slots of the worlds that the solver continues in primal.slot, primal.nslot.
+
+    The other worlds take steps of length 0.
+    """
     n, live = 0, d.primal.live[0] > 0.0
     for k in range(d.ncon_slot[0]):
-        if any_(live & (d.con_D[k] != 0.0)):
+        if any_(live & (d.con_D[k] != 0.0)):  # D is 0 in worlds without the contact
             d.primal.slot[n] = k
             n += 1
     d.primal.nslot[0] = n
@@ -101,36 +116,41 @@ def prepare_contacts(m, d):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        other, b = moving_body(m, c.carrier[0]), moving_body(m, c.carrier[1])
+        # the frame's normal points from the first geom's body to the second one's, which is pushed
+        other, pushed = moving_body(m, c.carrier[0]), moving_body(m, c.carrier[1])
         sign = 1.0
-        if b == 0:
-            b, other, sign = other, 0, -1.0
-        c.body[0] = b
+        if pushed == 0:
+            pushed, other, sign = other, 0, -1.0
+        c.body[0] = pushed
         c.body[1] = other
-        mark = PAIRED if other > 0 and m.body_treeid[b] == m.body_treeid[other] else REACHED
-        mark_contact_path(m, d, b, mark)
+        mark = PAIRED if other > 0 and m.body_treeid[pushed] == m.body_treeid[other] else REACHED
+        mark_contact_path(m, d, pushed, mark)
         mark_contact_path(m, d, other, mark)
-        store_arm(m, d, k, 0, b)
+        store_arm(m, d, k, 0, pushed)
         if other > 0:
             store_arm(m, d, k, 1, other)
-        n, t, u = c.frame.rows
+        # the three rows of con_basis are nine values: n, then both tangents
+        n, t1, t2 = c.frame.rows
         flat(d.con_basis)[9 * k : 9 * k + 3] = sign * n
         if c.dim > 1:
-            flat(d.con_basis)[9 * k + 3 : 9 * k + 9] = join(sign * c.friction[0] * t, sign * c.friction[1] * u)
+            flat(d.con_basis)[9 * k + 3 : 9 * k + 9] = join(sign * c.friction[0] * t1, sign * c.friction[1] * t2)
         if c.dim > 3:
             store_turns(d, k, sign)
     list_slots(d)
 
 
 @kernel
-def body_motion(m, d, v, out):
-    """Computes w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
+def compute_body_motions(m, d, v, out):
+    """Computes out[b] = w_b = w_parent + sum of S_i v_i over the dofs i of b, for the bodies that contacts reach.
+
+    v: a joint-space vector.
+    """
     out[0] = zeros(6)
     for b in range(1, m.nbody):
         if d.body_reached[b]:
             w = out[m.body_parentid[b]]
-            i0 = m.body_dofadr[b]
-            for i in range(i0, i0 + m.body_dofnum[b]):
+            first = m.body_dofadr[b]
+            for i in range(first, first + m.body_dofnum[b]):
                 w = fma(d.cdof[i], v[i], w)
             out[b] = w
 
@@ -149,39 +169,42 @@ def other_arm(d, k):
 
 @kernel
 def point_velocity(b, r, w):
-    """Returns the velocity of the point at arm r on body b, given body motions w."""
+    """Returns the velocity of the point at arm r on body b, given the motions w of all bodies."""
     return w[b].linear + cross(w[b].angular, r)
 
 
 @kernel
-def turning_rows(d, k, w, out):
-    """Computes the rows of J v along the contact's turns, given the body motions of v."""
-    b, other = d.con_body[k, 0], d.con_body[k, 1]
-    a = w[b].angular
+def compute_turn_rows(d, k, w, out):
+    """Computes out[TURN, k] = the rows of J v along contact k's turns, given the body motions w of v."""
+    pushed, other = d.con_body[k, 0], d.con_body[k, 1]
+    angular = w[pushed].angular
     if other > 0:
-        a = a - w[other].angular
-    out[TURN, k] = d.con_basis[TURN, k] @ a
+        angular = angular - w[other].angular
+    out[TURN, k] = d.con_basis[TURN, k] @ angular
 
 
 @kernel
 def relative_velocity(d, k, w):
     """Returns the velocity of the pushed body relative to the other one at contact k, given body motions w."""
-    b, other = d.con_body[k, 0], d.con_body[k, 1]
-    u = point_velocity(b, pushed_body_arm(d, k), w)
+    pushed, other = d.con_body[k, 0], d.con_body[k, 1]
+    u = point_velocity(pushed, pushed_body_arm(d, k), w)
     if other > 0:
         u = u - point_velocity(other, other_arm(d, k), w)
     return u
 
 
 @kernel
-def contact_row_products(d, k, w, out):
-    """Computes out[k] = the contact's three basis rows of J v from the body motions of v; turns: `turning_rows`."""
-    u = relative_velocity(d, k, w)
-    n, t, b = d.con_basis[k].rows
-    out[k][0] = dot(n, u)
+def compute_contact_rows(d, k, w, out):
+    """Computes out[k] = the contact's rows of J v along n and the tangents, given the body motions w of v.
+
+    `compute_turn_rows` computes those along the turns.
+    """
+    velocity = relative_velocity(d, k, w)
+    n, t1, t2 = d.con_basis[k].rows
+    out[k][0] = dot(n, velocity)
     if d.con_dim[k] > 1:
-        out[k][1] = dot(t, u)
-        out[k][2] = dot(b, u)
+        out[k][1] = dot(t1, velocity)
+        out[k][2] = dot(t2, velocity)
 
 
 @kernel
@@ -194,38 +217,44 @@ def clear_body_forces(m, d):
 
 @kernel
 def add_contact_force(d, k, f):
-    """Adds contact force f (on the pushed body, world axes) as a body force at the com of each body's tree."""
-    b, other = d.con_body[k, 0], d.con_body[k, 1]
-    d.con_wrench[b] += Force(join(cross(pushed_body_arm(d, k), f), f))
+    """Adds contact force f (on the pushed body, world axes) as a body force at the com of each body's tree.
+
+    Writes: con_wrench of both bodies.
+    """
+    pushed, other = d.con_body[k, 0], d.con_body[k, 1]
+    d.con_wrench[pushed] += Force(join(cross(pushed_body_arm(d, k), f), f))
     if other > 0:
         d.con_wrench[other] -= Force(join(cross(other_arm(d, k), f), f))
 
 
 @kernel
-def add_contact_moment(d, k, t):
-    """Adds a contact moment t, as `add_contact_force`."""
-    b, other = d.con_body[k, 0], d.con_body[k, 1]
-    f = d.con_wrench[b]
-    d.con_wrench[b] = join(f.moment + t, f.translation)
+def add_contact_moment(d, k, moment):
+    """Adds a contact's moment (on the pushed body, world axes) to the body forces con_wrench of both bodies."""
+    pushed, other = d.con_body[k, 0], d.con_body[k, 1]
+    f = d.con_wrench[pushed]
+    d.con_wrench[pushed] = join(f.moment + moment, f.translation)
     if other > 0:
         f = d.con_wrench[other]
-        d.con_wrench[other] = join(f.moment - t, f.translation)
+        d.con_wrench[other] = join(f.moment - moment, f.translation)
 
 
 @kernel
 def body_forces_to_dofs(m, d, out):
-    """Computes out_i += S_i . (contact forces on the bodies below dof i): a pass from the leaves to the root."""
+    """Computes out_i += S_i . (contact forces on the bodies below dof i): a pass from the leaves to the root.
+
+    Reads:  con_wrench of each body, to which it adds the forces on the bodies below.
+    """
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
         if d.body_reached[b]:
             f = d.con_wrench[b]
-            p = m.body_parentid[b]
-            if d.body_reached[p]:
-                d.con_wrench[p] += f
-            i0 = m.body_dofadr[b]
-            for i in range(i0, i0 + m.body_dofnum[b]):
-                s = d.cdof[i]
+            parent = m.body_parentid[b]
+            if d.body_reached[parent]:
+                d.con_wrench[parent] += f
+            first = m.body_dofadr[b]
+            for i in range(first, first + m.body_dofnum[b]):
+                S = d.cdof[i]
                 x = out[i]
                 for c in unrolled(range(6)):
-                    x = fma(s[c], f[c], x)
+                    x = fma(S[c], f[c], x)
                 out[i] = x

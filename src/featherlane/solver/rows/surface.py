@@ -13,17 +13,21 @@ from featherlane.solver.rows.rows import TURN
 
 @kernel
 def add_surface_velocities(m, d, con_y):
-    """Adds B (velocity of the second surface - velocity of the first) to con_y, along the basis of each contact."""
+    """Adds B (velocity of the second surface - velocity of the first) to con_y, along the basis of each contact.
+
+    B is the damping of the contact's friction rows; the surfaces are those of its two geoms.
+    """
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         if c.dim > 1:
-            p, b = c.pos, c.frictiondamping
-            v1, w1 = surface_velocity(m, d, c.geom[0], p)
-            v2, w2 = surface_velocity(m, d, c.geom[1], p)
+            pos, damping = c.pos, c.frictiondamping
+            # velocity and turn of each surface at the contact point
+            v1, w1 = surface_velocity(m, d, c.geom[0], pos)
+            v2, w2 = surface_velocity(m, d, c.geom[1], pos)
             v = v2 - v1
-            n, t, u = c.frame.rows
-            con_y[k][1] = fma(b, c.friction[0] * dot(t, v), con_y[k][1])
-            con_y[k][2] = fma(b, c.friction[1] * dot(u, v), con_y[k][2])
+            n, t1, t2 = c.frame.rows
+            con_y[k][1] = fma(damping, c.friction[0] * dot(t1, v), con_y[k][1])
+            con_y[k][2] = fma(damping, c.friction[1] * dot(t2, v), con_y[k][2])
             if c.dim > 3:
                 spin = dot(n, w2 - w1)
-                con_y[TURN, k][0] = fma(b, c.friction[2] * spin, con_y[TURN, k][0])
+                con_y[TURN, k][0] = fma(damping, c.friction[2] * spin, con_y[TURN, k][0])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.hessian.entries.assembly import assemble_entries, free_weight, is_pushing
+from featherlane.solver.hessian.entries.assembly import assemble_entries, is_pushing
+from featherlane.solver.hessian.entries.joint_rows import free_weight
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call, record
 from scenes.factorizations import dense, on

@@ -8,16 +8,16 @@ from featherlane.solver.hessian.entries.between_trees import (
     add_point_stiffness,
     add_turning_stiffness,
     clear_couplings,
-    dofs_above,
+    count_dofs_above,
     is_free_translation,
     subtract_coupling,
     within_tree,
 )
 from featherlane.solver.hessian.entries.stiffness import (
+    add_outer,
     cone_stiffness,
-    contact_stiffness,
     normal_stiffness,
-    outer,
+    pyramid_stiffness,
     turning_stiffness,
     turning_weight,
 )
@@ -39,12 +39,12 @@ def add(s, k):
     if s.a["con_dim"][k] == 1:
         F = call(normal_stiffness, s.d, k)
     elif s.m.opt_cone == PYRAMIDAL:
-        F = call(contact_stiffness, s.d, k)
+        F = call(pyramid_stiffness, s.d, k)
     else:
         F = call(cone_stiffness, s.m, s.d, k)
     if s.a["con_dim"][k] > 3:
         if s.m.opt_cone == PYRAMIDAL:
-            F = call(outer, call(turning_weight, s.d, k), s.d.con_basis[k].rows[0], F)
+            F = call(add_outer, call(turning_weight, s.d, k), s.d.con_basis[k].rows[0], F)
         call(add_turning_stiffness, s.m, s.d, k, *call(turning_stiffness, s.m, s.d, k))
     call(add_point_stiffness, s.m, s.d, k, F)
 
@@ -96,5 +96,5 @@ def test_translations_are_the_first_dofs_of_free_joints(monkeypatch, rng):
 
 def test_dofs_of_a_block_above_a_tip():
     m = record(1, block_dofadr=[0, 6], block_dofnum=[6, 3])
-    assert [call(dofs_above, m, 0, tip) for tip in (2, 5, 8)] == [3, 6, 6]
-    assert [call(dofs_above, m, 1, tip) for tip in (6, 8, 12)] == [1, 3, 3]
+    assert [call(count_dofs_above, m, 0, tip) for tip in (2, 5, 8)] == [3, 6, 6]
+    assert [call(count_dofs_above, m, 1, tip) for tip in (6, 8, 12)] == [1, 3, 3]

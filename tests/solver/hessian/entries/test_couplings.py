@@ -7,9 +7,9 @@ from featherlane.solver.hessian.entries.couplings import (
     coupling_key_of,
     coupling_tips,
     find_coupling,
+    has_same_couplings,
     list_couplings,
-    name_couplings,
-    same_couplings,
+    store_contact_couplings,
 )
 from oracles.uncompiled import call, record
 from scenes.touching import touching
@@ -85,7 +85,7 @@ def test_every_two_branches_of_a_row_are_coupled(seed):
 
 
 def test_every_contact_finds_its_coupling(s):
-    call(name_couplings, s.m, s.d)
+    call(store_contact_couplings, s.m, s.d)
     for k in range(s.a["ncon_slot"][0]):
         b, other = s.a["con_body"][2 * k : 2 * k + 2]
         if other == 0:
@@ -101,11 +101,11 @@ def test_every_contact_finds_its_coupling(s):
 def test_couplings_are_the_same_or_not(s):
     n = s.a["hessian.ncoupling"][0]
     s.a["hessian.ncoupling"][1], s.a["hessian.coupling_last"][:n] = n, s.a["hessian.coupling_key"][:n]
-    assert call(same_couplings, s.d)
+    assert call(has_same_couplings, s.d)
     for k in (0, n - 1):
         s.a["hessian.coupling_last"][k] += 1
-        assert not call(same_couplings, s.d)
+        assert not call(has_same_couplings, s.d)
         s.a["hessian.coupling_last"][k] -= 1
     s.a["hessian.ncoupling"][1] = n - 1
-    assert not call(same_couplings, s.d)
+    assert not call(has_same_couplings, s.d)
     s.a["hessian.ncoupling"][1] = n

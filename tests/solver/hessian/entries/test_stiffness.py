@@ -11,9 +11,9 @@ from featherlane.solver.hessian.entries.stiffness import (
     begin_stiffness,
     clear_stiffness,
     compose_stiffness,
-    contact_stiffness,
     has_stiffness,
     normal_stiffness,
+    pyramid_stiffness,
 )
 from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.spatial.types import Motion
@@ -57,7 +57,7 @@ def add(s, k):
     if dim == 1:
         call(add_stiffness_at_arm, s.d, b, r, call(normal_stiffness, s.d, k))
     elif s.m.opt_cone == PYRAMIDAL:
-        call(add_stiffness_at_arm, s.d, b, r, call(contact_stiffness, s.d, k))
+        call(add_stiffness_at_arm, s.d, b, r, call(pyramid_stiffness, s.d, k))
     else:
         call(add_cone_stiffness, s.m, s.d, k, 0)
     if dim > 3:

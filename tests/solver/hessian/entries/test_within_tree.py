@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair, pair_jacobian
+from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair, store_pair_jacobian
 from featherlane.solver.rows.rows import prepare_contacts
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call
@@ -53,7 +53,7 @@ def test_a_pair_adds_the_stiffness_of_its_rows(way, cone, monkeypatch, rng):
 def test_columns_are_dofs_above_one_body_only(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     for k, lane in pairs(s):
-        count = call(pair_jacobian, s.m, s.d, k)
+        count = call(store_pair_jacobian, s.m, s.d, k)
         dofs = s.a["hessian.pair_dof"][:count]
         J = contact_jacobian(s, lane, k)
         assert [*dofs] == sorted({*dofs.tolist()}, reverse=True)

@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.solver.hessian.entries.assembly import assemble_entries
 from featherlane.solver.hessian.entries.pattern import in_panel, is_free_body
-from featherlane.solver.hessian.factorizations.free_panels import load_axes
+from featherlane.solver.hessian.factorizations.free_panels import store_axes
 from featherlane.solver.hessian.factorizations.ordered import factor_ordered, solve_ordered, substitute_ordered
 from oracles.uncompiled import call
 from scenes.factorizations import on, solves
@@ -65,7 +65,7 @@ def test_axes_are_those_of_the_dofs_from_the_last_one_on(monkeypatch, rng):
     s = scene(monkeypatch, rng, "pyramidal")
     s.a["panel.axes"][...] = np.nan
     for lane in (0, 5):
-        call(load_axes, s.m, s.d, lane)
+        call(store_axes, s.m, s.d, lane)
         for t in range(s.model.ntree):
             axes = s.a["panel.axes"][48 * t : 48 * t + 48].reshape(6, 8)
             free = call(is_free_body, s.m, t)

@@ -7,9 +7,9 @@ from featherlane.solver.hessian.factorizations.minimum_degree import (
     WORD_BITS,
     clear_graph,
     count_in_model_order,
+    count_neighbours,
     couple_trees,
-    degree,
-    low_bit,
+    lowest_bit,
     order_trees,
 )
 from oracles.uncompiled import call, record
@@ -42,7 +42,7 @@ def test_the_tree_with_fewest_neighbours_is_eliminated_first(n):
     """Elimination also leaves the tree's row of the factor in the graph: its neighbours at that moment."""
     _, d, near = graph(n, np.random.default_rng(n), 2 * n)
     for t in range(n):
-        assert neighbours(d, t) == near[t] and call(degree, d, t) == len(near[t])
+        assert neighbours(d, t) == near[t] and call(count_neighbours, d, t) == len(near[t])
     call(order_trees, None, d)
     order = [*map(int, d.graph.order.array)]
     assert sorted(order) == [*range(n)] and [order[p] for p in d.graph.place.array] == [*range(n)]
@@ -77,4 +77,4 @@ def test_the_cost_in_the_models_order_counts_the_fill_in(n):
 
 def test_lowest_bit():
     for x in (1, 2, 3, 1 << 61, (1 << 61) + (1 << 17), 0b1011000, (1 << 62) - 1):
-        assert 1 << call(low_bit, x) == x & -x
+        assert 1 << call(lowest_bit, x) == x & -x

@@ -7,12 +7,12 @@ from featherlane.solver.hessian.entries.assembly import assemble_entries
 from featherlane.solver.hessian.factorizations import ordered
 from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS
 from featherlane.solver.hessian.factorizations.ordered import (
+    build_graph,
     factor_ordered,
-    join_world,
+    has_decoupled_trees,
     mark_ordered,
     solve_ordered,
     substitute_ordered,
-    taken_apart,
 )
 from oracles.uncompiled import call
 from scenes.factorizations import dense, on, solves
@@ -44,7 +44,7 @@ def test_the_factor_of_a_step_and_the_kept_one_solve_like_a_dense_matrix(xml, mo
         call(substitute_ordered, s.m, s.d)
         solves(s, f)
         np.testing.assert_array_equal(s.a["primal.search"][: s.nv, 4], f[:, 4])
-    assert not call(taken_apart, s.d).any()
+    assert not call(has_decoupled_trees, s.d).any()
 
 
 def test_panels_beyond_the_capacity_omit_couplings_and_report_it(monkeypatch, rng):
@@ -54,7 +54,7 @@ def test_panels_beyond_the_capacity_omit_couplings_and_report_it(monkeypatch, rn
     f = vectors(s, rng)
     s.a["primal.search"][: s.nv] = f
     call(solve_ordered, s.m, s.d)
-    out, tree = call(taken_apart, s.d), s.model.dof_treeid
+    out, tree = call(has_decoupled_trees, s.d), s.model.dof_treeid
     assert out[0]
     for lane in range(s.width):
         H = dense(s, lane)
@@ -67,7 +67,7 @@ def test_the_graph_of_a_world_has_only_its_own_couplings(xml, monkeypatch, rng):
     s = on("ordered", monkeypatch, rng, xml=xml)
     s.a["genrow_present"][0, 1] = 0.0
     for lane in range(s.width):
-        call(join_world, s.m, s.d, lane)
+        call(build_graph, s.m, s.d, lane)
         expected = set()
         for k in (k for k, w in present(s) if w == lane and s.a["con_body"][2 * k + 1] > 0):
             expected.add(frozenset(int(s.model.body_treeid[b]) for b in s.a["con_body"][2 * k : 2 * k + 2]))

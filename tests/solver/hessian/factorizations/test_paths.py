@@ -11,9 +11,9 @@ from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
 from featherlane.solver.hessian.factorizations.paths import (
     closes_paths,
     find_path_rows,
-    join_paths,
-    own_tree,
+    merge_paths,
     path_cost,
+    start_from_model_tree,
 )
 from oracles.uncompiled import call, records
 from scenes.coupled import ancestors, mixed
@@ -30,9 +30,9 @@ def joined(w, seed):
     """Returns random pairs of dofs, joined; (m, d, the pairs)."""
     rng, (m, d) = np.random.default_rng(seed), records(w)
     pairs = [tuple(map(int, rng.choice(w.model.nv, 2, False))) for _ in range(seed)] + [(0, w.model.nv - 1)]
-    call(own_tree, m, d)
+    call(start_from_model_tree, m, d)
     for i, j in pairs:
-        call(join_paths, d, i, j)
+        call(merge_paths, d, i, j)
     return m, d, pairs
 
 

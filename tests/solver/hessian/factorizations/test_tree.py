@@ -8,9 +8,9 @@ from featherlane.solver.hessian.entries.pattern import APART, TREE
 from featherlane.solver.hessian.factorizations.tree import (
     expand_chains,
     factor_chains,
-    own_all_contacts,
+    mark_all_contacts_unpaired,
     reduce_chains,
-    take_tree,
+    use_model_tree,
 )
 from featherlane.solver.rows.rows import PAIRED, REACHED
 from oracles.uncompiled import call
@@ -34,7 +34,7 @@ def test_the_pattern_equals_the_rows_of_the_inertia(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     for name in ("hessian.rowadr", "hessian.rownnz", "hessian.below"):
         s.a[name][...] = 77
-    call(take_tree, s.m, s.d, APART)
+    call(use_model_tree, s.m, s.d, APART)
     assert s.a["hessian.pattern"][0] == APART != TREE
     parents = s.model.dof_parentid
     below = np.zeros(s.nv, int)
@@ -52,5 +52,5 @@ def test_with_independent_trees_every_contacted_body_has_its_own_stiffness(monke
     s = on("paths", monkeypatch, rng)
     s.a["body_reached"][:4] = [0, PAIRED, REACHED, 0]
     before = s.a["body_reached"][: s.mj.nbody].copy()
-    call(own_all_contacts, s.m, s.d)
+    call(mark_all_contacts_unpaired, s.m, s.d)
     np.testing.assert_array_equal(s.a["body_reached"][: s.mj.nbody], np.where(before > 0, REACHED, 0))

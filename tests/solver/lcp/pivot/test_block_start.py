@@ -68,11 +68,11 @@ def test_it_gives_up_after_many_rounds():
 def test_inactive_rows_start_at_their_bound():
     lo, hi = [0.0, 0.0, -1.0, -1.0, 0.0, -1.0], [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
     r1 = start(Problem(np.eye(6), [1.0, -1.0, 1.0, -1.0, 1.0, 0.0], lo, hi))
-    block_start.place_all(r1, 0, 6)
+    block_start.set_start_states(r1, 0, 6)
     assert r1.one.state.array[:6].tolist() == [FIXED, LOWER, UPPER, BETWEEN, BETWEEN, BETWEEN]
     assert inside_of(r1) == [3, 4, 5] and r1.one.niter[0] == 3
     r1 = start(Problem(np.eye(2), [1.0, 1.0], -1.0, 1.0))
-    block_start.place_all(r1, 1, 2)
+    block_start.set_start_states(r1, 1, 2)
     assert inside_of(r1) == [1]
 
 
@@ -101,7 +101,7 @@ def test_free_rows_are_solved_together_with_bounded_rows(rng):
 def test_a_rows_state_follows_from_x_and_w(state, x, w, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
     r1.one.state[1], r1.place.x[1], r1.place.w[1] = state, x, w
-    assert block_start.right_side(r1, 1, 0.1) == expected
+    assert block_start.required_state(r1, 1, 0.1) == expected
     assert block_start.count_wrong(r1, 3, 0.1) == ((0, -1) if state == expected else (1, 1))
     block_start.change_sides(r1, 2, 3, 0.1)
     assert r1.one.state[1] == state
@@ -126,7 +126,7 @@ def test_the_factor_follows_the_states(leaving, entering, rng):
         r1.one.state[p] = block_start.ENTERING
     assert block_start.count_leaving(r1) == len(leaving)
     assert block_start.count_entering(r1, N) == len(entering) and block_start.count_entering(r1, 2) == (1 in entering)
-    block_start.follow_states(r1, N)
+    block_start.update_factor(r1, N)
     inside = [p for p in range(N) if (p not in outside and p not in leaving) or p in entering]
     assert sorted(inside_of(r1)) == inside and r1.one.niter[0] == len(entering)
     assert all(r1.one.state[p] == BETWEEN for p in inside) and all(r1.one.state[p] == UPPER for p in leaving)
@@ -143,7 +143,7 @@ def test_the_factor_is_rebuilt_after_the_first_removed_row(rng):
     for p in (5, 7, 13):
         r1.one.state[p] = LOWER
     kept = r1.one.D.array[:5].copy()
-    block_start.build_anew(r1)
+    block_start.rebuild_factor(r1)
     inside = [p for p in range(14) if p not in (5, 7, 13)]
     assert inside_of(r1) == inside and r1.one.ngap[0] == 0
     np.testing.assert_array_equal(r1.one.D.array[:5], kept)

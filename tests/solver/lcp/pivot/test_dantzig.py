@@ -31,7 +31,7 @@ def test_every_row_driven_leaves_all_before_it_complementary(n, rng):
         )
         b, lo, hi, x = (getattr(r1.place, name).array[:n] for name in ("b", "lo", "hi", "x"))
         for i in range(n):
-            dantzig.drive(r1, i)
+            dantzig.make_complementary(r1, i)
             k, w = i + 1, (A @ x - b)[: i + 1]
             if r1.one.state[i] != WAITING:
                 np.testing.assert_allclose(x[:k], np.clip(x[:k] - w, lo[:k], hi[:k]), atol=KNOWN)
@@ -116,7 +116,7 @@ def pushed(rng):
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     r1, A, i, inside = pushed(rng)
-    dantzig.gather_row(r1, i, r1.one.ell)
+    dantzig.gather_matrix_row(r1, i, r1.one.ell)
     dantzig.substitute_forward(r1, r1.one.ell)
     size, square = dantzig.find_direction(r1, i, sign)
     dx, dw = r1.place.dx.array[: i + 1], r1.place.dw.array[: i + 1]
@@ -149,16 +149,16 @@ def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
 def test_a_row_at_a_bound_ends_a_step_at_w_0(state, w, dw, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
     r1.one.state[1], r1.place.w[1], r1.place.dw[1] = state, w, dw
-    assert dantzig.step_of_rest(r1, 1, 9.0, 0.1) == expected
-    assert expected == 9.0 or dantzig.may_end(r1, 0, 9.0, 0.1)
+    assert dantzig.step_to_zero_w(r1, 1, 9.0, 0.1) == expected
+    assert expected == 9.0 or dantzig.may_end_step(r1, 0, 9.0, 0.1)
 
 
 @pytest.mark.parametrize(("dx", "expected"), [(0.5, 3.0), (-0.5, 3.0), (0.1, 9.0), (-0.1, 9.0), (0.0, 9.0)])
 def test_a_free_row_ends_a_step_at_its_bound(dx, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
     r1.place.x[1], r1.place.dx[1], r1.one.state[1] = 0.5, dx, BETWEEN
-    assert dantzig.step_of_factor(r1, 1, 9.0) == expected
-    assert expected == 9.0 or dantzig.may_end(r1, 0, 9.0, 0.1)
+    assert dantzig.step_to_bound(r1, 1, 9.0) == expected
+    assert expected == 9.0 or dantzig.may_end_step(r1, 0, 9.0, 0.1)
 
 
 def test_a_row_that_depends_on_others_is_passed_over():
@@ -166,16 +166,16 @@ def test_a_row_that_depends_on_others_is_passed_over():
     A[2, 2] = 2.0
     r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
     add(r1, 0)
-    dantzig.enter(r1, 2, 1)
+    dantzig.enter_factor(r1, 2, 1)
     assert r1.one.mark[1] == 2 and r1.one.slot[1] == -1
     r1.place.w[2] = 1e-12
-    dantzig.enter(r1, 1, 2)
+    dantzig.enter_factor(r1, 1, 2)
     assert r1.one.state[2] == BETWEEN and r1.place.w[2] == 0.0 and r1.one.slot[2] == 1
     r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
     add(r1, 0)
     for p, state in ((1, scaled_problem.WAITING), (2, BETWEEN)):
         r1.place.w[p] = 1e-12
-        dantzig.gather_row(r1, p, r1.one.ell)
+        dantzig.gather_matrix_row(r1, p, r1.one.ell)
         dantzig.substitute_forward(r1, r1.one.ell)
         dantzig.move_between_bounds(r1, p)
         assert r1.one.state[p] == state
@@ -185,7 +185,7 @@ def test_a_full_factor_loses_its_gaps_before_a_row_enters(rng):
     A = correlations(rng)
     r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
     fill(r1)
-    dantzig.enter(r1, 20, 8)
+    dantzig.enter_factor(r1, 20, 8)
     assert r1.one.state[8] == BETWEEN and (r1.one.nfactor[0], r1.one.ngap[0]) == (N, 0)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)

@@ -10,7 +10,7 @@ from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved, start
 
 def check(r1, A, inside):
     """Checks that L D L^T is A of the factor's rows, and that its gaps are rows of the identity."""
-    m, width = r1.one.nfactor[0], 8 * factor.eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * factor.eights_per_row(r1)
     U = r1.one.L.array[: m * width].reshape(m, width)[:, :m]
     assert not np.tril(U).any()
     L = np.eye(m) + U.T
@@ -54,7 +54,7 @@ def test_the_pivot_is_the_schur_complement_of_a_row(rng):
     inside = [3, 17, 5, 0, 11, 8, 19, 2, 14]
     for p in inside:
         add(r1, p)
-    factor.gather_row(r1, 7, r1.one.turn)
+    factor.gather_matrix_row(r1, 7, r1.one.turn)
     factor.substitute_forward(r1, r1.one.turn)
     rest = A[7, 7] - A[7, inside] @ np.linalg.solve(A[np.ix_(inside, inside)], A[inside, 7])
     np.testing.assert_allclose(factor.pivot_of(r1, 7, r1.one.turn), rest, atol=SAME)
@@ -69,6 +69,6 @@ def test_a_row_depends_on_others_when_its_pivot_is_rounding(apart, large, indepe
     r1 = start(Problem(A, np.zeros(2), -np.inf, np.inf))
     r1.place.A.array[[0, 1, 8, 9]] = A.ravel()  # unscaled
     add(r1, 0)
-    factor.gather_row(r1, 1, r1.one.turn)
+    factor.gather_matrix_row(r1, 1, r1.one.turn)
     factor.substitute_forward(r1, r1.one.turn)
     assert factor.is_independent(r1, r1.one.turn, apart) == independent

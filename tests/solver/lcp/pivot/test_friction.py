@@ -29,7 +29,7 @@ def frozen(problem):
     assert block_start.start_with_all(r1, 0, rows)
     friction.limit_friction(r1)
     assert block_start.start_with_all(r1, rows, n)
-    active_set.improve(r1, 99, 1.0)
+    active_set.refine_active_set(r1, 99, 1.0)
     factor.refactor(r1)  # without gaps
     return r1, r1.place.A.array[: n * 16].reshape(n, 16)[:, :n].copy(), r1.place.b.array[:n].copy()
 
@@ -51,22 +51,22 @@ def test_limits_follow_from_x(contacts):
     problem, r1, *_ = contacts
     n, x = problem.n, r1.place.x.array[: problem.n]
     expected, before = limits(r1, problem, x), r1.place.hi.array[CONTACTS:n].copy()
-    change, largest = friction.mismatch(r1)
+    change, largest = friction.limit_mismatch(r1)
     np.testing.assert_allclose([change, largest], [np.abs(before - expected).max(), expected.max()])
     friction.limit_friction(r1)
     np.testing.assert_allclose(r1.place.hi.array[CONTACTS:n], expected)
     np.testing.assert_allclose(r1.place.lo.array[CONTACTS:n], -expected)
-    assert friction.mismatch(r1)[0] == 0.0 and np.isinf(r1.place.hi.array[:CONTACTS]).all()
+    assert friction.limit_mismatch(r1)[0] == 0.0 and np.isinf(r1.place.hi.array[:CONTACTS]).all()
 
 
 def test_without_normal_force_friction_is_zero_for_any_mu():
     r1 = start(Problem(np.eye(2), [-1.0, 1.0], 0.0, np.inf, [-1, 0], [0.0, 0.3]))
     r1.place.x[0] = 0.0
-    assert friction.limit_of(r1, 1) == 0.3
+    assert friction.friction_limit(r1, 1) == 0.3
     r1.place.x[0] = -2.0
-    assert friction.limit_of(r1, 1) == np.inf
+    assert friction.friction_limit(r1, 1) == np.inf
     r1.place.hi[1] = 0.0
-    assert friction.mismatch(r1) == (0.0, 0.0)  # infinite values are left out
+    assert friction.limit_mismatch(r1) == (0.0, 0.0)  # infinite values are left out
 
 
 def test_the_system_holds_the_derivative_of_the_limits(contacts):
@@ -79,7 +79,7 @@ def test_the_system_holds_the_derivative_of_the_limits(contacts):
         i for i in range(CONTACTS, n)
         if r1.one.state[i] in (LOWER, UPPER) and r1.one.place[problem.findex[r1.one.order[i]]] in inside
     }  # fmt: skip
-    friction.write_system(r1, count)
+    friction.write_limit_system(r1, count)
     system = r1.one.L.array[m * 16 :][: count * 16].reshape(count, 16)
     now = limits(r1, problem, x)
     for j, p in enumerate(slips):
@@ -90,7 +90,7 @@ def test_the_system_holds_the_derivative_of_the_limits(contacts):
         np.testing.assert_allclose(system[:, j], (slips == p) - slope, atol=1e-7)
     np.testing.assert_allclose(system[:, count], (now - r1.place.hi.array[CONTACTS:n])[slips - CONTACTS], atol=EXACT)
     expected = np.linalg.solve(system[:, :count], system[:, count])
-    assert count > 1 and friction.eliminate(r1, m, count) == 1
+    assert count > 1 and friction.solve_limit_system(r1, m, count) == 1
     np.testing.assert_allclose(system[:, count], expected, atol=EXACT)
 
 
@@ -98,10 +98,10 @@ def test_a_singular_system_is_reported():
     r1 = start(Problem(np.eye(9), np.zeros(9), 0.0, 1.0))
     U = r1.one.L.array[: 9 * 16].reshape(9, 16)
     U[2:4, :3] = [[0.0, 2.0, 4.0], [3.0, 1.0, 5.0]]
-    assert friction.eliminate(r1, 2, 2) == 1  # rows change places for a pivot
+    assert friction.solve_limit_system(r1, 2, 2) == 1  # rows change places for a pivot
     np.testing.assert_allclose(U[2:4, 2], [1.0, 2.0])
     U[2:4, :3] = [[1.0, 2.0, 4.0], [2.0, 4.0, 5.0]]
-    assert friction.eliminate(r1, 2, 2) == 0
+    assert friction.solve_limit_system(r1, 2, 2) == 0
 
 
 def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
@@ -109,7 +109,7 @@ def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
     n, m = problem.n, r1.one.nfactor[0]
     inside, state = r1.one.factor.array[:m].copy(), r1.one.state.array[:n].copy()
     before = r1.place.hi.array[CONTACTS:n].copy()
-    friction.aim(r1)
+    friction.find_target_limits(r1)
     x, hi = r1.place.x.array[:n], r1.place.hi.array[:n]
     slips = [i for i in range(CONTACTS, n) if state[i] in (LOWER, UPPER)]
     np.testing.assert_allclose(hi[slips], limits(r1, problem, x)[np.array(slips) - CONTACTS], atol=EXACT)
@@ -118,11 +118,11 @@ def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
     np.testing.assert_array_equal(r1.one.best.array[CONTACTS:n], before)
     aims = r1.one.upper.array[CONTACTS:n].copy()
     np.testing.assert_allclose(aims, limits(r1, problem, x), atol=EXACT)
-    friction.go(r1, 0.25)
+    friction.move_limits(r1, 0.25)
     np.testing.assert_allclose(hi[CONTACTS:], before + 0.25 * (aims - before))
     np.testing.assert_array_equal(r1.place.lo.array[CONTACTS:n], -hi[CONTACTS:])
     np.testing.assert_allclose(np.abs(x[slips]), hi[slips])
-    friction.go(r1, 1.0)
+    friction.move_limits(r1, 1.0)
     np.testing.assert_array_equal(hi[CONTACTS:], aims)
 
 
@@ -149,12 +149,12 @@ def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):
     friction.gauss_seidel_sweep(r1)
     np.testing.assert_allclose(r1.place.x.array[:n], x, atol=EXACT)
     x[...] = r1.place.x.array[:n]
-    friction.start_from(r1)
+    friction.set_states_from_x(r1)
     between = (x != r1.place.lo.array[:n]) & (x != r1.place.hi.array[:n])
     np.testing.assert_array_equal(r1.one.state.array[:n] == BETWEEN, between)
     assert sorted(r1.one.factor.array[: r1.one.nfactor[0]]) == np.nonzero(between)[0].tolist()
     np.testing.assert_array_equal(r1.one.state.array[:n][x == r1.place.hi.array[:n]], UPPER)
-    assert factor.eights_of_row(r1) == 2
+    assert factor.eights_per_row(r1) == 2
 
 
 def test_rows_follow_their_bounds():
@@ -163,6 +163,6 @@ def test_rows_follow_their_bounds():
     r1.place.lo.array[:7], r1.place.hi.array[:7] = [0.0, *6 * [-2.0]], [np.inf, 2.0, 2.0, 2.0, 2.0, 2.0, np.inf]
     r1.one.state.array[:7] = BETWEEN, LOWER, UPPER, FIXED, BETWEEN, BETWEEN, UPPER
     r1.place.x.array[:7], r1.place.w[3] = [9.0, -3.0, 1.0, 0.0, 2.5, 1.5, 4.0], -1.0
-    friction.follow_bounds(r1)
+    friction.move_with_limits(r1)
     assert r1.place.x.array[:7].tolist() == [9.0, -2.0, 2.0, 2.0, 2.0, 1.5, 4.0]
     assert r1.one.state.array[:7].tolist() == [BETWEEN, LOWER, UPPER, UPPER, BETWEEN, BETWEEN, WAITING]

@@ -78,14 +78,14 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
     sides = p.lcp_state.array[...] = rng.integers(-1, 2, (n, 4)) * (rng.random((n, 4)) < 0.5)
     w = p.lcp.w.array[...] = rng.standard_normal((n, 4))
     active = np.nonzero((sides == 0).any(1))[0]
-    m = lane_blocks.list_active(p)
+    m = lane_blocks.list_active_rows(p)
     assert p.lcp.order.array[:m].tolist() == active.tolist()
-    lane_blocks.factor_free(p, m, 1e-13)
+    lane_blocks.factor_active_rows(p, m, 1e-13)
     L = np.zeros((4, m, m))
     for a in range(m):
-        at = lane_blocks.start_of(a)
+        at = lane_blocks.row_start(a)
         L[:, a, :a] = p.lcp_L.array[at : at + a].T
-    lane_blocks.solve_free(p, m)
+    lane_blocks.find_free_step(p, m)
     for lane, problem in enumerate(problems):
         A, on = free(problem, sides[:, lane])
         here = on[active]
@@ -101,9 +101,9 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
 def test_a_pivot_at_rounding_level_fixes_its_row():
     p = tile(Problem(np.ones((2, 2)), [1.0, 1.0], -9.0, 9.0))
     p.lcp.w.array[:, 0] = -1.0
-    m = lane_blocks.list_active(p)
-    lane_blocks.factor_free(p, m, 1e-13)
-    lane_blocks.solve_free(p, m)
+    m = lane_blocks.list_active_rows(p)
+    lane_blocks.factor_active_rows(p, m, 1e-13)
+    lane_blocks.find_free_step(p, m)
     assert p.lcp.old.array[:, 0].tolist() == [1.0, 0.0]
 
 

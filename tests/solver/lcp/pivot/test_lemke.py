@@ -64,7 +64,7 @@ def test_exchanges_keep_the_equations(rng):
     holds(r1, A, b, rng)
     for r, c in ((3, 8), (0, 2), (3, 5), (7, 7), (0, 2)):
         entered, left = r1.one.place[c], r1.one.order[r]
-        lemke.exchange(r1, r, c)
+        lemke.exchange_variables(r1, r, c)
         assert (r1.one.order[r], r1.one.place[c]) == (entered, left)
         holds(r1, A, b, rng)
         assert lemke.nonbasic_column(r1, left) == c and lemke.nonbasic_column(r1, entered) == -1
@@ -93,21 +93,21 @@ def test_equal_ratios_are_decided_by_the_perturbation():
     """q + (eps, eps^2, ...) makes the ratios differ: the row with the smaller one reaches zero first."""
     r1 = standard(-np.ones((3, 3)), -np.ones(3))
     lemke.start_dictionary(r1)
-    assert [lemke.perturbation(r1, 1, j) for j in range(3)] == [0.0, 1.0, 0.0]
-    assert lemke.comes_first(r1, 1, 0, 0) and not lemke.comes_first(r1, 0, 1, 0)
-    assert lemke.comes_first(r1, 2, 1, 0) and lemke.leaving_row(r1, 0) == 2
-    lemke.exchange(r1, 2, 0)
+    assert [lemke.lexicographic_coefficient(r1, 1, j) for j in range(3)] == [0.0, 1.0, 0.0]
+    assert lemke.reaches_zero_first(r1, 1, 0, 0) and not lemke.reaches_zero_first(r1, 0, 1, 0)
+    assert lemke.reaches_zero_first(r1, 2, 1, 0) and lemke.leaving_row(r1, 0) == 2
+    lemke.exchange_variables(r1, 2, 0)
     column = [-r1.place.A[r1.nlcpone * i] for i in range(3)]
-    assert [lemke.perturbation(r1, i, 2) for i in range(3)] == column
+    assert [lemke.lexicographic_coefficient(r1, i, 2) for i in range(3)] == column
 
 
 def test_the_covering_variable_enters_at_the_lowest_row():
     r1 = standard(np.eye(4), [0.5, 2.0, 2.0, -3.0])
     lemke.start_dictionary(r1)
-    assert lemke.covering_row(r1) == 2
+    assert lemke.first_leaving_row(r1) == 2
     r1 = standard(np.eye(2), [-1.0, 0.0])
     lemke.lemke(r1, 9)
-    assert lemke.covering_row(r1) == -1 and r1.one.status[0] == SOLVED and r1.one.niter[0] == 0
+    assert lemke.first_leaving_row(r1) == -1 and r1.one.status[0] == SOLVED and r1.one.niter[0] == 0
 
 
 def test_a_ray_is_infeasible_and_a_pivot_limit_is_reported():
@@ -126,7 +126,7 @@ def test_a_solution_is_refined(rng):
     z = r1.one.x.array[:8].copy()
     r1.one.x.array[:8] += 1e-3 * rng.random(8) * (z > 0.0)
     lemke.compute_lemke_w(r1)
-    lemke.correct_basic(r1)
+    lemke.refine_basic_z(r1)
     np.testing.assert_allclose(r1.one.x.array[:8], z, atol=EXACT)
     assert r1.one.x.array[:8].min() >= 0.0
 

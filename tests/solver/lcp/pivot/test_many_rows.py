@@ -23,7 +23,7 @@ def test_many_rows_are_added_at_once(before, rng):
     place_A[:N, twin] = A[:, twin] = A[:, other]
     comes = order[before:]
     r1.one.factor.array[r1.one.nfactor[0] : r1.one.nfactor[0] + len(comes)] = comes
-    many_rows.put_all_between(r1, len(comes))
+    many_rows.append_listed_places(r1, len(comes))
     inside = [p for p in order if p != twin]
     assert r1.one.state[twin] == scaled_problem.WAITING
     assert (r1.one.state.array[inside] == scaled_problem.BETWEEN).all()
@@ -40,7 +40,7 @@ def test_the_factor_is_that_of_rows_one_by_one(before, rng):
         for p in order[:before]:
             add(r1, int(p))
     together.one.factor.array[before:N] = order[before:]
-    many_rows.put_all_between(together, N - before)
+    many_rows.append_listed_places(together, N - before)
     for p in order[before:]:
         add(alone, int(p))
     for name in ("L", "D", "factor", "slot", "state", "nfactor", "ngap"):

@@ -33,7 +33,7 @@ def test_rows_are_ordered_free_bounded_friction(problem):
 
 def test_places_scale_by_powers_of_two():
     for a in (1.0, 3.9e-7, 5e12, 2.0**-401, 0.0):
-        s = scaled_problem.scale_of(np.float64(a))
+        s = scaled_problem.power_of_two_scale(np.float64(a))
         assert np.frexp(s)[0] == 0.5
         assert a == 0.0 or 0.5 <= s * s * a < 2.0
 
@@ -82,8 +82,8 @@ def test_products_equal_those_of_dense_matrices(n, rng):
         np.testing.assert_allclose(r1.place.dw.array[:n], 1.0 + (A[:rows].T @ x[:rows])[:n], atol=ROUNDING * n)
     for i in range(n):
         terms = A[i, :n] * x
-        np.testing.assert_allclose(scaled_problem.product_of_row(r1, i), [terms.sum(), np.abs(terms).sum()], rtol=1e-9)
-    noise = scaled_problem.refresh(r1)
+        np.testing.assert_allclose(scaled_problem.multiply_row(r1, i), [terms.sum(), np.abs(terms).sum()], rtol=1e-9)
+    noise = scaled_problem.recompute_w(r1)
     np.testing.assert_allclose(r1.place.w.array[:n], A[:, :n] @ x - b, atol=ROUNDING * n)
     np.testing.assert_allclose(noise, scaled_problem.ROUNDING * (np.abs(x).sum() + np.abs(b).max()))
     assert (np.abs(r1.place.w.array[:n] - (A[:, :n] @ x - b)) <= noise).all()

@@ -1,9 +1,10 @@
 """The entries of the Hessian, H = M + J^T D J, on the tile's pattern.
 
 Contacts with the world (and every contact's part on one body) are added to the bodies as 6x6 stiffnesses K_b = sum of
-w_ab q_a q_b^T, with q the contact's basis wrenches.  They are composed toward the root like composite inertias:
+w_ab q_a q_b^T, with q the contact's basis wrenches.  They are composed toward the root like composite inertias, to K^c
+(hessian.body_K after `compose_stiffness`):
 
-    H_ij = M_ij + S_j^T K^c_b(i) S_i          for each ancestor dof j of i.
+    H_ij = M_ij + S_j^T K^c_b(i) S_i     for each ancestor dof j of i, with S_i = cdof[i] and b(i) the body of dof i.
 
 A contact between bodies of two trees adds to both, and -S_i^T K S_j between them (between_trees.py).  Contacts between
 two bodies of one tree are in within_tree.py.  A wider pattern adds exact zeros only, so a world's result does not
@@ -12,6 +13,8 @@ depend on the pattern that the worlds of a tile share.
 If the rows of the pattern do not fit (a pile of thousands of bodies), trees are decoupled: each of a contact's two
 bodies gets its stiffness, and the coupling is omitted.  The result is still positive definite, so its direction
 descends, and the exact line search makes the solve converge in more iterations.
+Layout: H_ij = hessian.H[rowadr[i] + place of j], see pattern.py.  The rows of M are full (all ancestors), or have only
+the diagonal entry; M_ij of a full row is at M_rowadr[i] + number of ancestors of j.
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
 """
 
@@ -26,20 +29,19 @@ from featherlane.solver.hessian.entries.between_trees import (
     within_tree,
 )
 from featherlane.solver.hessian.entries.couplings import couples_free_bodies
+from featherlane.solver.hessian.entries.joint_rows import add_dof_rows, add_general_stiffness
 from featherlane.solver.hessian.entries.pattern import (
     APART,
     ORDERED,
-    PATHS,
-    column_block,
-    column_place,
+    diagonal_block,
+    find_block,
     has_block_rows,
     has_couplings,
     in_panel,
-    is_above,
-    last_block,
 )
 from featherlane.solver.hessian.entries.stiffness import (
     add_cone_stiffness,
+    add_outer,
     add_stiffness_at_arm,
     add_turning,
     add_turns,
@@ -47,30 +49,32 @@ from featherlane.solver.hessian.entries.stiffness import (
     clear_stiffness,
     compose_stiffness,
     cone_stiffness,
-    contact_stiffness,
     has_stiffness,
     normal_stiffness,
-    outer,
+    pyramid_stiffness,
     turning_stiffness,
     turning_weight,
 )
 from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair
 from featherlane.solver.rows.cone import is_held
-from featherlane.solver.rows.pyramid import least_edge
+from featherlane.solver.rows.pyramid import smallest_edge
 
 
 @kernel
 def add_axis_product(d, j, f, x):
     """Returns x + S_j . f."""
-    s = d.cdof[j]
-    y = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], x)))
-    return fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], y)))
+    S = d.cdof[j]
+    y = fma(S[0], f[0], fma(S[1], f[1], fma(S[2], f[2], x)))
+    return fma(S[3], f[3], fma(S[4], f[4], fma(S[5], f[5], y)))
 
 
 @kernel
-def translations(m, a, n):
-    """Returns 3 if the row at a begins with the translations of a free joint, for which S_j . f is f itself; else 0."""
-    root = m.chain_colind[a]
+def count_translations(m, chain, n):
+    """Returns 3 if a row begins with the translations of a free joint, else 0: for these, S_j . f is part 3 + j of f.
+
+    chain: start of the row's dofs in chain_colind.  n: number of its dofs.
+    """
+    root = m.chain_colind[chain]
     return 3 if n > 3 and is_free_joint(m.jnt_type[m.dof_jntid[root]]) else 0
 
 
@@ -89,200 +93,148 @@ def clear_hessian_row(m, d, i):
 
 
 @kernel
-def inertia_row(m, d, A, i):
-    """Computes row i of ancestors: H_ij = A_ij, of the metric A."""
+def store_inertia_row(m, d, A, i):
+    """Computes row i of ancestors: H_ij = A_ij, of the metric A (M, or that of the integrator)."""
     clear_hessian_row(m, d, i)
-    h, q, n = d.hessian.rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
+    # H_ij is at before + rownnz[j]
+    before, A_row, n = d.hessian.rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
     if is_full(m, i):
-        a = m.chain_rowadr[i]
+        chain = m.chain_rowadr[i]
         for e in range(n):
-            d.hessian.H[h + d.hessian.rownnz[m.chain_colind[a + e]]] = A[q + e]
+            d.hessian.H[before + d.hessian.rownnz[m.chain_colind[chain + e]]] = A[A_row + e]
     else:
-        d.hessian.H[h + d.hessian.rownnz[i]] = A[q]
+        d.hessian.H[before + d.hessian.rownnz[i]] = A[A_row]
 
 
 @kernel
-def stiffness_row(m, d, i):
-    """Computes row i of ancestors: H_ij += S_j . K^c S_i."""
+def add_stiffness_row(m, d, i):
+    """Adds to row i of ancestors: H_ij += S_j . f, with f = K^c S_i."""
     f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
-    h, a, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
-    start = translations(m, a, n)
+    # H_ij is at before + rownnz[j]
+    before, chain, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
+    start = count_translations(m, chain, n)
     if start > 0:
-        u = h + d.hessian.rownnz[m.chain_colind[a]]
+        entry = before + d.hessian.rownnz[m.chain_colind[chain]]
         for c in unrolled(range(3)):
-            d.hessian.H[u + c] = f[3 + c] + d.hessian.H[u + c]
+            d.hessian.H[entry + c] = f[3 + c] + d.hessian.H[entry + c]
     for e in range(start, n):
-        j = m.chain_colind[a + e]
-        u = h + d.hessian.rownnz[j]
-        d.hessian.H[u] = add_axis_product(d, j, f, d.hessian.H[u])
+        j = m.chain_colind[chain + e]
+        entry = before + d.hessian.rownnz[j]
+        d.hessian.H[entry] = add_axis_product(d, j, f, d.hessian.H[entry])
 
 
 @kernel
-def row_pair(m, d, A, i):
-    """Computes rows i and i - 1, its parent, of A + S^T K^c S: each S_j is read once for both."""
+def store_two_rows(m, d, A, i):
+    """Computes rows i and k = i - 1, its parent, of H = A + S^T K^c S: each S_j is read once for both.
+
+    With f = K^c S_i and g = K^c S_k:  H_ij = A_ij + S_j . f,  H_kj = A_kj + S_j . g.
+    """
     clear_hessian_row(m, d, i)
     clear_hessian_row(m, d, i - 1)
     f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     g = d.hessian.body_K[m.dof_bodyid[i - 1]] @ d.cdof[i - 1]
-    h, k, p, q = d.hessian.rowadr[i] - 1, d.hessian.rowadr[i - 1] - 1, m.M_rowadr[i], m.M_rowadr[i - 1]
-    a, n = m.chain_rowadr[i], m.chain_rownnz[i]
-    start = translations(m, a, n - 1)
+    # H_ij is at before_i + rownnz[j], H_kj at before_k + rownnz[j]
+    before_i, before_k, A_i, A_k = (
+        d.hessian.rowadr[i] - 1,
+        d.hessian.rowadr[i - 1] - 1,
+        m.M_rowadr[i],
+        m.M_rowadr[i - 1],
+    )
+    chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
+    start = count_translations(m, chain, n - 1)
     if start > 0:
-        c = d.hessian.rownnz[m.chain_colind[a]]
-        u, v = h + c, k + c
-        for r in unrolled(range(3)):
-            d.hessian.H[u + r], d.hessian.H[v + r] = f[3 + r] + A[p + r], g[3 + r] + A[q + r]
+        place = d.hessian.rownnz[m.chain_colind[chain]]
+        entry_i, entry_k = before_i + place, before_k + place
+        for c in unrolled(range(3)):
+            d.hessian.H[entry_i + c], d.hessian.H[entry_k + c] = f[3 + c] + A[A_i + c], g[3 + c] + A[A_k + c]
+    # all dofs of both rows: those up to k
     for e in range(start, n - 1):
-        j = m.chain_colind[a + e]
-        s, c = d.cdof[j], d.hessian.rownnz[j]
-        x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], A[p + e])))
-        y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], A[q + e])))
-        d.hessian.H[h + c] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
-        d.hessian.H[k + c] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
-    d.hessian.H[h + d.hessian.rownnz[i]] = add_axis_product(d, i, f, A[p + n - 1])
+        j = m.chain_colind[chain + e]
+        S, place = d.cdof[j], d.hessian.rownnz[j]
+        x = fma(S[0], f[0], fma(S[1], f[1], fma(S[2], f[2], A[A_i + e])))
+        y = fma(S[0], g[0], fma(S[1], g[1], fma(S[2], g[2], A[A_k + e])))
+        d.hessian.H[before_i + place] = fma(S[3], f[3], fma(S[4], f[4], fma(S[5], f[5], x)))
+        d.hessian.H[before_k + place] = fma(S[3], g[3], fma(S[4], g[4], fma(S[5], g[5], y)))
+    # the diagonal of row i
+    d.hessian.H[before_i + d.hessian.rownnz[i]] = add_axis_product(d, i, f, A[A_i + n - 1])
 
 
 @kernel
-def assemble_rows(m, d):
-    """Computes H = M + S^T K^c S on rows of ancestors: dof j is at place hessian.rownnz[j] - 1 of each row with it."""
+def assemble_ancestor_rows(m, d):
+    """Computes H = M + S^T K^c S on rows of ancestors, two rows at a time if dof i - 1 is the parent of dof i."""
     A, i = metric(m, d), m.nv - 1
     while i >= 0:
         stiff = has_stiffness(d, m.dof_bodyid[i])
         if stiff and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
-            row_pair(m, d, A, i)
+            store_two_rows(m, d, A, i)
             i -= 2
         else:
-            inertia_row(m, d, A, i)
+            store_inertia_row(m, d, A, i)
             if stiff:
-                stiffness_row(m, d, i)
+                add_stiffness_row(m, d, i)
             i -= 1
 
 
 @kernel
-def stiffness_columns(m, d, u, first, n, f):
-    """Adds S_j . f to H_ij for the first n dofs j of a block, at u; a free joint's translations are always three."""
+def add_stiffness_to_block(m, d, entry, first, n, f):
+    """Adds S_j . f to H_ij for the first n dofs j of a block, whose first dof is `first` and whose entries start there.
+
+    entry: position of H_ij in hessian.H for the first dof j.  f: K^c S_i.
+    """
     start = 0
-    if is_free_translation(m, first):
+    if is_free_translation(m, first):  # a free joint's translations are always three
         for c in unrolled(range(3)):
-            d.hessian.H[u + c] = f[3 + c] + d.hessian.H[u + c]
+            d.hessian.H[entry + c] = f[3 + c] + d.hessian.H[entry + c]
         start = 3
     for c in range(start, n):
-        d.hessian.H[u + c] = add_axis_product(d, first + c, f, d.hessian.H[u + c])
+        d.hessian.H[entry + c] = add_axis_product(d, first + c, f, d.hessian.H[entry + c])
 
 
 @kernel
-def block_row(m, d, A, i):
+def assemble_block_row(m, d, A, i):
     """Computes row i of A + S^T K^c S in its block's row; zero in other columns up to the end of the block."""
     b = m.dof_blockid[i]
-    h, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
-    for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
+    row, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
+    for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
     stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
-    f = Force(zeros(6))
+    f = Force(zeros(6))  # K^c S_i
     if stiff:
         f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
-    d.hessian.H[h + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
-    e, j = last_block(m, d, i), i
+    d.hessian.H[row + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    # blocks above dof i, from its own block to the root; e: entry of the row's block list
+    e, j = diagonal_block(m, d, i), i
     while j >= 0 and (stiff or full):
-        e = column_block(m, d, e, j)
+        e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
-        u, n = h + d.hessian.blockplace[e], j - first + 1
+        entry, n = row + d.hessian.blockplace[e], j - first + 1
         if full:
-            q = m.M_rowadr[i] + m.chain_rownnz[first] - 1
+            A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
-                d.hessian.H[u + c] = A[q + c]
+                d.hessian.H[entry + c] = A[A_entry + c]
         if stiff:
-            stiffness_columns(m, d, u, first, n, f)
+            add_stiffness_to_block(m, d, entry, first, n, f)
         j = m.dof_parentid[first]
 
 
 @kernel
-def assemble_blocks(m, d):
+def assemble_block_rows(m, d):
     """Computes H = M + S^T K^c S on block rows."""
     for i in range(m.nv):
-        block_row(m, d, metric(m, d), i)
-
-
-@kernel
-def add_dof_rows(m, d):
-    """Adds D J^2 to H_ii for the one-dof rows that are not at a bound."""
-    for k in range(d.nfrictionrow[0]):
-        D = d.dofrow_D[k]
-        t = -(D * d.primal.dofrow_x[k])
-        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), D, 0.0)
-        i, J = d.dofrow_dof[k], d.dofrow_J[k]
-        e = d.hessian.rowadr[i] + d.hessian.rownnz[i] - 1
-        d.hessian.H[e] = fma(w * J, J, d.hessian.H[e])
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        i, J = d.dofrow_dof[k], d.dofrow_J[k]
-        e = d.hessian.rowadr[i] + d.hessian.rownnz[i] - 1
-        d.hessian.H[e] = fma(where(d.primal.dofrow_x[k] < 0.0, d.dofrow_D[k], 0.0) * J, J, d.hessian.H[e])
-
-
-@kernel
-def weighted_sum(d, e, step, y, x):
-    """Returns x + sum of y_r J_r over three rows whose entries of one dof are at e, e + step, e + 2 step."""
-    return fma(y[0], d.genrow_J[e], fma(y[1], d.genrow_J[e + step], fma(y[2], d.genrow_J[e + 2 * step], x)))
-
-
-@kernel
-def add_tree_entries(m, d, o, step, a, y):
-    """Adds to row i of ancestors, i = dof a of general rows: H_ij += sum of y_r J_rj, for the ancestors j of i."""
-    i = d.genrow_dof[o + a]
-    for b in range(a + 1):
-        j = d.genrow_dof[o + b]
-        if d.hessian.pattern[0] == PATHS or is_above(m, j, i):
-            e = d.hessian.rowadr[i] + d.hessian.rownnz[j] - 1
-            d.hessian.H[e] = weighted_sum(d, o + b, step, y, d.hessian.H[e])
-
-
-@kernel
-def add_block_entries(m, d, o, step, a, y):
-    """Adds to row i in block rows, as `add_tree_entries`."""
-    i = d.genrow_dof[o + a]
-    h, e = d.hessian.rowadr[i], last_block(m, d, i)
-    for b in range(a, -1, -1):
-        j = d.genrow_dof[o + b]
-        e = column_block(m, d, e, j)
-        u = h + column_place(m, d, e, j)
-        d.hessian.H[u] = weighted_sum(d, o + b, step, y, d.hessian.H[u])
-
-
-@kernel
-def free_weight(d, k):
-    """Returns D of a general row that is not at a bound, else 0."""
-    D = d.genrow_D[k]
-    t = -(D * d.primal.genrow_x[k])
-    return where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
-
-
-@kernel
-def add_general_stiffness(m, d):
-    """Adds D J^T J for the general rows that are not at a bound: three at a time if they share their dofs."""
-    k = 0
-    while k < d.ngenrow[0]:
-        o, n = d.genrow_dofadr[k], d.genrow_dofnum[k]
-        w, step, rows = (free_weight(d, k), 0.0, 0.0), 0, 1
-        if d.genrow_rownum[k] >= 3:
-            w, step, rows = (w[0], free_weight(d, k + 1), free_weight(d, k + 2)), n, 3
-        for a in range(n):
-            e = o + a
-            y = (w[0] * d.genrow_J[e], w[1] * d.genrow_J[e + step], w[2] * d.genrow_J[e + 2 * step])
-            if has_block_rows(d):
-                add_block_entries(m, d, o, step, a, y)
-            else:
-                add_tree_entries(m, d, o, step, a, y)
-        k += rows
+        assemble_block_row(m, d, metric(m, d), i)
 
 
 @kernel
 def is_pushing(m, d, k):
-    """Returns whether some row of contact k is not at a bound, so it adds to H.  Finished worlds need none."""
+    """Returns the mask of worlds in which contact k has a row that is not at a bound, so it adds to H.
+
+    Worlds that the solver has finished need no contacts.
+    """
     c = d.contact[k]
     if c.dim == 1:
         acts = (d.primal.con_y[k][0] < 0.0) & (c.D > 0.0)
     elif has_pyramids(m):
-        acts = (least_edge(d, k) < 0.0) & (c.D > 0.0)
+        acts = (smallest_edge(d, k) < 0.0) & (c.D > 0.0)
     else:
         acts = is_held(m, d, k)
     return acts & (d.primal.live[0] > 0.0)
@@ -290,14 +242,14 @@ def is_pushing(m, d, k):
 
 @kernel
 def add_contact_stiffness(m, d, k, side):
-    """Adds a contact's stiffness to K_b, for the body that it pushes (side 0) or the other one."""
+    """Adds contact k's stiffness to hessian.body_K of the body that it pushes (side 0), or the other (side 1)."""
     c = d.contact[k]
     b, r = c.body[side], c.arm[side]
     begin_stiffness(d, b)
     if c.dim == 1:
         add_stiffness_at_arm(d, b, r, normal_stiffness(d, k))
     elif has_pyramids(m):
-        add_stiffness_at_arm(d, b, r, contact_stiffness(d, k))
+        add_stiffness_at_arm(d, b, r, pyramid_stiffness(d, k))
     else:
         add_cone_stiffness(m, d, k, side)
     if c.dim > 3:
@@ -306,21 +258,24 @@ def add_contact_stiffness(m, d, k, side):
 
 @kernel
 def point_stiffness(m, d, k):
-    """Returns F of a contact's point, with the part of the turns of a pyramid."""
+    """Returns the 3x3 stiffness F of contact k's point, including the part that turns of a pyramid add along n."""
     if d.con_dim[k] == 1:
         F = normal_stiffness(d, k)
     elif has_pyramids(m):
-        F = contact_stiffness(d, k)
+        F = pyramid_stiffness(d, k)
     else:
         F = cone_stiffness(m, d, k)
     if d.con_dim[k] > 3 and has_pyramids(m):
-        F = outer(turning_weight(d, k), d.con_basis[k].rows[0], F)
+        F = add_outer(turning_weight(d, k), d.con_basis[k].rows[0], F)
     return F
 
 
 @kernel
 def store_stiffness(m, d, k):
-    """Stores F of a contact, and A, p and s of its turns, for the panels; zero if no row pushes."""
+    """Stores the stiffness of contact k for the panels: F, and A, p and s of its turns; zero if no row pushes.
+
+    Writes: hessian.con_F, con_A, con_p, con_s of slot k; the symbols are those of stiffness.py.
+    """
     d.hessian.con_F[k] = point_stiffness(m, d, k)
     if d.con_dim[k] > 3:
         d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = turning_stiffness(m, d, k)
@@ -334,26 +289,30 @@ def add_between_trees(m, d, k):
     Writes: hessian.* and body_reached of its bodies, hessian.* of the pair that it couples [kg, kg m, kg m^2].
     """
     c = d.contact[k]
-    r, t, F = c.arm[0], c.arm[1], point_stiffness(m, d, k)
+    r, r_other, F = c.arm[0], c.arm[1], point_stiffness(m, d, k)
     begin_stiffness(d, c.body[0])
     begin_stiffness(d, c.body[1])
+    # writes hessian.body_K of both bodies, and hessian.coupling_K between them
     if c.dim > 3:
         A, p, s = turning_stiffness(m, d, k)
         add_turning(d, c.body[0], r, A, p, s)
-        add_turning(d, c.body[1], t, A, p, s)
+        add_turning(d, c.body[1], r_other, A, p, s)
         add_turning_stiffness(m, d, k, A, p, s)
     add_stiffness_at_arm(d, c.body[0], r, F)
-    add_stiffness_at_arm(d, c.body[1], t, F)
+    add_stiffness_at_arm(d, c.body[1], r_other, F)
     add_point_stiffness(m, d, k, F)
 
 
 @kernel
 def assemble_bodies(m, d):
-    """Computes stiffnesses of bodies, and between bodies of two trees, of all contacts except those within one tree."""
+    """Computes stiffnesses of bodies, and between bodies of two trees, of all contacts except those within one tree.
+
+    Writes: hessian.body_K (composed toward the root), coupling_K, con_F, con_A, con_p, con_s; body_reached.
+    """
     clear_stiffness(m, d)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        other = d.con_body[k, 1]
+        other = d.con_body[k, 1]  # 0 if it does not move
         if in_panel(m, d, k):
             store_stiffness(m, d, k)
         elif other == 0 or d.hessian.pattern[0] == APART:
@@ -386,15 +345,16 @@ def assemble_entries(m, d):
     coupled = has_couplings(d)
     if coupled:
         clear_couplings(m, d)
-    assemble_bodies(m, d)
+    assemble_bodies(m, d)  # writes the stiffnesses K that the rows of H read
     if has_block_rows(d):
-        assemble_blocks(m, d)
+        assemble_block_rows(m, d)
     else:
-        assemble_rows(m, d)
+        assemble_ancestor_rows(m, d)
     add_dof_rows(m, d)
     add_general_stiffness(m, d)
     if coupled:
         add_within_trees(m, d)
         for k in range(d.hessian.ncoupling[0]):
+            # panels add the contacts of two free bodies
             if not (d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)):
                 subtract_coupling(m, d, k)

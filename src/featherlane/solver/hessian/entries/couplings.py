@@ -1,7 +1,7 @@
 """Pairs of branches that rows couple: contacts between their bodies, and general rows.
 
-A coupling is identified by the last dof of each branch.  The list is sorted, so the order in which a world's couplings
-are added does not depend on the other worlds of the tile.
+A coupling is identified by the last dof of each branch, its *tip*.  The key hessian.coupling_key packs both tips.  The
+list is sorted, so the order in which a world's couplings are added does not depend on the other worlds of the tile.
 """
 
 from featherlane.prelude import *
@@ -13,13 +13,13 @@ DOF_BITS = 24  # bits of the lower dof in a coupling's key
 
 @kernel
 def coupling_key_of(i, j):
-    """Returns the key of the coupling of two branches that end with dofs i and j."""
+    """Returns the key of the coupling of two branches that end with dofs i and j: the higher dof in the upper bits."""
     return (i << DOF_BITS) | j if i > j else (j << DOF_BITS) | i
 
 
 @kernel
 def coupling_tips(d, k):
-    """Returns the last dofs of the two branches of coupling k, the higher one first."""
+    """Returns (higher, lower) last dof of the two branches of coupling k."""
     key = d.hessian.coupling_key[k]
     return key >> DOF_BITS, key & ((1 << DOF_BITS) - 1)
 
@@ -32,18 +32,25 @@ def couples_free_bodies(m, d, k):
 
 
 @kernel
-def add_coupling(m, d, n, i, j):
-    """Adds the coupling of the branches that end with dofs i and j to the list, unless it was the last one added."""
+def add_coupling(m, d, count, i, j):
+    """Appends the coupling of the branches that end with dofs i and j to the list hessian.coupling_key.
+
+    It is omitted if it equals the last one of the list: neighbouring slots often join the same bodies.
+    count: length of the list.  Returns the new length.
+    """
     key = coupling_key_of(i, j)
-    if n == 0 or d.hessian.coupling_key[n - 1] != key:
-        d.hessian.coupling_key[n] = key
-        n += 1
-    return n
+    if count == 0 or d.hessian.coupling_key[count - 1] != key:
+        d.hessian.coupling_key[count] = key
+        count += 1
+    return count
 
 
 @kernel
-def ends_branch(m, d, i, tips):
-    """Checks that dof i is above none of the first tips in coupling_room: later dofs, the last one the nearest."""
+def is_branch_end(m, d, i, tips):
+    """Checks that dof i is above none of the tips found so far: the first `tips` dofs in hessian.coupling_room.
+
+    The search begins with the last one, which is the nearest.
+    """
     t = tips - 1
     while t >= 0 and not is_above(m, i, d.hessian.coupling_room[t]):
         t -= 1
@@ -51,35 +58,41 @@ def ends_branch(m, d, i, tips):
 
 
 @kernel
-def couple_row(m, d, n, k):
-    """Adds the couplings of a general row: each pair of its branch ends.
+def add_row_couplings(m, d, count, k):
+    """Appends the couplings of general row k to the list hessian.coupling_key: each pair of its branch tips.
 
     With three or more branches, each two are coupled: their trees need entries with each other even if the pattern's
     rows have no fill-in.
+    count: length of the list.  Returns the new length.  Scratch: hessian.coupling_room, the tips found so far.
     """
-    o, tips, below = d.genrow_dofadr[k], 0, -1
-    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
-        i = d.genrow_dof[e]
-        if (below < 0 or m.dof_parentid[below] != i) and ends_branch(m, d, i, tips):
+    first, tips, below = d.genrow_dofadr[k], 0, -1  # below: the row's dof visited before, the next higher one
+    for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
+        dof = d.genrow_dof[e]
+        # the parent of the dof visited before is on its branch: no search
+        if (below < 0 or m.dof_parentid[below] != dof) and is_branch_end(m, d, dof, tips):
             for t in range(tips):
-                n = add_coupling(m, d, n, d.hessian.coupling_room[t], i)
-            d.hessian.coupling_room[tips] = i
+                count = add_coupling(m, d, count, d.hessian.coupling_room[t], dof)
+            d.hessian.coupling_room[tips] = dof
             tips += 1
-        below = i
-    return n
+        below = dof
+    return count
 
 
 @kernel
 def list_couplings(m, d):
-    """Lists all couplings of the tile's slots, sorted, without duplicates."""
-    n = 0
+    """Lists all couplings of the tile's slots, sorted, without duplicates.
+
+    Writes: hessian.coupling_key, hessian.ncoupling[0].
+    """
+    n = 0  # length with duplicates
     for k in range(d.ncon_slot[0]):
         other = d.con_body[k, 1]
         if other > 0:
             n = add_coupling(m, d, n, m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[other])
     for k in range(d.ngenrow[0]):
-        n = couple_row(m, d, n, k)
+        n = add_row_couplings(m, d, n, k)
     sort(d.hessian.coupling_key, d.hessian.coupling_room, n)
+    # keep the first of equal keys
     count = 0
     for k in range(n):
         if count == 0 or d.hessian.coupling_key[count - 1] != d.hessian.coupling_key[k]:
@@ -90,7 +103,7 @@ def list_couplings(m, d):
 
 @kernel
 def find_coupling(m, d, i, j):
-    """Returns the number of the coupling of dofs i and j."""
+    """Returns the number of the coupling of the branches that end with dofs i and j, by binary search for its key."""
     key, low, high = coupling_key_of(i, j), 0, d.hessian.ncoupling[0] - 1
     while low < high:
         middle = (low + high) >> 1
@@ -102,8 +115,8 @@ def find_coupling(m, d, i, j):
 
 
 @kernel
-def name_couplings(m, d):
-    """Stores the coupling of each slot."""
+def store_contact_couplings(m, d):
+    """Stores the number of each contact slot's coupling in hessian.con_coupling; -1 if only one of its bodies moves."""
     for k in range(d.ncon_slot[0]):
         other = d.con_body[k, 1]
         d.hessian.con_coupling[k] = -1
@@ -112,9 +125,10 @@ def name_couplings(m, d):
 
 
 @kernel
-def same_couplings(d):
-    """Checks whether the couplings are those for which the pattern was built."""
+def has_same_couplings(d):
+    """Checks whether this step's couplings are those of the current pattern (hessian.coupling_last)."""
     k = 0
+    # ncoupling: number of pairs [0] in this step, [1] in the pattern
     if d.hessian.ncoupling[0] == d.hessian.ncoupling[1]:
         while k < d.hessian.ncoupling[0] and d.hessian.coupling_key[k] == d.hessian.coupling_last[k]:
             k += 1

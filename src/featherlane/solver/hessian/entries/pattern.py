@@ -1,8 +1,13 @@
 """Sparsity pattern of the Hessian: the places of its entries in each storage format.
 
+Row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last.  The *place* of a dof j in row i
+is the position of its entry in the row: H_ij = hessian.H[rowadr[i] + place].
+
 Rows of ancestors (TREE, APART) are those of the model's own tree, and rows closed under paths (PATHS) those of a wider
-one: dof j is at place hessian.rownnz[j] - 1 of every row that contains it.  Block rows (BLOCKS with the fill-in of the
-factor, ORDERED without) list the blocks of dofs of each row (factorizations/block_rows.py).
+one.  There, dof j has the place rownnz[j] - 1 in every row that contains it.
+Block rows (BLOCKS with the fill-in of the factor, ORDERED without) list the blocks of dofs of each row.  Entry e of the
+list is the block blockcol[e], whose first dof has the place blockplace[e].  All rows of block b share the entries
+blockadr[b] to blockadr[b] + blocknum[b] - 1; the last one is b itself (factorizations/block_rows.py).
 """
 
 from featherlane.prelude import *
@@ -34,58 +39,62 @@ def is_free_body(m, t):
 @kernel
 def in_panel(m, d, k):
     """Checks whether contact k is added in panels (free_panels.py), and not in H: it acts on free bodies only."""
-    other, free = d.con_body[k, 1], False
+    other, only_free = d.con_body[k, 1], False
     if d.hessian.pattern[0] == ORDERED and is_free_body(m, m.body_treeid[d.con_body[k, 0]]):
-        free = other == 0 or is_free_body(m, m.body_treeid[other])
-    return free
+        only_free = other == 0 or is_free_body(m, m.body_treeid[other])  # other is 0 if it does not move
+    return only_free
 
 
 @kernel
 def is_above(m, i, j):
     """Checks whether dof i is an ancestor of dof j, or dof j itself."""
     while j > i:
-        j = m.dof_parentid[j]
+        j = m.dof_parentid[j]  # parents have lower numbers
     return i == j
 
 
 # ---- places in block rows -------------------------------------------------------------------------------------------
 @kernel
-def last_block(m, d, i):
-    """Returns the number in hessian.blockcol of the diagonal block in the row of dof i."""
+def diagonal_block(m, d, i):
+    """Returns the entry of the block list for the block of dof i itself, in the row of dof i."""
     b = m.dof_blockid[i]
     return d.hessian.blockadr[b] + d.hessian.blocknum[b] - 1
 
 
 @kernel
-def column_block(m, d, e, j):
-    """Returns the number in hessian.blockcol of the block of dof j, in the row with number e, at e or before."""
-    c = m.dof_blockid[j]
-    while d.hessian.blockcol[e] != c:
+def find_block(m, d, e, j):
+    """Returns the entry of the block list for the block of dof j, searched from entry e backward in the same row."""
+    block = m.dof_blockid[j]
+    while d.hessian.blockcol[e] != block:
         e -= 1
     return e
 
 
 @kernel
-def column_place(m, d, e, j):
-    """Returns the place of dof j, whose block has number e, in the row."""
+def place_in_block(m, d, e, j):
+    """Returns the place of dof j in a row, given the entry e of its block in the row's block list."""
     return d.hessian.blockplace[e] + j - m.block_dofadr[d.hessian.blockcol[e]]
 
 
 @kernel
-def next_place(m, d, blocks, e, j):
-    """Returns (number of dof j's block, at e or before, if the row has blocks; place of dof j) in a row."""
-    if blocks:
-        e = column_block(m, d, e, j)
-        place = column_place(m, d, e, j)
+def find_place(m, d, has_blocks, e, j):
+    """Returns (entry of dof j's block in the row's block list, place of dof j in the row).
+
+    The search begins at entry e and goes backward.  Without block rows (has_blocks = 0), e is returned unchanged.
+    """
+    if has_blocks:
+        e = find_block(m, d, e, j)
+        place = place_in_block(m, d, e, j)
     else:
         place = d.hessian.rownnz[j] - 1
     return e, place
 
 
 @kernel
-def block_place(m, d, b, c):
-    """Returns the place at which the columns of block c begin in the rows of block b, which contain them."""
+def first_place_of_block(m, d, b, c):
+    """Returns the place of the first dof of block c in the rows of block b, which contain block c."""
     if has_block_rows(d):
+        # binary search for c in the row's block list, which ascends
         low = d.hessian.blockadr[b]
         high = low + d.hessian.blocknum[b] - 1
         while low < high:

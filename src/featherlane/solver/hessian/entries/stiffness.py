@@ -5,6 +5,8 @@ A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a
 
     K_b += q F q^T with q = ([r], 1),   and  [[A + p (r x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]].
 
+[r] is the matrix of r x.  The contact's basis is (n, u, v): normal and both tangents, scaled by friction.  The blocks
+of K_b are aa (rotations), al (rotation, translation) and ll (translations), see spatial/stiffness.py.
 The composition toward the root is that of composite inertias (Featherstone, RBDA, sec. 6.2).
 """
 
@@ -18,7 +20,7 @@ from featherlane.spatial.types import Stiffness
 
 @kernel
 def clear_stiffness(m, d):
-    """Clears the stiffness of all bodies."""
+    """Marks the stiffness of all bodies as zero, in body_reached; `begin_stiffness` clears the stored values."""
     for b in range(m.nbody):
         if d.body_reached[b] == STIFF:
             d.body_reached[b] = REACHED
@@ -40,22 +42,26 @@ def begin_stiffness(d, b):
 
 @kernel
 def add_stiffness_at_arm(d, b, r, F):
-    """Adds the 6x6 of a 3x3 stiffness F at arm r to K_b: [r] F [r]^T, [r] F and F."""
+    """Adds q F q^T = [[ [r] F [r]^T, [r] F ], [ ([r] F)^T, F ]] to K_b, for a 3x3 stiffness F at arm r."""
     f = F.rows
     g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F
-    a = tuple(cross(r, Vec3(g[c][i] for c in range(3))) for i in range(3))
+    a = tuple(cross(r, Vec3(g[c][i] for c in range(3))) for i in range(3))  # rows of [r] F [r]^T
     G = tuple(g[c][i] for i in range(3) for c in range(3))
     d.hessian.body_K[b] += Stiffness(join(tuple(a[i][j] for i, j in UPPER), G, F))
 
 
 @kernel
-def contact_stiffness(d, k):
-    """Returns F = sum of w_ab u_a u_b^T over the contact's basis."""
+def pyramid_stiffness(d, k):
+    """Returns F of a friction pyramid: sum of w_ab a b^T over the vectors a, b of the basis (n, u, v).
+
+    w: the weights of the edges that push, with w_uv = 0.
+    """
     n, u, v = d.con_basis[k].rows
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], d.primal.con_y[k])
-    p1, p2, q = fma(n1, n, w11 * u), fma(n2, n, w22 * v), fma(n1, u, n2 * v)
-    p = fma(nn, n, q)
-    return Sym3(fma(p[i], n[j], fma(p1[i], u[j], p2[i] * v[j])) for i, j in UPPER)
+    w_nn, w_nu, w_uu, w_nv, w_vv = edge_weights(d.con_D[k], d.primal.con_y[k])
+    # F = P n^T + Pu u^T + Pv v^T, with the sums of weights times basis vectors
+    Pu, Pv, q = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
+    P = fma(w_nn, n, q)
+    return Sym3(fma(P[i], n[j], fma(Pu[i], u[j], Pv[i] * v[j])) for i, j in UPPER)
 
 
 @kernel
@@ -68,10 +74,14 @@ def normal_stiffness(d, k):
 
 @kernel
 def cone_stiffness(m, d, k):
-    """Returns F of an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T)."""
+    """Returns F of an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T).
+
+    t = (y_1 u + y_2 v) / T is the direction of slip; w, e, q, b, 1 / T: see `convex_weights` of rows/cone.py.
+    """
     n, u, v = d.con_basis[k].rows
-    (w, e, q, b), inverse = cone_weights(m, d, k)
-    t = fma(d.primal.con_y[k][1] * inverse, u, d.primal.con_y[k][2] * inverse * v)
+    (w, e, q, b), inverse_T = cone_weights(m, d, k)
+    t = fma(d.primal.con_y[k][1] * inverse_T, u, d.primal.con_y[k][2] * inverse_T * v)
+    # F = c n^T + s t^T + x u^T + y v^T
     c, s = fma(w, n, -e * t), fma(q, t, -e * n)
     x, y = b * u, b * v
     return Sym3(fma(c[i], n[j], fma(s[i], t[j], fma(x[i], u[j], y[i] * v[j]))) for i, j in UPPER)
@@ -87,40 +97,44 @@ def add_cone_stiffness(m, d, k, side):
 
 
 @kernel
-def outer(w, a, x):
+def add_outer(w, a, x):
     """Returns x + w a a^T for a symmetric 3x3 x."""
-    b = w * a
-    return Sym3(fma(b[UPPER[e][0]], a[UPPER[e][1]], x[e]) for e in range(6))
+    wa = w * a
+    return Sym3(fma(wa[UPPER[e][0]], a[UPPER[e][1]], x[e]) for e in range(6))
 
 
 @kernel
 def turning_stiffness(m, d, k):
-    """Returns (A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T couples translations."""
+    """Returns (A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T couples translations.
+
+    Pyramid:  p = sum of c_i r_i and s = n, with c_i = w_ni and w_i = w_ii of `turning_weights`; q = 0.
+    Cone:     p = sum of (y_i / T) r_i and s = q t - e n, with w_i = b and e, q, b of `convex_weights` of rows/cone.py.
+    """
     r0, r1, r2 = d.con_basis[TURN, k].rows
     n, u, v = d.con_basis[k].rows
     if has_pyramids(m):
         c, w = turning_weights(d, k)
         s, q = n, 0.0
     else:
-        (_, e, q, b), inverse = cone_weights(m, d, k)
-        c, w = inverse * d.primal.con_y[TURN, k], Vec3(b, b, b)
-        t = fma(d.primal.con_y[k][1] * inverse, u, d.primal.con_y[k][2] * inverse * v)
+        (_, e, q, b), inverse_T = cone_weights(m, d, k)
+        c, w = inverse_T * d.primal.con_y[TURN, k], Vec3(b, b, b)
+        t = fma(d.primal.con_y[k][1] * inverse_T, u, d.primal.con_y[k][2] * inverse_T * v)
         s = fma(q, t, -e * n)
     p = fma(c[0], r0, fma(c[1], r1, c[2] * r2))
-    A = outer(q, p, zeros(6))
-    return outer(w[0], r0, outer(w[1], r1, outer(w[2], r2, A))), p, s
+    A = add_outer(q, p, zeros(6))
+    return add_outer(w[0], r0, add_outer(w[1], r1, add_outer(w[2], r2, A))), p, s
 
 
 @kernel
 def turning_weight(d, k):
-    """Returns the weight that the turns of a pyramid add along its normal."""
+    """Returns the weight that the turns of a pyramid add to n n^T."""
     _, w = turning_weights(d, k)
     return w[0] + (w[1] + w[2])
 
 
 @kernel
 def add_turning(d, b, r, A, p, s):
-    """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s."""
+    """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s, for a contact's turns at arm r."""
     x, K = cross(r, s), d.hessian.body_K[b]
     aa = Sym3(
         fma(2.0 * p.x, x.x, A.xx),
@@ -130,7 +144,7 @@ def add_turning(d, b, r, A, p, s):
         fma(p.y, x.z, fma(x.y, p.z, A.yz)),
         fma(2.0 * p.z, x.z, A.zz),
     )
-    al = tuple(fma(p[i], s[c], K.al[3 * i + c]) for i in range(3) for c in range(3))
+    al = tuple(fma(p[i], s[j], K.al[3 * i + j]) for i in range(3) for j in range(3))  # K.al: nine parts, by rows
     d.hessian.body_K[b] = join(K.aa + aa, al, K.ll)
 
 
@@ -141,9 +155,10 @@ def add_turns(m, d, k, side):
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
     b, r = d.con_body[k, side], d.con_arm[k, side]
+    # the turning edges of a pyramid also push along the normal
     if has_pyramids(m):
         n = d.con_basis[k].rows[0]
-        add_stiffness_at_arm(d, b, r, outer(turning_weight(d, k), n, zeros(6)))
+        add_stiffness_at_arm(d, b, r, add_outer(turning_weight(d, k), n, zeros(6)))
     A, p, s = turning_stiffness(m, d, k)
     add_turning(d, b, r, A, p, s)
 
@@ -153,10 +168,10 @@ def compose_stiffness(m, d):
     """Computes K^c_parent += K^c_child, from the leaves to the root."""
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
-        p = m.body_parentid[b]
-        if p > 0 and has_stiffness(d, b):
-            if has_stiffness(d, p):
-                d.hessian.body_K[p] += d.hessian.body_K[b]
+        parent = m.body_parentid[b]
+        if parent > 0 and has_stiffness(d, b):
+            if has_stiffness(d, parent):
+                d.hessian.body_K[parent] += d.hessian.body_K[b]
             else:
-                d.body_reached[p] = STIFF
-                d.hessian.body_K[p] = d.hessian.body_K[b]
+                d.body_reached[parent] = STIFF
+                d.hessian.body_K[parent] = d.hessian.body_K[b]

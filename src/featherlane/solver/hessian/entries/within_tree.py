@@ -3,143 +3,170 @@
 The dofs above both bodies must cancel, which body stiffnesses do not achieve.  Bodies of two trees are in
 between_trees.py.  There the contacts of a pair are summed as a 6x6 stiffness first.  Here this would not pay: two
 bodies of a robot that touch have few dofs that are above only one, so a 6x6 costs more than the contact's rows.
+
+J has one column per dof, `count` columns by descending dofs: column a belongs to dof hessian.pair_dof[a].  Its rows
+along the basis (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[a], those along the contact's turns hessian.pair_J[nv + a].
+W is the second derivative of the contact's cost in its basis, 3x3 or with turns 6x6.
+H_ij is hessian.H[rowadr[i] + place of j], see pattern.py.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.hessian.entries.pattern import has_block_rows, last_block, next_place
+from featherlane.solver.hessian.entries.pattern import diagonal_block, find_place, has_block_rows
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import TURN, other_arm, pushed_body_arm
 
 
 @kernel
-def pair_column(m, d, k, count, dof, r, sign):
-    """Computes one column: the basis rows of the velocity at arm r per unit velocity of the dof."""
-    s = d.cdof[dof]
-    x = sign * (s.linear + cross(s.angular, r))
-    n, u, v = d.con_basis[k].rows
-    d.hessian.pair_dof[count] = dof
-    d.hessian.pair_J[count][0] = dot(n, x)
+def store_pair_column(m, d, k, a, dof, r, sign):
+    """Computes column a of J: the basis rows of the velocity at arm r per unit velocity of the dof.
+
+    sign: 1 for a dof above the pushed body, -1 for one above the other body.
+    Writes: hessian.pair_dof[a], pair_J[a], and pair_J[nv + a] if the contact has turns.
+    """
+    S = d.cdof[dof]
+    velocity = sign * (S.linear + cross(S.angular, r))
+    n, t1, t2 = d.con_basis[k].rows
+    d.hessian.pair_dof[a] = dof
+    d.hessian.pair_J[a][0] = dot(n, velocity)
     if d.con_dim[k] > 1:
-        d.hessian.pair_J[count][1] = dot(u, x)
-        d.hessian.pair_J[count][2] = dot(v, x)
+        d.hessian.pair_J[a][1] = dot(t1, velocity)
+        d.hessian.pair_J[a][2] = dot(t2, velocity)
     if d.con_dim[k] > 3:
-        d.hessian.pair_J[m.nv + count] = d.con_basis[TURN, k] @ (sign * s.angular)
+        d.hessian.pair_J[m.nv + a] = d.con_basis[TURN, k] @ (sign * S.angular)
 
 
 @kernel
-def pair_jacobian(m, d, k):
-    """Computes the columns of a contact between two moving bodies: dofs above only one, descending; returns the number.
+def store_pair_jacobian(m, d, k):
+    """Computes J of contact k between two moving bodies, for the dofs above only one; returns the number of columns.
 
-    hessian.pair_dof[c] is the dof; hessian.pair_J[c] its three basis rows, hessian.pair_J[m.nv + c] those of the turns.
+    Writes: hessian.pair_dof, pair_J, see the top of this file.
     """
-    j, i = m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[d.con_body[k, 1]]
+    i_pushed, i_other = m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[d.con_body[k, 1]]
     r, r_other = pushed_body_arm(d, k), other_arm(d, k)
     plus, minus = 1.0, -1.0
     count = 0
-    while i != j:
-        if i > j:
-            pair_column(m, d, k, count, i, r_other, minus)
-            i = m.dof_parentid[i]
+    # go up both branches, always from the higher dof, until they meet
+    while i_other != i_pushed:
+        if i_other > i_pushed:
+            store_pair_column(m, d, k, count, i_other, r_other, minus)
+            i_other = m.dof_parentid[i_other]
         else:
-            pair_column(m, d, k, count, j, r, plus)
-            j = m.dof_parentid[j]
+            store_pair_column(m, d, k, count, i_pushed, r, plus)
+            i_pushed = m.dof_parentid[i_pushed]
         count += 1
     return count
 
 
 @kernel
 def add_pair(m, d, k):
-    """Adds J^T W J to H for a contact with friction between two moving bodies."""
-    count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], d.primal.con_y[k])
+    """Adds J^T W J to H for a contact of dimension 3 with a friction pyramid, between two moving bodies.
+
+    H_ij += (W J_i) . J_j, with W of the pushing edges: weights nn, n1, 11, n2, 22 of products of basis vectors.
+    """
+    count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
+    w_nn, w_n1, w_11, w_n2, w_22 = edge_weights(d.con_D[k], d.primal.con_y[k])
     for a in range(count):
         i = d.hessian.pair_dof[a]
-        h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
-        x, y, z = d.hessian.pair_J[a]
-        gx = fma(nn, x, fma(n1, y, n2 * z))
-        gy = fma(n1, x, w11 * y)
-        gz = fma(n2, x, w22 * z)
+        row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
+        Jn, J1, J2 = d.hessian.pair_J[a]
+        WJn = fma(w_nn, Jn, fma(w_n1, J1, w_n2 * J2))
+        WJ1 = fma(w_n1, Jn, w_11 * J1)
+        WJ2 = fma(w_n2, Jn, w_22 * J2)
         for b in range(a, count):
-            e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
-            u = h + place
-            p, q, r = d.hessian.pair_J[b]
-            d.hessian.H[u] = fma(gx, p, fma(gy, q, fma(gz, r, d.hessian.H[u])))
+            e, place = find_place(m, d, has_blocks, e, d.hessian.pair_dof[b])
+            entry = row + place
+            Jn, J1, J2 = d.hessian.pair_J[b]
+            d.hessian.H[entry] = fma(WJn, Jn, fma(WJ1, J1, fma(WJ2, J2, d.hessian.H[entry])))
 
 
 @kernel
 def add_normal_pair(m, d, k):
-    """Adds J^T W J to H for a contact without friction."""
-    count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
+    """Adds J^T W J to H for a contact without friction: H_ij += w J_i J_j, with the normal row only."""
+    count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
     w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)
     for a in range(count):
         i = d.hessian.pair_dof[a]
-        h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
-        g = w * d.hessian.pair_J[a][0]
+        row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
+        wJ = w * d.hessian.pair_J[a][0]
         for b in range(a, count):
-            e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
-            u = h + place
-            d.hessian.H[u] = fma(g, d.hessian.pair_J[b][0], d.hessian.H[u])
+            e, place = find_place(m, d, has_blocks, e, d.hessian.pair_dof[b])
+            entry = row + place
+            d.hessian.H[entry] = fma(wJ, d.hessian.pair_J[b][0], d.hessian.H[entry])
 
 
 @kernel
-def cone_matrix(m, d, k):
-    """Returns the weights of an elliptic contact, for `weighted_cone`: w, e, q, b, and t = y_i / T along the basis."""
-    (w, e, q, b), inverse = cone_weights(m, d, k)
-    t = (d.primal.con_y[k][1] * inverse, d.primal.con_y[k][2] * inverse)
-    return (w, e, q, b), t, inverse * d.primal.con_y[TURN, k]
+def cone_matrix_weights(m, d, k):
+    """Returns the weights of an elliptic contact, for `multiply_cone_matrix`: (w, e, q, b), t, u.
+
+    (w, e, q, b): see `convex_weights` of rows/cone.py.  t = (y_1, y_2) / T: direction of slip along the tangents.
+    u = y / T along the turns.
+    """
+    (w, e, q, b), inverse_T = cone_weights(m, d, k)
+    t = (d.primal.con_y[k][1] * inverse_T, d.primal.con_y[k][2] * inverse_T)
+    return (w, e, q, b), t, inverse_T * d.primal.con_y[TURN, k]
 
 
 @kernel
-def weighted_cone(d, k, weights, x, y):
-    """Returns W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
+def multiply_cone_matrix(d, k, weights, x, y):
+    """Returns (f, g) = W (x, y) for an elliptic contact: x and f along n and the tangents, y and g along the turns.
+
+    With s = t . x + u . y along the direction of slip:
+        f_n = w x_n - e s,   f_i = (q s - e x_n) t_i + b x_i,   g_i = (q s - e x_n) u_i + b y_i.
+    """
     (w, e, q, b), t, u = weights
-    along = fma(t[0], x[1], t[1] * x[2])
+    s = fma(t[0], x[1], t[1] * x[2])
     if d.con_dim[k] > 3:
-        along = along + dot(u, y)
-    c = fma(q, along, -(e * x[0]))
-    f = Vec3(fma(w, x[0], -(e * along)), fma(c, t[0], b * x[1]), fma(c, t[1], b * x[2]))
-    return f, fma(c, u, b * y)
+        s = s + dot(u, y)
+    slip = fma(q, s, -(e * x[0]))
+    f = Vec3(fma(w, x[0], -(e * s)), fma(slip, t[0], b * x[1]), fma(slip, t[1], b * x[2]))
+    return f, fma(slip, u, b * y)
 
 
 @kernel
-def pyramid_matrix(d, k):
-    """Returns the weights of a pyramid with turns, for `weighted_pyramid`."""
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], d.primal.con_y[k])
+def pyramid_matrix_weights(d, k):
+    """Returns the weights of a pyramid with turns, for `multiply_pyramid_matrix`: (nn, n1, 11, n2, 22), c, w.
+
+    The five are those of pairs of n and tangents; c_i and w_i those of n with turn i, and of turn i with itself.
+    """
+    w_nn, w_n1, w_11, w_n2, w_22 = edge_weights(d.con_D[k], d.primal.con_y[k])
     c, w = turning_weights(d, k)
-    return (nn + (w[0] + (w[1] + w[2])), n1, w11, n2, w22), c, w
+    return (w_nn + (w[0] + (w[1] + w[2])), w_n1, w_11, w_n2, w_22), c, w
 
 
 @kernel
-def weighted_pyramid(weights, x, y):
-    """Returns W (x, y) for a pyramid with turns."""
-    (nn, n1, w11, n2, w22), c, w = weights
-    along = fma(nn, x[0], fma(n1, x[1], fma(n2, x[2], dot(c, y))))
-    f = Vec3(along, fma(n1, x[0], w11 * x[1]), fma(n2, x[0], w22 * x[2]))
+def multiply_pyramid_matrix(weights, x, y):
+    """Returns (f, g) = W (x, y) for a pyramid with turns: x and f along n and the tangents, y and g along the turns."""
+    (w_nn, w_n1, w_11, w_n2, w_22), c, w = weights
+    f_n = fma(w_nn, x[0], fma(w_n1, x[1], fma(w_n2, x[2], dot(c, y))))
+    f = Vec3(f_n, fma(w_n1, x[0], w_11 * x[1]), fma(w_n2, x[0], w_22 * x[2]))
     return f, Vec3(fma(c[i], x[0], w[i] * y[i]) for i in range(3))
 
 
 @kernel
-def pair_columns(m, d, k, a):
-    """Returns column a of J: the rows along n and the tangents, those along the turns."""
-    y = Vec3(zeros(3))
+def pair_jacobian_column(m, d, k, a):
+    """Returns column a of J as (x, y): the rows along n and the tangents, and those along the turns, else 0."""
+    turns = Vec3(zeros(3))
     if d.con_dim[k] > 3:
-        y = d.hessian.pair_J[m.nv + a]
-    return d.hessian.pair_J[a], y
+        turns = d.hessian.pair_J[m.nv + a]
+    return d.hessian.pair_J[a], turns
 
 
 @kernel
 def add_pair_row(m, d, k, count, a, f, g):
-    """Adds J_a^T W J to H, given W J_a: f along n and the tangents, g along the turns."""
-    i, blocks = d.hessian.pair_dof[a], has_block_rows(d)
-    h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
+    """Adds (W J_a) . J_b to the entry of columns a and b of J, for all columns b from a on.
+
+    f, g: W J_a along n and the tangents, and along the turns.  count: number of columns.
+    """
+    i, has_blocks = d.hessian.pair_dof[a], has_block_rows(d)
+    row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
     for b in range(a, count):
-        e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
-        u = h + place
-        z = d.hessian.H[u]
+        e, place = find_place(m, d, has_blocks, e, d.hessian.pair_dof[b])
+        entry = row + place
+        x = d.hessian.H[entry]
         if d.con_dim[k] > 3:
-            z = z + dot(g, d.hessian.pair_J[m.nv + b])
-        d.hessian.H[u] = z + dot(f, d.hessian.pair_J[b])
+            x = x + dot(g, d.hessian.pair_J[m.nv + b])
+        d.hessian.H[entry] = x + dot(f, d.hessian.pair_J[b])
 
 
 @stage
@@ -150,16 +177,16 @@ def add_wide_pair(m, d, k):
     Writes: hessian.H (nH,) [kg, kg m, kg m^2].
     Scratch: hessian.pair_J, hessian.pair_dof.
     """
-    count = pair_jacobian(m, d, k)
+    count = store_pair_jacobian(m, d, k)  # writes hessian.pair_dof, pair_J
     if has_pyramids(m):
-        pyramid = pyramid_matrix(d, k)
+        pyramid = pyramid_matrix_weights(d, k)
         for a in range(count):
-            x, y = pair_columns(m, d, k, a)
-            f, g = weighted_pyramid(pyramid, x, y)
+            x, y = pair_jacobian_column(m, d, k, a)
+            f, g = multiply_pyramid_matrix(pyramid, x, y)
             add_pair_row(m, d, k, count, a, f, g)
     else:
-        cone = cone_matrix(m, d, k)
+        cone = cone_matrix_weights(m, d, k)
         for a in range(count):
-            x, y = pair_columns(m, d, k, a)
-            f, g = weighted_cone(d, k, cone, x, y)
+            x, y = pair_jacobian_column(m, d, k, a)
+            f, g = multiply_cone_matrix(d, k, cone, x, y)
             add_pair_row(m, d, k, count, a, f, g)

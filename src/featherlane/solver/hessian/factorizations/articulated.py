@@ -9,6 +9,9 @@ like M x = f, without H: a rope of 300 dofs costs 300 times one dof, instead of 
 
 E has off-diagonal entries only within ball joints, whose limit acts along an axis.  With l, d the factor of the
 joint's D = S^T IA S + E, g = (entries of E minus the elimination of later dofs) / d is the part of E in l.
+Layout: hessian.dof_K[k, 0] is E_kk, then 1 / D_k; dof_K[k, c] is the coupling of dof k with dof k - c of its joint, E,
+then g.  aba_inertia has the 21 values of the lower triangle of each body's IA (dynamics/inertia/articulated.py); cfrc
+is the force on each body, cdof the axis S_k of each dof.
 
 The inward recursion is the factor: U / D of each dof stays in aba_axis, 1 / D and g in hessian.dof_K.  They serve any
 number of right-hand sides until another recursion overwrites them: that of M at the end of a step, for the duality
@@ -31,7 +34,8 @@ from featherlane.dynamics.inertia.articulated import (
     uses_articulated,
 )
 from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
-from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, free_weight, is_pushing
+from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, is_pushing
+from featherlane.solver.hessian.entries.joint_rows import free_weight
 from featherlane.solver.hessian.entries.stiffness import clear_stiffness, has_stiffness
 from featherlane.spatial.stiffness import UPPER
 
@@ -45,7 +49,10 @@ def is_local_row(m, d, k):
 
 @kernel
 def mark_coupled(m, d):
-    """Sets coupled = 1 in worlds with a row between two moving bodies or several joints."""
+    """Sets hessian.coupled = 1 in worlds with a row between two moving bodies or several joints, else 0.
+
+    Without the articulated-body method, it is 0 and not used.
+    """
     coupled = 0.0
     if uses_articulated(m):
         for k in range(d.ncon_slot[0]):
@@ -81,32 +88,34 @@ def assemble_world_contacts(m, d):
 
 
 @kernel
-def assemble_dofs(m, d):
-    """Computes E: the rows on one dof or one ball joint that are not at a bound."""
+def assemble_dof_stiffness(m, d):
+    """Computes E, in hessian.dof_K: D J^T J of the rows on one dof or one ball joint that are not at a bound."""
     for k in range(3 * m.nv):
         d.hessian.dof_K[k] = 0.0
     for k in range(d.ndofrow[0]):
-        t = -(d.dofrow_D[k] * d.primal.dofrow_x[k])
-        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), d.dofrow_D[k], 0.0)
+        force = -(d.dofrow_D[k] * d.primal.dofrow_x[k])
+        weight = where((force > d.dofrow_lo[k]) & (force < d.dofrow_hi[k]), d.dofrow_D[k], 0.0)
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
-        d.hessian.dof_K[i, 0] = fma(w * J, J, d.hessian.dof_K[i, 0])
+        d.hessian.dof_K[i, 0] = fma(weight * J, J, d.hessian.dof_K[i, 0])
+    # general rows: their dofs are consecutive dofs of one joint, ascending
     for k in range(d.ngenrow[0]):
         if is_local_row(m, d, k):
-            w, o = free_weight(d, k), d.genrow_dofadr[k]
+            weight, first = free_weight(d, k), d.genrow_dofadr[k]
             for a in range(d.genrow_dofnum[k]):
-                i, x = d.genrow_dof[o + a], w * d.genrow_J[o + a]
+                i, weighted = d.genrow_dof[first + a], weight * d.genrow_J[first + a]
                 for b in range(a + 1):
-                    d.hessian.dof_K[i, b] = fma(x, d.genrow_J[o + a - b], d.hessian.dof_K[i, b])
+                    d.hessian.dof_K[i, b] = fma(weighted, d.genrow_J[first + a - b], d.hessian.dof_K[i, b])
 
 
 @kernel
-def add_body_stiffness(d, i):
-    """Adds K_i to IA_i."""
-    a, A, K = SIZE * i, d.aba_inertia, d.hessian.body_K[i]
+def add_body_stiffness(d, b):
+    """Adds the stiffness K_b to the articulated inertia IA_b, block by block."""
+    a, A, K = SIZE * b, d.aba_inertia, d.hessian.body_K[b]
     for e in unrolled(range(6)):
         r, c = UPPER[e]
         A[a + packed_index(c, r)] += K.aa[e]
         A[a + packed_index(c + 3, r + 3)] += K.ll[e]
+    # the lower triangle has the transpose of al
     for r in unrolled(range(3)):
         for c in unrolled(range(3)):
             A[a + packed_index(c + 3, r)] += K.al[3 * r + c]
@@ -114,69 +123,91 @@ def add_body_stiffness(d, i):
 
 # ---- the recursion -------------------------------------------------------------------------------------------------
 @kernel
-def take_out(m, d, i, k, U, D, w):
-    """Eliminates dof k from body i, with U = IA S without E's part, D, and its force w.  Its x is w / D - ..."""
+def eliminate_axis(m, d, b, k, U, D, w):
+    """Eliminates dof k from body b; returns (1 / D, w / D).
+
+    IA -= U U^T / D, and the body's force f += (w / D) U.
+    U: IA S_k, less the part of other dofs of a ball joint.  D: pivot.  w: x_k - S_k . f, less the same part.
+    Writes: aba_inertia, cfrc of body b; aba_axis of dof k = U / D.
+    """
     inverse = 1.0 / nonzero_pivot(D)
-    subtract_outer(d, SIZE * i, k, U, inverse)
+    subtract_outer(d, SIZE * b, k, U, inverse)
     u = w * inverse
-    d.cfrc[i] = fma(u, U, d.cfrc[i])
+    d.cfrc[b] = fma(u, U, d.cfrc[b])
     return inverse, u
 
 
 @kernel
-def take_dof(m, d, i, k, x):
-    """Eliminates a dof without coupling in E; stores 1 / D in hessian.dof_K."""
+def eliminate_dof(m, d, b, k, x):
+    """Eliminates dof k without couplings in E from body b: x_k <- (x_k - S . f) / D.
+
+    U = IA S,  D = S . U + armature + E_kk.   Writes: x[k], hessian.dof_K[k, 0] = 1 / D, and those of `eliminate_axis`.
+    """
     S = d.cdof[k]
-    U = multiply_packed(d.aba_inertia, SIZE * i, S)
+    U = multiply_packed(d.aba_inertia, SIZE * b, S)
     D = dot(S, U) + (m.dof_armature[k] + reflected_armature(m, k) + d.hessian.dof_K[k, 0])
-    inverse, u = take_out(m, d, i, k, U, D, x[k] - dot(S, d.cfrc[i]))
+    inverse, u = eliminate_axis(m, d, b, k, U, D, x[k] - dot(S, d.cfrc[b]))
     x[k] = u
     d.hessian.dof_K[k, 0] = inverse
 
 
 @kernel
-def take_ball(m, d, i, k, x):
-    """Eliminates the dofs k, k + 1, k + 2 of a ball joint; stores 1 / D and g in hessian.dof_K."""
+def eliminate_ball(m, d, b, k, x):
+    """Eliminates the dofs k, k + 1, k + 2 of a ball joint, called 1, 2, 3, from body b, the last one first.
+
+    e_ij: entry of E.  g_ij: part of E in the factor.  IA and f are updated after each dof.  V_i = IA S_i.
+        dof 3:  U3 = V3,                      D3 = S3.V3 + E33,                              w3 = x3 - S3.f
+                g32 = e32 / D3,               g31 = e31 / D3
+        dof 2:  U2 = V2 - g32 U3,             D2 = S2.V2 + E22 - g32 (2 S2.U3 + e32),        w2 = x2 - S2.f - g32 w3
+                g21 = (e21 - e31 (S2.U3 + e32) / D3) / D2
+        dof 1:  U1 = V1 - g21 U2 - g31 U3,    w1 = x1 - S1.f - g21 w2 - g31 w3
+                D1 = S1.V1 + E11 - g31 (2 S1.U3 + e31) - g21 (2 S1.U2 + g21 D2)
+    with the armature added to each D.   Writes: x_i = w_i / D_i; 1 / D and g in hessian.dof_K.
+    """
     E = d.hessian.dof_K
     e32, e31, e21 = E[k + 2, 1], E[k + 2, 2], E[k + 1, 1]
     S1, S2, S3 = d.cdof[k], d.cdof[k + 1], d.cdof[k + 2]
 
-    U3 = multiply_packed(d.aba_inertia, SIZE * i, S3)
+    U3 = multiply_packed(d.aba_inertia, SIZE * b, S3)
     D3 = dot(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, k + 2) + E[k + 2, 0])
-    w3 = x[k + 2] - dot(S3, d.cfrc[i])
-    inverse3, u3 = take_out(m, d, i, k + 2, U3, D3, w3)
+    w3 = x[k + 2] - dot(S3, d.cfrc[b])
+    inverse3, u3 = eliminate_axis(m, d, b, k + 2, U3, D3, w3)
     g32, g31 = e32 * inverse3, e31 * inverse3
 
-    V, s = multiply_packed(d.aba_inertia, SIZE * i, S2), dot(S2, U3)
-    U2 = fma(-g32, U3, V)
-    D2 = dot(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, k + 1) + E[k + 1, 0])
-    D2 = fma(-g32, fma(2.0, s, e32), D2)
-    w2 = fma(-g32, w3, x[k + 1] - dot(S2, d.cfrc[i]))
-    inverse2, u2 = take_out(m, d, i, k + 1, U2, D2, w2)
-    g21 = fma(-e31, (s + e32) * inverse3, e21) * inverse2
+    V2, S2_U3 = multiply_packed(d.aba_inertia, SIZE * b, S2), dot(S2, U3)
+    U2 = fma(-g32, U3, V2)
+    D2 = dot(S2, V2) + (m.dof_armature[k + 1] + reflected_armature(m, k + 1) + E[k + 1, 0])
+    D2 = fma(-g32, fma(2.0, S2_U3, e32), D2)
+    w2 = fma(-g32, w3, x[k + 1] - dot(S2, d.cfrc[b]))
+    inverse2, u2 = eliminate_axis(m, d, b, k + 1, U2, D2, w2)
+    g21 = fma(-e31, (S2_U3 + e32) * inverse3, e21) * inverse2
 
-    V, s, t = multiply_packed(d.aba_inertia, SIZE * i, S1), dot(S1, U3), dot(S1, U2)
-    U1 = fma(-g31, U3, fma(-g21, U2, V))
-    D1 = dot(S1, V) + (m.dof_armature[k] + reflected_armature(m, k) + E[k, 0])
-    D1 = fma(-g31, fma(2.0, s, e31), D1)
-    D1 = fma(-g21, fma(2.0, t, g21 * D2), D1)
-    w1 = fma(-g31, w3, fma(-g21, w2, x[k] - dot(S1, d.cfrc[i])))
-    inverse1, u1 = take_out(m, d, i, k, U1, D1, w1)
+    V1, S1_U3, S1_U2 = multiply_packed(d.aba_inertia, SIZE * b, S1), dot(S1, U3), dot(S1, U2)
+    U1 = fma(-g31, U3, fma(-g21, U2, V1))
+    D1 = dot(S1, V1) + (m.dof_armature[k] + reflected_armature(m, k) + E[k, 0])
+    D1 = fma(-g31, fma(2.0, S1_U3, e31), D1)
+    D1 = fma(-g21, fma(2.0, S1_U2, g21 * D2), D1)
+    w1 = fma(-g31, w3, fma(-g21, w2, x[k] - dot(S1, d.cfrc[b])))
+    inverse1, u1 = eliminate_axis(m, d, b, k, U1, D1, w1)
+
     x[k], x[k + 1], x[k + 2] = u1, u2, u3
     E[k, 0], E[k + 1, 0], E[k + 2, 0] = inverse1, inverse2, inverse3
     E[k + 2, 1], E[k + 2, 2], E[k + 1, 1] = g32, g31, g21
 
 
 @kernel
-def pass_on(d, k, x, acc):
-    """Returns x_k minus the part by the acceleration of the body before dof k, and the acceleration behind the dof."""
-    q = x[k] - dot(d.aba_axis[k], acc)
-    x[k] = q
-    return fma(q, d.cdof[k], acc)
+def solve_dof_outward(d, k, x, acc):
+    """Computes x_k <- x_k - (U / D) . acc, with acc the acceleration of the body before dof k.
+
+    Returns the acceleration behind the dof, acc + x_k S_k.
+    """
+    xk = x[k] - dot(d.aba_axis[k], acc)
+    x[k] = xk
+    return fma(xk, d.cdof[k], acc)
 
 
 @kernel
-def has_ball_limits(m, d, k):
+def has_ball_couplings(m, d, k):
     """Checks whether E may have entries between dof k and the other dofs of its ball joint."""
     return d.ngenrow[0] > 0 and is_ball(m.jnt_type[m.dof_jntid[k]])
 
@@ -190,13 +221,13 @@ def clear_forces(m, d):
 
 @kernel
 def assemble_articulated(m, d):
-    """Computes IA_i = I_i + K_i and E, of the rows that are local."""
-    assemble_world_contacts(m, d)
-    assemble_dofs(m, d)
-    for i in range(1, m.nbody):
-        store_rigid(d, i)
-        if has_stiffness(d, i):
-            add_body_stiffness(d, i)
+    """Computes IA_b = I_b + K_b in aba_inertia, and E in hessian.dof_K, of the rows that do not couple branches."""
+    assemble_world_contacts(m, d)  # writes hessian.body_K
+    assemble_dof_stiffness(m, d)  # writes hessian.dof_K
+    for b in range(1, m.nbody):
+        store_rigid(d, b)
+        if has_stiffness(d, b):
+            add_body_stiffness(d, b)
 
 
 @stage
@@ -210,36 +241,41 @@ def factor_articulated(m, d):
     """
     x = d.primal.search
     clear_forces(m, d)
-    for i in range(m.nbody - 1, 0, -1):
-        first, p = m.body_dofadr[i], m.body_parentid[i]
-        k = first + m.body_dofnum[i] - 1
+    for b in range(m.nbody - 1, 0, -1):
+        first, parent = m.body_dofadr[b], m.body_parentid[b]
+        k = first + m.body_dofnum[b] - 1
         while k >= first:
-            if has_ball_limits(m, d, k):
-                take_ball(m, d, i, k - 2, x)
+            if has_ball_couplings(m, d, k):
+                eliminate_ball(m, d, b, k - 2, x)
                 k -= 3
             else:
-                take_dof(m, d, i, k, x)
+                eliminate_dof(m, d, b, k, x)
                 k -= 1
-        if p > 0:
-            add_to_parent(d, i, p)
+        if parent > 0:
+            add_to_parent(d, b, parent)
 
 
 @kernel
 def reduce_articulated(m, d):
-    """Computes search <- D^-1 L^-T search inward, by the factor of `factor_articulated`."""
+    """Computes search <- D^-1 L^-T search inward, by the factor of `factor_articulated`.
+
+    w_k = x_k - S_k . f - sum over later dofs j of a ball joint of g_jk w_j,  f += w_k U_k / D_k,  x_k = w_k / D_k.
+    Reads:  aba_axis (U / D), hessian.dof_K (1 / D and g), cdof.   Writes: primal.search, cfrc.
+    """
     x = d.primal.search
     clear_forces(m, d)
-    for i in range(m.nbody - 1, 0, -1):
-        first, p, f = m.body_dofadr[i], m.body_parentid[i], d.cfrc[i]
-        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+    for b in range(m.nbody - 1, 0, -1):
+        first, parent, f = m.body_dofadr[b], m.body_parentid[b], d.cfrc[b]
+        for k in range(first + m.body_dofnum[b] - 1, first - 1, -1):
             w = x[k] - dot(d.cdof[k], f)
-            if has_ball_limits(m, d, k):
+            if has_ball_couplings(m, d, k):
+                # later dofs k + c of the joint, which has three
                 for c in range(1, m.jnt_dofadr[m.dof_jntid[k]] + 3 - k):
                     w = fma(-d.hessian.dof_K[k + c, c], x[k + c], w)
             x[k] = w
             f = fma(w, d.aba_axis[k], f)
-        if p > 0:
-            d.cfrc[p] += f
+        if parent > 0:
+            d.cfrc[parent] += f
     for k in range(m.nv):
         x[k] = x[k] * d.hessian.dof_K[k, 0]
 
@@ -252,12 +288,13 @@ def expand_articulated(m, d):
     """
     x = d.primal.search
     d.cacc[0] = zeros(6)
-    for i in range(1, m.nbody):
-        acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
-        for k in range(first, first + m.body_dofnum[i]):
-            if has_ball_limits(m, d, k):
-                o = k - m.jnt_dofadr[m.dof_jntid[k]]
-                for c in range(1, o + 1):
+    for b in range(1, m.nbody):
+        acc, first = d.cacc[m.body_parentid[b]], m.body_dofadr[b]
+        for k in range(first, first + m.body_dofnum[b]):
+            if has_ball_couplings(m, d, k):
+                # earlier dofs k - c of the joint: x_k -= g x_(k - c)
+                before = k - m.jnt_dofadr[m.dof_jntid[k]]
+                for c in range(1, before + 1):
                     x[k] = fma(-d.hessian.dof_K[k, c], x[k - c], x[k])
-            acc = pass_on(d, k, x, acc)
-        d.cacc[i] = acc
+            acc = solve_dof_outward(d, k, x, acc)
+        d.cacc[b] = acc

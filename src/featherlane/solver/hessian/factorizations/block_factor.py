@@ -3,10 +3,16 @@
 A block is a run of dofs whose rows share their columns (model/ancestors.py).  One list of blocks serves all its rows,
 and all of them update a target at once, with its entries in registers:
 
-    A_ij -= sum over the rows k of block b of L_ki A_kj,   L_ki = A_ki / D_k,   for all blocks i >= j in the row of b.
+    A_ij -= sum over the rows k of block b of P_ki A_kj,   P_ki = L_ki = A_ki / D_k,
 
+for all blocks i >= j in the row of b.
+
+A is hessian.H, the multipliers P are stored in hessian.pivot while a block is eliminated, and 1 / D is hessian.dinv.
+The right-hand side x = primal.search is one more column: x_i -= P_ki x_k.
 Each entry has the same roundings in the same order, k descending, as in an elimination row by row, and zeros that the
 pattern adds are exact: a world's result does not depend on the pattern that the other worlds need.
+Layout: the row list of block b is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e
+begin at blockplace[e] in each of the block's rows (block_rows.py).
 Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Sparse Linear Systems, ch. 4 (supernodes).
 """
 
@@ -32,19 +38,22 @@ class Sources(NamedTuple):
     adr: int  # start of the first row in H, at the target's first column
     stride: int  # distance from one row to the next
     n: int  # number of rows
-    pivot: int  # start of the first row's multipliers in hessian.pivot: one for each row of the target
-    w: int  # number of multipliers per row
+    pivot: int  # start of the first row's multipliers P in hessian.pivot: one for each row of the target
+    w: int  # number of multipliers per row: rows of the target
 
 
 # ---- rank-n updates: rows of a target minus multipliers times the source rows ---------------------------------------
 @kernel
 def update_tile(d, rows, source, i, c, height, width):
-    """Updates columns c to c + width - 1 of the target's rows i, i + 1, ..., which begin at `rows`, in registers."""
+    """Updates a tile of a target in registers: A_ij -= sum over the source rows k of P_ki A_kj, k descending.
+
+    The tile has the rows i to i + height - 1, which begin at rows[0], rows[1], ... in H, and `width` columns from c on.
+    """
     A, P = d.hessian.H, d.hessian.pivot
     x = tuple(tuple(A[rows[r] + c + j] for j in range(width)) for r in range(height))
     for k in range(source.n - 1, -1, -1):
-        q, p = source.adr + k * source.stride + c, source.pivot + k * source.w + i
-        f, y = tuple(-P[p + r] for r in range(height)), tuple(A[q + j] for j in range(width))
+        source_row, multipliers = source.adr + k * source.stride + c, source.pivot + k * source.w + i
+        f, y = tuple(-P[multipliers + r] for r in range(height)), tuple(A[source_row + j] for j in range(width))
         x = tuple(tuple(fma(f[r], y[j], x[r][j]) for j in range(width)) for r in range(height))
     for r in unrolled(range(height)):
         for j in unrolled(range(width)):
@@ -52,36 +61,42 @@ def update_tile(d, rows, source, i, c, height, width):
 
 
 @kernel
-def update_two_rows(d, u, v, source, i, columns):
-    """Updates `columns` columns of the target's rows i and i + 1, which begin at u and v."""
+def update_two_rows(d, row, next_row, source, i, columns):
+    """Updates `columns` columns of the target's rows i and i + 1, which begin at row and next_row in H.
+
+    Tiles of 2 x 6 entries fit into the registers; narrower ones take the rest.
+    """
     c = 0
     while c + 6 <= columns:
-        update_tile(d, (u, v), source, i, c, height=2, width=6)
+        update_tile(d, (row, next_row), source, i, c, height=2, width=6)
         c += 6
     while c + 2 <= columns:
-        update_tile(d, (u, v), source, i, c, height=2, width=2)
+        update_tile(d, (row, next_row), source, i, c, height=2, width=2)
         c += 2
     if c < columns:
-        update_tile(d, (u, v), source, i, c, height=2, width=1)
+        update_tile(d, (row, next_row), source, i, c, height=2, width=1)
 
 
 @kernel
-def update_block_row(d, u, source, i, columns):
-    """Updates `columns` columns of the target's row i, which begins at u."""
+def update_block_row(d, row, source, i, columns):
+    """Updates `columns` columns of the target's row i, which begins at `row` in H."""
     for c in range(columns):
-        update_tile(d, (u,), source, i, c, height=1, width=1)
+        update_tile(d, (row,), source, i, c, height=1, width=1)
 
 
 # ---- one block ------------------------------------------------------------------------------------------------------
 @kernel
-def multiply_column(d, block, i, start):
-    """Computes P_ki = A_ki / D_k for the block's rows k from the start on, and x_i -= P_ki x_k."""
+def store_own_multipliers(d, block, i, start):
+    """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the block's rows k >= start and its column i.
+
+    Layout: P_ki is at k * size + i; the block's own columns follow the `above` columns of the blocks above.
+    """
     A, P, inverse, x, first = d.hessian.H, d.hessian.pivot, d.hessian.dinv, d.primal.search, block.first
     xi = x[first + i]
     for k in range(block.size - 1, start - 1, -1):
-        s = A[block.adr + k * block.stride + block.above + i] * inverse[first + k]
-        P[k * block.size + i] = s
-        xi = fma(-s, x[first + k], xi)
+        p = A[block.adr + k * block.stride + block.above + i] * inverse[first + k]
+        P[k * block.size + i] = p
+        xi = fma(-p, x[first + k], xi)
     x[first + i] = xi
 
 
@@ -93,31 +108,36 @@ def rows_from(block, k):
 
 @kernel
 def eliminate_row(d, block, i):
-    """Eliminates the rows below row i of a block from row i."""
-    k, u = i + 1, block.adr + i * block.stride
-    multiply_column(d, block, i, k)
-    update_block_row(d, u, rows_from(block, k), i, block.above + k)
-    d.hessian.dinv[block.first + i] = 1.0 / nonzero_pivot(d.hessian.H[u + block.above + i])
+    """Eliminates the rows below row i of a block from row i; stores 1 / D_i."""
+    k, row = i + 1, block.adr + i * block.stride
+    store_own_multipliers(d, block, i, k)
+    update_block_row(d, row, rows_from(block, k), i, block.above + k)
+    d.hessian.dinv[block.first + i] = 1.0 / nonzero_pivot(d.hessian.H[row + block.above + i])
 
 
 @kernel
-def finish_two_rows(d, block, i):
-    """Eliminates the rows below rows i and i - 1 of a block from both, then row i from row i - 1."""
-    A, first, above, k, j = d.hessian.H, block.first, block.above, i + 1, i - 1
-    v = block.adr + i * block.stride
-    u = v - block.stride
-    multiply_column(d, block, i, k)
-    multiply_column(d, block, j, k)
-    update_two_rows(d, u, v, rows_from(block, k), j, above + i)
-    update_tile(d, (v,), rows_from(block, k), i, above + i, height=1, width=1)
-    inv = 1.0 / nonzero_pivot(A[v + above + i])
-    s = A[v + above + j] * inv
+def eliminate_two_rows(d, block, i):
+    """Eliminates the rows below rows i and j = i - 1 of a block from both, then row i from row j.
+
+    Writes: rows i and j of hessian.H, multipliers in hessian.pivot, 1 / D in hessian.dinv, primal.search.
+    """
+    A, first, above, below, j = d.hessian.H, block.first, block.above, i + 1, i - 1
+    row_i = block.adr + i * block.stride
+    row_j = row_i - block.stride
+    store_own_multipliers(d, block, i, below)
+    store_own_multipliers(d, block, j, below)
+    # the columns of both rows, then the diagonal of row i
+    update_two_rows(d, row_j, row_i, rows_from(block, below), j, above + i)
+    update_tile(d, (row_i,), rows_from(block, below), i, above + i, height=1, width=1)
+    # row j -= P_ij row i
+    inverse = 1.0 / nonzero_pivot(A[row_i + above + i])
+    p = A[row_i + above + j] * inverse
     for c in range(above + i):
-        A[u + c] = fma(-s, A[v + c], A[u + c])
-    d.hessian.pivot[i * block.size + j] = s
-    d.hessian.dinv[first + i] = inv
-    d.hessian.dinv[first + j] = 1.0 / nonzero_pivot(A[u + above + j])
-    d.primal.search[first + j] = fma(-s, d.primal.search[first + i], d.primal.search[first + j])
+        A[row_j + c] = fma(-p, A[row_i + c], A[row_j + c])
+    d.hessian.pivot[i * block.size + j] = p
+    d.hessian.dinv[first + i] = inverse
+    d.hessian.dinv[first + j] = 1.0 / nonzero_pivot(A[row_j + above + j])
+    d.primal.search[first + j] = fma(-p, d.primal.search[first + i], d.primal.search[first + j])
 
 
 @kernel
@@ -125,67 +145,81 @@ def factor_rows(d, block):
     """Eliminates the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; stores L there."""
     i = block.size - 1
     while i > 0:
-        finish_two_rows(d, block, i)
+        eliminate_two_rows(d, block, i)
         i -= 2
     if i == 0:
         eliminate_row(d, block, 0)
+    # the multipliers are the block's part of L
     for k in range(1, block.size):
-        e = block.adr + k * block.stride + block.above
+        own_columns = block.adr + k * block.stride + block.above
         for c in range(k):
-            d.hessian.H[e + c] = d.hessian.pivot[k * block.size + c]
+            d.hessian.H[own_columns + c] = d.hessian.pivot[k * block.size + c]
 
 
 @kernel
-def take_multipliers(d, block, place, target, w):
-    """Computes P_ki = A_ki / D_k for the columns i of one block above, and x_i -= P_ki x_k."""
-    inverse, x, e = d.hessian.dinv, d.primal.search, block.adr + place
+def store_multipliers(d, block, place, target, w):
+    """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the columns i of one block above.
+
+    place: first column of this block in the rows.  target: its first dof.  w: its number of dofs.
+    Layout: P_ki is at k * w + i.
+    """
+    inverse, x, column = d.hessian.dinv, d.primal.search, block.adr + place
     for i in range(w):
         xi = x[target + i]
         for k in range(block.size - 1, -1, -1):
-            s = d.hessian.H[e + k * block.stride + i] * inverse[block.first + k]
-            d.hessian.pivot[k * w + i] = s
-            xi = fma(-s, x[block.first + k], xi)
+            p = d.hessian.H[column + k * block.stride + i] * inverse[block.first + k]
+            d.hessian.pivot[k * w + i] = p
+            xi = fma(-p, x[block.first + k], xi)
         x[target + i] = xi
 
 
 @kernel
-def update_block_rows(d, u, width, source, columns, triangle):
-    """Updates `columns` columns of the target's rows at u, one row per multiplier of a source row, two at a time.
+def update_block_rows(d, row, width, source, columns, triangle):
+    """Updates `columns` columns of the target's rows, which begin at row, row + width, ... in H, two at a time.
 
+    The target has source.w rows, one for each multiplier of a source row.
     triangle: 1 if the block on the diagonal follows, row i up to column i.  The first of two rows gets one more entry,
     which is not used.
     """
     i = 0
     while i + 2 <= source.w:
-        update_two_rows(d, u + i * width, u + i * width + width, source, i, columns + triangle * (i + 2))
+        update_two_rows(d, row + i * width, row + i * width + width, source, i, columns + triangle * (i + 2))
         i += 2
     if i < source.w:
-        update_block_row(d, u + i * width, source, i, columns + triangle * (i + 1))
+        update_block_row(d, row + i * width, source, i, columns + triangle * (i + 1))
 
 
 @kernel
 def eliminate_from(m, d, block, b, at):
-    """Adds the update of block b, its rows factored, to the block row of its column number `at`; stores L there."""
-    o, stride = d.hessian.blockadr[b], block.stride
-    c = d.hessian.blockcol[o + at]
-    target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[o + at]
-    take_multipliers(d, block, place, target, w)
-    u, f, e = d.hessian.rowadr[target], d.hessian.blockadr[c], 0
+    """Subtracts block b, its rows factored, from the rows of the block that is number `at` in the row list of b.
+
+    Stores L in the columns of this target block.  Runs of blocks that are adjacent in both rows are updated at once.
+    """
+    source_list, stride = d.hessian.blockadr[b], block.stride
+    c = d.hessian.blockcol[source_list + at]
+    target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[source_list + at]
+    store_multipliers(d, block, place, target, w)  # writes hessian.pivot and primal.search
+    # e: entry of the source's list; f: entry of the target's list with the same block
+    target_row, f, e = d.hessian.rowadr[target], d.hessian.blockadr[c], 0
     width = d.hessian.rownnz[target] - 1 + w
     while e <= at:
-        while d.hessian.blockcol[f] != d.hessian.blockcol[o + e]:
+        while d.hessian.blockcol[f] != d.hessian.blockcol[source_list + e]:
             f += 1
-        start, q = d.hessian.blockplace[o + e], d.hessian.blockplace[f]
-        # blocks that are adjacent in both rows
-        while e < at and d.hessian.blockcol[f + 1] == d.hessian.blockcol[o + e + 1]:
+        start, target_start = d.hessian.blockplace[source_list + e], d.hessian.blockplace[f]
+        # extend the run to blocks that are adjacent in both rows
+        while e < at and d.hessian.blockcol[f + 1] == d.hessian.blockcol[source_list + e + 1]:
             e += 1
             f += 1
-        columns, triangle = d.hessian.blockplace[o + e] - start, 1
+        # the last run ends with the target itself, of which only the lower triangle is updated
+        columns, triangle = d.hessian.blockplace[source_list + e] - start, 1
         if e < at:
-            columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[o + e]], 0
-        update_block_rows(d, u + q, width, Sources(block.adr + start, stride, block.size, 0, w), columns, triangle)
+            columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[source_list + e]], 0
+        target_entry = target_row + target_start
+        source = Sources(block.adr + start, stride, block.size, 0, w)
+        update_block_rows(d, target_entry, width, source, columns, triangle)
         e += 1
         f += 1
+    # L replaces A in the target's columns
     for k in range(block.size):
         for i in range(w):
             d.hessian.H[block.adr + k * stride + place + i] = d.hessian.pivot[k * w + i]
@@ -202,7 +236,7 @@ def factor_blocks(m, d):
     for k in range(m.nblock):
         b = m.nblock - 1 - k
         first, size, last = m.block_dofadr[b], m.block_dofnum[b], d.hessian.blocknum[b] - 1
-        above = d.hessian.blockplace[d.hessian.blockadr[b] + last]
+        above = d.hessian.blockplace[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
         block = Block(first, size, d.hessian.rowadr[first], above, above + size)
         factor_rows(d, block)
         for at in range(last - 1, -1, -1):
@@ -211,31 +245,37 @@ def factor_blocks(m, d):
 
 # ---- substitution ---------------------------------------------------------------------------------------------------
 @kernel
-def run_of_blocks(m, d, at, last):
-    """Returns (the number after a run of blocks with consecutive dofs, which starts at number `at`; its dofs)."""
-    c = d.hessian.blockcol[at]
-    n = m.block_dofnum[c]
+def end_of_run(m, d, at, last):
+    """Returns the end of a run of blocks with consecutive dofs in a row list, and the number of dofs of the run.
+
+    The run starts with entry `at` of the list, and ends before entry `last`.
+    """
+    block = d.hessian.blockcol[at]
+    n = m.block_dofnum[block]
     at += 1
-    while at < last and d.hessian.blockcol[at] == c + 1:
-        c += 1
-        n += m.block_dofnum[c]
+    while at < last and d.hessian.blockcol[at] == block + 1:
+        block += 1
+        n += m.block_dofnum[block]
         at += 1
     return at, n
 
 
 @kernel
 def substitute_rows(m, d, b, r, stride, count):
-    """Returns x_k D_k^-1 - sum of L_kj x_j over the blocks above, for `count` rows of block b from r; sums overlap."""
+    """Computes x_k <- x_k / D_k - sum of L_kj x_j over the dofs j of blocks above, for `count` rows k of block b.
+
+    r: number of the first row in the block.  stride: distance of its rows in H.  The sums of the rows overlap in time.
+    """
     L, x, k, at = d.hessian.H, d.primal.search, m.block_dofadr[b] + r, d.hessian.blockadr[b]
-    a = d.hessian.rowadr[k]
+    row = d.hessian.rowadr[k]
     last = at + d.hessian.blocknum[b] - 1
     y = tuple(x[k + c] * d.hessian.dinv[k + c] for c in range(count))
     while at < last:
-        e, j = a + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
-        at, n = run_of_blocks(m, d, at, last)
+        first_entry, j = row + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+        at, n = end_of_run(m, d, at, last)
         for i in range(n):
-            v, q = x[j + i], e + i
-            y = tuple(fma(-L[q + c * stride], v, y[c]) for c in range(count))
+            xj, entry = x[j + i], first_entry + i
+            y = tuple(fma(-L[entry + c * stride], xj, y[c]) for c in range(count))
     for c in unrolled(range(count)):
         x[k + c] = y[c]
 
@@ -247,16 +287,17 @@ def reduce_blocks(m, d):
     Reads:  hessian.H, the pattern.   Writes: primal.search (nv,).   Cost: O(entries).
     """
     for b in range(m.nblock - 1, -1, -1):
-        first, o = m.block_dofadr[b], d.hessian.blockadr[b]
+        first, row_list = m.block_dofadr[b], d.hessian.blockadr[b]
         above = d.hessian.rownnz[first] - 1
         for r in range(m.block_dofnum[b] - 1, -1, -1):
-            a, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
+            row, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
+            # x_i -= L_ki x_k: in the block itself, then in the blocks above
             for i in range(r):
-                d.primal.search[first + i] = fma(-d.hessian.H[a + above + i], xk, d.primal.search[first + i])
-            for at in range(o, o + d.hessian.blocknum[b] - 1):
-                e, j = a + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+                d.primal.search[first + i] = fma(-d.hessian.H[row + above + i], xk, d.primal.search[first + i])
+            for at in range(row_list, row_list + d.hessian.blocknum[b] - 1):
+                entry, j = row + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
                 for i in range(m.block_dofnum[d.hessian.blockcol[at]]):
-                    d.primal.search[j + i] = fma(-d.hessian.H[e + i], xk, d.primal.search[j + i])
+                    d.primal.search[j + i] = fma(-d.hessian.H[entry + i], xk, d.primal.search[j + i])
 
 
 @stage
@@ -269,17 +310,19 @@ def expand_blocks(m, d):
     """
     for b in range(m.nblock):
         first, size = m.block_dofadr[b], m.block_dofnum[b]
-        a = d.hessian.rowadr[first]
+        row = d.hessian.rowadr[first]
         above = d.hessian.rownnz[first] - 1
         stride, r = above + size, 0
+        # the blocks above, three rows at a time
         while r + 3 <= size:
             substitute_rows(m, d, b, r, stride, count=3)
             r += 3
         while r < size:
             substitute_rows(m, d, b, r, stride, count=1)
             r += 1
+        # the block itself: x_k -= L_ki x_i
         for k in range(1, size):
-            y, e = d.primal.search[first + k], a + k * stride + above
+            xk, own_columns = d.primal.search[first + k], row + k * stride + above
             for i in range(k):
-                y = fma(-d.hessian.H[e + i], d.primal.search[first + i], y)
-            d.primal.search[first + k] = y
+                xk = fma(-d.hessian.H[own_columns + i], d.primal.search[first + i], xk)
+            d.primal.search[first + k] = xk

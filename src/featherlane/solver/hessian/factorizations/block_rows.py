@@ -7,6 +7,9 @@ The row of a block holds its ancestors, those of the branches that it is coupled
     row(b) = chain(b) + sum over couplings (b, c) of chain(c) + sum over blocks k with parent b of row(k) less k,
 
 with the parent of k the last block of its row before k: the elimination tree.
+The row of b is built as marks, hessian.blockmark[c] = b for each block c in it, and then stored as a list: entries
+blockadr[b] ... of hessian.blockcol, blocknum[b] of them, ascending, b itself the last.  The blocks k with parent b are
+a linked list: blockchild[b], then blocknext of each, -1 at the end.
 Source: J. Liu, "The role of elimination trees in sparse factorization" (1990); Davis, Direct Methods for Sparse Linear
 Systems, sec. 4.4.
 """
@@ -16,37 +19,46 @@ from featherlane.solver.hessian.entries.couplings import couples_free_bodies, co
 
 
 @kernel
-def mark_chain(m, d, c, b, low):
-    """Adds block c and its ancestors to the row of b; returns the lowest block of the row."""
+def mark_ancestors(m, d, c, b, lowest):
+    """Marks block c and its ancestors in hessian.blockmark as blocks of the row of b.
+
+    lowest: lowest block of the row so far.  Returns the new one.
+    """
     while c >= 0 and d.hessian.blockmark[c] != b:
         d.hessian.blockmark[c] = b
-        low = c if c < low else low
+        lowest = c if c < lowest else lowest
         c = m.block_parentid[c]
-    return low
+    return lowest
 
 
 @kernel
-def mark_rows(m, d, b, low):
-    """Adds the fill-in of rows that are eliminated into b to its row; without fill-in, only that in its tree.
+def mark_fill_in(m, d, b, lowest):
+    """Marks the blocks of the rows that are eliminated into b as blocks of its row: the fill-in.
 
-    This also gives the ancestors of a branch's last block the coupling's columns, in which H has entries.
+    A pattern without fill-in (hessian.fill <= 0) takes only the rows of b's own tree.  This gives the ancestors of a
+    branch's last block the coupling's columns, in which H has entries.
+    lowest: lowest block of the row so far.  Returns the new one.
     """
     c, tree = d.hessian.blockchild[b], m.dof_treeid[m.block_dofadr[b]]
     while c >= 0:
         if d.hessian.fill[0] > 0 or m.dof_treeid[m.block_dofadr[c]] == tree:
-            o = d.hessian.blockadr[c]
-            low = d.hessian.blockcol[o] if d.hessian.blockcol[o] < low else low
-            for e in range(o, o + d.hessian.blocknum[c] - 1):
+            row = d.hessian.blockadr[c]
+            lowest = d.hessian.blockcol[row] if d.hessian.blockcol[row] < lowest else lowest
+            for e in range(row, row + d.hessian.blocknum[c] - 1):
                 d.hessian.blockmark[d.hessian.blockcol[e]] = b
         c = d.hessian.blocknext[c]
-    return low
+    return lowest
 
 
 @kernel
-def list_marked_blocks(m, d, b, low, adr):
-    """Lists the marked blocks in ascending order, and the places of their columns; returns the row's width."""
+def list_marked_blocks(m, d, b, lowest, adr):
+    """Stores the row of block b: its marked blocks in ascending order, and the places of their columns.
+
+    lowest: lowest block of the row.  adr: position of the row in hessian.blockcol.  Returns the row's width in dofs.
+    Writes: hessian.blockcol, blockplace, blockadr, blocknum of the row; b in the list of its parent's blockchild.
+    """
     n, width = 0, 0
-    for c in range(low, b + 1):
+    for c in range(lowest, b + 1):
         if d.hessian.blockmark[c] == b:
             d.hessian.blockcol[adr + n] = c
             d.hessian.blockplace[adr + n] = width
@@ -54,19 +66,23 @@ def list_marked_blocks(m, d, b, low, adr):
             n += 1
     d.hessian.blockadr[b] = adr
     d.hessian.blocknum[b] = n
+    # the parent in the elimination tree is the last block before b
     if n > 1:
-        p = d.hessian.blockcol[adr + n - 2]
-        d.hessian.blocknext[b] = d.hessian.blockchild[p]
-        d.hessian.blockchild[p] = b
+        parent = d.hessian.blockcol[adr + n - 2]
+        d.hessian.blocknext[b] = d.hessian.blockchild[parent]
+        d.hessian.blockchild[parent] = b
     return width
 
 
 @kernel
-def place_rows_of(m, d, b, adr, width):
-    """Places the rows of one block: all as long as the last of them, whose last entry is on the diagonal."""
+def store_block_row_addresses(m, d, b, entry, width):
+    """Sets the addresses of the rows of block b in H, from `entry` on.
+
+    Each takes `width` entries, the length of the last one; a row's last used entry is on the diagonal.
+    """
     first, size = m.block_dofadr[b], m.block_dofnum[b]
     for i in range(size):
-        d.hessian.rowadr[first + i] = adr + i * width
+        d.hessian.rowadr[first + i] = entry + i * width
         d.hessian.rownnz[first + i] = width - size + i + 1
 
 
@@ -81,22 +97,25 @@ def find_block_rows(m, d):
     for b in range(m.nblock):
         d.hessian.blockchild[b] = -1
         d.hessian.blockmark[b] = -1
+    # adr, entries: number of list entries, and of entries of H, of the rows so far; p: next coupling, from the last
     adr, entries, p = 0, 0, d.hessian.ncoupling[0] - 1
     for k in range(m.nblock):
         b = m.nblock - 1 - k
-        low = mark_chain(m, d, b, b, b)
-        low = mark_rows(m, d, b, low)
+        lowest = mark_ancestors(m, d, b, b, b)
+        lowest = mark_fill_in(m, d, b, lowest)
+        # couplings are sorted by their higher tip
         while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:
+            # with fill = -1, panels hold the couplings of two free bodies
             if d.hessian.fill[0] >= 0 or not couples_free_bodies(m, d, p):
-                low = mark_chain(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, low)
+                lowest = mark_ancestors(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, lowest)
             p -= 1
-        if adr + b + 1 - low > d.nHblock:
+        if adr + b + 1 - lowest > d.nHblock:
             d.con_overflow[0] = 1
             break
-        width = list_marked_blocks(m, d, b, low, adr)
+        width = list_marked_blocks(m, d, b, lowest, adr)
         if entries + width * m.block_dofnum[b] > d.nH:
             d.con_overflow[0] = 1
             break
-        place_rows_of(m, d, b, entries, width)
+        store_block_row_addresses(m, d, b, entries, width)
         adr += d.hessian.blocknum[b]
         entries += width * m.block_dofnum[b]

@@ -1,8 +1,11 @@
 """Elimination order with little fill-in: minimum degree on the graph of a world's trees.
 
 Nodes are kinematic trees, edges are the couplings of one world.  The node with the fewest neighbours is eliminated
-first; its neighbours at that time are its row of the factor, and become neighbours of each other.  A node's neighbours
-are stored as bits of a few words.
+first; its neighbours at that time are its row of the factor, and become neighbours of each other.
+Layout: a node's neighbours are stored as bits of ngraphword words.  Row t of graph.bits begins at t * ngraphword; tree
+u is bit u % WORD_BITS of word u // WORD_BITS.  Trees with n neighbours are a doubly linked list: graph.head[n], then
+graph.next, and graph.prev backward, -1 at both ends.
+Record d1: the buffers of one world at a time.
 Source: A. George and J. W. H. Liu, "The evolution of the minimum degree ordering algorithm", SIAM Review 31 (1989).
 """
 
@@ -12,8 +15,8 @@ WORD_BITS = 62  # of a signed 64-bit number
 
 
 @kernel
-def low_bit(x):
-    """Returns the number of the lowest set bit of a word."""
+def lowest_bit(x):
+    """Returns the position of the lowest set bit of a word."""
     return count_ones((x & -x) - 1)
 
 
@@ -26,24 +29,24 @@ def clear_graph(m, d):
 
 @kernel
 def couple_trees(m, d, t, u):
-    """Couples trees t and u."""
-    a, b = t * d.ngraphword + u // WORD_BITS, u * d.ngraphword + t // WORD_BITS
-    one = d.graph.bits[a] * 0 + 1
-    d.graph.bits[a] = d.graph.bits[a] | (one << (u % WORD_BITS))
-    d.graph.bits[b] = d.graph.bits[b] | (one << (t % WORD_BITS))
+    """Couples trees t and u: sets bit u in the row of t, and bit t in the row of u."""
+    word_t, word_u = t * d.ngraphword + u // WORD_BITS, u * d.ngraphword + t // WORD_BITS
+    one = d.graph.bits[word_t] * 0 + 1  # 1 with the type of the words
+    d.graph.bits[word_t] = d.graph.bits[word_t] | (one << (u % WORD_BITS))
+    d.graph.bits[word_u] = d.graph.bits[word_u] | (one << (t % WORD_BITS))
 
 
 @kernel
-def degree(d1, t):
+def count_neighbours(d1, t):
     """Returns the number of neighbours of tree t."""
-    n, a = 0, t * d1.ngraphword
+    n, row = 0, t * d1.ngraphword
     for w in range(d1.ngraphword):
-        n += count_ones(d1.graph.bits[a + w])
+        n += count_ones(d1.graph.bits[row + w])
     return n
 
 
 @kernel
-def enlist(d1, t, n):
+def insert_in_degree_list(d1, t, n):
     """Inserts tree t at the head of the list of trees with n neighbours."""
     head = d1.graph.head[n]
     d1.graph.degree[t] = n
@@ -55,8 +58,8 @@ def enlist(d1, t, n):
 
 
 @kernel
-def delist(d1, t):
-    """Removes tree t from the list of its degree."""
+def remove_from_degree_list(d1, t):
+    """Removes tree t from the list of trees with its number of neighbours."""
     before, behind = d1.graph.prev[t], d1.graph.next[t]
     if before >= 0:
         d1.graph.next[before] = behind
@@ -68,29 +71,33 @@ def delist(d1, t):
 
 @kernel
 def merge_neighbours(d1, t, u):
-    """Adds the neighbours of t to those of u, and removes t."""
-    a, b = t * d1.ngraphword, u * d1.ngraphword
-    for x in range(d1.ngraphword):
-        d1.graph.bits[b + x] = d1.graph.bits[b + x] | d1.graph.bits[a + x]
-    one = d1.graph.bits[a] * 0 + 1
-    c, e = b + t // WORD_BITS, b + u // WORD_BITS
-    d1.graph.bits[c] = d1.graph.bits[c] & ~(one << (t % WORD_BITS))
-    d1.graph.bits[e] = d1.graph.bits[e] & ~(one << (u % WORD_BITS))
+    """Adds the neighbours of t to those of u, and removes t, and u itself."""
+    row_t, row_u = t * d1.ngraphword, u * d1.ngraphword
+    for w in range(d1.ngraphword):
+        d1.graph.bits[row_u + w] = d1.graph.bits[row_u + w] | d1.graph.bits[row_t + w]
+    one = d1.graph.bits[row_t] * 0 + 1  # 1 with the type of the words
+    # clear bits t and u in the row of u
+    word_of_t, word_of_u = row_u + t // WORD_BITS, row_u + u // WORD_BITS
+    d1.graph.bits[word_of_t] = d1.graph.bits[word_of_t] & ~(one << (t % WORD_BITS))
+    d1.graph.bits[word_of_u] = d1.graph.bits[word_of_u] & ~(one << (u % WORD_BITS))
 
 
 @kernel
 def eliminate_tree(d1, t):
-    """Makes t's neighbours neighbours of each other, and removes t from them; returns the lowest of their degrees."""
-    a, lowest = t * d1.ngraphword, d1.ngraph
+    """Makes t's neighbours neighbours of each other, and removes t from them; returns the lowest of their degrees.
+
+    The degree of a tree is its number of neighbours.
+    """
+    row, lowest = t * d1.ngraphword, d1.ngraph
     for w in range(d1.ngraphword):
-        left = d1.graph.bits[a + w]
-        while left != 0:
-            u = w * WORD_BITS + low_bit(left)
-            left = left & (left - 1)
+        bits = d1.graph.bits[row + w]
+        while bits != 0:
+            u = w * WORD_BITS + lowest_bit(bits)
+            bits = bits & (bits - 1)  # clears the lowest bit
             merge_neighbours(d1, t, u)
-            delist(d1, u)
-            n = degree(d1, u)
-            enlist(d1, u, n)
+            remove_from_degree_list(d1, u)
+            n = count_neighbours(d1, u)
+            insert_in_degree_list(d1, u, n)
             lowest = n if n < lowest else lowest
     return lowest
 
@@ -106,31 +113,31 @@ def order_trees(m1, d1):
     for n in range(d1.ngraph):
         d1.graph.head[n] = -1
     for t in range(d1.ngraph):
-        enlist(d1, t, degree(d1, t))
-    lowest = 0
+        insert_in_degree_list(d1, t, count_neighbours(d1, t))
+    lowest = 0  # no list below this degree has a tree
     for k in range(d1.ngraph):
         while d1.graph.head[lowest] < 0:
             lowest += 1
         t = d1.graph.head[lowest]
-        delist(d1, t)
+        remove_from_degree_list(d1, t)
         d1.graph.order[k] = t
         d1.graph.place[t] = k
-        least = eliminate_tree(d1, t)
-        lowest = least if least < lowest else lowest
+        lowest_neighbour = eliminate_tree(d1, t)
+        lowest = lowest_neighbour if lowest_neighbour < lowest else lowest
 
 
 @kernel
 def row_width(m1, d1, t, end):
     """Returns the number of dofs of tree t and of its neighbours before tree `end`."""
-    n, a = m1.tree_dofnum[t], t * d1.ngraphword
+    dofs, row = m1.tree_dofnum[t], t * d1.ngraphword
     for w in range(d1.ngraphword):
-        left = d1.graph.bits[a + w]
-        while left != 0:
-            u = w * WORD_BITS + low_bit(left)
-            left = left & (left - 1)
+        bits = d1.graph.bits[row + w]
+        while bits != 0:
+            u = w * WORD_BITS + lowest_bit(bits)
+            bits = bits & (bits - 1)  # clears the lowest bit
             if u < end:
-                n += m1.tree_dofnum[u]
-    return n
+                dofs += m1.tree_dofnum[u]
+    return dofs
 
 
 @stage
@@ -140,21 +147,23 @@ def count_in_model_order(m1, d1):
     Rows of trees without couplings to later trees are not counted: no order changes them.
     Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which it overwrites.
     """
-    total, plain = 0.0, 0.0
+    # a tree with s dofs and n columns costs s n^2 / 2
+    with_fill, without = 0.0, 0.0
     for t in range(d1.ngraph):
         size, n = m1.tree_dofnum[t], row_width(m1, d1, t, t)
         if n > size:
-            plain = plain + 0.5 * size * n * n
+            without = without + 0.5 * size * n * n
     for k in range(d1.ngraph):
         t = d1.ngraph - 1 - k
-        size, n, a = m1.tree_dofnum[t], row_width(m1, d1, t, t), t * d1.ngraphword
+        size, n, row = m1.tree_dofnum[t], row_width(m1, d1, t, t), t * d1.ngraphword
+        # its neighbours become neighbours of each other
         for w in range(d1.ngraphword):
-            left = d1.graph.bits[a + w]
-            while left != 0:
-                u = w * WORD_BITS + low_bit(left)
-                left = left & (left - 1)
+            bits = d1.graph.bits[row + w]
+            while bits != 0:
+                u = w * WORD_BITS + lowest_bit(bits)
+                bits = bits & (bits - 1)
                 merge_neighbours(d1, t, u)
         if n > size:
-            total = total + 0.5 * size * n * n
-    d1.panel.cost[0] = total
-    d1.panel.cost[1] = plain
+            with_fill = with_fill + 0.5 * size * n * n
+    d1.panel.cost[0] = with_fill
+    d1.panel.cost[1] = without

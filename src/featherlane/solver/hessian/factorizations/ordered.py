@@ -6,12 +6,15 @@ world at a time, trees are ordered by minimum degree (minimum_degree.py), entrie
 are added (free_panels.py), and panels are solved (panel.py), eight columns at once.
 A pile of 64 balls takes a third of the multiplications of one world, a tenth of those on the union of eight.
 
+Layout: the dofs of a tree are in reverse order in its panel: dof i has row and column last - i, with last the tree's
+last dof.  `entry_index` of panel.py gives the position of (row, column) in panel.values.
+
 The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this
 cost due to fill-in.  A tile with both kinds of worlds is split.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.hessian.factorizations.free_panels import add_contacts, load_axes, panel_column
+from featherlane.solver.hessian.factorizations.free_panels import add_contacts, find_column, store_axes
 from featherlane.solver.hessian.factorizations.minimum_degree import (
     clear_graph,
     count_in_model_order,
@@ -20,7 +23,7 @@ from featherlane.solver.hessian.factorizations.minimum_degree import (
 )
 from featherlane.solver.hessian.factorizations.panel import (
     clear_panels,
-    entry,
+    entry_index,
     expand_panels,
     factor_panels,
     padded_size,
@@ -34,19 +37,19 @@ FILLED = 1.5  # times those without fill-in: another order does not improve stac
 
 # ---- selection of worlds -------------------------------------------------------------------------------------------
 @kernel
-def join_by_row(m, d, k):
-    """Couples the trees of general row k."""
-    o = d.genrow_dofadr[k]
-    for a in range(o, o + d.genrow_dofnum[k]):
+def couple_trees_of_row(m, d, k):
+    """Couples the trees of general row k in the graph, each two."""
+    first = d.genrow_dofadr[k]
+    for a in range(first, first + d.genrow_dofnum[k]):
         t = m.dof_treeid[d.genrow_dof[a]]
-        for b in range(o, a):
+        for b in range(first, a):
             u = m.dof_treeid[d.genrow_dof[b]]
             if t != u:
                 couple_trees(m, d, t, u)
 
 
 @kernel
-def join_world(m, d, lane):
+def build_graph(m, d, lane):
     """Builds the graph of one world's trees."""
     clear_graph(m, d)
     for k in range(d.ncon_slot[0]):
@@ -57,21 +60,22 @@ def join_world(m, d, lane):
                 couple_trees(m, d, t, u)
     for k in range(d.ngenrow[0]):
         if has(d.genrow_present[k] > 0.0, lane):
-            join_by_row(m, d, k)
+            couple_trees_of_row(m, d, k)
 
 
 @kernel
 def mark_ordered(m, d):
-    """Sets ordered = 1 in worlds with a costly factor in the model's order; returns (whether any, whether others).
+    """Sets ordered = 1 in worlds with a costly factor in the model's order, else 0.
 
-    Discards panels of another step's rows.
+    Discards panels of another step's rows (panel.fits = 0).
+    Returns (1 if some active world is marked, 1 if some active world is not).
     """
     some, others = 0, 0
     d.panel.fits[0] = 0
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
-            join_world(m, d, lane)
-            count_in_model_order(m, d)
+            build_graph(m, d, lane)  # writes graph.bits
+            count_in_model_order(m, d)  # writes panel.cost: with fill-in, without
             if d.panel.cost[0] > COSTLY and d.panel.cost[0] > FILLED * d.panel.cost[1]:
                 write_lane(d.ordered, 0, lane, 1.0)
                 some = 1
@@ -83,31 +87,40 @@ def mark_ordered(m, d):
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
 @kernel
-def load_between(m, d, lane, b, t, place, c, u):
-    """Copies entries of block b of tree t with block c of tree u, at a place of its rows; none if not coupled."""
-    first, first_u, size, size_u = m.block_dofadr[b], m.block_dofadr[c], m.tree_dofnum[t], m.tree_dofnum[u]
-    row, row_u = m.tree_dofadr[t] + size - 1 - first, m.tree_dofadr[u] + size_u - 1 - first_u
-    before = d.graph.place[t] < d.graph.place[u]
-    column = panel_column(d, t, u) if before else panel_column(d, u, t)
+def load_block_between_trees(m, d, lane, b, t, place, c, u):
+    """Copies the entries of block b of tree t with block c of tree u from one world's H to its panels.
+
+    place: that of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
+    The panel of the tree that is eliminated first has the entries: its dofs as rows, those of the other as columns.
+    """
+    first_b, first_c, size_t, size_u = m.block_dofadr[b], m.block_dofadr[c], m.tree_dofnum[t], m.tree_dofnum[u]
+    # positions of the blocks' first dofs in their trees, from the last dof on
+    row_b, row_c = m.tree_dofadr[t] + size_t - 1 - first_b, m.tree_dofadr[u] + size_u - 1 - first_c
+    t_is_first = d.graph.place[t] < d.graph.place[u]
+    column = find_column(d, t, u) if t_is_first else find_column(d, u, t)
     for i in range(m.block_dofnum[b] if column >= 0 else 0):
-        a = d.hessian.rowadr[first + i] + place
+        entry = d.hessian.rowadr[first_b + i] + place
         for e in range(m.block_dofnum[c]):
-            o = entry(d.panel.adr[u], size_u, row_u - e, column + row - i)
-            if before:
-                o = entry(d.panel.adr[t], size, row - i, column + row_u - e)
-            d.panel.values[o] = read_lane(d.hessian.H, a + e, lane)
+            target = entry_index(d.panel.adr[u], size_u, row_c - e, column + row_b - i)
+            if t_is_first:
+                target = entry_index(d.panel.adr[t], size_t, row_b - i, column + row_c - e)
+            d.panel.values[target] = read_lane(d.hessian.H, entry + e, lane)
 
 
 @kernel
-def load_within(m, d, lane, i, t, a, c):
-    """Copies entries of dof i with the dofs up to i of block c of the same tree."""
+def load_row_within_tree(m, d, lane, i, t, entry, c):
+    """Copies one world's entries of dof i with the dofs up to i of block c of the same tree t to the tree's panel.
+
+    entry: position of the first of them in hessian.H.
+    """
     size, first = m.tree_dofnum[t], m.block_dofadr[c]
     last = m.tree_dofadr[t] + size - 1
     n = m.block_dofnum[c]
     if first + n > i + 1:
         n = i + 1 - first
     for e in range(n):
-        d.panel.values[entry(d.panel.adr[t], size, last - i, last - first - e)] = read_lane(d.hessian.H, a + e, lane)
+        x = read_lane(d.hessian.H, entry + e, lane)
+        d.panel.values[entry_index(d.panel.adr[t], size, last - i, last - first - e)] = x
 
 
 @kernel
@@ -115,14 +128,15 @@ def load_world(m, d, lane):
     """Computes one world's panels: entries of H, zeros for trees that it does not couple, contacts of free bodies."""
     for b in range(m.nblock):
         first, t = m.block_dofadr[b], m.dof_treeid[m.block_dofadr[b]]
+        # e: entries of the row list of block b
         for e in range(d.hessian.blockadr[b], d.hessian.blockadr[b] + d.hessian.blocknum[b]):
             c, place = d.hessian.blockcol[e], d.hessian.blockplace[e]
             u = m.dof_treeid[m.block_dofadr[c]]
             if t == u:
                 for i in range(first, first + m.block_dofnum[b]):
-                    load_within(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
+                    load_row_within_tree(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
             else:
-                load_between(m, d, lane, b, t, place, c, u)
+                load_block_between_trees(m, d, lane, b, t, place, c, u)
     add_contacts(m, d, lane)
 
 
@@ -136,39 +150,47 @@ def place_world(m, d, lane):
     Cost:   O(entries of the factor).
     """
     if width(d) > 1 or d.panel.fits[0] == 0:
-        join_world(m, d, lane)
+        build_graph(m, d, lane)
         order_trees(m, d)
         place_panels(m, d)
         if d.panel.fits[0] == 0:
+            # without couplings, each tree is factored alone
             write_lane(d.ordered, 0, lane, 2.0)
             clear_graph(m, d)
             order_trees(m, d)
             place_panels(m, d)
-        load_axes(m, d, lane)
+        store_axes(m, d, lane)
     clear_panels(m, d)
 
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
 def copy_entries(m, d, lane, e, t, row, column, count, out):
-    """Copies entries of a row of t's panel from a column on to H from e on, or back: H stores each world's factor."""
+    """Copies `count` entries of a row of t's panel, from a column on, to one world's hessian.H from e on.
+
+    out: 1 copies from the panel to H, 0 from H to the panel.  Returns the position behind the entries in H.
+    """
     for c in range(column, column + count):
-        a = entry(d.panel.adr[t], m.tree_dofnum[t], row, c)
+        panel_entry = entry_index(d.panel.adr[t], m.tree_dofnum[t], row, c)
         if out:
-            write_lane(d.hessian.H, e, lane, d.panel.values[a])
+            write_lane(d.hessian.H, e, lane, d.panel.values[panel_entry])
         else:
-            d.panel.values[a] = read_lane(d.hessian.H, e, lane)
+            d.panel.values[panel_entry] = read_lane(d.hessian.H, e, lane)
         e += 1
     return e
 
 
 @kernel
-def move_factor(m, d, lane, out):
-    """Copies one world's factor from its panels to its H and hessian.dinv, row after row without gaps, or back."""
-    e = 0
+def copy_factor(m, d, lane, out):
+    """Copies one world's factor from its panels to its H and hessian.dinv, row after row without gaps, or back.
+
+    out: 1 copies from the panels, 0 to the panels.
+    """
+    e = 0  # position in H
     for k in range(d.ngraph):
         t = d.graph.order[k]
         for r in range(m.tree_dofnum[t]):
+            # the tree's own columns from the diagonal on, then those of the trees in its row
             e = copy_entries(m, d, lane, e, t, r, r, m.tree_dofnum[t] - r, out)
             for at in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
                 e = copy_entries(m, d, lane, e, t, r, d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
@@ -180,23 +202,23 @@ def move_factor(m, d, lane, out):
 
 
 @kernel
-def take_vector(m, d, lane):
-    """Copies one world's search to panel.x."""
+def load_search(m, d, lane):
+    """Copies one world's search to panel.x: the dofs of each tree from the last one on, padded with zeros."""
     for t in range(d.ngraph):
-        n, o, last = m.tree_dofnum[t], d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        n, start, last = m.tree_dofnum[t], d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
         for r in range(n):
-            d.panel.x[o + r] = read_lane(d.primal.search, last - r, lane)
+            d.panel.x[start + r] = read_lane(d.primal.search, last - r, lane)
         for r in range(n, padded_size(m, t)):
-            d.panel.x[o + r] = 0.0
+            d.panel.x[start + r] = 0.0
 
 
 @kernel
-def give_vector(m, d, lane):
+def store_search(m, d, lane):
     """Copies panel.x to one world's search."""
     for t in range(d.ngraph):
-        o, last = d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        start, last = d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
         for r in range(m.tree_dofnum[t]):
-            write_lane(d.primal.search, last - r, lane, d.panel.x[o + r])
+            write_lane(d.primal.search, last - r, lane, d.panel.x[start + r])
 
 
 @stage
@@ -207,9 +229,9 @@ def factor_world(m, d, lane):
     Writes: ordered; graph.*, panel.*.
     Cost:   see `factor_panels`.
     """
-    place_world(m, d, lane)
-    load_world(m, d, lane)
-    take_vector(m, d, lane)
+    place_world(m, d, lane)  # writes the order and places of the panels
+    load_world(m, d, lane)  # writes panel.values
+    load_search(m, d, lane)  # writes panel.x
     factor_panels(m, d)
 
 
@@ -224,7 +246,7 @@ def solve_ordered(m, d):
         if has((d.active[0] > 0.0) & (d.primal.live[0] > 0.0), lane):
             factor_world(m, d, lane)
             expand_panels(m, d)
-            give_vector(m, d, lane)
+            store_search(m, d, lane)
 
 
 @stage
@@ -239,7 +261,7 @@ def factor_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             factor_world(m, d, lane)
-            move_factor(m, d, lane, out=1)
+            copy_factor(m, d, lane, out=1)
 
 
 @stage
@@ -252,14 +274,14 @@ def substitute_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             place_world(m, d, lane)
-            move_factor(m, d, lane, out=0)
-            take_vector(m, d, lane)
+            copy_factor(m, d, lane, out=0)
+            load_search(m, d, lane)
             reduce_panels(m, d)
             expand_panels(m, d)
-            give_vector(m, d, lane)
+            store_search(m, d, lane)
 
 
 @kernel
-def taken_apart(d):
+def has_decoupled_trees(d):
     """Returns worlds whose search direction ignores the couplings of trees."""
     return d.ordered[0] > 1.5

@@ -1,15 +1,19 @@
 """L^T D L of one world's Hessian in an elimination order for this world: a panel of rows for each kinematic tree.
 
 Trees are eliminated in this order, the dofs of a tree from the last one to the first.  Row k of a tree's panel holds,
-in elimination order, the tree's own dofs from k on and all dofs of the trees in its row of the factor.  Columns are
-stored in groups of eight, each with all rows (`entry`), so that the entries of two trees are contiguous.
+in elimination order, the tree's own dofs from k on and all dofs of the trees in its row of the factor.
 A tree is eliminated as a whole: each row of a later tree gets one update, whose rank is the tree's number of dofs.
+Layout: columns are stored in groups of eight, each with all rows of the panel (`entry_index`), so that the entries of
+two trees are contiguous.  `eights(panel.values)` reads them as vectors, one per row and group: in a panel that begins
+at vector v, row r of group c is vector v + c * size + r, with `size` rows.  The columns of each tree are padded to a
+multiple of eight.  The trees in the row of tree t are graph.col[e], their first columns graph.colplace[e], for
+rownnz[t] numbers e from rowadr[t] on.  panel.x holds the right-hand side, tree t from panel.start[t] on.
 Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for sparse matrix computations" (1993).
 """
 
 from featherlane.prelude import *
 from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
-from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, low_bit
+from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, lowest_bit
 
 FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate kernels
 
@@ -17,13 +21,16 @@ FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate 
 # ---- places of rows and columns ------------------------------------------------------------------------------------
 @kernel
 def list_row_trees(d1, t, adr):
-    """Lists trees in the row of t, by their place in the order; returns how many."""
+    """Lists trees in the row of t in graph.col from adr on, sorted by their place in the order; returns how many.
+
+    The trees are the neighbours of t in graph.bits.
+    """
     n = 0
     for w in range(d1.ngraphword):
-        left = d1.graph.bits[t * d1.ngraphword + w]
-        while left != 0:
-            u = w * WORD_BITS + low_bit(left)
-            left = left & (left - 1)
+        bits = d1.graph.bits[t * d1.ngraphword + w]
+        while bits != 0:
+            u = w * WORD_BITS + lowest_bit(bits)
+            bits = bits & (bits - 1)  # clears the lowest bit
             e = adr + n
             while e > adr and d1.graph.place[d1.graph.col[e - 1]] > d1.graph.place[u]:
                 d1.graph.col[e] = d1.graph.col[e - 1]
@@ -40,9 +47,12 @@ def padded_size(m1, t):
 
 
 @kernel
-def entry(a, size, row, column):
-    """Returns the index of an entry of a panel at a; each group of eight columns is stored with all its rows."""
-    return a + (column // 8 * size + row) * 8 + column % 8
+def entry_index(start, size, row, column):
+    """Returns the index of an entry of a panel in panel.values: each group of eight columns has all `size` rows.
+
+    start: index of the panel's first entry.
+    """
+    return start + (column // 8 * size + row) * 8 + column % 8
 
 
 @stage
@@ -51,10 +61,11 @@ def clear_panels(m1, d1):
 
     Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
     """
-    t = d1.graph.order[d1.ngraph - 1]
-    P, zero = eights(d1.panel.values), eights(d1.panel.zero)[0]
-    for e in range((d1.panel.adr[t] + m1.tree_dofnum[t] * d1.panel.width[t]) // 8):
-        P[e] = zero
+    last_tree = d1.graph.order[d1.ngraph - 1]  # its panel is the last one
+    vectors, zero = eights(d1.panel.values), eights(d1.panel.zero)[0]
+    end = d1.panel.adr[last_tree] + m1.tree_dofnum[last_tree] * d1.panel.width[last_tree]
+    for e in range(end // 8):
+        vectors[e] = zero
 
 
 @stage
@@ -64,6 +75,7 @@ def place_panels(m1, d1):
     Reads:  graph.bits, graph.order, graph.place, graph.degree of `order_trees`.
     Writes: graph.*, panel.*, panel.width (ngraph,), graph.colplace (nfill,).
     """
+    # next free position in graph.col, in panel.values, in panel.x
     adr, entries, start = 0, 0, 0
     d1.panel.fits[0] = 1
     for t in range(d1.ngraph):
@@ -89,150 +101,179 @@ def place_panels(m1, d1):
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
-def factor_free(d1, a, width, last, x):
-    """Runs `factor_tree` for a free body: its own columns in registers, then all others, read and written once."""
-    P, E = d1.panel.values, eights(d1.panel.values)
-    p = tuple(tuple(P[a + 8 * k + r] for r in range(FREE)) for k in range(FREE))
-    y, s = d1.panel.x[x : x + FREE], p
+def factor_free(d1, start, width, last, x_start):
+    """Runs `factor_tree` for a free body: its own columns in registers, then all others, read and written once.
+
+    start: index of the panel's first entry.  width: number of its columns.  last: last dof.  x_start: start of x.
+    Own entries: p_kr is row k, column r, at start + 8 k + r.  Multipliers: s_kr = -p_kr / D_k.
+    """
+    P, vectors = d1.panel.values, eights(d1.panel.values)
+    p = tuple(tuple(P[start + 8 * k + r] for r in range(FREE)) for k in range(FREE))
+    x, s = d1.panel.x[x_start : x_start + FREE], p
+    # row r += s_kr row k, for r > k; the same for x
     for k in unrolled(range(FREE)):
-        inv = 1.0 / nonzero_pivot(p[k][k])
-        d1.panel.inverse[last - k] = inv
-        f = tuple(-(p[k][r] * inv) for r in range(FREE))
+        inverse = 1.0 / nonzero_pivot(p[k][k])
+        d1.panel.inverse[last - k] = inverse
+        s_k = tuple(-(p[k][r] * inverse) for r in range(FREE))
         p = tuple(
-            tuple(fma(f[r], p[k][c], p[r][c]) if k < r <= c else p[r][c] for c in range(FREE)) for r in range(FREE)
+            tuple(fma(s_k[r], p[k][c], p[r][c]) if k < r <= c else p[r][c] for c in range(FREE)) for r in range(FREE)
         )
-        y = tuple(fma(f[r], y[k], y[r]) if r > k else y[r] for r in range(FREE))
-        s = tuple(f if i == k else s[i] for i in range(FREE))
+        x = tuple(fma(s_k[r], x[k], x[r]) if r > k else x[r] for r in range(FREE))
+        s = tuple(s_k if i == k else s[i] for i in range(FREE))
     for k in unrolled(range(FREE)):
         for r in unrolled(range(k, FREE)):
-            P[a + 8 * k + r] = p[k][r]
-    d1.panel.x[x : x + FREE] = y
+            P[start + 8 * k + r] = p[k][r]
+    d1.panel.x[x_start : x_start + FREE] = x
     for c in range(1, width // 8):
-        o = a // 8 + FREE * c
-        e = E[o : o + FREE]
+        group = start // 8 + FREE * c
+        rows = vectors[group : group + FREE]
         for k in unrolled(range(FREE - 1)):
-            e = tuple(fma(s[k][r], e[k], e[r]) if r > k else e[r] for r in range(FREE))
+            rows = tuple(fma(s[k][r], rows[k], rows[r]) if r > k else rows[r] for r in range(FREE))
         for r in unrolled(range(1, FREE)):
-            E[o + r] = e[r]
+            vectors[group + r] = rows[r]
 
 
 @kernel
 def factor_tree(m1, d1, t):
     """Factors the tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
-    P, x, E = d1.panel.values, d1.panel.x, eights(d1.panel.values)
-    a, width, size, i = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], d1.panel.start[t]
+    P, x, vectors = d1.panel.values, d1.panel.x, eights(d1.panel.values)
+    start, width, size, x_start = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
     if size == FREE:
-        factor_free(d1, a, width, last, i)
+        factor_free(d1, start, width, last, x_start)
     else:
         for k in range(size):
-            inv = 1.0 / nonzero_pivot(P[entry(a, size, k, k)])
-            d1.panel.inverse[last - k] = inv
+            inverse = 1.0 / nonzero_pivot(P[entry_index(start, size, k, k)])
+            d1.panel.inverse[last - k] = inverse
             for r in range(k + 1, size):
-                s = -(P[entry(a, size, k, r)] * inv)
+                s = -(P[entry_index(start, size, k, r)] * inverse)
                 for c in range(r // 8, width // 8):
-                    q = a // 8 + c * size
-                    E[q + r] = fma(s, E[q + k], E[q + r])
-                x[i + r] = fma(s, x[i + k], x[i + r])
+                    group = start // 8 + c * size
+                    vectors[group + r] = fma(s, vectors[group + k], vectors[group + r])
+                x[x_start + r] = fma(s, x[x_start + k], x[x_start + r])
 
 
 @kernel
-def scale_rows(m1, d1, t, u, column):
-    """Computes panel.scale[size r + k] = -L for row r of u, row k of eliminated t; subtracts t's part of x from u's."""
-    a, size, rows = d1.panel.adr[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
+def store_multipliers_of_rows(m1, d1, t, u, column):
+    """Computes the multipliers of eliminated tree t for the rows of tree u, and subtracts t's part of x from u's.
+
+    panel.scale[size r + k] = -L_kr = -A_kr / D_k for row r of u, row k of t;  x_r += -L_kr x_k.
+    column: first column of u in the panel of t.
+    """
+    start, size, rows = d1.panel.adr[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
     last, source, target = m1.tree_dofadr[t] + size - 1, d1.panel.start[t], d1.panel.start[u]
-    f = d1.panel.scale
+    scale = d1.panel.scale
     for r in range(rows):
-        y = d1.panel.x[target + r]
+        x = d1.panel.x[target + r]
         for k in range(size):
-            s = -(d1.panel.values[entry(a, size, k, column + r)] * d1.panel.inverse[last - k])
-            f[r * size + k] = s
-            y = fma(s, d1.panel.x[source + k], y)
-        d1.panel.x[target + r] = y
+            s = -(d1.panel.values[entry_index(start, size, k, column + r)] * d1.panel.inverse[last - k])
+            scale[r * size + k] = s
+            x = fma(s, d1.panel.x[source + k], x)
+        d1.panel.x[target + r] = x
 
 
 @kernel
-def scale_free(m1, d1, t, u, o):
-    """Runs `scale_rows` for two free bodies, eight columns at once: factor k of row r is at 8 k + r; o: u's columns."""
-    X, S, E, last = eights(d1.panel.x), eights(d1.panel.scale), eights(d1.panel.values), m1.tree_dofadr[t] + FREE - 1
+def store_free_multipliers(m1, d1, t, u, group):
+    """Runs `store_multipliers_of_rows` for two free bodies, eight columns at once: panel.scale[8 k + r] = -L_kr.
+
+    group: vector of row 0 of u's columns in the panel of t.
+    """
+    x, scale = eights(d1.panel.x), eights(d1.panel.scale)
+    vectors, last = eights(d1.panel.values), m1.tree_dofadr[t] + FREE - 1
     source, target = d1.panel.start[t], d1.panel.start[u] // 8
-    y = X[target]
+    y = x[target]
     for k in unrolled(range(FREE)):
-        s = -(E[o + k] * d1.panel.inverse[last - k])
-        S[k] = s
+        s = -(vectors[group + k] * d1.panel.inverse[last - k])
+        scale[k] = s
         y = fma(s, d1.panel.x[source + k], y)
-    X[target] = y
+    x[target] = y
 
 
 @kernel
-def update_run(d1, q, rows, o, size, f, count):
-    """Updates a target run at q += sum over k of (factor k from f on) (run of row k at o); q and o in eights."""
-    E, s = eights(d1.panel.values), d1.panel.scale
+def update_row(d1, target, rows, source, size, scale, count):
+    """Updates a row of a tree in a run of `count` groups of columns: target += sum over k of scale_k (row k of source).
+
+    target: vector of this row in the first group, whose panel has `rows` rows.
+    source: vector of row 0 of the eliminated tree in the first group, whose panel has `size` rows.
+    scale: index of the row's first multiplier in panel.scale.
+    """
+    vectors, s = eights(d1.panel.values), d1.panel.scale
     for k in range(size):
         for c in range(count):
-            E[q + c * rows] = fma(s[f + k], E[o + c * size + k], E[q + c * rows])
+            vectors[target + c * rows] = fma(s[scale + k], vectors[source + c * size + k], vectors[target + c * rows])
 
 
 @kernel
-def update_columns(d1, q, o, count):
-    """Updates `count` eights of columns of a free body at q by those of another one at o; each factor is read once."""
-    E, s = eights(d1.panel.values), d1.panel.scale
-    e = tuple(E[o + FREE * c : o + FREE * c + FREE] for c in range(count))
-    y = tuple(E[q + FREE * c : q + FREE * c + FREE] for c in range(count))
+def update_free_columns(d1, target, source, count):
+    """Updates `count` groups of columns of a free body by those of another one: row r += sum over k of s_kr row k.
+
+    target, source: vector of row 0 of the first group.  Each multiplier s_kr = panel.scale[8 k + r] is read once.
+    """
+    vectors, s = eights(d1.panel.values), d1.panel.scale
+    source_rows = tuple(vectors[source + FREE * c : source + FREE * c + FREE] for c in range(count))
+    x = tuple(vectors[target + FREE * c : target + FREE * c + FREE] for c in range(count))
     for k in unrolled(range(FREE)):
-        y = tuple(tuple(fma(s[8 * k + r], e[c][k], y[c][r]) for r in range(FREE)) for c in range(count))
+        x = tuple(tuple(fma(s[8 * k + r], source_rows[c][k], x[c][r]) for r in range(FREE)) for c in range(count))
     for c in unrolled(range(count)):
-        E[q + FREE * c : q + FREE * c + FREE] = y[c]
+        vectors[target + FREE * c : target + FREE * c + FREE] = x[c]
 
 
 @kernel
-def update_free(d1, q, o, count):
-    """Runs `update_run` for all rows of a free body by another one."""
+def update_free(d1, target, source, count):
+    """Runs `update_free_columns` for any number of groups, two at a time."""
     c = 0
     while c + 2 <= count:
-        update_columns(d1, q + FREE * c, o + FREE * c, 2)
+        update_free_columns(d1, target + FREE * c, source + FREE * c, 2)
         c += 2
     if c < count:
-        update_columns(d1, q + FREE * c, o + FREE * c, 1)
+        update_free_columns(d1, target + FREE * c, source + FREE * c, 1)
 
 
 @kernel
-def update_tree_rows(d1, q, rows, o, size, count):
-    """Updates all rows of a tree in a run that belongs to them from its first column on."""
+def update_tree_rows(d1, target, rows, source, size, count):
+    """Updates all `rows` rows of a tree by those of an eliminated tree with `size` rows, in `count` groups of columns.
+
+    target, source: vector of row 0 of the first group.
+    """
     if size == FREE and rows == FREE:
-        update_free(d1, q, o, count)
+        update_free(d1, target, source, count)
     else:
         for r in range(rows):
-            update_run(d1, q + r, rows, o, size, r * size, count)
+            update_row(d1, target + r, rows, source, size, r * size, count)
 
 
 @kernel
 def update_tree(m1, d1, t, u, at):
-    """Eliminates tree t from the rows of tree u, which is number `at` in the row of t, and from x of u."""
-    a, size, b, rows = d1.panel.adr[t] // 8, m1.tree_dofnum[t], d1.panel.adr[u] // 8, m1.tree_dofnum[u]
+    """Eliminates tree t from the rows of tree u, which is number `at` in the row of t, and from x of u.
+
+    Columns are updated in runs: trees that are adjacent in both rows.  The first run begins with u's own columns.
+    """
+    # start_t, start_u: first vectors of both panels
+    start_t, size, start_u, rows = d1.panel.adr[t] // 8, m1.tree_dofnum[t], d1.panel.adr[u] // 8, m1.tree_dofnum[u]
+    # e, end: next number and end of the row of t; f: next number of the row of u
     e, end, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[t] + d1.graph.rownnz[t], d1.graph.rowadr[u]
-    # runs: trees that are adjacent in both rows; the first one begins with u's own columns
-    o, q, count = a + d1.graph.colplace[e] // 8 * size, b, padded_size(m1, u) // 8
+    source, target, count = start_t + d1.graph.colplace[e] // 8 * size, start_u, padded_size(m1, u) // 8
     if size == FREE and rows == FREE:
-        scale_free(m1, d1, t, u, o)
+        store_free_multipliers(m1, d1, t, u, source)
     else:
-        scale_rows(m1, d1, t, u, d1.graph.colplace[e])
+        store_multipliers_of_rows(m1, d1, t, u, d1.graph.colplace[e])
+    # more than eight dofs: row r has the groups from r // 8 on
     if count > 1:
         for r in range(rows):
             c = r // 8
-            update_run(d1, b + c * rows + r, rows, o + c * size, size, r * size, count - c)
+            update_row(d1, start_u + c * rows + r, rows, source + c * size, size, r * size, count - c)
         count = 0
     e += 1
     while count > 0 or e < end:
         if count == 0:
             while d1.graph.col[f] != d1.graph.col[e]:
                 f += 1
-            o, q = a + d1.graph.colplace[e] // 8 * size, b + d1.graph.colplace[f] // 8 * rows
+            source, target = start_t + d1.graph.colplace[e] // 8 * size, start_u + d1.graph.colplace[f] // 8 * rows
         while e < end and d1.graph.col[f] == d1.graph.col[e]:
             count += padded_size(m1, d1.graph.col[e]) // 8
             e += 1
             f += 1
-        update_tree_rows(d1, q, rows, o, size, count)
+        update_tree_rows(d1, target, rows, source, size, count)
         count = 0
 
 
@@ -255,73 +296,81 @@ def factor_panels(m1, d1):
 # ---- substitution --------------------------------------------------------------------------------------------------
 @kernel
 def reduce_tree(m1, d1, t):
-    """Subtracts the products of L with x of tree t from x of later dofs."""
+    """Subtracts the products of L with x of tree t from x of later dofs: x_r -= L_kr x_k, L_kr = A_kr / D_k."""
     P, x = d1.panel.values, d1.panel.x
-    a, size = d1.panel.adr[t], m1.tree_dofnum[t]
-    last, i = m1.tree_dofadr[t] + size - 1, d1.panel.start[t]
+    start, size = d1.panel.adr[t], m1.tree_dofnum[t]
+    last, x_start = m1.tree_dofadr[t] + size - 1, d1.panel.start[t]
     for k in range(size):
         for r in range(k + 1, size):
-            x[i + r] = fma(-(P[entry(a, size, k, r)] * d1.panel.inverse[last - k]), x[i + k], x[i + r])
+            L = P[entry_index(start, size, k, r)] * d1.panel.inverse[last - k]
+            x[x_start + r] = fma(-L, x[x_start + k], x[x_start + r])
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
-        u, o = d1.graph.col[e], d1.graph.colplace[e]
+        u, column = d1.graph.col[e], d1.graph.colplace[e]
         target = d1.panel.start[u]
         for r in range(m1.tree_dofnum[u]):
             y = x[target + r]
             for k in range(size):
-                y = fma(-(P[entry(a, size, k, o + r)] * d1.panel.inverse[last - k]), x[i + k], y)
+                L = P[entry_index(start, size, k, column + r)] * d1.panel.inverse[last - k]
+                y = fma(-L, x[x_start + k], y)
             x[target + r] = y
 
 
 @kernel
 def row_products(m1, d1, t, row, count):
-    """Returns products of `count` rows of tree t from a row on with x of later trees, in eight partial sums each."""
-    E, X, size = eights(d1.panel.values), eights(d1.panel.x), m1.tree_dofnum[t]
-    o, nothing = d1.panel.adr[t] // 8 + row, eights(d1.panel.zero)[0]
-    y = tuple(nothing for _ in range(count))
+    """Returns the products of `count` rows of tree t, from `row` on, with x of later trees.
+
+    Each product is a vector of eight partial sums, one for each column of a group.
+    """
+    vectors, X, size = eights(d1.panel.values), eights(d1.panel.x), m1.tree_dofnum[t]
+    start, nothing = d1.panel.adr[t] // 8 + row, eights(d1.panel.zero)[0]
+    sums = tuple(nothing for _ in range(count))
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
-        u, q = d1.graph.col[e], o + d1.graph.colplace[e] // 8 * size
-        p = d1.panel.start[u] // 8
+        u, group = d1.graph.col[e], start + d1.graph.colplace[e] // 8 * size
+        x_u = d1.panel.start[u] // 8
         for c in range(padded_size(m1, u) // 8):
-            x = X[p + c]
-            y = tuple(fma(E[q + c * size + r], x, y[r]) for r in range(count))
-    return y
+            x = X[x_u + c]
+            sums = tuple(fma(vectors[group + c * size + r], x, sums[r]) for r in range(count))
+    return sums
 
 
 @kernel
-def sum_panel_eight(s, o):
-    """Returns the sum of eight numbers."""
-    return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
+def sum_panel_eight(s, e):
+    """Returns the sum of eight numbers of s from e on, in pairs."""
+    return ((s[e] + s[e + 1]) + (s[e + 2] + s[e + 3])) + ((s[e + 4] + s[e + 5]) + (s[e + 6] + s[e + 7]))
 
 
 @kernel
 def expand_free(m1, d1, t):
     """Runs `expand_tree` for a free body, in registers; products are subtracted in the order in which x is computed."""
-    P, inverse, S, i = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
-    a, last = d1.panel.adr[t], m1.tree_dofadr[t] + FREE - 1
-    eights(S)[0:6] = row_products(m1, d1, t, 0, FREE)
-    x = d1.panel.x[i : i + FREE]
-    x = tuple(x[r] - sum_panel_eight(S, 8 * r) for r in range(FREE))
+    P, inverse, sums, x_start = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
+    start, last = d1.panel.adr[t], m1.tree_dofadr[t] + FREE - 1
+    # products with later trees
+    eights(sums)[0:6] = row_products(m1, d1, t, 0, FREE)
+    x = d1.panel.x[x_start : x_start + FREE]
+    x = tuple(x[r] - sum_panel_eight(sums, 8 * r) for r in range(FREE))
+    # products with the body's own later dofs, at start + 8 r + c
     for r in unrolled(range(FREE - 1, -1, -1)):
-        z = x[r]
+        y = x[r]
         for c in unrolled(range(FREE - 1, r, -1)):
-            z = fma(-P[a + 8 * r + c], x[c], z)
-        x = tuple(z * inverse[last - r] if k == r else x[k] for k in range(FREE))
-    d1.panel.x[i : i + FREE] = x
+            y = fma(-P[start + 8 * r + c], x[c], y)
+        x = tuple(y * inverse[last - r] if k == r else x[k] for k in range(FREE))
+    d1.panel.x[x_start : x_start + FREE] = x
 
 
 @kernel
 def expand_tree(m1, d1, t):
     """Computes x of tree t: D^-1 (x minus the products with later dofs)."""
-    P, x, S = d1.panel.values, d1.panel.x, d1.panel.sum
-    a, size, i = d1.panel.adr[t], m1.tree_dofnum[t], d1.panel.start[t]
+    P, x, sums = d1.panel.values, d1.panel.x, d1.panel.sum
+    start, size, x_start = d1.panel.adr[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
     for r in range(size - 1, -1, -1):
-        y = row_products(m1, d1, t, r, 1)
-        eights(S)[0] = y[0]
-        z = x[i + r] - sum_panel_eight(S, 0)
+        # products with later trees, then with the tree's own later dofs
+        products = row_products(m1, d1, t, r, 1)
+        eights(sums)[0] = products[0]
+        y = x[x_start + r] - sum_panel_eight(sums, 0)
         for c in range(r + 1, size):
-            z = fma(-P[entry(a, size, r, c)], x[i + c], z)
-        x[i + r] = z * d1.panel.inverse[last - r]
+            y = fma(-P[entry_index(start, size, r, c)], x[x_start + c], y)
+        x[x_start + r] = y * d1.panel.inverse[last - r]
 
 
 @stage

@@ -14,90 +14,108 @@ Source: Featherstone, RBDA, sec. 6.4-6.5; J. Liu, "The role of elimination trees
 from featherlane.prelude import *
 from featherlane.solver.hessian.entries.couplings import coupling_tips
 
-PATH_WORTH = (
-    2.0  # times the squares of the rows with exact fill: the two cost the same at 2.8, in a stack of four boxes
-)
+# upper limit of the cost relative to rows with exact fill-in; the times are equal at 2.8, in a stack of four boxes
+PATH_WORTH = 2.0
 
 
 @kernel
-def own_tree(m, d):
+def start_from_model_tree(m, d):
     """Starts with the model's own tree."""
     for i in range(m.nv):
         d.hessian.parent[i] = m.dof_parentid[i]
 
 
 @kernel
-def join_paths(d, i, j):
-    """Puts dofs i and j on one path to the root: merges their two lists of ancestors in descending order."""
+def merge_paths(d, i, j):
+    """Puts dofs i and j on one path to the root: merges their two lists of ancestors in descending order.
+
+    The lists are linked by hessian.parent, which it changes.
+    """
     while i != j and j >= 0:
         if i < j:
             i, j = j, i
-        p = d.hessian.parent[i]
-        if p >= j:
-            i = p
+        parent = d.hessian.parent[i]
+        if parent >= j:
+            i = parent
         else:
+            # j is between i and its parent: insert it there, and continue with the rest of both lists
             d.hessian.parent[i] = j
-            i, j = j, p
+            i, j = j, parent
 
 
 @kernel
 def path_cost(m, d):
-    """Returns the sum of the squares of the rows' lengths; stores the lengths in hessian.below."""
+    """Returns the sum of the squares of the rows' lengths; stores the lengths in hessian.below.
+
+    A row is one longer than that of its parent.
+    """
     cost = 0
     for i in range(m.nv):
-        p = d.hessian.parent[i]
-        n = d.hessian.below[p] + 1 if p >= 0 else 1
-        d.hessian.below[i] = n
-        cost += n * n
+        parent = d.hessian.parent[i]
+        length = d.hessian.below[parent] + 1 if parent >= 0 else 1
+        d.hessian.below[i] = length
+        cost += length * length
     return cost
 
 
 @kernel
 def closes_paths(m, d):
-    """Checks whether rows closed under paths are cheaper than the block rows just found: if they add little fill-in."""
-    exact = 0
+    """Checks whether rows closed under paths are cheaper than the block rows just found: if they add little fill-in.
+
+    The cost of rows is the sum of the squares of their lengths.
+    Reads:  hessian.rownnz of the block rows, hessian.coupling_key.   Writes: hessian.parent, hessian.below (lengths).
+    """
+    exact = 0  # cost of the block rows, whose fill-in is exact
     for i in range(m.nv):
         exact += d.hessian.rownnz[i] * d.hessian.rownnz[i]
-    own_tree(m, d)
+    start_from_model_tree(m, d)
     for k in range(d.hessian.ncoupling[0]):
         i, j = coupling_tips(d, k)
-        join_paths(d, i, j)
+        merge_paths(d, i, j)
     return path_cost(m, d) < PATH_WORTH * exact
 
 
 @kernel
 def list_path_rows(m, d):
-    """Computes row i = row of its parent, then i itself; and how many rows are below each column."""
+    """Computes the rows of the wider tree: row i is the row of its parent, then i itself.
+
+    Reads:  hessian.parent.
+    Writes: hessian.rowadr, rownnz, colind: start, length and dofs of each row; below: the number of rows below.
+    """
     adr = 0
     for i in range(m.nv):
-        p, n = d.hessian.parent[i], 0
+        parent, above = d.hessian.parent[i], 0
         d.hessian.rowadr[i] = adr
         d.hessian.below[i] = 0
-        if p >= 0:
-            n = d.hessian.rownnz[p]
-            for c in range(n):
-                j = d.hessian.colind[d.hessian.rowadr[p] + c]
+        if parent >= 0:
+            above = d.hessian.rownnz[parent]
+            for c in range(above):
+                j = d.hessian.colind[d.hessian.rowadr[parent] + c]
                 d.hessian.colind[adr + c] = j
                 d.hessian.below[j] = d.hessian.below[j] + 1
-        d.hessian.colind[adr + n] = i
-        d.hessian.rownnz[i] = n + 1
-        adr += n + 1
+        d.hessian.colind[adr + above] = i
+        d.hessian.rownnz[i] = above + 1
+        adr += above + 1
 
 
 @kernel
 def list_rows_below(m, d):
-    """Lists the rows below each column, descending."""
+    """Lists the rows below each column j, descending: belowrow[belowadr[j] ...], below[j] of them.
+
+    Reads:  hessian.below of `list_path_rows`, which it counts again while it fills the lists.
+    Writes: hessian.belowadr, hessian.belowrow.
+    """
     adr = 0
-    for i in range(m.nv):
-        d.hessian.belowadr[i] = adr
-        adr += d.hessian.below[i]
-        d.hessian.below[i] = 0
+    for j in range(m.nv):
+        d.hessian.belowadr[j] = adr
+        adr += d.hessian.below[j]
+        d.hessian.below[j] = 0
     for q in range(m.nv):
-        k = m.nv - 1 - q
-        a = d.hessian.rowadr[k]
-        for c in range(a, a + d.hessian.rownnz[k] - 1):
+        i = m.nv - 1 - q
+        row = d.hessian.rowadr[i]
+        for c in range(row, row + d.hessian.rownnz[i] - 1):
             j = d.hessian.colind[c]
-            d.hessian.belowrow[d.hessian.belowadr[j] + d.hessian.below[j]] = k
+            d.hessian.belowrow[d.hessian.belowadr[j] + d.hessian.below[j]] = i
             d.hessian.below[j] = d.hessian.below[j] + 1
 
 
@@ -109,5 +127,5 @@ def find_path_rows(m, d):
     Writes: hessian.*, the pattern in it.
     Cost:   O(entries).
     """
-    list_path_rows(m, d)
-    list_rows_below(m, d)
+    list_path_rows(m, d)  # writes hessian.rowadr, rownnz, colind, below
+    list_rows_below(m, d)  # writes hessian.belowadr, belowrow

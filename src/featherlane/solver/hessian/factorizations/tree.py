@@ -22,22 +22,26 @@ from featherlane.solver.rows.rows import REACHED
 
 # ---- the pattern ----------------------------------------------------------------------------------------------------
 @kernel
-def take_tree(m, d, label):
-    """Sets the model's own tree as the pattern, and how many rows are below each."""
+def use_model_tree(m, d, label):
+    """Sets the model's own tree as the pattern, and the number of rows below each in hessian.below.
+
+    label: TREE or APART, stored in hessian.pattern.
+    """
     for i in range(m.nv):
         d.hessian.rowadr[i] = m.chain_rowadr[i]
         d.hessian.rownnz[i] = m.chain_rownnz[i]
         d.hessian.below[i] = 0
+    # the rows below a dof are those of its descendants
     for i in range(m.nv - 1, -1, -1):
-        p = m.dof_parentid[i]
-        if p >= 0:
-            d.hessian.below[p] = d.hessian.below[p] + d.hessian.below[i] + 1
+        parent = m.dof_parentid[i]
+        if parent >= 0:
+            d.hessian.below[parent] = d.hessian.below[parent] + d.hessian.below[i] + 1
     d.hessian.pattern[0] = label
 
 
 @kernel
-def own_all_contacts(m, d):
-    """Treats contacts of pairs as stiffnesses of their bodies, too, if trees are decoupled."""
+def mark_all_contacts_unpaired(m, d):
+    """Marks contacts within one tree as stiffnesses of their bodies, too (body_reached): trees are decoupled."""
     for b in range(m.nbody):
         if d.body_reached[b] > 0:
             d.body_reached[b] = REACHED
@@ -45,8 +49,8 @@ def own_all_contacts(m, d):
 
 # ---- the factor -----------------------------------------------------------------------------------------------------
 @kernel
-def own_rows(m, d):
-    """Returns the rows of the model's own tree."""
+def model_tree_rows(m, d):
+    """Returns the rows of the model's own tree; without lists of rows below, as these follow each row directly."""
     h = d.hessian
     return TreeRows(m.nv, h.rowadr, h.rownnz, m.chain_colind, h.below, h.below, h.below)
 
@@ -67,11 +71,13 @@ def factor_chains(m, d):
     Writes: hessian.H, hessian.dinv (nv,), primal.search (nv,).
     Cost:   O(nv * depth^2).
     """
+    # matrix, its factor in the same memory, 1 / D, right-hand side; 0: not an inertia
     system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, 0)
+    # listed: the rows below a column are a list; reduce: solve the right-hand side, too
     if d.hessian.pattern[0] == PATHS:
         factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)
     else:
-        factor_columns(own_rows(m, d), listed=0, system=system, own=1, reduce=1)
+        factor_columns(model_tree_rows(m, d), listed=0, system=system, own=1, reduce=1)
 
 
 @stage
@@ -84,7 +90,7 @@ def expand_chains(m, d):
     if d.hessian.pattern[0] == PATHS:
         expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search)
     else:
-        expand_columns(own_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search)
+        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search)
 
 
 @kernel
@@ -93,15 +99,18 @@ def reduce_chains(m, d):
     if d.hessian.pattern[0] == PATHS:
         solve_lt_rows(path_rows(m, d), d.hessian.H, d.primal.search)
     else:
-        solve_lt_columns(own_rows(m, d), d.hessian.H, d.primal.search)
+        solve_lt_columns(model_tree_rows(m, d), d.hessian.H, d.primal.search)
 
 
 @kernel
 def substitute_chains(m, d, X):
-    """Computes X <- H^-1 X for a panel of columns."""
+    """Computes X <- H^-1 X for a panel of columns, interleaved as in tree_panel.py.
+
+    Each branch: X <- L^-T X, then X <- L^-1 D^-1 X.  listed: whether the rows below a column are stored as a list.
+    """
     if d.hessian.pattern[0] == PATHS:
         reduce_panel(path_rows(m, d), listed=1, L=d.hessian.H, X=X)
         expand_panel(path_rows(m, d), d.hessian.H, d.hessian.dinv, X)
     else:
-        reduce_panel(own_rows(m, d), listed=0, L=d.hessian.H, X=X)
-        expand_panel(own_rows(m, d), d.hessian.H, d.hessian.dinv, X)
+        reduce_panel(model_tree_rows(m, d), listed=0, L=d.hessian.H, X=X)
+        expand_panel(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, X)

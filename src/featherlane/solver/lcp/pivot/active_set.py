@@ -3,6 +3,8 @@
 Rows between their bounds move towards w = 0, up to the first bound.  If all of them are at w = 0, the row with the
 largest w of the wrong sign joins them.  Each pass recomputes the multipliers w from A, b and x, which also refines an
 ill-conditioned problem; after a regular pivoting there is one pass, which changes nothing.
+Symbols: r1: the record of the problem;  p: a place, the position of a row in the pivoting;  k: a row of the factor;
+    C: the places in the factor;  one.y: the direction of x_C;  place.*, one.state: see scaled_problem.py.
 Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 16.3; for A that is only semidefinite a row that
     depends on the others moves them along a direction in which w does not change.
 """
@@ -11,24 +13,24 @@ from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     SMALLEST_PIVOT,
     append_factor_row,
-    eights_of_row,
-    gather_error,
-    gather_row,
+    eights_per_row,
+    gather_matrix_row,
+    gather_negative_w,
     pivot_of,
     refactor,
     remove_row,
     substitute_backward,
     substitute_forward,
 )
-from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, refresh
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, recompute_w
 from featherlane.solver.lcp.status import INFEASIBLE
 
 GIVEN_UP = 1 << 30  # mark of a row that no step can improve
 
 
 @kernel
-def to_bound(r1, p, upper):
-    """Sets place p to a bound."""
+def set_to_bound(r1, p, upper):
+    """Sets x of place p to its upper (`upper` = 1) or lower bound, and its state to UPPER, LOWER or FIXED."""
     if upper:
         r1.place.x[p], r1.one.state[p] = r1.place.hi[p], UPPER
     else:
@@ -38,47 +40,47 @@ def to_bound(r1, p, upper):
 
 
 @kernel
-def distance_along(r1, p, y):
-    """Returns the multiple of y by which place p can move before it reaches a bound."""
-    s = INF
-    if y > 0.0:
-        s = (r1.place.hi[p] - r1.place.x[p]) / y
-    elif y < 0.0:
-        s = (r1.place.lo[p] - r1.place.x[p]) / y
-    return s if s > 0.0 else 0.0
+def distance_along(r1, p, rate):
+    """Returns the step length at which place p, with x changing by `rate` per unit length, reaches a bound."""
+    length = INF
+    if rate > 0.0:
+        length = (r1.place.hi[p] - r1.place.x[p]) / rate
+    elif rate < 0.0:
+        length = (r1.place.lo[p] - r1.place.x[p]) / rate
+    return length if length > 0.0 else 0.0
 
 
 @kernel
 def step_within_bounds(r1, longest):
-    """Adds s one.y to x of the factor's rows, with s limited by the bounds and by `longest`.
+    """Adds a multiple of one.y to x of the factor's rows, limited by their bounds and by `longest`.
 
-    Returns (s, place that stops it, or -1).
+    Returns (multiple of one.y, place whose bound limits it, or -1).  An infinite multiple is returned, but not added.
     """
-    s, first = longest, -1
+    length, stopping = longest, -1
     for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
         if p >= 0:
-            t = distance_along(r1, p, r1.one.y[k])
-            if t < s:
-                s, first = t, p
-    if s < INF:
+            limit = distance_along(r1, p, r1.one.y[k])
+            if limit < length:
+                length, stopping = limit, p
+    if length < INF:
         for k in range(r1.one.nfactor[0]):
             p = r1.one.factor[k]
             if p >= 0:
-                r1.place.x[p] = r1.place.x[p] + s * r1.one.y[k]
-    return s, first
+                r1.place.x[p] = r1.place.x[p] + length * r1.one.y[k]
+    return length, stopping
 
 
 @kernel
-def reach_bound(r1, p):
-    """Handles place p of the factor, which reached the bound towards which it moved."""
-    to_bound(r1, p, r1.one.y[r1.one.slot[p]] > 0.0)
+def leave_factor_at_bound(r1, p):
+    """Sets place p of the factor to the bound towards which one.y moved it, and removes it from the factor."""
+    set_to_bound(r1, p, r1.one.y[r1.one.slot[p]] > 0.0)
     remove_row(r1, p)
 
 
 @kernel
-def error_between(r1):
-    """Returns the largest |w| of the rows between their bounds."""
+def largest_w_between(r1):
+    """Returns the largest |w| of the rows in the factor, whose w should be 0."""
     worst = 0.0
     for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
@@ -88,23 +90,28 @@ def error_between(r1):
 
 
 @kernel
-def approach(r1):
-    """Takes one step towards w = 0 of the rows between their bounds; returns 1 if no bound stopped it."""
-    gather_error(r1)
+def step_towards_zero_w(r1):
+    """Takes one step towards w = 0 of the factor's rows: A_CC y = -w_C; returns 1 if no bound stopped it."""
+    # one.turn = -w_C, then L^-1 of it; one.y = y
+    gather_negative_w(r1)
     substitute_forward(r1, r1.one.turn)
     substitute_backward(r1, r1.one.turn, r1.one.y)
     _, p = step_within_bounds(r1, 1.0)
     if p >= 0:
-        reach_bound(r1, p)
+        leave_factor_at_bound(r1, p)
     return 1 if p < 0 else 0
 
 
 @kernel
-def most_wrong(r1, noise, least_index):
-    """Returns the place outside the factor with the largest w of the wrong sign, or the first such place; -1: none."""
-    worst, found = noise, -1
+def find_most_wrong(r1, accepted, least_index):
+    """Returns the place outside the factor with the largest w of the wrong sign, above `accepted`; -1: none.
+
+    With least_index = 1 it returns the first place of the wrong sign instead, so that no sequence of sets repeats.
+    """
+    largest, found = accepted, -1
     for p in range(r1.one.n[0]):
-        state, w, wrong = r1.one.state[p], r1.place.w[p], 0.0 * noise
+        # wrong: the part of w with the wrong sign; it starts as a value, 0
+        state, w, wrong = r1.one.state[p], r1.place.w[p], 0.0 * accepted
         if r1.one.mark[p] != GIVEN_UP:
             if state == LOWER:
                 wrong = -w
@@ -112,17 +119,23 @@ def most_wrong(r1, noise, least_index):
                 wrong = w
             elif state == WAITING:
                 wrong = fabs(w)
-        if wrong > worst and (found < 0 or not least_index):
-            worst, found = wrong, p
+        if wrong > largest and (found < 0 or not least_index):
+            largest, found = wrong, p
     return found
 
 
 @kernel
-def release(r1, p):
-    """Moves place p, whose w has the wrong sign, to the factor, or along a direction without curvature to a bound."""
-    if r1.one.nfactor[0] == 8 * eights_of_row(r1):
+def release_from_bound(r1, p):
+    """Moves place p, whose w has the wrong sign, to the factor.
+
+    If p depends on the factor's rows, no curvature limits its step.  It then moves along x_p = sign,
+    x_C = -sign A_CC^-1 A_Cp, in which w does not change, until a bound stops p or a row of the factor.
+    """
+    # the factor, with its gaps, is full
+    if r1.one.nfactor[0] == 8 * eights_per_row(r1):
         refactor(r1)
-    gather_row(r1, p, r1.one.ell)
+    # one.ell = L^-1 A_Cp, one.y = A_CC^-1 A_Cp, then one.y = -sign A_CC^-1 A_Cp
+    gather_matrix_row(r1, p, r1.one.ell)
     substitute_forward(r1, r1.one.ell)
     pivot = pivot_of(r1, p, r1.one.ell)
     substitute_backward(r1, r1.one.ell, r1.one.y)
@@ -131,44 +144,49 @@ def release(r1, p):
     for k in range(r1.one.nfactor[0]):
         size += r1.one.y[k] * r1.one.y[k]
         r1.one.y[k] = -sign * r1.one.y[k]
+    # the pivot is the curvature along (one.y, 1), `size` the square of its length
     if pivot > SMALLEST_PIVOT * size:
         append_factor_row(r1, p, r1.one.ell, pivot)
         r1.one.state[p] = BETWEEN
     else:
-        s, q = step_within_bounds(r1, distance_along(r1, p, 0.0 * pivot + sign))
-        if s < INF:
-            r1.place.x[p] = r1.place.x[p] + s * sign
+        # 0 * pivot + sign: the plain number as a value of the type of pivot
+        length, stopping = step_within_bounds(r1, distance_along(r1, p, 0.0 * pivot + sign))
+        if length < INF:
+            r1.place.x[p] = r1.place.x[p] + length * sign
             r1.one.state[p] = WAITING
-            if q >= 0:
-                reach_bound(r1, q)
+            if stopping >= 0:
+                leave_factor_at_bound(r1, stopping)
             else:
-                to_bound(r1, p, sign > 0.0)
+                set_to_bound(r1, p, sign > 0.0)
         else:
             r1.one.mark[p] = GIVEN_UP
             r1.one.status[0] = INFEASIBLE
 
 
 @kernel
-def improve(r1, most, loose):
-    """Moves x from within its bounds to the minimum, in at most `most` passes; returns the number of passes.
+def refine_active_set(r1, passes, loosening):
+    """Moves x from within its bounds to the minimum, in at most `passes` passes; returns the number of passes.
 
-    Reads:  place.A, place.b, place.lo, place.hi, place.x, one.state, the factor; errors of w below `loose` times
-            rounding are accepted.
-    Writes: place.*, one.*, the factor; one.* if there is no minimum.
+    Reads:  place.A, place.b, place.lo, place.hi, place.x, one.state, the factor; |w| below `loosening` times its
+            rounding error is accepted.
+    Writes: place.x, place.w, one.state, the factor; one.status INFEASIBLE if there is no minimum.
+    Scratch: one.mark, one.ell, one.turn, one.y, one.sum.
     """
-    used, before, done = 0, INF, 0
-    while used < most and done == 0:
-        used += 1
-        noise = loose * refresh(r1)
-        error = error_between(r1)
-        if error > noise and error < 0.5 * before:
+    count, previous, done = 0, INF, 0
+    while count < passes and done == 0:
+        count += 1
+        noise = loosening * recompute_w(r1)
+        error = largest_w_between(r1)
+        # another step, if the last one at least halved the error
+        if error > noise and error < 0.5 * previous:
             # reset after a bound: the previous error does not apply to the remaining rows
-            before = error if approach(r1) else INF
+            previous = error if step_towards_zero_w(r1) else INF
         else:
-            p = most_wrong(r1, noise, 2 * used > most)
+            # the second half of the passes releases rows by the least index, so that they cannot cycle
+            p = find_most_wrong(r1, noise, 2 * count > passes)
             if p >= 0:
-                release(r1, p)
+                release_from_bound(r1, p)
             else:
                 done = 1
-            before = INF
-    return used
+            previous = INF
+    return count

@@ -4,6 +4,9 @@ All rows with a nonempty range are put between their bounds and solved.  Then ev
 every row at a bound whose w has the wrong sign is released.  If the number of such rows stops falling, only the last of
 them changes, until there are fewer than ever before.  Most contact problems need a few rounds; otherwise the attempt is
 discarded, and the rows are driven one by one.
+Symbols: r1: the record of the problem;  p: a place;  k, j: rows of the factor;  C: the places in the factor;  N: the
+    others;  noise: rounding error of w;  first, last: places first to last - 1 are solved, later ones are ignored.
+    Places to add are listed in one.factor behind those of the factor.
 Source: M. M. Kostreva, "Block pivot methods for solving the complementarity problem" (1978); L. F. Portugal,
     J. J. Judice and L. N. Vicente, "A comparison of block pivoting and interior-point algorithms for linear least
     squares problems with nonnegative variables" (1994), for boxes.
@@ -11,14 +14,14 @@ Source: M. M. Kostreva, "Block pivot methods for solving the complementarity pro
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
-    eights_of_row,
-    gather_error,
+    eights_per_row,
+    gather_negative_w,
     refactor,
     remove_row,
     substitute_backward,
     substitute_forward,
 )
-from featherlane.solver.lcp.pivot.many_rows import put_all_between
+from featherlane.solver.lcp.pivot.many_rows import append_listed_places
 from featherlane.solver.lcp.pivot.scaled_problem import (
     BETWEEN,
     FIXED,
@@ -26,7 +29,7 @@ from featherlane.solver.lcp.pivot.scaled_problem import (
     UPPER,
     WAITING,
     add_matrix_product,
-    rounding_of,
+    rounding_of_w,
 )
 
 PATIENCE = 3  # rounds without a new minimum of rows on the wrong side, after which rows change one by one
@@ -36,16 +39,19 @@ ENTERING = 4  # state of a row that is to enter the range between its bounds
 
 
 @kernel
-def put_all(r1, count):
-    """Adds `count` places listed behind the factor to it, and counts them."""
-    put_all_between(r1, count)
+def add_listed_places(r1, count):
+    """Adds the `count` places that are listed behind the factor to it, and their number to one.niter."""
+    append_listed_places(r1, count)
     r1.one.niter[0] = r1.one.niter[0] + count
 
 
 @kernel
-def place_all(r1, first, last):
-    """Puts places first to last - 1 between their bounds, except those held by a bound of 0 alone, with x = 0."""
-    m, count = r1.one.nfactor[0], 0
+def set_start_states(r1, first, last):
+    """Puts places first to last - 1 between their bounds, into the factor.
+
+    Exceptions are FIXED places, and those whose w = -b at x = 0 has the right sign for a bound of 0.
+    """
+    nfactor, count = r1.one.nfactor[0], 0
     for p in range(first, last):
         lo, hi, b = r1.place.lo[p], r1.place.hi[p], r1.place.b[p]
         if lo == 0.0 and hi == 0.0:
@@ -55,39 +61,41 @@ def place_all(r1, first, last):
         elif hi == 0.0 and b >= 0.0:
             r1.one.state[p] = UPPER
         else:
-            r1.one.factor[m + count] = p
+            r1.one.factor[nfactor + count] = p
             count += 1
-    put_all(r1, count)
+    add_listed_places(r1, count)
 
 
 @kernel
 def solve_between(r1, last):
-    """Computes x of the factor's rows for w = 0, without bounds, and w = A x - b of all places before the last.
+    """Computes x_C for w_C = 0 without its bounds, and w = A x - b of all places before the last.
 
     A_CC x_C = b_C - A_CN x_N.
     """
-    m, blocks = r1.one.nfactor[0], (last + 7) // 8
-    X, W, b, DX = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
-    for k in range(m):
+    nfactor, blocks = r1.one.nfactor[0], (last + 7) // 8
+    x8, w8, b8, dx8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
+    # w = A_N x_N - b
+    for k in range(nfactor):
         if r1.one.factor[k] >= 0:
             r1.place.x[r1.one.factor[k]] = 0.0
     for c in range(blocks):
-        W[c], DX[c] = -b[c], 0.0
+        w8[c], dx8[c] = -b8[c], 0.0
     add_matrix_product(r1, r1.place.x, r1.place.w, last, blocks)
-    gather_error(r1)
+    # one.y = -A_CC^-1 w_C; then w += A dx, x += dx with dx_C = one.y
+    gather_negative_w(r1)
     substitute_forward(r1, r1.one.turn)
     substitute_backward(r1, r1.one.turn, r1.one.y)
-    for k in range(m):
+    for k in range(nfactor):
         if r1.one.factor[k] >= 0:
             r1.place.dx[r1.one.factor[k]] = r1.one.y[k]
     add_matrix_product(r1, r1.place.dx, r1.place.w, last, blocks)
     for c in range(blocks):
-        X[c] = X[c] + DX[c]
+        x8[c] = x8[c] + dx8[c]
 
 
 @kernel
-def right_side(r1, p, noise):
-    """Returns the state that place p should have by its x and w."""
+def required_state(r1, p, noise):
+    """Returns the state that place p should have: at the bound that x violates, or ENTERING if w has the wrong sign."""
     state, x, w = r1.one.state[p], r1.place.x[p], r1.place.w[p]
     if state == BETWEEN:
         if x < r1.place.lo[p]:
@@ -101,19 +109,19 @@ def right_side(r1, p, noise):
 
 @kernel
 def count_wrong(r1, last, noise):
-    """Returns (how many places should have another state, the last of them)."""
-    wrong, found = 0, -1
+    """Returns (number of places whose state should change, the last of them or -1)."""
+    count, last_wrong = 0, -1
     for p in range(last):
-        if right_side(r1, p, noise) != r1.one.state[p]:
-            wrong, found = wrong + 1, p
-    return wrong, found
+        if required_state(r1, p, noise) != r1.one.state[p]:
+            count, last_wrong = count + 1, p
+    return count, last_wrong
 
 
 @kernel
 def change_sides(r1, first, last, noise):
-    """Sets the states that places first to last - 1 should have, and x of those at a bound."""
+    """Sets places first to last - 1 to the states that they should have, and x to the bound of those that reach one."""
     for p in range(first, last):
-        state = right_side(r1, p, noise)
+        state = required_state(r1, p, noise)
         if state != r1.one.state[p]:
             r1.one.state[p] = state
             if state == LOWER:
@@ -124,7 +132,7 @@ def change_sides(r1, first, last, noise):
 
 @kernel
 def count_leaving(r1):
-    """Returns the number of rows of the factor whose places should be elsewhere."""
+    """Returns the number of rows of the factor whose places are no longer BETWEEN."""
     count = 0
     for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
@@ -135,7 +143,7 @@ def count_leaving(r1):
 
 @kernel
 def count_entering(r1, last):
-    """Returns the number of places that are to enter the factor."""
+    """Returns the number of places that are ENTERING."""
     count = 0
     for p in range(last):
         if r1.one.state[p] == ENTERING:
@@ -144,37 +152,39 @@ def count_entering(r1, last):
 
 
 @kernel
-def build_anew(r1):
-    """Rebuilds the factor without rows that should be elsewhere; rows before the first of them, or a gap, stay."""
-    m, k, gone = r1.one.nfactor[0], 0, 0
-    while k < m and gone == 0:
-        p = r1.one.factor[k]
+def rebuild_factor(r1):
+    """Rebuilds the factor of the places that are still BETWEEN; rows before the first other one, or gap, are kept."""
+    nfactor, kept, done = r1.one.nfactor[0], 0, 0
+    while kept < nfactor and done == 0:
+        p = r1.one.factor[kept]
         if p >= 0 and r1.one.state[p] == BETWEEN:
-            k += 1
+            kept += 1
         else:
-            gone = 1
-    for j in range(k, m):
+            done = 1
+    for j in range(kept, nfactor):
         r1.one.D[j] = 0.0
         if r1.one.factor[j] >= 0:
             r1.one.slot[r1.one.factor[j]] = -1
-    r1.one.nfactor[0], r1.one.ngap[0] = k, 0
+    r1.one.nfactor[0], r1.one.ngap[0] = kept, 0
+    # lists the places behind the kept rows
     count = 0
-    for j in range(k, m):
+    for j in range(kept, nfactor):
         p = r1.one.factor[j]
         if p >= 0 and r1.one.state[p] == BETWEEN:
-            r1.one.factor[k + count] = p
+            r1.one.factor[kept + count] = p
             count += 1
-    put_all_between(r1, count)
+    append_listed_places(r1, count)
 
 
 @kernel
-def follow_states(r1, last):
-    """Updates the factor to the places that belong there by their states."""
+def update_factor(r1, last):
+    """Updates the factor to the states: removes rows that are no longer BETWEEN, adds places that are ENTERING."""
     leaving = count_leaving(r1)
     if leaving > FEW + r1.one.nfactor[0] // SHARE:
-        build_anew(r1)
+        rebuild_factor(r1)
     else:
         k = 0
+        # remove_row may rebuild the factor, so the search starts again
         while leaving > 0:
             p = r1.one.factor[k]
             k += 1
@@ -182,37 +192,40 @@ def follow_states(r1, last):
                 remove_row(r1, p)
                 leaving, k = leaving - 1, 0
     entering = count_entering(r1, last)
-    if r1.one.nfactor[0] + entering > 8 * eights_of_row(r1):
+    if r1.one.nfactor[0] + entering > 8 * eights_per_row(r1):
         refactor(r1)
-    m, count = r1.one.nfactor[0], 0
+    nfactor, count = r1.one.nfactor[0], 0
     for p in range(last):
         if r1.one.state[p] == ENTERING:
-            r1.one.factor[m + count] = p
+            r1.one.factor[nfactor + count] = p
             count += 1
-    put_all(r1, count)
+    add_listed_places(r1, count)
 
 
 @kernel
 def start_with_all(r1, first, last):
     """Makes the places before the last complementary, given that those before the first are; returns 1 on success.
 
-    Reads:  place.A, place.b, place.lo, place.hi.   Writes: place.x, place.w, one.state, the factor.
+    Reads:  place.A, place.b, place.lo, place.hi.
+    Writes: place.x, place.w, one.state, the factor, one.niter.
+    Scratch: place.dx, one.turn, one.y, one.sum.
     """
     if r1.one.ngap[0] > 0:
         refactor(r1)
-    place_all(r1, first, last)
-    patience, single, least, wrong = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
-    while single > 0 and wrong > 0:
+    set_start_states(r1, first, last)
+    patience, singles, fewest, count = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
+    while singles > 0 and count > 0:
         solve_between(r1, last)
-        noise = rounding_of(r1, last)
-        wrong, found = count_wrong(r1, last, noise)
-        if wrong < least:
-            least, patience = wrong, PATIENCE
+        noise = rounding_of_w(r1, last)
+        count, last_wrong = count_wrong(r1, last, noise)
+        if count < fewest:
+            fewest, patience = count, PATIENCE
         elif patience > 0:
             patience -= 1
         else:
-            single -= 1
-        if wrong > 0 and single > 0:
-            change_sides(r1, 0 if patience > 0 else found, last, noise)
-            follow_states(r1, last)
-    return 1 if wrong == 0 else 0
+            singles -= 1
+        # all wrong places change; without patience, only the last one
+        if count > 0 and singles > 0:
+            change_sides(r1, 0 if patience > 0 else last_wrong, last, noise)
+            update_factor(r1, last)
+    return 1 if count == 0 else 0

@@ -8,6 +8,10 @@ first friction row is driven (`frozen`), or follow their normals to a fixed poin
 
 Internally each row is scaled by a power of two, so that the diagonal of A is about 1: this rounds no number, and
 zero thresholds do not depend on units.
+Symbols: r1: the record of the problem;  i: the driven place, j, p: other places;  C: the places in the factor, all
+    between their bounds;  k: a row of the factor, of place one.factor[k];  sign: direction of x_i, 1 or -1;
+    place.dx, place.dw: change of x and w per unit of |x_i|;  one.mark[j] = i: place j is skipped while i is driven.
+    `eights(v)`: the array v in vectors of eight adjacent numbers (eights).
 Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force computation for nonpenetrating rigid
     bodies" (1994), as in ODE's dSolveLCP.  Degenerate steps are resolved by the least index: Y. Y. Chang and R. W.
     Cottle, "Least-index resolution of degeneracy in quadratic programming" (1980).  Rows that depend on others are not
@@ -17,14 +21,14 @@ Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force co
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Choice, Count, Method
-from featherlane.solver.lcp.pivot.active_set import improve, to_bound
+from featherlane.solver.lcp.pivot.active_set import refine_active_set, set_to_bound
 from featherlane.solver.lcp.pivot.block_start import start_with_all
 from featherlane.solver.lcp.pivot.factor import (
     SMALLEST_PIVOT,
     append_factor_row,
-    clear_matrix,
-    eights_of_row,
-    gather_row,
+    clear_factor_matrix,
+    eights_per_row,
+    gather_matrix_row,
     is_independent,
     pivot_of,
     refactor,
@@ -45,8 +49,8 @@ from featherlane.solver.lcp.pivot.scaled_problem import (
     clear_direction,
     final_residual,
     load_places,
+    multiply_row,
     order_rows,
-    product_of_row,
     set_zero_solution,
     unload_places,
 )
@@ -54,7 +58,7 @@ from featherlane.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATIONS, SO
 
 BLOCK, BY_ROWS = 0, 1
 TOLERANCE = 1e-10  # residual of a solution
-DONE, AT_BOUND = -1, -2  # reasons that end a drive, other than the number of another place
+DONE, AT_BOUND = -1, -2  # ends of a step: w_i = 0, x_i at its bound; other ends are places that change sides
 PIVOTS_PER_ROW = 200  # limit, after which pivoting counts as failed
 NEAR_ZERO = 1e-9  # of w, whose sign may be due to rounding
 STANDSTILL = 2  # steps of zero length in a drive, per row, after which the row is left to the active set
@@ -63,68 +67,77 @@ STANDSTILL = 2  # steps of zero length in a drive, per row, after which the row 
 # ---- one step of a drive ---------------------------------------------------------------------------------------------
 @kernel
 def find_direction(r1, i, sign):
-    """Computes place.dx and place.dw for a move of x_i by sign; returns (sum of |dx|, of dx^2).
+    """Computes place.dx and place.dw for a move of x_i by `sign`; returns (sum of |dx|, sum of dx^2).
 
-    dx_C = -sign A_CC^-1 A_Ci,  dw = A dx.
+    dx_i = sign,  dx_C = -sign A_CC^-1 A_Ci,  dw = A dx.
+    Reads: one.ell = L^-1 A_Ci.   Writes: place.dx, place.dw, one.y.
     """
     blocks = i // 8 + 1
     clear_direction(r1, blocks)
     substitute_backward(r1, r1.one.ell, r1.one.y)
-    size, square = 1.0, 1.0
+    size, square = 1.0, 1.0  # those of dx_i = sign
     for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
         if p >= 0:
-            y = -sign * r1.one.y[k]
-            r1.place.dx[p] = y
-            size, square = size + fabs(y), square + y * y
+            change = -sign * r1.one.y[k]
+            r1.place.dx[p] = change
+            size, square = size + fabs(change), square + change * change
     r1.place.dx[i] = sign
     add_matrix_product(r1, r1.place.dx, r1.place.dw, i + 1, blocks)
     return size, square
 
 
 @kernel
-def step_of_factor(r1, j, best):
+def step_to_bound(r1, j, best):
     """Returns the step at which place j, between its bounds, reaches one, or `best` if that is shorter."""
-    d, s = r1.place.dx[j], best
+    speed, step = r1.place.dx[j], best
     distance = r1.place.hi[j] - r1.place.x[j]
-    if d < 0.0:
-        d, distance = -d, r1.place.x[j] - r1.place.lo[j]
-    if distance < best * d:
-        s = fmax(distance, 0.0) / d
-    return s
+    if speed < 0.0:
+        speed, distance = -speed, r1.place.x[j] - r1.place.lo[j]
+    if distance < best * speed:
+        step = fmax(distance, 0.0) / speed
+    return step
 
 
 @kernel
-def step_of_rest(r1, j, best, noise):
-    """Returns the step at which w of place j, outside the factor, becomes 0; best if shorter or w moves away from 0."""
-    d, w, s = r1.place.dw[j], r1.place.w[j], best
+def step_to_zero_w(r1, j, best, noise):
+    """Returns the step at which w of place j, outside the factor, becomes 0; best if shorter or w moves away from 0.
+
+    A waiting row, which depends on the factor's rows, stops the move at once if its w changes by more than `noise`.
+    """
+    speed, w, step = r1.place.dw[j], r1.place.w[j], best
     state = r1.one.state[j]
+    # at the upper bound w <= 0: both signs change, so that w >= 0 falls in all cases
     if state == UPPER:
-        d, w = -d, -w
+        speed, w = -speed, -w
     if state == WAITING:
-        if fabs(d) > noise:
-            s = 0.0 * best
-    elif state != FIXED and d < -noise and w < -best * d:
-        s = fmax(w, 0.0) / -d
-    return s
+        if fabs(speed) > noise:
+            step = 0.0 * best
+    elif state != FIXED and speed < -noise and w < -best * speed:
+        step = fmax(w, 0.0) / -speed
+    return step
 
 
 @kernel
-def may_end(r1, c, best, noise):
-    """Checks whether any of eight places, from 8 c on, could end the step before `best`; if not, they are skipped.
+def may_end_step(r1, c, best, noise):
+    """Checks whether any of the places 8 c to 8 c + 7 could end the step before `best`; if not, they are skipped.
 
     w of a place at a bound has its right sign, or is 0 up to rounding.
     """
-    X, W, DX, DW = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
-    x, dx, w, dw = X[c], best * DX[c], fabs(W[c]), fabs(DW[c])
-    meets = (eights(r1.place.hi)[c] - x < dx) | (x - eights(r1.place.lo)[c] < -dx)
-    return any_(meets | ((dw > noise) & ((w < best * dw) | (w < NEAR_ZERO))))
+    x8, w8, dx8, dw8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
+    x, move, w, speed = x8[c], best * dx8[c], fabs(w8[c]), fabs(dw8[c])
+    meets_bound = (eights(r1.place.hi)[c] - x < move) | (x - eights(r1.place.lo)[c] < -move)
+    return any_(meets_bound | ((speed > noise) & ((w < best * speed) | (w < NEAR_ZERO))))
 
 
 @kernel
 def find_step(r1, i, sign, size, square):
-    """Returns (step length, its end: DONE, AT_BOUND or the place that changes sides); the least place in a tie."""
+    """Returns (step length, its end: DONE, AT_BOUND or the place that changes sides); the least place in a tie.
+
+    size, square: sum of |dx| and of dx^2, from `find_direction`.
+    """
     best, end = INF, AT_BOUND
+    # w_i changes by dw_i per unit: it is 0 after |w_i| / (sign dw_i)
     curvature = sign * r1.place.dw[i]
     if curvature > SMALLEST_PIVOT * square:
         best, end = fabs(r1.place.w[i]) / curvature, DONE
@@ -134,35 +147,38 @@ def find_step(r1, i, sign, size, square):
     if distance < best:
         best, end = distance, AT_BOUND
     noise = ROUNDING * size
+    # places that change sides before: at a bound, at w = 0, or marked as dependent
     for c in range((i + 7) // 8):
-        if may_end(r1, c, best, noise):
+        if may_end_step(r1, c, best, noise):
             for j in range(8 * c, min(8 * c + 8, i)):
                 if r1.one.state[j] == BETWEEN:
-                    s = step_of_factor(r1, j, best)
+                    step = step_to_bound(r1, j, best)
                 elif r1.one.mark[j] == i:
-                    s = best
+                    step = best  # skipped while i is driven
                 else:
-                    s = step_of_rest(r1, j, best, noise)
-                if s < best:
-                    best, end = s, j
+                    step = step_to_zero_w(r1, j, best, noise)
+                if step < best:
+                    best, end = step, j
     return best, end
 
 
 @kernel
-def add_drive_step(r1, i, s):
-    """Adds s dx to x and s dw to w."""
-    x, w, dx, dw = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
+def add_drive_step(r1, i, step):
+    """Adds step dx to x and step dw to w of all places up to i."""
+    x8, w8, dx8, dw8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
     for c in range(i // 8 + 1):
-        x[c] = x[c] + s * dx[c]
-        w[c] = w[c] + s * dw[c]
+        x8[c] = x8[c] + step * dx8[c]
+        w8[c] = w8[c] + step * dw8[c]
 
 
 @kernel
-def enter(r1, i, j):
-    """Moves place j, whose w is 0, to the rows between their bounds, or skips it if it depends on them."""
-    if r1.one.nfactor[0] == 8 * eights_of_row(r1):
+def enter_factor(r1, i, j):
+    """Adds place j, whose w is 0, to the factor; if it depends on C, it is skipped while i is driven."""
+    # the factor, with its gaps, is full
+    if r1.one.nfactor[0] == 8 * eights_per_row(r1):
         refactor(r1)
-    gather_row(r1, j, r1.one.turn)
+    # one.turn = L^-1 A_Cj
+    gather_matrix_row(r1, j, r1.one.turn)
     substitute_forward(r1, r1.one.turn)
     pivot = pivot_of(r1, j, r1.one.turn)
     if is_independent(r1, r1.one.turn, pivot):
@@ -175,38 +191,45 @@ def enter(r1, i, j):
 # ---- rows one by one ------------------------------------------------------------------------------------------------
 @kernel
 def drive_row(r1, i, noise):
-    """Moves x_i until w_i = 0 or a bound stops it."""
+    """Moves x_i until w_i = 0 or a bound stops it; `noise`: rounding error of w_i.
+
+    Each round moves up to the next place before i that changes sides.  Place i is left WAITING if the step is
+    unbounded, if too many steps have length 0, or after too many pivots.
+    """
     sign = 1.0 if r1.place.w[i] < 0.0 else -1.0
-    still, moving = STANDSTILL * r1.one.n[0] + 8, 1
+    # steps of length 0 that are left
+    rests, moving = STANDSTILL * r1.one.n[0] + 8, 1
     while moving:
-        if r1.one.nfactor[0] == 8 * eights_of_row(r1):
+        # the factor, with its gaps, is full
+        if r1.one.nfactor[0] == 8 * eights_per_row(r1):
             refactor(r1)
-        gather_row(r1, i, r1.one.ell)
+        # one.ell = L^-1 A_Ci; the steps below read it
+        gather_matrix_row(r1, i, r1.one.ell)
         substitute_forward(r1, r1.one.ell)
-        s, end = 0.0 * noise, DONE
+        step, end = 0.0 * noise, DONE
         if fabs(r1.place.w[i]) > noise:
             size, square = find_direction(r1, i, sign)
-            s, end = find_step(r1, i, sign, size, square)
+            step, end = find_step(r1, i, sign, size, square)
         moving = 0
-        if s == INF:
+        if step == INF:
             r1.one.state[i], r1.one.status[0] = WAITING, INFEASIBLE
-        elif s == 0.0 and still == 0:
+        elif step == 0.0 and rests == 0:
             r1.one.state[i] = WAITING
         else:
-            still -= 1 if s == 0.0 else 0
-            if s > 0.0:
-                add_drive_step(r1, i, s)
+            rests -= 1 if step == 0.0 else 0
+            if step > 0.0:
+                add_drive_step(r1, i, step)
             if end == DONE:
                 move_between_bounds(r1, i)
             elif end == AT_BOUND:
-                to_bound(r1, i, sign > 0.0)
+                set_to_bound(r1, i, sign > 0.0)
             else:
                 moving = 1
                 if r1.one.state[end] == BETWEEN:
-                    to_bound(r1, end, r1.place.dx[end] > 0.0)
+                    set_to_bound(r1, end, r1.place.dx[end] > 0.0)
                     remove_row(r1, end)
                 else:
-                    enter(r1, i, end)
+                    enter_factor(r1, i, end)
         r1.one.niter[0] = r1.one.niter[0] + 1
         if r1.one.niter[0] > PIVOTS_PER_ROW * r1.one.n[0] and moving:
             r1.one.state[i], moving = WAITING, 0
@@ -214,7 +237,7 @@ def drive_row(r1, i, noise):
 
 @kernel
 def move_between_bounds(r1, i):
-    """Moves place i, whose w is 0 and whose row of the factor is in one.ell, between its bounds."""
+    """Adds place i, whose w is 0, to the factor; it waits if it depends on C.  Reads one.ell = L^-1 A_Ci."""
     pivot = pivot_of(r1, i, r1.one.ell)
     r1.one.state[i] = WAITING
     if is_independent(r1, r1.one.ell, pivot):
@@ -223,12 +246,13 @@ def move_between_bounds(r1, i):
 
 
 @kernel
-def drive(r1, i):
+def make_complementary(r1, i):
     """Makes place i complementary, and keeps all places before it so."""
-    product, size = product_of_row(r1, i)
+    product, row_size = multiply_row(r1, i)
     b, lo, hi = r1.place.b[i], r1.place.lo[i], r1.place.hi[i]
-    w, noise = product - b, ROUNDING * (size + fabs(b))
+    w, noise = product - b, ROUNDING * (row_size + fabs(b))
     r1.place.w[i] = w
+    # x_i = 0 is already complementary if w_i has the right sign for a bound at 0
     if lo == 0.0 and hi == 0.0:
         r1.one.state[i] = FIXED
     elif lo == 0.0 and w >= -noise:
@@ -241,27 +265,31 @@ def drive(r1, i):
 
 # ---- all rows -------------------------------------------------------------------------------------------------------
 @kernel
-def drive_all(r1, first, last):
-    """Makes places complementary one by one."""
+def make_all_complementary(r1, first, last):
+    """Makes places first to last - 1 complementary, one by one."""
     for i in range(first, last):
-        drive(r1, i)
+        make_complementary(r1, i)
 
 
 @kernel
-def solve_from(r1, friction, start):
-    """Makes the rows without friction complementary, or, with these solved, also the rows of friction."""
-    rows, n = r1.one.nconstant[0], r1.one.n[0]
-    first, last = (rows, n) if friction else (0, rows)
+def solve_part(r1, friction, start):
+    """Makes the rows with constant bounds complementary (friction = 0), or also those of friction (friction = 1).
+
+    With friction = 1 the others are already solved.  start: BLOCK, all rows at once, or BY_ROWS.
+    """
+    nconstant, n = r1.one.nconstant[0], r1.one.n[0]
+    first, last = (nconstant, n) if friction else (0, nconstant)
     done = 0
     if start == BLOCK:
         done = start_with_all(r1, first, last)
         if done == 0:
+            # the block start failed: everything is solved again from x = 0
             set_zero_solution(r1)
-            if friction and start_with_all(r1, 0, rows) == 0:
+            if friction and start_with_all(r1, 0, nconstant) == 0:
                 set_zero_solution(r1)
-                drive_all(r1, 0, rows)
+                make_all_complementary(r1, 0, nconstant)
     if done == 0:
-        drive_all(r1, first, last)
+        make_all_complementary(r1, first, last)
 
 
 @kernel
@@ -270,31 +298,32 @@ def principal_pivoting(r1, policy, passes, start):
 
     Reads:  one.n, one.findex, one.A, one.b, one.lo, one.hi, one.add; policy FROZEN or CONSISTENT, with at most `passes`
             passes of the friction limits; start BLOCK or BY_ROWS.
-    Writes: one.*, one.niter (pivots).
+    Writes: one.x, one.w, one.lower, one.upper (bounds in effect), one.status, one.residual, one.niter (pivots).
+    Scratch: place.*, the factor and all other arrays one.*.
     Cost:   O(n^3) in total, n the number of rows: each row takes a few substitutions and a product with A.
     """
     n = r1.one.n[0]
     r1.one.status[0], r1.one.niter[0] = SOLVED, 0
     order_rows(r1)
     load_places(r1)
-    clear_matrix(r1)
+    clear_factor_matrix(r1)
     set_zero_solution(r1)
-    solve_from(r1, friction=0, start=start)
+    solve_part(r1, friction=0, start=start)
     if r1.one.nconstant[0] < n:
         limit_friction(r1)
-        solve_from(r1, friction=1, start=start)
-    most = 4 * n + 16
-    used = improve(r1, most, 1.0)
+        solve_part(r1, friction=1, start=start)
+    active_set_passes = 4 * n + 16
+    count = refine_active_set(r1, active_set_passes, 1.0)
     settled = 1
     if policy == CONSISTENT and r1.one.nconstant[0] < n:
-        settled = settle_friction(r1, passes, most)
+        settled = settle_friction(r1, passes, active_set_passes)
     unload_places(r1)
     residual = final_residual(r1)
     r1.one.residual[0] = residual
     if residual <= TOLERANCE:
         r1.one.status[0] = SOLVED if settled else UNSETTLED
     elif r1.one.status[0] != INFEASIBLE:
-        r1.one.status[0] = INACCURATE if used < most else ITERATIONS
+        r1.one.status[0] = INACCURATE if count < active_set_passes else ITERATIONS
 
 
 @stage(p1=PROBLEM)

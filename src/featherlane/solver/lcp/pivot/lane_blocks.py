@@ -12,6 +12,11 @@ worlds, even if values of a world overflow.
 
 Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in those of friction, then all of them
 at the resulting limits.
+Symbols: i, j, k: rows of the problem;  a, b: active rows, which are free in some world, row lcp.order[a];  h: an active
+    row before both;  u = L D.
+Buffers: lcp.y, lcp.g: lower and upper limits in effect;  lcp.old: change of x;  lcp.change: by active row, of the
+    substitutions;  lcp_state: the sets, see OPEN;  lcp_dinv: 1 / D by active row;  lcp_L: rows of the lower triangle L
+    one after another, L_ab = lcp_L[row_start(a) + b] for b < a.  A_ij = lcp.A[i * n + j].
 Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
 problems", Computers & Operations Research 21 (1994).
 """
@@ -24,148 +29,157 @@ from featherlane.solver.lcp.sweep.residual import finish_at
 
 SINGULAR = 1e-13  # of the largest diagonal: with a smaller pivot, the row's x does not change
 EXACT = 1e-12  # smaller violations of a bound, relative to the largest x (of w: scaled by the diagonal), are rounding
-OPEN = 0.0  # in lcp_state: -1 for a row at its lower bound, 1 at its upper one, 0 if free
+OPEN = 0.0  # in lcp_state for a free row: -1 for a row at its lower bound, 1 at its upper one
 
 
 # ---- sums of products, two rows and two columns at once --------------------------------------------------------------
 @kernel
-def start_of(a):
-    """Returns the start of row a of the lower triangle in lcp_L."""
+def row_start(a):
+    """Returns the index in lcp_L of the first entry of row a of the lower triangle: a (a + 1) / 2."""
     return a * (a + 1) // 2
 
 
 @kernel
-def factor_pair(p, a, b, count):
-    """Returns sums over k < count of u_k L_k for u of rows a and a + 1, L of rows b and b + 1."""
-    i, j, c, d = start_of(a), start_of(a + 1), start_of(b), start_of(b + 1)
-    q, r, s, t = 0.0, 0.0, 0.0, 0.0
-    for k in range(count):
-        u, v = p.lcp_L[i + k], p.lcp_L[j + k]
-        x, y = p.lcp_L[c + k], p.lcp_L[d + k]
-        q, r, s, t = fma(u, x, q), fma(u, y, r), fma(v, x, s), fma(v, y, t)
-    return q, r, s, t
+def pair_products(p, a, b, count):
+    """Returns s_00, s_01, s_10, s_11:   s_ij = sum over h < count of u_(a+i)h L_(b+j)h."""
+    row_a0, row_a1, row_b0, row_b1 = row_start(a), row_start(a + 1), row_start(b), row_start(b + 1)
+    s00, s01, s10, s11 = 0.0, 0.0, 0.0, 0.0
+    for h in range(count):
+        u0, u1 = p.lcp_L[row_a0 + h], p.lcp_L[row_a1 + h]
+        L0, L1 = p.lcp_L[row_b0 + h], p.lcp_L[row_b1 + h]
+        s00, s01, s10, s11 = fma(u0, L0, s00), fma(u0, L1, s01), fma(u1, L0, s10), fma(u1, L1, s11)
+    return s00, s01, s10, s11
 
 
 # ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
 @kernel
-def list_active(p):
-    """Sets lcp.order to the rows that are free in any world; returns how many."""
-    m = 0
+def list_active_rows(p):
+    """Sets lcp.order to the rows that are free in any world, the active rows; returns how many."""
+    count = 0
     for i in range(p.lcp.n[0]):
         if any_(p.lcp_state[i] == OPEN):
-            p.lcp.order[m] = i
-            m += 1
-    return m
+            p.lcp.order[count] = i
+            count += 1
+    return count
 
 
 @kernel
 def active_entry(p, a, b):
-    """Returns A of active rows a and b."""
+    """Returns the entry of A of active rows a and b."""
     return p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]]
 
 
 @kernel
 def is_free_row(p, a):
-    """Returns a mask: is active row a free?"""
+    """Returns a mask of worlds in which active row a is free."""
     return p.lcp_state[p.lcp.order[a]] == OPEN
 
 
 @kernel
-def invert(p, a, d, least):
-    """Computes 1 / D of active row a; 0 for a row at a bound, or without a pivot."""
-    regular = (d > least) & is_free_row(p, a)
-    p.lcp_dinv[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
+def store_inverse_pivot(p, a, pivot, least):
+    """Sets lcp_dinv = 1 / pivot of active row a; 0 for a row at a bound, or if the pivot is not above `least`."""
+    regular = (pivot > least) & is_free_row(p, a)
+    p.lcp_dinv[a] = where(regular, 1.0 / where(regular, pivot, 1.0), 0.0)
 
 
 @kernel
-def divide_row_by_pivot(p, a, least):
-    """Computes row a of L = u / D, and 1 / D_a; 0 for a row at a bound."""
-    row, d, free = start_of(a), active_entry(p, a, a) + 0.0, is_free_row(p, a)
-    for k in range(a):
-        u = p.lcp_L[row + k]
-        v = u * p.lcp_dinv[k]
-        d = fma(-u, v, d)
-        p.lcp_L[row + k] = where(free, v, 0.0)
-    invert(p, a, d, least)
+def finish_row(p, a, least):
+    """Computes row a of L from u in its place: L_ah = u_ah / D_h,  D_a = A_aa - sum of u_ah L_ah;  0 at a bound."""
+    row, pivot, free = row_start(a), active_entry(p, a, a) + 0.0, is_free_row(p, a)
+    for h in range(a):
+        u = p.lcp_L[row + h]
+        L = u * p.lcp_dinv[h]
+        pivot = fma(-u, L, pivot)
+        p.lcp_L[row + h] = where(free, L, 0.0)
+    store_inverse_pivot(p, a, pivot, least)
 
 
 @kernel
-def finish_two(p, a, least):
-    """Computes rows a and a + 1 of L: three independent sums hide latency."""
-    i, j, first, second = start_of(a), start_of(a + 1), is_free_row(p, a), is_free_row(p, a + 1)
-    c, d, e = 0.0, active_entry(p, a, a) + 0.0, active_entry(p, a + 1, a + 1) + 0.0
-    for k in range(a):
-        u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp_dinv[k]
-        x, y = where(first, u * r, 0.0), v * r
-        c, d, e = fma(v, x, c), fma(-u, x, d), fma(-v, y, e)
-        p.lcp_L[i + k], p.lcp_L[j + k] = x, where(second, y, 0.0)
-    invert(p, a, d, least)
-    u = active_entry(p, a + 1, a) - c
-    x = u * p.lcp_dinv[a]
-    p.lcp_L[j + a] = where(second, x, 0.0)
-    invert(p, a + 1, fma(-u, x, e), least)
+def finish_row_pair(p, a, least):
+    """Computes rows a (0) and a + 1 (1) of L as `finish_row`: three independent sums hide latency.
+
+    The entry between them is u_10 = A_10 - sum over h < a of u_1h L_0h, and L_10 = u_10 / D_0.
+    """
+    row0, row1, free0, free1 = row_start(a), row_start(a + 1), is_free_row(p, a), is_free_row(p, a + 1)
+    s10, pivot0, pivot1 = 0.0, active_entry(p, a, a) + 0.0, active_entry(p, a + 1, a + 1) + 0.0
+    for h in range(a):
+        u0, u1, inverse = p.lcp_L[row0 + h], p.lcp_L[row1 + h], p.lcp_dinv[h]
+        L0, L1 = where(free0, u0 * inverse, 0.0), u1 * inverse
+        s10, pivot0, pivot1 = fma(u1, L0, s10), fma(-u0, L0, pivot0), fma(-u1, L1, pivot1)
+        p.lcp_L[row0 + h], p.lcp_L[row1 + h] = L0, where(free1, L1, 0.0)
+    store_inverse_pivot(p, a, pivot0, least)
+    u10 = active_entry(p, a + 1, a) - s10
+    L10 = u10 * p.lcp_dinv[a]
+    p.lcp_L[row1 + a] = where(free1, L10, 0.0)
+    store_inverse_pivot(p, a + 1, fma(-u10, L10, pivot1), least)
 
 
 @kernel
-def fill_two(p, a, b, rows):
-    """Computes columns b and b + 1 of u, of row a and, if `rows` is 2, of row a + 1."""
-    i, j = start_of(a), start_of(a + 1)
-    q, r, s, t = factor_pair(p, a, b, b)
-    e = p.lcp_L[start_of(b + 1) + b]
-    x = active_entry(p, a, b) - q
-    p.lcp_L[i + b], p.lcp_L[i + b + 1] = x, active_entry(p, a, b + 1) - fma(x, e, r)
+def fill_row_pair(p, a, b, rows):
+    """Computes columns b and b + 1 of u, of row a and, if `rows` is 2, of row a + 1.
+
+    u_ab = A_ab - sum over h < b of u_ah L_bh;  column b + 1 has one product more, u_ab L_(b+1)b.
+    """
+    row0, row1 = row_start(a), row_start(a + 1)
+    s00, s01, s10, s11 = pair_products(p, a, b, b)
+    L = p.lcp_L[row_start(b + 1) + b]
+    u0 = active_entry(p, a, b) - s00
+    p.lcp_L[row0 + b], p.lcp_L[row0 + b + 1] = u0, active_entry(p, a, b + 1) - fma(u0, L, s01)
     if rows > 1:
-        y = active_entry(p, a + 1, b) - s
-        p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, active_entry(p, a + 1, b + 1) - fma(y, e, t)
+        u1 = active_entry(p, a + 1, b) - s10
+        p.lcp_L[row1 + b], p.lcp_L[row1 + b + 1] = u1, active_entry(p, a + 1, b + 1) - fma(u1, L, s11)
 
 
 @kernel
-def fill_four(p, a, b):
-    """Computes columns b and b + 1 of u, of rows a to a + 3: eight independent sums."""
-    row, c, d = tuple(start_of(a + i) for i in range(4)), start_of(b), start_of(b + 1)
-    q, r = zeros(4), zeros(4)
+def fill_four_rows(p, a, b):
+    """Computes columns b (0) and b + 1 (1) of u, of rows a to a + 3, as `fill_row_pair`: eight independent sums."""
+    row, row_b0, row_b1 = tuple(row_start(a + i) for i in range(4)), row_start(b), row_start(b + 1)
+    s0, s1 = zeros(4), zeros(4)
     for h in range(b):
-        x, y, u = p.lcp_L[c + h], p.lcp_L[d + h], tuple(p.lcp_L[row[i] + h] for i in range(4))
-        q, r = tuple(fma(u[i], x, q[i]) for i in range(4)), tuple(fma(u[i], y, r[i]) for i in range(4))
-    e = p.lcp_L[d + b]
+        L0, L1, u = p.lcp_L[row_b0 + h], p.lcp_L[row_b1 + h], tuple(p.lcp_L[row[i] + h] for i in range(4))
+        s0, s1 = tuple(fma(u[i], L0, s0[i]) for i in range(4)), tuple(fma(u[i], L1, s1[i]) for i in range(4))
+    L_10 = p.lcp_L[row_b1 + b]
     for i in unrolled(range(4)):
-        x = active_entry(p, a + i, b) - q[i]
-        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = x, active_entry(p, a + i, b + 1) - fma(x, e, r[i])
+        u0 = active_entry(p, a + i, b) - s0[i]
+        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = u0, active_entry(p, a + i, b + 1) - fma(u0, L_10, s1[i])
 
 
 @kernel
-def factor_free(p, m, least):
-    """Computes lcp.L = L, lcp.step = 1 / D of the active rows; at a bound 1 / D and the row and column of L are 0."""
-    fours = m // 4
+def factor_active_rows(p, count, least):
+    """Computes lcp_L = L, lcp_dinv = 1 / D of `count` active rows; 1 / D, row and column of L are 0 at a bound."""
+    fours = count // 4
+    # four rows at once: u in the columns before them, then two pairs of rows
     for four in range(fours):
         a = 4 * four
         for block in range(2 * four):
-            fill_four(p, a, 2 * block)
-        finish_two(p, a, least)
-        fill_two(p, a + 2, a, 2)
-        finish_two(p, a + 2, least)
+            fill_four_rows(p, a, 2 * block)
+        finish_row_pair(p, a, least)
+        fill_row_pair(p, a + 2, a, 2)
+        finish_row_pair(p, a + 2, least)
+    # the last one to three rows
     a = 4 * fours
-    while a < m:
-        rows = 2 if a + 1 < m else 1
+    while a < count:
+        rows = 2 if a + 1 < count else 1
         for block in range(a // 2):
-            fill_two(p, a, 2 * block, rows)
+            fill_row_pair(p, a, 2 * block, rows)
         if rows > 1:
-            finish_two(p, a, least)
+            finish_row_pair(p, a, least)
         else:
-            divide_row_by_pivot(p, a, least)
+            finish_row(p, a, least)
         a += rows
 
 
 @kernel
-def solve_free(p, m):
-    """Computes lcp.old = -A_CC^-1 w_C of the active rows, 0 for the others."""
+def find_free_step(p, count):
+    """Computes the step lcp.old = -A_CC^-1 w_C of the free rows, 0 for the others; `count` active rows."""
     for i in range(p.lcp.n[0]):
         p.lcp.old[i] = 0.0
-    substitute_change_forward(p, m)
-    for a in range(m):
+    # lcp.change = -L^-1 w, then -D^-1 L^-1 w, then -A_CC^-1 w
+    substitute_change_forward(p, count)
+    for a in range(count):
         p.lcp.change[a] = p.lcp.change[a] * p.lcp_dinv[a]
-    substitute_change_backward(p, m)
-    for a in range(m):
+    substitute_change_backward(p, count)
+    for a in range(count):
         p.lcp.old[p.lcp.order[a]] = if_free(p, a, p.lcp.change[a])
 
 
@@ -176,100 +190,100 @@ def if_free(p, a, x):
 
 
 @kernel
-def substitute_change_forward(p, m):
-    """Computes lcp.change = -L^-1 w of the active rows, two rows at once."""
-    for half in range(m // 2):
+def substitute_change_forward(p, count):
+    """Computes lcp.change = -L^-1 w of `count` active rows, two rows at once."""
+    for half in range(count // 2):
         a = 2 * half
-        i, j = start_of(a), start_of(a + 1)
-        s, t = -p.lcp.w[p.lcp.order[a]], -p.lcp.w[p.lcp.order[a + 1]]
-        for k in range(a):
-            y = p.lcp.change[k] + 0.0
-            s, t = fma(-p.lcp_L[i + k], y, s), fma(-p.lcp_L[j + k], y, t)
-        s = if_free(p, a, s)
-        p.lcp.change[a], p.lcp.change[a + 1] = s, if_free(p, a + 1, fma(-p.lcp_L[j + a], s, t))
-    if m % 2 == 1:
-        a = m - 1
-        s = -p.lcp.w[p.lcp.order[a]]
-        for k in range(a):
-            s = fma(-p.lcp_L[start_of(a) + k], p.lcp.change[k], s)
-        p.lcp.change[a] = if_free(p, a, s)
+        row, next_row = row_start(a), row_start(a + 1)
+        rest, next_rest = -p.lcp.w[p.lcp.order[a]], -p.lcp.w[p.lcp.order[a + 1]]
+        for h in range(a):
+            y = p.lcp.change[h] + 0.0
+            rest, next_rest = fma(-p.lcp_L[row + h], y, rest), fma(-p.lcp_L[next_row + h], y, next_rest)
+        rest = if_free(p, a, rest)
+        p.lcp.change[a], p.lcp.change[a + 1] = rest, if_free(p, a + 1, fma(-p.lcp_L[next_row + a], rest, next_rest))
+    if count % 2 == 1:
+        a = count - 1
+        rest = -p.lcp.w[p.lcp.order[a]]
+        for h in range(a):
+            rest = fma(-p.lcp_L[row_start(a) + h], p.lcp.change[h], rest)
+        p.lcp.change[a] = if_free(p, a, rest)
 
 
 @kernel
-def substitute_change_backward(p, m):
-    """Computes lcp.change <- L^-T lcp.change, two rows at once."""
-    b = m - 2
+def substitute_change_backward(p, count):
+    """Computes lcp.change <- L^-T lcp.change of `count` active rows, two rows at once from the last ones."""
+    b = count - 2
     while b >= 0:
-        i, j = start_of(b), start_of(b + 1)
-        t = if_free(p, b + 1, p.lcp.change[b + 1])
-        s = if_free(p, b, fma(-p.lcp_L[j + b], t, p.lcp.change[b]))
-        p.lcp.change[b], p.lcp.change[b + 1] = s, t
-        for k in range(b):
-            p.lcp.change[k] = fma(-p.lcp_L[i + k], s, fma(-p.lcp_L[j + k], t, p.lcp.change[k]))
-        b -= 2
+        row, next_row = row_start(b), row_start(b + 1)
+        next_y = if_free(p, b + 1, p.lcp.change[b + 1])
+        y = if_free(p, b, fma(-p.lcp_L[next_row + b], next_y, p.lcp.change[b]))
+        p.lcp.change[b], p.lcp.change[b + 1] = y, next_y
+        for h in range(b):
+            p.lcp.change[h] = fma(-p.lcp_L[row + h], y, fma(-p.lcp_L[next_row + h], next_y, p.lcp.change[h]))
+        b -= 2  # with an odd count, row 0 is left at the end: it has no entries of L
 
 
 # ---- a pass ----------------------------------------------------------------------------------------------------------
 @kernel
-def list_changed(p):
-    """Sets lcp.order to the rows whose x changes in any world; returns how many."""
-    m = 0
+def list_changed_rows(p):
+    """Sets lcp.order to the rows whose x changes in any world, lcp.old != 0; returns how many."""
+    count = 0
     for i in range(p.lcp.n[0]):
         if any_(p.lcp.old[i] != 0.0):
-            p.lcp.order[m] = i
-            m += 1
-    return m
+            p.lcp.order[count] = i
+            count += 1
+    return count
 
 
 @kernel
 def add_column(p, j):
-    """Updates w by the change of x_j."""
-    n, d = p.lcp.n[0], p.lcp.old[j] + 0.0
+    """Adds column j of A, times the change of x_j in lcp.old, to w."""
+    n, change = p.lcp.n[0], p.lcp.old[j] + 0.0
     for i in range(n):
-        p.lcp.w[i] = fma(p.lcp.A[j * n + i], d, p.lcp.w[i])
+        p.lcp.w[i] = fma(p.lcp.A[j * n + i], change, p.lcp.w[i])
 
 
 @kernel
 def add_two_columns(p, j, k):
-    """Runs `add_column` for j and k, with half the loads."""
-    n, c, d = p.lcp.n[0], p.lcp.old[j] + 0.0, p.lcp.old[k] + 0.0
+    """Runs `add_column` for columns j and k, with half the loads of w."""
+    n, change_j, change_k = p.lcp.n[0], p.lcp.old[j] + 0.0, p.lcp.old[k] + 0.0
     for i in range(n):
-        p.lcp.w[i] = fma(p.lcp.A[k * n + i], d, fma(p.lcp.A[j * n + i], c, p.lcp.w[i]))
+        p.lcp.w[i] = fma(p.lcp.A[k * n + i], change_k, fma(p.lcp.A[j * n + i], change_j, p.lcp.w[i]))
 
 
 @kernel
 def add_correction(p):
-    """Adds lcp.old to x, and updates w."""
+    """Adds lcp.old to x, and A lcp.old to w.  Overwrites lcp.order."""
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = p.lcp.x[i] + p.lcp.old[i]
-    m = list_changed(p)
-    for half in range(m // 2):
+    count = list_changed_rows(p)
+    for half in range(count // 2):
         add_two_columns(p, p.lcp.order[2 * half], p.lcp.order[2 * half + 1])
-    if m % 2 == 1:
-        add_column(p, p.lcp.order[m - 1])
+    if count % 2 == 1:
+        add_column(p, p.lcp.order[count - 1])
 
 
 @kernel
-def exceeds(p, i, far, pull):
-    """Returns (below its bound, above it, w of the wrong sign) of row i; `far` and `pull` are rounding of x and w."""
-    x, w, s = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
-    free, moves = s == OPEN, p.lcp.y[i] < p.lcp.g[i]
-    low, high = free & (x < p.lcp.y[i] - far), free & (x > p.lcp.g[i] + far)
-    wrong = moves & not_(free) & (where(s < 0.0, -w, w) > pull)
+def violations(p, i, x_tolerance, w_tolerance):
+    """Returns masks of row i: free and below its limits, free and above them, at a limit with w of the wrong sign."""
+    x, w, side = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
+    free, moves = side == OPEN, p.lcp.y[i] < p.lcp.g[i]  # a row with equal limits never moves
+    low, high = free & (x < p.lcp.y[i] - x_tolerance), free & (x > p.lcp.g[i] + x_tolerance)
+    wrong = moves & not_(free) & (where(side < 0.0, -w, w) > w_tolerance)
     return low, high, wrong
 
 
 @kernel
 def exchange_rows(p, live):
-    """Changes the sides of rows that violate their condition: lcp.old = change of x; returns worlds with a change."""
-    size, step = 0.0, largest_diagonal(p)
+    """Changes lcp_state of rows on the wrong side, and sets lcp.old = their steps to limits; returns changed worlds."""
+    size, diagonal = 0.0, largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
-        size = fmax(fabs(p.lcp.b[i]) / step, size)
-    far = EXACT * size
-    moved = size < 0.0
+        size = fmax(fabs(p.lcp.b[i]) / diagonal, size)
+    x_tolerance = EXACT * size
+    moved = size < 0.0  # no world
     for i in range(p.lcp.n[0]):
-        low, high, wrong = exceeds(p, i, far, far * step)
+        low, high, wrong = violations(p, i, x_tolerance, x_tolerance * diagonal)
         low, high, wrong = live & low, live & high, live & wrong
         state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp_state[i])))
         bound = where(low, p.lcp.y[i], p.lcp.g[i])
@@ -281,7 +295,10 @@ def exchange_rows(p, live):
 
 @kernel
 def start_sets(p):
-    """Sets x = 0, w = -b; rows that can move against w are free, others at the bound by w's sign; friction waits."""
+    """Sets limits, x = 0, w = -b and the sets; friction limits are 0 until the other rows are solved.
+
+    A row is at a limit of 0 if w has the right sign for it, else it is free.
+    """
     for i in range(p.lcp.n[0]):
         p.lcp.y[i], p.lcp.g[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
         if p.lcp.findex[i] >= 0:
@@ -293,21 +310,22 @@ def start_sets(p):
 
 
 @kernel
-def open_friction(p, ready):
-    """Sets friction limits from the normals, in worlds that are ready."""
+def limit_friction_lanes(p, ready):
+    """Sets friction limits mu |x_normal| + add in lcp.y and lcp.g, in worlds that are ready."""
     for i in range(p.lcp.n[0]):
-        k = p.lcp.findex[i]
-        if k >= 0:
-            load = fabs(p.lcp.x[k])
-            most = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
-            p.lcp.y[i] = where(ready, -most, p.lcp.y[i])
-            p.lcp.g[i] = where(ready, most, p.lcp.g[i])
+        normal = p.lcp.findex[i]
+        if normal >= 0:
+            normal_force = fabs(p.lcp.x[normal])
+            # without normal force there is no friction, whatever mu: inf * 0 would be NaN
+            limit = where(normal_force > 0.0, p.lcp.hi[i] * normal_force, 0.0) + p.lcp.add[i]
+            p.lcp.y[i] = where(ready, -limit, p.lcp.y[i])
+            p.lcp.g[i] = where(ready, limit, p.lcp.g[i])
 
 
 @kernel
 def free_friction(p, ready):
-    """Frees friction rows whose limits, now set, are not 0."""
-    open_friction(p, ready)
+    """Sets friction limits in worlds that are ready, and frees the rows whose limit is not 0."""
+    limit_friction_lanes(p, ready)
     for i in range(p.lcp.n[0]):
         if p.lcp.findex[i] >= 0:
             p.lcp_state[i] = where(ready & (p.lcp.g[i] > 0.0), OPEN, p.lcp_state[i])
@@ -315,14 +333,14 @@ def free_friction(p, ready):
 
 @kernel
 def solve_sets(p, least, live):
-    """Solves for x of the free rows, and w of the others, in live worlds."""
-    m = list_active(p)
-    factor_free(p, m, least)
-    solve_free(p, m)
+    """Solves for x of the free rows and w of the others, in live worlds.  Overwrites lcp.order, lcp.old, lcp.change."""
+    count = list_active_rows(p)
+    factor_active_rows(p, count, least)
+    find_free_step(p, count)
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = where(live, p.lcp.x[i] + p.lcp.old[i], p.lcp.x[i])
     for i in range(p.lcp.n[0]):
-        bound = p.lcp_state[i] != OPEN
+        bound = p.lcp_state[i] != OPEN  # w of free rows is 0
         if any_(live & bound):
             w = where(bound, dense_dot(p, p.lcp.x, i) - p.lcp.b[i], 0.0)
             p.lcp.w[i] = where(live, w, p.lcp.w[i])
@@ -335,16 +353,18 @@ def lane_blocks(p, passes):
     """Runs passes from x = 0 until every world is solved, at most `passes` in each.
 
     Reads:  the problem, dense; lcp.parameter: tolerance of the status.
-    Writes: lcp.*; limits in effect in lcp.* and lcp.*.
+    Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; limits in effect in lcp.y and lcp.g.
+    Scratch: lcp_L, lcp_dinv, lcp_state, lcp.old, lcp.change, lcp.order.
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
-    least, count = SINGULAR * largest_diagonal(p), 0.0
+    least, steps = SINGULAR * largest_diagonal(p), 0.0
     start_sets(p)
-    opened = count > 0.0
+    # worlds: opened: with friction limits;  live: unsolved;  ready: solved without friction, limits are set next
+    opened = steps > 0.0
     live = not_(opened)
     for _ in range(passes):
         solve_sets(p, least, live)
-        count = count + where(live, 1.0, 0.0)
+        steps = steps + where(live, 1.0, 0.0)
         moved = exchange_rows(p, live)
         ready = live & not_(moved | opened)
         live = live & (moved | ready)
@@ -353,16 +373,17 @@ def lane_blocks(p, passes):
             break
         free_friction(p, ready)
         add_correction(p)
+    # one more step of the free rows, from a new w, corrects rounding
     place_w(p)
-    m = list_active(p)
+    active = list_active_rows(p)
     if any_(live):
         # the sets, and so the order of rows in the factor, have changed since the last factorization, in all worlds
-        factor_free(p, m, least)
-    solve_free(p, m)
+        factor_active_rows(p, active, least)
+    find_free_step(p, active)
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = clip(p.lcp.x[i] + p.lcp.old[i], p.lcp.y[i], p.lcp.g[i])
     finish_at(p, p.lcp.y, p.lcp.g)
-    p.lcp.niter[0] = count
+    p.lcp.niter[0] = steps
 
 
 @stage(p=PROBLEM)

@@ -7,7 +7,7 @@ from featherlane.solver.lcp.pivot.dantzig import solve_dantzig
 
 @kernel
 def load_lane(p, lane):
-    """Copies the problem of one world to one.*."""
+    """Copies the problem of the world in `lane` to one.*; rows of one.A are padded to a multiple of eight."""
     n = p.lcp.n[0]
     stride = (n + 7) // 8 * 8
     p.one.n[0] = n
@@ -23,7 +23,7 @@ def load_lane(p, lane):
 
 @kernel
 def store_lane(p, lane):
-    """Copies the solution of one world to its lane; bounds in effect go to lcp.y and lcp.g."""
+    """Copies the solution in one.* to `lane` of lcp.*; the bounds in effect go to lcp.y (lower) and lcp.g (upper)."""
     for i in range(p.lcp.n[0]):
         write_lane(p.lcp.x, i, lane, p.one.x[i])
         write_lane(p.lcp.w, i, lane, p.one.w[i])

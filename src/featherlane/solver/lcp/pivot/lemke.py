@@ -7,6 +7,8 @@ does not reach it.
 
 The dictionary has a row for each basic variable and a column for each other one, basic = q + T nonbasic:
 variables 0 .. n-1 are w, n .. 2 n - 1 are z, 2 n is z0.
+Layout: T_rc = place.A[stride * r + c], with stride = nlcpone and n + 1 columns;  q_r = place.b[r];
+    one.order[r]: the basic variable of row r;  one.place[c]: the nonbasic variable of column c;  one.x = z.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 4.4 and 4.9.
 """
 
@@ -24,18 +26,18 @@ REFINEMENTS = 2  # of the solution, by the final dictionary of the path
 
 # ---- the dictionary --------------------------------------------------------------------------------------------------
 @kernel
-def entry_of(p1, i, j):
-    """Returns A_ij, whose rows are padded to a multiple of eight."""
+def problem_entry(p1, i, j):
+    """Returns A_ij of the problem, whose rows in one.A are padded to a multiple of eight."""
     return p1.one.A[i * ((p1.one.n[0] + 7) // 8 * 8) + j]
 
 
 @kernel
 def start_dictionary(p1):
-    """Sets w = A z + z0 - b: all of w basic."""
+    """Sets the dictionary to w = -b + A z + z0: all of w is basic."""
     n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
         for j in range(n):
-            p1.place.A[stride * i + j] = entry_of(p1, i, j)
+            p1.place.A[stride * i + j] = problem_entry(p1, i, j)
         p1.place.A[stride * i + n] = 1.0
         p1.place.b[i] = -p1.one.b[i]
         p1.one.order[i] = i
@@ -44,8 +46,11 @@ def start_dictionary(p1):
 
 
 @kernel
-def exchange(p1, r, c):
-    """Exchanges the variables of row r and column c."""
+def exchange_variables(p1, r, c):
+    """Exchanges the basic variable of row r and the nonbasic one of column c; the pivot is T_rc.
+
+    Row r becomes  -T_rj / T_rc,  1 / T_rc in column c,  -q_r / T_rc.   Each other row i: adds T_ic times the new row r.
+    """
     n, stride = p1.one.n[0], p1.nlcpone
     inverse = 1.0 / p1.place.A[stride * r + c]
     for j in range(n + 1):
@@ -53,14 +58,14 @@ def exchange(p1, r, c):
     p1.place.A[stride * r + c] = inverse
     p1.place.b[r] = -(p1.place.b[r] * inverse)
     for i in range(n):
-        f = p1.place.A[stride * i + c]
-        if i != r and f != 0.0:
+        T_ic = p1.place.A[stride * i + c]
+        if i != r and T_ic != 0.0:
             p1.place.A[stride * i + c] = 0.0
             for j in range(n + 1):
-                p1.place.A[stride * i + j] = p1.place.A[stride * i + j] + f * p1.place.A[stride * r + j]
-            p1.place.b[i] = p1.place.b[i] + f * p1.place.b[r]
-    entered, left = p1.one.place[c], p1.one.order[r]
-    p1.one.order[r], p1.one.place[c] = entered, left
+                p1.place.A[stride * i + j] = p1.place.A[stride * i + j] + T_ic * p1.place.A[stride * r + j]
+            p1.place.b[i] = p1.place.b[i] + T_ic * p1.place.b[r]
+    entering, leaving = p1.one.place[c], p1.one.order[r]
+    p1.one.order[r], p1.one.place[c] = entering, leaving
 
 
 @kernel
@@ -75,130 +80,143 @@ def nonbasic_column(p1, variable):
 
 # ---- the ratio test --------------------------------------------------------------------------------------------------
 @kernel
-def perturbation(p1, i, j):
-    """Returns the coefficient of eps^j in the basic variable of row i, for q + (eps, eps^2, ...) in place of q."""
-    c, x = nonbasic_column(p1, j), 0.0
+def lexicographic_coefficient(p1, i, j):
+    """Returns the coefficient of eps^(j + 1) in the basic variable of row i, for q + (eps, eps^2, ...) in place of q.
+
+    It is -T_ic if w_j is nonbasic in column c, 1 if it is the basic variable of row i, else 0.
+    """
+    c, coefficient = nonbasic_column(p1, j), 0.0
     if c >= 0:
-        x = -p1.place.A[p1.nlcpone * i + c]
+        coefficient = -p1.place.A[p1.nlcpone * i + c]
     elif p1.one.order[i] == j:
-        x = 1.0
-    return x
+        coefficient = 1.0
+    return coefficient
 
 
 @kernel
-def comes_first(p1, i, r, c):
+def reaches_zero_first(p1, i, r, c):
     """Checks whether row i reaches zero before row r as column c grows; ties by the lexicographic order."""
     stride = p1.nlcpone
-    fi, fr = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
-    a, b = p1.place.b[i] / fi, p1.place.b[r] / fr
+    speed_i, speed_r = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
+    ratio_i, ratio_r = p1.place.b[i] / speed_i, p1.place.b[r] / speed_r
+    # the next power of eps decides a tie
     j, n = 0, p1.one.n[0]
-    while j < n and fabs(a - b) <= TIE * fabs(b):
-        a, b = perturbation(p1, i, j) / fi, perturbation(p1, r, j) / fr
+    while j < n and fabs(ratio_i - ratio_r) <= TIE * fabs(ratio_r):
+        ratio_i, ratio_r = lexicographic_coefficient(p1, i, j) / speed_i, lexicographic_coefficient(p1, r, j) / speed_r
         j += 1
-    return a < b
+    return ratio_i < ratio_r
 
 
 @kernel
 def leaving_row(p1, c):
-    """Returns the row that reaches zero first as column c grows, -1: none; z0 wins every tie."""
-    n, stride, r, most = p1.one.n[0], p1.nlcpone, -1, 0.0
+    """Returns the row that reaches zero first as the variable of column c grows, -1: none; z0 wins every tie."""
+    n, stride, first, largest = p1.one.n[0], p1.nlcpone, -1, 0.0
     for i in range(n):
         size = fabs(p1.place.A[stride * i + c])
-        if size > most:
-            most = size
+        if size > largest:
+            largest = size
+    # only rows with T_ic < 0 fall
     for i in range(n):
-        if p1.place.A[stride * i + c] < -(PIVOT * most) and (r < 0 or comes_first(p1, i, r, c)):
-            r = i
+        if p1.place.A[stride * i + c] < -(PIVOT * largest) and (first < 0 or reaches_zero_first(p1, i, first, c)):
+            first = i
     for i in range(n):
-        if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * most):
-            first = -(p1.place.b[r] / p1.place.A[stride * r + c])
-            if -(p1.place.b[i] / p1.place.A[stride * i + c]) <= first * (1.0 + TIE):
-                r = i
-    return r
+        if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * largest):
+            ratio = -(p1.place.b[first] / p1.place.A[stride * first + c])
+            if -(p1.place.b[i] / p1.place.A[stride * i + c]) <= ratio * (1.0 + TIE):
+                first = i
+    return first
 
 
 @kernel
-def covering_row(p1):
-    """Returns the row with the lowest q, the last one in a tie; -1: none is below zero."""
-    r, least = -1, 0.0
+def first_leaving_row(p1):
+    """Returns the row with the lowest q, the last one in a tie, in which z0 enters; -1: no q is below zero."""
+    row, least = -1, 0.0
     for i in range(p1.one.n[0]):
         if p1.place.b[i] < 0.0 and p1.place.b[i] <= least:
-            r, least = i, p1.place.b[i]
-    return r
+            row, least = i, p1.place.b[i]
+    return row
 
 
 # ---- the method ------------------------------------------------------------------------------------------------------
 @kernel
-def read_solution(p1):
-    """Sets one.x = z of the basis."""
+def store_basic_z(p1):
+    """Sets one.x = z of the basis, one.lower = 0 and one.upper = infinity."""
     n = p1.one.n[0]
     for i in range(n):
         p1.one.x[i], p1.one.lower[i], p1.one.upper[i] = 0.0, 0.0, INF
     for i in range(n):
-        v = p1.one.order[i]
-        if n <= v < 2 * n:
-            p1.one.x[v - n] = fmax(p1.place.b[i], 0.0)
+        variable = p1.one.order[i]
+        # z is basic here; nonbasic z are 0
+        if n <= variable < 2 * n:
+            p1.one.x[variable - n] = fmax(p1.place.b[i], 0.0)
 
 
 @kernel
 def compute_lemke_w(p1):
     """Computes one.w = A z - b."""
     for i in range(p1.one.n[0]):
-        s = -p1.one.b[i]
+        w_i = -p1.one.b[i]
         for j in range(p1.one.n[0]):
-            s = s + entry_of(p1, i, j) * p1.one.x[j]
-        p1.one.w[i] = s
+            w_i = w_i + problem_entry(p1, i, j) * p1.one.x[j]
+        p1.one.w[i] = w_i
 
 
 @kernel
-def correct_basic(p1):
-    """Corrects basic z by the step that takes w of their rows, which are not basic, to 0."""
+def refine_basic_z(p1):
+    """Refines basic z: adds the step that takes w, which should be 0 for nonbasic w, to 0.  Overwrites place.dx.
+
+    z <- max(z - sum over nonbasic w_u of T_iu w_u, 0)
+    """
     n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
-        v = p1.one.order[i]
-        if n <= v < 2 * n:
-            z = p1.one.x[v - n]
+        variable = p1.one.order[i]
+        if n <= variable < 2 * n:
+            z = p1.one.x[variable - n]
             for c in range(n + 1):
-                u = p1.one.place[c]
-                if u < n:
-                    z = z - p1.place.A[stride * i + c] * p1.one.w[u]
-            p1.place.dx[v - n] = z
+                nonbasic = p1.one.place[c]
+                if nonbasic < n:
+                    z = z - p1.place.A[stride * i + c] * p1.one.w[nonbasic]
+            p1.place.dx[variable - n] = z
     for i in range(n):
-        v = p1.one.order[i]
-        if n <= v < 2 * n:
-            p1.one.x[v - n] = fmax(p1.place.dx[v - n], 0.0)
+        variable = p1.one.order[i]
+        if n <= variable < 2 * n:
+            p1.one.x[variable - n] = fmax(p1.place.dx[variable - n], 0.0)
 
 
 @kernel
 def lemke_residual(p1):
-    """Returns the residual of status.py: max |z - max(z - w / a, 0)| relative to the size of z and b / a."""
-    a, far, size, load = 0.0, 0.0, 0.0, 0.0
+    """Returns the residual of status.py: max |max(z - w / a, 0) - z| / max(|z|, |b| / a), with a = max A_ii."""
+    a, worst, largest_z, largest_b = 0.0, 0.0, 0.0, 0.0
     for i in range(p1.one.n[0]):
-        a = fmax(entry_of(p1, i, i), a)
+        a = fmax(problem_entry(p1, i, i), a)
     step = 1.0 / a if a > 0.0 else 1.0
     for i in range(p1.one.n[0]):
         z = p1.one.x[i]
-        far = fmax(fabs(fmax(z - step * p1.one.w[i], 0.0) - z), far)
-        size, load = fmax(z, size), fmax(fabs(p1.one.b[i]), load)
-    size = fmax(step * load, size)
-    return far / size if size > 0.0 else far
+        worst = fmax(fabs(fmax(z - step * p1.one.w[i], 0.0) - z), worst)
+        largest_z, largest_b = fmax(z, largest_z), fmax(fabs(p1.one.b[i]), largest_b)
+    size = fmax(step * largest_b, largest_z)
+    return worst / size if size > 0.0 else worst
 
 
 @kernel
 def follow_path(p1, pivots):
-    """Runs complementary pivots until z0 leaves, or a ray, or `pivots` of them; returns the status."""
+    """Runs complementary pivots until z0 leaves the basis, or a ray, or `pivots` of them; returns the status.
+
+    r: row whose variable leaves;  c: column whose variable enters.  The first pivot enters z0, in column n.
+    """
     n, count, status = p1.one.n[0], 0, ITERATIONS
-    r, c = covering_row(p1), n
+    r, c = first_leaving_row(p1), n
     if r < 0:
         status = SOLVED
     while status == ITERATIONS and count < pivots:
-        left = p1.one.order[r]
-        exchange(p1, r, c)
+        leaving = p1.one.order[r]
+        exchange_variables(p1, r, c)
         count += 1
-        if left == 2 * n:
+        if leaving == 2 * n:
             status = SOLVED
         else:
-            c = nonbasic_column(p1, left + n if left < n else left - n)
+            # the complement of the variable that left enters: z_i after w_i, w_i after z_i
+            c = nonbasic_column(p1, leaving + n if leaving < n else leaving - n)
             r = leaving_row(p1, c)
             if r < 0:
                 status = INFEASIBLE
@@ -211,16 +229,17 @@ def lemke(p1, pivots):
     """Solves the standard LCP one.A, one.b of a record with capacity for one more row, by at most `pivots` pivots.
 
     Reads:  one.n < nlcpone, one.A, one.b.
-    Writes: one.*, one.niter (pivots).
+    Writes: one.x = z, one.w, one.lower, one.upper, one.status, one.residual, one.niter (pivots).
+    Scratch: place.A, place.b, place.dx, one.order, one.place.
     Cost:   n^2 products per pivot.
     """
     start_dictionary(p1)
     status = follow_path(p1, pivots)
-    read_solution(p1)
+    store_basic_z(p1)
     compute_lemke_w(p1)
     if status == SOLVED:
         for _ in range(REFINEMENTS):
-            correct_basic(p1)
+            refine_basic_z(p1)
             compute_lemke_w(p1)
     p1.one.residual[0] = lemke_residual(p1)
     if p1.one.residual[0] <= TOLERANCE:

@@ -1,8 +1,13 @@
 """Adds several rows to the factor of one LCP at once: as many as fill the next eight columns of L^T.
 
-The places to add are listed behind the factor's in one.factor.  L^-1 of their rows is computed for all of them at
-once, by lanes, in place in the columns of L^T.  The Schur complement of their block of A is factored in place in
-its rows.  A row with a doubtful pivot ends the group and is added alone.
+The places to add, the group, are listed behind the factor's in one.factor.  L^-1 of their rows is computed for all of
+them at once, by lanes, in place in the columns of L^T.  The Schur complement of their block of A is factored in place
+in its rows.  A row with a doubtful pivot ends the group and is added alone.
+Symbols: C: the `nfactor` places of the factor;  G: the `count` places of the group, rows and columns nfactor to
+    nfactor + count - 1 of L^T, all in the same eight columns 8 c to 8 c + 7;  lane: column modulo eight;
+    T = L^-1 A_CG, in the rows of C and columns of G;  p: a place.
+Layout: (L^T)_ij = LT[i * stride + j] with LT = one.L.  Its eights (vectors of eight adjacent numbers) are LT8: eight
+    i * row_eights + c of row i.  Other columns of eight c belong to the factor: they are kept (`mask`, MASK).
 Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
 """
 
@@ -10,21 +15,22 @@ from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     DOUBTFUL,
     append_factor_row,
-    eights_of_row,
-    gather_row,
+    eights_per_row,
+    gather_matrix_row,
     is_independent,
     pivot_of,
     substitute_forward,
 )
 from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, WAITING
 
-MASK = 56  # in one.sum: 1 in the lanes of the rows to add
+MASK = 56  # index in one.sum of eight flags: 1 in the lanes of the group, 0 in others
 
 
 @kernel
-def put_between(r1, p):
-    """Adds place p to the factor, or makes it wait if it depends on the rows there."""
-    gather_row(r1, p, r1.one.turn)
+def append_place(r1, p):
+    """Adds place p alone to the factor, or makes it wait if it depends on the rows there."""
+    # one.turn = L^-1 A_Cp
+    gather_matrix_row(r1, p, r1.one.turn)
     substitute_forward(r1, r1.one.turn)
     pivot = pivot_of(r1, p, r1.one.turn)
     r1.one.state[p] = WAITING
@@ -36,138 +42,156 @@ def put_between(r1, p):
 # ---- a group --------------------------------------------------------------------------------------------------------
 @kernel
 def gather_group(r1, count):
-    """Copies A of the places to add: in the columns of rows before them, and in their own rows; sets their lanes."""
-    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
-    U, A, first = r1.one.L, r1.place.A, m // 8 * 8
-    for k in range(m):
-        p, o = r1.one.factor[k], k * width + m
+    """Copies A_CG and A_GG to one.L, in the columns of the group, and sets its flags in one.sum from MASK on."""
+    nfactor, stride = r1.one.nfactor[0], 8 * eights_per_row(r1)
+    LT, A, first_column = r1.one.L, r1.place.A, nfactor // 8 * 8
+    # A_CG, with zeros in the gaps of the factor
+    for k in range(nfactor):
+        p, entry = r1.one.factor[k], k * stride + nfactor
         for q in range(count):
-            U[o + q] = 0.0
+            LT[entry + q] = 0.0
             if p >= 0:
-                U[o + q] = A[p * width + r1.one.factor[m + q]]
+                LT[entry + q] = A[p * stride + r1.one.factor[nfactor + q]]
+    # A_GG
     for i in range(count):
-        p, o = r1.one.factor[m + i], (m + i) * width + m
+        p, entry = r1.one.factor[nfactor + i], (nfactor + i) * stride + nfactor
         for q in range(count):
-            U[o + q] = A[p * width + r1.one.factor[m + q]]
+            LT[entry + q] = A[p * stride + r1.one.factor[nfactor + q]]
     for lane in range(8):
         r1.one.sum[MASK + lane] = 0.0
     for q in range(count):
-        r1.one.sum[MASK + m - first + q] = 1.0
+        r1.one.sum[MASK + nfactor - first_column + q] = 1.0
 
 
 @kernel
-def reduce_group(r1):
-    """Computes L^-1 of the columns to add, four rows at a time; the other lanes do not change."""
-    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
-    U, E, w = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1)
+def reduce_group_columns(r1):
+    """Computes T = L^-1 A_CG in place, four rows at a time; the other lanes do not change."""
+    nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
+    LT, LT8, stride = r1.one.L, eights(r1.one.L), 8 * eights_per_row(r1)
     mask = eights(r1.one.sum)[MASK // 8] > 0.5
     k = 0
-    while k + 4 <= m:
-        e = k * width + c
-        x = tuple(E[e + r * width] for r in range(4))
-        y = tuple(x[r] for r in range(4))
+    while k + 4 <= nfactor:
+        # T_k = A_kG - sum over j < k of L_kj T_j: first for the rows before these four, then among the four
+        block = k * row_eights + c
+        old = tuple(LT8[block + r * row_eights] for r in range(4))
+        rest = tuple(old[r] for r in range(4))
         for j in range(k):
-            v, o = E[j * width + c], j * w + k
-            y = tuple(fma(-U[o + r], v, y[r]) for r in range(4))
-        o = k * w + k
+            T_j, entry = LT8[j * row_eights + c], j * stride + k
+            rest = tuple(fma(-LT[entry + r], T_j, rest[r]) for r in range(4))
+        corner = k * stride + k
         for j in unrolled(range(3)):
-            y = tuple(fma(-U[o + j * w + r], y[j], y[r]) if r > j else y[r] for r in range(4))
+            rest = tuple(fma(-LT[corner + j * stride + r], rest[j], rest[r]) if r > j else rest[r] for r in range(4))
         for r in unrolled(range(4)):
-            E[e + r * width] = where(mask, y[r], x[r])
+            LT8[block + r * row_eights] = where(mask, rest[r], old[r])
         k += 4
-    while k < m:
-        x = E[k * width + c]
-        y = x
+    # the last rows, if nfactor is no multiple of four
+    while k < nfactor:
+        old = LT8[k * row_eights + c]
+        rest = old
         for j in range(k):
-            y = fma(-U[j * w + k], E[j * width + c], y)
-        E[k * width + c] = where(mask, y, x)
+            rest = fma(-LT[j * stride + k], LT8[j * row_eights + c], rest)
+        LT8[k * row_eights + c] = where(mask, rest, old)
         k += 1
 
 
 @kernel
-def subtract_before(r1, lane, count):
-    """Computes A - t^T D^-1 t of rows in four lanes from `lane`, t = L^-1 of the columns to add; changes only these."""
-    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
-    U, E, D = r1.one.L, eights(r1.one.L), r1.one.D
-    e = (8 * c + lane) * width + c
-    y = tuple(E[e + r * width] for r in range(4))
-    for k in range(m):
-        v, d, o = E[k * width + c], -D[k], 8 * (k * width + c) + lane
-        y = tuple(fma(U[o + r] * d, v, y[r]) for r in range(4))
-    first = m - 8 * c
-    last = first + count
+def subtract_factor_rows(r1, lane, count):
+    """Computes A_GG - T^T D^-1 T in place, in the four rows 8 c + lane to 8 c + lane + 3 as far as they belong to G."""
+    nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
+    LT, LT8, Dinv = r1.one.L, eights(r1.one.L), r1.one.D
+    block = (8 * c + lane) * row_eights + c
+    rest = tuple(LT8[block + r * row_eights] for r in range(4))
+    for k in range(nfactor):
+        # T_k: all columns of G; LT[entry + r]: the entry of T_k for row r of these four
+        T_k, minus_Dinv, entry = LT8[k * row_eights + c], -Dinv[k], 8 * (k * row_eights + c) + lane
+        rest = tuple(fma(LT[entry + r] * minus_Dinv, T_k, rest[r]) for r in range(4))
+    first_lane = nfactor - 8 * c
+    end_lane = first_lane + count
     for r in unrolled(range(4)):
-        if first <= lane + r < last:
-            E[e + r * width] = y[r]
+        if first_lane <= lane + r < end_lane:
+            LT8[block + r * row_eights] = rest[r]
 
 
 @kernel
 def transpose_group_row(r1, i, count, inverse):
-    """Makes row i of the group a row of L^T: its entries behind the diagonal over its pivot, zeros before."""
-    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
-    U, o, lane = r1.one.L, (m + i) * width + m // 8 * 8, m % 8
+    """Turns row i of the factored group into a row of L^T: its entries behind the diagonal times `inverse`, else 0.
+
+    inverse: 1 / pivot of the row, also stored in one.D; its place becomes BETWEEN.
+    """
+    nfactor, stride = r1.one.nfactor[0], 8 * eights_per_row(r1)
+    LT, entry, first_lane = r1.one.L, (nfactor + i) * stride + nfactor // 8 * 8, nfactor % 8
+    # columns of eight c that belong to G and lie behind the diagonal
     for k in range(8):
-        if lane + i < k < lane + count:
-            U[o + k] = U[o + k] * inverse
+        if first_lane + i < k < first_lane + count:
+            LT[entry + k] = LT[entry + k] * inverse
         else:
-            U[o + k] = 0.0
-    p = r1.one.factor[m + i]
-    r1.one.D[m + i] = inverse
-    r1.one.slot[p], r1.one.state[p] = m + i, BETWEEN
+            LT[entry + k] = 0.0
+    p = r1.one.factor[nfactor + i]
+    r1.one.D[nfactor + i] = inverse
+    r1.one.slot[p], r1.one.state[p] = nfactor + i, BETWEEN
 
 
 @kernel
 def factor_group(r1, count):
-    """Factors the rows of the group among themselves as L D L^T; returns how many were added."""
-    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
-    U, E, w, taken = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1), 0
-    while taken < count and U[(m + taken) * w + m + taken] > DOUBTFUL:
-        o = (m + taken) * w + m
-        inverse = 1.0 / U[o + taken]
-        for i in range(taken + 1, count):
-            e = (m + i) * width + c
-            E[e] = fma(-(U[o + i] * inverse), E[(m + taken) * width + c], E[e])
-        transpose_group_row(r1, taken, count, inverse)
-        taken += 1
-    for i in range(taken, count):
-        E[(m + i) * width + c] = 0.0
-    return taken
+    """Factors the Schur complement of the group as L D L^T in place; returns how many rows were added.
+
+    It stops at the first doubtful pivot; the rows from there on are cleared.
+    """
+    nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
+    LT, LT8, stride, added = r1.one.L, eights(r1.one.L), 8 * eights_per_row(r1), 0
+    while added < count and LT[(nfactor + added) * stride + nfactor + added] > DOUBTFUL:
+        # row `added` is the pivot row; it is subtracted from the rows behind it
+        entry = (nfactor + added) * stride + nfactor
+        inverse = 1.0 / LT[entry + added]
+        for i in range(added + 1, count):
+            block = (nfactor + i) * row_eights + c
+            LT8[block] = fma(-(LT[entry + i] * inverse), LT8[(nfactor + added) * row_eights + c], LT8[block])
+        transpose_group_row(r1, added, count, inverse)
+        added += 1
+    for i in range(added, count):
+        LT8[(nfactor + i) * row_eights + c] = 0.0
+    return added
 
 
 @kernel
-def put_group(r1, count):
-    """Adds the first places behind the factor, all in the same eight columns, to it; returns how many it added."""
-    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
-    E, lane = eights(r1.one.L), r1.one.nfactor[0] % 8
+def append_group(r1, count):
+    """Adds the first `count` places behind the factor, all in the same eight columns; returns how many it added."""
+    nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
+    LT8, first_lane = eights(r1.one.L), r1.one.nfactor[0] % 8
+    # in one.L: A_CG and A_GG, then T = L^-1 A_CG, then the Schur complement of A_GG
     gather_group(r1, count)
-    reduce_group(r1)
-    if lane < 4:
-        subtract_before(r1, 0, count)
-    if lane + count > 4:
-        subtract_before(r1, 4, count)
+    reduce_group_columns(r1)
+    if first_lane < 4:
+        subtract_factor_rows(r1, 0, count)
+    if first_lane + count > 4:
+        subtract_factor_rows(r1, 4, count)
+    # the columns of L^T: D^-1 T
     mask = eights(r1.one.sum)[MASK // 8] > 0.5
-    for k in range(m):
-        v = E[k * width + c]
-        E[k * width + c] = where(mask, v * r1.one.D[k], v)
-    taken = factor_group(r1, count)
-    r1.one.nfactor[0] = m + taken
-    return taken
+    for k in range(nfactor):
+        T_k = LT8[k * row_eights + c]
+        LT8[k * row_eights + c] = where(mask, T_k * r1.one.D[k], T_k)
+    added = factor_group(r1, count)
+    r1.one.nfactor[0] = nfactor + added
+    return added
 
 
 # ---- any number -----------------------------------------------------------------------------------------------------
 @kernel
-def put_all_between(r1, count):
-    """Adds `count` places behind the factor in one.factor to it; those that depend on others wait."""
+def append_listed_places(r1, count):
+    """Adds the `count` places listed behind the factor in one.factor to it; those that depend on others wait."""
     left = count
     while left > 0:
+        # a group ends at a multiple of eight
         group = 8 - r1.one.nfactor[0] % 8
         group = group if group < left else left
-        taken = put_group(r1, group)
-        left -= taken
-        if taken < group:
-            m, p = r1.one.nfactor[0], r1.one.factor[r1.one.nfactor[0]]
-            put_between(r1, p)
+        added = append_group(r1, group)
+        left -= added
+        if added < group:
+            # the place with the doubtful pivot is now the first one behind the factor
+            nfactor, p = r1.one.nfactor[0], r1.one.factor[r1.one.nfactor[0]]
+            append_place(r1, p)
             left -= 1
             if r1.one.state[p] == WAITING:
-                for q in range(m, m + left):
-                    r1.one.factor[q] = r1.one.factor[q + 1]
+                # it is not in the factor: the list moves up by one
+                for k in range(nfactor, nfactor + left):
+                    r1.one.factor[k] = r1.one.factor[k + 1]

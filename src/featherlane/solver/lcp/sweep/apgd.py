@@ -14,6 +14,10 @@ A fixed point of the iteration solves
     cone      Coulomb's law on the cone |s| <= x_n + a (projection.py): P projects on the whole cone, and |w_s| is added
               to the normal's w (De Saxce and Feng); otherwise sliding contacts would separate at mu times their speed
 
+Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.old: d = x+ - y;  lcp.change: A d;  lcp.best: the best x;
+    lcp.step: 1 / D.
+Symbols: p: the record of the problems;  i: a row;  k: a normal row with `count` friction rows behind it, in `apgd` the
+    counter of beta;  cone: 1: friction on cones, 0: pyramids.
 Source: Mazhar, Heyn, Negrut, Tasora, "Using Nesterov's method to accelerate multibody dynamics with friction and
 contact", ACM TOG 34 (2015), there for the cone without De Saxce's term; O'Donoghue and Candes, "Adaptive restart for
 accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 28 (1998).
@@ -45,16 +49,20 @@ PATIENCE = 300.0  # steps without a smaller residual, after which momentum ends
 # ---- the projected step ----------------------------------------------------------------------------------------------
 @kernel
 def step_box(p, i, t):
-    """Computes lcp.old_i = the position of row i after a step of length t."""
-    u = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
-    p.lcp.old[i] = project_box(p, p.lcp.old, i, u)
+    """Sets lcp.old_i = P(y_i - t step_i g_i), the position of row i alone after a step of length t."""
+    target = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
+    p.lcp.old[i] = project_box(p, p.lcp.old, i, target)
 
 
 @kernel
 def step_cone(p, k, count, t):
-    """Computes lcp.old = the positions of normal row k and its rows of friction after a step of length t."""
+    """Sets lcp.old = P(y - t step (g + slip)), the positions of normal row k and its friction rows after a step.
+
+    slip = |w_s| = |mu_i g_i| over the friction rows is added to the normal's gradient only, see above.
+    """
     for c in range(count):
         i = k + 1 + c
+        # length_across divides by mu_i
         p.lcp.old[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
     slip = length_across(p, p.lcp.old, k, count)
     p.lcp.old[k] = fma(-(t * p.lcp.step[k]), p.lcp.g[k] + slip, p.lcp.y[k])
@@ -66,7 +74,7 @@ def step_cone(p, k, count, t):
 
 @kernel
 def projected_step(p, t, cone):
-    """Computes lcp.old = d, the projected step of length t from y: rows that limit others first."""
+    """Sets lcp.old = d, the projected step of length t from y; normals come before the friction that they limit."""
     for k in range(p.lcp.n[0]):
         if p.lcp.findex[k] < 0:
             count = friction_count(p, k) if cone != 0 else 0
@@ -83,40 +91,40 @@ def projected_step(p, t, cone):
 
 @kernel
 def direction_curvature(p):
-    """Computes lcp.change = A d; returns d^T A d and d^T D d."""
+    """Sets lcp.change = A d; returns (d^T A d, d^T D d)."""
     multiply_delassus(p, p.lcp.old, p.lcp.change)
-    bend, size = 0.0, 0.0
+    curvature, square = 0.0, 0.0
     for i in range(p.lcp.n[0]):
         d = p.lcp.old[i]
-        bend = fma(d, p.lcp.change[i], bend)
-        size = fma(d, d / p.lcp.step[i], size)
-    return bend, size
+        curvature = fma(d, p.lcp.change[i], curvature)
+        square = fma(d, d / p.lcp.step[i], square)
+    return curvature, square
 
 
 # ---- the new iterate -------------------------------------------------------------------------------------------------
 @kernel
 def goes_uphill(p):
-    """Checks whether momentum leads from x against the projected step d: d^T D (x+ - x) < 0."""
-    s = 0.0
+    """Returns a mask of worlds whose momentum leads from x against the projected step d: d^T D (x+ - x) < 0."""
+    slope = 0.0
     for i in range(p.lcp.n[0]):
         d = p.lcp.old[i]
-        s = fma(d / p.lcp.step[i], (p.lcp.y[i] - p.lcp.x[i]) + d, s)
-    return s < 0.0
+        slope = fma(d / p.lcp.step[i], (p.lcp.y[i] - p.lcp.x[i]) + d, slope)
+    return slope < 0.0
 
 
 @kernel
 def extrapolate(p, beta, taken):
-    """Sets x = y + d, and y beyond it by beta; updates w and g = A y - b."""
+    """Moves worlds of the mask `taken` to x+ = y + d and y+ = x+ + beta (x+ - x), with their w and g = A y+ - b."""
     for i in range(p.lcp.n[0]):
-        x, w = p.lcp.y[i] + p.lcp.old[i], p.lcp.g[i] + p.lcp.change[i]
-        y, g = fma(beta, x - p.lcp.x[i], x), fma(beta, w - p.lcp.w[i], w)
-        p.lcp.x[i], p.lcp.w[i] = where(taken, x, p.lcp.x[i]), where(taken, w, p.lcp.w[i])
-        p.lcp.y[i], p.lcp.g[i] = where(taken, y, p.lcp.y[i]), where(taken, g, p.lcp.g[i])
+        x_new, w_new = p.lcp.y[i] + p.lcp.old[i], p.lcp.g[i] + p.lcp.change[i]
+        y_new, g_new = fma(beta, x_new - p.lcp.x[i], x_new), fma(beta, w_new - p.lcp.w[i], w_new)
+        p.lcp.x[i], p.lcp.w[i] = where(taken, x_new, p.lcp.x[i]), where(taken, w_new, p.lcp.w[i])
+        p.lcp.y[i], p.lcp.g[i] = where(taken, y_new, p.lcp.y[i]), where(taken, g_new, p.lcp.g[i])
 
 
 @kernel
 def keep_best(p, better):
-    """Copies x to lcp.best if it is the best so far."""
+    """Copies x to lcp.best in worlds of the mask `better`."""
     if any_(better):
         for i in range(p.lcp.n[0]):
             p.lcp.best[i] = where(better, p.lcp.x[i], p.lcp.best[i])
@@ -124,7 +132,7 @@ def keep_best(p, better):
 
 @kernel
 def start_apgd(p, cone):
-    """Sets steps, w at x, y = x; returns the residual there."""
+    """Sets lcp.step, w at x, y = x, g = w and lcp.best = x; returns the residual at x."""
     if cone != 0:
         set_cone_steps(p)
     else:
@@ -140,33 +148,38 @@ def apgd(p, iterations, cone):
     """Iterates from lcp.x until every world has converged, at most `iterations` times.
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test).
-    Writes: lcp.*; stat_residual if iterations are recorded.
+    Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; stat_residual if iterations are recorded.
+    Scratch: lcp.y, lcp.g, lcp.old, lcp.change, lcp.best, lcp.step, lcp.z.
     Cost:   per step one product with A.
     """
-    tolerance, best = stopping_residual(p), start_apgd(p, cone)
-    t, k, count, idle = 1.0, 1.0, 0.0, 0.0
-    live = not_(best <= tolerance)
-    record_residual(p, 0, best)
-    for n in range(iterations):
+    tolerance, best_residual = stopping_residual(p), start_apgd(p, cone)
+    # idle_steps: without a smaller residual; after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
+    t, k, count, idle_steps = 1.0, 1.0, 0.0, 0.0
+    live = not_(best_residual <= tolerance)
+    record_residual(p, 0, best_residual)
+    for iteration in range(iterations):
         if not any_(live):
             break
-        projected_step(p, t, cone)
-        bend, size = direction_curvature(p)
-        taken = live & (t * bend <= size)
-        restart = goes_uphill(p) | (idle > PATIENCE)
+        projected_step(p, t, cone)  # writes d to lcp.old
+        curvature, square = direction_curvature(p)  # writes A d to lcp.change
+        taken = live & (t * curvature <= square)
+        restart = goes_uphill(p) | (idle_steps > PATIENCE)
         k = where(taken, where(restart, 1.0, k + 1.0), k)
-        extrapolate(p, where(restart, 0.0, (k - 1.0) / (k + 2.0)), taken)
-        bent = bend > TINY
-        shorter = MARGIN * size / where(bent, bend, 1.0)
-        t = where(taken, fmin(GROWTH * t, LONGEST), where(bent, fmin(shorter, 0.9 * t), t))
-        far = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
-        record_residual(p, n + 1, far)
-        better = taken & (far < best)
+        beta = where(restart, 0.0, (k - 1.0) / (k + 2.0))
+        extrapolate(p, beta, taken)  # writes x, w, y, g
+        curved = curvature > TINY
+        # t grows after a taken step; else the curvature along d limits it
+        shorter = MARGIN * square / where(curved, curvature, 1.0)
+        longer = fmin(GROWTH * t, LONGEST)
+        t = where(taken, longer, where(curved, fmin(shorter, 0.9 * t), t))
+        residual = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
+        record_residual(p, iteration + 1, residual)
+        better = taken & (residual < best_residual)
         keep_best(p, better)
-        idle = where(better | (idle > PATIENCE + PATIENCE), 0.0, idle + 1.0)
-        best = where(better, far, best)
+        idle_steps = where(better | (idle_steps > PATIENCE + PATIENCE), 0.0, idle_steps + 1.0)
+        best_residual = where(better, residual, best_residual)
         count = count + where(live, 1.0, 0.0)
-        live = live & not_(best <= tolerance)
+        live = live & not_(best_residual <= tolerance)
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = p.lcp.best[i]
     finish(p, cone)

@@ -12,54 +12,59 @@ MULTIPLIER, INCREMENT, MASK = 1664525, 1013904223, (1 << 32) - 1
 
 
 @kernel
-def random_below(r, n):
-    """Returns an integer below n from 32 random bits: high bits are folded onto the few low ones that n needs."""
+def random_below(bits, n):
+    """Returns an integer from 0 to n - 1 from 32 random bits.
+
+    Of c random bits, (bits * n) >> c is such a number.  For a small n, the 32 bits are first folded to c = 16, 8, 4, 2
+    or 1 bits: their high half is combined with the low half by exclusive or.
+    """
     if n > 1 << 16:
-        v = (r * n) >> 32
+        number = (bits * n) >> 32
     elif n > 1 << 8:
-        v = (((r ^ (r >> 16)) & 0xFFFF) * n) >> 16
+        number = (((bits ^ (bits >> 16)) & 0xFFFF) * n) >> 16
     else:
-        r = r ^ (r >> 16)
-        r = r ^ (r >> 8)
+        bits = bits ^ (bits >> 16)
+        bits = bits ^ (bits >> 8)
         if n > 16:
-            v = ((r & 0xFF) * n) >> 8
+            number = ((bits & 0xFF) * n) >> 8
         else:
-            r = r ^ (r >> 4)
+            bits = bits ^ (bits >> 4)
             if n > 4:
-                v = ((r & 0xF) * n) >> 4
+                number = ((bits & 0xF) * n) >> 4
             else:
-                r = r ^ (r >> 2)
+                bits = bits ^ (bits >> 2)
                 if n > 2:
-                    v = ((r & 3) * n) >> 2
+                    number = ((bits & 3) * n) >> 2
                 else:
-                    v = (r ^ (r >> 1)) & 1 & (n >> 1)
-    return v
+                    number = (bits ^ (bits >> 1)) & 1 & (n >> 1)
+    return number
 
 
 @kernel
 def start_order(p, quickstep):
-    """Sets the order by row number, or friction behind all others; returns how many."""
-    n, at = p.lcp.n[0], 0
+    """Sets lcp.order by row number, or (quickstep) with friction behind all others; returns the number of rows."""
+    n, position = p.lcp.n[0], 0
     for i in range(n):
         if quickstep == 0 or p.lcp.findex[i] < 0:
-            p.lcp.order[at] = i
-            at += 1
+            p.lcp.order[position] = i
+            position += 1
     if quickstep != 0:
         for i in range(n):
             if p.lcp.findex[i] >= 0:
-                p.lcp.order[at] = i
-                at += 1
+                p.lcp.order[position] = i
+                position += 1
     return n
 
 
 @kernel
 def shuffle_order(p, sweep):
-    """Shuffles all rows at every eighth sweep except the first one."""
+    """Shuffles lcp.order at sweeps 8, 16, ...: each position is exchanged with a random one up to it."""
     if sweep % PERIOD == 0 and sweep > 0:
         for k in range(1, p.lcp.n[0]):
+            # the linear congruential generator of ODE; its state lcp.seed advances
             seed = (p.lcp.seed[0] * MULTIPLIER + INCREMENT) & MASK
             p.lcp.seed[0] = seed
             j = random_below(seed, k + 1)
-            i = p.lcp.order[k]
+            row = p.lcp.order[k]
             p.lcp.order[k] = p.lcp.order[j]
-            p.lcp.order[j] = i
+            p.lcp.order[j] = row

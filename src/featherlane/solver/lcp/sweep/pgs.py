@@ -10,6 +10,9 @@ normals at every visit, so fixed points solve the problem with *consistent* limi
 The bounds that are reported with a solution on cones are those of the pyramid around each.
 
 A world stops if no row of a sweep moved by more than the tolerance and the residual (residual.py) is not above it.
+Symbols: p: the record of the problems;  i: a row;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;
+    live: mask of worlds that continue;  cone: 1: friction on cones, 0: pyramids;  lcp.step: 1 / A_ii, see
+    projection.py;  lcp.parameter: tolerance, omega.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 5.2 (projected SOR); with `quickstep` the
 order of ODE's QuickStep (order.py), which makes 20 such sweeps from x = 0 with omega = 1.3 and no test.
 """
@@ -31,7 +34,7 @@ from featherlane.solver.lcp.sweep.residual import (
 
 @kernel
 def move_row(p, i, x, live):
-    """Sets x_i to x in live worlds; returns its change."""
+    """Sets x_i to x in live worlds, and updates z; returns |change of x_i|."""
     change = where(live, x - p.lcp.x[i], 0.0)
     p.lcp.x[i] = where(live, x, p.lcp.x[i])
     add_row_change(p, i, change)
@@ -40,57 +43,59 @@ def move_row(p, i, x, live):
 
 @kernel
 def project_row(p, i, live):
-    """Updates one row; returns its change."""
+    """Updates row i: x_i <- clip(x_i - omega w_i / A_ii, lo_i, hi_i); returns |change of x_i|."""
     w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
-    u = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
-    return move_row(p, i, project_box(p, p.lcp.x, i, u), live)
+    target = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
+    return move_row(p, i, project_box(p, p.lcp.x, i, target), live)
 
 
 @kernel
 def visit_disc(p, k, count, live):
-    """Updates the friction rows behind row k together; returns their change."""
+    """Updates the friction rows of normal row k together; returns their largest |change|.  Overwrites lcp.change."""
+    # lcp.change: first the target of each row, then its projection to the disc at the normal force x_k
     for c in range(count):
         i = k + 1 + c
         w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
         p.lcp.change[i] = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
     project_disc(p, p.lcp.change, k, count, p.lcp.x[k])
-    far = 0.0
+    largest = 0.0
     for c in range(count):
         i = k + 1 + c
-        far = fmax(move_row(p, i, p.lcp.change[i], live), far)
-    return far
+        largest = fmax(move_row(p, i, p.lcp.change[i], live), largest)
+    return largest
 
 
 @kernel
 def sweep_rows(p, cone, live):
-    """Updates all rows once; returns the largest change."""
-    far = 0.0
-    for at in range(p.lcp.n[0]):
-        i = p.lcp.order[at]
+    """Updates all rows once, in lcp.order; returns the largest |change of x_i|."""
+    largest = 0.0
+    for position in range(p.lcp.n[0]):
+        i = p.lcp.order[position]
         if cone == 0 or not in_cone(p, i):
-            far = fmax(project_row(p, i, live), far)
+            largest = fmax(project_row(p, i, live), largest)
+        # the friction rows of a cone follow their normal
         if cone != 0 and p.lcp.findex[i] < 0:
-            far = fmax(visit_disc(p, i, friction_count(p, i), live), far)
-    return far
+            largest = fmax(visit_disc(p, i, friction_count(p, i), live), largest)
+    return largest
 
 
 @kernel
-def stops_after_sweep(p, far, cone, live):
-    """Returns the live worlds that have converged: `far`, the largest change, and the residual are small enough."""
+def stops_after_sweep(p, largest_change, cone, live):
+    """Returns the live worlds that have converged: the largest change and the residual are within the tolerance."""
     tolerance = stopping_residual(p)
-    still = live & (far <= tolerance * solution_size(p, p.lcp.x))
-    if any_(still):
+    stops = live & (largest_change <= tolerance * solution_size(p, p.lcp.x))
+    if any_(stops):
         place_w(p)  # uses the stored z: recomputing it would change the rounding of worlds that continue
-        still = still & (lcp_residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance)
-    return still
+        stops = stops & (lcp_residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance)
+    return stops
 
 
 @kernel
-def record_sweep(p, k, cone):
-    """Records the residual after k sweeps, for the iteration statistics only."""
+def record_sweep(p, sweep, cone):
+    """Records the residual after a number of sweeps, for the iteration statistics only."""
     if p.want_history:
         place_w(p)
-        record_residual(p, k, lcp_residual(p, p.lcp.x, p.lcp.w, cone))
+        record_residual(p, sweep, lcp_residual(p, p.lcp.x, p.lcp.w, cone))
 
 
 @kernel
@@ -98,23 +103,27 @@ def lcp_pgs(p, iterations, quickstep, cone):
     """Sweeps from lcp.x until every world has converged, at most `iterations` times.
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test) and omega; lcp.seed with `quickstep`.
-    Writes: lcp.*; stat_residual if iterations are recorded.
+    Writes: lcp.x, lcp.w, lcp.z, lcp.status, lcp.residual, lcp.niter; stat_residual if iterations are recorded.
+    Scratch: lcp.step, lcp.order, lcp.change.
     Cost:   per sweep n^2 products of a dense A, twice the entries of Y of a factored one.
     """
+    # writes lcp.step
     set_steps(p, cone)
+    # writes lcp.z
     sum_factored_rows(p, p.lcp.x)
+    # writes lcp.order
     start_order(p, quickstep)
     record_sweep(p, 0, cone)
     count = 0.0
-    live = count <= 0.0
+    live = count <= 0.0  # all worlds
     for sweep in range(iterations):
         if not any_(live):
             break
         if quickstep != 0:
             shuffle_order(p, sweep)
-        far = sweep_rows(p, cone, live)
+        largest_change = sweep_rows(p, cone, live)
         count = count + where(live, 1.0, 0.0)
-        live = live & not_(stops_after_sweep(p, far, cone, live))
+        live = live & not_(stops_after_sweep(p, largest_change, cone, live))
         record_sweep(p, sweep + 1, cone)
     finish(p, cone)
     p.lcp.niter[0] = count

@@ -10,6 +10,8 @@ For a cone the rows of a contact are consecutive: the normal k, then all rows wi
 elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, in which the
 cone is circular: |s| <= x_k + a, x_k >= 0.  A mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square
 underflows, as 0.
+Symbols: p: the record of the problems;  i: a row;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;
+    u: an array of the length of x that is projected in place;  mu_i: the coefficient, in lcp.hi_i if findex_i >= 0.
 """
 
 from featherlane.prelude import *
@@ -23,7 +25,7 @@ INF = float("inf")
 # ---- a row -----------------------------------------------------------------------------------------------------------
 @kernel
 def row_bounds(p, x, i):
-    """Returns lower and upper bound of row i at x."""
+    """Returns (lower, upper) bound of row i at x."""
     k = p.lcp.findex[i]
     if k >= 0:
         load = x[k] * where(x[k] < 0.0, -1.0, 1.0)
@@ -45,53 +47,53 @@ def project_box(p, x, i, u):
 # ---- a cone ----------------------------------------------------------------------------------------------------------
 @kernel
 def friction_count(p, k):
-    """Returns the number of rows of friction behind row k."""
-    n = 0
-    while k + n + 1 < p.lcp.n[0] and p.lcp.findex[k + n + 1] == k:
-        n += 1
-    return n
+    """Returns the number of consecutive friction rows behind row k, all with findex k."""
+    count = 0
+    while k + count + 1 < p.lcp.n[0] and p.lcp.findex[k + count + 1] == k:
+        count += 1
+    return count
 
 
 @kernel
 def in_cone(p, i):
-    """Checks whether row i follows its normal, together with the other rows of the contact."""
+    """Checks whether row i is one of the friction rows behind its normal, which are projected together."""
     k = p.lcp.findex[i]
     return k >= 0 and k < i and i <= k + friction_count(p, k)
 
 
 @kernel
 def mu_of(p, i):
-    """Returns the coefficient of row i of a cone."""
+    """Returns mu of friction row i on a cone, at most ROUGHEST."""
     return fmin(p.lcp.hi[i], ROUGHEST)
 
 
 @kernel
 def cone_offset(p, k, count):
-    """Returns a: the distance of the cone's tip below the origin."""
-    a, none = 0.0, true_mask(p)
+    """Returns a = min add_i / mu_i over friction rows with mu > 0: the distance of the cone's tip below the origin."""
+    offset, first = 0.0, true_mask(p)
     for c in range(count):
         i = k + 1 + c
-        rough = mu_of(p, i) > 0.0
-        share = p.lcp.add[i] / where(rough, mu_of(p, i), 1.0)
-        a = where(rough, where(none, share, fmin(a, share)), a)
-        none = none & (mu_of(p, i) <= 0.0)
-    return a
+        has_mu = mu_of(p, i) > 0.0
+        share = p.lcp.add[i] / where(has_mu, mu_of(p, i), 1.0)
+        offset = where(has_mu, where(first, share, fmin(offset, share)), offset)
+        first = first & (mu_of(p, i) <= 0.0)
+    return offset
 
 
 @kernel
 def length_across(p, u, k, count):
-    """Returns |s| of the rows of friction, s_i = u_i / mu_i."""
-    s = 0.0
+    """Returns |s| of the friction rows, s_i = u_i / mu_i."""
+    square = 0.0
     for c in range(count):
         i = k + 1 + c
-        v = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
-        s = fma(v, v, s)
-    return sqrt(s)
+        s_i = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
+        square = fma(s_i, s_i, square)
+    return sqrt(square)
 
 
 @kernel
 def scale_across(p, u, k, count, scale):
-    """Multiplies rows of friction by `scale`; clips those without mu to their own bounds."""
+    """Multiplies friction rows of u by `scale`; clips those without mu to |u_i| <= add_i."""
     for c in range(count):
         i = k + 1 + c
         alone = clip(u[i], -p.lcp.add[i], p.lcp.add[i])
@@ -100,58 +102,61 @@ def scale_across(p, u, k, count, scale):
 
 @kernel
 def project_disc(p, u, k, count, normal):
-    """Projects the rows of friction, in u, to the cone's section at that normal force."""
+    """Projects the friction rows of u to the disc |s| <= max(normal, 0) + a, the cone's section at a normal force."""
     radius, length = fmax(normal, 0.0) + cone_offset(p, k, count), length_across(p, u, k, count)
+    # scaled by radius / |s| outside
     outside = length > radius
     scale_across(p, u, k, count, where(outside, radius / where(outside, length, 1.0), 1.0))
 
 
 @kernel
-def nearest_on_cone(n, length, a):
-    """Returns normal and length of the nearest point of |s| <= n + a, n >= 0, to one with that normal and length.
+def nearest_on_cone(normal, length, a):
+    """Returns (normal n, length |s|) of the point of |s| <= n + a, n >= 0, that is nearest to the given one.
 
     This is a second-order cone with its tip at n = -a, without its part below n = 0.  If the nearest point of
     the whole cone lies in that part, the nearest one lies on the cut, a disc of radius a.
     Source: S. Boyd and L. Vandenberghe, "Convex Optimization", 2004, sec. 8.1 (exercise 8.3).
     """
-    top = n + a
-    inside, below = length <= top, length <= -top
-    m = where(inside, top, where(below, 0.0, 0.5 * (top + length)))
-    cut = m < a
-    return where(cut, 0.0, m - a), fmin(length, where(cut, a, m))
+    height = normal + a
+    inside, below = length <= height, length <= -height
+    # the nearest point's height above the tip: of itself, of the tip, or on the surface, where it is also |s|
+    nearest = where(inside, height, where(below, 0.0, 0.5 * (height + length)))
+    cut = nearest < a
+    return where(cut, 0.0, nearest - a), fmin(length, where(cut, a, nearest))
 
 
 @kernel
 def project_cone(p, u, k, count):
-    """Projects the normal and rows of friction, in u, to the cone in the metric of s."""
+    """Projects row k and its friction rows, in u, to the cone, in the metric of s."""
     length = length_across(p, u, k, count)
-    n, r = nearest_on_cone(u[k], length, cone_offset(p, k, count))
-    u[k] = n
-    shrinks = r < length
-    scale_across(p, u, k, count, where(shrinks, r / where(shrinks, length, 1.0), 1.0))
+    normal, radius = nearest_on_cone(u[k], length, cone_offset(p, k, count))
+    u[k] = normal
+    shrinks = radius < length
+    scale_across(p, u, k, count, where(shrinks, radius / where(shrinks, length, 1.0), 1.0))
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 @kernel
 def largest_diagonal(p):
     """Returns a = max A_ii; 1 if A has no diagonal at all."""
-    most = 0.0
+    largest = 0.0
     for i in range(p.lcp.n[0]):
-        most = fmax(p.lcp.diag[i], most)
-    return where(most > 0.0, most, 1.0)
+        largest = fmax(p.lcp.diag[i], largest)
+    return where(largest > 0.0, largest, 1.0)
 
 
 @kernel
 def set_steps(p, cone):
-    """Computes lcp.step: the change of a row per unit of w, 1 / A_ii; equal in the metric of s for friction on a cone.
+    """Computes lcp.step, the change of a row per unit of w: 1 / A_ii; for friction on a cone equal in the metric of s.
 
-    There it is mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal bounds every eigenvalue.
+    There it is mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal bounds every eigenvalue.  A row with A_ii = 0
+    has a force without effect.  It takes long steps to its better bound, or short ones if it has none.
     """
-    most = largest_diagonal(p)
-    floor = FLOOR * most
+    largest = largest_diagonal(p)
+    floor = FLOOR * largest
     for i in range(p.lcp.n[0]):
-        ends = p.lcp.hi[i] - p.lcp.lo[i] < INF  # a force without effect jumps to its better bound, or grows slowly
-        least = where(ends, floor, most)
+        limited = p.lcp.hi[i] - p.lcp.lo[i] < INF
+        least = where(limited, floor, largest)
         p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
     if cone != 0:
         for k in range(p.lcp.n[0]):
@@ -160,29 +165,30 @@ def set_steps(p, cone):
 
 @kernel
 def set_disc_steps(p, k, count):
-    """Sets the steps of the rows of friction behind row k."""
-    s = 0.0
+    """Sets lcp.step of the friction rows behind row k to mu_i^2 / sum mu_j^2 A_jj, with A_jj = 1 / old lcp.step_j."""
+    total = 0.0
     for c in range(count):
         i = k + 1 + c
-        s = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp.step[i], s)
+        total = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp.step[i], total)
     for c in range(count):
         i = k + 1 + c
-        rough = mu_of(p, i) > 0.0
-        p.lcp.step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / where(rough, s, 1.0), p.lcp.step[i])
+        has_mu = mu_of(p, i) > 0.0
+        p.lcp.step[i] = where(has_mu, mu_of(p, i) * mu_of(p, i) / where(has_mu, total, 1.0), p.lcp.step[i])
 
 
 @kernel
 def set_cone_steps(p):
-    """Sets lcp.step for moves of whole cones, including the normal: by the largest mu_i^2 A_ii, normal mu = 1."""
+    """Sets lcp.step for moves of whole cones: mu_i^2 / max mu_j^2 A_jj over a normal (mu = 1) and its friction rows."""
+    # lcp.step = 1 / A_ii
     set_steps(p, cone=0)
     for k in range(p.lcp.n[0]):
-        count, most = friction_count(p, k), 1.0 / p.lcp.step[k]
+        count, largest = friction_count(p, k), 1.0 / p.lcp.step[k]
         for c in range(count):
             i = k + 1 + c
-            most = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp.step[i], most)
+            largest = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp.step[i], largest)
         if count > 0:
-            p.lcp.step[k] = 1.0 / most
+            p.lcp.step[k] = 1.0 / largest
         for c in range(count):
             i = k + 1 + c
-            rough = mu_of(p, i) > 0.0
-            p.lcp.step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / most, p.lcp.step[i])
+            has_mu = mu_of(p, i) > 0.0
+            p.lcp.step[i] = where(has_mu, mu_of(p, i) * mu_of(p, i) / largest, p.lcp.step[i])

@@ -3,6 +3,8 @@
     r = max_i |x_i - clip(x_i - w_i / a, lo_i, hi_i)| / max_i max(|x_i|, |b_i| / a),   a = max_i A_ii
 
 as in status.py, with the bounds at the current x.  Rows of a cone are projected together (projection.py).
+Symbols: p: the record of the problems;  w = A x - b;  step = 1 / a;  k: a normal row, with `count` friction rows
+    k + 1, k + 2, ...;  cone: 1: friction on cones, 0: pyramids.
 """
 
 from featherlane.prelude import *
@@ -22,53 +24,56 @@ ROUNDING32 = 2e-6  # the smallest residual that float32 reaches
 
 @kernel
 def box_distance(p, x, w, i, step):
-    """Returns the change of row i by a projected step."""
+    """Returns |clip(x_i - step w_i, lo_i, hi_i) - x_i|, the change of row i by a projected step."""
     return fabs(project_box(p, x, i, fma(-step, w[i], x[i])) - x[i])
 
 
 @kernel
 def disc_distance(p, x, w, k, count, step):
-    """Returns the change of the friction rows behind row k by steps equal in the metric of s; overwrites lcp.change."""
-    rough, far = 0.0, 0.0
+    """Returns the largest change of the friction rows behind row k by a projected step.  Overwrites lcp.change.
+
+    Steps are equal in the metric of s: row i takes step (mu_i / max mu)^2.
+    """
+    largest_mu, largest = 0.0, 0.0
     for c in range(count):
-        rough = fmax(mu_of(p, k + 1 + c), rough)
+        largest_mu = fmax(mu_of(p, k + 1 + c), largest_mu)
     for c in range(count):
         i = k + 1 + c
-        share = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(rough > 0.0, rough, 1.0), 1.0)
+        share = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(largest_mu > 0.0, largest_mu, 1.0), 1.0)
         p.lcp.change[i] = fma(-(step * share) * share, w[i], x[i])
     project_disc(p, p.lcp.change, k, count, x[k])
     for c in range(count):
         i = k + 1 + c
-        far = fmax(fabs(p.lcp.change[i] - x[i]), far)
-    return far
+        largest = fmax(fabs(p.lcp.change[i] - x[i]), largest)
+    return largest
 
 
 @kernel
 def solution_size(p, x):
     """Returns the reference size of a residual: max |x_i| or max |b_i| / a, the larger one; 1 if both are 0."""
-    size, load = 0.0, 0.0
+    size, largest_b = 0.0, 0.0
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(x[i]), size)
-        load = fmax(fabs(p.lcp.b[i]), load)
-    size = fmax(load / largest_diagonal(p), size)
+        largest_b = fmax(fabs(p.lcp.b[i]), largest_b)
+    size = fmax(largest_b / largest_diagonal(p), size)
     return where(size > 0.0, fmin(size, LARGEST), 1.0)
 
 
 @kernel
 def lcp_residual(p, x, w, cone):
-    """Returns the residual of x with w = A x - b."""
-    far, step = 0.0, 1.0 / largest_diagonal(p)
+    """Returns the residual r of x, with w = A x - b."""
+    largest, step = 0.0, 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         if cone == 0 or not in_cone(p, i):
-            far = fmax(box_distance(p, x, w, i, step), far)
+            largest = fmax(box_distance(p, x, w, i, step), largest)
         if cone != 0 and p.lcp.findex[i] < 0:
-            far = fmax(disc_distance(p, x, w, i, friction_count(p, i), step), far)
-    return far / solution_size(p, x)
+            largest = fmax(disc_distance(p, x, w, i, friction_count(p, i), step), largest)
+    return largest / solution_size(p, x)
 
 
 @kernel
 def record_residual(p, k, residual):
-    """Stores point k of the iteration statistics of a solve."""
+    """Stores the residual after k iterations, for the iteration statistics of a solve."""
     if p.want_history and k < p.nrecord:
         p.stat_residual[k] = residual
 
@@ -84,19 +89,20 @@ def stopping_residual(p):
 
 @kernel
 def finish(p, cone):
-    """Computes w, the residual and the status at the end of a solve."""
+    """Computes lcp.w, lcp.residual and lcp.status at the end of a solve; lcp.z = Y^T x of factored rows."""
     compute_w(p)
-    far = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
-    p.lcp.residual[0] = far
-    p.lcp.status[0] = where(far <= stopping_residual(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
+    residual = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
+    p.lcp.residual[0] = residual
+    p.lcp.status[0] = where(residual <= stopping_residual(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
 
 
 @kernel
 def finish_at(p, lower, upper):
-    """Runs `finish` for a solver whose bounds are constants."""
+    """Runs `finish` for a solver with constant bounds lower <= x <= upper, arrays by row."""
     compute_w(p)
-    far, step = 0.0, 1.0 / largest_diagonal(p)
+    largest, step = 0.0, 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
-        far = fmax(fabs(clip(fma(-step, p.lcp.w[i], p.lcp.x[i]), lower[i], upper[i]) - p.lcp.x[i]), far)
-    p.lcp.residual[0] = far / solution_size(p, p.lcp.x)
+        projected = clip(fma(-step, p.lcp.w[i], p.lcp.x[i]), lower[i], upper[i])
+        largest = fmax(fabs(projected - p.lcp.x[i]), largest)
+    p.lcp.residual[0] = largest / solution_size(p, p.lcp.x)
     p.lcp.status[0] = where(p.lcp.residual[0] <= stopping_residual(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
