@@ -50,11 +50,12 @@ def fill_contact_row(m, d, k, c, start, n, present):
     axis, arm_1, arm_2 = d.con_frame[k].rows[c % 3], contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
     for column in range(start, start + n):
         i, J_i = d.lcp.col[column], 0.0
+        # rows 3 to 5: the angular velocity w
         mark, velocity = d.dual.mark[i], d.cdof[i].angular
         # a dof that moves both bodies alike has 0
         if mark != BOTH:
             if c < 3:
-                # the velocity of the contact point: v + w x arm
+                # rows 0 to 2: the velocity of the contact point, v + w x arm
                 velocity = d.cdof[i].linear + cross(velocity, arm_1 if mark == FIRST else arm_2)
             J_i = dot(axis, velocity) if mark == SECOND else -dot(axis, velocity)
         d.primal.search[i] = where(present, J_i, 0.0)
@@ -79,7 +80,8 @@ def normal_velocity(m, d, k, erp, v):
     depth, belt = contact.includemargin - contact.dist, contact.belt[0]
     target = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + belt
     target = where(depth < 0.0, depth / timestep(m) + belt, target)
-    target, restitution, approach = fmin(target, m.opt_contact_max_vel[0]), contact.restitution, belt - v
+    target = fmin(target, m.opt_contact_max_vel[0])
+    restitution, approach = contact.restitution, belt - v
     bounces = (restitution > 0.0) & (approach > contact.restitution_vel)
     return where(bounces, fmax(target, restitution * approach + belt), target)
 
