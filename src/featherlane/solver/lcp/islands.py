@@ -114,8 +114,8 @@ def gather_bounds(d, a, lane):
     d.one.findex[a], d.one.add[a] = -1, 0.0
     if d.lcp.findex[r] < 0:
         d.one.lo[a], d.one.hi[a] = read_lane(d.lcp.lo, r, lane), hi
-    # mu = 0: |x| <= add
     elif hi == 0.0:
+        # mu = 0: |x| <= add
         d.one.lo[a], d.one.hi[a] = -add, add
     else:
         d.one.findex[a] = position_in_island(d, a, d.lcp.findex[r])

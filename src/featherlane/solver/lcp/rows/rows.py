@@ -164,6 +164,7 @@ def set_row(m, d, row, present, c, cfm, bounds):
         bounds: (lo, hi) [N, N m], lo <= 0 <= hi.
     """
     h, (r, v, a), (lo, hi) = timestep(m), row, bounds
+    # the softness that A's diagonal gets
     soft = where(present, cfm / h, 0.0)
     d.lcp.findex[r] = -1
     d.lcp.b[r] = where(present, (c - v) / h - a, 0.0)
@@ -176,7 +177,10 @@ def set_row(m, d, row, present, c, cfm, bounds):
 
 @kernel
 def set_friction(d, r, normal, present, mu, force):
-    """Sets |x_r| <= mu |x_normal|, or <= mu [N] if friction is a force."""
+    """Sets |x_r| <= mu |x_normal|, or |x_r| <= mu [N] in worlds in which friction is a force (`force` = 1, else 0).
+
+    `set_row` must have been called for row r; normal: number of the normal row.
+    """
     d.lcp.findex[r] = normal
     d.lcp.lo[r] = 0.0
     d.lcp.hi[r] = where(present & (force == 0.0), mu, 0.0)
@@ -195,5 +199,6 @@ def report_full_rows(d):
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
     elif d.one.status[0] != FULL:
+        # the flag FULL in one.status counts the world once
         warn_full(d, ROWS_FULL)
     d.one.status[0] = FULL
