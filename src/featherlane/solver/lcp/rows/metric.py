@@ -9,6 +9,8 @@ With Mh = L^T D L a row J of the Jacobian becomes y = J L^-1 D^-1/2, so that J M
     J^T x = L^T D^1/2 z,      Mh^-1 J^T x = L^-1 D^-1/2 z.
 
 So the mapping back to the dofs needs no Jacobian, for any rows.
+Symbols: r: a row of the LCP;  i, j: dofs.   Layout: qH holds the rows of L: row i at M_rowadr[i], at the columns
+    M_colind, its last entry is the diagonal.  Row r of Y: lcp.Y[rowadr[r] + k] at column lcp.col[coladr[r] + k].
 Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone, RBDA, sec. 6.5.
 """
 
@@ -27,6 +29,7 @@ def factor_step_inertia(m, d):
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i]
+    # qHDiagInv is first the diagonal of Mh, then 1 / D: qacc_step is first f, then Mh^-1 f
     if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):
         for i in range(m.nv):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
@@ -39,14 +42,14 @@ def factor_step_inertia(m, d):
 
 @kernel
 def sum_solution_rows(m, d):
-    """Computes z = Y^T x, row by row."""
+    """Computes lcp.z = Y^T x, row by row."""
     for i in range(m.nv):
         d.lcp.z[i] = 0.0
     for r in range(d.lcp.n[0]):
-        o, e, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]
-        for p in range(d.lcp.colnum[r]):
-            i = d.lcp.col[o + p]
-            d.lcp.z[i] = fma(d.lcp.Y[e + p], x, d.lcp.z[i])
+        column, entry, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]
+        for k in range(d.lcp.colnum[r]):
+            i = d.lcp.col[column + k]
+            d.lcp.z[i] = fma(d.lcp.Y[entry + k], x, d.lcp.z[i])
 
 
 @kernel
@@ -56,14 +59,16 @@ def accelerate_by_rows(m, d):
     A world with a non-finite acceleration has a constraint force that counts as non-finite or out of range.
     """
     for i in range(m.nv):
-        u = d.lcp.z[i] / d.lcp.scale[i]
-        d.qacc[i] = u
-        d.qfrc_constraint[i] = u
+        # D^1/2 z, as lcp.scale = D^-1/2
+        scaled = d.lcp.z[i] / d.lcp.scale[i]
+        d.qacc[i] = scaled
+        d.qfrc_constraint[i] = scaled
     for i in range(m.nv):
-        a, u = m.M_rowadr[i], d.qacc[i]
-        for c in range(a, a + m.M_rownnz[i] - 1):
-            j = m.M_colind[c]
-            d.qfrc_constraint[j] = fma(d.qH[c], u, d.qfrc_constraint[j])
+        rowadr, scaled = m.M_rowadr[i], d.qacc[i]
+        for entry in range(rowadr, rowadr + m.M_rownnz[i] - 1):
+            j = m.M_colind[entry]
+            d.qfrc_constraint[j] = fma(d.qH[entry], scaled, d.qfrc_constraint[j])
+    # qacc = L^-1 D^-1 (D^1/2 z)
     expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc)
     broken = false_mask(d)
     for i in range(m.nv):
