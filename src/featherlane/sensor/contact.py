@@ -303,6 +303,7 @@ def write_net_contact(m, d, s, out, row, nfound, lane):
     if fields & CONDATA_POS:
         write3(out, row, lane, centre)
         row += 3
+    # its frame is that of the world
     if fields & CONDATA_NORMAL:
         write3(out, row, lane, (1.0, 0.0, 0.0))
         row += 3

@@ -50,6 +50,7 @@ def choose_geoms(m, d, i, image, corner, extent):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)
         before_far = -dot(d.geom_xpos[g] - origin, optical_axis) - r <= far
+        # a plane has no bounding sphere
         if m.geom_type[g] == PLANE or any_(near & before_far):
             d.ray.seen[n] = g
             n += 1

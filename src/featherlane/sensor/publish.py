@@ -36,6 +36,7 @@ def _is_due(m, d, i):
 def _publish_history(m, d, i):
     """sensordata of sensor i <- its current values; those of its history in worlds with a delay or between samples."""
     sensor = m.sensor[i]
+    # sensor.history: number of samples, order of the interpolation
     adr, nsample, history, dim = sensor.adr, sensor.history[0], sensor.historyadr, sensor.dim
     delay = sensor.delay
     reads_history = (delay > 0.0) | not_(_is_due(m, d, i))

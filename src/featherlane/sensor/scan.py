@@ -123,11 +123,11 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
             length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / sinking)
         radius = fmin(radius, rho + slope * (length + behind))
     else:
-        length = 0.0 * length
+        length = 0.0 * length  # no common direction: a circle around the centre
     radius = radius + read_lane(grid, EXTENT, 0)
     # cells below the cylinder: columns along x, rows along y
-    first, last = range_of_cells(x - behind * ax, x + length * ax, radius, grid, 0)
-    low, high = range_of_cells(y - behind * ay, y + length * ay, radius, grid, 1)
+    first, last = range_of_cells(x - behind * ax, x + length * ax, radius, grid, axis=0)
+    low, high = range_of_cells(y - behind * ay, y + length * ay, radius, grid, axis=1)
     nx = whole(read_lane(grid, NCELL, 0))
     listed = GRID + 1 + nx * whole(read_lane(grid, NCELL + 1, 0))  # first place of the list of geoms
     for row in range(low, high + 1):
@@ -192,6 +192,7 @@ def cast_vertical(m, d, p):
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
         near = d.ray.exclude[0] != m.geom_bodyid[g]
+        # a plane has no extent and is always tested
         if m.geom_type[g] != PLANE:
             near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
             near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])

@@ -258,6 +258,7 @@ def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, 
         c = table3(d, table, light + FADING)
         fade = 1.0 / fmax(fma(distance, fma(distance, c[2], c[1]), c[0]), MINVAL)
         cosine = -dot(to_light, direction)
+        # cosine of the spot's half angle; -1: it shines in all directions
         if table[light + CUTOFF] > -1.0:
             spot = pow_(fmax(cosine, 0.0), real(d, table[light + EXPONENT]))
             fade = where(cosine >= table[light + CUTOFF], fade * spot, 0.0)
@@ -325,6 +326,7 @@ def shade(m, d, p, origin, direction, seen, colours):
         )
         to_eye = -direction
         plain, shadowed = emission * colour, Vec3(zeros(3))
+        # the module's formula, regrouped: colour = texture * (colour * (emission + sum of matt) + sum of gloss)
         for k in range(p.nlight):
             matt, gloss = light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, SKIN * distance, seen)
             light = fma(matt, colour, gloss)

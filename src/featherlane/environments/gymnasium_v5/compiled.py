@@ -80,7 +80,7 @@ def is_between(low, x, high):
 @kernel
 def is_finite(x):
     """Returns where x is neither infinite nor NaN."""
-    return x - x == 0.0
+    return x - x == 0.0  # inf - inf is NaN
 
 
 @kernel
@@ -96,7 +96,7 @@ def state_is_finite(d, nq, nv):
 
 @kernel
 def survive(p, healthy, reward, terminates):
-    """Adds the reward of healthy worlds, and terminates the others if `terminates`."""
+    """Adds the reward of healthy worlds, a mask, and terminates the others if `terminates` is 1."""
     p.reward[0] = where(healthy, p.reward[0] + reward, p.reward[0])
     if terminates:
         p.terminated[0] = where(healthy, 0.0, 1.0)

@@ -32,6 +32,7 @@ def _add_spring(p, coefficients, v, x, dx):
     r, along, dg = norm3(x), dot(x, dx), Vec3(p.dg[v : v + 3])
     s = fma(r, fma(r, coefficients[2], coefficients[1]), coefficients[0])
     rate = fma(2.0 * r, coefficients[2], coefficients[1]) * along / where(r > 0.0, r, 1.0)
+    # worlds without this spring stay unchanged
     p.dg[v : v + 3] = where(is_sprung(coefficients), dg + fma(s, dx, rate * x), dg)
 
 

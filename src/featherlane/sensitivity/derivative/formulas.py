@@ -173,7 +173,10 @@ def _lag_varies(m):
 
 @kernel
 def _is_clamped(m):
-    """Returns whether a joint has a limit of actuator forces, and an actuator acts on other than slides and hinges."""
+    """Returns whether a joint has a limit of actuator forces, and an actuator acts on other than slides and hinges.
+
+    The limit clamps the sum of all actuators of the joint, and such actuators contribute to it: this has no formula.
+    """
     has_limit, has_other = 0, 0
     for j in range(m.njnt):
         has_limit = 1 if m.jnt_actfrclimited[j] else has_limit
@@ -342,6 +345,7 @@ def _actuator_rates(m, d, p, c, up, down):
             activation_rates(m, d, p, i)
         else:
             _difference_actuators(m, d, p, d.act, c, up, down)
+    # with disabled actuation, controls change nothing but activations
     elif m.na > 0 or not (m.opt_disableflags & DISABLE_ACTUATION):
         i = actuator_of_control(m, d, control)
         if i >= 0:
@@ -363,7 +367,7 @@ def rates_column(m, d, p, c, up, down):
     elif c >= m.nv and c < 2 * m.nv:
         velocity_rates(m, d, p, c - m.nv)
     elif c >= first_force:
-        # a generalized force as a coordinate
+        # a generalized force as a coordinate; activations and controls lie between velocities and forces
         p.dg[c - first_force] = -1.0
     elif c >= 2 * m.nv:
         _actuator_rates(m, d, p, c - 2 * m.nv, up, down)
@@ -395,7 +399,7 @@ def begin_step(m, d, p):
     accelerate_state(m, d, p)
     for i in range(m.nv):
         p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
-    if d.con_overflow[0] == 0:
+    if d.con_overflow[0] == 0:  # the contacts fit into the tile
         prepare_rates(m, d, p)
         factor_hessian(m, d)
     return is_damped(m, d)
@@ -413,8 +417,8 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
-        for s in range(b.nstep):
-            copy_step_inputs(b, thread, tile, s)
+        for s in range(b.nstep):  # columns
+            copy_step_inputs(b, thread, tile, s)  # p.at, p.up, p.down, p.rest_p
             rates_column(m, d, p, whole(read_lane(p.at, 0, 0)), p.up[0], p.down[0])
             _write_column(b, thread, tile, s)
     else:
@@ -447,12 +451,12 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             # columns of this panel; the last one may have fewer
             n = min(PANEL, b.nstep - first)
             for c in range(n):
-                copy_step_inputs(b, thread, tile, first + c)
+                copy_step_inputs(b, thread, tile, first + c)  # p.up, p.down, p.rest_p
                 rates_column(m, d, p, first + c, p.up[0], p.down[0])  # dg, dp, dact
                 put_column(m, d, p, c, first + c)
             for c in range(n, PANEL):
                 clear_rates(m, p)
-                put_column(m, d, p, c, -1)
+                put_column(m, d, p, c, at=-1)  # unused
             solve_panel(m, d, p, damped)
             for c in range(n):
                 take_column(m, d, p, c, damped)  # da, dq, dv, dact

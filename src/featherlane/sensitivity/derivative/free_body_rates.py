@@ -19,7 +19,7 @@ def add_free_body(m, d, p, k, by_velocity):
     # the first three dofs are translations
     if is_single_free_body(m, body) and k >= dofadr + 3:
         h, R, axis = timestep(m), d.xmat[body], d.cdof[k].angular
-        # angular part of a*; columns that are solved one by one overwrite qacc_step = a*
+        # angular part of a* = qacc - taken_off; columns that are solved one by one overwrite qacc_step = a*
         alpha = R @ (Vec3(d.qacc[dofadr + 3 : dofadr + 6]) - Vec3(p.taken_off[dofadr + 3 : dofadr + 6]))
         if by_velocity:
             # G is linear in w: its derivative is G of the axis

@@ -157,7 +157,7 @@ def _evaluate(m, d, p, store):
 @kernel
 def _evaluate_at_point(m, d, b, p, thread, tile, c, step):
     """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them."""
-    load_worlds(b, thread, tile)
+    load_worlds(b, thread, tile)  # undoes the last displacement
     at = 1.0 * c  # as a value
     move_pos(m, d, at, step)
     move_forces(m, d, at, step)
@@ -198,14 +198,14 @@ def _store_quotients(m, d, p, s, span):
 def _difference_columns(m, d, b, p, thread, tile):
     """col_* <- derivatives at fixed forces by all coordinates of the call: central differences."""
     bodies_move = 1
-    for s in range(b.nstep):
-        copy_step_inputs(b, thread, tile, s)
+    for s in range(b.nstep):  # columns
+        copy_step_inputs(b, thread, tile, s)  # p.at, the same in all lanes, p.up, p.down
         c, up, down = whole(read_lane(p.at, 0, 0)), p.up[0] + 0.0, p.down[0] + 0.0
         if c < m.nv:
             find_shifts(m, d, p, c)
         elif bodies_move:
             # from here on bodies do not move
-            find_shifts(m, d, p, -1)
+            find_shifts(m, d, p, j=-1)
             load_worlds(b, thread, tile)
             forward_position(m, d)
             bodies_move = 0
@@ -221,8 +221,8 @@ def _evaluate_own_state(m, d, b, p, thread, tile, store):
     """Restores the worlds' own state and rows, and evaluates it; store: as for `_evaluate`."""
     load_worlds(b, thread, tile)
     forward_position(m, d)
-    find_shifts(m, d, p, -1)  # slot_shift <- 0
-    place_contacts(d, p, 0.0)
+    find_shifts(m, d, p, j=-1)  # slot_shift <- 0
+    place_contacts(d, p, step=0.0)
     _evaluate(m, d, p, store)
 
 
@@ -257,7 +257,7 @@ def _nearest_change(m, d, p):
         # flat faces in contact tilt over one edge or another
         flat = (p.slot_flat[k] > 0.0) & (c.D > 0.0)
         least = where(flat, fmin(least, STEP), least)
-        waits = (c.present > 0.0) & (c.D == 0.0) & (gap > 0.0)
+        waits = (c.present > 0.0) & (c.D == 0.0) & (gap > 0.0)  # in its gap, without a row
         least = where(waits, fmin(least, gap), least)
     return least
 
@@ -279,7 +279,7 @@ def _solve_first_columns(m, d, b, p):
     sort_rows(d, p, p.row_first, p.row_first, d.lcp.g, friction=0)
     form_system(m, d, p, follows=0, cones=0)
     factor_system(d, p)
-    for s in range(b.nstep):
+    for s in range(b.nstep):  # columns
         for r in range(n):
             p.row_dx[r] = -p.col_first[s * n + r]
         solve_system(d, p)
@@ -380,10 +380,10 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         sort_rows(d, p, p.row_x, _bounding_forces(m, p), d.lcp.w, friction=1)
         if has_cones(m):
             sort_cones(d, p, p.row_x, d.lcp.w)
-        form_system(m, d, p, 0 if freezes(m) else 1, has_cones(m))
+        form_system(m, d, p, follows=0 if freezes(m) else 1, cones=has_cones(m))
         factor_system(d, p)
         for s in range(b.nstep):
-            copy_step_inputs(b, thread, tile, s)
+            copy_step_inputs(b, thread, tile, s)  # p.at
             c = whole(read_lane(p.at, 0, 0))
             _solve_column(m, d, p, s)
             _step_column(m, d, p, s, c)

@@ -92,7 +92,7 @@ def _shift(m, d, p, k, j):
         if not moves2:
             # body 2 moves back relative to body 1
             dist, pos, turned = _moved(p, k, -twist)
-        # the contact moves along with body 1
+        # the contact moves along with body 1, and its frame spins about the normal
         pos = pos + twist.linear
         turned = fma(dot(p.slot_spin[k], twist.angular), p.slot_frame[k].rows[0], turned + twist.angular)
     return dist, pos, turned
@@ -172,7 +172,7 @@ def _append_dof_rows(m, d, p, store):
     """
     for k in range(d.ndofrow[0]):
         d.dofrow_lcprow[k] = NO_ROW
-        if has_capacity(m, d, 1):
+        if has_capacity(m, d, rows=1):
             if d.dofrow_type[k] == FRICTION_DOF:
                 d.dofrow_lcprow[k] = loss_row(m, d, k)
             else:
@@ -230,10 +230,12 @@ def _append_contact(m, d, p, k, start, n, present, store):
         start, n: first column and number of columns in d.lcp.col, the dofs that move the contact's bodies.
         present: mask of worlds with the contact.
         store: see `_velocity_on_branch`.
+
+    Writes: con_lcprow, rows of lcp.*; primal.search.
     """
     spin = set_contact_parameters(m, d, k)
     erp, cfm = contact_softness(m, d, k)
-    fill_row(m, d, k, 0, start, n, present)  # writes d.primal.search
+    fill_row(m, d, k, c=0, start=start, n=n, present=present)  # J along the normal, in d.primal.search
     row, v, a = append_jacobian_row(m, d, start, n)  # reads it
     target = _velocity_on_branch(m, d, p, k, erp, v, store)
     set_row(m, d, (row, v, a), present, target, cfm, (0.0, INFINITE))

@@ -28,6 +28,7 @@ def prepare_lift(m, d, p):
             mass = m.body_gravcomp[i] * m.body_mass[i]
             arm = d.xipos[i] - d.subtree_com[m.body_rootid[i]]
             p.body_lift[i] = join((mass,), mass * arm)
+        # leaves first: each body's sums are complete before they are added to its parent's
         for i in range(m.nbody - 1, 0, -1):
             parent, first = m.body_parentid[i], m.body_dofadr[i]
             mass, moment = p.body_lift[i].mass, p.body_lift[i].first_moment

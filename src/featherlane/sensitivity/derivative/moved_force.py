@@ -43,7 +43,8 @@ def add_moved_force(m, d, out, b, k, place, force, change):
     if carries:
         # (S_k x S_i) . W = -S_i . (S_k x* W)
         turned = dW - cross_force(d.cdof[k], W)
-    while i >= 0:
+    while i >= 0:  # the dofs that move body b, from the last one to the root
+        # the axes of the dofs beyond k move along
         if carries and (i >= k or turns_with(m, i, k)):
             rate = dot(d.cdof[i], turned)
         else:

@@ -92,6 +92,7 @@ def prepare_noslip(m, d, p):
     if m.opt_noslip_iterations > 0:
         factor_m(m, d)
         list_rows(m, d, p)
+        # -1 stays
         p.report[KNOWN] = where(has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for r in range(p.nslip[0]):
             compute_field(m, d, p, r)  # slip_A and others
@@ -141,7 +142,7 @@ def _store_contact_rates(m, d, p, at, r):
     """
     k, place, stiffer = p.slip_con[r], _moved_body(m, d, p, at, r), 0.0
     # J da1, along normal and tangents, and along the rotation axes
-    motion = relative_motion(d, k, p.body_lag, 0)
+    motion = relative_motion(d, k, p.body_lag, first=0)
     y, turns = along_basis(d, k, motion.linear, motion.linear, motion.angular)
     if place >= 0:
         # the direct derivative by the position or the velocity of dof j
@@ -151,7 +152,7 @@ def _store_contact_rates(m, d, p, at, r):
             dy, dturns, (dist, pos, _) = moved_rows(m, d, p, k, place, S, j)
             stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
         else:
-            dy, dturns = faster_rows(d, k, place, d.cdof[j], 0)
+            dy, dturns = faster_rows(d, k, place, d.cdof[j], accelerates=0)
         y, turns = y + dy, turns + dturns
     p.slip_rows[0:6] = join(y, turns)
     p.slip_stiffness[0] = stiffer
@@ -196,6 +197,7 @@ def _compute_dA(m, d, p, j):
             x = -dot(lag, momentum)
             if place >= 0 and is_first:
                 motion, change = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
+                # a dof that moves both bodies does not change their relative motion
                 if place != BOTH:
                     body_motion_e = p.slip_motion[m.nbody * e + d.con_body[k, place]]
                     body_change = cross_motion(S, body_motion_e) + lag
@@ -319,7 +321,7 @@ def _correct_column(m, d, p, c):
     by_position = at >= 0 and at < m.nv
     if by_position:
         _compute_dA(m, d, p, at)
-    _sweep(m, d, p, 0, by_position)  # slip_gain, slip_dgain
+    _sweep(m, d, p, first=0, by_position=by_position)  # slip_gain, slip_dgain
     clear_body_forces(m, d)
     for r in range(p.nslip[0]):
         _add_row_change(m, d, p, at, r)

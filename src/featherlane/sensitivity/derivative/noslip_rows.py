@@ -103,7 +103,7 @@ def compute_field(m, d, p, r):
         if p.slip_con[e] < 0:
             entry = d.dofrow_J[p.slip_axis[e]] * p.solved[d.dofrow_dof[p.slip_axis[e]]]
         else:
-            motion = relative_motion(d, p.slip_con[e], p.body_lag, 0)
+            motion = relative_motion(d, p.slip_con[e], p.body_lag, first=0)
             force, moment = unit_force(d, p, e)
             entry = dot(force, motion.linear) + dot(moment, motion.angular)
         p.slip_A[p.nslip[0] * r + e] = entry

@@ -95,7 +95,7 @@ def solve_panel(m, d, p, damped):
     if m.opt_contact_model == COULOMB:
         _follow_bounds(m, d, p)
     if m.opt_noslip_iterations > 0:
-        correct_columns(m, d, p)
+        correct_columns(m, d, p)  # panel_step, panel_acceleration
     elif p.rate_steps and is_implicit(m) and _shares_factor(m):
         # M da + dp
         multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
@@ -151,13 +151,14 @@ def take_column(m, d, p, c, damped):
     at, h = p.panel_at[c], timestep(m)
     for a in range(m.na):
         p.dact[a] = p.panel_act[a, c]
+    # without da* in panel_step, da is the result, or `step_column` reads da and dp
     if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
             p.da[i] = p.panel_acceleration[i, c]
             p.dp[i] = p.panel_lag[i, c]
     if p.rate_steps and not _shares_factor(m):
         # writes dq and dv from da
-        step_column(m, d, p, 1.0 * at, damped)
+        step_column(m, d, p, 1.0 * at, damped)  # `at` as a value
     elif p.rate_steps:
         for i in range(m.nv):
             p.dv[i] = fma(h, p.panel_step[i, c], _one_if_moved(at, m.nv + i))

@@ -168,6 +168,7 @@ def accelerate_state(m, d, p):
                 if rows > 0 and not all_fit(d):
                     p.report[FITS] = 0.0
             release_metric(m, d)
+            # the final acceleration of forward dynamics: the no-slip solver's, or qacc
             implicit_acceleration_of(m, d, d.dual.start if has_noslip else d.qacc)
 
 
@@ -260,7 +261,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     for i in range(m.nv):
         p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     damped = is_damped(m, d)
-    if d.con_overflow[0] == 0:
+    if d.con_overflow[0] == 0:  # the contacts fit into the tile
         factor_hessian(m, d)
     if d.con_overflow[0]:
         p.report[FITS] = 0.0
@@ -272,17 +273,17 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
             mark_slipping(d, true_mask(d))
         if uses_articulated(m):
             # the factors of the integrator and of the Hessian share memory, so these solves run one after the other
-            for s in range(b.nstep):
-                copy_step_inputs(b, thread, tile, s)
+            for s in range(b.nstep):  # columns
+                copy_step_inputs(b, thread, tile, s)  # p.dg, p.follow
                 solve_column(m, d, p)
                 write_records(b, thread, tile, s)
             for s in range(b.nstep):
-                copy_step_inputs(b, thread, tile, s)
+                copy_step_inputs(b, thread, tile, s)  # p.at, p.dp; p.da, which the first loop wrote out
                 step_column(m, d, p, p.at[0], damped)
                 write_records(b, thread, tile, s)
         else:
             for s in range(b.nstep):
-                copy_step_inputs(b, thread, tile, s)
+                copy_step_inputs(b, thread, tile, s)  # p.at, p.dg, p.dp, p.follow
                 at = p.at[0]
                 solve_column(m, d, p)
                 step_column(m, d, p, at, damped)

@@ -51,6 +51,7 @@ def _dof_motion(m, d, dof, j, point):
         v = Vec3(1.0 if local == c else 0.0 for c in range(3))
     elif not is_translation(kind, local):
         if has_quaternion(kind):
+            # rotations: DoFs 0 to 2 of a ball, 3 to 5 of a free joint, about the body's axes
             v = d.xmat[m.jnt_bodyid[j]].columns[local % 3]
         w = v
         v = cross(w, point - d.xanchor[j])
@@ -149,7 +150,7 @@ def _add_joints(m, d, p, t, e):
         if p.dof_joint[i] == j2:
             entry = entry - slope
         p.column[i] = (entry, 0.0, 0.0)
-    _add_scalar(d, p, t, error, 1 if is_angle(m.jnt_type[j1]) else 0)
+    _add_scalar(d, p, t, error, angle=1 if is_angle(m.jnt_type[j1]) else 0)
 
 
 @kernel
@@ -171,7 +172,7 @@ def _add_tendons(m, d, p, t, e):
         entry = _length_rate(m, d, m.eq_obj1id[e], p.dof[i])
         entry = fma(-slope, _length_rate(m, d, m.eq_obj2id[e], p.dof[i]), entry)
         p.column[i] = (entry, 0.0, 0.0)
-    _add_scalar(d, p, t, error, 0)
+    _add_scalar(d, p, t, error, angle=0)
 
 
 @kernel

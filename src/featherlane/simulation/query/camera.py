@@ -159,7 +159,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         spoiled = spoiled + (dot(d.geom_xpos[g], R.rows[1]) + d.geom_xmat[g].zz)
     spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
     d.ray.culls[0] = 1  # surfaces are not seen from inside
-    for s in range(b.nstep):
+    for s in range(b.nstep):  # packets: k is the number of packet s in its block
         block, k = s // n, s % n
         first_column = wide * p.block_width * (block % p.blocks)
         first_row = high * p.block_height * (block // p.blocks)
@@ -175,7 +175,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         point = fma(start, direction, origin)
         d.ray.point[0] = point
         d.ray.direction[0] = direction
-        d.ray.exclude[0] = -1.0
+        d.ray.exclude[0] = -1.0  # no body is excluded
         cast_packet(m, d)
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)

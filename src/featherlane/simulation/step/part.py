@@ -77,7 +77,7 @@ def rows_and_forces(m, d, purpose):
         if needs_islands(m, d):
             islands(m, d)
     else:
-        constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
+        constraint_forces(m, d, store=1 if purpose == STORE_FORCES else 0)
     release_metric(m, d)
 
 

@@ -61,7 +61,10 @@ def count_still_steps(m, d):
 # ---- one world ------------------------------------------------------------------------------------------------------
 @kernel
 def find_ready_islands(m, d, lane):
-    """Writes island_ready, whether all trees of an island are ready, in the world of a lane; island_first <- -1."""
+    """Writes island_ready, whether all trees of an island are ready, in the world of a lane; island_first <- -1.
+
+    A tree is ready if its tree_asleep is -1.
+    """
     for t in range(m.ntree):
         d.island_ready[t], d.island_first[t] = 1, -1
     for t in range(m.ntree):
@@ -147,10 +150,10 @@ def hold_asleep(m, d):
 def clear_sleeping_actuators(m, d):
     """Sets the force of an actuator output to zero in worlds in which all its DoFs sleep."""
     for o in range(m.nout):
-        asleep = d.active[0] >= 0.0
+        asleep = d.active[0] >= 0.0  # true in all worlds
         for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
             asleep = asleep & (d.tree_awake[m.dof_treeid[m.moment_colind[e]]] == 0.0)
-        if m.moment_rownnz[o] > 0:
+        if m.moment_rownnz[o] > 0:  # an output without DoFs never sleeps
             d.actuator_force[o] = where(asleep, 0.0, d.actuator_force[o])
 
 

@@ -52,7 +52,7 @@ def by_halves(function: Callable) -> Kernel:
             d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
         # a world that does not fit alone drops contacts, so its part always counts
         if size <= 1:
-            parts_fit(m, d, 1, purpose)
+            parts_fit(m, d, size=1, purpose=purpose)
         d.active[0] = d.lane_active[0]
 
     return halved
