@@ -4,6 +4,8 @@ A bundle holds all rays of a pattern: (rho, slope, behind, reach) of `bundle_of`
 rays' origins are within `reach` of their centre.  At the distance t - behind along the axis from the centre, all rays
 are within rho + slope t of the axis; slope -1: they have no common direction.
 
+Callers set ray.cutoff, the largest distance of a hit [m], ray.seen, the geoms to test, and ray.ngeom, their number.
+
 The grid of fixed geoms, of `cells_of` (simulation/query/ground.py), is a table of numbers: GRID numbers of the header,
 then for each cell the first place in the list of geoms (x fastest, one more at the end), then this list, cell by cell.
 """
@@ -184,7 +186,7 @@ def measure_shadows(m, d, p):
 def cast_vertical(m, d, p):
     """Finds the first surfaces of rays along z: a geom is tested if its shadow covers a ray.
 
-    Reads:  ray.*, as `cast`; p.shadow of `measure_shadows`.
+    Reads:  ray.point, ray.exclude (a body), ray.seen, ray.ngeom, ray.cutoff, as `cast`; p.shadow of `measure_shadows`.
     Writes: ray.distance [m] and ray.geom, -1 without a hit; ray.normal.
     """
     x, y = d.ray.point[0][0], d.ray.point[0][1]

@@ -11,7 +11,8 @@ Deviation: light is computed for each pixel, not for each corner of a tessellati
 Lanes hold different pixels, so the geom of a lane is a value, and its data is gathered from tables of numbers: SURFACE
 numbers for each geom, TRIANGLE for each triangle, LIGHT for each light.  The constants below are places in these.
 The record p has the addresses of these tables (surfaces, triangles, lights, texels), nlight, light_frame (position and
-direction of each light), camera, rgb (the result) and the sky.
+direction of each light), camera, rgb (the result) and the sky: sky_texel (first texel), sky_width (of a face, in
+texels), sky_stride (rows from one face to the next).
 """
 
 from featherlane.prelude import *

@@ -10,7 +10,8 @@ for each coordinate c.  This takes one solve in total, while the derivative itse
 dg_c, dp_c at fixed acceleration are those of the formulas.
 
 In the record p (COSTATES), by_q, by_v and by_act are l' at first, and the direct derivatives of x' after
-`solve_costate`; y and z as above; `solved` is scratch.  `damped` is the mask of worlds with K other than M.
+`solve_costate`; y and z as above; next_qvel = v', written by `begin_step`; `solved` and `product` are scratch.
+`damped` is the mask of worlds with K other than M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy the states of b.nstep steps into
 the tile, the last step first, and results out of it.
 Source: implicit function theorem, transposed; Griewank and Walther, Evaluating Derivatives (2008), ch. 15.

@@ -10,6 +10,8 @@ not the bodies: if two moving bodies touch, the frame spins about its normal whe
 Fields of the record p (rates.py), one row for each contact slot k of the worlds' own pose.  A collision detection at a
 displaced pose may list the same contacts in other slots: slot_at[k] is the slot there.
     geom_pos, geom_mat        own pose of all geoms
+    slot_cand, geom, point    the contact's candidate pair, its geoms and the number of its point; slot_present: 1 in
+                              worlds that have it
     slot_own, upper, lower    (distance, position, frame) at the own pose, and at the poses displaced by +STEP and -STEP
     slot_moves[k]             the map (7, 6) from a relative twist to changes of distance (row 0), point (rows 1 to 3)
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
@@ -115,7 +117,7 @@ def _find_slots(d, p, n):
     """slot_at <- the detected slot of each of the n slots of the worlds' own pose, -1: none.
 
     A pose may have more slots or fewer, in another order: slots of the tile's other worlds are ignored.
-    Writes: slot_at, slot_gone; slot_known and slot_near as in `contact_moves`.
+    Writes: slot_at, slot_gone, slot_taken; slot_known and slot_near as in `contact_moves`.
     """
     if d.con_overflow[0]:  # contacts do not fit into the tile
         p.slot_known[0] = -1.0
@@ -208,7 +210,7 @@ def _store_place(d, p, k, places):
     places: slot_upper or slot_lower.
     Corners of a clipped polygon may be enumerated from another corner on: then the pair's nearest point is used, world
     by world.  A face may also be represented by different points: if none is near, the place at the world's own pose
-    is used, and 1 is returned, otherwise 0.
+    is used, slot_near is 1, and 1 is returned, otherwise 0.
     """
     at, lost = p.slot_at[k], 0.0
     places[k] = zeros(13)  # distance, position, frame
@@ -315,6 +317,7 @@ def _difference_spins(m, d, p, n):
         _turn_scene(m, d, p, axis, -STEP)
         _detect_contacts(m, d, p, n)
         for k in range(n):
+            # a contact given by the caller does not turn; slot_at is -1 if the other pose lacks the contact
             if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
                 # 3 entries for each contact
                 scale, normal, entry = _store_lower(d, p, k), _normal(p, k), 3 * k + axis

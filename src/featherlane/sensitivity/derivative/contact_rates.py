@@ -15,7 +15,7 @@ other one, on which its opposite acts.  The basis of a contact is its normal and
 con_dim > 3, three axes of rotations, con_basis[TURN, k].  The record p (rates.py) has for each contact slot k the
 present force (slot_force), C (slot_curvature), relative motions A and V (slot_acceleration, slot_velocity), and
 (s, d aref / dr) (slot_slope).  A column p.dg has the derivatives of the residual M a + c - tau - J^T f by one
-coordinate.  con_wrench holds changes of the wrench on each body, at the com of its tree.
+coordinate.  con_wrench: changes of the wrench on each body, at the com of its tree; primal.con_y = y.
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 

@@ -80,7 +80,7 @@ def _add_rows(m, d, p):
     """dof_stiffness, dof_friction, dof_curvature += those of the active rows of limits and dry friction."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]  # x = J a - aref
+        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]  # x = J a - aref at the solution
         if d.dofrow_type[k] == LIMIT_JOINT:
             j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
             stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)

@@ -13,7 +13,8 @@ For a body beyond dof k, with V, A its velocity and acceleration and v the veloc
 
 Coordinates of derivatives are POSITION, VELOCITY or ACCELERATION of one dof.  `changes` of a body are the tuple
 (displacement, dV, dA) for a unit of the coordinate.  An error is 3 rows: the anchors' distance, and for welds also the
-rotation.  The column p.dg of the record p (rates.py) has the derivatives of M a + c - tau - J^T f.
+rotation.  In the record p (rates.py), dof_carried = zeta and dof_rate = w of each dof, and the column dg has the
+derivatives of M a + c - tau - J^T f.
 """
 
 from featherlane.prelude import *

@@ -222,7 +222,7 @@ def prepare_rates(m, d, p):
     if not needs_inertia(m, d):
         crb(m, d)
     prepare_noslip(m, d, p)
-    # acceleration after the integrator, or after the no-slip solver
+    # taken_off = qacc - the acceleration after the integrator (a*), or after the no-slip solver (dual.start)
     after = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
     for i in range(m.nv):
         p.taken_off[i] = d.qacc[i] - after[i]
@@ -249,7 +249,7 @@ def position_rates(m, d, p, k):
     subtract_transmissions(m, d, p, k, by_velocity=0)
     add_tendon_position_column(m, d, p, k)
     add_fastenings(m, d, p, k, POSITION)
-    p.dg[k] = p.dg[k] + p.dof_stiffness[k]
+    p.dg[k] = p.dg[k] + p.dof_stiffness[k]  # forces on single dofs, of `dof_rates`
     add_position_column(m, d, p, k)
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         add_free_body(m, d, p, k, by_velocity=0)
@@ -259,7 +259,7 @@ def position_rates(m, d, p, k):
 def velocity_rates(m, d, p, k):
     """Computes columns dg and dp by the velocity of dof k."""
     velocity_column(m, d, p, k)  # dg; the next calls add terms
-    p.dg[k] = p.dg[k] + p.dof_friction[k]
+    p.dg[k] = p.dg[k] + p.dof_friction[k]  # of `dof_rates`
     subtract_fluid_velocity(m, d, p, k)
     subtract_transmissions(m, d, p, k, by_velocity=1)
     add_tendon_velocity_column(m, d, p, k)
@@ -298,7 +298,7 @@ def _actuate_with(m, d, p, x, i, value):
 def _difference_actuators(m, d, p, x, i, up, down):
     """Computes columns dg and dact by x[i]: central differences of actuator forces and next activations.
 
-    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.
+    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.   Scratch: act_upper.
     """
     value = x[i]
     _actuate_with(m, d, p, x, i, value + up)
@@ -393,7 +393,7 @@ def _write_report(b, thread, tile):
 def begin_step(m, d, p):
     """Computes accelerations, the next velocity, and what all columns share: rates and the factor of the Hessian.
 
-    Returns the mask of `is_damped`.
+    Writes: next_qvel; what `accelerate_state` and `prepare_rates` write.   Returns the mask of `is_damped`.
     """
     h = timestep(m)
     accelerate_state(m, d, p)

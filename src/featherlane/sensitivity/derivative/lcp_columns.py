@@ -9,10 +9,10 @@ the forces follows from a linear system (lcp_solution.py), and
 All lanes of a tile have the same coordinate.
 
 x: forces of the LCP's rows, lcp.w: their slack A x - b, n: their number.  The record p (lcp_rates.py) has row_x, the
-forces of the own state; row_first, those that determine the bounds of friction; for column s the values at fixed
-forces, col_acceleration, col_act, col_w, col_first (the slack of the forces row_first), by rows: entry (s, i) is
-col_...[s n + i]; row_dx, the derivatives of the forces in one column.  Positions by dof are coordinates 0 to nv - 1,
-then follow velocities, activations, controls, forces.
+forces of the own state, row_count of them; row_first, those that determine the bounds of friction; for column s the
+values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack of the forces row_first), by rows: entry
+(s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one column.  Positions by dof are coordinates 0 to
+nv - 1, then follow velocities, activations, controls, forces.
 """
 
 from featherlane.prelude import *
@@ -102,7 +102,7 @@ def _store_forces(m, d, p):
     n = d.lcp.n[0]
     copy(d.lcp.x, n, p.row_x, 0)
     if freezes(m):
-        # solve again with bounds 0 for friction
+        # solve again with bounds 0 for friction (rows with a normal row, findex): hi = mu, add = its constant part
         for r in range(n):
             if d.lcp.findex[r] >= 0:
                 d.lcp.hi[r] = 0.0
@@ -120,7 +120,7 @@ def _solve_world(m, d, p):
         _smooth_forces(m, d)
         make_rows(m, d)
         make_lcp(m, d)
-        # islands too large for one dense problem do not freeze their limits
+        # rate_nrow: rows for which p has memory; islands too large for one dense problem do not freeze their limits
         capacity = min(p.rate_nrow, d.nlcpone) if is_dense_solver(m) else p.rate_nrow
         if d.con_overflow[0] == 0 and d.lcp.n[0] <= capacity:
             find_forces(m, d)
@@ -237,7 +237,8 @@ def _nearest_change(m, d, p):
     """Returns the distance to the nearest change of the active set, at most FAR.
 
     It may be a switch of a row's force, or of the law of a contact or limit that just touches.
-    Margins of velocities divide by h, gaps by h^2: the change of the right-hand side of a row [m/s^2].
+    Margins of velocities (dof_edge, slot_edge of lcp_rows.py) divide by h, gaps by h^2: the change of the right-hand
+    side of a row [m/s^2].   slot_flat: 1 for contacts of flat faces (lcp_rows.py).
     """
     h, size = timestep(m), solution_size(d, p.row_x)  # size of the forces [N]
     least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
@@ -333,7 +334,7 @@ def _solve_column(m, d, p, s):
 def _step_column(m, d, p, s, c):
     """da, dq, dv, dact <- derivatives by coordinate c: of the acceleration and of the next state.
 
-    Reads qacc, the derivative of the acceleration in this column, and col_act of column s.
+    Reads: qacc, the derivative of the acceleration in this column; col_act of column s; next_qvel.   Writes: unit.
     """
     h = timestep(m)
     for i in range(m.nv):

@@ -7,7 +7,8 @@ of the law: pushed apart or closing its gap, bouncing or not, at the largest spe
 
 The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_dist, slot_pos, slot_frame, slot_belt
 (surface velocity), slot_arms (from either body's com to the point), slot_shift (changes of distance, point and frame
-by a unit of the column's coordinate) and slot_branch; dof_axis: S of each dof.
+by a unit of the column's coordinate) and slot_branch; slot_spin and slot_gone of contact_moves.py; dof_axis: S of each
+dof; row_count and row_present, the rows of the own state.
 Source: as the rows themselves (solver/lcp/rows).
 """
 

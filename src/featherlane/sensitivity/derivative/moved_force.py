@@ -71,7 +71,10 @@ def find_applied(m, d, p):
 
 @kernel
 def subtract_applied(m, d, p, k):
-    """dg -= derivatives of the forces of xfrc_applied by the position of dof k; they act at the com xipos of a body."""
+    """dg -= derivatives of the forces of xfrc_applied by the position of dof k; they act at the com xipos of a body.
+
+    Reads: npushed, body_pushed of `find_applied`.
+    """
     if p.npushed[0] > 0:
         for b in range(1, m.nbody):
             if p.body_pushed[b] and is_before(m, k, b):

@@ -13,9 +13,11 @@ outer bodies along S.  With v_i the motion before the joint in the field w_i, an
 
 In the record p (rates.py) each row r of friction, of dry friction or of one direction of a contact, has slip_con (its
 contact, -1: dry friction), slip_axis (its direction in the contact's basis, or its dof row), slip_force = f_r,
-slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_gain = e_r, and the derivatives slip_dforce, slip_dbound, slip_dy and
-slip_dgain by one coordinate.  slip_A = A and slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate:
-positions by dof, velocities, activations, controls; -1: none.
+slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_gain = e_r, slip_size (switching.py), and the derivatives slip_dforce,
+slip_dbound, slip_dy and slip_dgain by one coordinate.  slip_motion: motions of all bodies in the fields w_r, slip_lag:
+v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  panel.py explains panel_*.  slip_A = A and
+slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate: positions by dof, velocities, activations,
+controls; -1: none.
 
 The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.  For a2, K is M.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps.
@@ -261,7 +263,7 @@ def _sweep(m, d, p, first, by_position):
     for r in range(p.nslip[0]):
         p.slip_gain[r], p.slip_dgain[r] = zeros(2)
     for s in range(m.opt_noslip_iterations):
-        # worlds whose solver made more than s sweeps
+        # worlds whose no-slip solver made more than s sweeps (nsweep)
         running = d.dual.nsweep[0] > 1.0 * s
         if not any_(running):
             break

@@ -10,8 +10,9 @@ The worlds of a tile occupy its lanes and process the columns one after the othe
 lanes hold it and each lane processes other columns.  The record p (rates.py), not the correction p above, has the
 inputs and outputs of one column, the derivatives by one coordinate: dg, dp of the formulas; da, dq, dv of the
 acceleration, the next position and the next velocity; at: the coordinate's index, positions by dof first, then
-velocities, activations, controls, forces.  qacc is a, qacc_step is a*.  report[FITS]: 1 if the world was solved,
-report[NEAREST]: distance to the next change of the active set (switching.py), report[KNOWN]: 1 if all have formulas.
+velocities, activations, controls, forces; next_qvel, v'; unit and product, scratch.  qacc is a, qacc_step is a*.
+report[FITS]: 1 if the world was solved, report[NEAREST]: distance to the next change of the active set (switching.py),
+report[KNOWN]: 1 if all have formulas.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
@@ -214,7 +215,7 @@ def solve_column(m, d, p):
         p.force[i] = x  # the right-hand side, which `substitute` overwrites in `solved`
     substitute(m, d, p.solved)
     if m.opt_contact_model == COULOMB:
-        copy(p.solved, m.nv, d.krylov.newton, 0)
+        copy(p.solved, m.nv, d.krylov.newton, 0)  # input of `follow_bounds`
         p.report[FITS] = where(follow_bounds(m, d), 0.0, p.report[FITS])
         copy(d.krylov.x, m.nv, p.solved, 0)
     if has_metric(m):

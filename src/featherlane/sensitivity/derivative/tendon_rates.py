@@ -158,7 +158,7 @@ def _set_rows(m, d, p):
         solref, solimp = row_parameters(m, k, kind, i)
         B = loss_damping(m, solref, solimp, shortest)
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
-        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)
+        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)  # genrow_x = J a - aref at the solution
         # 0 in worlds where the row is absent or at a bound
         D = where((f > lo) & (f < hi), d.genrow_D[k], 0.0)
         p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0

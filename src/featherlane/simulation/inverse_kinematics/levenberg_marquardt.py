@@ -5,6 +5,8 @@
 A step that lowers the cost is accepted.  With rho, its decrease of the cost over that of the quadratic model, mu
 becomes mu max(1/3, 1 - (2 rho - 1)^3).  After a rejected step mu grows by nu, and nu doubles.  A limit holds a DoF that
 is at it if the gradient points beyond it.
+The record p is IK (fields.py).  Index i is a DoF that moves, p.dof[i] of joint p.dof_joint[i], with i < ndof; p.q is
+the last accepted position, d.qpos the position that is tried.
 Source: Madsen, Nielsen, Tingleff, Methods for non-linear least squares problems, 2004, sec. 3.2 (damping); Bertsekas,
 Projected Newton methods, 1982 (limits); More, The Levenberg-Marquardt algorithm, 1978 (criteria to stop).
 """

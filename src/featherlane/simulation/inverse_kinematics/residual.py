@@ -8,6 +8,8 @@ from a to the direction of the point; q* is the posture.  c is the error of an e
 that of `constraint.equality`, of a connect the distance of its anchors, of a weld also a rotation vector.
 Rows of J of an orientation are the angular velocities of the object.  The Jacobian of a rotation vector differs from
 them by a factor that maps e_o to itself, so g is exact.
+The record p is IK (fields.py).  Index t is a target (goal, weight) or, after the targets, a constraint.  Index i is a
+DoF that moves, p.dof[i] of joint p.dof_joint[i], with i < ndof; p.moves[t, i] is 0 if it does not affect t.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; Murray, Li, Sastry, A Mathematical Introduction to
 Robotic Manipulation, sec. 2.2.
 """

@@ -4,6 +4,8 @@ Weights are data, so other weights need no compilation.  They lie in one array i
 order of `MLP.numbers`: a layer's outputs in groups of BLOCK, each group as its biases and then its weights input by
 input.  A group's sums stay in registers.  Each sum starts with the bias and adds the inputs in their order, one fused
 multiply-add each, so a world's output does not depend on the width of the tile.
+
+The record p is POLICY: sizes and addresses that the call sets, the layers, and values of the lanes' worlds.
 """
 
 from featherlane.prelude import *

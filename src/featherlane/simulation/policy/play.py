@@ -6,7 +6,8 @@ the time steps of the tile, and the state is set again after them.
 
 The task's functions are stages `(d, p, i)` that are called by address.  They read fields of d and write fields of p:
 `observe` writes obs, `remember` writes next, and `score` reads before and writes reward and terminated.  i is 1 for the
-first state of an episode and else 0.  In all kernels `resting` is the mask of worlds that start an episode.
+first state of an episode and else 0.  The record p is PLAY below; the call sets its sizes.  In all kernels `resting` is
+the mask of worlds that start an episode.
 """
 
 from featherlane.prelude import *

@@ -1,4 +1,8 @@
-"""Casts the rays of a camera's pixels in the worlds of a batch: checks arguments and shapes images."""
+"""Casts the rays of a camera's pixels in the worlds of a batch: checks arguments and shapes images.
+
+The record p of the kernel is CAMERA below; `CameraImages` sets its sizes and camera.clip (near, far), the geoms to test
+(camera.candidate) and ray.cutoff.
+"""
 
 from __future__ import annotations
 
@@ -176,7 +180,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         d.ray.point[0] = point
         d.ray.direction[0] = direction
         d.ray.exclude[0] = -1.0  # no body is excluded
-        cast_packet(m, d)
+        cast_packet(m, d)  # ray.distance, ray.geom, ray.normal
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
         p.depth[0] = where(seen, depth, far) + spoiled

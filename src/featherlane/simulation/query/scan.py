@@ -1,4 +1,8 @@
-"""Casts the rays of a pattern from a frame in the worlds of a batch: checks arguments and shapes results."""
+"""Casts the rays of a pattern from a frame in the worlds of a batch: checks arguments and shapes results.
+
+The record p of the kernels is SCAN below; `Scans` sets its sizes and addresses, the geoms to test (camera.candidate)
+and ray.cutoff.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +135,7 @@ def scan_tiles(m, d, b, p, thread, tile):
         if p.vertical:
             cast_vertical(m, d, p)
         else:
-            cast_packet(m, d)
+            cast_packet(m, d)  # ray.distance, ray.geom, ray.normal
         met, x, first = d.ray.geom[0] >= 0.0, d.ray.distance[0], (s * W, before)
         at = fma(where(met, x, 0.0), direction, origin)
         write_results(d, p, p.distances, first, n=1, x=(x + spoiled,))

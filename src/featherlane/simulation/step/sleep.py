@@ -1,7 +1,8 @@
 """Puts trees to sleep and keeps sleeping trees at rest.
 
 A tree whose velocities stay below the tolerance for 10 steps is ready to sleep.  An island whose trees are all ready
-falls asleep.  Its trees form a cycle: tree_asleep of each is the index of the next.  Their velocities and accelerations
+falls asleep.  Its trees form a cycle: tree_asleep of each is the index of the next; that of an awake tree is a negative
+counter of still steps, from AWAKE (fully awake) to -1 (ready to sleep).  Their velocities and accelerations
 become 0, and their positions stay bitwise identical.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
 """
@@ -102,6 +103,7 @@ def link_islands(m, d, lane):
 def stop_sleeping_trees(m, d):
     """Sets velocity and acceleration of trees that have just fallen asleep to zero and stores their positions."""
     for t in range(m.ntree):
+        # tree_awake still is that of the last step
         falls = (d.tree_awake[t] > 0.0) & (d.tree_asleep[t] >= 0.0)
         if any_(falls):
             first, end = tree_qpos_range(m, t)
