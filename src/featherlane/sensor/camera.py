@@ -27,7 +27,7 @@ def cameras(m, d):
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
     for i in range(m.ncam):
-        # mode `fixed`; the other modes replace this frame
+        # mode `fixed`; the other modes replace this frame, those with a target only if it exists (-1: none)
         camera = m.camera[i]
         b, target, mode = camera.bodyid, camera.targetbodyid, camera.mode
         pos = d.xpos[b] + d.xmat[b] @ camera.pos

@@ -32,6 +32,7 @@ def has_distance(m, g, h):
     measurable = 1
     if high <= HFIELD:
         measurable = 0
+    # a plane has a distance from the hull of an SDF geom
     elif high == SDF and low != PLANE:
         measurable = 1 if min(m.geom_field[g], m.geom_field[h]) >= 0 else 0
     return measurable

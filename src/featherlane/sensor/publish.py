@@ -13,6 +13,7 @@ def cut_off(m, d, i):
     """
     sensor = m.sensor[i]
     kind, datatype, cutoff = sensor.type, sensor.datatype, sensor.cutoff
+    # `is_left`: types that have no cutoff of values
     if not is_left(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
         for a in range(sensor.adr, sensor.adr + sensor.dim):
             x = d.sensor_now[a]

@@ -80,6 +80,7 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
     if slope < 0.0:
         near = true_mask(d)
     too_far = norm3(d.geom_xpos[g] - center) - radius > d.ray.cutoff[0] + reach
+    # a plane has no bounding sphere
     if m.geom_type[g] == PLANE or any_(near & not_(too_far)):
         n = insert_geom(chosen, n, g)
     # a sum over position and rotation is not finite if one of them is not

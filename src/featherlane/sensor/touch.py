@@ -24,6 +24,7 @@ def touch(m, d, i):
     b = m.site_bodyid[s]
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
+        # contacts of the site's body
         if c.carrier[0] == b or c.carrier[1] == b:
             force = normal_force(m, d, k)
             # D = 0: a contact in its gap has no row and no force

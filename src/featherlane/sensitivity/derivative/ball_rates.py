@@ -41,6 +41,7 @@ def add_vector_spring(m, d, p, i):
     """dg += derivatives of the spring of a ball or free joint by the position of its dof i."""
     j = m.dof_jntid[i]
     coefficients, dofadr, kind = spring_coefficients(m, j), m.jnt_dofadr[j], m.jnt_type[j]
+    # springs of slides and hinges are in dof_rates.py
     if not is_scalar(kind) and any_(is_sprung(coefficients)) and not (m.opt_disableflags & DISABLE_SPRING):
         if is_free_joint(kind) and i < dofadr + 3:
             # a translation of a free joint

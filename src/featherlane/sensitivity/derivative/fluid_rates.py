@@ -48,6 +48,7 @@ def _subtract_drag(m, d, p, k, motion, carried):
         if c > diagonal:
             # k moves j: (B^c_j^T S_j) . motion
             rate = dot(p.dof_fluid[j], motion)
+        # `carried` acts only on dofs that k does not move
         elif c == diagonal or turns_with(m, j, k):
             rate = dot(S, force)
         else:

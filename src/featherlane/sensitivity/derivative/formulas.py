@@ -195,6 +195,7 @@ def _numbers_serve(m, d, p):
     known = not_(has_adhesion(m, d) | _adds_inertia(m))
     if _is_clamped(m):
         known = false_mask(d)
+    # with rate_lag, p is differenced
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         known = known & not_(_lag_varies(m))
     if m.flg_surfacevel:
@@ -251,6 +252,7 @@ def position_rates(m, d, p, k):
     add_fastenings(m, d, p, k, POSITION)
     p.dg[k] = p.dg[k] + p.dof_stiffness[k]  # forces on single dofs, of `dof_rates`
     add_position_column(m, d, p, k)
+    # with rate_lag, p is differenced
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         add_free_body(m, d, p, k, by_velocity=0)
 
@@ -265,6 +267,7 @@ def velocity_rates(m, d, p, k):
     add_tendon_velocity_column(m, d, p, k)
     add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)
+    # only the next state needs dp; with rate_lag, it is differenced
     if is_implicit(m) and p.rate_steps and not p.rate_lag:
         # dp = -dK a*, K = M + h (slope of the dampers' forces)
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])

@@ -360,6 +360,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     fits = _solve_world(m, d, p)  # row_x, row_first
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0
     if fits:
+        # slot_known -1: not all contacts fit; the others have no formula here
         known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m))
         p.rows_same[0] = where(known, 1.0, 0.0)
         fits = 1 if any_(known) else 0

@@ -86,6 +86,7 @@ def _shift(m, d, p, k, j):
     moves1, moves2 = is_before(m, j, body1), is_before(m, j, body2)
     S = p.dof_axis[j]
     dist, pos, turned = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
+    # if dof j moves both bodies, the contact only moves along
     if moves2 and not moves1:
         dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
     elif moves1:

@@ -55,6 +55,7 @@ def _applied_share(m, d, j):
     if m.jnt_actgravcomp[joint]:
         if m.nactuator == 0 or m.opt_disableflags & DISABLE_ACTUATION:
             share = 0.0
+        # only slides and hinges have such limits
         elif m.jnt_actfrclimited[joint] and is_scalar(m.jnt_type[joint]):
             f = d.qfrc_actuator[j]
             inside = (f > m.jnt_actfrcrange[joint].lower) & (f < m.jnt_actfrcrange[joint].upper)

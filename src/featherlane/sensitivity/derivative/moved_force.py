@@ -77,6 +77,7 @@ def subtract_applied(m, d, p, k):
     """
     if p.npushed[0] > 0:
         for b in range(1, m.nbody):
+            # a dof that does not move the body does not change the forces
             if p.body_pushed[b] and is_before(m, k, b):
                 minus_force, minus_torque = -d.xfrc_applied[b].force, -d.xfrc_applied[b].torque
                 point, none = d.xipos[b], Vec3(zeros(3))

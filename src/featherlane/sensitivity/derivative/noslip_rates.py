@@ -269,6 +269,7 @@ def _sweep(m, d, p, first, by_position):
             break
         for r in range(p.nslip[0]):
             entry = s * p.nslip[0] + r
+            # later columns read y of the first SWEEPS sweeps, for which slip_path has memory
             if first or s >= SWEEPS:
                 y = p.slip_y[r] + _row_product(p, p.slip_A, r, p.slip_gain)
                 if s < SWEEPS:
@@ -292,6 +293,7 @@ def _add_row_change(m, d, p, at, r):
         f, g = unit_force(d, p, r)  # g: moment
         add_contact_force(d, k, p.slip_dgain[r] * f)
         add_contact_moment(d, k, p.slip_dgain[r] * g)
+        # only positions change J_r
         if place >= 0 and at < m.nv:
             _, pos, turned = displaced_contact(m, d, p, k, place, d.cdof[at])
             # if both bodies move, displacements are relative to them, and axes stay

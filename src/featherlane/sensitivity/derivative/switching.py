@@ -171,6 +171,7 @@ def switching_distance(m, d):
             solref, solimp = row_parameters(m, k, kind, d.genrow_id[k])
             K = _stiffness(m, solref, solimp)
             size = size_of_row(K, x, d.genrow_aref[k])
+            # Coulomb's law has rigid dry friction
             if kind == FRICTION_TENDON and m.opt_contact_model == COULOMB:
                 size = rigid_size(D, d.genrow_hi[k])
             least = _least_to_bounds(D, x, d.genrow_lo[k], d.genrow_hi[k], size, least)

@@ -308,6 +308,7 @@ def add_tendon_position_column(m, d, p, k):
     for r in range(d.ngenrow[0]):
         if _has_variable_jacobian(m, d, r):
             _add_bend_of_row(m, d, p, r, k)
+        # connects and welds have a second object, but no polynomial
         if _has_polynomial(m, d, r) and not is_fastening(m, d.genrow_id[r]):
             _add_swing(m, d, p, r, k)
 

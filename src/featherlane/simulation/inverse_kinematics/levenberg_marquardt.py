@@ -88,6 +88,7 @@ def _mark_free_dofs(m, d, p):
         j, g = p.dof_joint[i], p.g[i]
         joint = m.joint[j]
         held = false_mask(d)
+        # a ball's limit holds no single DoF: `_clamp_joint` shortens its rotation
         if p.limited and joint.limited and is_scalar(joint.type):
             q = p.q[joint.qposadr]
             held = ((q <= joint.range.lower) & (g <= 0.0)) | ((q >= joint.range.upper) & (g >= 0.0))

@@ -49,6 +49,7 @@ def _dof_motion(m, d, dof, j, point):
     """
     kind, local = m.jnt_type[j], dof - m.jnt_dofadr[j]  # which DoF of the joint
     v, w = d.xaxis[j], Vec3(zeros(3))
+    # a free joint translates along the world's axes, a slide along xaxis
     if is_free_joint(kind) and is_translation(kind, local):
         v = Vec3(1.0 if local == c else 0.0 for c in range(3))
     elif not is_translation(kind, local):

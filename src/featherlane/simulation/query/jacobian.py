@@ -101,6 +101,7 @@ def object_tiles(m, d, b, p, thread, tile):
         else:
             is_acceleration = 1 if quantity == OBJECT_ACCELERATION else 0
             object_motion(m, d, p, kind, i, is_acceleration, is_local=p.local)
+        # `object_motion` rotates by itself; the others are always in world axes.  Kind 0: a point in its body's axes
         if p.local and quantity in (JAC, JAC_DOT):
             to_local(p, object_mat(m, d, OBJ_XBODY if kind == OBJ_UNKNOWN else kind, i))
         write_records(b, thread, tile, s)

@@ -70,6 +70,7 @@ def find_ready_islands(m, d, lane):
         d.island_ready[t], d.island_first[t] = 1, -1
     for t in range(m.ntree):
         island = whole(read_lane(d.tree_island, t, lane))
+        # -1: a tree without rows is in no island
         if island >= 0 and read_lane(d.tree_asleep, t, lane) != -1.0:
             d.island_ready[island] = 0
 
