@@ -110,7 +110,8 @@ def range_of_cells(start, end, radius, grid, axis):
 def choose_fixed(m, d, p, origin, bundle, chosen, n):
     """Inserts the fixed geoms near a bundle of rays, from the grid's cells; returns the number of chosen geoms.
 
-    p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`.
+    p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`:
+    origin = (centre of the rays' origins, axis of the bundle), n geoms are chosen so far.
     """
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
     center, axis = origin

@@ -97,7 +97,8 @@ def _find_cell(m, first, n, x):
 def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k of one world to the cell of its direction.
 
-    sensor.grid: columns, rows, number of channels, first edge.  Values are by channel, row and column, column fastest.
+    i: the sensor, with sensor.grid: columns, rows, number of channels, first edge.  Values are by channel, row and
+    column, column fastest.
     """
     sensor = m.sensor[i]
     site, columns, rows = sensor.objid, sensor.grid[0], sensor.grid[1]

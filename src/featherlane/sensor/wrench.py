@@ -63,7 +63,7 @@ def add_contact_forces(m, d, active):
 
 @kernel
 def weld_moment(m, d, e, f):
-    """Returns the moment on the first body of forces f along a weld's rotation error, in world axes.
+    """Returns the moment on the first body of forces f along the rotation error of weld e, in world axes.
 
     The error has the rate scale vec(y turn) / 2, with turn = (turn_0, turn_v) the error as a quaternion, R the frame of
     the error, and scale the weld's torquescale.  With y = R^T (omega_1 - omega_2) the power
@@ -78,7 +78,7 @@ def weld_moment(m, d, e, f):
 def add_fastening_forces(m, d, active):
     """cfrc_ext += forces of connects and welds on the first body, and their opposite on the second, at its anchor each.
 
-    A connect or weld has three rows of forces; a weld has three more of its rotation error.
+    A connect or weld has three rows of forces; a weld has three more of its rotation error.   active: mask of worlds.
     """
     k = 0
     while k < d.ngenrow[0]:

@@ -85,7 +85,7 @@ def is_finite(x):
 
 @kernel
 def state_is_finite(d, nq, nv):
-    """Returns the mask of worlds with finite positions and velocities."""
+    """Returns the mask of worlds with finite positions and velocities, nq and nv of them."""
     good = true_mask(d)
     for k in range(nq):
         good = good & is_finite(d.qpos[k])

@@ -292,6 +292,7 @@ def _set_spins(m, d, p, n):
     """slot_spin <- spin of frames between moving bodies about their normals, relative to a turn of the whole scene.
 
     A frame that turned with the scene would spin by the normal's component of the rotation, which is subtracted.
+    n: number of slots of the worlds' own pose.
     """
     strays = 0  # 1: some world's tangents do not follow from their normal
     for k in range(n):

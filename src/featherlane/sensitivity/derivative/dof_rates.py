@@ -26,7 +26,7 @@ def impedance_slopes(solref, solimp, r, shortest):
     """Returns (relative derivative of D by r, derivative of K d r by r, B) of a row at distance or error r.
 
     D is proportional to d / (1 - d), so its relative derivative is d' / (d (1 - d)).
-    shortest: the smallest allowed time constant of a solref [s].
+    solref, solimp: of the row; shortest: the smallest allowed time constant of a solref [s].
     """
     K, B = reference(solref, solimp, shortest)
     sign = where(r < 0.0, -1.0, where(r > 0.0, 1.0, 0.0))

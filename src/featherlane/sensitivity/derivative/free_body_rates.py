@@ -11,7 +11,7 @@ from featherlane.dynamics.integrator.free_body import bias_rate, is_single_free_
 
 @kernel
 def add_free_body(m, d, p, k, by_velocity):
-    """dp += derivatives of p of a single free body by the position of its rotation k, or by its velocity.
+    """dp += derivatives of p of a single free body by the position of its rotation k, or its velocity if `by_velocity`.
 
     p.dp is the column of derivatives in the record p (rates.py); p.taken_off = qacc - a*.
     """

@@ -106,8 +106,8 @@ def list_contacts(m, d, b, p):
 
 @by_halves
 def list_parts(m, d, records):
-    """Solves one part of a tile again, and writes its lists if it fits."""
-    b, p = records  # transfers, CONTACTS
+    """Solves one part of a tile again, and writes its lists if it fits; records: (b, p), transfers and CONTACTS."""
+    b, p = records
     collision(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, SOLVE)  # sets con_overflow if the rows do not fit

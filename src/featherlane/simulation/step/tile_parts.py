@@ -24,6 +24,7 @@ def by_halves(function: Callable) -> Kernel:
     def parts_fit(m, d, size, purpose):
         """Processes parts of `size` worlds one after the other; returns 0 if one of them does not fit, else 1.
 
+        purpose: passed on to the function.
         Writes: active, the worlds of the part; what the function writes.
         """
         start, active = 0, d.lane_active[0] > 0.0
