@@ -27,7 +27,7 @@ def cameras(m, d):
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
     for i in range(m.ncam):
-        # mode `fixed`; the other modes replace this frame
+        # mode `fixed`; the other modes replace this frame, those with a target only if it exists (-1: none)
         camera = m.camera[i]
         b, target, mode = camera.bodyid, camera.targetbodyid, camera.mode
         pos = d.xpos[b] + d.xmat[b] @ camera.pos
@@ -94,7 +94,8 @@ def project(m, d, i, point):
 def pixel_ray(m, d, i, column, row):
     """Returns (origin, unit direction) of the ray through the centre of a pixel; row 0 is the top of the image.
 
-    Orthographic cameras have parallel rays; fovy is then the height of the image [m], and its width is equal.
+    i: the camera; column, row: the pixel.  Orthographic cameras have parallel rays; fovy is then the height of the
+    image [m], and its width is equal.
     """
     pos, R = d.cam_xpos[i], d.cam_xmat[i]
     u, v = column + 0.5, row + 0.5
@@ -119,6 +120,7 @@ def image_ray(m, d, i, image, column, row):
     of orthographic cameras are square.
 
     Args:
+        i: the camera.
         image: (width, height) [pixels], as values.
         column, row: values; row 0 is the top.
 

@@ -95,6 +95,7 @@ def match_direction(m, d, s, k):
             direction = 1
         elif first_1:
             direction = 2
+    # without any object, every contact matches
     elif kind2 == OBJ_UNKNOWN or second_1:
         direction = 1
     elif second_0:
@@ -155,7 +156,7 @@ def next_contact(m, d, s, last, lane):
         first = last + 1
     for k in range(first, d.ncon_slot[0]):
         if s.reduce == REDUCE_NONE and found >= 0:
-            break
+            break  # the first one is the next one
         if matched_direction(m, d, s, k, lane):
             key = sort_key(m, d, k, s.reduce, lane)
             later = last < 0 or key > last_key or (key == last_key and k > last)
@@ -303,6 +304,7 @@ def write_net_contact(m, d, s, out, row, nfound, lane):
     if fields & CONDATA_POS:
         write3(out, row, lane, centre)
         row += 3
+    # its frame is that of the world
     if fields & CONDATA_NORMAL:
         write3(out, row, lane, (1.0, 0.0, 0.0))
         row += 3

@@ -13,6 +13,7 @@ from featherlane.sensor.camera import image_ray
 def near_bundle(m, d, g, origin, axis, rho, slope):
     """Returns (mask: geom g comes near the bundle, t, r) with the bounding sphere of the geom.
 
+    origin, axis: start and direction of the bundle's axis.
     The sphere has the radius r, and its centre the distance t along the axis.  It touches the cone rho + slope t if
     its distance from the axis is at most rho + slope t + r sqrt(1 + slope^2); the front t + r is used for t.
     """
@@ -50,6 +51,7 @@ def choose_geoms(m, d, i, image, corner, extent):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)
         before_far = -dot(d.geom_xpos[g] - origin, optical_axis) - r <= far
+        # a plane has no bounding sphere
         if m.geom_type[g] == PLANE or any_(near & before_far):
             d.ray.seen[n] = g
             n += 1

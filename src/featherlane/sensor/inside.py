@@ -49,7 +49,7 @@ def insidesite(m, d, i):
     For a massless body with children that have mass, the origin is the centre of mass of its subtree.
     """
     sensor = m.sensor[i]
-    kind, obj = sensor.objtype, sensor.objid
+    kind, obj = sensor.objtype, sensor.objid  # OBJ_BODY: the inertial frame
     point = object_pos(d, kind, obj)
     if kind == OBJ_BODY and obj > 0:
         massless = (m.body_mass[obj] < MINVAL) & (m.body_subtreemass[obj] >= MINVAL)

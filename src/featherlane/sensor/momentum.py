@@ -32,7 +32,7 @@ def subtree_vel(m, d):
     Writes: subtree_linvel (nbody, 3) [m/s], subtree_angmom (nbody, 3) [kg m^2/s].   Frame: world.   Cost: O(nbody).
     """
     _store_own_momenta(m, d)
-    # momenta of subtrees, divided by their masses
+    # momenta of subtrees, leaves first, divided by their masses
     for i in range(m.nbody - 1, -1, -1):
         momentum = d.subtree_linvel[i]
         if i > 0:

@@ -13,6 +13,7 @@ def cut_off(m, d, i):
     """
     sensor = m.sensor[i]
     kind, datatype, cutoff = sensor.type, sensor.datatype, sensor.cutoff
+    # `is_left`: types that have no cutoff of values
     if not is_left(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
         for a in range(sensor.adr, sensor.adr + sensor.dim):
             x = d.sensor_now[a]
@@ -36,6 +37,7 @@ def _is_due(m, d, i):
 def _publish_history(m, d, i):
     """sensordata of sensor i <- its current values; those of its history in worlds with a delay or between samples."""
     sensor = m.sensor[i]
+    # sensor.history: number of samples, order of the interpolation
     adr, nsample, history, dim = sensor.adr, sensor.history[0], sensor.historyadr, sensor.dim
     delay = sensor.delay
     reads_history = (delay > 0.0) | not_(_is_due(m, d, i))

@@ -4,6 +4,8 @@ A bundle holds all rays of a pattern: (rho, slope, behind, reach) of `bundle_of`
 rays' origins are within `reach` of their centre.  At the distance t - behind along the axis from the centre, all rays
 are within rho + slope t of the axis; slope -1: they have no common direction.
 
+Callers set ray.cutoff, the largest distance of a hit [m], ray.seen, the geoms to test, and ray.ngeom, their number.
+
 The grid of fixed geoms, of `cells_of` (simulation/query/ground.py), is a table of numbers: GRID numbers of the header,
 then for each cell the first place in the list of geoms (x fastest, one more at the end), then this list, cell by cell.
 """
@@ -78,6 +80,7 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
     if slope < 0.0:
         near = true_mask(d)
     too_far = norm3(d.geom_xpos[g] - center) - radius > d.ray.cutoff[0] + reach
+    # a plane has no bounding sphere
     if m.geom_type[g] == PLANE or any_(near & not_(too_far)):
         n = insert_geom(chosen, n, g)
     # a sum over position and rotation is not finite if one of them is not
@@ -107,7 +110,8 @@ def range_of_cells(start, end, radius, grid, axis):
 def choose_fixed(m, d, p, origin, bundle, chosen, n):
     """Inserts the fixed geoms near a bundle of rays, from the grid's cells; returns the number of chosen geoms.
 
-    p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`.
+    p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`:
+    origin = (centre of the rays' origins, axis of the bundle), n geoms are chosen so far.
     """
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
     center, axis = origin
@@ -123,11 +127,11 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
             length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / sinking)
         radius = fmin(radius, rho + slope * (length + behind))
     else:
-        length = 0.0 * length
+        length = 0.0 * length  # no common direction: a circle around the centre
     radius = radius + read_lane(grid, EXTENT, 0)
     # cells below the cylinder: columns along x, rows along y
-    first, last = range_of_cells(x - behind * ax, x + length * ax, radius, grid, 0)
-    low, high = range_of_cells(y - behind * ay, y + length * ay, radius, grid, 1)
+    first, last = range_of_cells(x - behind * ax, x + length * ax, radius, grid, axis=0)
+    low, high = range_of_cells(y - behind * ay, y + length * ay, radius, grid, axis=1)
     nx = whole(read_lane(grid, NCELL, 0))
     listed = GRID + 1 + nx * whole(read_lane(grid, NCELL + 1, 0))  # first place of the list of geoms
     for row in range(low, high + 1):
@@ -184,7 +188,7 @@ def measure_shadows(m, d, p):
 def cast_vertical(m, d, p):
     """Finds the first surfaces of rays along z: a geom is tested if its shadow covers a ray.
 
-    Reads:  ray.*, as `cast`; p.shadow of `measure_shadows`.
+    Reads:  ray.point, ray.exclude (a body), ray.seen, ray.ngeom, ray.cutoff, as `cast`; p.shadow of `measure_shadows`.
     Writes: ray.distance [m] and ray.geom, -1 without a hit; ray.normal.
     """
     x, y = d.ray.point[0][0], d.ray.point[0][1]
@@ -192,6 +196,7 @@ def cast_vertical(m, d, p):
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
         near = d.ray.exclude[0] != m.geom_bodyid[g]
+        # a plane has no extent and is always tested
         if m.geom_type[g] != PLANE:
             near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
             near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])

@@ -11,7 +11,8 @@ Deviation: light is computed for each pixel, not for each corner of a tessellati
 Lanes hold different pixels, so the geom of a lane is a value, and its data is gathered from tables of numbers: SURFACE
 numbers for each geom, TRIANGLE for each triangle, LIGHT for each light.  The constants below are places in these.
 The record p has the addresses of these tables (surfaces, triangles, lights, texels), nlight, light_frame (position and
-direction of each light), camera, rgb (the result) and the sky.
+direction of each light), camera, rgb (the result) and the sky: sky_texel (first texel), sky_width (of a face, in
+texels), sky_stride (rows from one face to the next).
 """
 
 from featherlane.prelude import *
@@ -258,6 +259,7 @@ def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, 
         c = table3(d, table, light + FADING)
         fade = 1.0 / fmax(fma(distance, fma(distance, c[2], c[1]), c[0]), MINVAL)
         cosine = -dot(to_light, direction)
+        # cosine of the spot's half angle; -1: it shines in all directions
         if table[light + CUTOFF] > -1.0:
             spot = pow_(fmax(cosine, 0.0), real(d, table[light + EXPONENT]))
             fade = where(cosine >= table[light + CUTOFF], fade * spot, 0.0)
@@ -325,6 +327,7 @@ def shade(m, d, p, origin, direction, seen, colours):
         )
         to_eye = -direction
         plain, shadowed = emission * colour, Vec3(zeros(3))
+        # the module's formula, regrouped: colour = texture * (colour * (emission + sum of matt) + sum of gloss)
         for k in range(p.nlight):
             matt, gloss = light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, SKIN * distance, seen)
             light = fma(matt, colour, gloss)

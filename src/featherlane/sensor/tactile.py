@@ -75,6 +75,7 @@ def tactile(m, d, i):
     # in the order of geoms, so that sums do not depend on the contacts of other worlds
     for g in range(m.ngeom):
         touching = active & _touching_worlds(m, d, weld, g)
+        # geoms without a distance field (-1) have no depth
         if m.geom_field[g] >= 0 and any_(touching):
             _add_geom(m, d, i, g, touching)
 
@@ -96,7 +97,8 @@ def _find_cell(m, first, n, x):
 def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k of one world to the cell of its direction.
 
-    sensor.grid: columns, rows, number of channels, first edge.  Values are by channel, row and column, column fastest.
+    i: the sensor, with sensor.grid: columns, rows, number of channels, first edge.  Values are by channel, row and
+    column, column fastest.
     """
     sensor = m.sensor[i]
     site, columns, rows = sensor.objid, sensor.grid[0], sensor.grid[1]
@@ -111,6 +113,7 @@ def _add_contact(m, d, i, k, lane):
     # azimuth and elevation; the edges of rows follow the columns + 1 edges of columns
     column = _find_cell(m, first, columns, atan2(x, -z))
     row = _find_cell(m, first + columns + 1, rows, atan2(y, sqrt(fma(x, x, z * z))))
+    # directions outside of the grid are not counted
     if column >= 0 and row >= 0:
         channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):

@@ -41,7 +41,8 @@ def row_force(m, d, i):
                 force = force + f
             # J = J_1 - slope J_2
             if m.eq_obj2id[obj] == i:
-                force = fma(-tendon_equality_error(m, d, obj)[1], f, force)
+                _, slope = tendon_equality_error(m, d, obj)
+                force = fma(-slope, f, force)
     return force
 
 

@@ -69,7 +69,7 @@ def interpolated(m, texels, image, place, repeats):
 
 @kernel
 def cube_face(v):
-    """Returns (face, s, t) where a direction meets a cube's faces; s, t from 0 to 1, right and down.
+    """Returns (face, s, t) where a direction v meets a cube's faces; s, t from 0 to 1, right and down.
 
     Faces 0 to 5: +x, -x, +y, -y, +z, -z.  s and t of each face are those of OpenGL's cube maps.
     """

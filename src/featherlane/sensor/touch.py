@@ -24,8 +24,10 @@ def touch(m, d, i):
     b = m.site_bodyid[s]
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
+        # contacts of the site's body
         if c.carrier[0] == b or c.carrier[1] == b:
             force = normal_force(m, d, k)
+            # D = 0: a contact in its gap has no row and no force
             pushes = (c.present > 0.0) & (c.D != 0.0) & (force > 0.0)
             normal = normalize3(c.frame.rows[0])[0]
             # away from the site's body: the normal points from the first body to the second

@@ -17,6 +17,7 @@ def frame_velocity(m, d, i):
     if ref >= 0:
         R, ref_vel = object_mat(m, d, ref_kind, ref), object_velocity(m, d, ref_kind, ref)
         arm = object_pos(d, kind, obj) - object_pos(d, ref_kind, ref)
+        # - w_ref x arm = arm x w_ref
         linear = vel.linear - ref_vel.linear + cross(arm, ref_vel.angular)
         vel = Motion(join(R.T @ (vel.angular - ref_vel.angular), R.T @ linear))
     return vel

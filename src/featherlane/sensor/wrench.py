@@ -33,6 +33,7 @@ def set_applied_forces(m, d, active):
     for b in range(1, m.nbody):
         d.cfrc_ext[b] = where(active, none, d.cfrc_ext[b])
         applied = d.xfrc_applied[b]
+        # bodies without a force are skipped
         pushed = (
             fabs(applied[0])
             + fabs(applied[1])
@@ -48,7 +49,7 @@ def add_contact_forces(m, d, active):
     """cfrc_ext += contact forces on the second body, and their opposite on the first, in the active worlds."""
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        acts = active & (c.present > 0.0) & (c.D != 0.0)
+        acts = active & (c.present > 0.0) & (c.D != 0.0)  # D = 0: no row, no force
         # contact forces are in the frame of the contact
         R, contact_force = c.frame, c.force
         force, moment = (
@@ -62,7 +63,7 @@ def add_contact_forces(m, d, active):
 
 @kernel
 def weld_moment(m, d, e, f):
-    """Returns the moment on the first body of forces f along a weld's rotation error, in world axes.
+    """Returns the moment on the first body of forces f along the rotation error of weld e, in world axes.
 
     The error has the rate scale vec(y turn) / 2, with turn = (turn_0, turn_v) the error as a quaternion, R the frame of
     the error, and scale the weld's torquescale.  With y = R^T (omega_1 - omega_2) the power
@@ -77,11 +78,11 @@ def weld_moment(m, d, e, f):
 def add_fastening_forces(m, d, active):
     """cfrc_ext += forces of connects and welds on the first body, and their opposite on the second, at its anchor each.
 
-    A connect or weld has three rows of forces; a weld has three more of its rotation error.
+    A connect or weld has three rows of forces; a weld has three more of its rotation error.   active: mask of worlds.
     """
     k = 0
     while k < d.ngenrow[0]:
-        nrow, e = d.genrow_rownum[k], d.genrow_id[k]
+        nrow, e = d.genrow_rownum[k], d.genrow_id[k]  # rows of the constraint that begins at row k
         if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD):
             acts = active & (d.genrow_present[k] > 0.0)
             force, moment = Vec3(d.genrow_force[k : k + 3]), Vec3(zeros(3))
@@ -160,6 +161,7 @@ def interaction_forces(m, d):
         # f_i without the children
         I, vel = d.cinert[b], d.cvel[b]
         d.cfrc_int[b] = I @ acc + cross_force(vel, I @ vel) - d.cfrc_ext[b]
+    # leaves first
     for b in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[b]
         d.cfrc_int[p] += d.cfrc_int[b]

@@ -74,6 +74,7 @@ class Ant(HealthyTask):
         }
 
     def compiled(self, worlds):
+        # hidden: first positions that are not observed; ends: 1 if unhealthy worlds terminate; weight, ...: of rewards
         hidden = 2 if self.exclude_current_positions_from_observation else 0
         weights = self.forward_reward_weight, self.ctrl_cost_weight, self.contact_cost_weight, self.healthy_reward
         weight, cost, contact, reward = (float(x) for x in weights)
@@ -109,7 +110,7 @@ class Ant(HealthyTask):
             add_reward(p, -(cost * controls_squared(d, p, nu)))
             add_reward(p, -(contact * forces_squared(d, p, nforce)))
             height = d.qpos[2]
-            survive(p, (low <= height) & (height <= high) & state_is_finite(d, nq, nv), reward, ends)
+            survive(p, (low <= height) & (height <= high) & state_is_finite(d, nq, nv), reward, terminates=ends)
 
         return LaneFunctions(observe, score, remember, 2, start_stage="position")
 

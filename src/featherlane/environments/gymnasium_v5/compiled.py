@@ -80,12 +80,12 @@ def is_between(low, x, high):
 @kernel
 def is_finite(x):
     """Returns where x is neither infinite nor NaN."""
-    return x - x == 0.0
+    return x - x == 0.0  # inf - inf is NaN
 
 
 @kernel
 def state_is_finite(d, nq, nv):
-    """Returns the mask of worlds with finite positions and velocities."""
+    """Returns the mask of worlds with finite positions and velocities, nq and nv of them."""
     good = true_mask(d)
     for k in range(nq):
         good = good & is_finite(d.qpos[k])
@@ -96,7 +96,7 @@ def state_is_finite(d, nq, nv):
 
 @kernel
 def survive(p, healthy, reward, terminates):
-    """Adds the reward of healthy worlds, and terminates the others if `terminates`."""
+    """Adds the reward of healthy worlds, a mask, and terminates the others if `terminates` is 1."""
     p.reward[0] = where(healthy, p.reward[0] + reward, p.reward[0])
     if terminates:
         p.terminated[0] = where(healthy, 0.0, 1.0)

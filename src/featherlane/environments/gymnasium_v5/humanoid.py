@@ -90,7 +90,7 @@ class HumanoidTask(MujocoTask):
             """obs <- the parts of `observation`: state, then optional cinert, cvel, qfrc_actuator, cfrc_ext.
 
             The first row of cinert, cvel and cfrc_ext is that of the world body, and is skipped.  nbody: other bodies.
-            resting: 1 if actuators have no force at a start.
+            resting: 1 if actuators have no force at a start; cinert, cvel, actuator, external: 1 if they are included.
             """
             n = observe_state(d, p, hidden, nq, nv)
             if cinert:
@@ -203,7 +203,7 @@ class Humanoid(HumanoidTask, HealthyTask):
         @kernel
         def score(d, p, at_start):
             """reward += that of healthy worlds + weight (velocity along x) - cost |controls|^2 - cost of contacts."""
-            survive(p, is_between(low, d.qpos[2], high), reward, ends)
+            survive(p, is_between(low, d.qpos[2], high), reward, terminates=ends)
             add_reward(p, weight * ((center(d, 0) - p.before[0]) / dt))
             add_reward(p, -(cost * controls_squared(d, p, nu)))
             add_reward(p, -contact_cost(d, p))

@@ -46,13 +46,13 @@ class InvertedPendulum(MujocoTask):
         @kernel
         def observe(d, p, at_start):
             """obs <- positions and velocities."""
-            observe_state(d, p, 0, nq, nv)
+            observe_state(d, p, hidden=0, nq=nq, nv=nv)
 
         @kernel
         def score(d, p, at_start):
             """reward += 1 in worlds whose pole is up; the others terminate."""
             up = (fabs(d.qpos[1]) <= STEEPEST) & state_is_finite(d, nq, nv)
-            survive(p, up, 1.0, 1)
+            survive(p, up, reward=1.0, terminates=1)
 
         return LaneFunctions(observe, score)
 

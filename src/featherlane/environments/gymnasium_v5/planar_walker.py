@@ -73,7 +73,7 @@ class PlanarWalker(HealthyTask):
             """Adds the rewards of `forward_motion` and of healthy worlds, which are upright and within limits."""
             score_motion(d, p, at_start)
             upright = is_between(z_low, d.qpos[1], z_high) & is_between(angle_low, d.qpos[2], angle_high)
-            survive(p, upright & within(d), reward, ends)
+            survive(p, upright & within(d), reward, terminates=ends)
 
         return LaneFunctions(observe, score, remember, 1)
 

@@ -10,7 +10,8 @@ for each coordinate c.  This takes one solve in total, while the derivative itse
 dg_c, dp_c at fixed acceleration are those of the formulas.
 
 In the record p (COSTATES), by_q, by_v and by_act are l' at first, and the direct derivatives of x' after
-`solve_costate`; y and z as above; `solved` is scratch.  `damped` is the mask of worlds with K other than M.
+`solve_costate`; y and z as above; next_qvel = v', written by `begin_step`; `solved` and `product` are scratch.
+`damped` is the mask of worlds with K other than M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy the states of b.nstep steps into
 the tile, the last step first, and results out of it.
 Source: implicit function theorem, transposed; Griewank and Walther, Evaluating Derivatives (2008), ch. 15.
@@ -67,12 +68,13 @@ def pull_tangent(m, velocity, h, position, out):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             out[v : v + 3] = fma(h, Vec3(position[v : v + 3]), Vec3(out[v : v + 3]))
-            v += 3
+            v += 3  # the rotations follow
         if has_quaternion(kind):
             r, gradient = h * Vec3(velocity[v : v + 3]), Vec3(position[v : v + 3])
             # J(r)^T = J(-r)
             minus_r = -r
             if m.opt_rotation == INFINITESIMAL:
+                # the linear update turns by the quaternion (1, r/2), normalised
                 q = Quat(1.0, 0.5 * r.x, 0.5 * r.y, 0.5 * r.z).unit
                 pulled = linear_jacobian(minus_r, gradient)
             else:
@@ -92,7 +94,7 @@ def solve_costate(m, d, p, damped):
     """
     h = timestep(m)
     pull_tangent(m, p.next_qvel, h, p.by_q, p.by_v)
-    # by_v is m, the gradient by the next velocity
+    # by_v is m, the gradient by the next velocity; z = 0 unless K differs from M
     for i in range(m.nv):
         p.solved[i] = h * p.by_v[i]
         d.qacc_step[i] = 0.0
@@ -100,13 +102,13 @@ def solve_costate(m, d, p, damped):
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.solved[i]
             d.qfrc_constraint[i] = 0.0
-        # qacc_step <- z = K^-1 h m
+        # qacc_step <- z = K^-1 h m; its right-hand side is qfrc_smooth + qfrc_constraint
         implicit_rates(m, d, d.qfrc_smooth, p.solved, damped)
-        inertia_times(m, d, d.qacc_step, p.product)
+        inertia_times(m, d, d.qacc_step, p.product)  # M z
         for i in range(m.nv):
             p.solved[i] = where(damped, p.product[i], p.solved[i])
             d.qacc_step[i] = where(damped, d.qacc_step[i], 0.0)
-    substitute(m, d, p.solved)  # H^-1
+    substitute(m, d, p.solved)  # y = H^-1 M z, or H^-1 h m where K is M
     for i in range(m.nv):
         p.y[i], p.z[i] = p.solved[i], d.qacc_step[i]
 
@@ -145,7 +147,7 @@ def coordinate_gradient(m, p, c):
 
 @kernel
 def write_result(b, p, thread, tile, k, value):
-    """Writes `value` as result k of a tile's worlds."""
+    """Writes `value` as result k of a tile's worlds: the only output of the call's transfers is p.number."""
     p.number[0] = value
     write_records(b, thread, tile, k)
 
@@ -165,8 +167,8 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     """
     n = 2 * m.nv + m.na + m.nu
     for s in range(b.nstep):
-        k = s * (n + REPORTS)
-        copy_step_inputs(b, thread, tile, s)
+        k = s * (n + REPORTS)  # number of the step's first result
+        copy_step_inputs(b, thread, tile, s)  # the state, by_q, by_v, by_act, loss_q, loss_v, loss_act
         # add the direct derivative of the loss by the state after this step
         for i in range(m.nv):
             p.by_q[i] = p.by_q[i] + p.loss_q[i]
@@ -174,6 +176,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
         for a in range(m.na):
             p.by_act[a] = p.by_act[a] + p.loss_act[a]
         damped = begin_step(m, d, p)
+        # with con_overflow the contacts do not fit into the tile: the world must run alone (-1)
         if d.con_overflow[0] == 0:
             # rows that exceed the tile's shared buffer may fit if the world runs alone
             p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])

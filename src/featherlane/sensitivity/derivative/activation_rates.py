@@ -19,7 +19,8 @@ from featherlane.dynamics.actuator.rate import is_saturated
 def _reads_inputs(m, d, i):
     """Returns whether actuator i reads its only control in this step.
 
-    It does not with a user callback of controls, with disabled actuation, or with a delay of the control.
+    It does not with a user callback of controls, with disabled actuation, or with a delay of the control, which has a
+    history of samples (actuator_history[i, 0] > 0).
     """
     enabled = d.user_control == 0 and not (m.opt_disableflags & DISABLE_ACTUATION)
     return enabled and m.actuator_ctrlnum[i] == 1 and m.actuator_history[i, 0] == 0
@@ -68,6 +69,7 @@ def _next_activation_slopes(m, d, i):
         by_activation = 1.0 - by_control
     rate = d.act_dot[a]
     if is_disabled(m, i):
+        # a disabled actuator keeps its activation
         by_activation, by_control, rate = 1.0, 0.0, 0.0
     if actuator.actlimited:
         # a clamped activation does not change

@@ -32,6 +32,7 @@ def _add_spring(p, coefficients, v, x, dx):
     r, along, dg = norm3(x), dot(x, dx), Vec3(p.dg[v : v + 3])
     s = fma(r, fma(r, coefficients[2], coefficients[1]), coefficients[0])
     rate = fma(2.0 * r, coefficients[2], coefficients[1]) * along / where(r > 0.0, r, 1.0)
+    # worlds without this spring stay unchanged
     p.dg[v : v + 3] = where(is_sprung(coefficients), dg + fma(s, dx, rate * x), dg)
 
 
@@ -40,6 +41,7 @@ def add_vector_spring(m, d, p, i):
     """dg += derivatives of the spring of a ball or free joint by the position of its dof i."""
     j = m.dof_jntid[i]
     coefficients, dofadr, kind = spring_coefficients(m, j), m.jnt_dofadr[j], m.jnt_type[j]
+    # springs of slides and hinges are in dof_rates.py
     if not is_scalar(kind) and any_(is_sprung(coefficients)) and not (m.opt_disableflags & DISABLE_SPRING):
         if is_free_joint(kind) and i < dofadr + 3:
             # a translation of a free joint

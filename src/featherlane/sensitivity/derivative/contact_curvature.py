@@ -24,12 +24,14 @@ def _set_entry(p, k, row, column, value):
 def _set_pyramid_curvature(d, p, k):
     """C[k] <- that of a pyramid: the sum of D (n + u)(n + u)^T over its pushing edges, u a direction of friction."""
     y = d.primal.con_y[k]
+    # entries (normal, normal), (normal, tangent 1), (tangent 1, tangent 1), (normal, tangent 2), (tangent 2, tangent 2)
     normal, normal_1, own_1, normal_2, own_2 = edge_weights(d.con_D[k], y)
     _set_entry(p, k, 0, 1, normal_1)
     _set_entry(p, k, 1, 1, own_1)
     _set_entry(p, k, 0, 2, normal_2)
     _set_entry(p, k, 2, 2, own_2)
     if d.con_dim[k] > 3:
+        # each edge n +- turn adds the same D to the entries (normal, normal) and (turn, turn)
         normal_turns, own_turns = turning_weights(d, k)
         for i in range(3):
             _set_entry(p, k, 0, 3 + i, normal_turns[i])
@@ -47,6 +49,7 @@ def _set_cone_curvature(m, d, p, k):
     """
     (w, e, q, b), inverse = cone_weights(m, d, k)
     _set_entry(p, k, 0, 0, w)
+    # directions of friction: two tangents, with con_dim > 3 also three rotations
     last = 6 if d.con_dim[k] > 3 else 3
     for i in range(1, last):
         ti = basis_value(d, d.primal.con_y, k, i) * inverse
@@ -57,7 +60,7 @@ def _set_cone_curvature(m, d, p, k):
             _set_entry(p, k, i, j, qtt + b if i == j else qtt)
     if m.opt_contact_model == COULOMB:
         # the bound of friction follows the normal force: C is not symmetric
-        _, rate = slip_rate(d, k)
+        _, rate = slip_rate(d, k)  # D / |y_i| where the contact slips, else 0
         for i in range(1, last):
             yi = basis_value(d, d.primal.con_y, k, i)
             p.slot_curvature[k, i][0] = -(rate * yi)

@@ -10,6 +10,8 @@ not the bodies: if two moving bodies touch, the frame spins about its normal whe
 Fields of the record p (rates.py), one row for each contact slot k of the worlds' own pose.  A collision detection at a
 displaced pose may list the same contacts in other slots: slot_at[k] is the slot there.
     geom_pos, geom_mat        own pose of all geoms
+    slot_cand, geom, point    the contact's candidate pair, its geoms and the number of its point; slot_present: 1 in
+                              worlds that have it
     slot_own, upper, lower    (distance, position, frame) at the own pose, and at the poses displaced by +STEP and -STEP
     slot_moves[k]             the map (7, 6) from a relative twist to changes of distance (row 0), point (rows 1 to 3)
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
@@ -51,7 +53,7 @@ def _turn_geom(d, p, g, rotation):
     """geom_xmat of geom g <- the stored orientation, turned by a small rotation vector, to first order."""
     x, y, z = p.geom_mat[g].columns
     x, y, z = x + cross(rotation, x), y + cross(rotation, y), z + cross(rotation, z)
-    d.geom_xmat[g] = Mat3(join(x, y, z)).T
+    d.geom_xmat[g] = Mat3(join(x, y, z)).T  # x, y, z are its columns
 
 
 @kernel
@@ -115,16 +117,16 @@ def _find_slots(d, p, n):
     """slot_at <- the detected slot of each of the n slots of the worlds' own pose, -1: none.
 
     A pose may have more slots or fewer, in another order: slots of the tile's other worlds are ignored.
-    Writes: slot_at, slot_gone; slot_known and slot_near as in `contact_moves`.
+    Writes: slot_at, slot_gone, slot_taken; slot_known and slot_near as in `contact_moves`.
     """
-    if d.con_overflow[0]:
+    if d.con_overflow[0]:  # contacts do not fit into the tile
         p.slot_known[0] = -1.0
         for k in range(n):
             p.slot_at[k] = -1
     else:
         for s in range(d.ncon_slot[0]):
-            p.slot_taken[s] = 0
-        first, touching = 0, 0.0
+            p.slot_taken[s] = 0  # 1: slot s is one of the own pose
+        first, touching = 0, 0.0  # first: next slot to try, as slots mostly keep their order; touching: own contacts
         for k in range(n):
             # missing: worlds that have the contact at their own pose, but not here
             at, missing = _find_slot(d, p, k, first), p.slot_present[k] > 0.0
@@ -136,7 +138,7 @@ def _find_slots(d, p, n):
                 missing = missing & not_(d.con_present[at] > 0.0)
                 p.slot_taken[at] = 1
                 first = at + 1
-            p.slot_known[0] = where(missing & (p.slot_known[0] > 0.0), 0.0, p.slot_known[0])
+            p.slot_known[0] = where(missing & (p.slot_known[0] > 0.0), 0.0, p.slot_known[0])  # -1 stays
             p.slot_gone[k] = where(missing, 1.0, p.slot_gone[k])
         for s in range(d.ncon_slot[0]):
             if p.slot_taken[s] == 0:
@@ -156,9 +158,9 @@ def _arm(m, d, p, k, place):
 
 
 @kernel
-def _normal(t, k):
+def _normal(p, k):
     """Returns the contact's normal, midway between both displaced poses."""
-    return 0.5 * (t.slot_lower[k].orientation.rows[0] + t.slot_upper[k].orientation.rows[0])
+    return 0.5 * (p.slot_lower[k].orientation.rows[0] + p.slot_upper[k].orientation.rows[0])
 
 
 @kernel
@@ -208,10 +210,10 @@ def _store_place(d, p, k, places):
     places: slot_upper or slot_lower.
     Corners of a clipped polygon may be enumerated from another corner on: then the pair's nearest point is used, world
     by world.  A face may also be represented by different points: if none is near, the place at the world's own pose
-    is used, and 1 is returned, otherwise 0.
+    is used, slot_near is 1, and 1 is returned, otherwise 0.
     """
     at, lost = p.slot_at[k], 0.0
-    places[k] = zeros(13)
+    places[k] = zeros(13)  # distance, position, frame
     if at >= 0:
         square, present = _square_from_own(d, p, at, k), p.slot_present[k] > 0.0
         # a world without the contact may hold NaN there
@@ -244,7 +246,7 @@ def _store_lower(d, p, k):
     """slot_lower <- the place of slot k at the pose displaced by -STEP; returns 1 / the distance between both poses.
 
     If the contact is lost at one of both poses, the other one is the world's own pose, and the distance is STEP.
-    slot_jumps <- 1 if it is lost at both.
+    slot_jumps <- 1 if it is lost at both; slot_gone: 1/2 if it is lost at one, 1 at both.   Reads: slot_lost of upper.
     """
     nlost = p.slot_lost[k] + _store_place(d, p, k, p.slot_lower)
     p.slot_jumps[0] = where(nlost > 1.0, 1.0, p.slot_jumps[0])
@@ -290,13 +292,14 @@ def _set_spins(m, d, p, n):
     """slot_spin <- spin of frames between moving bodies about their normals, relative to a turn of the whole scene.
 
     A frame that turned with the scene would spin by the normal's component of the rotation, which is subtracted.
+    n: number of slots of the worlds' own pose.
     """
     strays = 0  # 1: some world's tangents do not follow from their normal
     for k in range(n):
         spin = Vec3(zeros(3))
         if _pair_moves(m, p, k):
             normal, tangent, _ = p.slot_own[k].orientation.rows
-            if p.slot_cand[k] != NO_CANDIDATE:
+            if p.slot_cand[k] != NO_CANDIDATE:  # the frame of a contact given by the caller does not turn
                 spin = turning_tangent(normal, tangent)
                 strays = 1 if any_(not_(_follows_normal(p, k))) else strays
             spin = spin - normal
@@ -315,6 +318,7 @@ def _difference_spins(m, d, p, n):
         _turn_scene(m, d, p, axis, -STEP)
         _detect_contacts(m, d, p, n)
         for k in range(n):
+            # a contact given by the caller does not turn; slot_at is -1 if the other pose lacks the contact
             if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
                 # 3 entries for each contact
                 scale, normal, entry = _store_lower(d, p, k), _normal(p, k), 3 * k + axis
@@ -340,10 +344,10 @@ def _set_column(m, d, p, k, axis, scale):
     pos, turned = pos - motion1.linear, turned - motion1.angular
     u = motion2.linear - motion1.linear
     fixed = moving_body(m, body1) == 0 and moving_body(m, body2) == 0
-    # bodies without relative motion have the map 0
+    # inverse = 1 / (c_2 - c_1); bodies without relative motion have the map 0
     apart = 0.0 if fixed or m.body_weldid[body1] == m.body_weldid[body2] else 1.0
     inverse = apart / (c2 - c1 + (1.0 - apart))
-    if axis < 3:
+    if axis < 3:  # a rotation: without the spin of the frame that the common rotation c_1 T causes
         turned = fma(-c1 * p.slot_spin[k][axis], _normal(p, k), turned)
         # subtract the part of the translation u at the contact: its columns are already computed
         u_dist, u_pos, u_turned = _moved_by_translation(p, k, u)
@@ -376,7 +380,7 @@ def contact_moves(m, d, p):
             p.slot_own[k] = _detected_place(d, k)
         _set_spins(m, d, p, n)
         for c in range(6):
-            axis = 5 - c  # translations first
+            axis = 5 - c  # translations first: `_set_column` subtracts their part from rotations
             _displace_geoms(m, d, p, axis, STEP)
             _detect_contacts(m, d, p, n)
             _store_upper(d, p, n)
@@ -385,7 +389,7 @@ def contact_moves(m, d, p):
             for k in range(n):
                 if p.slot_at[k] >= 0:
                     _set_column(m, d, p, k, axis, _store_lower(d, p, k))
-                else:
+                else:  # no such contact at the displaced pose
                     _store_move(p, k, axis, 0.0, zeros(3), zeros(3))
         # back to the own pose
         _displace_geoms(m, d, p, 0, 0.0)

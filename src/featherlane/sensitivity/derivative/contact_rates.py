@@ -15,7 +15,7 @@ other one, on which its opposite acts.  The basis of a contact is its normal and
 con_dim > 3, three axes of rotations, con_basis[TURN, k].  The record p (rates.py) has for each contact slot k the
 present force (slot_force), C (slot_curvature), relative motions A and V (slot_acceleration, slot_velocity), and
 (s, d aref / dr) (slot_slope).  A column p.dg has the derivatives of the residual M a + c - tau - J^T f by one
-coordinate.  con_wrench holds changes of the wrench on each body, at the com of its tree.
+coordinate.  con_wrench: changes of the wrench on each body, at the com of its tree; primal.con_y = y.
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
@@ -92,10 +92,10 @@ def contact_laws(m, d, p, shortest):
         p.slot_force[k] = join(moment, force)
         b, other = c.body[0], c.body[1]
         d.cfrc[b] -= _wrench(d, k, 0, force, moment)
-        if other > 0:
+        if other > 0:  # the world has no dofs
             d.cfrc[other] += _wrench(d, k, 1, force, moment)
-        p.slot_acceleration[k] = relative_motion(d, k, d.con_motion, 0)
-        p.slot_velocity[k] = relative_motion(d, k, d.cvel, 0)
+        p.slot_acceleration[k] = relative_motion(d, k, d.con_motion, first=0)
+        p.slot_velocity[k] = relative_motion(d, k, d.cvel, first=0)
         r = c.dist - c.includemargin
         stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s and d aref / dr
         if m.opt_contact_model == COULOMB:
@@ -109,7 +109,7 @@ def contact_laws(m, d, p, shortest):
 def is_before(m, k, b):
     """Returns whether dof k moves body b.
 
-    Dofs are numbered depth first: the dofs that k moves follow it without a gap.
+    Dofs are numbered depth first: k and the dofs that it moves are consecutive; row k of D has them from D_diag on.
     """
     last = m.body_lastdof[b]
     return last >= k and last - k < m.D_rownnz[k] - m.D_diag[k]

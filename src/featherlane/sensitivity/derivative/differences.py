@@ -136,14 +136,14 @@ def _central_differences(point: Kernel) -> Kernel:
 
     def columns(m, d, b, p, thread, tile, given):
         """Computes dg, dp, dact of each column: (values at `up` - values at -`down`) / (up + down)."""
-        for s in range(b.nstep):
+        for s in range(b.nstep):  # columns
             load_worlds(b, thread, tile)
-            copy_step_inputs(b, thread, tile, s)
+            copy_step_inputs(b, thread, tile, s)  # p.at, p.up, p.down, p.follow
             at, up, down = p.at[0], p.up[0], p.down[0]
             # dg, dp, dact <- values at the upper point, then the quotients
             point(m, d, p, at, up, given, p.dg, p.dp)
             copy(d.act, m.na, p.dact, 0)
-            load_worlds(b, thread, tile)
+            load_worlds(b, thread, tile)  # undoes the displacement
             point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
             scale = per_span(up + down)
             difference_quotient(p.lower_g, m.nv, p.dg, 0, scale)
@@ -244,7 +244,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    # the call displaced the parameter; the acceleration follows the displacement `up`
+    # the call displaced the parameter by p.up, an input; the acceleration follows it
     _follow_prediction(m, d, p, p.up[0])
     _store_residual(m, d, p, compute_position(m, d), p.dg, p.dp)
     copy(d.act, m.na, p.dact, 0)

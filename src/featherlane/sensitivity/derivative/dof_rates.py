@@ -26,7 +26,7 @@ def impedance_slopes(solref, solimp, r, shortest):
     """Returns (relative derivative of D by r, derivative of K d r by r, B) of a row at distance or error r.
 
     D is proportional to d / (1 - d), so its relative derivative is d' / (d (1 - d)).
-    shortest: the smallest allowed time constant of a solref [s].
+    solref, solimp: of the row; shortest: the smallest allowed time constant of a solref [s].
     """
     K, B = reference(solref, solimp, shortest)
     sign = where(r < 0.0, -1.0, where(r > 0.0, 1.0, 0.0))
@@ -52,7 +52,7 @@ def _set_dampers(m, d, p):
     dof_lag_friction <- the derivative of this slope by v, times the integrator's acceleration a*.
     """
     for i in range(m.nv):
-        _, c, e = damping_coefficients(m, d, i)
+        _, c, e = damping_coefficients(m, d, i)  # (b, c, e)
         p.dof_friction[i] = damping_rate(m, d, i)
         sign = where(d.qvel[i] < 0.0, -1.0, 1.0)
         p.dof_lag_friction[i] = 2.0 * fma(3.0 * e, d.qvel[i], sign * c) * d.qacc_step[i]
@@ -64,8 +64,9 @@ def _add_motors(m, d, p):
 
     F is the actuator's force, l its length, l' the length's rate.
     """
-    actuator_rates(m, d)  # writes what `length_rate` and `force_rate` read
+    actuator_rates(m, d)  # writes what `force_by_length` and `force_by_velocity` read
     for i in range(m.nactuator):
+        # others: tendon_rates.py and transmission_rates.py
         if drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]]) and not is_disabled(m, i):
             # the only entry of the row of moments
             e = m.moment_rowadr[m.actuator_outadr[i]]
@@ -79,7 +80,7 @@ def _add_rows(m, d, p):
     """dof_stiffness, dof_friction, dof_curvature += those of the active rows of limits and dry friction."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]  # x = J a - aref
+        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]  # x = J a - aref at the solution
         if d.dofrow_type[k] == LIMIT_JOINT:
             j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
             stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)

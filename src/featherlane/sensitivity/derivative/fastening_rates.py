@@ -13,7 +13,8 @@ For a body beyond dof k, with V, A its velocity and acceleration and v the veloc
 
 Coordinates of derivatives are POSITION, VELOCITY or ACCELERATION of one dof.  `changes` of a body are the tuple
 (displacement, dV, dA) for a unit of the coordinate.  An error is 3 rows: the anchors' distance, and for welds also the
-rotation.  The column p.dg of the record p (rates.py) has the derivatives of M a + c - tau - J^T f.
+rotation.  In the record p (rates.py), dof_carried = zeta and dof_rate = w of each dof, and the column dg has the
+derivatives of M a + c - tau - J^T f.
 """
 
 from featherlane.prelude import *
@@ -104,7 +105,7 @@ def _turn_changes(m, d, e, held, first, second):
     dt, ds = _half_product(q, turn), -0.5 * dot(turn, t)
     dq = Quat(join((ds,), dt))
     rate = _half_product(dq, y) + _half_product(q, dy)
-    # d(|y|^2 t / 4)
+    # d(|y|^2 t / 4) = (y . dy) t / 2 + |y|^2 dt / 4
     square_change = fma(0.5 * dot(y, dy), t, 0.25 * dot(y, y) * dt)
     acceleration = _half_product(dq, z) + _half_product(q, dz) - square_change
     return scale * dt, scale * rate, scale * acceleration, ds
@@ -122,7 +123,7 @@ def _change_of_force(D, f, law, error, changes, dr):
     """Returns df of three rows with the forces f = -D x.
 
     law: (K, B, d, d'), stiffness, damping, impedance and its slope.
-    error: E; changes: (dE, dE', dE''); dr: change of |E|.
+    error: E; changes: (dE, dE', dE''), with a weld also the change of q's scalar; dr: change of |E|.
     """
     K, B, d_imp, d_slope = law
     x_change = fma(B, changes[1], changes[2])
@@ -142,12 +143,13 @@ def _add_column(m, d, p, k, e, dof, by):
     first, second = _body_changes(m, d, p, b1, dof, by), _body_changes(m, d, p, b2, dof, by)
     at1, at2 = _point_changes(m, d, b1, p1, first), _point_changes(m, d, b2, p2, second)
     error, error_changes = p1 - p2, tuple(at1[c] - at2[c] for c in range(3))
-    # |E|^2 and E . dE
+    # |E|^2 and E . dE, to which a weld adds its rotation error `twist`
     square, along, none = dot(error, error), dot(error, error_changes[0]), Vec3(zeros(3))
     held = weld_turn(m, d, e)
     turn_changes, twist = _turn_changes(m, d, e, held, first, second), held.scale * _vector(held.turn)
+    dtwist, _, _, ds = turn_changes
     if is_weld:
-        square, along = square + dot(twist, twist), along + dot(twist, turn_changes[0])
+        square, along = square + dot(twist, twist), along + dot(twist, dtwist)
     r = sqrt(square)
     solimp, dr = m.eq_solimp[e], along / fmax(r, MINVAL)
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
@@ -156,11 +158,12 @@ def _add_column(m, d, p, k, e, dof, by):
     df, moment, dmoment = _change_of_force(D, f, law, error, error_changes, dr), none, none
     if is_weld:
         D_turn, g = _row_forces(d, k + 3)
-        dg = _change_of_force(D_turn, g, law, twist, turn_changes, dr)
+        change_of_g = _change_of_force(D_turn, g, law, twist, turn_changes, dr)
         # moment = scale R (s g + t x g) / 2, with the forces g of the rotation rows and q = (s, t)
         s, t, half = held.turn[0], _vector(held.turn), 0.5 * held.scale
         moment = held.R @ (half * fma(s, g, cross(t, g)))
-        dm = 0.5 * cross(turn_changes[0], g) + half * fma(turn_changes[3], g, fma(s, dg, cross(t, dg)))
+        # its change in the frame R: scale (dt x g + ds g + s dg + t x dg) / 2, with scale dt = dtwist
+        dm = 0.5 * cross(dtwist, g) + half * fma(ds, g, fma(s, change_of_g, cross(t, change_of_g)))
         dmoment = held.R @ dm + cross(second[0].angular, moment)
     # by position, the dof's axis moves along with the dofs beyond it
     moving = dof if by == POSITION else -1
@@ -173,11 +176,12 @@ def _add_column(m, d, p, k, e, dof, by):
 @kernel
 def add_fastenings(m, d, p, dof, by):
     """dg += derivatives of connects and welds by the POSITION, VELOCITY or ACCELERATION `by` of a dof."""
-    k = 0
+    k = 0  # first row of a constraint: a connect has 3, a weld 6, others are passed one by one
     while k < d.ngenrow[0]:
         e, nrow = d.genrow_id[k], 1
         if d.genrow_type[k] == EQUALITY and is_fastening(m, e):
             nrow = 3 if m.eq_type[e] == EQ_CONNECT else 6
+            # other dofs do not change its forces
             if is_before(m, dof, fastened_body(m, e, 0)) or is_before(m, dof, fastened_body(m, e, 1)):
                 _add_column(m, d, p, k, e, dof, by)
         k += nrow

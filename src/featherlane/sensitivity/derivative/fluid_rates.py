@@ -38,7 +38,7 @@ def fluid_rates(m, d, p):
 def _subtract_drag(m, d, p, k, motion, carried):
     """dg -= dtau for a motion of the bodies beyond dof k relative to the fluid, S_k or v x S_k.
 
-    carried: S_k x* F^c_k, the force that moves with the bodies; 0 by velocity.
+    carried: S_k x* F^c_k, the force that moves with the bodies; 0 by velocity.   Reads: dof_fluid of `fluid_rates`.
     """
     row, diagonal, medium = m.D_rowadr[k], m.D_diag[k], fluid_worlds(m)
     force = drag_times(d, m.dof_bodyid[k], motion)
@@ -48,6 +48,7 @@ def _subtract_drag(m, d, p, k, motion, carried):
         if c > diagonal:
             # k moves j: (B^c_j^T S_j) . motion
             rate = dot(p.dof_fluid[j], motion)
+        # `carried` acts only on dofs that k does not move
         elif c == diagonal or turns_with(m, j, k):
             rate = dot(S, force)
         else:

@@ -173,7 +173,10 @@ def _lag_varies(m):
 
 @kernel
 def _is_clamped(m):
-    """Returns whether a joint has a limit of actuator forces, and an actuator acts on other than slides and hinges."""
+    """Returns whether a joint has a limit of actuator forces, and an actuator acts on other than slides and hinges.
+
+    The limit clamps the sum of all actuators of the joint, and such actuators contribute to it: this has no formula.
+    """
     has_limit, has_other = 0, 0
     for j in range(m.njnt):
         has_limit = 1 if m.jnt_actfrclimited[j] else has_limit
@@ -192,6 +195,7 @@ def _numbers_serve(m, d, p):
     known = not_(has_adhesion(m, d) | _adds_inertia(m))
     if _is_clamped(m):
         known = false_mask(d)
+    # with rate_lag, p is differenced
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         known = known & not_(_lag_varies(m))
     if m.flg_surfacevel:
@@ -219,7 +223,7 @@ def prepare_rates(m, d, p):
     if not needs_inertia(m, d):
         crb(m, d)
     prepare_noslip(m, d, p)
-    # acceleration after the integrator, or after the no-slip solver
+    # taken_off = qacc - the acceleration after the integrator (a*), or after the no-slip solver (dual.start)
     after = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
     for i in range(m.nv):
         p.taken_off[i] = d.qacc[i] - after[i]
@@ -246,8 +250,9 @@ def position_rates(m, d, p, k):
     subtract_transmissions(m, d, p, k, by_velocity=0)
     add_tendon_position_column(m, d, p, k)
     add_fastenings(m, d, p, k, POSITION)
-    p.dg[k] = p.dg[k] + p.dof_stiffness[k]
+    p.dg[k] = p.dg[k] + p.dof_stiffness[k]  # forces on single dofs, of `dof_rates`
     add_position_column(m, d, p, k)
+    # with rate_lag, p is differenced
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         add_free_body(m, d, p, k, by_velocity=0)
 
@@ -256,12 +261,13 @@ def position_rates(m, d, p, k):
 def velocity_rates(m, d, p, k):
     """Computes columns dg and dp by the velocity of dof k."""
     velocity_column(m, d, p, k)  # dg; the next calls add terms
-    p.dg[k] = p.dg[k] + p.dof_friction[k]
+    p.dg[k] = p.dg[k] + p.dof_friction[k]  # of `dof_rates`
     subtract_fluid_velocity(m, d, p, k)
     subtract_transmissions(m, d, p, k, by_velocity=1)
     add_tendon_velocity_column(m, d, p, k)
     add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)
+    # only the next state needs dp; with rate_lag, it is differenced
     if is_implicit(m) and p.rate_steps and not p.rate_lag:
         # dp = -dK a*, K = M + h (slope of the dampers' forces)
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
@@ -295,7 +301,7 @@ def _actuate_with(m, d, p, x, i, value):
 def _difference_actuators(m, d, p, x, i, up, down):
     """Computes columns dg and dact by x[i]: central differences of actuator forces and next activations.
 
-    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.
+    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.   Scratch: act_upper.
     """
     value = x[i]
     _actuate_with(m, d, p, x, i, value + up)
@@ -342,6 +348,7 @@ def _actuator_rates(m, d, p, c, up, down):
             activation_rates(m, d, p, i)
         else:
             _difference_actuators(m, d, p, d.act, c, up, down)
+    # with disabled actuation, controls change nothing but activations
     elif m.na > 0 or not (m.opt_disableflags & DISABLE_ACTUATION):
         i = actuator_of_control(m, d, control)
         if i >= 0:
@@ -363,7 +370,7 @@ def rates_column(m, d, p, c, up, down):
     elif c >= m.nv and c < 2 * m.nv:
         velocity_rates(m, d, p, c - m.nv)
     elif c >= first_force:
-        # a generalized force as a coordinate
+        # a generalized force as a coordinate; activations and controls lie between velocities and forces
         p.dg[c - first_force] = -1.0
     elif c >= 2 * m.nv:
         _actuator_rates(m, d, p, c - 2 * m.nv, up, down)
@@ -389,13 +396,13 @@ def _write_report(b, thread, tile):
 def begin_step(m, d, p):
     """Computes accelerations, the next velocity, and what all columns share: rates and the factor of the Hessian.
 
-    Returns the mask of `is_damped`.
+    Writes: next_qvel; what `accelerate_state` and `prepare_rates` write.   Returns the mask of `is_damped`.
     """
     h = timestep(m)
     accelerate_state(m, d, p)
     for i in range(m.nv):
         p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
-    if d.con_overflow[0] == 0:
+    if d.con_overflow[0] == 0:  # the contacts fit into the tile
         prepare_rates(m, d, p)
         factor_hessian(m, d)
     return is_damped(m, d)
@@ -413,8 +420,8 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
-        for s in range(b.nstep):
-            copy_step_inputs(b, thread, tile, s)
+        for s in range(b.nstep):  # columns
+            copy_step_inputs(b, thread, tile, s)  # p.at, p.up, p.down, p.rest_p
             rates_column(m, d, p, whole(read_lane(p.at, 0, 0)), p.up[0], p.down[0])
             _write_column(b, thread, tile, s)
     else:
@@ -447,12 +454,12 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             # columns of this panel; the last one may have fewer
             n = min(PANEL, b.nstep - first)
             for c in range(n):
-                copy_step_inputs(b, thread, tile, first + c)
+                copy_step_inputs(b, thread, tile, first + c)  # p.up, p.down, p.rest_p
                 rates_column(m, d, p, first + c, p.up[0], p.down[0])  # dg, dp, dact
                 put_column(m, d, p, c, first + c)
             for c in range(n, PANEL):
                 clear_rates(m, p)
-                put_column(m, d, p, c, -1)
+                put_column(m, d, p, c, at=-1)  # unused
             solve_panel(m, d, p, damped)
             for c in range(n):
                 take_column(m, d, p, c, damped)  # da, dq, dv, dact

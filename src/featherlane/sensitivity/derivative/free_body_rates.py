@@ -11,7 +11,7 @@ from featherlane.dynamics.integrator.free_body import bias_rate, is_single_free_
 
 @kernel
 def add_free_body(m, d, p, k, by_velocity):
-    """dp += derivatives of p of a single free body by the position of its rotation k, or by its velocity.
+    """dp += derivatives of p of a single free body by the position of its rotation k, or its velocity if `by_velocity`.
 
     p.dp is the column of derivatives in the record p (rates.py); p.taken_off = qacc - a*.
     """
@@ -19,7 +19,7 @@ def add_free_body(m, d, p, k, by_velocity):
     # the first three dofs are translations
     if is_single_free_body(m, body) and k >= dofadr + 3:
         h, R, axis = timestep(m), d.xmat[body], d.cdof[k].angular
-        # angular part of a*; columns that are solved one by one overwrite qacc_step = a*
+        # angular part of a* = qacc - taken_off; columns that are solved one by one overwrite qacc_step = a*
         alpha = R @ (Vec3(d.qacc[dofadr + 3 : dofadr + 6]) - Vec3(p.taken_off[dofadr + 3 : dofadr + 6]))
         if by_velocity:
             # G is linear in w: its derivative is G of the axis

@@ -150,12 +150,12 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             d.qacc_step[i] = d.qacc[i]
         constraint_forces(m, d, store=0)
         prepare_rates(m, d, p)
-        for s in range(b.nstep):
-            copy_step_inputs(b, thread, tile, s)
+        for s in range(b.nstep):  # columns: s is the coordinate
+            copy_step_inputs(b, thread, tile, s)  # inputs of a column, of which this call has none
             _column(m, d, p, s)
             write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, 0)
+        write_records(b, thread, tile, 0)  # the report
 
 
 inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)

@@ -9,10 +9,10 @@ the forces follows from a linear system (lcp_solution.py), and
 All lanes of a tile have the same coordinate.
 
 x: forces of the LCP's rows, lcp.w: their slack A x - b, n: their number.  The record p (lcp_rates.py) has row_x, the
-forces of the own state; row_first, those that determine the bounds of friction; for column s the values at fixed
-forces, col_acceleration, col_act, col_w, col_first (the slack of the forces row_first), by rows: entry (s, i) is
-col_...[s n + i]; row_dx, the derivatives of the forces in one column.  Positions by dof are coordinates 0 to nv - 1,
-then follow velocities, activations, controls, forces.
+forces of the own state, row_count of them; row_first, those that determine the bounds of friction; for column s the
+values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack of the forces row_first), by rows: entry
+(s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one column.  Positions by dof are coordinates 0 to
+nv - 1, then follow velocities, activations, controls, forces.
 """
 
 from featherlane.prelude import *
@@ -102,7 +102,7 @@ def _store_forces(m, d, p):
     n = d.lcp.n[0]
     copy(d.lcp.x, n, p.row_x, 0)
     if freezes(m):
-        # solve again with bounds 0 for friction
+        # solve again with bounds 0 for friction (rows with a normal row, findex): hi = mu, add = its constant part
         for r in range(n):
             if d.lcp.findex[r] >= 0:
                 d.lcp.hi[r] = 0.0
@@ -120,7 +120,7 @@ def _solve_world(m, d, p):
         _smooth_forces(m, d)
         make_rows(m, d)
         make_lcp(m, d)
-        # islands too large for one dense problem do not freeze their limits
+        # rate_nrow: rows for which p has memory; islands too large for one dense problem do not freeze their limits
         capacity = min(p.rate_nrow, d.nlcpone) if is_dense_solver(m) else p.rate_nrow
         if d.con_overflow[0] == 0 and d.lcp.n[0] <= capacity:
             find_forces(m, d)
@@ -157,7 +157,7 @@ def _evaluate(m, d, p, store):
 @kernel
 def _evaluate_at_point(m, d, b, p, thread, tile, c, step):
     """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them."""
-    load_worlds(b, thread, tile)
+    load_worlds(b, thread, tile)  # undoes the last displacement
     at = 1.0 * c  # as a value
     move_pos(m, d, at, step)
     move_forces(m, d, at, step)
@@ -198,14 +198,14 @@ def _store_quotients(m, d, p, s, span):
 def _difference_columns(m, d, b, p, thread, tile):
     """col_* <- derivatives at fixed forces by all coordinates of the call: central differences."""
     bodies_move = 1
-    for s in range(b.nstep):
-        copy_step_inputs(b, thread, tile, s)
+    for s in range(b.nstep):  # columns
+        copy_step_inputs(b, thread, tile, s)  # p.at, the same in all lanes, p.up, p.down
         c, up, down = whole(read_lane(p.at, 0, 0)), p.up[0] + 0.0, p.down[0] + 0.0
         if c < m.nv:
             find_shifts(m, d, p, c)
         elif bodies_move:
             # from here on bodies do not move
-            find_shifts(m, d, p, -1)
+            find_shifts(m, d, p, j=-1)
             load_worlds(b, thread, tile)
             forward_position(m, d)
             bodies_move = 0
@@ -221,8 +221,8 @@ def _evaluate_own_state(m, d, b, p, thread, tile, store):
     """Restores the worlds' own state and rows, and evaluates it; store: as for `_evaluate`."""
     load_worlds(b, thread, tile)
     forward_position(m, d)
-    find_shifts(m, d, p, -1)  # slot_shift <- 0
-    place_contacts(d, p, 0.0)
+    find_shifts(m, d, p, j=-1)  # slot_shift <- 0
+    place_contacts(d, p, step=0.0)
     _evaluate(m, d, p, store)
 
 
@@ -237,7 +237,8 @@ def _nearest_change(m, d, p):
     """Returns the distance to the nearest change of the active set, at most FAR.
 
     It may be a switch of a row's force, or of the law of a contact or limit that just touches.
-    Margins of velocities divide by h, gaps by h^2: the change of the right-hand side of a row [m/s^2].
+    Margins of velocities (dof_edge, slot_edge of lcp_rows.py) divide by h, gaps by h^2: the change of the right-hand
+    side of a row [m/s^2].   slot_flat: 1 for contacts of flat faces (lcp_rows.py).
     """
     h, size = timestep(m), solution_size(d, p.row_x)  # size of the forces [N]
     least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
@@ -257,7 +258,7 @@ def _nearest_change(m, d, p):
         # flat faces in contact tilt over one edge or another
         flat = (p.slot_flat[k] > 0.0) & (c.D > 0.0)
         least = where(flat, fmin(least, STEP), least)
-        waits = (c.present > 0.0) & (c.D == 0.0) & (gap > 0.0)
+        waits = (c.present > 0.0) & (c.D == 0.0) & (gap > 0.0)  # in its gap, without a row
         least = where(waits, fmin(least, gap), least)
     return least
 
@@ -279,7 +280,7 @@ def _solve_first_columns(m, d, b, p):
     sort_rows(d, p, p.row_first, p.row_first, d.lcp.g, friction=0)
     form_system(m, d, p, follows=0, cones=0)
     factor_system(d, p)
-    for s in range(b.nstep):
+    for s in range(b.nstep):  # columns
         for r in range(n):
             p.row_dx[r] = -p.col_first[s * n + r]
         solve_system(d, p)
@@ -333,7 +334,7 @@ def _solve_column(m, d, p, s):
 def _step_column(m, d, p, s, c):
     """da, dq, dv, dact <- derivatives by coordinate c: of the acceleration and of the next state.
 
-    Reads qacc, the derivative of the acceleration in this column, and col_act of column s.
+    Reads: qacc, the derivative of the acceleration in this column; col_act of column s; next_qvel.   Writes: unit.
     """
     h = timestep(m)
     for i in range(m.nv):
@@ -359,6 +360,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     fits = _solve_world(m, d, p)  # row_x, row_first
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0
     if fits:
+        # slot_known -1: not all contacts fit; the others have no formula here
         known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m))
         p.rows_same[0] = where(known, 1.0, 0.0)
         fits = 1 if any_(known) else 0
@@ -380,10 +382,10 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         sort_rows(d, p, p.row_x, _bounding_forces(m, p), d.lcp.w, friction=1)
         if has_cones(m):
             sort_cones(d, p, p.row_x, d.lcp.w)
-        form_system(m, d, p, 0 if freezes(m) else 1, has_cones(m))
+        form_system(m, d, p, follows=0 if freezes(m) else 1, cones=has_cones(m))
         factor_system(d, p)
         for s in range(b.nstep):
-            copy_step_inputs(b, thread, tile, s)
+            copy_step_inputs(b, thread, tile, s)  # p.at
             c = whole(read_lane(p.at, 0, 0))
             _solve_column(m, d, p, s)
             _step_column(m, d, p, s, c)

@@ -157,4 +157,4 @@ def turn_side(d, p):
     for k in range(d.lcp.n[0]):
         count = _count_friction(d, k)
         if count > 0:
-            _project(d, p, k, count, p.row_dx, 1, 0)
+            _project(d, p, k, count, p.row_dx, n=1, col=0)

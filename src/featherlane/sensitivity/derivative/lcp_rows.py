@@ -7,7 +7,8 @@ of the law: pushed apart or closing its gap, bouncing or not, at the largest spe
 
 The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_dist, slot_pos, slot_frame, slot_belt
 (surface velocity), slot_arms (from either body's com to the point), slot_shift (changes of distance, point and frame
-by a unit of the column's coordinate) and slot_branch; dof_axis: S of each dof.
+by a unit of the column's coordinate) and slot_branch; slot_spin and slot_gone of contact_moves.py; dof_axis: S of each
+dof; row_count and row_present, the rows of the own state.
 Source: as the rows themselves (solver/lcp/rows).
 """
 
@@ -85,6 +86,7 @@ def _shift(m, d, p, k, j):
     moves1, moves2 = is_before(m, j, body1), is_before(m, j, body2)
     S = p.dof_axis[j]
     dist, pos, turned = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
+    # if dof j moves both bodies, the contact only moves along
     if moves2 and not moves1:
         dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
     elif moves1:
@@ -92,7 +94,7 @@ def _shift(m, d, p, k, j):
         if not moves2:
             # body 2 moves back relative to body 1
             dist, pos, turned = _moved(p, k, -twist)
-        # the contact moves along with body 1
+        # the contact moves along with body 1, and its frame spins about the normal
         pos = pos + twist.linear
         turned = fma(dot(p.slot_spin[k], twist.angular), p.slot_frame[k].rows[0], turned + twist.angular)
     return dist, pos, turned
@@ -172,7 +174,7 @@ def _append_dof_rows(m, d, p, store):
     """
     for k in range(d.ndofrow[0]):
         d.dofrow_lcprow[k] = NO_ROW
-        if has_capacity(m, d, 1):
+        if has_capacity(m, d, rows=1):
             if d.dofrow_type[k] == FRICTION_DOF:
                 d.dofrow_lcprow[k] = append_dof_loss(m, d, k)
             else:
@@ -230,10 +232,13 @@ def _append_contact(m, d, p, k, start, n, present, store):
         start, n: first column and number of columns in d.lcp.col, the dofs that move the contact's bodies.
         present: mask of worlds with the contact.
         store: see `_velocity_on_branch`.
+
+    Writes: con_lcprow, rows of lcp.*; primal.search.
     """
     spin = set_contact_parameters(m, d, k)
     erp, cfm = contact_softness(m, d, k)
-    fill_contact_row(m, d, k, 0, start, n, present)  # writes d.primal.search
+    # J along the normal, in d.primal.search
+    fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)
     row, v, a = append_jacobian_row(m, d, start, n)  # reads it
     target = _velocity_on_branch(m, d, p, k, erp, v, store)
     set_row(m, d, (row, v, a), present, target, cfm, (0.0, INFINITE))

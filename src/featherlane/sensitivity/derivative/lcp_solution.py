@@ -12,7 +12,7 @@ A row that depends linearly on others, up to rounding, has no force rate.
 
 The record p (lcp_rates.py) has for each row: row_free (1: between its bounds), row_slope (s), row_dx, row_pivot.
 row_matrix is n x n by rows: entry (i, j) is row_matrix[i n + j].  lcp.findex[i] is the normal row that bounds the
-friction row i, -1 for other rows.
+friction row i, -1 for other rows; its bounds are +-(hi x_n + add), with hi = mu.  cfm is the softness of each row.
 Source: R. Cottle, J.-S. Pang, R. Stone, "The Linear Complementarity Problem" (1992), sec. 7.2, on how solutions depend
     on the data.
 """
@@ -109,7 +109,8 @@ def nearest_switch(d, x, loads, w, size, cones):
 def _set_delassus_row(m, d, p, i):
     """row_matrix[i, :] <- row i of A = Y Y^T without softness; Y has sparse rows over the dofs.
 
-    Row i of Y has the entries Y[rowadr + c] at the dofs col[coladr + c].   Scratch: row_entries, a dense row of Y.
+    Row i of Y has the entries Y[rowadr + c] at the dofs col[coladr + c], c < colnum.   Scratch: row_entries, a dense
+    row of Y.
     """
     n = d.lcp.n[0]
     for v in range(m.nv):

@@ -28,6 +28,7 @@ def prepare_lift(m, d, p):
             mass = m.body_gravcomp[i] * m.body_mass[i]
             arm = d.xipos[i] - d.subtree_com[m.body_rootid[i]]
             p.body_lift[i] = join((mass,), mass * arm)
+        # leaves first: each body's sums are complete before they are added to its parent's
         for i in range(m.nbody - 1, 0, -1):
             parent, first = m.body_parentid[i], m.body_dofadr[i]
             mass, moment = p.body_lift[i].mass, p.body_lift[i].first_moment
@@ -54,6 +55,7 @@ def _applied_share(m, d, j):
     if m.jnt_actgravcomp[joint]:
         if m.nactuator == 0 or m.opt_disableflags & DISABLE_ACTUATION:
             share = 0.0
+        # only slides and hinges have such limits
         elif m.jnt_actfrclimited[joint] and is_scalar(m.jnt_type[joint]):
             f = d.qfrc_actuator[j]
             inside = (f > m.jnt_actfrcrange[joint].lower) & (f < m.jnt_actfrcrange[joint].upper)
@@ -63,7 +65,7 @@ def _applied_share(m, d, j):
 
 @kernel
 def subtract_lift(m, d, p, k):
-    """dg -= derivatives of gravity compensation by the position of dof k."""
+    """dg -= derivatives of gravity compensation by the position of dof k.   Reads: dof_lift of `prepare_lift`."""
     if has_gravity_compensation(m):
         row, diagonal, momentum = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k]
         gravity_cross = _gravity_cross_axis(m, d, k)

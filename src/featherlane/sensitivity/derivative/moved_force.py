@@ -43,7 +43,8 @@ def add_moved_force(m, d, out, b, k, place, force, change):
     if carries:
         # (S_k x S_i) . W = -S_i . (S_k x* W)
         turned = dW - cross_force(d.cdof[k], W)
-    while i >= 0:
+    while i >= 0:  # the dofs that move body b, from the last one to the root
+        # the axes of the dofs beyond k move along
         if carries and (i >= k or turns_with(m, i, k)):
             rate = dot(d.cdof[i], turned)
         else:
@@ -70,9 +71,13 @@ def find_applied(m, d, p):
 
 @kernel
 def subtract_applied(m, d, p, k):
-    """dg -= derivatives of the forces of xfrc_applied by the position of dof k; they act at the com xipos of a body."""
+    """dg -= derivatives of the forces of xfrc_applied by the position of dof k; they act at the com xipos of a body.
+
+    Reads: npushed, body_pushed of `find_applied`.
+    """
     if p.npushed[0] > 0:
         for b in range(1, m.nbody):
+            # a dof that does not move the body does not change the forces
             if p.body_pushed[b] and is_before(m, k, b):
                 minus_force, minus_torque = -d.xfrc_applied[b].force, -d.xfrc_applied[b].torque
                 point, none = d.xipos[b], Vec3(zeros(3))

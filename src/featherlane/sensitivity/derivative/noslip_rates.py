@@ -13,9 +13,11 @@ outer bodies along S.  With v_i the motion before the joint in the field w_i, an
 
 In the record p (rates.py) each row r of friction, of dry friction or of one direction of a contact, has slip_con (its
 contact, -1: dry friction), slip_axis (its direction in the contact's basis, or its dof row), slip_force = f_r,
-slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_gain = e_r, and the derivatives slip_dforce, slip_dbound, slip_dy and
-slip_dgain by one coordinate.  slip_A = A and slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate:
-positions by dof, velocities, activations, controls; -1: none.
+slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_gain = e_r, slip_size (switching.py), and the derivatives slip_dforce,
+slip_dbound, slip_dy and slip_dgain by one coordinate.  slip_motion: motions of all bodies in the fields w_r, slip_lag:
+v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  panel.py explains panel_*.  slip_A = A and
+slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate: positions by dof, velocities, activations,
+controls; -1: none.
 
 The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.  For a2, K is M.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps.
@@ -92,6 +94,7 @@ def prepare_noslip(m, d, p):
     if m.opt_noslip_iterations > 0:
         factor_m(m, d)
         list_rows(m, d, p)
+        # -1 stays
         p.report[KNOWN] = where(has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for r in range(p.nslip[0]):
             compute_field(m, d, p, r)  # slip_A and others
@@ -141,7 +144,7 @@ def _store_contact_rates(m, d, p, at, r):
     """
     k, place, stiffer = p.slip_con[r], _moved_body(m, d, p, at, r), 0.0
     # J da1, along normal and tangents, and along the rotation axes
-    motion = relative_motion(d, k, p.body_lag, 0)
+    motion = relative_motion(d, k, p.body_lag, first=0)
     y, turns = along_basis(d, k, motion.linear, motion.linear, motion.angular)
     if place >= 0:
         # the direct derivative by the position or the velocity of dof j
@@ -151,7 +154,7 @@ def _store_contact_rates(m, d, p, at, r):
             dy, dturns, (dist, pos, _) = moved_rows(m, d, p, k, place, S, j)
             stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
         else:
-            dy, dturns = faster_rows(d, k, place, d.cdof[j], 0)
+            dy, dturns = faster_rows(d, k, place, d.cdof[j], accelerates=0)
         y, turns = y + dy, turns + dturns
     p.slip_rows[0:6] = join(y, turns)
     p.slip_stiffness[0] = stiffer
@@ -196,6 +199,7 @@ def _compute_dA(m, d, p, j):
             x = -dot(lag, momentum)
             if place >= 0 and is_first:
                 motion, change = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
+                # a dof that moves both bodies does not change their relative motion
                 if place != BOTH:
                     body_motion_e = p.slip_motion[m.nbody * e + d.con_body[k, place]]
                     body_change = cross_motion(S, body_motion_e) + lag
@@ -259,12 +263,13 @@ def _sweep(m, d, p, first, by_position):
     for r in range(p.nslip[0]):
         p.slip_gain[r], p.slip_dgain[r] = zeros(2)
     for s in range(m.opt_noslip_iterations):
-        # worlds whose solver made more than s sweeps
+        # worlds whose no-slip solver made more than s sweeps (nsweep)
         running = d.dual.nsweep[0] > 1.0 * s
         if not any_(running):
             break
         for r in range(p.nslip[0]):
             entry = s * p.nslip[0] + r
+            # later columns read y of the first SWEEPS sweeps, for which slip_path has memory
             if first or s >= SWEEPS:
                 y = p.slip_y[r] + _row_product(p, p.slip_A, r, p.slip_gain)
                 if s < SWEEPS:
@@ -288,6 +293,7 @@ def _add_row_change(m, d, p, at, r):
         f, g = unit_force(d, p, r)  # g: moment
         add_contact_force(d, k, p.slip_dgain[r] * f)
         add_contact_moment(d, k, p.slip_dgain[r] * g)
+        # only positions change J_r
         if place >= 0 and at < m.nv:
             _, pos, turned = displaced_contact(m, d, p, k, place, d.cdof[at])
             # if both bodies move, displacements are relative to them, and axes stay
@@ -319,7 +325,7 @@ def _correct_column(m, d, p, c):
     by_position = at >= 0 and at < m.nv
     if by_position:
         _compute_dA(m, d, p, at)
-    _sweep(m, d, p, 0, by_position)  # slip_gain, slip_dgain
+    _sweep(m, d, p, first=0, by_position=by_position)  # slip_gain, slip_dgain
     clear_body_forces(m, d)
     for r in range(p.nslip[0]):
         _add_row_change(m, d, p, at, r)

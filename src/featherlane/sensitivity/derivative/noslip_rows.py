@@ -1,6 +1,6 @@
 """Rows of friction that the no-slip solver corrects, with the accelerations by unit forces of these rows.
 
-Symbols and fields of the record p are those of noslip_rates.py.
+Symbols and fields of the record p are those of noslip_rates.py.  primal.dofrow_x and primal.con_y are J a1 - aref.
 """
 
 from featherlane.prelude import *
@@ -36,6 +36,7 @@ def list_rows(m, d, p):
             nslip is 0 and report[KNOWN] is -1: the world must run alone.
     """
     n = 0
+    # rows of dry friction are the first ones of single dofs
     for k in range(d.nfrictionrow[0]):
         if n < p.nslipmax:
             f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
@@ -93,8 +94,8 @@ def compute_field(m, d, p, r):
         add_contact_moment(d, p.slip_con[r], moment)
         body_forces_to_dofs(m, d, p.solved)
     solve_factored(m, d.qLD, d.qLDiagInv, p.solved)
-    outward_pass(m, d, p, p.solved)
-    inward_pass(m, d, p)
+    outward_pass(m, d, p, p.solved)  # dof_lag, body_lag
+    inward_pass(m, d, p)  # body_lag_force
     copy(p.dof_lag, m.nv, p.slip_lag, m.nv * r)
     copy(p.body_lag, m.nbody, p.slip_motion, m.nbody * r)
     copy(p.body_lag_force, m.nbody, p.slip_momentum, m.nbody * r)
@@ -103,7 +104,7 @@ def compute_field(m, d, p, r):
         if p.slip_con[e] < 0:
             entry = d.dofrow_J[p.slip_axis[e]] * p.solved[d.dofrow_dof[p.slip_axis[e]]]
         else:
-            motion = relative_motion(d, p.slip_con[e], p.body_lag, 0)
+            motion = relative_motion(d, p.slip_con[e], p.body_lag, first=0)
             force, moment = unit_force(d, p, e)
             entry = dot(force, motion.linear) + dot(moment, motion.angular)
         p.slip_A[p.nslip[0] * r + e] = entry

@@ -7,8 +7,10 @@ columns are solved one by one (solution.py).  A column has the derivatives by on
 da* of the integrator's acceleration, dq' and dv' of the next state, dact' of the next activations.
 
 Fields of the record p (rates.py): panel_acceleration (-dg, then da), panel_lag (dp), panel_step (M da + dp, then da*),
-panel_act (dact'), each with the indices (dof, column); at: index of a coordinate, positions by dof, then velocities,
-activations, controls.  Arrays of PANEL columns are also read flat, if each entry is treated alike.
+panel_act (dact'), each with the indices (dof, column); panel_at: the coordinate of each column; at: index of a
+coordinate, positions by dof, then velocities, activations, controls; rate_steps: 1 if the call requests derivatives of
+the next state, 0: those of the acceleration.  Arrays of PANEL columns are also read flat, if each entry is treated
+alike.
 """
 
 from featherlane.prelude import *
@@ -76,7 +78,7 @@ def _follow_bounds(m, d, p):
     mark_slipping(d, true_mask(d))
     for c in range(PANEL):
         for i in range(m.nv):
-            d.krylov.newton[i] = p.panel_acceleration[i, c]
+            d.krylov.newton[i] = p.panel_acceleration[i, c]  # input of `follow_bounds`
         # krylov.x <- solution
         p.report[KNOWN] = where(follow_bounds(m, d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for i in range(m.nv):
@@ -95,7 +97,7 @@ def solve_panel(m, d, p, damped):
     if m.opt_contact_model == COULOMB:
         _follow_bounds(m, d, p)
     if m.opt_noslip_iterations > 0:
-        correct_columns(m, d, p)
+        correct_columns(m, d, p)  # panel_step, panel_acceleration
     elif p.rate_steps and is_implicit(m) and _shares_factor(m):
         # M da + dp
         multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
@@ -134,7 +136,7 @@ def _next_position(m, d, p, at):
             p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), _displacement(at, v))
             v += 3
         if has_quaternion(kind):
-            # dq' = J(r) h dv' + exp(-r) dq, with the stored columns of both matrices
+            # dq' = J(r) h dv' + exp(-r) dq, with the columns of both matrices that `prepare_panels` stored
             J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
             h_dv = h * Vec3(p.dv[v : v + 3])
             p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, _displacement(at, v))
@@ -151,13 +153,14 @@ def take_column(m, d, p, c, damped):
     at, h = p.panel_at[c], timestep(m)
     for a in range(m.na):
         p.dact[a] = p.panel_act[a, c]
+    # without da* in panel_step, da is the result, or `step_column` reads da and dp
     if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
             p.da[i] = p.panel_acceleration[i, c]
             p.dp[i] = p.panel_lag[i, c]
     if p.rate_steps and not _shares_factor(m):
         # writes dq and dv from da
-        step_column(m, d, p, 1.0 * at, damped)
+        step_column(m, d, p, 1.0 * at, damped)  # `at` as a value
     elif p.rate_steps:
         for i in range(m.nv):
             p.dv[i] = fma(h, p.panel_step[i, c], _one_if_moved(at, m.nv + i))

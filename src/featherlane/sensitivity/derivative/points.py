@@ -56,7 +56,7 @@ def move_pos(m, d, at, step):
         if has_quaternion(kind):
             q = Quat(d.qpos[qposadr : qposadr + 4])
             turns = tuple(at == 1.0 * (dofadr + c) for c in range(3))
-            turned = quat_integrate(q, Vec3(where(turn, step, 0.0) for turn in turns), 1.0)
+            turned = quat_integrate(q, Vec3(where(turn, step, 0.0) for turn in turns), h=1.0)
             # a quaternion that does not turn keeps its bits
             d.qpos[qposadr : qposadr + 4] = where(turns[0] | turns[1] | turns[2], turned, q)
         else:
@@ -66,7 +66,7 @@ def move_pos(m, d, at, step):
 @kernel
 def move_state(m, d, b, p, thread, tile):
     """Loads the worlds of a tile and displaces position by dof and velocity; the pass displaces other coordinates."""
-    copy_step_inputs(b, thread, tile, 0)
+    copy_step_inputs(b, thread, tile, 0)  # p.at, p.up
     move_pos(m, d, p.at[0], p.up[0])
     displace(d.qvel, m.nv, p.at[0], p.up[0], m.nv)
 
@@ -98,6 +98,6 @@ def inverse_points(m, d, b, p, thread, tile):
     move_state(m, d, b, p, thread, tile)
     displace(d.qacc, m.nv, p.at[0], p.up[0], 2 * m.nv)
     inverse(m, d)
-    if b.nstep == 2:
+    if b.nstep == 2:  # the call's request for actuator forces
         forward(m, d)
     write_records(b, thread, tile, 0)

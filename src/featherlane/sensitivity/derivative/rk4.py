@@ -41,7 +41,8 @@ def rk4_states_of_tile(m, d, b, thread, tile):
     rk4_start(m, d)
     write_records(b, thread, tile, 0)
     for k in range(1, 4):
-        d.in_stage[0] = 2 if k == 3 else 1  # 2: the last one, whose results stay in the world
+        # in_stage: 1 a state within the step, 2 its last one, whose results stay in the world
+        d.in_stage[0] = 2 if k == 3 else 1
         rk4_stage(m, d, k)
         forward(m, d)
         write_records(b, thread, tile, k)

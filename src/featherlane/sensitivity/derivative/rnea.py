@@ -111,7 +111,7 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
         p.taken_off[i] = 0.0
     outward_pass(m, d, p, p.taken_off)
     inward_pass(m, d, p)
-    for s in range(b.nstep):
+    for s in range(b.nstep):  # columns: s is the coordinate
         _column(m, d, p, s)
         write_records(b, thread, tile, s)
 

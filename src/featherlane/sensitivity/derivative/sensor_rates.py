@@ -35,10 +35,10 @@ def sensor_points(m, d, b, p, thread, tile):
 
     The acceleration is qacc, displaced by its rate da.  `at` is the coordinate of a point, `up` its displacement.
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, active, recall_address, tree_settled, and
-            all else of this thread's workspace.
+    Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, energy, active, recall_address,
+            tree_settled, and all else of this thread's workspace.
     """
-    move_state(m, d, b, p, thread, tile)
+    move_state(m, d, b, p, thread, tile)  # reads p.at, p.up, p.da, the inputs of the call
     at, step = p.at[0], p.up[0]
     displace(d.act, m.na, at, step, 2 * m.nv)
     displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)

@@ -25,7 +25,8 @@ The same pass also computes the forces of a second field of accelerations, x per
 what the integrator subtracts, qacc - a*, solution.py).  Names in the record p (rates.py): dof_carried = zeta,
 dof_turned = angular part of eta (its linear part does no work in B), dof_rate = w, dof_lag = zeta for x,
 dof_momentum = I^c S, dof_drag = B^c^T S, dof_force = I^c zeta + B^c eta, dof_damping_force = I^c w + B^c S,
-dof_lag_force = I^c dof_lag; dg is a column of derivatives of M qacc + C, dp one of derivatives of M x.
+dof_lag_force = I^c dof_lag; body_lag and body_lag_force: motion and (sum of) forces of bodies for x; dg is a column of
+derivatives of M qacc + C, dp one of derivatives of M x.
 Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Singh, Russell,
 Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra (IEEE RA-L 7, 2022).
 """
@@ -90,7 +91,7 @@ def _move_body(m, d, p, i, x):
 def outward_pass(m, d, p, x):
     """Computes motions, forces and axis rates of all bodies, root first, see `_move_body`.
 
-    x: accelerations of the second field, by dof.
+    x: accelerations of the second field, by dof.   Writes also body_lag.
     """
     d.cvel[0] = zeros(6)
     d.cacc[0] = world_acceleration(m)

@@ -10,8 +10,9 @@ The worlds of a tile occupy its lanes and process the columns one after the othe
 lanes hold it and each lane processes other columns.  The record p (rates.py), not the correction p above, has the
 inputs and outputs of one column, the derivatives by one coordinate: dg, dp of the formulas; da, dq, dv of the
 acceleration, the next position and the next velocity; at: the coordinate's index, positions by dof first, then
-velocities, activations, controls, forces.  qacc is a, qacc_step is a*.  report[FITS]: 1 if the world was solved,
-report[NEAREST]: distance to the next change of the active set (switching.py), report[KNOWN]: 1 if all have formulas.
+velocities, activations, controls, forces; next_qvel, v'; unit and product, scratch.  qacc is a, qacc_step is a*.
+report[FITS]: 1 if the world was solved, report[NEAREST]: distance to the next change of the active set (switching.py),
+report[KNOWN]: 1 if all have formulas.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
@@ -168,6 +169,7 @@ def accelerate_state(m, d, p):
                 if rows > 0 and not all_fit(d):
                     p.report[FITS] = 0.0
             release_metric(m, d)
+            # the final acceleration of forward dynamics: the no-slip solver's, or qacc
             implicit_acceleration_of(m, d, d.dual.start if has_noslip else d.qacc)
 
 
@@ -213,7 +215,7 @@ def solve_column(m, d, p):
         p.force[i] = x  # the right-hand side, which `substitute` overwrites in `solved`
     substitute(m, d, p.solved)
     if m.opt_contact_model == COULOMB:
-        copy(p.solved, m.nv, d.krylov.newton, 0)
+        copy(p.solved, m.nv, d.krylov.newton, 0)  # input of `follow_bounds`
         p.report[FITS] = where(follow_bounds(m, d), 0.0, p.report[FITS])
         copy(d.krylov.x, m.nv, p.solved, 0)
     if has_metric(m):
@@ -260,7 +262,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     for i in range(m.nv):
         p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     damped = is_damped(m, d)
-    if d.con_overflow[0] == 0:
+    if d.con_overflow[0] == 0:  # the contacts fit into the tile
         factor_hessian(m, d)
     if d.con_overflow[0]:
         p.report[FITS] = 0.0
@@ -272,17 +274,17 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
             mark_slipping(d, true_mask(d))
         if uses_articulated(m):
             # the factors of the integrator and of the Hessian share memory, so these solves run one after the other
-            for s in range(b.nstep):
-                copy_step_inputs(b, thread, tile, s)
+            for s in range(b.nstep):  # columns
+                copy_step_inputs(b, thread, tile, s)  # p.dg, p.follow
                 solve_column(m, d, p)
                 write_records(b, thread, tile, s)
             for s in range(b.nstep):
-                copy_step_inputs(b, thread, tile, s)
+                copy_step_inputs(b, thread, tile, s)  # p.at, p.dp; p.da, which the first loop wrote out
                 step_column(m, d, p, p.at[0], damped)
                 write_records(b, thread, tile, s)
         else:
             for s in range(b.nstep):
-                copy_step_inputs(b, thread, tile, s)
+                copy_step_inputs(b, thread, tile, s)  # p.at, p.dg, p.dp, p.follow
                 at = p.at[0]
                 solve_column(m, d, p)
                 step_column(m, d, p, at, damped)

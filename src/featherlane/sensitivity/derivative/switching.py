@@ -138,8 +138,10 @@ def limit_distance(m, d):
         elif joint.limited != 0 and is_ball(joint.type):
             adr = joint.qposadr
             _, angle = ball_axis_angle(Quat(d.qpos[adr : adr + 4]).unit)
+            # the limit of a ball's angle is the larger number of its range
             least = fmin(least, fabs(fmax(lo, hi) - angle - margin) / REACH)
     for i in range(m.ntendon):
+        # a tendon that no dof moves has a constant length
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
             # lower limit: length - lower, upper limit: upper - length
             for side in range(2):
@@ -163,12 +165,13 @@ def switching_distance(m, d):
             least = _least_scaled(K * (d.dofrow_pos[k] - d.dofrow_margin[k]), size, D > 0.0, least)
     for k in range(d.ngenrow[0]):
         kind = d.genrow_type[k]
-        # rows of dry friction and limits; an equality is always active
+        # rows of dry friction and limits (types up to LIMIT_TENDON); an equality is always active
         if kind != EQUALITY and kind <= LIMIT_TENDON:
             D, x = d.genrow_D[k], d.primal.genrow_x[k]
             solref, solimp = row_parameters(m, k, kind, d.genrow_id[k])
             K = _stiffness(m, solref, solimp)
             size = size_of_row(K, x, d.genrow_aref[k])
+            # Coulomb's law has rigid dry friction
             if kind == FRICTION_TENDON and m.opt_contact_model == COULOMB:
                 size = rigid_size(D, d.genrow_hi[k])
             least = _least_to_bounds(D, x, d.genrow_lo[k], d.genrow_hi[k], size, least)
@@ -177,6 +180,6 @@ def switching_distance(m, d):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         waits = (c.present > 0.0) & (c.D == 0.0)  # in its gap, without a row
-        least = _least_scaled(c.dist - c.includemargin, 1.0, waits, least)
+        least = _least_scaled(c.dist - c.includemargin, size=1.0, present=waits, least=least)
         least = _least_of_contact(m, d, k, least)
     return least

@@ -72,6 +72,7 @@ def _add_segment(m, d, p, s, t, k, scale):
     # sites on one body: the length is constant
     if moving_body(m, m.site_bodyid[s]) != moving_body(m, m.site_bodyid[t]):
         x, y = _site(m, d, s), _site(m, d, t)
+        # body 0: in the world's frame
         moves = (_relative_velocity(m, d, s, 0, k), _relative_velocity(m, d, t, 0, k))
         u, du = _straight_direction(x, y, moves)
         u, du, still = scale * u, scale * du, Vec3(zeros(3))
@@ -107,7 +108,7 @@ def _in_plane(n, r, first, last, moves):
     # H_ee (X_e - Z_e) = along_e n_e
     along0, along1 = inverse0 * dot(n0, moves[0]), inverse1 * dot(n1, moves[1])
     apart = p0 - p1
-    inside = dot(apart, apart) == 0.0
+    inside = dot(apart, apart) == 0.0  # then the path touches the circle at one point
     shift = where(inside, fma(f0, along0, f1 * along1) / where(inside, F, 1.0), 0.0)
     return fma(-inverse0 * f0, shift, along0) * n0, fma(-inverse1 * f1, shift, along1) * n1
 
@@ -115,6 +116,11 @@ def _in_plane(n, r, first, last, moves):
 @kernel
 def _off_plane(n, u0, u1, x0, x1, moves):
     """Returns the changes of -u_0 and u_1 along the normal n of the plane of x_0, x_1 and the centre of the sphere.
+
+    With M = n . (x_0 x u_0), A = n . (x_0 x x_1), and m_e = n . moves[e], they are
+
+        ((M x_0 . x_1 / A - u_0 . x_0) / |x_0|^2 m_0 - M / A m_1) n
+        ((M x_0 . x_1 / A + u_1 . x_1) / |x_1|^2 m_1 - M / A m_0) n
 
     Args:
         u0, u1: directions of the path at both ends.
@@ -182,6 +188,7 @@ def add_tendon_bend(m, d, p, i, k, scale):
         if m.wrap_type[n] == WRAP_PULLEY:
             part_scale = scale / m.wrap_prm[n]
         elif m.wrap_type[n + 1] >= WRAP_SPHERE:
+            # element n + 1 is a geom, between the sites n and n + 2
             _add_path(m, d, p, n + 1, k, part_scale)
             n += 1
         elif m.wrap_type[n + 1] != WRAP_PULLEY:

@@ -158,11 +158,11 @@ def _set_rows(m, d, p):
         solref, solimp = row_parameters(m, k, kind, i)
         B = loss_damping(m, solref, solimp, shortest)
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
-        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)
+        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)  # genrow_x = J a - aref at the solution
         # 0 in worlds where the row is absent or at a bound
         D = where((f > lo) & (f < hi), d.genrow_D[k], 0.0)
         p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0
-        if kind != FRICTION_TENDON:
+        if kind != FRICTION_TENDON:  # dry friction has no stiffness
             # stiffness = D d(K d r)/dr - f s
             stiffer, pull, B = impedance_slopes(solref, solimp, d.genrow_pos[k] - d.genrow_margin[k], shortest)
             stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
@@ -259,7 +259,7 @@ def _add_bend_of_tendon(m, d, p, i, k):
     first, number = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
     if _has_dof(m.ten_J_colind, first, number, k):
         _clear_bend(p, m.ten_J_colind, first, number)
-        add_tendon_bend(m, d, p, i, k, 1.0)  # ten_bend += dJ
+        add_tendon_bend(m, d, p, i, k, scale=1.0)  # ten_bend += dJ
         row = d.ten_J, m.ten_J_colind, first, number
         _add_bend(d, p, row, p.ten_force[i], p.ten_friction[i], p.ten_curvature[i])
 
@@ -289,10 +289,10 @@ def _add_bend_of_row(m, d, p, r, k):
         else:
             tendon1, tendon2 = m.eq_obj1id[obj], m.eq_obj2id[obj]
             if not is_fixed(m, tendon1):
-                add_tendon_bend(m, d, p, tendon1, k, 1.0)  # ten_bend += dJ_1
+                add_tendon_bend(m, d, p, tendon1, k, scale=1.0)  # ten_bend += dJ_1
             if tendon2 >= 0 and not is_fixed(m, tendon2):
                 slope, _ = _polynomial_slopes(m, d, obj)
-                add_tendon_bend(m, d, p, tendon2, k, -slope)  # ten_bend -= c dJ_2
+                add_tendon_bend(m, d, p, tendon2, k, scale=-slope)  # ten_bend -= c dJ_2
         row = d.genrow_J, d.genrow_dof, first, number
         _add_bend(d, p, row, p.row_force[r], p.row_friction[r], p.row_curvature[r])
 
@@ -308,6 +308,7 @@ def add_tendon_position_column(m, d, p, k):
     for r in range(d.ngenrow[0]):
         if _has_variable_jacobian(m, d, r):
             _add_bend_of_row(m, d, p, r, k)
+        # connects and welds have a second object, but no polynomial
         if _has_polynomial(m, d, r) and not is_fastening(m, d.genrow_id[r]):
             _add_swing(m, d, p, r, k)
 

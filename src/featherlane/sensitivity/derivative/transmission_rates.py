@@ -37,6 +37,7 @@ def _joint_bend(m, d, p, i, k):
     if is_free_joint(joint.type):
         # the rotations of a free joint come after its three translations
         qposadr, dofadr, axis = qposadr + 3, dofadr + 3, m.actuator_gear[output].torque
+    # translations of a free joint change neither its moments nor its length
     if k >= dofadr:
         turn, q = unit3(k - dofadr), Quat(d.qpos[qposadr : qposadr + 4]).unit
         axis_change = Vec3(zeros(3))

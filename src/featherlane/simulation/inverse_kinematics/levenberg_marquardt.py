@@ -5,6 +5,8 @@
 A step that lowers the cost is accepted.  With rho, its decrease of the cost over that of the quadratic model, mu
 becomes mu max(1/3, 1 - (2 rho - 1)^3).  After a rejected step mu grows by nu, and nu doubles.  A limit holds a DoF that
 is at it if the gradient points beyond it.
+The record p is IK (fields.py).  Index i is a DoF that moves, p.dof[i] of joint p.dof_joint[i], with i < ndof; p.q is
+the last accepted position, d.qpos the position that is tried.
 Source: Madsen, Nielsen, Tingleff, Methods for non-linear least squares problems, 2004, sec. 3.2 (damping); Bertsekas,
 Projected Newton methods, 1982 (limits); More, The Levenberg-Marquardt algorithm, 1978 (criteria to stop).
 """
@@ -18,7 +20,7 @@ from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 
 RUNNING, REACHED, STATIONARY, FAILED = -1.0, 0.0, 1.0, 3.0  # IkStatus; its ITERATION_LIMIT is set by the caller
-FIRST = 1e-3  # first damping, in units of the largest diagonal entry of A
+FIRST_DAMPING = 1e-3  # first damping, in units of the largest diagonal entry of A
 FAR = 1e30  # a larger cost is not finite
 # float64: least damping in the same units; cosine of residual and columns, decrease of the cost, and step [m, rad] at
 # which a world has stopped
@@ -64,7 +66,7 @@ def _apply_step(m, d, p):
     for i in range(p.ndof):
         p.step[p.dof[i]] = p.x[i]
     for k in range(p.njoint):
-        advance_joint(m, p.joint[k], d.qpos, p.step, p.q, 1.0, FINITE)
+        advance_joint(m, p.joint[k], d.qpos, p.step, p.q, h=1.0, rotation=FINITE)
     _clamp_joints(m, d, p)
     longest = 0.0
     for i in range(p.ndof):
@@ -86,6 +88,7 @@ def _mark_free_dofs(m, d, p):
         j, g = p.dof_joint[i], p.g[i]
         joint = m.joint[j]
         held = false_mask(d)
+        # a ball's limit holds no single DoF: `_clamp_joint` shortens its rotation
         if p.limited and joint.limited and is_scalar(joint.type):
             q = p.q[joint.qposadr]
             held = ((q <= joint.range.lower) & (g <= 0.0)) | ((q >= joint.range.upper) & (g >= 0.0))
@@ -170,7 +173,10 @@ def _largest_diagonal(p):
 
 @kernel
 def _is_reached(d, p):
-    """Returns the mask of worlds whose errors are all within the tolerances; no world with a posture."""
+    """Returns the mask of worlds whose errors are all within the tolerances.
+
+    No world with a posture: there the iteration continues to the minimum, which is a compromise.
+    """
     reached = not_(p.stiffness[0] > 0.0)
     for t in range(p.nrow):
         reached = reached & (p.error[t][0] <= p.tolerance[0]) & (p.error[t][1] <= p.tolerance[1])
@@ -203,7 +209,7 @@ def levenberg_marquardt(m, d, p):
     status, live = p.status[0], p.status[0] == RUNNING
     # mu and nu of the module; a damping of 0 marks a first call
     begins = p.damping[0] == 0.0
-    mu = where(begins, FIRST * _largest_diagonal(p), p.damping[0])
+    mu = where(begins, FIRST_DAMPING * _largest_diagonal(p), p.damping[0])
     nu = where(begins, 2.0, p.growth[0])
     status = where(live & _is_reached(d, p), REACHED, status)
     status = where(live & not_(p.cost[0] < FAR), FAILED, status)
@@ -245,7 +251,7 @@ def solve_ik_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; what `levenberg_marquardt` writes.
     """
-    copy_step_inputs(b, thread, tile, 0)
+    copy_step_inputs(b, thread, tile, 0)  # targets and the state of the iteration in p
     kinematics(m, d)
     levenberg_marquardt(m, d, p)
     write_records(b, thread, tile, 0)

@@ -8,6 +8,8 @@ from a to the direction of the point; q* is the posture.  c is the error of an e
 that of `constraint.equality`, of a connect the distance of its anchors, of a weld also a rotation vector.
 Rows of J of an orientation are the angular velocities of the object.  The Jacobian of a rotation vector differs from
 them by a factor that maps e_o to itself, so g is exact.
+The record p is IK (fields.py).  Index t is a target (goal, weight) or, after the targets, a constraint.  Index i is a
+DoF that moves, p.dof[i] of joint p.dof_joint[i], with i < ndof; p.moves[t, i] is 0 if it does not affect t.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; Murray, Li, Sastry, A Mathematical Introduction to
 Robotic Manipulation, sec. 2.2.
 """
@@ -47,10 +49,12 @@ def _dof_motion(m, d, dof, j, point):
     """
     kind, local = m.jnt_type[j], dof - m.jnt_dofadr[j]  # which DoF of the joint
     v, w = d.xaxis[j], Vec3(zeros(3))
+    # a free joint translates along the world's axes, a slide along xaxis
     if is_free_joint(kind) and is_translation(kind, local):
         v = Vec3(1.0 if local == c else 0.0 for c in range(3))
     elif not is_translation(kind, local):
         if has_quaternion(kind):
+            # rotations: DoFs 0 to 2 of a ball, 3 to 5 of a free joint, about the body's axes
             v = d.xmat[m.jnt_bodyid[j]].columns[local % 3]
         w = v
         v = cross(w, point - d.xanchor[j])
@@ -149,7 +153,7 @@ def _add_joints(m, d, p, t, e):
         if p.dof_joint[i] == j2:
             entry = entry - slope
         p.column[i] = (entry, 0.0, 0.0)
-    _add_scalar(d, p, t, error, 1 if is_angle(m.jnt_type[j1]) else 0)
+    _add_scalar(d, p, t, error, angle=1 if is_angle(m.jnt_type[j1]) else 0)
 
 
 @kernel
@@ -171,7 +175,7 @@ def _add_tendons(m, d, p, t, e):
         entry = _length_rate(m, d, m.eq_obj1id[e], p.dof[i])
         entry = fma(-slope, _length_rate(m, d, m.eq_obj2id[e], p.dof[i]), entry)
         p.column[i] = (entry, 0.0, 0.0)
-    _add_scalar(d, p, t, error, 0)
+    _add_scalar(d, p, t, error, angle=0)
 
 
 @kernel

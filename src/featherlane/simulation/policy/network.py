@@ -4,6 +4,8 @@ Weights are data, so other weights need no compilation.  They lie in one array i
 order of `MLP.numbers`: a layer's outputs in groups of BLOCK, each group as its biases and then its weights input by
 input.  A group's sums stay in registers.  Each sum starts with the bias and adds the inputs in their order, one fused
 multiply-add each, so a world's output does not depend on the width of the tile.
+
+The record p is POLICY: sizes and addresses that the call sets, the layers, and values of the lanes' worlds.
 """
 
 from featherlane.prelude import *
@@ -37,7 +39,7 @@ POLICY = Layout(
 
 @kernel
 def activate(x, kind):
-    """Returns the activation of x, IDENTITY, TANH, ELU or RELU; NaN stays NaN.
+    """Returns the activation of x by its kind, IDENTITY, TANH, ELU or RELU; NaN stays NaN.
 
     Error: within 2e-16 (float64) or 1e-7 (float32) of max(1, |x|).
     """
@@ -102,6 +104,8 @@ def mean_action(p):
 @stage(p=POLICY)
 def evaluate_policy(p, first, last):
     """Evaluates the network for rows of observations, tile by tile; lanes without a row repeat the last one.
+
+    first, last: the first tile, and the one behind the last.
 
     Reads:  nrow, rows_in, rows_out, numbers, layer_in, layer_out, layer_activation, layer_adr.
     Writes: obs, hidden, mean; the actions, at their address.

@@ -6,7 +6,8 @@ the time steps of the tile, and the state is set again after them.
 
 The task's functions are stages `(d, p, i)` that are called by address.  They read fields of d and write fields of p:
 `observe` writes obs, `remember` writes next, and `score` reads before and writes reward and terminated.  i is 1 for the
-first state of an episode and else 0.  In all kernels `resting` is the mask of worlds that start an episode.
+first state of an episode and else 0.  The record p is PLAY below; the call sets its sizes.  In all kernels `resting` is
+the mask of worlds that start an episode.
 """
 
 from featherlane.prelude import *
@@ -82,7 +83,7 @@ def set_initial_states(m, d, p, resting):
     reset_worlds(m, d, resting)
     if sleeping(m):
         restart_sleep(m, d, resting)
-    d.nreset[0] = where(resting, 0.0, d.nreset[0])
+    d.nreset[0] = where(resting, 0.0, d.nreset[0])  # counts resets by autoreset in an episode
     # index of the first value of each world's row: positions, then velocities
     first = fmin(p.used[0], 1.0 * (p.nstart - 1)) * (m.nq + m.nv)
     for i in range(m.nq):
@@ -108,6 +109,7 @@ def begin_episodes(m, d, p, resting):
         counted = d.warning[k]
         d.warning[k] = where(resting, counted, p.start_status[k])  # the others are computed again by the step
         p.start_status[k] = d.warning[k]
+    # the functions at these addresses write obs and next; 1: first state of an episode
     call(p.observe, d, p, 1)
     call(p.remember, d, p, 1)
     for i in range(p.ninput):
@@ -144,8 +146,8 @@ def write_outcomes(m, d, p, resting):
     p.elapsed[0] = where(resting, 0.0, p.elapsed[0] + 1.0)
     p.truncated[0] = where(p.elapsed[0] >= 1.0 * p.limit, 1.0, 0.0)
     p.done[0] = where((p.terminated[0] > 0.0) | (p.truncated[0] > 0.0), 1.0, 0.0)
-    call(p.observe, d, p, 0)
-    call(p.remember, d, p, 0)
+    call(p.observe, d, p, 0)  # obs; 0: not the first state of an episode
+    call(p.remember, d, p, 0)  # next
     for i in range(p.ninput):
         p.obs[i] = where(resting, p.start_obs[i], p.obs[i])
     for i in range(p.nbefore):
@@ -162,7 +164,7 @@ def play_tile(m, d, b, p, thread, tile):
     """
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
-        resting = p.done[0] > 0.0
+        resting = p.done[0] > 0.0  # of the step before
         set_controls(m, d, p, resting)  # d.ctrl, from p.obs and p.noise
         if any_(resting):
             begin_episodes(m, d, p, resting)

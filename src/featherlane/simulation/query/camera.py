@@ -1,4 +1,8 @@
-"""Casts the rays of a camera's pixels in the worlds of a batch: checks arguments and shapes images."""
+"""Casts the rays of a camera's pixels in the worlds of a batch: checks arguments and shapes images.
+
+The record p of the kernel is CAMERA below; `CameraImages` sets its sizes and camera.clip (near, far), the geoms to test
+(camera.candidate) and ray.cutoff.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +163,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         spoiled = spoiled + (dot(d.geom_xpos[g], R.rows[1]) + d.geom_xmat[g].zz)
     spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
     d.ray.culls[0] = 1  # surfaces are not seen from inside
-    for s in range(b.nstep):
+    for s in range(b.nstep):  # packets: k is the number of packet s in its block
         block, k = s // n, s % n
         first_column = wide * p.block_width * (block % p.blocks)
         first_row = high * p.block_height * (block // p.blocks)
@@ -175,8 +179,8 @@ def camera_tiles(m, d, b, p, thread, tile):
         point = fma(start, direction, origin)
         d.ray.point[0] = point
         d.ray.direction[0] = direction
-        d.ray.exclude[0] = -1.0
-        cast_packet(m, d)
+        d.ray.exclude[0] = -1.0  # no body is excluded
+        cast_packet(m, d)  # ray.distance, ray.geom, ray.normal
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
         p.depth[0] = where(seen, depth, far) + spoiled

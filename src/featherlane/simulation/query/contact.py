@@ -106,11 +106,11 @@ def list_contacts(m, d, b, p):
 
 @by_halves
 def list_parts(m, d, records):
-    """Solves one part of a tile again, and writes its lists if it fits."""
-    b, p = records  # transfers, CONTACTS
+    """Solves one part of a tile again, and writes its lists if it fits; records: (b, p), transfers and CONTACTS."""
+    b, p = records
     collision(m, d)
     if d.con_overflow[0] == 0:
-        rows_and_forces(m, d, SOLVE)
+        rows_and_forces(m, d, SOLVE)  # sets con_overflow if the rows do not fit
     if d.con_overflow[0] == 0:
         list_contacts(m, d, b, p)
 
@@ -125,8 +125,9 @@ def contact_tiles(m, d, b, p, thread, tile):
     """
     d.lane_active[0] = 0.0
     forward(m, d)
+    # `forward` solves a tile in parts, and sets lane_active, if the contacts of all worlds do not fit into its slots
     if any_(d.lane_active[0] > 0.0):
-        list_parts(m, d, (b, p))  # the contacts of the tile did not fit into its slots
+        list_parts(m, d, (b, p))
     else:
         list_contacts(m, d, b, p)
     write_records(b, thread, tile, 0)

@@ -44,9 +44,9 @@ def distance_tiles(m, d, b, thread, tile):
     """
     kinematics(m, d)
     frames(m, d)
-    for s in range(b.nstep):
-        copy_step_inputs(b, thread, tile, s)
-        _geom_distance(m, d)
+    for s in range(b.nstep):  # pairs
+        copy_step_inputs(b, thread, tile, s)  # distance.geom
+        _geom_distance(m, d)  # distance.dist, distance.fromto
         write_records(b, thread, tile, s)
 
 

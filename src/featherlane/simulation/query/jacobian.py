@@ -82,8 +82,8 @@ def object_tiles(m, d, b, p, thread, tile):
         if quantity >= JAC_DOT:  # these depend on velocities
             com_vel(m, d)
     cameras(m, d)
-    for s in range(b.nstep):
-        copy_step_inputs(b, thread, tile, s)
+    for s in range(b.nstep):  # objects
+        copy_step_inputs(b, thread, tile, s)  # p.jac_point, if a point is given
         objects = doubles(b, p.objects)
         # (type, id) of the object, mjtObj
         kind, i = whole(read_lane(objects, 2 * s, 0)), whole(read_lane(objects, 2 * s + 1, 0))
@@ -99,7 +99,9 @@ def object_tiles(m, d, b, p, thread, tile):
             crb(m, d)
             dense_inertia(m, d, p)
         else:
-            object_motion(m, d, p, kind, i, 1 if quantity == OBJECT_ACCELERATION else 0, p.local)
+            is_acceleration = 1 if quantity == OBJECT_ACCELERATION else 0
+            object_motion(m, d, p, kind, i, is_acceleration, is_local=p.local)
+        # `object_motion` rotates by itself; the others are always in world axes.  Kind 0: a point in its body's axes
         if p.local and quantity in (JAC, JAC_DOT):
             to_local(p, object_mat(m, d, OBJ_XBODY if kind == OBJ_UNKNOWN else kind, i))
         write_records(b, thread, tile, s)

@@ -79,9 +79,9 @@ def cast_tiles(m, d, b, thread, tile):
     """
     kinematics(m, d)
     frames(m, d)
-    for s in range(b.nstep):
-        copy_step_inputs(b, thread, tile, s)
-        cast(m, d)
+    for s in range(b.nstep):  # rays
+        copy_step_inputs(b, thread, tile, s)  # ray.point, ray.direction, ray.exclude
+        cast(m, d)  # ray.distance, ray.geom, ray.normal
         write_records(b, thread, tile, s)
 
 

@@ -1,4 +1,8 @@
-"""Casts the rays of a pattern from a frame in the worlds of a batch: checks arguments and shapes results."""
+"""Casts the rays of a pattern from a frame in the worlds of a batch: checks arguments and shapes results.
+
+The record p of the kernels is SCAN below; `Scans` sets its sizes and addresses, the geoms to test (camera.candidate)
+and ray.cutoff.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +124,7 @@ def scan_tiles(m, d, b, p, thread, tile):
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
     # height that a ray without a hit reports
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
-    for s in range(b.nstep):
+    for s in range(b.nstep):  # packets
         # origin and direction of each lane's ray, in the frame of the object
         for i in range(6):
             for lane in range(W):
@@ -131,14 +135,14 @@ def scan_tiles(m, d, b, p, thread, tile):
         if p.vertical:
             cast_vertical(m, d, p)
         else:
-            cast_packet(m, d)
+            cast_packet(m, d)  # ray.distance, ray.geom, ray.normal
         met, x, first = d.ray.geom[0] >= 0.0, d.ray.distance[0], (s * W, before)
         at = fma(where(met, x, 0.0), direction, origin)
-        write_results(d, p, p.distances, first, 1, (x + spoiled,))
-        write_results(d, p, p.heights, first, 1, (where(met, pos[2] - at[2], miss) + spoiled,))
-        write_results(d, p, p.geoms, first, 1, (d.ray.geom[0],))
-        write_results(d, p, p.normals, first, 3, d.ray.normal[0])
-        write_results(d, p, p.points, first, 3, tuple(at[i] + spoiled for i in range(3)))
+        write_results(d, p, p.distances, first, n=1, x=(x + spoiled,))
+        write_results(d, p, p.heights, first, n=1, x=(where(met, pos[2] - at[2], miss) + spoiled,))
+        write_results(d, p, p.geoms, first, n=1, x=(d.ray.geom[0],))
+        write_results(d, p, p.normals, first, n=3, x=d.ray.normal[0])
+        write_results(d, p, p.points, first, n=3, x=tuple(at[i] + spoiled for i in range(3)))
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------

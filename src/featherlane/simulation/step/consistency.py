@@ -53,7 +53,7 @@ def inverse_force(m, d):
         multiply_joint_space(m, d.Mhat, d.qacc, d.primal.Ma)
         multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.primal.Ma)
         add_couplings(m, d, d.qacc, d.primal.Ma)
-        add_spring_change(m, d, 1.0, d.primal.Ma)  # + h K qvel
+        add_spring_change(m, d, s=1.0, x=d.primal.Ma)  # + h K qvel
     else:
         inertia_times(m, d, d.qacc, d.primal.Ma)
     for i in range(m.nv):
@@ -78,7 +78,7 @@ def compare_forward_inverse(m, d):
     contacts_full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
     for i in range(m.nv):
         d.qfrc_inverse[i] = d.qfrc_constraint[i]  # keeps the solver's forces; the rows use all of primal
-    d.in_stage[0] = 1
+    d.in_stage[0] = 1  # a pass whose results are discarded: no sensors
     inverse_constraint(m, d, store=0)  # qfrc_constraint of inverse dynamics
     d.in_stage[0] = 0
     for i in range(m.nv):

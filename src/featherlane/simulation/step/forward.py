@@ -183,7 +183,7 @@ def solve_constraint(m, d):
 def control_and_actuate(m, d):
     """Calls the user's control function and computes the actuator forces of all controls."""
     if d.user_control != 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
-        call(d.user_control, m, d, 0)
+        call(d.user_control, m, d, 0)  # its third argument is unused
     actuation(m, d)
 
 
@@ -320,7 +320,7 @@ def classical_runge_kutta(m, d):
     """
     rk4_start(m, d)
     for k in range(1, 4):
-        d.in_stage[0] = 1
+        d.in_stage[0] = 1  # results of these passes are discarded: no sensors
         rk4_stage(m, d, k)
         forward(m, d)
     d.in_stage[0] = 0

@@ -123,7 +123,7 @@ def restore_counts(m, d, counts):
     Worlds that cause the repetition keep theirs: the repeated pass starts from another state.
     """
     causes = has_bad_acceleration(m, d)
-    for i in unrolled(range(5)):
+    for i in unrolled(range(5)):  # all of REPEATED
         d.warning[REPEATED[i]] = where(causes, d.warning[REPEATED[i]], counts[i])
 
 

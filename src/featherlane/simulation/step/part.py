@@ -77,7 +77,7 @@ def rows_and_forces(m, d, purpose):
         if needs_islands(m, d):
             islands(m, d)
     else:
-        constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
+        constraint_forces(m, d, store=1 if purpose == STORE_FORCES else 0)
     release_metric(m, d)
 
 
@@ -89,7 +89,7 @@ def solve_parts(m, d, purpose):
     """
     collision(m, d)
     if d.con_overflow[0] == 0:
-        rows_and_forces(m, d, purpose)
+        rows_and_forces(m, d, purpose)  # sets con_overflow if the rows do not fit
     if d.con_overflow[0] == 0:
         sensor_rows(m, d)
         store_part(m, d)

@@ -1,7 +1,8 @@
 """Puts trees to sleep and keeps sleeping trees at rest.
 
 A tree whose velocities stay below the tolerance for 10 steps is ready to sleep.  An island whose trees are all ready
-falls asleep.  Its trees form a cycle: tree_asleep of each is the index of the next.  Their velocities and accelerations
+falls asleep.  Its trees form a cycle: tree_asleep of each is the index of the next; that of an awake tree is a negative
+counter of still steps, from AWAKE (fully awake) to -1 (ready to sleep).  Their velocities and accelerations
 become 0, and their positions stay bitwise identical.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
 """
@@ -61,11 +62,15 @@ def count_still_steps(m, d):
 # ---- one world ------------------------------------------------------------------------------------------------------
 @kernel
 def find_ready_islands(m, d, lane):
-    """Writes island_ready, whether all trees of an island are ready, in the world of a lane; island_first <- -1."""
+    """Writes island_ready, whether all trees of an island are ready, in the world of a lane; island_first <- -1.
+
+    A tree is ready if its tree_asleep is -1.
+    """
     for t in range(m.ntree):
         d.island_ready[t], d.island_first[t] = 1, -1
     for t in range(m.ntree):
         island = whole(read_lane(d.tree_island, t, lane))
+        # -1: a tree without rows is in no island
         if island >= 0 and read_lane(d.tree_asleep, t, lane) != -1.0:
             d.island_ready[island] = 0
 
@@ -99,6 +104,7 @@ def link_islands(m, d, lane):
 def stop_sleeping_trees(m, d):
     """Sets velocity and acceleration of trees that have just fallen asleep to zero and stores their positions."""
     for t in range(m.ntree):
+        # tree_awake still is that of the last step
         falls = (d.tree_awake[t] > 0.0) & (d.tree_asleep[t] >= 0.0)
         if any_(falls):
             first, end = tree_qpos_range(m, t)
@@ -147,10 +153,10 @@ def hold_asleep(m, d):
 def clear_sleeping_actuators(m, d):
     """Sets the force of an actuator output to zero in worlds in which all its DoFs sleep."""
     for o in range(m.nout):
-        asleep = d.active[0] >= 0.0
+        asleep = d.active[0] >= 0.0  # true in all worlds
         for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
             asleep = asleep & (d.tree_awake[m.dof_treeid[m.moment_colind[e]]] == 0.0)
-        if m.moment_rownnz[o] > 0:
+        if m.moment_rownnz[o] > 0:  # an output without DoFs never sleeps
             d.actuator_force[o] = where(asleep, 0.0, d.actuator_force[o])
 
 

@@ -24,6 +24,7 @@ def by_halves(function: Callable) -> Kernel:
     def parts_fit(m, d, size, purpose):
         """Processes parts of `size` worlds one after the other; returns 0 if one of them does not fit, else 1.
 
+        purpose: passed on to the function.
         Writes: active, the worlds of the part; what the function writes.
         """
         start, active = 0, d.lane_active[0] > 0.0
@@ -52,7 +53,7 @@ def by_halves(function: Callable) -> Kernel:
             d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
         # a world that does not fit alone drops contacts, so its part always counts
         if size <= 1:
-            parts_fit(m, d, 1, purpose)
+            parts_fit(m, d, size=1, purpose=purpose)
         d.active[0] = d.lane_active[0]
 
     return halved

@@ -54,7 +54,7 @@ def wake_island(m, d, t, lane, counter):
 @kernel
 def first_of_island(m, d, t, lane):
     """Returns the smallest index of a tree in the sleeping island of tree t, in the world of a lane."""
-    smallest, member, visited = t, read_asleep(m, d, t, lane), 0
+    smallest, member, visited = t, read_asleep(m, d, t, lane), 0  # visited: bounds the walk if the cycle is invalid
     while member != t and member >= 0 and visited < m.ntree:
         smallest, member, visited = min(smallest, member), read_asleep(m, d, member, lane), visited + 1
     return smallest
@@ -278,7 +278,7 @@ def wake_by_tendons(m, d):
     woke = 0
     for i in range(m.ntendon):
         tendon = m.tendon[i]
-        if tendon.limited != 0 and tendon.treenum == 2:
+        if tendon.limited != 0 and tendon.treenum == 2:  # treeid lists two trees
             t1, t2, length = tendon.treeid[0], tendon.treeid[1], d.ten_length[i]
             distance = fmin(length - tendon.range.lower, tendon.range.upper - length)
             near = distance < tendon.margin
@@ -372,7 +372,7 @@ def wake_touched(m, d):
     collide_and_wake(m, d)
     d.con_fresh[0] = 1 - d.con_overflow[0]
     if d.con_overflow[0]:
-        collide_and_wake_parts(m, d, 0)
+        collide_and_wake_parts(m, d, 0)  # its purpose is unused
         d.warning[CONTACTS_FULL] = counted
     wake_fastened(m, d)
 

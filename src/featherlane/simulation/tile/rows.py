@@ -147,14 +147,18 @@ def find_memory(d, b, tile):
 
 @kernel
 def copy_step_inputs(b, thread, tile, s):
-    """Copies the call's inputs for step s into the tile."""
+    """Copies the call's inputs for step s into the tile: the fields of d and of the call's record p that it provides.
+
+    The call (a plan of Python code) decides which fields these are, and what a step is: a time step, a column, a ray.
+    """
+    # transfers are in the order load, control, record, store
     for k in range(b.nload, b.nload + b.ncontrol):
         read_rows(b, b.place, thread, tile, k, s)
 
 
 @kernel
 def write_records(b, thread, tile, s):
-    """Copies the call's outputs of step s out of the tile."""
+    """Copies the call's outputs of step s out of the tile: fields of d and of the call's record p."""
     first = b.nload + b.ncontrol
     for k in range(first, first + b.nrecord):
         write_rows(b, b.place, thread, tile, k, s)

@@ -134,7 +134,7 @@ def run_tiles(m, d, b, thread, tile):
     if b.nstep == 0:
         forward_pass(m, d)
     for s in range(b.nstep):
-        copy_step_inputs(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)  # controls and other inputs of a time step
         d.unread[0] = 1 if s < b.nunread else 0  # outputs of this step are not computed
         step(m, d)
         write_records(b, thread, tile, s)
@@ -156,7 +156,7 @@ def inverse_tiles(m, d, b, thread, tile):
     if b.nstep == 0:
         forward(m, d)
     for s in range(b.nstep):
-        copy_step_inputs(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)  # d.qacc
     inverse(m, d)
     write_records(b, thread, tile, 0)
     store_worlds(b, thread, tile)
