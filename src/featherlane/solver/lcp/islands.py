@@ -20,7 +20,7 @@ FEW_ROWS = 72  # of an island that does not profit from a start with all rows at
 # ---- islands of rows -----------------------------------------------------------------------------------------------
 @kernel
 def mark_worlds(d):
-    """Sets lcp.order to the worlds in which a row can have a force, as bits: no sweep needs an order here."""
+    """Sets lcp.order[r] to the worlds in which row r can have a force: bit l for lane l; no sweep uses it here."""
     for r in range(d.lcp.n[0]):
         bits, present = 0, is_present(d, r)
         for lane in range(width(d)):
@@ -30,7 +30,7 @@ def mark_worlds(d):
 
 @kernel
 def in_world(d, r, lane):
-    """Checks whether this world has row r."""
+    """Checks whether the world in this lane has row r, by the bits of `mark_worlds`."""
     return (d.lcp.order[r] >> lane) & 1
 
 
@@ -51,7 +51,10 @@ def join_islands(d, s, t):
 
 @kernel
 def find_row_roots(m, d, lane):
-    """Computes lcp.root of one world: rows that share their columns are handled together."""
+    """Computes lcp.root of one world, and sets lcp.head = -1.
+
+    Consecutive rows with the same columns, lcp.col from `o` on, connect the same trees: only the first counts.
+    """
     for t in range(m.ntree):
         d.lcp.root[t], d.lcp.head[t] = t, -1
     last = -1
@@ -69,6 +72,7 @@ def find_row_roots(m, d, lane):
 def list_island_rows(m, d, lane):
     """Computes lcp.head, lcp.next: the rows of each island of one world, in their order."""
     find_row_roots(m, d, lane)
+    # each row is put in front of its island's list: from the last row to the first, so that the lists ascend
     for k in range(d.lcp.n[0]):
         r = d.lcp.n[0] - 1 - k
         if in_world(d, r, lane):
@@ -92,7 +96,7 @@ def gather_rows_of(d, first):
 # ---- one problem ---------------------------------------------------------------------------------------------------
 @kernel
 def place_of(d, a, r):
-    """Returns the place of row r before place a."""
+    """Returns the place of row r in one.row, which is before place a: a friction row follows its normal row."""
     b = a - 1
     while d.one.row[b] != r:
         b -= 1
@@ -108,7 +112,7 @@ def gather_bounds(d, a, lane):
     d.one.findex[a], d.one.add[a] = -1, 0.0
     if d.lcp.findex[r] < 0:
         d.one.lo[a], d.one.hi[a] = read_lane(d.lcp.lo, r, lane), hi
-    elif hi == 0.0:
+    elif hi == 0.0:  # no coefficient: the bound is a force
         d.one.lo[a], d.one.hi[a] = -add, add
     else:
         d.one.findex[a] = place_of(d, a, d.lcp.findex[r])
@@ -118,14 +122,14 @@ def gather_bounds(d, a, lane):
 @kernel
 def soften_rounding(d):
     """Adds the rounding of float32 rows to A_aa: rows that are dependent up to rounding then share their load."""
-    stride = (d.one.n[0] + 7) // 8 * 8
+    stride = (d.one.n[0] + 7) // 8 * 8  # A_ij = one.A[i stride + j], rows padded to a multiple of 8
     for a in range(d.one.n[0]):
         d.one.A[a * stride + a] = (1.0 + SOFTNESS32) * d.one.A[a * stride + a]
 
 
 @kernel
 def gather_problem(d, lane):
-    """Builds the dense problem of the rows in one.row."""
+    """Builds the dense problem of the rows in one.row, of the world in this lane.   Writes: one.*."""
     for a in range(d.one.n[0]):
         gather_bounds(d, a, lane)
     form_delassus(d, lane)
@@ -135,7 +139,7 @@ def gather_problem(d, lane):
 
 @stage
 def solve_island(d1, policy, passes):
-    """Solves the problem of one island by pivoting.
+    """Solves the problem of one island by pivoting.  policy: how friction limits follow the normals; passes: at most.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
@@ -151,8 +155,8 @@ def solve_world(m, d, lane):
     pivots, status, residual, large = 0, SOLVED, 0.0, 0
     list_island_rows(m, d, lane)
     for t in range(m.ntree):
-        if d.lcp.head[t] >= 0:
-            if gather_rows_of(d, d.lcp.head[t]):
+        if d.lcp.head[t] >= 0:  # t is the first tree of an island with rows
+            if gather_rows_of(d, d.lcp.head[t]):  # writes one.row, one.n; 0: beyond the capacity
                 gather_problem(d, lane)
                 solve_island(d, m.opt_lcp_friction, m.opt_lcp_iterations)
                 for a in range(d.one.n[0]):
@@ -177,7 +181,7 @@ def solve_islands(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             pivots, status, residual, large = solve_world(m, d, lane)
-            if large:
+            if large:  # `iterate` has solved the islands beyond the capacity; its diagnostics are in lcp
                 residual = fmax(read_lane(d.lcp.residual, 0, lane), residual)
                 status = max(status, 1 if read_lane(d.lcp.status, 0, lane) > 0.0 else 0)
             write_lane(d.lcp.niter, 0, lane, 1.0 * pivots)

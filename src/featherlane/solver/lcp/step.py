@@ -19,6 +19,7 @@ from featherlane.solver.lcp.sweep.residual import ROUNDING32, finish, record_res
 @kernel
 def store_lcp_forces(d):
     """Stores forces of the rows of the constraint layer; of contacts along normal and tangents, moments about them."""
+    # *_lcprow: the row of the LCP, negative: none
     for k in range(d.ndofrow[0]):
         d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else 0.0
     for k in range(d.ngenrow[0]):
@@ -26,6 +27,7 @@ def store_lcp_forces(d):
     for k in range(d.ncon_slot[0]):
         r = d.con_lcprow[k]
         for c in unrolled(range(6)):
+            # a contact has con_dim rows from r on
             d.con_force[k][c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else 0.0
 
 
@@ -39,6 +41,7 @@ def iterate(m, d):
     Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; the outputs that `solve_apgd` and
             `solve_pgs` write for themselves.
     """
+    # the solvers read tolerance and relaxation from lcp.parameter
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
@@ -62,12 +65,13 @@ def find_forces(m, d):
         d.lcp.x[r] = 0.0
     d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(3)
     if d.lcp.n[0] > 0:
+        # a dense solver leaves out islands of more than nlcpone rows: these keep the result of `iterate`
         if not is_dense_solver(m) or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
         if is_dense_solver(m):
             solve_islands(m, d)
     else:
-        record_residual(d, 0, 0.0)
+        record_residual(d, k=0, residual=0.0)
 
 
 @kernel
@@ -91,6 +95,7 @@ def report(m, d):
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
+    # not counted: other states with a residual within the tolerance, and lanes without a world
     failed = (d.lcp.status[0] > 0.0) & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
     warn(d, NOT_CONVERGED, failed)
 

@@ -178,7 +178,7 @@ def use_model_friction(m, d):
         d.krylov.image[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            c, w = model_friction(d, k)
+            c, w = model_friction(d, k)  # from coulomb.zone and y
             _, s, _ = coulomb_force(d, k, d.primal.con_y)
             store_friction_sum(d, k, d.coulomb.trial, c, d.coulomb.zone, -(w + s), d.primal.con_y)
             add_basis_force(d, k, (0.0, d.coulomb.trial[k][1], d.coulomb.trial[k][2]))
@@ -249,7 +249,7 @@ def solve_with_moving_bounds(m, d, live, part):
         d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
     slips = mark_slipping(d, live)
     if any_(slips):
-        correct_direction(m, d, slips, part, 1)  # writes krylov.x
+        correct_direction(m, d, slips, part, cycles=1)  # writes krylov.x
         for i in range(m.nv):
             d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
 
@@ -268,21 +268,21 @@ def newton_step(m, d, live, residual, rho, niter):
     # 1. zones of the contacts
     choose_zones(m, d, live, rho, where(niter < EARLY, SHARE, 1.0))
     # 2. direction of the model, in krylov.x
-    use_model_friction(m, d)
-    substitute_zone_points(d)
-    newton_direction(m, d)
+    use_model_friction(m, d)  # primal.grad becomes the model's residual
+    substitute_zone_points(d)  # H is assembled at primal.con_y; the former values go to coulomb.trial
+    newton_direction(m, d)  # writes primal.search
     part = fmin(fmax(residual / fmax(norm_of_forces(m, d), TINY), EXACT), INEXACT)
     solve_with_moving_bounds(m, d, live, part)
     restore_points(d)
     # 3. step along it
     set_direction(m, d, live, d.krylov.x)
-    d.coulomb.fixed[0] = 0
+    d.coulomb.fixed[0] = 0  # the line search uses the linear model, with moving bounds
     q1, q2, _ = line_terms(m, d)
     rise = dot_product(m, d, d.primal.search, d.primal.grad)
     # if N turns the direction uphill, only the full step is known to lead to the root of the model
     a = step_length(m, d, q1, q2, CLOSE * fabs(rise), where(rise < 0.0, -(FULL * rise), FAR), live)
     advance_rows(m, d, a)
-    # 4. friction, and the law's residual
+    # 4. friction (coulomb.friction), and the law's residual
     store_friction(d)
     _, residual = evaluate(m, d)
     return residual, a

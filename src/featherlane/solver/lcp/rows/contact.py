@@ -10,6 +10,9 @@ The CFM of sliding friction is its slip; without a slip, it is the model's.
 J is the velocity of body 2 relative to body 1 at the contact point, along normal and tangents.  The depth is measured
 from includemargin.  A contact has rows if it touches, see contact_reduction.py; within the tolerance for touching, its
 depth is negative, and the gap may at most close within the step.
+In all kernels: start, n: the dofs of a row are lcp.col[start .. start + n - 1], its columns.  present: mask of worlds
+that have the row.  dual.mark: which body a dof moves, FIRST, SECOND or BOTH.  primal.search: J by dof, which
+`append_jacobian_row` reads.
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
     time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
@@ -40,12 +43,17 @@ from featherlane.solver.lcp.rows.softness import by_reference
 
 @kernel
 def fill_row(m, d, k, c, start, n, present):
-    """Computes J of contact k in direction c: along normal and tangents, then about them."""
-    u, first, second = d.con_frame[k].rows[c % 3], contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
+    """Computes J of contact k in direction c: along normal and tangents (c < 3), then about them.
+
+    Entry i is u . (v + w x r) along the unit vector u, or u . w about it, with the sign - for body 1 and + for body 2.
+    Writes: primal.search.
+    """
+    u = d.con_frame[k].rows[c % 3]
+    first, second = contact_arm(m, d, k, side=0), contact_arm(m, d, k, side=1)
     for p in range(start, start + n):
         i, x = d.lcp.col[p], 0.0
         mark, w = d.dual.mark[i], d.cdof[i].angular
-        if mark != BOTH:
+        if mark != BOTH:  # a dof that moves both bodies alike has J = 0
             if c < 3:
                 w = d.cdof[i].linear + cross(w, first if mark == FIRST else second)
             x = dot(u, w) if mark == SECOND else -dot(u, w)
@@ -59,29 +67,33 @@ def contact_softness(m, d, k):
     E, C = c.erp, c.cfm
     if m.opt_softness == BY_SOLREF:
         r, solimp = c.dist - c.includemargin, c.solimp
-        D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, 1, 1.0))
+        D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, condim=1, mu2=1.0))
         E, C = by_reference(m, c.solref, solimp, r, 1.0 / D)
     return E, C
 
 
 @kernel
 def normal_velocity(m, d, k, erp, v):
-    """Returns the target separation velocity of contact k, with v its velocity now."""
+    """Returns c of the normal row, the target separation velocity of contact k; v: its velocity J v now."""
     contact = d.contact[k]
     depth, push = contact.includemargin - contact.dist, contact.belt[0]
     c = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
     c = where(depth < 0.0, depth / timestep(m) + push, c)
-    c, e, s = fmin(c, m.opt_contact_max_vel[0]), contact.restitution, push - v
+    c = fmin(c, m.opt_contact_max_vel[0])
+    e, s = contact.restitution, push - v  # s: approach speed
     bounces = (e > 0.0) & (s > contact.restitution_vel)
     return where(bounces, fmax(c, e * s + push), c)
 
 
 @kernel
 def append_friction(m, d, k, start, n, present, normal, spin):
-    """Appends the rows of friction of contact k after its normal row; `spin`: result of `set_contact_parameters`."""
+    """Appends the rows of friction of contact k after its normal row.
+
+    normal: number of the normal row; spin: target angular velocity about the normal, of `set_contact_parameters`.
+    """
     contact = d.contact[k]
     for c in range(1, contact.dim):
-        fill_row(m, d, k, c, start, n, present)
+        fill_row(m, d, k, c, start, n, present)  # writes J to primal.search
         row = append_jacobian_row(m, d, start, n)
         goal, soft, force = 0.0, m.opt_cfm[0], 0.0
         if c < 3:
@@ -98,7 +110,7 @@ def append_contact(m, d, k, start, n, present):
     """Appends all rows of contact k."""
     spin = set_contact_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
-    fill_row(m, d, k, 0, start, n, present)
+    fill_row(m, d, k, 0, start, n, present)  # writes J of the normal to primal.search
     row = append_jacobian_row(m, d, start, n)
     set_row(m, d, row, present, normal_velocity(m, d, k, E, row.v), C, (0.0, INFINITE))
     d.con_lcprow[k] = row.r
@@ -119,7 +131,7 @@ def append_contact_rows(m, d):
                 n = pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             else:
                 report_full_rows(d)
-            if n > 0:
+            if n > 0:  # else there is no space, or no dof moves the bodies
                 append_contact(m, d, k, start, n, acts)
                 clear_column_marks(d, start, n)
             else:

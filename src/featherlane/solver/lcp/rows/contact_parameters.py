@@ -32,7 +32,7 @@ def softer_erp(a, b):
 
 @kernel
 def mix_parameters(m, d, k):
-    """Sets the parameters of a detected contact, mixed from its two geoms."""
+    """Sets the parameters of the detected contact k, mixed from its leading geoms g and h (see module docstring)."""
     contact = d.contact[k]
     g, h = leading_geoms(m, d, k)
     geom = m.geom[g]
@@ -51,7 +51,7 @@ def world_direction(m, d, g):
     f = m.geom_fdir[g]
     if any_((f[0] != 0.0) | (f[1] != 0.0) | (f[2] != 0.0)):
         _, R = geom_pose(m, d, g)
-        f = R @ f
+        f = R @ f  # from the geom's frame to the world
     return f
 
 
@@ -63,21 +63,21 @@ def turn_tangents(m, d, k, g, h):
     n, p, q = c.frame.rows
     none = dot(f, f) == 0.0
     f = where(none, second, f)
-    t = fma(-dot(n, f), n, f)
-    length, size = dot(t, t), dot(f, f)
-    turns = (length > ALONG * ALONG * size) & (c.present > 0.0)
-    t = 1.0 / sqrt(where(turns, length, 1.0)) * t
+    t = fma(-dot(n, f), n, f)  # the part of f along the surface
+    along2, size2 = dot(t, t), dot(f, f)
+    turns = (along2 > ALONG * ALONG * size2) & (c.present > 0.0)
+    t = 1.0 / sqrt(where(turns, along2, 1.0)) * t
     c.frame = join(n, where(turns, t, p), where(turns, cross(n, t), q))
 
 
 @kernel
 def add_belt(m, d, k):
-    """Adds the difference of the surface velocities to con_belt; returns the difference of their spins."""
+    """Adds the tangential surface velocity, geom 1 minus geom 2, to con_belt; returns that about the normal."""
     c = d.contact[k]
     spin = 0.0
     if m.flg_surfacevel:
         p = c.pos
-        v1, w1 = surface_velocity(m, d, c.geom[0], p)
+        v1, w1 = surface_velocity(m, d, c.geom[0], p)  # linear and angular velocity
         v2, w2 = surface_velocity(m, d, c.geom[1], p)
         v, (n, t, u) = v1 - v2, c.frame.rows
         d.con_belt[k][1] += dot(t, v)
@@ -90,7 +90,7 @@ def add_belt(m, d, k):
 def set_contact_parameters(m, d, k):
     """Sets all parameters of contact k and turns its tangents; returns the target spin of its surfaces."""
     c = d.contact[k]
-    if c.cand == NO_CANDIDATE:
+    if c.cand == NO_CANDIDATE:  # user-defined: no geoms to mix
         c.erp = own_or(c.erp, m.opt_erp[0])
         c.cfm = own_or(c.cfm, m.opt_cfm[0])
     else:

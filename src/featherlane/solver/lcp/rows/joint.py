@@ -5,6 +5,8 @@
     limit           J v' >= -erp / h r, x >= 0; or, if it bounces, >= -bounce J v
 
 with r the position error minus the margin.  A row without its own softness has the model's.
+In all kernels: start, n: the dofs of a row are lcp.col[start .. start + n - 1].  primal.search: J by dof, which
+`append_jacobian_row` reads.  Its result `row` holds the number row.r of the row and row.v = J v.
 Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
 """
 
@@ -31,8 +33,9 @@ from featherlane.solver.lcp.rows.softness import loss_softness, softness
 def append_dof_row(m, d, i, J):
     """Appends a row with one entry, J at dof i, as `append_jacobian_row`; the caller checks the capacity."""
     start = open_columns(d)
-    n = append_row_columns(m, d, i, FIRST, start, 0)
-    clear_entries(d, start, n)
+    # no second body: every mark is FIRST, and only prevents that a dof is listed twice
+    n = append_row_columns(m, d, i, FIRST, start, n=0)
+    clear_entries(d, start, n)  # primal.search = 0
     clear_column_marks(d, start, n)
     d.primal.search[i] = J
     return append_jacobian_row(m, d, start, n)
@@ -51,7 +54,7 @@ def loss_row(m, d, k):
 @kernel
 def joint_limit_velocity(m, j, erp, err, v):
     """Returns the target velocity of a limit of joint j; err is its error (negative: beyond it), v the error's rate."""
-    c, e = -(erp / timestep(m)) * err, m.jnt_stop_bounce[j]
+    c, e = -(erp / timestep(m)) * err, m.jnt_stop_bounce[j]  # e: coefficient of restitution; v < 0: it closes
     return where((e > 0.0) & (v < 0.0), fmax(c, -(e * v)), c)
 
 
@@ -85,12 +88,16 @@ def dof_rows(m, d):
 # ---- several dofs --------------------------------------------------------------------------------------------------
 @kernel
 def append_general_row(m, d, k):
-    """Appends general row k of the constraint layer, as `append_jacobian_row`; the caller checks the capacity."""
+    """Appends general row k of the constraint layer, as `append_jacobian_row`; the caller checks the capacity.
+
+    o: its first entry in genrow_dof and genrow_J; e: an entry.
+    """
     start, o, n = open_columns(d), d.genrow_dofadr[k], 0
-    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
+    # from the last dof to the first: dofs and their ancestors are listed almost in descending order
+    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):  # no second body: every mark is FIRST
         n = append_row_columns(m, d, d.genrow_dof[e], FIRST, start, n)
     sort_descending(d.lcp.col, start, n)
-    clear_entries(d, start, n)
+    clear_entries(d, start, n)  # primal.search = 0
     clear_column_marks(d, start, n)
     for e in range(o, o + d.genrow_dofnum[k]):
         d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
@@ -112,7 +119,10 @@ def equality_row(m, d, k, size):
 
 @kernel
 def size_of_error(d, k, size):
-    """Returns the norm of the errors of the rows of one equality, at its first row k; `size` at its other rows."""
+    """Returns the norm of the errors of the rows of one equality, at its first row k; `size` at its other rows.
+
+    size: the result at the row before, which belongs to the same equality unless k is a first row.
+    """
     q = d.genrow_id[k]
     if k == 0 or d.genrow_type[k - 1] != EQUALITY or d.genrow_id[k - 1] != q:
         s, e = 0.0, k
@@ -163,7 +173,7 @@ def ball_limit_row(m, d, k):
 @kernel
 def tendon_limit_row(m, d, k):
     """Appends the limit of a tendon's length, general row k."""
-    t, present, own = d.genrow_id[k], d.genrow_present[k] > 0.0, -1.0
+    t, present, own = d.genrow_id[k], d.genrow_present[k] > 0.0, -1.0  # own: a tendon has no ERP, CFM of its own
     err = d.genrow_pos[k] - d.genrow_margin[k]
     solref, solimp = m.tendon_solref_lim[t], m.tendon_solimp_lim[t]
     erp, cfm = softness(m, own, own, solref, solimp, err, d.genrow_D[k])

@@ -8,6 +8,9 @@
 each up to erp / h of the error: J v' + cfm x = erp / h (required displacement or rotation of the first body).  A
 direction across the axis is one of the two of `plane_space`.  The Jacobian has entries at the dofs above either body,
 so links can also close loops of trees.
+link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py).
+In all kernels: start, n: the dofs of a row are lcp.col[start .. start + n - 1], its columns.  dual.mark: which body a
+dof moves, FIRST, SECOND or BOTH.  primal.search: J by dof, which `append_jacobian_row` reads.
 Source: ODE manual, sec. "Joint types and joint functions"; the rows are those of recorded ODE steps.
 """
 
@@ -63,7 +66,7 @@ def link_row_axis(m, d, k, c):
         e = c % 3
         u = Vec3(1.0 if e == 0 else 0.0, 1.0 if e == 1 else 0.0, 1.0 if e == 2 else 0.0)
     else:
-        p, q = plane_space(link_axis(m, d, k, 0))
+        p, q = plane_space(link_axis(m, d, k, side=0))
         u = p if c == 3 else q
     return u
 
@@ -78,7 +81,7 @@ def anchor_arm(m, d, k, side):
 
 @kernel
 def fill_turn_row(d, u, start, n):
-    """Computes J of u . (omega_1 - omega_2); a dof of both bodies has 0."""
+    """Computes J of u . (omega_1 - omega_2); a dof of both bodies has 0.   Writes: primal.search."""
     for p in range(start, start + n):
         i, x = d.lcp.col[p], 0.0
         if d.dual.mark[i] != BOTH:
@@ -88,7 +91,10 @@ def fill_turn_row(d, u, start, n):
 
 @kernel
 def fill_point_row(d, u, r1, r2, start, n):
-    """Computes J of u . (v_1 - v_2), the velocities of the points at arms r; omits terms that cancel at shared dofs."""
+    """Computes J of u . (v_1 - v_2), the velocities of the points at arms r_1, r_2 from the coms of the bodies' trees.
+
+    Terms that cancel at a dof of both bodies are omitted.   Writes: primal.search.
+    """
     for p in range(start, start + n):
         i = d.lcp.col[p]
         w, v, mark = d.cdof[i].angular, d.cdof[i].linear, d.dual.mark[i]
@@ -105,9 +111,10 @@ def fill_point_row(d, u, r1, r2, start, n):
 @kernel
 def append_link(m, d, k, start, n):
     """Appends all rows of link k, except that of its motor and stops."""
-    every, most = true_mask(d), INFINITE
+    every, most = true_mask(d), INFINITE  # all worlds have the rows; they are unbounded
     rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
-    cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1)
+    cfm = own_or(m.link_cfm[k], m.opt_cfm[0])
+    r1, r2 = anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1)
     shift, turn = position_error(m, d, k), Vec3(zeros(3))
     if m.link_type[k] != LINK_BALL:
         turn = orientation_error(m, d, k)
@@ -115,7 +122,7 @@ def append_link(m, d, k, start, n):
     for c in range(link_row_count(m, k)):
         u = link_row_axis(m, d, k, c)
         if is_angular_row(m, k, c):
-            fill_turn_row(d, u, start, n)
+            fill_turn_row(d, u, start, n)  # writes J to primal.search
             error = dot(u, turn)
         else:
             fill_point_row(d, u, r1, r2, start, n)
@@ -150,17 +157,19 @@ def link_forces(m, d):
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
-        f, t, first, last = Vec3(zeros(3)), Vec3(zeros(3)), d.link_lcprow[k, 0], d.link_lcprow[k, 1]
+        f, t = Vec3(zeros(3)), Vec3(zeros(3))
+        first, motor = d.link_lcprow[k, 0], d.link_lcprow[k, 1]  # motor: row of the motor or stop
         if first >= 0:
             for c in range(link_row_count(m, k)):
                 if is_angular_row(m, k, c):
                     t = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), t)
                 else:
                     f = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), f)
-        if last >= 0:
+        if motor >= 0:
             if m.link_type[k] == LINK_HINGE:
-                t = fma(d.lcp.x[last], link_axis(m, d, k, 0), t)
+                t = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), t)
             else:
-                f = fma(d.lcp.x[last], link_axis(m, d, k, 0), f)
-        t = t + cross(link_point(m, d, k, 0) - d.xipos[m.link_body[k, 0]], f)
+                f = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), f)
+        # f acts at the link's point: its torque about the centre of mass
+        t = t + cross(link_point(m, d, k, side=0) - d.xipos[m.link_body[k, 0]], f)
         d.link_force[k] = where(active, Wrench(join(f, t)), d.link_force[k])

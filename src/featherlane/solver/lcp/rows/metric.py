@@ -29,9 +29,11 @@ def factor_step_inertia(m, d):
         d.qacc_step[i] = d.qfrc_smooth[i]
     if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):
         for i in range(m.nv):
+            # diagonal of Mh = M
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
-        store_damped_diagonal(m, d, articulated=0)
+        store_damped_diagonal(m, d, articulated=0)  # writes the diagonal of Mh to qHDiagInv
+    # replaces that diagonal by 1 / D, and qacc_step = f by Mh^-1 f
     factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
@@ -39,11 +41,11 @@ def factor_step_inertia(m, d):
 
 @kernel
 def sum_solution_rows(m, d):
-    """Computes z = Y^T x, row by row."""
+    """Computes lcp.z = Y^T x, row by row: z_i += Y_ri x_r for each entry of row r of Y."""
     for i in range(m.nv):
         d.lcp.z[i] = 0.0
     for r in range(d.lcp.n[0]):
-        o, e, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]
+        o, e, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]  # o, e: first place in lcp.col and in lcp.Y
         for p in range(d.lcp.colnum[r]):
             i = d.lcp.col[o + p]
             d.lcp.z[i] = fma(d.lcp.Y[e + p], x, d.lcp.z[i])
@@ -56,14 +58,16 @@ def accelerate_by_rows(m, d):
     A world with a non-finite acceleration has a constraint force that counts as non-finite or out of range.
     """
     for i in range(m.nv):
-        u = d.lcp.z[i] / d.lcp.scale[i]
+        u = d.lcp.z[i] / d.lcp.scale[i]  # D^1/2 z
         d.qacc[i] = u
         d.qfrc_constraint[i] = u
+    # L^T D^1/2 z
     for i in range(m.nv):
         a, u = m.M_rowadr[i], d.qacc[i]
         for c in range(a, a + m.M_rownnz[i] - 1):
             j = m.M_colind[c]
             d.qfrc_constraint[j] = fma(d.qH[c], u, d.qfrc_constraint[j])
+    # L^-1 D^-1 (D^1/2 z)
     expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc)
     broken = false_mask(d)
     for i in range(m.nv):

@@ -7,6 +7,9 @@
 
 At a stop, the stop's row replaces the motor's, which acts as a plain force (dynamics/body/motor.py).  J v is the
 velocity of the first body of a link relative to the second, along or about the axis.
+link_lcprow[k, 1] is the row of the motor or stop of link k; link_lcprow[k, 0] is the link's first row (link.py).
+low, high: masks of worlds in which a joint or link is at its lower, upper stop.  present: mask of worlds that have the
+row.  primal.search: J by dof, which `append_jacobian_row` reads; its dofs are lcp.col[start .. start + n - 1].
 Source: ODE manual, sec. "Stops and motor parameters".  Deviation: a slider bounces by the velocity half way between its
     bodies, which its row has; ODE takes that of the centres of mass.
 """
@@ -52,6 +55,7 @@ def joint_motors(m, d):
                 low, high = joint_at_stop(m, d, j)
                 present = powered & not_(low) & not_(high)
                 if joint.limited != 0:
+                    # equal limits hold the joint: no motor
                     present = present & (joint.range.lower < joint.range.upper)
                 if not any_(present):
                     pass
@@ -68,8 +72,8 @@ def link_stop_velocity(m, d, k, low, high, v):
     x, lower, upper = d.link_position[k], m.link_range[k].lower, m.link_range[k].upper
     error = where(low, x - lower, where(high, x - upper, 0.0))
     c = -(own_or(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
-    e = m.link_stop_bounce[k]
-    bounces = (e > 0.0) & (lower < upper)
+    e = m.link_stop_bounce[k]  # coefficient of restitution
+    bounces = (e > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
     back = -(e * v)
     return where(bounces & low & (v < 0.0), fmax(c, back), where(bounces & high & (v > 0.0), fmin(c, back), c))
 
@@ -78,11 +82,12 @@ def link_stop_velocity(m, d, k, low, high, v):
 def append_motor(m, d, k, present, low, high):
     """Appends the row of link k along or about its axis: its stop if it is at one, else its motor."""
     start, most, at = open_columns(d), INFINITE, low | high
-    n, u = pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start), link_axis(m, d, k, 0)
+    n, u = pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start), link_axis(m, d, k, side=0)
     if m.link_type[k] == LINK_HINGE:
-        fill_turn_row(d, u, start, n)
+        fill_turn_row(d, u, start, n)  # writes J to primal.search
     else:
-        fill_point_row(d, u, anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1), start, n)
+        # writes J to primal.search
+        fill_point_row(d, u, anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1), start, n)
     for p in range(start, start + n):
         d.primal.search[d.lcp.col[p]] = where(present, d.primal.search[d.lcp.col[p]], 0.0)
     clear_column_marks(d, start, n)
@@ -90,6 +95,7 @@ def append_motor(m, d, k, present, low, high):
     c = where(at, link_stop_velocity(m, d, k, low, high, row.v), m.link_motor_vel[k])
     cfm = own_or(where(at, m.link_stop_cfm[k], m.link_motor_cfm[k]), m.opt_cfm[0])
     force, free = m.link_motor_force[k], m.link_range[k].lower < m.link_range[k].upper
+    # two stops at one position (not free) act in both directions
     lo = where(at, where(low & free, 0.0, -most), -force)
     hi = where(at, where(high & free, 0.0, most), force)
     set_row(m, d, row, present, c, cfm, (lo, hi))
@@ -119,7 +125,7 @@ def motor_rows(m, d):
     """
     off = m.opt_disableflags
     for k in range(m.nlink):
-        d.link_lcprow[k, 1] = NO_ROW
+        d.link_lcprow[k, 1] = NO_ROW  # of its motor or stop
     if off & DISABLE_CONSTRAINT == 0:
         joint_motors(m, d)
         if off & DISABLE_EQUALITY == 0:

@@ -17,6 +17,8 @@ Entries of J are 0 in worlds that lack the row (`where(present, J_i, 0.0)`).  c 
 the end of the step [m/s, rad/s], and cfm [m/(s N)] is the velocity per unit force.  A friction row follows its normal
 row and gets its bound from `set_friction`.
 
+In all kernels: start, n: the columns of a row are lcp.col[start .. start + n - 1], its dofs.  present: mask of worlds
+that have the row.  primal.search: J by dof.
 A world that lacks a row has zeros there, including its diagonal, so that x = 0 and nothing else changes.
 """
 
@@ -58,7 +60,7 @@ def has_capacity(m, d, rows):
 
 @kernel
 def append_row_columns(m, d, i, mark, start, n):
-    """Appends dof i (-1: none) and its ancestors to the n columns from start on; returns their number."""
+    """Appends dof i (-1: none) and its ancestors, with this mark, to the n columns from start on; returns the new n."""
     while i >= 0:
         if d.dual.mark[i] == 0:
             d.lcp.col[start + n] = i
@@ -70,8 +72,12 @@ def append_row_columns(m, d, i, mark, start, n):
 
 @kernel
 def pair_columns(m, d, first, second, start):
-    """Lists the dofs that move one of two bodies, from entry start on, marked by the body; returns their number."""
+    """Lists the dofs that move one of two bodies in lcp.col from start on, descending; returns their number.
+
+    first, second: the bodies.   Writes: lcp.col; dual.mark, the body that each dof moves.
+    """
     i, j, n = m.body_lastdof[first], m.body_lastdof[second], 0
+    # the later dof and its ancestors first: the list is then almost sorted
     if i > j:
         n = append_row_columns(m, d, i, FIRST, start, n)
         n = append_row_columns(m, d, j, SECOND, start, n)
@@ -91,7 +97,7 @@ def clear_column_marks(d, start, n):
 
 @kernel
 def clear_entries(d, start, n):
-    """Sets J = 0 at all columns."""
+    """Sets J = 0 at all columns.   Writes: primal.search."""
     for p in range(start, start + n):
         d.primal.search[d.lcp.col[p]] = 0.0
 
@@ -99,7 +105,11 @@ def clear_entries(d, start, n):
 # ---- rows ----------------------------------------------------------------------------------------------------------
 @kernel
 def whiten_jacobian(m, d, start, n, e):
-    """Computes lcp.Y[e ..] <- D^-1/2 L^-T J^T on the n columns from start on, J in `search`; returns its square."""
+    """Computes lcp.Y[e ..] <- y^T = D^-1/2 L^-T J^T on the n columns from start on; returns |y|^2.
+
+    Dofs are eliminated in descending order: x_j -= L_ij x_i for the ancestors j of dof i, then y_i = D_i^-1/2 x_i.
+    Reads: primal.search (J).   Writes: primal.search, lcp.Y.
+    """
     s = 0.0
     for p in range(n):
         i = d.lcp.col[start + p]
@@ -123,8 +133,11 @@ class NewRow(NamedTuple):
 
 @kernel
 def append_jacobian_row(m, d, start, n):
-    """Appends a row whose Jacobian is in `search` at the n columns from start on; `set_row` must follow."""
-    r, e, v, a = d.lcp.n[0], next_free_entry(d), 0.0, 0.0
+    """Appends a row whose Jacobian is in primal.search at the n columns from start on; `set_row` must follow.
+
+    Returns a `NewRow`.   Reads: primal.search, qvel, qacc_step.   Writes: lcp.Y and the row's places; primal.search.
+    """
+    r, e, v, a = d.lcp.n[0], next_free_entry(d), 0.0, 0.0  # qacc_step is Mh^-1 f
     for p in range(n):
         i = d.lcp.col[start + p]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
@@ -160,7 +173,7 @@ def set_row(m, d, row, present, c, cfm, bounds):
 
 @kernel
 def set_friction(d, r, normal, present, mu, force):
-    """Sets |x_r| <= mu |x_normal|, or <= mu [N] if friction is a force."""
+    """Sets |x_r| <= mu |x_normal| of friction row r, or <= mu [N] if `force` is not 0; normal: the normal row."""
     d.lcp.findex[r] = normal
     d.lcp.lo[r] = 0.0
     d.lcp.hi[r] = where(present & (force == 0.0), mu, 0.0)

@@ -23,7 +23,7 @@ def own_or(own, common):
 
 @kernel
 def by_reference(m, solref, solimp, r, R):
-    """Returns (erp, cfm) of a row with error r and regularisation R [1/kg]."""
+    """Returns (erp, cfm) = (k, R) / (k + B) of a row with error r and regularisation R [1/kg], k = h K d."""
     h = timestep(m)
     K, B = reference(solref, solimp, shortest_timeconst(m))
     k = h * K * impedance(solimp, r)
@@ -43,7 +43,7 @@ def softness(m, erp, cfm, solref, solimp, r, D):
 
 @kernel
 def loss_softness(m, solref, solimp, D):
-    """Returns cfm of a friction-loss row, which has no error and thus no spring."""
+    """Returns cfm of a friction-loss row, which has no error and thus no spring: R / B with R = 1 / D."""
     C = m.opt_cfm[0]
     if m.opt_softness == BY_SOLREF:
         _, B = reference(solref, solimp, shortest_timeconst(m))

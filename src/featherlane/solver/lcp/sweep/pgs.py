@@ -113,7 +113,7 @@ def lcp_pgs(p, iterations, quickstep, cone):
     sum_factored_rows(p, p.lcp.x)
     # writes lcp.order
     start_order(p, quickstep)
-    record_sweep(p, 0, cone)
+    record_sweep(p, sweep=0, cone=cone)
     count = 0.0
     live = count <= 0.0  # all worlds
     for sweep in range(iterations):
