@@ -111,6 +111,7 @@ def solve(m, d):
             con_arm, con_basis, con_motion, con_wrench.
     Cost:   see newton, cg, pgs.
     """
+    # marks of the Hessian's factorization (hessian/choice.py), for solvers that do not set them
     d.ordered[0], d.hessian.coupled[0] = 0.0, 0.0
     if m.opt_contact_model == LCP:
         solve_lcp(m, d)

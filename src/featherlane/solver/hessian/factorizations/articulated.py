@@ -83,8 +83,9 @@ def assemble_world_contacts(m, d):
     clear_stiffness(m, d)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
+        # the second body does not move; other contacts couple branches
         if d.con_body[k, 1] == 0 and any_(is_pushing(m, d, k)):
-            add_contact_stiffness(m, d, k, 0)
+            add_contact_stiffness(m, d, k, side=0)
 
 
 @kernel
@@ -241,7 +242,7 @@ def factor_articulated(m, d):
     """
     x = d.primal.search
     clear_forces(m, d)
-    for b in range(m.nbody - 1, 0, -1):
+    for b in range(m.nbody - 1, 0, -1):  # inward: children before their parents
         first, parent = m.body_dofadr[b], m.body_parentid[b]
         k = first + m.body_dofnum[b] - 1
         while k >= first:
@@ -251,7 +252,7 @@ def factor_articulated(m, d):
             else:
                 eliminate_dof(m, d, b, k, x)
                 k -= 1
-        if parent > 0:
+        if parent > 0:  # the world has no dofs
             add_to_parent(d, b, parent)
 
 
@@ -264,7 +265,7 @@ def reduce_articulated(m, d):
     """
     x = d.primal.search
     clear_forces(m, d)
-    for b in range(m.nbody - 1, 0, -1):
+    for b in range(m.nbody - 1, 0, -1):  # inward: children before their parents
         first, parent, f = m.body_dofadr[b], m.body_parentid[b], d.cfrc[b]
         for k in range(first + m.body_dofnum[b] - 1, first - 1, -1):
             w = x[k] - dot(d.cdof[k], f)

@@ -32,7 +32,7 @@ def use_model_tree(m, d, label):
         d.hessian.rownnz[i] = m.chain_rownnz[i]
         d.hessian.below[i] = 0
     # the rows below a dof are those of its descendants
-    for i in range(m.nv - 1, -1, -1):
+    for i in range(m.nv - 1, -1, -1):  # from the last dof: descendants before their ancestors
         parent = m.dof_parentid[i]
         if parent >= 0:
             d.hessian.below[parent] = d.hessian.below[parent] + d.hessian.below[i] + 1
