@@ -47,13 +47,13 @@ def connected(Y, there):
 @pytest.mark.parametrize("seed", range(5))
 def test_islands_are_rows_connected_by_trees(seed):
     m, p, Y, _, there = scattered(np.random.default_rng(seed))
-    islands.mark_worlds(p)
+    islands.mark_worlds_of_rows(p)
     for lane in range(2):
         islands.list_island_rows(m, p, lane)
         found = []
         for t in range(TREES):
             if p.lcp.head[t] >= 0:
-                assert islands.gather_rows_of(p, p.lcp.head[t]) == 1 and islands.root_of(p, t) == t
+                assert islands.gather_island_rows(p, p.lcp.head[t]) == 1 and islands.first_tree_of_island(p, t) == t
                 found.append(p.one.row.array[: p.one.n[0]].tolist())
         together = connected(Y[lane], there[lane])
         expected = {tuple(np.nonzero(row)[0]) for row in together if row.any()}

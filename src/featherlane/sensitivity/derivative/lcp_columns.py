@@ -50,7 +50,7 @@ from featherlane.simulation.step.forward import control_and_actuate, forward_pos
 from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.lcp.rows.assembly import make_lcp
-from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
+from featherlane.solver.lcp.rows.contact_reduction import mark_contacts_with_rows
 from featherlane.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_rows
 from featherlane.solver.lcp.step import find_forces, is_dense_solver
 from featherlane.solver.lcp.sweep.product import compute_w
@@ -80,7 +80,7 @@ def _place_world(m, d, p):
     d.con_fresh[0] = 0
     collision(m, d)
     if d.con_overflow[0] == 0:
-        choose_contacts(m, d)
+        mark_contacts_with_rows(m, d)
         for k in range(d.ncon_slot[0]):
             c = d.contact[k]
             c.present = where(c.D > 0.0, c.present, 0.0)

@@ -19,21 +19,21 @@ from featherlane.sensitivity.derivative.contact_rates import is_before
 from featherlane.sensitivity.derivative.contact_types import ContactCase
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.solver.lcp.rows.assembly import clear_rows
-from featherlane.solver.lcp.rows.contact import append_friction, contact_softness, fill_row
+from featherlane.solver.lcp.rows.contact import append_friction, contact_softness, fill_contact_row
 from featherlane.solver.lcp.rows.contact_parameters import set_contact_parameters
-from featherlane.solver.lcp.rows.joint import append_dof_row, append_equality_rows, bounded_rows, loss_row
-from featherlane.solver.lcp.rows.link import link_rows
+from featherlane.solver.lcp.rows.joint import append_bounded_rows, append_dof_loss, append_dof_row, append_equality_rows
+from featherlane.solver.lcp.rows.link import append_link_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
-from featherlane.solver.lcp.rows.motor import motor_rows
+from featherlane.solver.lcp.rows.motor import append_motor_rows
 from featherlane.solver.lcp.rows.rows import (
     INFINITE,
     NO_ROW,
     append_jacobian_row,
     clear_column_marks,
+    first_free_column,
     has_capacity,
     is_present,
-    open_columns,
-    pair_columns,
+    list_pair_columns,
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import softness
@@ -174,7 +174,7 @@ def _append_dof_rows(m, d, p, store):
         d.dofrow_lcprow[k] = NO_ROW
         if has_capacity(m, d, 1):
             if d.dofrow_type[k] == FRICTION_DOF:
-                d.dofrow_lcprow[k] = loss_row(m, d, k)
+                d.dofrow_lcprow[k] = append_dof_loss(m, d, k)
             else:
                 d.dofrow_lcprow[k] = _append_limit(m, d, p, k, store)
 
@@ -233,7 +233,7 @@ def _append_contact(m, d, p, k, start, n, present, store):
     """
     spin = set_contact_parameters(m, d, k)
     erp, cfm = contact_softness(m, d, k)
-    fill_row(m, d, k, 0, start, n, present)  # writes d.primal.search
+    fill_contact_row(m, d, k, 0, start, n, present)  # writes d.primal.search
     row, v, a = append_jacobian_row(m, d, start, n)  # reads it
     target = _velocity_on_branch(m, d, p, k, erp, v, store)
     set_row(m, d, (row, v, a), present, target, cfm, (0.0, INFINITE))
@@ -250,8 +250,8 @@ def _append_contact_rows(m, d, p, store):
         acts = c.D > 0.0
         if any_(acts) and has_capacity(m, d, c.dim):
             # columns: the dofs that move one of both bodies
-            start = open_columns(d)
-            n = pair_columns(m, d, c.carrier[0], c.carrier[1], start)
+            start = first_free_column(d)
+            n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             if n > 0:
                 _append_contact(m, d, p, k, start, n, acts, store)
                 clear_column_marks(d, start, n)
@@ -274,10 +274,10 @@ def evaluate_rows(m, d, p, store):
     clear_rows(m, d)
     factor_step_inertia(m, d)
     append_equality_rows(m, d)
-    link_rows(m, d)
+    append_link_rows(m, d)
     _append_dof_rows(m, d, p, store)
-    bounded_rows(m, d)
-    motor_rows(m, d)
+    append_bounded_rows(m, d)
+    append_motor_rows(m, d)
     _append_contact_rows(m, d, p, store)
 
 

@@ -2,6 +2,10 @@
 
 Rows connect the trees of their dofs; trees that rows connect, directly or over other trees, form one island.  64
 separate boxes are 64 problems of 12 rows, not one of 768.
+Symbols: r: a row of the tile, with the dofs lcp.col[coladr[r] + k];  a: its position in the island, one.row[a] = r;
+    s, t: trees;  lane: a world of the tile.
+Lists: lcp.root[t]: a tree with a smaller number in the same island, or t itself for the first one;  lcp.head[t]: the
+    first row of the island with first tree t, -1: none;  lcp.next[r]: the next row of this island, -1: none.
 Source: ODE manual, sec. "Islands and disabled bodies".
 """
 
@@ -19,8 +23,8 @@ FEW_ROWS = 72  # of an island that does not profit from a start with all rows at
 
 # ---- islands of rows -----------------------------------------------------------------------------------------------
 @kernel
-def mark_worlds(d):
-    """Sets lcp.order[r] to the worlds in which row r can have a force: bit l for lane l; no sweep uses it here."""
+def mark_worlds_of_rows(d):
+    """Sets bit `lane` of lcp.order[r] if row r can have a force in this world: no sweep needs an order here."""
     for r in range(d.lcp.n[0]):
         bits, present = 0, is_present(d, r)
         for lane in range(width(d)):
@@ -30,13 +34,13 @@ def mark_worlds(d):
 
 @kernel
 def in_world(d, r, lane):
-    """Checks whether the world in this lane has row r, by the bits of `mark_worlds`."""
+    """Returns 1 if row r can have a force in this world, see `mark_worlds_of_rows`, else 0."""
     return (d.lcp.order[r] >> lane) & 1
 
 
 @kernel
-def root_of(d, t):
-    """Returns the first tree of the island of tree t, so far."""
+def first_tree_of_island(d, t):
+    """Returns the first tree of the island of tree t, so far: follows lcp.root."""
     while d.lcp.root[t] != t:
         t = d.lcp.root[t]
     return t
@@ -44,46 +48,44 @@ def root_of(d, t):
 
 @kernel
 def join_islands(d, s, t):
-    """Puts trees s and t in one island."""
-    s, t = root_of(d, s), root_of(d, t)
+    """Puts trees s and t in one island: its first tree is the one with the smallest number."""
+    s, t = first_tree_of_island(d, s), first_tree_of_island(d, t)
     d.lcp.root[max(s, t)] = min(s, t)
 
 
 @kernel
 def find_row_roots(m, d, lane):
-    """Computes lcp.root of one world, and sets lcp.head = -1.
-
-    Consecutive rows with the same columns, lcp.col from `o` on, connect the same trees: only the first counts.
-    """
+    """Computes lcp.root of one world, and clears lcp.head: the trees of each row are joined."""
     for t in range(m.ntree):
         d.lcp.root[t], d.lcp.head[t] = t, -1
     last = -1
     for r in range(d.lcp.n[0]):
-        o = d.lcp.coladr[r]
-        if o != last and in_world(d, r, lane):
-            last = o
-            t = m.dof_treeid[d.lcp.col[o]]
-            for p in range(o + 1, o + d.lcp.colnum[r]):
-                if m.dof_treeid[d.lcp.col[p]] != t:
-                    join_islands(d, t, m.dof_treeid[d.lcp.col[p]])
+        first = d.lcp.coladr[r]
+        # rows that share their columns are handled once
+        if first != last and in_world(d, r, lane):
+            last = first
+            t = m.dof_treeid[d.lcp.col[first]]
+            for k in range(first + 1, first + d.lcp.colnum[r]):
+                if m.dof_treeid[d.lcp.col[k]] != t:
+                    join_islands(d, t, m.dof_treeid[d.lcp.col[k]])
 
 
 @kernel
 def list_island_rows(m, d, lane):
-    """Computes lcp.head, lcp.next: the rows of each island of one world, in their order."""
+    """Computes lcp.root, lcp.head and lcp.next: the rows of each island of one world, in their order."""
     find_row_roots(m, d, lane)
-    # each row is put in front of its island's list: from the last row to the first, so that the lists ascend
-    for k in range(d.lcp.n[0]):
-        r = d.lcp.n[0] - 1 - k
+    # from the last row: each row becomes the head of its list
+    for back in range(d.lcp.n[0]):
+        r = d.lcp.n[0] - 1 - back
         if in_world(d, r, lane):
-            t = root_of(d, m.dof_treeid[d.lcp.col[d.lcp.coladr[r]]])
+            t = first_tree_of_island(d, m.dof_treeid[d.lcp.col[d.lcp.coladr[r]]])
             d.lcp.next[r] = d.lcp.head[t]
             d.lcp.head[t] = r
 
 
 @kernel
-def gather_rows_of(d, first):
-    """Sets one.row, one.n: the rows of the list that begins with row `first`; returns 0 if they exceed the capacity."""
+def gather_island_rows(d, first):
+    """Sets one.row and one.n: the rows of the island with first row `first`; returns 0 if they exceed the capacity."""
     n, r = 0, first
     while r >= 0 and n < d.nlcpone:
         d.one.row[n] = r
@@ -95,41 +97,43 @@ def gather_rows_of(d, first):
 
 # ---- one problem ---------------------------------------------------------------------------------------------------
 @kernel
-def place_of(d, a, r):
-    """Returns the place of row r in one.row, which is before place a: a friction row follows its normal row."""
-    b = a - 1
-    while d.one.row[b] != r:
-        b -= 1
-    return b
+def position_in_island(d, a, r):
+    """Returns the position of row r in the island, which is before a: a normal row precedes its friction."""
+    position = a - 1
+    while d.one.row[position] != r:
+        position -= 1
+    return position
 
 
 @kernel
 def gather_bounds(d, a, lane):
-    """Sets right-hand side and bounds of the row at place a; friction given as a force has fixed bounds."""
+    """Sets right-hand side and bounds of the row at position a; friction given as a force has fixed bounds."""
     r = d.one.row[a]
     hi, add = read_lane(d.lcp.hi, r, lane), read_lane(d.lcp.add, r, lane)
     d.one.b[a] = read_lane(d.lcp.b, r, lane)
     d.one.findex[a], d.one.add[a] = -1, 0.0
     if d.lcp.findex[r] < 0:
         d.one.lo[a], d.one.hi[a] = read_lane(d.lcp.lo, r, lane), hi
-    elif hi == 0.0:  # no coefficient: the bound is a force
+    elif hi == 0.0:
+        # mu = 0: |x| <= add
         d.one.lo[a], d.one.hi[a] = -add, add
     else:
-        d.one.findex[a] = place_of(d, a, d.lcp.findex[r])
+        d.one.findex[a] = position_in_island(d, a, d.lcp.findex[r])
         d.one.lo[a], d.one.hi[a], d.one.add[a] = 0.0, hi, add
 
 
 @kernel
 def soften_rounding(d):
-    """Adds the rounding of float32 rows to A_aa: rows that are dependent up to rounding then share their load."""
-    stride = (d.one.n[0] + 7) // 8 * 8  # A_ij = one.A[i stride + j], rows padded to a multiple of 8
+    """Scales A_aa by 1 + SOFTNESS32: rows that are dependent up to float32 rounding then share their load."""
+    # rows of A are padded to a multiple of eight
+    stride = (d.one.n[0] + 7) // 8 * 8  # A_ij = one.A[i stride + j]
     for a in range(d.one.n[0]):
         d.one.A[a * stride + a] = (1.0 + SOFTNESS32) * d.one.A[a * stride + a]
 
 
 @kernel
 def gather_problem(d, lane):
-    """Builds the dense problem of the rows in one.row, of the world in this lane.   Writes: one.*."""
+    """Builds the dense problem one.A, one.b, one.lo, one.hi, one.findex, one.add of the rows in one.row."""
     for a in range(d.one.n[0]):
         gather_bounds(d, a, lane)
     form_delassus(d, lane)
@@ -139,7 +143,9 @@ def gather_problem(d, lane):
 
 @stage
 def solve_island(d1, policy, passes):
-    """Solves the problem of one island by pivoting.  policy: how friction limits follow the normals; passes: at most.
+    """Solves the problem of one island by pivoting.
+
+    policy, passes: how friction limits follow the normals, and how often at most; see `principal_pivoting`.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
@@ -151,12 +157,13 @@ def solve_island(d1, policy, passes):
 # ---- all islands -------------------------------------------------------------------------------------------------
 @kernel
 def solve_world(m, d, lane):
-    """Solves all islands of one world; returns (pivots or steps, worst status, residual, islands beyond capacity)."""
+    """Solves all islands of one world; returns (pivots, worst status, largest residual, islands beyond capacity)."""
     pivots, status, residual, large = 0, SOLVED, 0.0, 0
     list_island_rows(m, d, lane)
+    # one problem per island: it is read from lcp.*, solved in one.*, and stored in lcp.x
     for t in range(m.ntree):
         if d.lcp.head[t] >= 0:  # t is the first tree of an island with rows
-            if gather_rows_of(d, d.lcp.head[t]):  # writes one.row, one.n; 0: beyond the capacity
+            if gather_island_rows(d, d.lcp.head[t]):  # writes one.row, one.n; 0: beyond the capacity
                 gather_problem(d, lane)
                 solve_island(d, m.opt_lcp_friction, m.opt_lcp_iterations)
                 for a in range(d.one.n[0]):
@@ -177,11 +184,12 @@ def solve_islands(m, d):
     Writes: lcp.*.
     Scratch: one.*, place.*.
     """
-    mark_worlds(d)
+    mark_worlds_of_rows(d)
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             pivots, status, residual, large = solve_world(m, d, lane)
-            if large:  # `iterate` has solved the islands beyond the capacity; its diagnostics are in lcp
+            # large islands were solved by `iterate`: status 1 if it did not converge
+            if large:
                 residual = fmax(read_lane(d.lcp.residual, 0, lane), residual)
                 status = max(status, 1 if read_lane(d.lcp.status, 0, lane) > 0.0 else 0)
             write_lane(d.lcp.niter, 0, lane, 1.0 * pivots)

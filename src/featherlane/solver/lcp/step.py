@@ -18,17 +18,17 @@ from featherlane.solver.lcp.sweep.residual import ROUNDING32, finish, record_res
 
 @kernel
 def store_lcp_forces(d):
-    """Stores forces of the rows of the constraint layer; of contacts along normal and tangents, moments about them."""
+    """Stores lcp.x of rows of the constraint layer as dofrow_force, genrow_force and con_force; 0 without a row."""
     # *_lcprow: the row of the LCP, negative: none
     for k in range(d.ndofrow[0]):
         d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else 0.0
     for k in range(d.ngenrow[0]):
         d.genrow_force[k] = d.lcp.x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else 0.0
     for k in range(d.ncon_slot[0]):
-        r = d.con_lcprow[k]
+        first = d.con_lcprow[k]
+        # normal, tangents, moments about them: the rows of a contact follow each other
         for c in unrolled(range(6)):
-            # a contact has con_dim rows from r on
-            d.con_force[k][c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else 0.0
+            d.con_force[k][c] = d.lcp.x[first + c] if first >= 0 and c < d.con_dim[k] else 0.0
 
 
 @stage
@@ -60,12 +60,12 @@ def is_dense_solver(m):
 
 @kernel
 def find_forces(m, d):
-    """Solves for lcp.x, and sets the solver's status."""
-    for r in range(d.lcp.n[0]):
-        d.lcp.x[r] = 0.0
+    """Solves for lcp.x from x = 0, and sets lcp.niter, lcp.status and lcp.residual."""
+    for row in range(d.lcp.n[0]):
+        d.lcp.x[row] = 0.0
     d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(3)
     if d.lcp.n[0] > 0:
-        # a dense solver leaves out islands of more than nlcpone rows: these keep the result of `iterate`
+        # a dense solver leaves islands with more than nlcpone rows to the iterative one
         if not is_dense_solver(m) or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
         if is_dense_solver(m):
@@ -76,10 +76,10 @@ def find_forces(m, d):
 
 @kernel
 def has_lcp_rows(d):
-    """Returns a mask of worlds with rows."""
+    """Returns a mask of worlds in which a row can have a force."""
     found = 0.0
-    for r in range(d.lcp.n[0]):
-        found = where(is_present(d, r), 1.0, found)
+    for row in range(d.lcp.n[0]):
+        found = where(is_present(d, row), 1.0, found)
     return found > 0.0
 
 

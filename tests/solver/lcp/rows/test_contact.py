@@ -10,7 +10,7 @@ from featherlane.constraint.impedance import impedance, inverse_regularisation
 from featherlane.solver.lcp.rows import contact
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
-from featherlane.solver.lcp.rows.softness import by_reference
+from featherlane.solver.lcp.rows.softness import softness_of_reference
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 
@@ -130,7 +130,7 @@ def test_softness_by_solref(rng):
         solimp = [x[0] for x in d.con_solimp.array[5 * k : 5 * k + 5]]
         r = d.con_dist.array[k, 0] - d.con_includemargin.array[k, 0]
         D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, 1, d.con_dist[k] * 0.0 + 1.0)[0])
-        _, cfm = by_reference(m, d.con_solref.array[2 * k : 2 * k + 2, 0], solimp, r, 1.0 / D)
+        _, cfm = softness_of_reference(m, d.con_solref.array[2 * k : 2 * k + 2, 0], solimp, r, 1.0 / D)
         np.testing.assert_allclose(found.cfm[d.con_lcprow[k]], cfm[0])
 
 

@@ -51,7 +51,7 @@ def test_mixing_takes_the_softer_erp_and_the_smallest_mu():
     a, b = np.array([-1.0, -1.0, 0.3, 0.3]), np.array([-1.0, 0.6, -1.0, 0.6])
     assert parameters.softer_erp(a, b).tolist() == [-1.0, 0.6, 0.3, 0.3]
     assert parameters.softer_erp(b, a).tolist() == [-1.0, 0.6, 0.3, 0.3]
-    assert parameters.coefficient(np.array([0.0, 1e-5, 2e-5, 0.8])).tolist() == [0.0, 0.0, 2e-5, 0.8]
+    assert parameters.friction_without_minimum(np.array([0.0, 1e-5, 2e-5, 0.8])).tolist() == [0.0, 0.0, 2e-5, 0.8]
 
 
 def test_given_parameters_are_kept():

@@ -38,7 +38,7 @@ def tile(points, depths, width=2, **given):
 
 
 def chosen(m, d, world=0):
-    reduction.choose_contacts(m, d)
+    reduction.mark_contacts_with_rows(m, d)
     return np.nonzero(d.con_D.array[:, world] > 0.0)[0].tolist()
 
 

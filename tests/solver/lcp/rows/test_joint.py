@@ -9,7 +9,7 @@ from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIM
 from featherlane.solver.lcp.rows import joint
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
-from featherlane.solver.lcp.rows.softness import loss_softness, softness
+from featherlane.solver.lcp.rows.softness import loss_cfm, softness
 from scenes.lcp import SCENE as ONE_OF_EACH
 from scenes.lcp_records import Rows
 
@@ -41,7 +41,7 @@ def scene(rng, qpos=None, qvel=None, **options):
     tile = Rows(model, *state)
     clear_rows(tile.m, tile.d)
     tile.run(factor_step_inertia)
-    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.append_one_dof_rows, joint.append_bounded_rows):
         kernel(tile.m, tile.d)
     return tile
 
@@ -149,7 +149,7 @@ def test_softness_by_solref_equals_that_of_the_elements(rng):
         if kind in (FRICTION_DOF, FRICTION_TENDON):
             fields = (model.dof_solref, model.dof_solimp) if kind == FRICTION_DOF else (
                 model.tendon_solref_fri, model.tendon_solimp_fri)  # fmt: skip
-            cfm = loss_softness(m, fields[0][e], fields[1][e], D)
+            cfm = loss_cfm(m, fields[0][e], fields[1][e], D)
         else:
             if kind == EQUALITY:
                 n = d.ngenrow[0]
@@ -167,12 +167,12 @@ def test_rows_beyond_the_capacity_are_omitted(rng):
     whole = tile.d.lcp.n[0]
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = whole
-    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.append_one_dof_rows, joint.append_bounded_rows):
         kernel(tile.m, tile.d)
     assert tile.d.lcp.n[0] == whole and tile.d.con_overflow[0] == 0
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = 4
-    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.append_one_dof_rows, joint.append_bounded_rows):
         kernel(tile.m, tile.d)
     assert whole > 4 == tile.d.lcp.n[0] and tile.d.con_overflow[0] == 1
     rows = [*tile.d.dofrow_lcprow.array[: tile.d.ndofrow[0]], *tile.d.genrow_lcprow.array[: tile.d.ngenrow[0]]]

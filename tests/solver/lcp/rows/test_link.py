@@ -37,7 +37,7 @@ def scene(rng, kind, bodies, prepare=lambda m: None, **more):
     tile = Rows(model, *zip(*(kicked(model, rng, 0.2) for _ in range(2)), strict=True))
     clear_rows(tile.m, tile.d)
     tile.run(factor_step_inertia)
-    link.link_rows(tile.m, tile.d)
+    link.append_link_rows(tile.m, tile.d)
     return tile
 
 
@@ -151,12 +151,12 @@ def test_links_can_be_disabled_or_exceed_the_capacity(flag, rng):
     m, d = tile.m, tile.d
     clear_rows(m, d)
     m.opt_disableflags = int(flag)
-    link.link_rows(m, d)
+    link.append_link_rows(m, d)
     assert d.lcp.n[0] == 0 and d.link_lcprow[2] == -1 and d.con_overflow[0] == 0
     m.opt_disableflags, d.nlcp = 0, 3 + 5
-    link.link_rows(m, d)
+    link.append_link_rows(m, d)
     assert d.lcp.n[0] == 8 and d.con_overflow[0] == 0
     clear_rows(m, d)
     d.nlcp = 3 + 4
-    link.link_rows(m, d)
+    link.append_link_rows(m, d)
     assert d.lcp.n[0] == 3 and d.link_lcprow[2] == -1 and d.con_overflow[0] == 1

@@ -25,7 +25,7 @@ FREE = """<mujoco><option timestep=".004"/><worldbody>
 def prepared(tile):
     clear_rows(tile.m, tile.d)
     tile.run(factor_step_inertia)
-    motor.motor_rows(tile.m, tile.d)
+    motor.append_motor_rows(tile.m, tile.d)
     return tile
 
 

@@ -45,16 +45,16 @@ def append(tile, J, start, n, **given):
 
 def test_columns_are_ancestor_dofs_marked_by_body(tile):
     m, d = tile.m, tile.d
-    assert rows.pair_columns(m, d, LEFT, RIGHT, 0) == 6
+    assert rows.list_pair_columns(m, d, LEFT, RIGHT, 0) == 6
     assert d.lcp.col.array[:6].tolist() == [5, 4, 3, 2, 1, 0]
     both, first, second = rows.BOTH, rows.FIRST, rows.SECOND
     assert d.dual.mark.array.tolist() == [both, first, first, first, first, second, 0]
     rows.clear_column_marks(d, 0, 6)
     assert not d.dual.mark.array.any()
-    assert rows.pair_columns(m, d, ALONE, LEFT, 2) == 6 and d.lcp.col.array[2:8].tolist() == [6, 4, 3, 2, 1, 0]
+    assert rows.list_pair_columns(m, d, ALONE, LEFT, 2) == 6 and d.lcp.col.array[2:8].tolist() == [6, 4, 3, 2, 1, 0]
     assert d.dual.mark.array.tolist() == [second] * 5 + [0, first]
     rows.clear_column_marks(d, 2, 6)
-    assert rows.pair_columns(m, d, 0, 0, 0) == 0
+    assert rows.list_pair_columns(m, d, 0, 0, 0) == 0
     assert rows.append_row_columns(m, d, -1, first, 0, 3) == 3
     d.primal.search.array[...] = 1.0
     rows.clear_entries(d, 2, 6)
@@ -66,14 +66,14 @@ def test_a_group_shares_its_columns(tile, rng):
     m, d, h = tile.m, tile.d, tile.model.opt.timestep
     J, v, a = np.zeros((5, 2, 7)), {}, {}
     for group, bodies, count in (([0, 1, 2], (LEFT, RIGHT), 3), ([3, 4], (ALONE, RIGHT), 2)):
-        start = rows.open_columns(d)
-        n = rows.pair_columns(m, d, *bodies, start)
+        start = rows.first_free_column(d)
+        n = rows.list_pair_columns(m, d, *bodies, start)
         for r in group:
             J[r][:, d.lcp.col.array[start : start + n]] = rng.standard_normal((2, n))
             number, v[r], a[r] = append(tile, J[r], start, n, c=0.1 * r, cfm=0.2 * r, lo=-r, hi=2 * r)
             assert number == r and len(group) == count
         rows.clear_column_marks(d, start, n)
-    assert rows.open_columns(d) == 6 + 3 and rows.next_free_entry(d) == 3 * 6 + 2 * 3
+    assert rows.first_free_column(d) == 6 + 3 and rows.first_free_entry(d) == 3 * 6 + 2 * 3
     for world in range(2):
         found, Mh = tile.lcp(world), tile.inertia(world)
         np.testing.assert_allclose(found.J, J[:, world], atol=EXACT)
@@ -91,7 +91,7 @@ def test_a_group_shares_its_columns(tile, rng):
 
 def test_a_world_without_the_row_holds_zeros(tile):
     d, here = tile.d, np.array([True, False])
-    n = rows.pair_columns(tile.m, d, ALONE, 0, 0)
+    n = rows.list_pair_columns(tile.m, d, ALONE, 0, 0)
     J = np.array([[1.0] * 7, [0.0] * 7])
     for _ in range(2):
         append(tile, J, 0, n, c=3.0, cfm=0.1, lo=-1.0, hi=2.0, present=here)
@@ -117,7 +117,7 @@ def test_friction_is_a_share_of_the_normal_or_a_force(tile):
 def test_capacity_is_checked_before_rows_are_added(size, room, tile):
     """3 rows of 6 entries exist, two more of up to 7 dofs are added."""
     m, d = tile.m, tile.d
-    n = rows.pair_columns(m, d, LEFT, RIGHT, 0)
+    n = rows.list_pair_columns(m, d, LEFT, RIGHT, 0)
     for _ in range(3):
         append(tile, np.ones((2, 7)), 0, n)
     for name in ("nlcp", "nlcpcol", "nlcpY"):

@@ -86,8 +86,8 @@ def move_with_limits(r1):
         if r1.place.hi[i] == INF:
             if state != BETWEEN:
                 r1.one.state[i] = WAITING
-        # the limit was 0: it opens to the side to which w drives x
         elif state == FIXED:
+            # the limit was 0: it opens to the side to which w drives x
             set_to_bound(r1, i, r1.place.w[i] < 0.0)
         elif state in (LOWER, UPPER):
             set_to_bound(r1, i, state == UPPER)
@@ -127,7 +127,7 @@ def write_limit_system(r1, count):
 
         d limit_i / d l_j = -mu_i sgn(x_normal) side_j y_normal
 
-     Entry (i, j) is one.L[(nfactor + i) * stride + j], the right-hand side is column `count`.
+    Entry (i, j) is one.L[(nfactor + i) * stride + j], the right-hand side is column `count`.
     """
     nfactor, stride = r1.one.nfactor[0], 8 * eights_per_row(r1)
     for j in range(count):
@@ -140,6 +140,7 @@ def write_limit_system(r1, count):
             q = r1.one.factor[nfactor + i]
             k = r1.one.order[q]
             normal = r1.one.place[r1.one.findex[k]]
+            # mu sgn(x_normal), in scaled units
             mu = r1.one.hi[k] * r1.place.scale[normal] / r1.place.scale[q]
             if r1.place.x[normal] < 0.0:
                 mu = -mu

@@ -391,7 +391,7 @@ def solve_lane_blocks(p, passes):
     """Runs block principal pivoting on standalone problems; see `lane_blocks`.
 
     Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add, lcp.parameter.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; limits in effect in lcp.* and lcp.*; for
-            itself lcp_L.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*, of which lcp.y and lcp.g are the
+            limits in effect; for itself lcp_L.
     """
     lane_blocks(p, passes)

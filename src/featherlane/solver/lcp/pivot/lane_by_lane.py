@@ -39,8 +39,8 @@ def solve_lane_by_lane(p, policy, passes, start):
     """Solves every world's problem, with the options of Dantzig's method.
 
     Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], the bounds in effect in lcp.* and lcp.*; one.*;
-            the outputs of `solve_dantzig`.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2]; lcp.*, of which lcp.y and lcp.g are the bounds in
+            effect; one.*; the outputs of `solve_dantzig`.
     """
     for lane in range(width(p)):
         load_lane(p, lane)

@@ -5,7 +5,7 @@ them at once, by lanes, in place in the columns of L^T.  The Schur complement of
 in its rows.  A row with a doubtful pivot ends the group and is added alone.
 Symbols: C: the `nfactor` places of the factor;  G: the `count` places of the group, rows and columns nfactor to
     nfactor + count - 1 of L^T, all in the same eight columns 8 c to 8 c + 7;  lane: column modulo eight;
-    T = L^-1 A_CG, in the rows of C and columns of G;  p: a place.
+    T = L^-1 A_CG, in the rows of C and columns of G;  p: a place;  k, j: rows of the factor;  i, q: positions in G.
 Layout: (L^T)_ij = LT[i * stride + j] with LT = one.L.  Its eights (vectors of eight adjacent numbers) are LT8: eight
     i * row_eights + c of row i.  Other columns of eight c belong to the factor: they are kept (`mask`, MASK).
 Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
@@ -113,7 +113,7 @@ def subtract_factor_rows(r1, lane, count):
 
 
 @kernel
-def transpose_group_row(r1, i, count, inverse):
+def finish_group_row(r1, i, count, inverse):
     """Turns row i of the factored group into a row of L^T: its entries behind the diagonal times `inverse`, else 0.
 
     inverse: 1 / pivot of the row, also stored in one.D; its place becomes BETWEEN.
@@ -146,7 +146,7 @@ def factor_group(r1, count):
         for i in range(added + 1, count):
             block = (nfactor + i) * row_eights + c
             LT8[block] = fma(-(LT[entry + i] * inverse), LT8[(nfactor + added) * row_eights + c], LT8[block])
-        transpose_group_row(r1, added, count, inverse)
+        finish_group_row(r1, added, count, inverse)
         added += 1
     for i in range(added, count):
         LT8[(nfactor + i) * row_eights + c] = 0.0

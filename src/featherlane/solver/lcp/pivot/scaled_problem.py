@@ -148,7 +148,7 @@ def multiply_row(r1, i):
     for c in range(1, row_eights):
         product = A8[i * row_eights + c] * x8[c]
         products, sizes = products + product, sizes + fabs(product)
-    # one.sum[0 : 8] = products, one.sum[8 : 16] = sizes
+    # products go to one.sum[0 : 8], sizes to one.sum[8 : 16]: eight partial sums each
     sum8[0], sum8[1] = products, sizes
     return sum_of_eight(r1.one.sum, 0), sum_of_eight(r1.one.sum, 8)
 
@@ -161,7 +161,7 @@ def rounding_of_w(r1, last):
     sums, maxima = fabs(x8[0]), fabs(b8[0])
     for c in range(1, blocks):
         sums, maxima = sums + fabs(x8[c]), fmax(maxima, fabs(b8[c]))
-    # one.sum[0 : 8] = sums, one.sum[8 : 16] = maxima
+    # sums go to one.sum[0 : 8], maxima to one.sum[8 : 16]
     sum8[0], sum8[1] = sums, maxima
     largest = r1.one.sum[8]
     for k in range(9, 16):

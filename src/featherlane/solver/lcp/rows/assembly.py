@@ -6,10 +6,10 @@ rows keep this order whatever the other worlds of the tile have.
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.rows.contact import append_contact_rows
-from featherlane.solver.lcp.rows.joint import append_equality_rows, bounded_rows, dof_rows
-from featherlane.solver.lcp.rows.link import link_rows
+from featherlane.solver.lcp.rows.joint import append_bounded_rows, append_equality_rows, append_one_dof_rows
+from featherlane.solver.lcp.rows.link import append_link_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
-from featherlane.solver.lcp.rows.motor import motor_rows
+from featherlane.solver.lcp.rows.motor import append_motor_rows
 from featherlane.solver.lcp.status import SOLVED
 
 
@@ -40,8 +40,8 @@ def make_lcp(m, d):
     clear_rows(m, d)
     factor_step_inertia(m, d)
     append_equality_rows(m, d)
-    link_rows(m, d)
-    dof_rows(m, d)
-    bounded_rows(m, d)
-    motor_rows(m, d)
+    append_link_rows(m, d)
+    append_one_dof_rows(m, d)
+    append_bounded_rows(m, d)
+    append_motor_rows(m, d)
     append_contact_rows(m, d)

@@ -10,9 +10,9 @@ The CFM of sliding friction is its slip; without a slip, it is the model's.
 J is the velocity of body 2 relative to body 1 at the contact point, along normal and tangents.  The depth is measured
 from includemargin.  A contact has rows if it touches, see contact_reduction.py; within the tolerance for touching, its
 depth is negative, and the gap may at most close within the step.
-In all kernels: start, n: the dofs of a row are lcp.col[start .. start + n - 1], its columns.  present: mask of worlds
-that have the row.  dual.mark: which body a dof moves, FIRST, SECOND or BOTH.  primal.search: J by dof, which
-`append_jacobian_row` reads.
+Symbols: k: a contact;  c: its row: 0 normal, 1 and 2 sliding, 3 turning about the normal, 4 and 5 about tangents;
+    start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py);  present: mask of worlds with it;
+    dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  primal.search: J of the next row, by dof.
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
     time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
@@ -21,8 +21,8 @@ from featherlane.prelude import *
 from featherlane.constraint.contact_inertia import contact_inertia
 from featherlane.constraint.impedance import impedance, inverse_regularisation
 from featherlane.constraint.surface import contact_arm
-from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_contact_parameters
-from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
+from featherlane.solver.lcp.rows.contact_parameters import friction_without_minimum, set_contact_parameters
+from featherlane.solver.lcp.rows.contact_reduction import mark_contacts_with_rows
 from featherlane.solver.lcp.rows.rows import (
     BOTH,
     FIRST,
@@ -31,107 +31,112 @@ from featherlane.solver.lcp.rows.rows import (
     SECOND,
     append_jacobian_row,
     clear_column_marks,
+    first_free_column,
     has_capacity,
-    open_columns,
-    pair_columns,
+    list_pair_columns,
     report_full_rows,
     set_friction,
     set_row,
 )
-from featherlane.solver.lcp.rows.softness import by_reference
+from featherlane.solver.lcp.rows.softness import softness_of_reference
 
 
 @kernel
-def fill_row(m, d, k, c, start, n, present):
-    """Computes J of contact k in direction c: along normal and tangents (c < 3), then about them.
+def fill_contact_row(m, d, k, c, start, n, present):
+    """Sets d.primal.search = J of row c of contact k: the bodies' relative velocity per unit velocity of each dof.
 
-    Entry i is u . (v + w x r) along the unit vector u, or u . w about it, with the sign - for body 1 and + for body 2.
-    Writes: primal.search.
+    Rows 0 to 2 are linear, along normal and tangents, rows 3 to 5 angular, about them.
+    Reads: d.dual.mark, the bodies that a dof moves.
     """
-    u = d.con_frame[k].rows[c % 3]
-    first, second = contact_arm(m, d, k, side=0), contact_arm(m, d, k, side=1)
-    for p in range(start, start + n):
-        i, x = d.lcp.col[p], 0.0
-        mark, w = d.dual.mark[i], d.cdof[i].angular
-        if mark != BOTH:  # a dof that moves both bodies alike has J = 0
+    axis, arm_1, arm_2 = d.con_frame[k].rows[c % 3], contact_arm(m, d, k, side=0), contact_arm(m, d, k, side=1)
+    for column in range(start, start + n):
+        i, J_i = d.lcp.col[column], 0.0
+        # rows 3 to 5: the angular velocity w
+        mark, velocity = d.dual.mark[i], d.cdof[i].angular
+        # a dof that moves both bodies alike has 0
+        if mark != BOTH:
             if c < 3:
-                w = d.cdof[i].linear + cross(w, first if mark == FIRST else second)
-            x = dot(u, w) if mark == SECOND else -dot(u, w)
-        d.primal.search[i] = where(present, x, 0.0)
+                # rows 0 to 2: the velocity of the contact point, v + w x arm
+                velocity = d.cdof[i].linear + cross(velocity, arm_1 if mark == FIRST else arm_2)
+            J_i = dot(axis, velocity) if mark == SECOND else -dot(axis, velocity)
+        d.primal.search[i] = where(present, J_i, 0.0)
 
 
 @kernel
 def contact_softness(m, d, k):
-    """Returns (erp, cfm) of the normal row."""
+    """Returns (erp, cfm) of the normal row of contact k: its own, or by its solref and solimp with R = 1 / D."""
     c = d.contact[k]
-    E, C = c.erp, c.cfm
+    erp, cfm = c.erp, c.cfm
     if m.opt_softness == BY_SOLREF:
-        r, solimp = c.dist - c.includemargin, c.solimp
-        D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, condim=1, mu2=1.0))
-        E, C = by_reference(m, c.solref, solimp, r, 1.0 / D)
-    return E, C
+        position, solimp = c.dist - c.includemargin, c.solimp
+        D = inverse_regularisation(impedance(solimp, position), contact_inertia(m, d, k, condim=1, mu2=1.0))
+        erp, cfm = softness_of_reference(m, c.solref, solimp, position, 1.0 / D)
+    return erp, cfm
 
 
 @kernel
 def normal_velocity(m, d, k, erp, v):
-    """Returns c of the normal row, the target separation velocity of contact k; v: its velocity J v now."""
+    """Returns c, the target separation velocity of contact k by the formulas above, with v = J v its velocity now."""
     contact = d.contact[k]
-    depth, push = contact.includemargin - contact.dist, contact.belt[0]
-    c = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
-    c = where(depth < 0.0, depth / timestep(m) + push, c)
-    c = fmin(c, m.opt_contact_max_vel[0])
-    e, s = contact.restitution, push - v  # s: approach speed
-    bounces = (e > 0.0) & (s > contact.restitution_vel)
-    return where(bounces, fmax(c, e * s + push), c)
+    depth, belt = contact.includemargin - contact.dist, contact.belt[0]
+    target = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + belt
+    target = where(depth < 0.0, depth / timestep(m) + belt, target)
+    target = fmin(target, m.opt_contact_max_vel[0])
+    restitution, approach = contact.restitution, belt - v
+    bounces = (restitution > 0.0) & (approach > contact.restitution_vel)
+    return where(bounces, fmax(target, restitution * approach + belt), target)
 
 
 @kernel
 def append_friction(m, d, k, start, n, present, normal, spin):
-    """Appends the rows of friction of contact k after its normal row.
+    """Appends the friction rows of contact k behind its normal row, of number `normal`.
 
-    normal: number of the normal row; spin: target angular velocity about the normal, of `set_contact_parameters`.
+    spin: target angular velocity about the normal, from `set_contact_parameters` [rad/s].
     """
     contact = d.contact[k]
     for c in range(1, contact.dim):
-        fill_row(m, d, k, c, start, n, present)  # writes J to primal.search
+        fill_contact_row(m, d, k, c, start, n, present)  # writes J to d.primal.search
         row = append_jacobian_row(m, d, start, n)
-        goal, soft, force = 0.0, m.opt_cfm[0], 0.0
+        target, cfm, force = 0.0, m.opt_cfm[0], 0.0
         if c < 3:
+            # sliding: the belt's velocity; a slip is the CFM; friction may be a force
             slip = contact.compliance[c - 1]
-            goal, soft, force = contact.belt[c], where(slip > 0.0, slip, soft), contact.frictionforce
+            target, cfm, force = contact.belt[c], where(slip > 0.0, slip, cfm), contact.frictionforce
         elif c == 3:
-            goal = spin
-        set_row(m, d, row, present, goal, soft, (0.0, 0.0))
-        set_friction(d, row.r, normal, present, coefficient(contact.friction[c - 1]), force)
+            target = spin
+        set_row(m, d, row, present, target, cfm, (0.0, 0.0))
+        set_friction(d, row.r, normal, present, friction_without_minimum(contact.friction[c - 1]), force)
 
 
 @kernel
 def append_contact(m, d, k, start, n, present):
-    """Appends all rows of contact k."""
+    """Appends the normal row and the friction rows of contact k; sets con_lcprow and its parameters."""
     spin = set_contact_parameters(m, d, k)
-    E, C = contact_softness(m, d, k)
-    fill_row(m, d, k, 0, start, n, present)  # writes J of the normal to primal.search
+    erp, cfm = contact_softness(m, d, k)
+    fill_contact_row(m, d, k, 0, start, n, present)  # row 0, the normal: writes J to d.primal.search
     row = append_jacobian_row(m, d, start, n)
-    set_row(m, d, row, present, normal_velocity(m, d, k, E, row.v), C, (0.0, INFINITE))
+    set_row(m, d, row, present, normal_velocity(m, d, k, erp, row.v), cfm, (0.0, INFINITE))
     d.con_lcprow[k] = row.r
     append_friction(m, d, k, start, n, present, row.r, spin)
 
 
 @kernel
 def append_contact_rows(m, d):
-    """Appends the rows of all contacts; con_D > 0 if a contact has rows."""
-    choose_contacts(m, d)
+    """Appends the rows of all contacts; afterwards con_D > 0 only if a contact has rows."""
+    # sets con_D > 0 of contacts that act
+    mark_contacts_with_rows(m, d)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         c.lcprow = NO_ROW
         acts = c.D > 0.0
         if any_(acts):
-            n, start = 0, open_columns(d)
+            n, start = 0, first_free_column(d)
             if has_capacity(m, d, c.dim):
-                n = pair_columns(m, d, c.carrier[0], c.carrier[1], start)
+                n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             else:
                 report_full_rows(d)
-            if n > 0:  # else there is no space, or no dof moves the bodies
+            # n = 0: no dof moves its bodies, or the rows do not fit
+            if n > 0:
                 append_contact(m, d, k, start, n, acts)
                 clear_column_marks(d, start, n)
             else:

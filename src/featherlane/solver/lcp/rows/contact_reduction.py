@@ -30,9 +30,9 @@ def mark_acting(m, d):
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        b1, b2 = c.carrier[0], c.carrier[1]
+        first, second = c.carrier[0], c.carrier[1]
         # welded bodies cannot move relative to each other
-        if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
+        if enabled and m.body_weldid[first] != m.body_weldid[second]:
             reach = c.includemargin
             if c.cand != NO_CANDIDATE:
                 reach = reach + (touching_distance(m, d, c.geom[0]) + touching_distance(m, d, c.geom[1]))
@@ -47,45 +47,48 @@ def mark_acting(m, d):
 
 
 @kernel
-def alike(d, k, a):
-    """Returns a mask: do points k and a both act, along one normal?"""
-    n = dot(d.con_frame[k].rows[0], d.con_frame[a].rows[0])
-    return (d.con_D[k] > 0.0) & (d.con_D[a] > 0.0) & (n > 1.0 - ALIKE)
+def act_along_one_normal(d, k, a):
+    """Returns a mask of worlds in which contacts k and a both act, along one normal."""
+    cosine = dot(d.con_frame[k].rows[0], d.con_frame[a].rows[0])
+    return (d.con_D[k] > 0.0) & (d.con_D[a] > 0.0) & (cosine > 1.0 - ALIKE)
 
 
 @kernel
 def coincides(d, k, a, close):
-    """Returns a mask: does point k coincide with point a?"""
-    r = d.con_pos[k] - d.con_pos[a]
-    return alike(d, k, a) & (dot(r, r) <= close * close)
+    """Returns a mask of worlds in which contact k is less than `close` from contact a, and along its normal."""
+    apart = d.con_pos[k] - d.con_pos[a]
+    return act_along_one_normal(d, k, a) & (dot(apart, apart) <= close * close)
 
 
 @kernel
 def lies_between(d, k, a, b, close):
-    """Returns a mask: is point k on the line from point a to point b, with its depth between theirs?"""
+    """Returns a mask of worlds in which point k is on the line from a to b, its depth interpolated, up to `close` [m].
+
+    line = b - a, to_k = k - a;  on it: 0 < line . to_k < line^2 and |line x to_k| <= close |line|
+    """
     c = d.contact[a]
-    p = c.pos
-    u, v = d.con_pos[b] - p, d.con_pos[k] - p
-    # projection of k on the line: between a and b if 0 < along < square; |off| = |u| times the distance from the line
-    square, along, off = dot(u, u), dot(u, v), cross(u, v)
-    part = along / where(square > 0.0, square, 1.0)
+    start = c.pos
+    line, to_k = d.con_pos[b] - start, d.con_pos[k] - start
+    square, along, across = dot(line, line), dot(line, to_k), cross(line, to_k)
+    fraction = along / where(square > 0.0, square, 1.0)
     # the distance interpolated between a and b, minus that of k
-    depth = fma(part, d.con_dist[b] - c.dist, c.dist) - d.con_dist[k]
-    on_line = (dot(off, off) <= close * close * square) & (along > 0.0) & (along < square)
-    return alike(d, k, a) & alike(d, k, b) & on_line & (fabs(depth) <= close)
+    difference = fma(fraction, d.con_dist[b] - c.dist, c.dist) - d.con_dist[k]
+    on_line = (dot(across, across) <= close * close * square) & (along > 0.0) & (along < square)
+    return act_along_one_normal(d, k, a) & act_along_one_normal(d, k, b) & on_line & (fabs(difference) <= close)
 
 
 @kernel
 def reduce_pair_points(m, d, first, end):
-    """Drops redundant points of one pair, slots first .. end - 1, point by point."""
-    count = 0.0
+    """Sets con_D = 0 of redundant points of one pair, slots first to end - 1, if a world has more than ENOUGH."""
+    acting = 0.0
     for k in range(first, end):
-        count = count + where(d.con_D[k] > 0.0, 1.0, 0.0)
-    many = count > ENOUGH
+        acting = acting + where(d.con_D[k] > 0.0, 1.0, 0.0)
+    many = acting > ENOUGH
     if any_(many):
-        g, h = d.con_geom[first, 0], d.con_geom[first, 1]
-        close = CLOSE * fmax(m.geom_rbound[g], m.geom_rbound[h])
+        geom1, geom2 = d.con_geom[first, 0], d.con_geom[first, 1]
+        close = CLOSE * fmax(m.geom_rbound[geom1], m.geom_rbound[geom2])
         for k in range(first, end):
+            # dropped points have con_D = 0, so that they no longer drop others
             drop = false_mask(d)
             for a in range(first, end):
                 if a < k:
@@ -98,7 +101,7 @@ def reduce_pair_points(m, d, first, end):
 
 @kernel
 def same_pair(d, k, a):
-    """Checks whether two slots hold points of one pair.  In a crowd con_cand is ambiguous: geoms are compared, too."""
+    """Checks whether slots k and a hold points of one pair.  con_cand is ambiguous in a crowd: geoms are compared."""
     c = d.contact[a]
     return (
         d.con_cand[k] == c.cand
@@ -109,15 +112,16 @@ def same_pair(d, k, a):
 
 
 @kernel
-def choose_contacts(m, d):
-    """Sets con_D > 0 if a contact has rows."""
+def mark_contacts_with_rows(m, d):
+    """Sets con_D > 0 if a contact has rows, else 0: it touches, and is not redundant among the points of its pair."""
     mark_acting(m, d)
-    k, n = 0, d.ncon_slot[0]
-    while k < n:
-        end = k + 1
-        while end < n and same_pair(d, end, k):
+    first, nslot = 0, d.ncon_slot[0]
+    # slots first to end - 1 hold one pair
+    while first < nslot:
+        end = first + 1
+        while end < nslot and same_pair(d, end, first):
             end += 1
         # user-defined contacts are not reduced; with at most ENOUGH slots, no point is dropped
-        if d.con_cand[k] != NO_CANDIDATE and end - k > 4:
-            reduce_pair_points(m, d, k, end)
-        k = end
+        if d.con_cand[first] != NO_CANDIDATE and end - first > 4:
+            reduce_pair_points(m, d, first, end)
+        first = end

@@ -8,9 +8,10 @@
 each up to erp / h of the error: J v' + cfm x = erp / h (required displacement or rotation of the first body).  A
 direction across the axis is one of the two of `plane_space`.  The Jacobian has entries at the dofs above either body,
 so links can also close loops of trees.
-link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py).
-In all kernels: start, n: the dofs of a row are lcp.col[start .. start + n - 1], its columns.  dual.mark: which body a
-dof moves, FIRST, SECOND or BOTH.  primal.search: J by dof, which `append_jacobian_row` reads.
+Symbols: k: a link;  c: one of its rows;  u: its unit vector;  start, n: its columns lcp.col[start], ..., the dofs
+    of its bodies (rows.py);  i: a dof.   `fill_*` write J of a row to d.primal.search, `append_jacobian_row` reads it.
+    dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike.
+    link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py), -1: none.
 Source: ODE manual, sec. "Joint types and joint functions"; the rows are those of recorded ODE steps.
 """
 
@@ -25,13 +26,13 @@ from featherlane.solver.lcp.rows.rows import (
     SECOND,
     append_jacobian_row,
     clear_column_marks,
+    first_free_column,
     has_capacity,
-    open_columns,
-    pair_columns,
+    list_pair_columns,
     report_full_rows,
     set_row,
 )
-from featherlane.solver.lcp.rows.softness import own_or
+from featherlane.solver.lcp.rows.softness import own_or_model_value
 
 STEEP = 0.7071067811865476  # sqrt(1/2)
 
@@ -41,9 +42,14 @@ STEEP = 0.7071067811865476  # sqrt(1/2)
 def plane_space(n):
     """Returns two unit vectors across the unit vector n, as in ODE: p = n x (x or z axis), scaled; q = n x p."""
     steep = fabs(n[2]) > STEEP
+    # steep: p = (0, -n_z, n_y) / length, else p = (-n_y, n_x, 0) / length
     length = sqrt(where(steep, fma(n[1], n[1], n[2] * n[2]), fma(n[0], n[0], n[1] * n[1])))
-    s = 1.0 / where(length > 0.0, length, 1.0)
-    p = Vec3(where(steep, 0.0, -n[1] * s), where(steep, -n[2] * s, n[0] * s), where(steep, n[1] * s, 0.0))
+    scale = 1.0 / where(length > 0.0, length, 1.0)
+    p = Vec3(
+        where(steep, 0.0, -n[1] * scale),
+        where(steep, -n[2] * scale, n[0] * scale),
+        where(steep, n[1] * scale, 0.0),
+    )
     return p, cross(n, p)
 
 
@@ -62,9 +68,10 @@ def is_angular_row(m, k, c):
 @kernel
 def link_row_axis(m, d, k, c):
     """Returns the unit vector of row c of link k, world axes."""
+    # the axes of the world, or the two vectors across the link's axis
     if c < 3 or m.link_type[k] == LINK_FIXED:
-        e = c % 3
-        u = Vec3(1.0 if e == 0 else 0.0, 1.0 if e == 1 else 0.0, 1.0 if e == 2 else 0.0)
+        axis = c % 3
+        u = Vec3(1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0)
     else:
         p, q = plane_space(link_axis(m, d, k, side=0))
         u = p if c == 3 else q
@@ -74,47 +81,46 @@ def link_row_axis(m, d, k, c):
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
 def anchor_arm(m, d, k, side):
-    """Returns the anchor of link k on one of its bodies, relative to the com of that body's tree."""
+    """Returns the anchor of link k on its body 0 or 1 (`side`), relative to the com of that body's tree."""
     root = m.body_rootid[m.link_body[k, side]]
     return link_point(m, d, k, side) - d.subtree_com[root]
 
 
 @kernel
-def fill_turn_row(d, u, start, n):
-    """Computes J of u . (omega_1 - omega_2); a dof of both bodies has 0.   Writes: primal.search."""
-    for p in range(start, start + n):
-        i, x = d.lcp.col[p], 0.0
+def fill_angular_row(d, u, start, n):
+    """Sets d.primal.search = J of u . (omega_1 - omega_2) at a link's columns; a dof that moves both bodies has 0."""
+    for column in range(start, start + n):
+        i, J_i = d.lcp.col[column], 0.0
         if d.dual.mark[i] != BOTH:
-            x = dot(u, d.cdof[i].angular)
-        d.primal.search[i] = -x if d.dual.mark[i] == SECOND else x
+            J_i = dot(u, d.cdof[i].angular)
+        d.primal.search[i] = -J_i if d.dual.mark[i] == SECOND else J_i
 
 
 @kernel
-def fill_point_row(d, u, r1, r2, start, n):
-    """Computes J of u . (v_1 - v_2), the velocities of the points at arms r_1, r_2 from the coms of the bodies' trees.
-
-    Terms that cancel at a dof of both bodies are omitted.   Writes: primal.search.
-    """
-    for p in range(start, start + n):
-        i = d.lcp.col[p]
+def fill_linear_row(d, u, arm_1, arm_2, start, n):
+    """Sets d.primal.search = J of u . (v_1 - v_2), the velocities of the points at the arms from the trees' coms."""
+    for column in range(start, start + n):
+        i = d.lcp.col[column]
         w, v, mark = d.cdof[i].angular, d.cdof[i].linear, d.dual.mark[i]
+        # v cancels if a dof moves both bodies
         if mark == BOTH:
-            x = dot(u, cross(w, r1 - r2))
+            J_i = dot(u, cross(w, arm_1 - arm_2))
         elif mark == FIRST:
-            x = dot(u, v + cross(w, r1))
+            J_i = dot(u, v + cross(w, arm_1))
         else:
-            x = -dot(u, v + cross(w, r2))
-        d.primal.search[i] = x
+            J_i = -dot(u, v + cross(w, arm_2))
+        d.primal.search[i] = J_i
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 @kernel
 def append_link(m, d, k, start, n):
-    """Appends all rows of link k, except that of its motor and stops."""
-    every, most = true_mask(d), INFINITE  # all worlds have the rows; they are unbounded
-    rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
-    cfm = own_or(m.link_cfm[k], m.opt_cfm[0])
-    r1, r2 = anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1)
+    """Appends all rows of link k, except that of its motor and stops; sets link_lcprow[k, 0]."""
+    every_world, infinite = true_mask(d), INFINITE  # all worlds have the rows; they are unbounded
+    rate = own_or_model_value(m.link_erp[k], m.opt_erp[0]) / timestep(m)
+    cfm = own_or_model_value(m.link_cfm[k], m.opt_cfm[0])
+    arm_1, arm_2 = anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1)
+    # the required displacement and rotation of the first body
     shift, turn = position_error(m, d, k), Vec3(zeros(3))
     if m.link_type[k] != LINK_BALL:
         turn = orientation_error(m, d, k)
@@ -122,16 +128,16 @@ def append_link(m, d, k, start, n):
     for c in range(link_row_count(m, k)):
         u = link_row_axis(m, d, k, c)
         if is_angular_row(m, k, c):
-            fill_turn_row(d, u, start, n)  # writes J to primal.search
+            fill_angular_row(d, u, start, n)  # writes J to d.primal.search
             error = dot(u, turn)
         else:
-            fill_point_row(d, u, r1, r2, start, n)
+            fill_linear_row(d, u, arm_1, arm_2, start, n)
             error = dot(u, shift)
-        set_row(m, d, append_jacobian_row(m, d, start, n), every, rate * error, cfm, (-most, most))
+        set_row(m, d, append_jacobian_row(m, d, start, n), every_world, rate * error, cfm, (-infinite, infinite))
 
 
 @kernel
-def link_rows(m, d):
+def append_link_rows(m, d):
     """Appends the unbounded rows of all links.
 
     Reads:  link_*, frames of bodies, cdof, subtree_com.   Writes: the next rows of the LCP, link_lcprow.
@@ -140,8 +146,8 @@ def link_rows(m, d):
     for k in range(m.nlink):
         d.link_lcprow[k, 0] = NO_ROW
         if on and has_capacity(m, d, link_row_count(m, k)):
-            start = open_columns(d)
-            n = pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
+            start = first_free_column(d)
+            n = list_pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
             append_link(m, d, k, start, n)
             clear_column_marks(d, start, n)
         elif on:
@@ -158,18 +164,18 @@ def link_forces(m, d):
     active = d.active[0] > 0.0
     for k in range(m.nlink):
         # first row of the link; row of its motor or stop
-        f, t, first, motor = Vec3(zeros(3)), Vec3(zeros(3)), d.link_lcprow[k, 0], d.link_lcprow[k, 1]
+        force, torque, first, motor = Vec3(zeros(3)), Vec3(zeros(3)), d.link_lcprow[k, 0], d.link_lcprow[k, 1]
         if first >= 0:
             for c in range(link_row_count(m, k)):
                 if is_angular_row(m, k, c):
-                    t = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), t)
+                    torque = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), torque)
                 else:
-                    f = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), f)
+                    force = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), force)
         if motor >= 0:
             if m.link_type[k] == LINK_HINGE:
-                t = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), t)
+                torque = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), torque)
             else:
-                f = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), f)
-        # f acts at the link's point: its torque about the centre of mass
-        t = t + cross(link_point(m, d, k, side=0) - d.xipos[m.link_body[k, 0]], f)
-        d.link_force[k] = where(active, Wrench(join(f, t)), d.link_force[k])
+                force = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), force)
+        # from the anchor to the centre of mass
+        torque = torque + cross(link_point(m, d, k, side=0) - d.xipos[m.link_body[k, 0]], force)
+        d.link_force[k] = where(active, Wrench(join(force, torque)), d.link_force[k])

@@ -9,6 +9,8 @@ With Mh = L^T D L a row J of the Jacobian becomes y = J L^-1 D^-1/2, so that J M
     J^T x = L^T D^1/2 z,      Mh^-1 J^T x = L^-1 D^-1/2 z.
 
 So the mapping back to the dofs needs no Jacobian, for any rows.
+Symbols: r: a row of the LCP;  i, j: dofs.   Layout: qH holds the rows of L: row i at M_rowadr[i], at the columns
+    M_colind, its last entry is the diagonal.  Row r of Y: lcp.Y[rowadr[r] + k] at column lcp.col[coladr[r] + k].
 Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone, RBDA, sec. 6.5.
 """
 
@@ -27,13 +29,12 @@ def factor_step_inertia(m, d):
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i]
+    # qHDiagInv is first the diagonal of Mh, then 1 / D: qacc_step is first f, then Mh^-1 f
     if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):
         for i in range(m.nv):
-            # diagonal of Mh = M
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
-        store_damped_diagonal(m, d, articulated=0)  # writes the diagonal of Mh to qHDiagInv
-    # replaces that diagonal by 1 / D, and qacc_step = f by Mh^-1 f
+        store_damped_diagonal(m, d, articulated=0)
     factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
@@ -41,14 +42,14 @@ def factor_step_inertia(m, d):
 
 @kernel
 def sum_solution_rows(m, d):
-    """Computes lcp.z = Y^T x, row by row: z_i += Y_ri x_r for each entry of row r of Y."""
+    """Computes lcp.z = Y^T x, row by row: z_i += Y_ri x_r for each entry of row r."""
     for i in range(m.nv):
         d.lcp.z[i] = 0.0
     for r in range(d.lcp.n[0]):
-        o, e, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]  # o, e: first place in lcp.col and in lcp.Y
-        for p in range(d.lcp.colnum[r]):
-            i = d.lcp.col[o + p]
-            d.lcp.z[i] = fma(d.lcp.Y[e + p], x, d.lcp.z[i])
+        column, entry, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]
+        for k in range(d.lcp.colnum[r]):
+            i = d.lcp.col[column + k]
+            d.lcp.z[i] = fma(d.lcp.Y[entry + k], x, d.lcp.z[i])
 
 
 @kernel
@@ -58,16 +59,17 @@ def accelerate_by_rows(m, d):
     A world with a non-finite acceleration has a constraint force that counts as non-finite or out of range.
     """
     for i in range(m.nv):
-        u = d.lcp.z[i] / d.lcp.scale[i]  # D^1/2 z
-        d.qacc[i] = u
-        d.qfrc_constraint[i] = u
-    # L^T D^1/2 z
+        # D^1/2 z, as lcp.scale = D^-1/2
+        scaled = d.lcp.z[i] / d.lcp.scale[i]
+        d.qacc[i] = scaled
+        d.qfrc_constraint[i] = scaled
+    # qfrc_constraint = L^T (D^1/2 z)
     for i in range(m.nv):
-        a, u = m.M_rowadr[i], d.qacc[i]
-        for c in range(a, a + m.M_rownnz[i] - 1):
-            j = m.M_colind[c]
-            d.qfrc_constraint[j] = fma(d.qH[c], u, d.qfrc_constraint[j])
-    # L^-1 D^-1 (D^1/2 z)
+        rowadr, scaled = m.M_rowadr[i], d.qacc[i]
+        for entry in range(rowadr, rowadr + m.M_rownnz[i] - 1):
+            j = m.M_colind[entry]
+            d.qfrc_constraint[j] = fma(d.qH[entry], scaled, d.qfrc_constraint[j])
+    # qacc = L^-1 D^-1 (D^1/2 z)
     expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc)
     broken = false_mask(d)
     for i in range(m.nv):

@@ -3,7 +3,7 @@
 A row of the Jacobian has entries at some dofs.  Whitened, y = J L^-1 D^-1/2 (metric.py) also has entries at their
 ancestors.  Rows of one joint, contact or link form a group that shares its columns.  To append a group:
 
-    start = open_columns(d)                       # columns that are free
+    start = first_free_column(d)                  # index in lcp.col of the first free column
     n = append_row_columns(m, d, i, FIRST, start, 0)  # dof i, -1: none, and all above it; next: SECOND, start, n
     sort_descending(d.lcp.col, start, n)          # as whitening needs them
     if n > 0 and has_capacity(m, d, rows):        # a tile that is full is split, see report_full_rows
@@ -17,9 +17,9 @@ Entries of J are 0 in worlds that lack the row (`where(present, J_i, 0.0)`).  c 
 the end of the step [m/s, rad/s], and cfm [m/(s N)] is the velocity per unit force.  A friction row follows its normal
 row and gets its bound from `set_friction`.
 
-In all kernels: start, n: the columns of a row are lcp.col[start .. start + n - 1], its dofs.  present: mask of worlds
-that have the row.  primal.search: J by dof.
 A world that lacks a row has zeros there, including its diagonal, so that x = 0 and nothing else changes.
+Symbols: r: a row;  i, j: dofs;  columns start to start + n - 1 of a row are the dofs lcp.col[start], ...;
+    d.primal.search: J of the next row, by dof;  d.dual.mark: the bodies that a dof moves.
 """
 
 from typing import Any, NamedTuple
@@ -38,29 +38,32 @@ FULL = -1  # one.status before a solver has set it: some row exceeded the capaci
 
 # ---- columns -------------------------------------------------------------------------------------------------------
 @kernel
-def open_columns(d):
-    """Returns the first free column."""
-    r = d.lcp.n[0] - 1
-    return d.lcp.coladr[r] + d.lcp.colnum[r] if r >= 0 else 0
+def first_free_column(d):
+    """Returns the index in lcp.col of the first free column."""
+    last = d.lcp.n[0] - 1
+    return d.lcp.coladr[last] + d.lcp.colnum[last] if last >= 0 else 0
 
 
 @kernel
-def next_free_entry(d):
-    """Returns the first free entry of Y."""
-    r = d.lcp.n[0] - 1
-    return d.lcp.rowadr[r] + d.lcp.colnum[r] if r >= 0 else 0
+def first_free_entry(d):
+    """Returns the index in lcp.Y of the first free entry."""
+    last = d.lcp.n[0] - 1
+    return d.lcp.rowadr[last] + d.lcp.colnum[last] if last >= 0 else 0
 
 
 @kernel
 def has_capacity(m, d, rows):
-    """Checks whether the capacity suffices for that many more rows, whatever their dofs."""
-    fits = d.lcp.n[0] + rows <= d.nlcp and open_columns(d) + m.nv <= d.nlcpcol
-    return fits and next_free_entry(d) + rows * m.nv <= d.nlcpY
+    """Checks whether the capacity suffices for `rows` more rows, whatever their dofs."""
+    fits = d.lcp.n[0] + rows <= d.nlcp and first_free_column(d) + m.nv <= d.nlcpcol
+    return fits and first_free_entry(d) + rows * m.nv <= d.nlcpY
 
 
 @kernel
 def append_row_columns(m, d, i, mark, start, n):
-    """Appends dof i (-1: none) and its ancestors, with this mark, to the n columns from start on; returns the new n."""
+    """Appends dof i (-1: none) and its ancestors to the n columns from `start` on; returns their new number.
+
+    Adds the bit `mark` to d.dual.mark of these dofs; dofs that have a mark are already listed.
+    """
     while i >= 0:
         if d.dual.mark[i] == 0:
             d.lcp.col[start + n] = i
@@ -71,60 +74,60 @@ def append_row_columns(m, d, i, mark, start, n):
 
 
 @kernel
-def pair_columns(m, d, first, second, start):
-    """Lists the dofs that move one of two bodies in lcp.col from start on, descending; returns their number.
+def list_pair_columns(m, d, first, second, start):
+    """Lists the dofs that move one of two bodies in lcp.col, from `start` on, descending; returns their number.
 
-    first, second: the bodies.   Writes: lcp.col; dual.mark, the body that each dof moves.
+    Sets d.dual.mark of these dofs to FIRST, SECOND or BOTH.
     """
-    i, j, n = m.body_lastdof[first], m.body_lastdof[second], 0
-    # the later dof and its ancestors first: the list is then almost sorted
-    if i > j:
-        n = append_row_columns(m, d, i, FIRST, start, n)
-        n = append_row_columns(m, d, j, SECOND, start, n)
+    last_first, last_second, n = m.body_lastdof[first], m.body_lastdof[second], 0
+    # the later chain first, as whitening needs descending dofs: little is left to sort
+    if last_first > last_second:
+        n = append_row_columns(m, d, last_first, FIRST, start, n)
+        n = append_row_columns(m, d, last_second, SECOND, start, n)
     else:
-        n = append_row_columns(m, d, j, SECOND, start, n)
-        n = append_row_columns(m, d, i, FIRST, start, n)
+        n = append_row_columns(m, d, last_second, SECOND, start, n)
+        n = append_row_columns(m, d, last_first, FIRST, start, n)
     sort_descending(d.lcp.col, start, n)
     return n
 
 
 @kernel
 def clear_column_marks(d, start, n):
-    """Clears the marks of the dofs."""
-    for p in range(start, start + n):
-        d.dual.mark[d.lcp.col[p]] = 0
+    """Clears d.dual.mark of the dofs of n columns."""
+    for k in range(start, start + n):
+        d.dual.mark[d.lcp.col[k]] = 0
 
 
 @kernel
 def clear_entries(d, start, n):
-    """Sets J = 0 at all columns.   Writes: primal.search."""
-    for p in range(start, start + n):
-        d.primal.search[d.lcp.col[p]] = 0.0
+    """Sets J = 0 in d.primal.search at n columns."""
+    for k in range(start, start + n):
+        d.primal.search[d.lcp.col[k]] = 0.0
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 @kernel
-def whiten_jacobian(m, d, start, n, e):
-    """Computes lcp.Y[e ..] <- y^T = D^-1/2 L^-T J^T on the n columns from start on; returns |y|^2.
+def whiten_jacobian(m, d, start, n, entry):
+    """Computes n entries of lcp.Y from `entry` on, y = J L^-1 D^-1/2, at the columns from `start` on; returns y y^T.
 
-    Dofs are eliminated in descending order: x_j -= L_ij x_i for the ancestors j of dof i, then y_i = D_i^-1/2 x_i.
-    Reads: primal.search (J).   Writes: primal.search, lcp.Y.
+    J is in d.primal.search, which is overwritten.  lcp.scale = D^-1/2, and row i of L is d.qH at M_rowadr[i].
     """
-    s = 0.0
-    for p in range(n):
-        i = d.lcp.col[start + p]
-        x, a = d.primal.search[i], m.M_rowadr[i]
-        for c in range(m.M_rownnz[i] - 1):
-            j = m.M_colind[a + c]
-            d.primal.search[j] = fma(-d.qH[a + c], x, d.primal.search[j])
-        y = x * d.lcp.scale[i]
-        d.lcp.Y[e + p] = y
-        s = fma(y, y, s)
-    return s
+    square = 0.0
+    for k in range(n):
+        i = d.lcp.col[start + k]
+        J_i, rowadr = d.primal.search[i], m.M_rowadr[i]
+        # subtracts row i of L times J_i from J at the ancestors of dof i
+        for k_M in range(m.M_rownnz[i] - 1):
+            j = m.M_colind[rowadr + k_M]
+            d.primal.search[j] = fma(-d.qH[rowadr + k_M], J_i, d.primal.search[j])
+        y = J_i * d.lcp.scale[i]
+        d.lcp.Y[entry + k] = y
+        square = fma(y, y, square)
+    return square
 
 
 class NewRow(NamedTuple):
-    """A row for `set_row` to complete: its number, J v and J Mh^-1 f."""
+    """A row for `set_row` to complete: its number r, velocity v = J qvel, acceleration a = J Mh^-1 f."""
 
     r: int
     v: Any
@@ -133,18 +136,18 @@ class NewRow(NamedTuple):
 
 @kernel
 def append_jacobian_row(m, d, start, n):
-    """Appends a row whose Jacobian is in primal.search at the n columns from start on; `set_row` must follow.
+    """Appends a row with J in d.primal.search at the n columns from `start` on; `set_row` must follow.
 
-    Returns a `NewRow`.   Reads: primal.search, qvel, qacc_step.   Writes: lcp.Y and the row's places; primal.search.
+    Writes: lcp.coladr, lcp.colnum, lcp.rowadr, lcp.Y, lcp.diag = J Mh^-1 J^T of the row, lcp.n.   Returns a `NewRow`.
     """
-    r, e, v, a = d.lcp.n[0], next_free_entry(d), 0.0, 0.0  # qacc_step is Mh^-1 f
-    for p in range(n):
-        i = d.lcp.col[start + p]
+    r, entry, v, a = d.lcp.n[0], first_free_entry(d), 0.0, 0.0
+    for k in range(n):
+        i = d.lcp.col[start + k]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
     d.lcp.coladr[r] = start
     d.lcp.colnum[r] = n
-    d.lcp.rowadr[r] = e
-    d.lcp.diag[r] = whiten_jacobian(m, d, start, n, e)
+    d.lcp.rowadr[r] = entry
+    d.lcp.diag[r] = whiten_jacobian(m, d, start, n, entry)
     d.lcp.n[0] = r + 1
     return NewRow(r, v, a)
 
@@ -161,6 +164,7 @@ def set_row(m, d, row, present, c, cfm, bounds):
         bounds: (lo, hi) [N, N m], lo <= 0 <= hi.
     """
     h, (r, v, a), (lo, hi) = timestep(m), row, bounds
+    # the softness that A's diagonal gets
     soft = where(present, cfm / h, 0.0)
     d.lcp.findex[r] = -1
     d.lcp.b[r] = where(present, (c - v) / h - a, 0.0)
@@ -173,7 +177,10 @@ def set_row(m, d, row, present, c, cfm, bounds):
 
 @kernel
 def set_friction(d, r, normal, present, mu, force):
-    """Sets |x_r| <= mu |x_normal| of friction row r, or <= mu [N] if `force` is not 0; normal: the normal row."""
+    """Sets |x_r| <= mu |x_normal|, or |x_r| <= mu [N] in worlds in which friction is a force (`force` = 1, else 0).
+
+    `set_row` must have been called for row r; normal: number of the normal row.
+    """
     d.lcp.findex[r] = normal
     d.lcp.lo[r] = 0.0
     d.lcp.hi[r] = where(present & (force == 0.0), mu, 0.0)
@@ -192,5 +199,6 @@ def report_full_rows(d):
     if count_active_worlds(d) > 1:
         d.con_overflow[0] = 1
     elif d.one.status[0] != FULL:
+        # the flag FULL in one.status counts the world once
         warn_full(d, ROWS_FULL)
     d.one.status[0] = FULL
