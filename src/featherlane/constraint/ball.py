@@ -38,7 +38,7 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
         d.genrow_dof[o + c] = first + c
         d.genrow_J[o + c] = where(present, -axis[c], 0.0)
     place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
-    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], first + 2, -1))
+    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], i=first + 2, j=-1))
     aref = -fma(damping, v, stiffness * r)
     store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
 

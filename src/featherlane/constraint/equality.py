@@ -229,7 +229,7 @@ def store_equality_row(d, k, response, pos, rate, A, present):
     """
     aref = -fma(response.B, general_velocity(d, k), response.K * pos) - rate * response.scale
     D, bound = inverse_regularisation(response.imp, A), UNBOUNDED
-    store_general_row(d, k, present, pos, 0.0, D, aref, (-bound, bound))
+    store_general_row(d, k, present, pos, margin=0.0, D=D, aref=aref, bounds=(-bound, bound))
 
 
 @kernel

@@ -38,7 +38,7 @@ def _write_metric_row(d, k, o, J, dof, first, n, s):
         d.genrow_dof[o + e] = dof[first + e]
         d.genrow_J[o + e] = where(present, J[first + e], 0.0)
     place_rows_at(d, k, size=1, o=o, n=n, kind=METRIC, ident=0)
-    store_general_row(d, k, present, 0.0, 0.0, s, 0.0, (-bound, bound))
+    store_general_row(d, k, present, pos=0.0, margin=0.0, D=s, aref=0.0, bounds=(-bound, bound))
 
 
 @kernel

@@ -54,7 +54,8 @@ def write_tendon_friction(m, d, k, o, i, present):
     A = tendon_inverse_inertia(m, d, k, i)
     D, B = loss_parameters(m, m.tendon_solref_fri[i], solimp, shortest_timeconst(m), A)
     loss = m.tendon_frictionloss[i]
-    store_general_row(d, k, present, 0.0, 0.0, D, -(B * general_velocity(d, k)), (-loss, loss))
+    aref = -(B * general_velocity(d, k))
+    store_general_row(d, k, present, pos=0.0, margin=0.0, D=D, aref=aref, bounds=(-loss, loss))
     return n
 
 
@@ -128,7 +129,7 @@ def store_difference_jacobian(m, d, o, i, j, slope, present):
     Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.
     """
     n, at_i, at_j, nonzero = 0, 0, 0, false_mask(d)
-    dof_i, dof_j = tendon_dof(m, i, 0), tendon_dof(m, j, 0)
+    dof_i, dof_j = tendon_dof(m, i, c=0), tendon_dof(m, j, c=0)
     # merge the dofs of both rows, which are sorted
     while dof_i < m.nv or dof_j < m.nv:
         J = 0.0

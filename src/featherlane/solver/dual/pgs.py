@@ -113,7 +113,7 @@ def extrapolate_forces(m, d, beta):
 # ---- initial forces, and the iterations ------------------------------------------------------------------------------
 @kernel
 def force_cost(f, b, D):
-    """Returns f b + 1/2 R f^2."""
+    """Returns f b + 1/2 R f^2 of a force f, with R = 1 / D; without a force 0, as R may be infinite."""
     return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * row_regularization(D))
 
 
@@ -137,7 +137,7 @@ def dual_cost(m, d):
                 cost = fma(basis_force(m, d, k, c), basis_value(d, d.primal.con_warm, k, c), cost)
             for e in range(force_count(m, d, k)):
                 D = contact.Dt if e > 0 and not has_edges(m, d, k) else contact.D
-                cost = cost + force_cost(d.dual.f[q, e], 0.0, D)
+                cost = cost + force_cost(d.dual.f[q, e], b=0.0, D=D)
     return cost
 
 

@@ -235,7 +235,7 @@ def coulomb_newton(m, d):
             residual, proximal_length = proximal_step(m, d, by_proximal, residual)
             step = where(by_proximal, proximal_length, step)
         niter = where(live, niter + 1.0, niter)
-        record_iteration(d, iteration + 1, 0.0, scale * residual, 0.0, step)
+        record_iteration(d, iteration + 1, cost=0.0, gradient=scale * residual, improvement=0.0, step=step)
         # comparisons with a residual that is not a number are false: the problem is unsolved
         slow, last = not_(residual <= HALVED * least), stiffness >= 1.0
         idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)

@@ -54,7 +54,10 @@ CLOSE = 1e-2  # of the start's slope: a line search ends there
 # ---- the model of an iteration -------------------------------------------------------------------------------------
 @kernel
 def store_friction_sum(d, k, out, a, x, b, y):
-    """Computes out_i = a x_i + b y_i for the friction directions i of contact k; out, x, y: fields like con_y."""
+    """Computes out_i = a x_i + b y_i for the friction directions i of contact k; out, x, y: fields like con_y.
+
+    With b = 0 it scales x, with a = 1, too, it copies x.
+    """
     for i in unrolled(range(1, 3)):
         out[k][i] = fma(a, x[k][i], b * y[k][i])
     if d.con_dim[k] > 3:
@@ -200,8 +203,8 @@ def substitute_zone_points(d):
         if d.coulomb.pushes[k]:
             w = d.coulomb.zone[k][0]
             T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)
-            store_friction_sum(d, k, d.coulomb.trial, 1.0, d.primal.con_y, 0.0, d.primal.con_y)
-            store_friction_sum(d, k, d.primal.con_y, -T, d.coulomb.zone, 0.0, d.coulomb.zone)
+            store_friction_sum(d, k, d.coulomb.trial, a=1.0, x=d.primal.con_y, b=0.0, y=d.primal.con_y)
+            store_friction_sum(d, k, d.primal.con_y, a=-T, x=d.coulomb.zone, b=0.0, y=d.coulomb.zone)
 
 
 @kernel
@@ -209,7 +212,7 @@ def restore_points(d):
     """Restores y after `substitute_zone_points`, from coulomb.trial."""
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            store_friction_sum(d, k, d.primal.con_y, 1.0, d.coulomb.trial, 0.0, d.coulomb.trial)
+            store_friction_sum(d, k, d.primal.con_y, a=1.0, x=d.coulomb.trial, b=0.0, y=d.coulomb.trial)
 
 
 @kernel
@@ -222,7 +225,7 @@ def store_friction(d):
             size = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
             b = friction_bound(d, k, d.primal.con_y)
             part = where(size > b, b / where(size > b, size, 1.0), 1.0)
-            store_friction_sum(d, k, d.coulomb.friction, part, d.coulomb.friction, 0.0, d.coulomb.friction)
+            store_friction_sum(d, k, d.coulomb.friction, a=part, x=d.coulomb.friction, b=0.0, y=d.coulomb.friction)
 
 
 # ---- an iteration --------------------------------------------------------------------------------------------------

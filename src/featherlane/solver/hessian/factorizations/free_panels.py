@@ -106,21 +106,21 @@ def add_contact(m, d, lane, k):
     # con_arm: two arms per contact, that of the pushed body first
     P = store_point_rows(d, t, read_lane(d.con_arm, 2 * k, lane), place=0)
     products_t = stiffness_products(d, lane, k, t, P)
-    add_block(d, 1.0, k, t, place=0, column=0, products=products_t)
+    add_block(d, sign=1.0, k=k, t=t, place=0, column=0, products=products_t)
     if other > 0:
         u = m.body_treeid[other]
         P = store_point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), place=1)
         products_u = stiffness_products(d, lane, k, u, P)
-        add_block(d, 1.0, k, u, place=1, column=0, products=products_u)
+        add_block(d, sign=1.0, k=k, t=u, place=1, column=0, products=products_u)
         # without a column, trees are decoupled
         if d.graph.place[t] < d.graph.place[u]:
             column = find_column(d, t, u)
             if column >= 0:
-                add_block(d, -1.0, k, t, place=0, column=column, products=products_u)
+                add_block(d, sign=-1.0, k=k, t=t, place=0, column=column, products=products_u)
         else:
             column = find_column(d, u, t)
             if column >= 0:
-                add_block(d, -1.0, k, u, place=1, column=column, products=products_t)
+                add_block(d, sign=-1.0, k=k, t=u, place=1, column=column, products=products_t)
 
 
 @kernel

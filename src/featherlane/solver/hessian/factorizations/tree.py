@@ -71,8 +71,8 @@ def factor_chains(m, d):
     Writes: hessian.H, hessian.dinv (nv,), primal.search (nv,).
     Cost:   O(nv * depth^2).
     """
-    # matrix, its factor in the same memory, 1 / D, right-hand side; 0: not an inertia
-    system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, 0)
+    # matrix, its factor in the same memory, 1 / D, right-hand side
+    system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, inertia=0)
     # listed: the rows below a column are a list; reduce: solve the right-hand side, too
     if d.hessian.pattern[0] == PATHS:
         factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)

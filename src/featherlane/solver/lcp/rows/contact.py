@@ -113,7 +113,7 @@ def append_contact(m, d, k, start, n, present):
     """Appends the normal row and the friction rows of contact k; sets con_lcprow and its parameters."""
     spin = set_contact_parameters(m, d, k)
     erp, cfm = contact_softness(m, d, k)
-    fill_contact_row(m, d, k, 0, start, n, present)  # row 0, the normal: writes J to d.primal.search
+    fill_contact_row(m, d, k, 0, start, n, present)  # of row 0, the normal: writes J to d.primal.search
     row = append_jacobian_row(m, d, start, n)
     set_row(m, d, row, present, normal_velocity(m, d, k, erp, row.v), cfm, (0.0, INFINITE))
     d.con_lcprow[k] = row.r

@@ -59,7 +59,7 @@ def append_joint_motors(m, d):
                     present = present & (joint.range.lower < joint.range.upper)
                 if not any_(present):
                     pass
-                elif has_capacity(m, d, 1):
+                elif has_capacity(m, d, rows=1):
                     append_joint_motor(m, d, j, present)
                 else:
                     report_full_rows(d)
@@ -113,7 +113,7 @@ def append_link_motors(m, d):
             present = low | high | (m.link_motor_force[k] > 0.0)
             if not any_(present):
                 pass
-            elif has_capacity(m, d, 1):
+            elif has_capacity(m, d, rows=1):
                 d.link_lcprow[k, 1] = append_link_motor(m, d, k, present, low, high)
             else:
                 report_full_rows(d)
