@@ -45,7 +45,7 @@ def local_anchor(m, e, side):
     if equality.objtype == OBJ_SITE:
         p = m.site_pos[i]
     else:
-        first = NEQDATA * e + 3 * place
+        first = NEQDATA * e + 3 * place  # eq_data has NEQDATA numbers per equality: the two anchors, then others
         p = Vec3(m.eq_data[first : first + 3])
     return p
 
@@ -89,7 +89,7 @@ def orientations(m, d, e):
 def bias_acceleration(m, d, b):
     """Returns body b's spatial acceleration at its tree's com for qacc = 0, without gravity: sum of (dS/dt) v."""
     acc = Motion(zeros(6))
-    while b > 0:
+    while b > 0:  # from b up to the root: adds the terms of each body's joints
         p = m.body_parentid[b]
         _, acc = pass_joints(m, d, b, d.cvel[p], acc)
         b = p

@@ -138,7 +138,7 @@ def is_rounding_of_terms(m, d):
             add_absolute_wrench(d, other, other_arm(d, k), force, moment)
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k  # from the last body to the first: children before their parents
-        if d.body_reached[b]:  # 1: a contact force acts on the body or its descendants
+        if d.body_reached[b]:  # a contact acts on the body or below it
             wrench, parent = d.con_wrench[b], m.body_parentid[b]
             if d.body_reached[parent]:
                 d.con_wrench[parent] += wrench
