@@ -61,7 +61,7 @@ def _write_directions(m, d, er, k, dim):
     _add_body_velocity(m, d, er, k, dim, contact.carrier[1], sign=1.0)
     if m.flg_surfacevel:
         for side in range(2):
-            _add_surface_velocity(m, d, er, k, dim, contact.geom[side], 2.0 * side - 1.0)  # sign: -1, +1
+            _add_surface_velocity(m, d, er, k, dim, contact.geom[side], sign=2.0 * side - 1.0)  # -1, +1
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def store_lcp_forces(d):
 def iterate(m, d):
     """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for a dense problem.
 
-    A registered solver is called by its address lcp_function, which the simulation has set; it writes lcp.x and lcp.niter.
+    A registered solver is called by its address, lcp_function, which the simulation sets.  It writes lcp.x, lcp.niter.
 
     Reads:  the rows of `make_lcp`, lcp.x.
     Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; the outputs that `solve_apgd` and

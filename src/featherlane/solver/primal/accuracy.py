@@ -207,7 +207,7 @@ def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
         limit = fma(TERMS * rounding, d.primal.contested[i], small * forces)
         above = where(fabs(d.primal.Mv[i]) <= limit, above, 1.0)
         above_if_lost = where(lost * fabs(d.primal.Mv[i]) <= limit, above_if_lost, 1.0)
-    # p is meaningful: it is Newton's direction, and a rounding of the gradient does not exceed all forces
+    # p is meaningful: it is Newton's direction or 0, and a rounding of the gradient does not exceed all forces
     meaningful = ((predicted < FAR) | (descent_rate == 0.0)) & (rounding * gradient <= forces)
     accurate = meaningful & (above == 0.0) & not_(find_switching_worlds(m, d, a=1.0))
     return accurate, accurate & (above_if_lost == 0.0)

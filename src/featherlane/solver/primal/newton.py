@@ -67,7 +67,8 @@ def newton(m, d):
     cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsolved, slow = live, false_mask(d)
-    # with elliptic cones, each step ends at the minimum along its line
+    # careful at first: no world (as `slow`) with pyramids; with elliptic cones, each step ends at the minimum along
+    # its line
     careful = slow if has_pyramids(m) else live
     n, niter, idle, least = 0, 0.0, 0.0, gradient
     # niter is 0
@@ -78,7 +79,7 @@ def newton(m, d):
         d.primal.live[0] = where(live, 1.0, 0.0)
         predicted, descent_rate = search_direction(m, d)  # writes the direction and its rows
         if any_(slow):
-            # if the gradient is rounding, so is the slope
+            # if the gradient is rounding, so is the slope at the start, -p . grad = 2 predicted
             solved = live & slow & (2.0 * predicted <= line_rounding(m, d, reach=0.0))
             live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & not_(solved)
             if not any_(live):

@@ -119,7 +119,8 @@ def store_zone(d, k, share):
     """Sets coulomb.zone of contact k, w and t, from its trial force and the largest violations.
 
     With a violation below this share of its bodies' largest one, it stays in its zone.
-    Reads:  the outputs of `store_violation`.
+    Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
+            con_wrench[body][0] = the largest violation of the body.
     """
     c = d.contact[k]
     b, Dt, violation, other = friction_bound(d, k, d.primal.con_y), c.Dt, d.coulomb.trial[k][0], c.body[1]

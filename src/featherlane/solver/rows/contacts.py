@@ -227,6 +227,7 @@ def count_contact_switches(m, d, a):
         if c.dim == 1:
             n = edge_switch(y[0], v[0], a)
         elif has_pyramids(m):
+            # edges y_0 + y_1, y_0 - y_1, y_0 + y_2, y_0 - y_2
             n = edge_switch(y[0] + y[1], v[0] + v[1], a) + edge_switch(y[0] - y[1], v[0] - v[1], a)
             n = n + edge_switch(y[0] + y[2], v[0] + v[2], a) + edge_switch(y[0] - y[2], v[0] - v[2], a)
             if c.dim > 3:

@@ -246,14 +246,14 @@ def factor_articulated(m, d):
         first, parent = m.body_dofadr[b], m.body_parentid[b]
         k = first + m.body_dofnum[b] - 1
         while k >= first:
-            if has_ball_couplings(m, d, k):
+            if has_ball_couplings(m, d, k):  # a ball joint has the dofs k - 2 to k
                 eliminate_ball(m, d, b, k - 2, x)
                 k -= 3
             else:
                 eliminate_dof(m, d, b, k, x)
                 k -= 1
         if parent > 0:  # the world has no dofs
-            add_to_parent(d, b, parent)
+            add_to_parent(d, b, parent)  # IA and f
 
 
 @kernel

@@ -82,6 +82,7 @@ def add_block(d, sign, k, t, place, column, products):
     place: 0 or 1, of P_t in panel.rows.  products: (f, g) of `stiffness_products`, for the body of the columns.
     """
     panel, P, R = eights(d.panel.values), d.panel.rows, d.panel.axes
+    # vector of row 0: a tree's columns begin at a multiple of eight, and a group of eight has FREE rows
     (f, g), first_row = products, (d.panel.adr[t] + FREE * column) // ROW
     for i in unrolled(range(3)):
         x = panel[first_row + i]

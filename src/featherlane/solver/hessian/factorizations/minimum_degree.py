@@ -122,7 +122,7 @@ def order_trees(m1, d1):
         remove_from_degree_list(d1, t)
         d1.graph.order[k] = t
         d1.graph.place[t] = k
-        lowest_neighbour = eliminate_tree(d1, t)
+        lowest_neighbour = eliminate_tree(d1, t)  # removes t from the rows of its neighbours in graph.bits
         lowest = lowest_neighbour if lowest_neighbour < lowest else lowest
 
 

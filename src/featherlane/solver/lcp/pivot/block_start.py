@@ -214,6 +214,8 @@ def start_with_all(r1, first, last):
     if r1.one.ngap[0] > 0:  # places to add are listed behind the factor's rows: gaps would take their space
         refactor(r1)
     set_start_states(r1, first, last)
+    # rounds without a new minimum that are left, rounds of single rows that are left, least number of wrong places,
+    # present number
     patience, singles, fewest, count = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
     while singles > 0 and count > 0:
         solve_between(r1, last)

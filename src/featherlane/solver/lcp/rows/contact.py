@@ -104,7 +104,7 @@ def append_friction(m, d, k, start, n, present, normal, spin):
             target, cfm, force = contact.belt[c], where(slip > 0.0, slip, cfm), contact.frictionforce
         elif c == 3:
             target = spin
-        set_row(m, d, row, present, target, cfm, (0.0, 0.0))
+        set_row(m, d, row, present, target, cfm, (0.0, 0.0))  # `set_friction` sets the bounds
         set_friction(d, row.r, normal, present, friction_without_minimum(contact.friction[c - 1]), force)
 
 
