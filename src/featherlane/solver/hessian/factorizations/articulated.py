@@ -267,7 +267,7 @@ def reduce_articulated(m, d):
     clear_forces(m, d)
     for b in range(m.nbody - 1, 0, -1):  # inward: children before their parents
         first, parent, f = m.body_dofadr[b], m.body_parentid[b], d.cfrc[b]
-        for k in range(first + m.body_dofnum[b] - 1, first - 1, -1):
+        for k in range(first + m.body_dofnum[b] - 1, first - 1, -1):  # in the order of the elimination
             w = x[k] - dot(d.cdof[k], f)
             if has_ball_couplings(m, d, k):
                 # later dofs k + c of the joint, which has three

@@ -93,7 +93,7 @@ def store_own_multipliers(d, block, i, start):
     """
     A, P, inverse, x, first = d.hessian.H, d.hessian.pivot, d.hessian.dinv, d.primal.search, block.first
     xi = x[first + i]
-    for k in range(block.size - 1, start - 1, -1):
+    for k in range(block.size - 1, start - 1, -1):  # k descending, as in all sums
         p = A[block.adr + k * block.stride + block.above + i] * inverse[first + k]
         P[k * block.size + i] = p
         xi = fma(-p, x[first + k], xi)
@@ -144,7 +144,7 @@ def eliminate_two_rows(d, block, i):
 def factor_rows(d, block):
     """Eliminates the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; stores L there."""
     i = block.size - 1
-    while i > 0:
+    while i > 0:  # from the last rows
         eliminate_two_rows(d, block, i)
         i -= 2
     if i == 0:
@@ -166,7 +166,7 @@ def store_multipliers(d, block, place, target, w):
     inverse, x, column = d.hessian.dinv, d.primal.search, block.adr + place
     for i in range(w):
         xi = x[target + i]
-        for k in range(block.size - 1, -1, -1):
+        for k in range(block.size - 1, -1, -1):  # k descending, as in all sums
             p = d.hessian.H[column + k * block.stride + i] * inverse[block.first + k]
             d.hessian.pivot[k * w + i] = p
             xi = fma(-p, x[block.first + k], xi)
@@ -287,7 +287,7 @@ def reduce_blocks(m, d):
 
     Reads:  hessian.H, the pattern.   Writes: primal.search (nv,).   Cost: O(entries).
     """
-    for b in range(m.nblock - 1, -1, -1):
+    for b in range(m.nblock - 1, -1, -1):  # in the order of the elimination
         first, row_list = m.block_dofadr[b], d.hessian.blockadr[b]
         above = d.hessian.rownnz[first] - 1
         for r in range(m.block_dofnum[b] - 1, -1, -1):  # in the order of the elimination

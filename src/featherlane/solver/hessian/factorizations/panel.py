@@ -349,7 +349,7 @@ def expand_free(m1, d1, t):
     x = d1.panel.x[x_start : x_start + FREE]
     x = tuple(x[r] - sum_panel_eight(sums, 8 * r) for r in range(FREE))
     # products with the body's own later dofs, at start + 8 r + c
-    for r in unrolled(range(FREE - 1, -1, -1)):
+    for r in unrolled(range(FREE - 1, -1, -1)):  # backward: row r needs x of the later dofs
         y = x[r]
         for c in unrolled(range(FREE - 1, r, -1)):
             y = fma(-P[start + 8 * r + c], x[c], y)
@@ -363,7 +363,7 @@ def expand_tree(m1, d1, t):
     P, x, sums = d1.panel.values, d1.panel.x, d1.panel.sum
     start, size, x_start = d1.panel.adr[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
-    for r in range(size - 1, -1, -1):
+    for r in range(size - 1, -1, -1):  # backward: row r needs x of the later dofs
         # products with later trees, then with the tree's own later dofs
         products = row_products(m1, d1, t, r, count=1)
         eights(sums)[0] = products[0]
@@ -393,7 +393,7 @@ def expand_panels(m1, d1):
     Cost:   O(entries).
     """
     for k in range(d1.ngraph):
-        t = d1.graph.order[d1.ngraph - 1 - k]
+        t = d1.graph.order[d1.ngraph - 1 - k]  # backward: a tree needs x of those eliminated later
         if m1.tree_dofnum[t] == FREE:
             expand_free(m1, d1, t)
         else:
