@@ -109,8 +109,8 @@ def main() -> None:
         f"The geometric mean of the ratios is {mean:.1f} (target: {TARGET:g}), and the smallest ratio is "
         f"{min(ratios):.1f}. Featherlane has {WORLDS} worlds, and EnvPool {envpool.__version__} has "
         f"{chosen.envpool_worlds} worlds. Each has {chosen.nthread} thread{'s' * (chosen.nthread > 1)}. "
-        "More worlds do not increase EnvPool's speed, and each of them takes 13 MiB.\n"
-        f"Speeds are per {time_of} time, in float64."
+        "More worlds do not increase EnvPool's speed, and each world of EnvPool takes 13 MiB.\n"
+        f"Speeds are steps per second of {time_of} time, in float64."
     )
     publish("integrations-dm-control", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", chosen.write)
 

@@ -119,7 +119,8 @@ Sensors are off. Featherlane and MuJoCo use Newton's method and the model's cone
 - `geoms, hulls`: the number of geoms that may collide, and how many of them are meshes
 - `largest hull`: the number of vertices of the largest mesh hull
 - `contacts`: the mean number of contacts of a world
-- `ratio`: the speed of Featherlane in float64 divided by that of MuJoCo (the least and the greatest round in brackets)
+- `ratio`: the speed of Featherlane in float64 divided by that of MuJoCo \
+(in brackets: the least and the greatest ratio of a round)
 - `float32`: the speed of Featherlane in float32 divided by the speed of MuJoCo
 - `float32 / float64`: the speed of Featherlane in float32 divided by its speed in float64
 - `one world`: the speed of `fl.step` divided by the speed of `mj_step`

@@ -118,11 +118,12 @@ def main() -> None:
         except Unreachable as error:
             sys.exit(str(error))
     note = (
-        "The batches have 512 worlds on one thread (32 worlds for chain, stacks and pile). `ratio` compares "
-        "Featherlane in float64 with MuJoCo, and `float32` compares Featherlane in float32 with MuJoCo in float64. "
-        "The least and the greatest round are in brackets. `one world` compares `fl.step` with `mj_step`. "
-        "`smooth only` is the ratio with contacts and constraints disabled in both engines. Sensors are off. Both "
-        "engines use Newton's method and the model's cone (elliptic for quadruped_elliptic, hand and box_stack)."
+        "The batches have 512 worlds on one thread (32 worlds for chain, stacks and pile). `ratio` is "
+        "the speed of Featherlane in float64 divided by the speed of MuJoCo. `float32` is the same ratio with "
+        "Featherlane in float32 and MuJoCo in float64. The least and the greatest ratio of a round are in brackets. "
+        "`one world` is the speed of `fl.step` divided by the speed of `mj_step`. `smooth only` is the `ratio` with "
+        "contacts and constraints disabled in both engines. Sensors are off. Both engines use Newton's method and the "
+        "model's cone (elliptic for quadruped_elliptic, hand and box_stack)."
     )
     source = origin()
     publish("speed", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{source}", asked.write)

@@ -47,12 +47,12 @@ The section of a task has these headings:
 The tables have this notation:
 
 - An index such as 3-5 is a range that includes both ends.
-- `rotation matrix xz` is the entry in row x and column z of the rotation matrix from the frame to the world.
+- `rotation matrix xz` of a body is the entry in row x and column z of the rotation matrix from the body's frame to
+  the world frame.
 - Names in backquotes are names in the model file.
 
-`python docs/environment_pages.py` writes this page. The program finds the quantity of each element of the observation
-by an experiment. It fills the arrays that a task reads with random numbers, and searches for these numbers in the
-observation.
+`python docs/environment_pages.py` writes this page. To find the quantity of each element of the observation, the
+program fills the arrays that a task reads with random numbers. It then searches for these numbers in the observation.
 """
 ABOUT = {
     "robots": (

@@ -14,7 +14,7 @@ MIXED = """
   <body name="cart" pos="0 0 1"><joint type="slide" axis="1 0 .2"/><joint type="ball" pos=".1 0 0"/>
     <geom name="cart" type="box" size=".1 .2 .3" pos=".05 0 .1"/>
     <body name="fixed" pos=".2 .1 0" euler="20 30 0"><geom name="fixed" size=".05" mass=".3"/>
-      <site name="tip" pos=".1 0 0"/>
+      <site name="tip" pos=".1 0 0"/><camera name="eye" pos="0 .1 .1" euler="10 20 0"/>
       <body name="hand" pos="0 0 .3"><joint axis="0 1 1"/><joint type="slide" axis="0 0 1"/>
         <geom name="hand" type="capsule" size=".03 .1" euler="0 50 0"/></body></body></body>
   <body name="free" pos="2 0 1" euler="10 0 40"><freejoint/>
@@ -22,8 +22,9 @@ MIXED = """
 </worldbody></mujoco>"""
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}  # relative to the largest entry; the issue's in float64
 KINDS = {"body": mujoco.mjtObj.mjOBJ_BODY, "xbody": mujoco.mjtObj.mjOBJ_XBODY, "geom": mujoco.mjtObj.mjOBJ_GEOM,
-         "site": mujoco.mjtObj.mjOBJ_SITE}  # fmt: skip
-OBJECTS = [("body", "hand"), ("xbody", "hand"), ("geom", "cart"), ("site", "tip"), ("body", "free"), ("xbody", "fixed")]
+         "site": mujoco.mjtObj.mjOBJ_SITE, "camera": mujoco.mjtObj.mjOBJ_CAMERA}  # fmt: skip
+OBJECTS = [("body", "hand"), ("xbody", "hand"), ("geom", "cart"), ("site", "tip"), ("body", "free"), ("xbody", "fixed"),
+           ("camera", "eye")]  # fmt: skip
 
 
 def worlds(dtype: str = "float64", n: int = 9, source: str = MIXED) -> fl.Batch:
@@ -164,8 +165,8 @@ def test_a_world_has_equal_bits_in_any_batch_and_states_do_not_change():
 
 def test_wrong_objects_are_named():
     batch = worlds()
-    with pytest.raises(fl.ModelError, match="'camera', allowed are body, xbody, geom, site"):
-        batch.jac(("camera", 0))
+    with pytest.raises(fl.ModelError, match="'light', allowed are body, xbody, geom, site, camera"):
+        batch.jac(("light", 0))
     with pytest.raises(fl.ModelError, match="point: got an empty list"):
         batch.jac([])
     with pytest.raises(fl.UnknownNameError, match="hnd"):

@@ -14,7 +14,7 @@ from featherlane.lcp.cone import cone_residual, solve_cone
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.register import register
 from featherlane.lcp.solve import Solution, Solver, methods, solve
-from featherlane.solver.lcp.method import OptionError
+from featherlane.solver.lcp.method import Method, OptionError
 from featherlane.solver.lcp.status import Status
 
 __all__ = [  # noqa: RUF022  in groups
@@ -22,6 +22,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Problem",
     "ProblemError",
     # solvers
+    "Method",
     "OptionError",
     "Solver",
     "methods",

@@ -78,7 +78,7 @@ def object_quat(m, d, kind, i):
 
 @kernel
 def motion_at(m, d, motion, b, point):
-    """Returns the motion (w, v + w x r) of a point of body b; `motion` (w, v) is that at the tree's com, r the lever."""
+    """Returns the motion (w, v + w x r) of a point of body b; `motion` (w, v) is at the tree's com, r is the lever."""
     return at_point(motion, point - d.subtree_com[m.body_rootid[b]])
 
 
