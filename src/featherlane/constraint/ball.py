@@ -22,7 +22,7 @@ def ball_axis_angle(q):
 
 @kernel
 def write_ball_limit(m, d, k, o, j, axis, dist, present):
-    """Writes row k, its entries at o: the limit of the ball j, J = -axis, an upper bound of the angle.
+    """Writes row k, its entries from o on: the limit of the ball j, J = -axis, an upper bound of the angle.
 
     axis: rotation axis in the joint's frame; dist: largest angle minus the angle [rad]; present: mask of worlds that
     have the row.
@@ -37,8 +37,8 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     for c in range(3):
         d.genrow_dof[o + c] = first + c
         d.genrow_J[o + c] = where(present, -axis[c], 0.0)
-    place_rows_at(d, k, 1, o, 3, LIMIT_JOINT, j)
-    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], first + 2, -1))
+    place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
+    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], i=first + 2, j=-1))
     aref = -fma(damping, v, stiffness * r)
     store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
 

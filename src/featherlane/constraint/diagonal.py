@@ -46,7 +46,7 @@ def whitened_square(m, d, i, j):
     """
     squares = 0.0
     while i >= 0 or j >= 0:
-        last = max(i, j)
+        last = max(i, j)  # the later dof: a dof is eliminated before its ancestors
         squares = whiten_dof(m, d, last, squares)
         i, j = m.dof_parentid[i] if i == last else i, m.dof_parentid[j] if j == last else j
     return squares
@@ -55,9 +55,9 @@ def whitened_square(m, d, i, j):
 @kernel
 def exact_dof_diagonal(m, d, i):
     """Returns (M^-1)_ii, the diagonal A of a row with the single entry 1 or -1.  Writes: exact.row."""
-    clear_chain_entries(m, d, i, -1)
+    clear_chain_entries(m, d, i, j=-1)  # one chain only
     d.exact.row[i] = 1.0
-    return whitened_square(m, d, i, -1)
+    return whitened_square(m, d, i, j=-1)
 
 
 @kernel
@@ -75,7 +75,7 @@ def exact_general_diagonal(m, d, k, i, j):
 
 @kernel
 def chosen_diagonal(m, d, k, estimate, i, j):
-    """Returns A of general row k: J M^-1 J^T with the flag `diagexact`, else the estimate.
+    """Returns A of general row k, whose Jacobian is stored: J M^-1 J^T with the flag `diagexact`, else the estimate.
 
     i, j: the dofs of the row are among these and their ancestors; -1: none.
     """
@@ -101,13 +101,14 @@ def exact_row_diagonal(m, d, k):
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.row (nv,).
     """
     first, n, squares = d.genrow_dofadr[k], d.genrow_dofnum[k], 0.0
-    # descending over all dofs of the row and their ancestors
+    # clears the entries of all dofs of the row and their ancestors, in descending order
     i = next_above(m, d, first, n, m.nv)
     while i >= 0:
         d.exact.row[i] = 0.0
         i = next_above(m, d, first, n, i)
     for e in range(first, first + n):
         d.exact.row[d.genrow_dof[e]] = d.genrow_J[e]
+    # a dof is eliminated before its ancestors
     i = next_above(m, d, first, n, m.nv)
     while i >= 0:
         squares = whiten_dof(m, d, i, squares)
@@ -132,6 +133,7 @@ def exact_contact_diagonal(m, d, k, b1, b2, edge):
     if edge:
         u = fma(c.friction[0], c.frame.rows[1], u)
     p = c.pos
+    # arms from the coms of the bodies' trees, to which cdof refers
     r1 = p - d.subtree_com[m.body_rootid[b1]]
     r2 = p - d.subtree_com[m.body_rootid[b2]]
     clear_chain_entries(m, d, last1, last2)

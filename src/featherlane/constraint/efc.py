@@ -46,6 +46,7 @@ def _list_sources(d, er):
     """
     n = 0
     for k in range(d.ndofrow[0]):
+        # rows of the metric are no constraint rows; MuJoCo does not list them
         if any_(d.dofrow_present[k] != 0.0) and d.dofrow_type[k] != METRIC:
             _insert_sorted(er, n, k, d.dofrow_type[k], d.dofrow_id[k])
             n += 1
@@ -127,7 +128,7 @@ def _violation(m, er, i, first):
     r = er.efc_pos[first] - er.efc_margin[first]
     if er.efc_type[i] == EQUALITY and m.eq_type[er.efc_id[i]] in (EQ_CONNECT, EQ_WELD):
         square = 0.0
-        for k in range(er.efc_count[1]):
+        for k in range(er.efc_count[1]):  # equalities
             if er.efc_id[k] == er.efc_id[i]:
                 square += er.efc_pos[k] * er.efc_pos[k]
         r = sqrt(square)
@@ -154,6 +155,7 @@ def _write_softness(m, d, er, i):
         K, B = limit_to_step(m, timestep(m), solref, imp, (K, B))
     rate = impedance_rate(solimp, r)
     er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2] = K, B, imp
+    # dd/dr = sign(r) dd/d|r|
     er.efc_KBIP[i, 3] = where(r > 0.0, rate, where(r < 0.0, -rate, 0.0))
     er.efc_R[i] = 1.0 / er.efc_D[i]
     er.efc_diagA[i] = er.efc_R[i] * imp / (1.0 - imp)
@@ -180,7 +182,7 @@ def efc_numbers(m, d, er):
     Reads:  dofrow_present, dofrow_type, genrow_present, genrow_type, con_present, con_D, con_dim.
     Writes: efc_count (5,), contact_slot (efc_ncon,), contact_row (efc_ncon,).   Cost: O(nefc).
     """
-    for k in range(4):
+    for k in range(4):  # `list_contacts` writes efc_count[4]
         er.efc_count[k] = 0
     for k in range(d.ndofrow[0]):
         _count_row(er, d.dofrow_present[k], d.dofrow_type[k])

@@ -41,7 +41,7 @@ def _add_body_velocity(m, d, er, k, dim, body, sign):
 def _add_surface_velocity(m, d, er, k, dim, geom, sign):
     """Adds sign times a geom's belt velocity to direction_vel: along the tangents and about the normal."""
     v, w = surface_velocity(m, d, geom, d.con_pos[k])
-    for r in range(1, min(dim, 4)):
+    for r in range(1, min(dim, 4)):  # r = 3: rotation about the normal
         axis = d.con_frame[k].rows[r % 3]
         er.direction_vel[r] += sign * (dot(axis, v) if r < 3 else dot(axis, w))
 
@@ -57,11 +57,11 @@ def _write_directions(m, d, er, k, dim):
         er.direction_vel[r] = 0.0
         for c in range(er.efc_nv):
             er.direction_J[er.efc_nv * r + c] = 0.0
-    _add_body_velocity(m, d, er, k, dim, contact.carrier[0], -1.0)
-    _add_body_velocity(m, d, er, k, dim, contact.carrier[1], 1.0)
+    _add_body_velocity(m, d, er, k, dim, contact.carrier[0], sign=-1.0)
+    _add_body_velocity(m, d, er, k, dim, contact.carrier[1], sign=1.0)
     if m.flg_surfacevel:
         for side in range(2):
-            _add_surface_velocity(m, d, er, k, dim, contact.geom[side], 2.0 * side - 1.0)  # sign: -1, +1
+            _add_surface_velocity(m, d, er, k, dim, contact.geom[side], sign=2.0 * side - 1.0)  # -1, +1
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -81,13 +81,14 @@ def _write_normal_row(d, er, i, k, r, sign):
     Its force is max(-D (J a - aref), 0).
     """
     contact = d.contact[k]
-    nv, mu = er.efc_nv, sign * contact.friction[max(r - 1, 0)]
+    nv, mu = er.efc_nv, sign * contact.friction[max(r - 1, 0)]  # direction r >= 1 has the coefficient friction[r - 1]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[c] + mu * er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_D[i] = contact.dist, contact.includemargin, contact.D
     er.efc_vel[i] = er.direction_vel[0] + mu * er.direction_vel[r]
     er.efc_aref[i] = -contact.damping * er.efc_vel[i] - contact.stiffpos
-    residual = _residual(d, k, 0) + sign * _residual(d, k, r)
+    # primal.con_y is along the basis (n, mu_1 t_1, ..): its values include mu_r
+    residual = _residual(d, k, r=0) + sign * _residual(d, k, r)
     er.efc_force[i] = fmax(-contact.D * residual, 0.0)
     er.efc_state[i] = STATE_SATISFIED if any_(er.efc_force[i] <= 0.0) else STATE_QUADRATIC
 
@@ -116,7 +117,7 @@ def _write_cone_forces(m, d, er, i, k, dim):
     Under Coulomb's law N = max(-D y, 0), and |friction| = min(Dt T, N).
     """
     c = d.contact[k]
-    y, square = _residual(d, k, 0), 0.0
+    y, square = _residual(d, k, r=0), 0.0
     for r in range(1, dim):
         square += _residual(d, k, r) * _residual(d, k, r)
     T, D, Dt = sqrt(square), c.D, c.Dt
@@ -148,7 +149,7 @@ def _write_dual_forces(m, d, er, i, k, rows):
     first = 10 * (d.ndofrow[0] + d.ngenrow[0] + k)
     for r in range(rows):
         er.efc_force[i + r] = d.dual.f[first + r]
-        if r > 0 and not has_pyramids(m):
+        if r > 0 and not has_pyramids(m):  # friction of an elliptic cone
             er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[k, r - 1]
 
 
@@ -183,7 +184,7 @@ def _write_contact_rows(m, d, er, contact, i):
     dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_FRICTIONLESS
     _write_directions(m, d, er, k, dim)
     if dim == 1 or not has_pyramids(m):
-        _write_normal_row(d, er, i, k, 0, 0.0)
+        _write_normal_row(d, er, i, k, r=0, sign=0.0)
     if dim > 1 and not has_pyramids(m):
         kind = CONTACT_ELLIPTIC
         for r in range(1, dim):
@@ -192,10 +193,11 @@ def _write_contact_rows(m, d, er, contact, i):
     elif dim > 1:
         kind = CONTACT_PYRAMIDAL
         for r in range(1, dim):
-            _write_normal_row(d, er, i + 2 * r - 2, k, r, 1.0)
-            _write_normal_row(d, er, i + 2 * r - 1, k, r, -1.0)
+            _write_normal_row(d, er, i + 2 * r - 2, k, r, sign=1.0)
+            _write_normal_row(d, er, i + 2 * r - 1, k, r, sign=-1.0)
     for r in range(rows):
         er.efc_type[i + r], er.efc_id[i + r], er.efc_frictionloss[i + r] = kind, contact, 0.0
+    # a solver in forces, or the no-slip solver, has stored its own
     if in_forces(m) or m.opt_noslip_iterations > 0:
         _write_dual_forces(m, d, er, i, k, rows)
 

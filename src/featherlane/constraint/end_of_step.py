@@ -112,6 +112,7 @@ def _contact_ratio(m, d, k):
     i, j, bare, hat = m.body_lastdof[b1], m.body_lastdof[b2], 0.0, 0.0
     while i != j:  # ascend from the later dof
         if i > j:
+            # J of dof i is its cdof . wrench; its sign is squared away
             bare, hat = _add_dof(m, d, i, dot(d.cdof[i], first), bare, hat)
             i = m.dof_parentid[i]
         else:

@@ -45,7 +45,7 @@ def local_anchor(m, e, side):
     if equality.objtype == OBJ_SITE:
         p = m.site_pos[i]
     else:
-        first = NEQDATA * e + 3 * place
+        first = NEQDATA * e + 3 * place  # eq_data has NEQDATA numbers per equality: the two anchors, then others
         p = Vec3(m.eq_data[first : first + 3])
     return p
 
@@ -75,7 +75,7 @@ def weld_turn(m, d, e):
 @kernel
 def orientations(m, d, e):
     """Returns (q_2, q_2* q_1 q_rel): the frame of a weld's rotation error, and the error as a quaternion."""
-    q1, q2 = d.xquat[fastened_body(m, e, 0)], d.xquat[fastened_body(m, e, 1)]
+    q1, q2 = d.xquat[fastened_body(m, e, side=0)], d.xquat[fastened_body(m, e, side=1)]
     if m.eq_objtype[e] == OBJ_SITE:
         q1 = q1 @ m.site_quat[m.eq_obj1id[e]]
         q2 = q2 @ m.site_quat[m.eq_obj2id[e]]
@@ -89,7 +89,7 @@ def orientations(m, d, e):
 def bias_acceleration(m, d, b):
     """Returns body b's spatial acceleration at its tree's com for qacc = 0, without gravity: sum of (dS/dt) v."""
     acc = Motion(zeros(6))
-    while b > 0:
+    while b > 0:  # from b up to the root: adds the terms of each body's joints
         p = m.body_parentid[b]
         _, acc = pass_joints(m, d, b, d.cvel[p], acc)
         b = p
@@ -117,7 +117,7 @@ def half_turn(p, y):
 @kernel
 def last_dofs(m, e):
     """Returns the last dofs that move the two bodies of equality e; -1: none."""
-    return m.body_lastdof[fastened_body(m, e, 0)], m.body_lastdof[fastened_body(m, e, 1)]
+    return m.body_lastdof[fastened_body(m, e, side=0)], m.body_lastdof[fastened_body(m, e, side=1)]
 
 
 @kernel
@@ -136,7 +136,7 @@ def next_dof(m, last, c):
 def list_dofs(m, d, o, last1, last2):
     """Writes dofs last1, last2 (-1: none) and their ancestors to genrow_dof[o ..], ascending; returns their number."""
     n, c1, c2 = 0, 0, 0  # entries written; places in the two sorted lists, which are merged
-    i = min(next_dof(m, last1, 0), next_dof(m, last2, 0))
+    i = min(next_dof(m, last1, c=0), next_dof(m, last2, c=0))
     while i < m.nv:
         d.genrow_dof[o + n] = i
         n += 1
@@ -167,7 +167,7 @@ def point_columns(m, d, e, o, n, arms, present):
         i = d.genrow_dof[o + c]
         S = d.cdof[i]
         w, v = S.angular, S.linear
-        on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
+        on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)  # 1: dof i moves body 1, 2
         if on1 and on2:
             column = cross(w, r1 - r2)
         elif on1:
@@ -193,7 +193,7 @@ def turn_columns(m, d, e, o, n, held, present):
         column = Vec3(zeros(3))
         if on1 != on2:  # S_rot is omega_1 or omega_2
             column = held.scale * half_turn(held.turn, held.R.T @ d.cdof[i].angular)
-        if on2:
+        if on2:  # omega_2 has a minus sign in y
             column = -column
         store_column(d, o + c, n, column, present)
         c1 += on1
@@ -229,7 +229,7 @@ def store_equality_row(d, k, response, pos, rate, A, present):
     """
     aref = -fma(response.B, general_velocity(d, k), response.K * pos) - rate * response.scale
     D, bound = inverse_regularisation(response.imp, A), UNBOUNDED
-    store_general_row(d, k, present, pos, 0.0, D, aref, (-bound, bound))
+    store_general_row(d, k, present, pos, margin=0.0, D=D, aref=aref, bounds=(-bound, bound))
 
 
 @kernel
@@ -241,8 +241,8 @@ def turn_rate(m, d, e, held, a1, a2):
     held: a `Turn`; a1, a2: `bias_acceleration` of the two bodies.
     """
     R, turn, scale = held
-    omega2 = d.cvel[fastened_body(m, e, 1)].angular
-    relative = d.cvel[fastened_body(m, e, 0)].angular - omega2
+    omega2 = d.cvel[fastened_body(m, e, side=1)].angular
+    relative = d.cvel[fastened_body(m, e, side=0)].angular - omega2
     alpha = a1.angular - a2.angular
     y = R.T @ relative
     half_rate = half_turn(turn, R.T @ (alpha - cross(omega2, relative)))
@@ -265,9 +265,9 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     o, n: first entry and entries per row; present: mask of worlds in which e is active.  If no dof moves the two bodies
     relative to each other, a world has no rows: D would be unbounded.
     """
-    b1, b2, weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
+    b1, b2, weld = fastened_body(m, e, side=0), fastened_body(m, e, side=1), m.eq_type[e] == EQ_WELD
     last1, last2 = last_dofs(m, e)
-    p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
+    p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
     r2 = p2 - d.subtree_com[m.body_rootid[b2]]
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)
@@ -310,7 +310,7 @@ def equality_awake(m, d, e):
         if equality.obj2id >= 0:
             b2 = m.jnt_bodyid[equality.obj2id]
     else:
-        b1, b2 = fastened_body(m, e, 0), fastened_body(m, e, 1)
+        b1, b2 = fastened_body(m, e, side=0), fastened_body(m, e, side=1)
     return held_awake(m, d, b1, b2)
 
 
@@ -332,14 +332,14 @@ def write_equality_rows(m, d):
                 n = list_dofs(m, d, entry, last1, last2)
                 if n > 0:
                     moved = write_fastening_rows(m, d, row, entry, n, e, present)
-                    if not any_(moved):
+                    if not any_(moved):  # no world has the rows: the next equality overwrites them
                         n = 0
             elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
                 if m.eq_type[e] == EQ_JOINT:
                     pos, A, n = write_joint_equality(m, d, row, entry, e, present)
                 else:
                     pos, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
-                store_equality_row(d, row, equality_response(m, e, pos), pos, 0.0, A, present)
+                store_equality_row(d, row, equality_response(m, e, pos), pos, 0.0, A, present)  # rate 0
             if n > 0:
                 row, entry = row + rows, entry + n * rows
     return row, entry

@@ -30,7 +30,7 @@ def loss_parameters(m, solref, solimp, shortest, A):
     A: estimate of J M^-1 J^T; shortest: least time constant [s], of `shortest_timeconst`.
     """
     B, imp = loss_damping(m, solref, solimp, shortest), impedance(solimp, 0.0)
-    _, B, imp = reference_at_end(m, 0.0, B, imp)
+    _, B, imp = reference_at_end(m, K=0.0, B=B, imp=imp)
     D = inverse_regularisation(imp, A)
     if m.opt_contact_model == COULOMB:
         D = STICK / fmax(A, MINVAL)

@@ -16,6 +16,7 @@ def list_joint_dofs(m, d, o, e):
     equality = m.equality[e]
     i, count = m.jnt_dofadr[equality.obj1id], 1
     d.genrow_dof[o] = i
+    # one dof if there is no second joint, or both are the same
     if equality.obj2id >= 0 and equality.obj2id != equality.obj1id:
         j = m.jnt_dofadr[equality.obj2id]
         d.genrow_dof[o] = min(i, j)
@@ -36,6 +37,7 @@ def joint_equality_error(m, d, e):
     if j2 >= 0:
         y = d.qpos[m.jnt_qposadr[j2]] - m.qpos0[m.jnt_qposadr[j2]]
         a1, a2, a3, a4 = m.eq_data[first + 1], m.eq_data[first + 2], m.eq_data[first + 3], m.eq_data[first + 4]
+        # pos -= a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4, by Horner's scheme
         pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
         slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
     return pos, slope
@@ -58,7 +60,7 @@ def write_joint_equality(m, d, k, o, e, present):
         last2 = m.jnt_dofadr[j2]
         A = A + m.dof_invweight0[last2]
         for c in range(n):
-            if d.genrow_dof[o + c] == last2:
+            if d.genrow_dof[o + c] == last2:  # subtracted: both joints may be the same
                 d.genrow_J[o + c] = where(present, d.genrow_J[o + c] - slope, 0.0)
-    place_rows_at(d, k, 1, o, n, EQUALITY, e)
+    place_rows_at(d, k, size=1, o=o, n=n, kind=EQUALITY, ident=e)
     return pos, chosen_diagonal(m, d, k, A, i1, last2), n

@@ -37,8 +37,8 @@ def _write_metric_row(d, k, o, J, dof, first, n, s):
     for e in range(n):
         d.genrow_dof[o + e] = dof[first + e]
         d.genrow_J[o + e] = where(present, J[first + e], 0.0)
-    place_rows_at(d, k, 1, o, n, METRIC, 0)
-    store_general_row(d, k, present, 0.0, 0.0, s, 0.0, (-bound, bound))
+    place_rows_at(d, k, size=1, o=o, n=n, kind=METRIC, ident=0)
+    store_general_row(d, k, present, pos=0.0, margin=0.0, D=s, aref=0.0, bounds=(-bound, bound))
 
 
 @kernel
@@ -51,11 +51,12 @@ def write_metric_rows(m, d, k, o):
         if has_tendon_metric(m):
             for i in range(m.ntendon):
                 s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
-                if n > 0 and any_(s > 0.0):
+                if n > 0 and any_(s > 0.0):  # else the length depends on no dof, or no world has the term
                     _write_metric_row(d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
                     k, o = k + 1, o + n
         if has_actuator_metric(m):
             for i in range(m.nactuator):
+                # an actuator on a joint adds to the diagonal of the metric, without a row
                 if is_coupling(m, i) and not is_disabled(m, i):
                     s = actuator_metric(m, d, i)
                     for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):

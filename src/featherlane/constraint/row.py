@@ -233,6 +233,7 @@ def compute_contact_row(m, d, k, condim, shortest):
     # normal row: aref = -normal_B v - stiffness r
     stiffness, normal_B, imp = reference_at_end(m, K, B, imp)
     Dt, slip, friction_B = 0.0, 0.0, normal_B
+    # an absent contact may have mu = 0, by which is divided below
     mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
     A = contact_inertia(m, d, k, condim, mu2)
     D = inverse_regularisation(imp, A)
@@ -243,14 +244,14 @@ def compute_contact_row(m, d, k, condim, shortest):
             # Dt = 1 / (R_1 mu_1^2); slip = D / (1 + mu^2), mu = mu_1 / sqrt(impratio), while the contact slides
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
             friction_B = friction_reference(c.solreffriction, authored[1], solimp, shortest)
-            _, friction_B, _ = reference_at_end(m, 0.0, friction_B, imp)  # K = 0: no position error
+            _, friction_B, _ = reference_at_end(m, K=0.0, B=friction_B, imp=imp)  # K = 0: no position error
             if m.opt_contact_model == COULOMB:  # friction stops the slip in one step, as far as its bound permits
                 Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
                 friction_B = friction_reference(c.solreffriction, 1.0 / timestep(m), solimp, shortest)
     stiffpos = stiffness * r
     if m.opt_contact_model == COULOMB:
         # a rebound is rigid: a = -(1 + e) J v / h
-        hits = bounces(m, d, k)
+        hits = bounces(m, d, k)  # mask: e > 0 and the approach is fast enough
         normal_B = where(hits, (1.0 + c.restitution) / timestep(m), normal_B)
         D, stiffpos = where(hits, STICK / fmax(A, MINVAL), D), where(hits, 0.0, stiffpos)
     c.D = where(present, D, 0.0)
@@ -280,6 +281,7 @@ def make_contact_rows(m, d):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         b1, b2 = c.carrier[0], c.carrier[1]
+        # bodies welded to each other cannot move relative to each other
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
             compute_contact_row(m, d, k, c.dim, shortest)
         else:

@@ -51,7 +51,7 @@ def _side_velocity(m, d, k, side):
 @kernel
 def _relative_velocity(m, d, k):
     """Returns the velocity of the second surface relative to the first at contact k."""
-    return _side_velocity(m, d, k, 1) - _side_velocity(m, d, k, 0)
+    return _side_velocity(m, d, k, side=1) - _side_velocity(m, d, k, side=0)
 
 
 @kernel
@@ -60,7 +60,7 @@ def leading_geoms(m, d, k):
     c = d.contact[k]
     g, h = c.geom[0], c.geom[1]
     lead = leading(m, c.pair, g, h)
-    if lead == FIRST:
+    if lead == FIRST:  # the first geom has the higher priority
         h = g
     elif lead == SECOND:
         g = h
@@ -106,10 +106,10 @@ def set_slip_friction(m, d, k):
         mu_static = fmax(m.geom_friction_static[g], m.geom_friction_static[h])
         if any_((mu_static > 0.0) & (contact.present > 0.0)):
             # rows may be made twice, so con_friction may already hold this law's value
-            mu = friction(m, -1, contact.geom[0], contact.geom[1])[0]
+            mu = friction(m, pair_id=-1, geom1=contact.geom[0], geom2=contact.geom[1])[0]  # no explicit pair
             u, n = _relative_velocity(m, d, k), contact.frame.rows[0]
-            slip = fma(-dot(n, u), n, u)
+            slip = fma(-dot(n, u), n, u)  # u_t = u - (n . u) n
             inverse_speed = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
             mu = fma(fmax(mu_static - mu, 0.0), exp(-(dot(slip, slip) * inverse_speed * inverse_speed)), mu)
-            for c in range(2):
+            for c in range(2):  # both tangents
                 contact.friction[c] = where(contact.present > 0.0, mu, 0.0)

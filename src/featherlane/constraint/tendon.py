@@ -49,12 +49,13 @@ def write_tendon_friction(m, d, k, o, i, present):
     present: mask of worlds that have the row.
     """
     solimp = m.tendon_solimp_fri[i]
-    n, present = store_tendon_jacobian(m, d, o, i, 1.0, present)
-    place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
+    n, present = store_tendon_jacobian(m, d, o, i, sign=1.0, present=present)
+    place_rows_at(d, k, size=1, o=o, n=n, kind=FRICTION_TENDON, ident=i)
     A = tendon_inverse_inertia(m, d, k, i)
     D, B = loss_parameters(m, m.tendon_solref_fri[i], solimp, shortest_timeconst(m), A)
     loss = m.tendon_frictionloss[i]
-    store_general_row(d, k, present, 0.0, 0.0, D, -(B * general_velocity(d, k)), (-loss, loss))
+    aref = -(B * general_velocity(d, k))
+    store_general_row(d, k, present, pos=0.0, margin=0.0, D=D, aref=aref, bounds=(-loss, loss))
     return n
 
 
@@ -65,6 +66,7 @@ def write_tendon_frictions(m, d, k, o):
         present = m.tendon_frictionloss[i] > 0.0
         if sleeping(m):  # a sleeping tendon has no rows
             present = present & tendon_awake(m, d, i)
+        # a length that depends on no dof has no row
         if m.ten_J_rownnz[i] > 0 and any_(present):
             o += write_tendon_friction(m, d, k, o, i, present)
             k += 1
@@ -81,10 +83,11 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     """
     solimp, margin = m.tendon_solimp_lim[i], m.tendon_margin[i]
     n, present = store_tendon_jacobian(m, d, o, i, sign, present)
-    place_rows_at(d, k, 1, o, n, LIMIT_TENDON, i)
+    place_rows_at(d, k, size=1, o=o, n=n, kind=LIMIT_TENDON, ident=i)
     r = dist - margin
     solref, imp = m.tendon_solref_lim[i], impedance(solimp, r)
     K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
+    # aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     aref = -fma(damping, general_velocity(d, k), stiffness * r)
@@ -126,7 +129,7 @@ def store_difference_jacobian(m, d, o, i, j, slope, present):
     Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.
     """
     n, at_i, at_j, nonzero = 0, 0, 0, false_mask(d)
-    dof_i, dof_j = tendon_dof(m, i, 0), tendon_dof(m, j, 0)
+    dof_i, dof_j = tendon_dof(m, i, c=0), tendon_dof(m, j, c=0)
     # merge the dofs of both rows, which are sorted
     while dof_i < m.nv or dof_j < m.nv:
         J = 0.0
@@ -161,6 +164,7 @@ def tendon_equality_error(m, d, e):
     if j >= 0:
         y = d.ten_length[j] - m.tendon_length0[j]
         a1, a2, a3, a4 = m.eq_data[first + 1], m.eq_data[first + 2], m.eq_data[first + 3], m.eq_data[first + 4]
+        # pos -= a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4, by Horner's scheme
         pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
         slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
     return pos, slope
@@ -179,7 +183,7 @@ def write_tendon_equality(m, d, k, o, e, present):
         A = A + m.tendon_invweight0[j]
     pos, slope = tendon_equality_error(m, d, e)
     n, present = store_difference_jacobian(m, d, o, i, j, slope, present)
-    place_rows_at(d, k, 1, o, n, EQUALITY, e)
+    place_rows_at(d, k, size=1, o=o, n=n, kind=EQUALITY, ident=e)
     if wants_exact(m):
         A = exact_row_diagonal(m, d, k)
     return pos, A, n, present

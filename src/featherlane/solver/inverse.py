@@ -33,7 +33,7 @@ def constraint_forces(m, d, store):
         for i in range(m.nv):
             d.qfrc_constraint[i] = 0.0
     else:
-        prepare_contacts(m, d)
+        prepare_contacts(m, d)  # writes con_body, con_arm, con_basis
         # rows x = J a - aref, then their forces
         compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)

@@ -24,7 +24,7 @@ def set_unconstrained(m, d):
     d.solver_niter[0] = 0.0
     d.solver_residual[0] = 0.0
     d.solver_gap[0] = 0.0
-    record_iteration(d, 0, 0.0, 0.0, 0.0, 0.0)
+    record_iteration(d, k=0, cost=0.0, gradient=0.0, improvement=0.0, step=0.0)
 
 
 @kernel
@@ -79,6 +79,7 @@ def prepare_solver(m, d):
     if reads_hessian(m):
         select_factorization(m, d)
     complete_inertia(m, d)
+    # with want_all the step has factored M; under `discrete` the solver uses the metric's factor
     if d.want_all == 0 and not has_metric(m) and (reads_factor(m) or uses_blocks(m)):
         factor_m(m, d)
     if uses_blocks(m):
@@ -110,6 +111,7 @@ def solve(m, d):
             con_arm, con_basis, con_motion, con_wrench.
     Cost:   see newton, cg, pgs.
     """
+    # marks of the Hessian's factorization (hessian/choice.py), for solvers that do not set them
     d.ordered[0], d.hessian.coupled[0] = 0.0, 0.0
     if m.opt_contact_model == LCP:
         solve_lcp(m, d)

@@ -53,14 +53,14 @@ def store_force(d, q, e, f, live):
 def update_row_force(d, q, b, D, lo, hi, live):
     """Updates the block of one row: f <- clip(f - (A + R)^-1 (y + R f), lo, hi); returns the cost's decrease and drift.
 
-    b: J a0 - aref of the row.  D: 1 / R.  lo, hi: bounds of the force.
+    b: J a0 - aref of the row.  D: 1 / R.  lo, hi: bounds of the force.  live: mask of worlds that continue.
     """
     f, R = d.dual.f[q, 0], row_regularization(D)
-    y, a = fma(R, f, b + block_row_product(d, q, 0)), d.dual.A[q, 0] + R
+    y, a = fma(R, f, b + block_row_product(d, q, c=0)), d.dual.A[q, 0] + R
     f_new = clip(f - y / a, lo, hi)
     delta = where(live, f_new - f, 0.0)
-    add_row_force(d, q, 0, delta)
-    return -(delta * fma(0.5 * a, delta, y)), store_force(d, q, 0, f_new, live)
+    add_row_force(d, q, c=0, f=delta)
+    return -(delta * fma(0.5 * a, delta, y)), store_force(d, q, e=0, f=f_new, live=live)
 
 
 @kernel
@@ -70,7 +70,7 @@ def load_contact(m, d, k, q):
     b = J a0 - aref is in primal.con_warm.
     """
     dim, first = d.con_dim[k], 0
-    while first + 3 <= dim:
+    while first + 3 <= dim:  # three rows at a time, then the others one by one
         product = three_row_products(d, q, first)
         for c in range(3):
             d.dual.block_y[first + c] = basis_value(d, d.primal.con_warm, k, first + c) + product[c]
@@ -93,7 +93,7 @@ def change_force(d, q, dim, c, delta):
 def add_contact_change(d, q, dim):
     """Updates z = Y^T f by dual.block_change, the change of a contact's forces."""
     first = 0
-    while first + 3 <= dim:
+    while first + 3 <= dim:  # three rows at a time, then the others one by one
         add_three_row_forces(d, q, first, Vec3(d.dual.block_change[first : first + 3]))
         first += 3
     for c in range(first, dim):
@@ -113,7 +113,7 @@ def visit_edge(d, q, dim, e, R, live):
     a = ((d.dual.A[q, 0] + A_ii) + (2.0 * s) * A_in) + R
     delta = where(live, fmax(f - y / a, 0.0) - f, 0.0)
     d.dual.block_force[e] = f + delta
-    change_force(d, q, dim, 0, delta)
+    change_force(d, q, dim, c=0, delta=delta)  # along n: updates dual.block_y
     change_force(d, q, dim, i, s * delta)
     return -(delta * fma(0.5 * a, delta, y))
 
@@ -147,7 +147,10 @@ def cone_gradient(d, q, c, R, Rt):
 
 @kernel
 def move_on_cone(d, q, dim, c, target, R, Rt, live):
-    """Sets force c of an elliptic contact to its target in live worlds; returns the cost's decrease."""
+    """Sets force c of an elliptic contact to its target in live worlds; returns the cost's decrease.
+
+    R, Rt: as in `cone_gradient`.   Writes: dual.block_force, block_y, block_change.
+    """
     delta = where(live, target - d.dual.block_force[c], 0.0)
     a = d.dual.A[q, block_triangle_index(c, c)] + (R if c == 0 else Rt)
     fall = -(delta * fma(0.5 * a, delta, cone_gradient(d, q, c, R, Rt)))
@@ -164,7 +167,7 @@ def store_ray(d, q, dim, R, Rt, held):
     The rim is used if the normal increases the cost.  At the tip of the cone the normal alone may fail: if the contact
     accelerates away from the surface and fast along it, friction reduces the cost, but needs a normal force.
     """
-    squares, normal_gradient = 0.0, cone_gradient(d, q, 0, R, Rt)
+    squares, normal_gradient = 0.0, cone_gradient(d, q, c=0, R=R, Rt=Rt)
     for c in range(1, dim):
         gradient = cone_gradient(d, q, c, R, Rt)
         squares = fma(gradient, gradient, squares)
@@ -200,6 +203,7 @@ def move_along_ray(d, q, dim, R, Rt, live):
     # along the force, the tip is at length -1; from force 0, the ray only goes forward
     length = fmax(length, where(held, -1.0, 0.0))
     for c in range(dim):
+        # at force 0 (not held) the ray starts at the tip
         start = where(held, d.dual.block_force[c], 0.0)
         fall = fall + move_on_cone(d, q, dim, c, fma(length, d.dual.block_ray[c], start), R, Rt, live)
     return fall
@@ -240,7 +244,7 @@ def visit_cone(m, d, k, q, live):
     fall, against = 0.0, 0.0
     for _ in range(ROUNDS):
         fall = fall + move_along_ray(d, q, dim, R, Rt, live)
-        fall = fall + solve_friction(d, q, dim, R, Rt, live)
+        fall = fall + solve_friction(d, q, dim, R, Rt, live)  # both update dual.block_force, block_y, block_change
     for c in range(dim):
         against = against + store_force(d, q, c, d.dual.block_force[c], live)
     add_contact_change(d, q, dim)  # updates dual.z
@@ -257,5 +261,5 @@ def visit_contact(m, d, k, q, sweep, live):
     else:
         # without friction: one row that only pushes
         most = UNBOUNDED
-        fall, against = update_row_force(d, q, d.primal.con_warm[k][0], d.con_D[k], 0.0, most, live)
+        fall, against = update_row_force(d, q, d.primal.con_warm[k][0], d.con_D[k], lo=0.0, hi=most, live=live)
     return fall, against

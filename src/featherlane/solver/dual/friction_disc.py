@@ -55,7 +55,7 @@ def solve_disc(d, n, x):
         x[c] = s
     for c in range(n):
         x[c] = x[c] / d.disc.L[disc_triangle_index(c, c)]
-    for c in range(n - 1, -1, -1):
+    for c in range(n - 1, -1, -1):  # L^T: from the last component to the first
         s = x[c]
         for e in range(c + 1, n):
             s = fma(-d.disc.L[disc_triangle_index(e, c)], x[e], s)
@@ -87,19 +87,19 @@ def solve_on_disc(d, n, r):
     slack = 1e-13  # relative, of |t| = r
     if single_precision(d):
         slack = 1e-6
-    outside, length = r >= 0.0, r
+    outside, length = r >= 0.0, r  # outside: true in all worlds at first
     for _ in range(ROUNDS):
         factor_disc(d, n, multiplier, FLAT * trace)  # writes disc.L
         for c in range(n):
             d.disc.t[c] = -d.disc.b[c]
-        solve_disc(d, n, d.disc.t)
+        solve_disc(d, n, d.disc.t)  # t = -(A + l)^-1 b
         length = sqrt(disc_product(n, d.disc.t, d.disc.t))
         outside = outside & (length > fma(slack, r, r)) & (r > 0.0)
         if not any_(outside):
             break
         for c in range(n):
             d.disc.w[c] = d.disc.t[c]
-        solve_disc(d, n, d.disc.w)
+        solve_disc(d, n, d.disc.w)  # w = (A + l)^-1 t
         slope = where(outside, disc_product(n, d.disc.t, d.disc.w), 1.0)
         gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
         multiplier = where(outside, multiplier + gain, multiplier)

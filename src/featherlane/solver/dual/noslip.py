@@ -4,6 +4,8 @@ Normal forces, limits and equalities stay fixed.  PGS sweeps over the forces of 
 pair of opposite pyramid edges, and the tangential forces of an elliptic cone, with A in place of A + R.
 The result minimises no single cost: residual and gap are the main solver's, from before this pass.
 Symbols and layouts as in block_update.py: y = J a - aref of a row, dual.f[q, c] its force, A: dual.A.
+`noslip` stores b = J a0 - aref of all rows in primal.dofrow_v, genrow_v and con_warm.  live: mask of worlds that
+continue.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip).
 Note:   friction directions without mobility: see friction_disc.py.
 """
@@ -47,10 +49,10 @@ def solve_friction_row(d, q, b, lo, hi, live):
 
     b: J a0 - aref of the row, so that y = b + Y z.  lo, hi: bounds of the force.
     """
-    f, y, A = d.dual.f[q, 0], b + block_row_product(d, q, 0), fmax(d.dual.A[q, 0], MINVAL)
+    f, y, A = d.dual.f[q, 0], b + block_row_product(d, q, c=0), fmax(d.dual.A[q, 0], MINVAL)
     delta = where(live, clip(fma(-y, d.dual.A[q, INVERSE], f), lo, hi) - f, 0.0)
     d.dual.f[q, 0] = f + delta
-    add_row_force(d, q, 0, delta)
+    add_row_force(d, q, c=0, f=delta)
     return -(delta * fma(0.5 * A, delta, y))
 
 
@@ -77,7 +79,8 @@ def solve_cone_friction(d, q, dim, live):
     """Solves the forces across the normal of an elliptic contact, block q, without R; returns the cost's decrease."""
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
-    fall = solve_friction(d, q, dim, 0.0, 0.0, live)  # updates dual.block_force
+    # R = 0: no regularisation
+    fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force
     for c in range(1, dim):
         d.dual.f[q, c] = d.dual.block_force[c] + 0.0  # no negative zero
     return fall
@@ -119,6 +122,7 @@ def regularisation_cost(m, d):
     for k in range(d.ncon_slot[0]):
         for e in range(force_count(m, d, k)):
             f = d.dual.f[general + d.ngenrow[0] + k, e]
+            # friction rows of an elliptic cone have Dt
             D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
             fRf = fma(f * regularisation(D), f, fRf)
     return 0.5 * fRf
@@ -135,6 +139,7 @@ def sweep_friction(m, d, live):
             q = d.ndofrow[0] + k
             fall = fall + solve_friction_row(d, q, d.primal.genrow_v[k], d.genrow_lo[k], d.genrow_hi[k], live)
     for k in range(d.ncon_slot[0]):
+        # frictionless contacts, and contacts without a force, have no friction to solve
         if d.con_dim[k] > 1 and any_(live & has_force(m, d, k, contacts + k)):
             fall = fall + solve_contact_friction(m, d, k, contacts + k, live)
     return fall
@@ -153,13 +158,14 @@ def noslip(m, d):
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     if in_forces(m):
-        store_whitened_force(m, d)
+        store_whitened_force(m, d)  # writes dual.z from dual.f
     else:
-        forces_at_rows(m, d)
-        whiten_constraint_force(m, d)
+        forces_at_rows(m, d)  # writes dual.f
+        whiten_constraint_force(m, d)  # writes dual.z
+    # b = J a0 - aref
     compute_row_products(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
-    store_inverses(d)
+    store_inverses(d)  # writes dual.A[q, INVERSE]
     for i in range(m.nv):
         d.dual.start[i] = d.qacc[i]
     d.dual.nsweep[0] = 0.0

@@ -80,7 +80,7 @@ def extrapolate_contact(m, d, k, q, beta):
     n = force_count(m, d, k)
     for e in range(n):
         d.dual.f[q, e] = extrapolate_force(d, q, e, beta)
-    if has_edges(m, d, k) or n == 1:
+    if has_edges(m, d, k) or n == 1:  # each force only pushes
         for e in range(n):
             d.dual.f[q, e] = fmax(d.dual.f[q, e], 0.0)
     else:
@@ -101,19 +101,19 @@ def extrapolate_forces(m, d, beta):
     general, contacts = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]  # first blocks of general rows and of contacts
     for q in range(d.dual.ndual[0]):
         if q < general:
-            d.dual.f[q, 0] = clip(extrapolate_force(d, q, 0, beta), d.dofrow_lo[q], d.dofrow_hi[q])
+            d.dual.f[q, 0] = clip(extrapolate_force(d, q, e=0, beta=beta), d.dofrow_lo[q], d.dofrow_hi[q])
         elif q < contacts:
             k = q - general
-            d.dual.f[q, 0] = clip(extrapolate_force(d, q, 0, beta), d.genrow_lo[k], d.genrow_hi[k])
+            d.dual.f[q, 0] = clip(extrapolate_force(d, q, e=0, beta=beta), d.genrow_lo[k], d.genrow_hi[k])
         else:
             extrapolate_contact(m, d, q - contacts, q, beta)
-    store_whitened_force(m, d)
+    store_whitened_force(m, d)  # writes dual.z
 
 
 # ---- initial forces, and the iterations ------------------------------------------------------------------------------
 @kernel
 def force_cost(f, b, D):
-    """Returns f b + 1/2 R f^2."""
+    """Returns f b + 1/2 R f^2 of a force f, with R = 1 / D; without a force 0, as R may be infinite."""
     return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * row_regularization(D))
 
 
@@ -137,7 +137,7 @@ def dual_cost(m, d):
                 cost = fma(basis_force(m, d, k, c), basis_value(d, d.primal.con_warm, k, c), cost)
             for e in range(force_count(m, d, k)):
                 D = contact.Dt if e > 0 and not has_edges(m, d, k) else contact.D
-                cost = cost + force_cost(d.dual.f[q, e], 0.0, D)
+                cost = cost + force_cost(d.dual.f[q, e], b=0.0, D=D)
     return cost
 
 
@@ -154,20 +154,24 @@ def start_forces(m, d):
         compute_row_products(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         forces_at_rows(m, d)  # writes dual.f
-        clear_overflow_forces(m, d)
+        clear_overflow_forces(m, d)  # blocks beyond the capacity are not solved
         store_whitened_force(m, d)  # writes dual.z, which the cost reads
         warm = dual_cost(m, d) < 0.0
+    # worlds whose cost is not negative start from 0, whose cost is 0
     for q in range(blocks):
         for e in range(EDGES):
             f = where(warm, d.dual.f[q, e], 0.0)
             d.dual.f[q, e] = f
             d.dual.old[q, e] = f
-    store_whitened_force(m, d)
+    store_whitened_force(m, d)  # writes dual.z
 
 
 @kernel
 def record_forces(m, d, k, scale, improvement, beta):
-    """Records the primal cost and gradient at the forces, for the iteration statistics only."""
+    """Records the primal cost and gradient at the forces as point k, for the iteration statistics only.
+
+    scale: of cost and gradient; improvement: decrease of the cost; beta: momentum of the sweep.
+    """
     if d.want_history:
         cost, gradient = evaluate_at_forces(m, d)
         record_iteration(d, k, scale * cost, scale * gradient, improvement, beta)
@@ -185,7 +189,7 @@ def pgs(m, d):
     """
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
     start_forces(m, d)  # writes dual.f, old, z
-    record_forces(m, d, 0, scale, 0.0, 0.0)
+    record_forces(m, d, k=0, scale=scale, improvement=0.0, beta=0.0)
     # noise: relative rounding of a gain; it is quadratic in the change of forces, so this is the square of a rounding
     noise = 1e-28
     if single_precision(d):
@@ -198,9 +202,9 @@ def pgs(m, d):
         if not any_(live):
             break
         beta = where(live & (k > 1.0), (k - 1.0) / (k + 2.0), 0.0)
-        extrapolate_forces(m, d, beta)
+        extrapolate_forces(m, d, beta)  # writes dual.f, old, z
         cost_before, cost_extrapolated = cost, dual_cost(m, d)
-        fall, against = sweep_blocks(m, d, sweep, live)
+        fall, against = sweep_blocks(m, d, sweep, live)  # updates dual.f, z
         cost = cost_extrapolated - fall
         k = where((against < 0.0) | (cost > cost_before), 0.0, k + 1.0)
         niter, total = where(live, niter + 1.0, niter), total + fall

@@ -170,7 +170,7 @@ def store_whitened_force(m, d):
     contacts = d.ndofrow[0] + d.ngenrow[0]  # first block of a contact
     for q in range(d.dual.ndual[0]):
         if q < contacts:
-            add_row_force(d, q, 0, d.dual.f[q, 0])
+            add_row_force(d, q, c=0, f=d.dual.f[q, 0])
         else:
             for c in range(d.con_dim[q - contacts]):
                 add_row_force(d, q, c, basis_force(m, d, q - contacts, c))
@@ -185,7 +185,7 @@ def whiten_constraint_force(m, d):
     for i in range(m.nv):
         d.dual.z[i] = d.qfrc_constraint[i]
     LD, inverse_D = metric_factor(m, d)
-    for i in range(m.nv - 1, -1, -1):
+    for i in range(m.nv - 1, -1, -1):  # a dof before its ancestors
         L_i, z_i = m.M_rowadr[i], d.dual.z[i]
         for c in range(m.M_rownnz[i] - 1):
             j = m.M_colind[L_i + c]
@@ -211,14 +211,16 @@ def store_constraint_force(m, d):
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        f0, f1, f2 = basis_force(m, d, k, 0), 0.0, 0.0
+        f0, f1, f2 = basis_force(m, d, k, c=0), 0.0, 0.0
         if c.dim > 1:
-            f1, f2 = basis_force(m, d, k, 1), basis_force(m, d, k, 2)
+            # tangents
+            f1, f2 = basis_force(m, d, k, c=1), basis_force(m, d, k, c=2)
         add_basis_force(d, k, (f0, f1, f2))
         if c.dim > 3:
-            f0, f1, f2 = basis_force(m, d, k, 3), 0.0, 0.0
+            # moments about normal and tangents; dimension 4 has only the first
+            f0, f1, f2 = basis_force(m, d, k, c=3), 0.0, 0.0
             if c.dim > 4:
-                f1, f2 = basis_force(m, d, k, 4), basis_force(m, d, k, 5)
+                f1, f2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
             add_turn_moments(d, k, (f0, f1, f2))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
 
@@ -230,7 +232,7 @@ def accelerate_by_forces(m, d):
     for i in range(m.nv):
         d.qacc[i] = d.qfrc_constraint[i]
     LD, inverse_D = metric_factor(m, d)
-    solve_factored(m, LD, inverse_D, d.qacc)
+    solve_factored(m, LD, inverse_D, d.qacc)  # qacc <- M^-1 J^T f
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i] + d.qacc[i]
@@ -250,7 +252,7 @@ def store_dual_forces(m, d):
     for k in range(d.ncon_slot[0]):
         contact = d.contact[k]
         contact.force = zeros(6)
-        d.con_force[k][0] = basis_force(m, d, k, 0)
+        d.con_force[k][0] = basis_force(m, d, k, c=0)
         for c in unrolled(range(1, 6)):
             if c < contact.dim:
                 d.con_force[k][c] = contact.friction[c - 1] * basis_force(m, d, k, c)

@@ -286,14 +286,14 @@ def has_room_for_block(m, d, start, row):
 def build_dof_row_block(m, d, k, start, row):
     """Builds the block of one-dof row k; returns its number of dofs."""
     i = d.dofrow_dof[k]
-    n = append_block_dofs(m, d, i, FIRST, start, 0)
+    n = append_block_dofs(m, d, i, FIRST, start, n=0)
     clear_dof_marks(d, start, n)
     store_block_addresses(d, k, start, n, row)
     for p in range(n):
         d.dual.Y[row + p] = 0.0
     d.dual.Y[row] = d.dofrow_J[k]  # dof i is the first one of its chain
-    whiten_block(m, d, start, n, row, 1)
-    store_block_matrix(d, k, 1)
+    whiten_block(m, d, start, n, row, dim=1)
+    store_block_matrix(d, k, dim=1)
     return n
 
 
@@ -302,6 +302,7 @@ def build_general_row_block(m, d, k, start, row):
     """Builds the block of general row k; returns its number of dofs."""
     # the row's own dofs are genrow_dof[first ...]
     q, first, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
+    # from the last dof to the first: the list is then almost descending; the marks only prevent repetitions
     for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
         n = append_block_dofs(m, d, d.genrow_dof[e], FIRST, start, n)
     clear_dof_marks(d, start, n)
@@ -312,8 +313,8 @@ def build_general_row_block(m, d, k, start, row):
         d.dual.place[d.dual.dof[start + p]] = p
     for e in range(first, first + d.genrow_dofnum[k]):
         d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]
-    whiten_block(m, d, start, n, row, 1)
-    store_block_matrix(d, q, 1)
+    whiten_block(m, d, start, n, row, dim=1)
+    store_block_matrix(d, q, dim=1)
     return n
 
 
@@ -334,7 +335,7 @@ def build_contact_block(m, d, k, start, row):
 @kernel
 def store_empty_block(d, q, start, row):
     """Sets block q empty, for a row with a fixed force."""
-    store_block_addresses(d, q, start, 0, row)
+    store_block_addresses(d, q, start, n=0, row=row)
     return 0
 
 
@@ -354,7 +355,7 @@ def make_blocks(m, d):
     inverse = metric_factor(m, d)[1]
     for i in range(m.nv):
         d.dual.mark[i] = 0
-        d.primal.search[i] = sqrt(inverse[i])
+        d.primal.search[i] = sqrt(inverse[i])  # D^-1/2, which whitening reads
     for k in range(d.ndofrow[0]):
         complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
         if complete:

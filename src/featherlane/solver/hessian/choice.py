@@ -61,11 +61,11 @@ def choose_way(m, d):
     mark_coupled(m, d)  # writes hessian.coupled
     list_couplings(m, d)  # writes hessian.coupling_key, ncoupling
     if d.hessian.ncoupling[0] > 0:
-        store_contact_couplings(m, d)
+        store_contact_couplings(m, d)  # writes hessian.con_coupling
         some_ordered, some_other = 0, 1  # whether some world needs ORDERED, and some world does not
-        if d.ngraph > 0:
+        if d.ngraph > 0:  # the model has enough trees for ORDERED
             some_ordered, some_other = mark_ordered(m, d)
-        if some_ordered and some_other:
+        if some_ordered and some_other:  # the caller splits the tile
             d.con_overflow[0] = 1
         else:
             build_coupled_rows(m, d, ORDERED if some_ordered else BLOCKS)  # sets con_overflow if rows do not fit
@@ -75,7 +75,7 @@ def choose_way(m, d):
             # one world whose rows do not fit: decouple its trees
             d.con_overflow[0] = 0
             d.ordered[0] = 0.0
-            use_model_tree(m, d, APART)
+            use_model_tree(m, d, APART)  # sets hessian.pattern
             mark_all_contacts_unpaired(m, d)
     elif d.hessian.pattern[0] != TREE:
         use_model_tree(m, d, TREE)

@@ -74,7 +74,7 @@ def assemble_hessian(m, d):
             hessian.dof_K (nv, 3); body_reached.
     Cost:   O(contacts + entries).
     """
-    d.hessian.kept[0] = 0
+    d.hessian.kept[0] = 0  # no factor of this H is stored yet
     if takes_recursion(m, d):
         assemble_articulated(m, d)
     if takes_matrix(m, d):
@@ -113,7 +113,7 @@ def solve_first(m, d):
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
-    if recursion and matrix:
+    if recursion and matrix:  # both methods solve the vector; each world takes the result of its own
         copy_search_to_Mv(m, d)
     # each method: factor and search <- L^-T search at once, then search <- L^-1 D^-1 search
     if recursion:
@@ -209,7 +209,7 @@ def substitute_columns(m, d, X):
 
     X: entry i of column c is X[PANEL * i + c] (dynamics/sparse/tree_panel.py).
     """
-    if d.hessian.kept[0] == 0:
+    if d.hessian.kept[0] == 0:  # `solve_first` keeps no factor of worlds that are factored one by one
         keep_factor(m, d)
     # only rows of ancestors can be solved for all columns at once
     if takes_recursion(m, d) or d.hessian.pattern[0] in (ORDERED, BLOCKS):
@@ -227,7 +227,7 @@ def substitute_columns(m, d, X):
 def leaves_out(d):
     """Returns a mask of worlds whose H lacks the couplings of trees, thus is not the second derivative of the cost."""
     if d.hessian.pattern[0] == APART:
-        out = d.ordered[0] >= 0.0
+        out = d.ordered[0] >= 0.0  # true in all worlds
     else:
         out = has_decoupled_trees(d)
     return out
@@ -251,7 +251,7 @@ def factor_hessian(m, d):
     if d.con_overflow[0] == 0:
         if starts_from_inertia(m, d) and not needs_inertia(m, d):
             crb(m, d)
-        d.primal.live[0] = 1.0
+        d.primal.live[0] = 1.0  # contacts of all worlds are added
         assemble_hessian(m, d)
         keep_factor(m, d)
 

@@ -126,7 +126,7 @@ def gather_bounds(d, a, lane):
 def soften_rounding(d):
     """Scales A_aa by 1 + SOFTNESS32: rows that are dependent up to float32 rounding then share their load."""
     # rows of A are padded to a multiple of eight
-    stride = (d.one.n[0] + 7) // 8 * 8
+    stride = (d.one.n[0] + 7) // 8 * 8  # A_ij = one.A[i stride + j]
     for a in range(d.one.n[0]):
         d.one.A[a * stride + a] = (1.0 + SOFTNESS32) * d.one.A[a * stride + a]
 
@@ -145,6 +145,8 @@ def gather_problem(d, lane):
 def solve_island(d1, policy, passes):
     """Solves the problem of one island by pivoting.
 
+    policy, passes: how friction limits follow the normals, and how often at most; see `principal_pivoting`.
+
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
     Scratch: place.*.
@@ -160,8 +162,8 @@ def solve_world(m, d, lane):
     list_island_rows(m, d, lane)
     # one problem per island: it is read from lcp.*, solved in one.*, and stored in lcp.x
     for t in range(m.ntree):
-        if d.lcp.head[t] >= 0:
-            if gather_island_rows(d, d.lcp.head[t]):
+        if d.lcp.head[t] >= 0:  # t is the first tree of an island with rows
+            if gather_island_rows(d, d.lcp.head[t]):  # writes one.row, one.n; 0: beyond the capacity
                 gather_problem(d, lane)
                 solve_island(d, m.opt_lcp_friction, m.opt_lcp_iterations)
                 for a in range(d.one.n[0]):

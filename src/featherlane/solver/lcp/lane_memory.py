@@ -2,7 +2,8 @@
 
 `lcp_memory` lists the copies, four numbers each: the address of the numbers in the tile, the address of those of the
 first problem in the batch, their count, and the stride to the next problem (0: all problems share them).  A 0 ends a
-list.  Matrices are checked as they are copied, because reading many of them again costs more than the check.
+list.  featherlane/lcp/tile.py fills it before the stages run.  Matrices are checked as they are copied, because reading
+many of them again costs more than the check.
 """
 
 from featherlane.prelude import *

@@ -19,6 +19,7 @@ from featherlane.solver.lcp.sweep.residual import ROUNDING32, finish, record_res
 @kernel
 def store_lcp_forces(d):
     """Stores lcp.x of rows of the constraint layer as dofrow_force, genrow_force and con_force; 0 without a row."""
+    # *_lcprow: the row of the LCP, negative: none
     for k in range(d.ndofrow[0]):
         d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else 0.0
     for k in range(d.ngenrow[0]):
@@ -34,12 +35,13 @@ def store_lcp_forces(d):
 def iterate(m, d):
     """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for a dense problem.
 
-    A registered solver is called by its address; it writes lcp.x and lcp.niter.
+    A registered solver is called by its address, lcp_function, which the simulation sets.  It writes lcp.x, lcp.niter.
 
     Reads:  the rows of `make_lcp`, lcp.x.
     Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; the outputs that `solve_apgd` and
             `solve_pgs` write for themselves.
     """
+    # the solvers read tolerance and relaxation from lcp.parameter
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
@@ -69,7 +71,7 @@ def find_forces(m, d):
         if is_dense_solver(m):
             solve_islands(m, d)
     else:
-        record_residual(d, 0, 0.0)
+        record_residual(d, k=0, residual=0.0)
 
 
 @kernel
@@ -93,6 +95,7 @@ def report(m, d):
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
+    # not counted: other states with a residual within the tolerance, and lanes without a world
     failed = (d.lcp.status[0] > 0.0) & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
     warn(d, NOT_CONVERGED, failed)
 

@@ -23,6 +23,7 @@ Names: terms: sum over rows of |J_i f| per dof, primal.terms; contested: M_ii c_
 The Jacobian of a contact is computed column by column: column c belongs to dof hessian.pair_dof[c], its rows along
 (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c] (hessian/within_tree.py).
 
+con_y[TURN, k] holds the values of con_y along the turns of contact k, rotations, in dimensions 4 and 6.
 The same holds if the factor of H has lost M.  Example: one row, a tendon along two cheetahs, is 1e7 times as stiff as
 the inertia it acts on.  Then float32 keeps nothing of M, and free directions seem as stiff as the rounding of the row.
 The stiffness of the rows bounds how much larger p may be than computed; if that bound is acceptable, p is.  Otherwise
@@ -206,9 +207,9 @@ def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
         limit = fma(TERMS * rounding, d.primal.contested[i], small * forces)
         above = where(fabs(d.primal.Mv[i]) <= limit, above, 1.0)
         above_if_lost = where(lost * fabs(d.primal.Mv[i]) <= limit, above_if_lost, 1.0)
-    # p is meaningful: it is Newton's direction, and a rounding of the gradient does not exceed all forces
+    # p is meaningful: it is Newton's direction or 0, and a rounding of the gradient does not exceed all forces
     meaningful = ((predicted < FAR) | (descent_rate == 0.0)) & (rounding * gradient <= forces)
-    accurate = meaningful & (above == 0.0) & not_(find_switching_worlds(m, d, 1.0))
+    accurate = meaningful & (above == 0.0) & not_(find_switching_worlds(m, d, a=1.0))
     return accurate, accurate & (above_if_lost == 0.0)
 
 
@@ -223,10 +224,11 @@ def is_well_known(m, d, chosen):
     """
     rounding, above = one_rounding(d), 0.0
     d.primal.live[0] = where(chosen, 1.0, 0.0)
-    assemble_hessian(m, d)
+    assemble_hessian(m, d)  # H of the rows in worlds with primal.live = 1
     for pattern in range(2):
         store_opposing_forces(m, d)  # writes primal.terms, primal.contested
         for i in range(m.nv):
+            # signs + - - + + - - + ... of the second pattern
             if pattern == 1 and (i + i // 2) % 2 == 1:
                 d.primal.terms[i] = -d.primal.terms[i]
         substitute(m, d, d.primal.terms)  # terms <- H^-1 terms
@@ -267,7 +269,7 @@ def refine_solution(m, d, left, gradient, niter, n):
         if not any_(todo):
             break
         d.primal.live[0] = where(todo, 1.0, 0.0)
-        predicted, descent_rate = search_direction(m, d)
+        predicted, descent_rate = search_direction(m, d)  # writes p, M p and J p
         now, certainly = is_accurate(m, d, gradient, predicted, descent_rate, stiffest)
         accurate, certain = accurate | (todo & now), certain | (todo & certainly)
         todo = todo & not_(accurate)
@@ -281,7 +283,7 @@ def refine_solution(m, d, left, gradient, niter, n):
         gradient, niter = where(todo, new_gradient, gradient), where(todo, niter + 1.0, niter)
         record_iteration(d, n + k + 1, scale * cost, scale * new_gradient, scale * (cost_before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
-    list_slots(d)
+    list_slots(d)  # all contacts again, not only those of the worlds in `todo`
     doubted = accurate & not_(certain)
     if any_(doubted):
         accurate = certain | is_well_known(m, d, doubted)

@@ -92,8 +92,8 @@ def cg(m, d):
     if single_precision(d):
         noise, patience = 5e-7, SHORT_PATIENCE
     cost, gradient = evaluate(m, d)
-    record_iteration(d, 0, scale * cost, scale * gradient, 0.0, 0.0)
-    precondition(m, d)
+    record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=0.0, step=0.0)
+    precondition(m, d)  # writes primal.Mgrad
     for i in range(m.nv):
         d.primal.search[i] = 0.0
     gap, beta, niter, idle = half_gradient_product(m, d), 0.0, 0.0, 0.0
@@ -107,10 +107,10 @@ def cg(m, d):
         # step of length a to the minimum along the direction; p_squared: |p|^2
         q1, q2, p_squared = line_terms(m, d)
         a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, live)
-        advance_rows(m, d, a)
+        advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
         cost_before = cost
-        cost, gradient = evaluate(m, d)
-        precondition(m, d)
+        cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
+        precondition(m, d)  # writes primal.Mgrad
         gain, gap, beta = cost_before - cost, half_gradient_product(m, d), hager_zhang_beta(m, d)
         niter = where(live, niter + 1.0, niter)
         record_iteration(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
@@ -120,6 +120,7 @@ def cg(m, d):
         small = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
         if any_(live & small & (scale * gap > NEAR * tolerance)):
             # a step of length near 0, or a step that is too long, also gains little
+            # so the gradient, or the gap, must be small, too
             small = small & is_small(m, d, gradient, scale * gap)
         converged = not_(scale * gradient > tolerance) | small
         if single_precision(d):  # whose gradient rounds above the tolerance

@@ -16,6 +16,8 @@ If the residual does not fall, rho of the primal-dual method falls.
 
 The law has a solution for every mu and every state: it is the variational inequality f in K, F(f) . (g - f) >= 0 for
 all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
+Of the fields in d.coulomb, force[TURN, k] holds the values of contact k along its turns, in
+dimensions 4 and 6.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), ch. 13; Hartman and Stampacchia,
     On some non-linear elliptic differential-functional equations (1966), existence.
 """
@@ -136,7 +138,7 @@ def start_friction(d, chosen):
     """Sets coulomb.friction in the worlds of the mask to that of the law, s y_i."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            _, s, _ = coulomb_force(d, k, d.primal.con_y)
+            _, s, _ = coulomb_force(d, k, d.primal.con_y)  # s: friction over y_i
             for i in unrolled(range(1, 3)):
                 d.coulomb.friction[k][i] = where(chosen, s * d.primal.con_y[k][i], d.coulomb.friction[k][i])
             if d.con_dim[k] > 3:
@@ -183,12 +185,12 @@ def leave_unsolved(m, d, left, proximal, first):
     """
     for i in range(m.nv):
         d.coulomb.good[i] = where(proximal, d.coulomb.start[i], d.qacc[i])
-    residual = place_problem(m, d, left, left, false_mask(d), 1.0)
+    residual = place_problem(m, d, left, left, false_mask(d), stiffness=1.0)
     worse = left & not_(residual <= first)
     if any_(worse):
         for i in range(m.nv):
             d.coulomb.good[i] = d.coulomb.warm[i]
-        residual = place_problem(m, d, worse, worse, false_mask(d), 1.0)
+        residual = place_problem(m, d, worse, worse, false_mask(d), stiffness=1.0)
     return residual
 
 
@@ -204,7 +206,7 @@ def coulomb_newton(m, d):
         live: takes the next step.  left: has not solved the law.  proximal: has proximal problems.
         last: its problem is the law.  won, lost: it has solved its problem, or given it up.
     """
-    d.coulomb.fixed[0] = 1
+    d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed
     start_newton(m, d)
     scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], LARGE
     if single_precision(d):
@@ -213,13 +215,15 @@ def coulomb_newton(m, d):
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
     left, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
-    record_iteration(d, 0, 0.0, scale * residual, niter, niter)
+    # niter is 0; the law has no cost
+    record_iteration(d, k=0, cost=0.0, gradient=scale * residual, improvement=niter, step=niter)
     if any_(live):
         store_problem(m, d)
         stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
         residual = place_problem(m, d, live, proximal, proximal, stiffness)
         start_friction(d, live)
     rho, least, most = RHO, residual, give_up_residual(m, d, residual)
+    # twice the iterations of the convex problem: a step solves a sequence of problems
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
@@ -231,7 +235,7 @@ def coulomb_newton(m, d):
             residual, proximal_length = proximal_step(m, d, by_proximal, residual)
             step = where(by_proximal, proximal_length, step)
         niter = where(live, niter + 1.0, niter)
-        record_iteration(d, iteration + 1, 0.0, scale * residual, 0.0, step)
+        record_iteration(d, iteration + 1, cost=0.0, gradient=scale * residual, improvement=0.0, step=step)
         # comparisons with a residual that is not a number are false: the problem is unsolved
         slow, last = not_(residual <= HALVED * least), stiffness >= 1.0
         idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)

@@ -16,7 +16,7 @@ def newton_direction(m, d):
     """
     for i in range(m.nv):
         d.primal.search[i] = -d.primal.grad[i]
-    assemble_hessian(m, d)
+    assemble_hessian(m, d)  # writes hessian.*, at the rows of the present point
     solve_first(m, d)  # primal.search <- H^-1 primal.search
     descent = 0.0
     for i in range(m.nv):

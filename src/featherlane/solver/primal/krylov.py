@@ -50,11 +50,12 @@ def multiply_by_bound_change(m, d, x, out):
     Scratch: con_motion, con_wrench, primal.search, primal.Mv.
     """
     compute_body_motions(m, d, x, d.con_motion)
-    clear_body_forces(m, d)
+    clear_body_forces(m, d)  # con_wrench, to which the contacts add their forces
     for i in range(m.nv):
         out[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
+            # s = (D / T) (n . velocity by x)
             s = d.krylov.rate[k] * dot(d.con_basis[k].rows[0], relative_velocity(d, k, d.con_motion))
             add_basis_force(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
             if d.con_dim[k] > 3:
@@ -84,10 +85,12 @@ def add_krylov_terms(m, d, todo, enough):
         if not any_(todo):
             break
         start_j = m.nv * j
+        # p_j = r, and its image q_j = r - H^-1 N r
         multiply_by_bound_change(m, d, d.krylov.r, d.krylov.image)
         for i in range(m.nv):
             p, q = d.krylov.r[i], d.krylov.r[i] - d.krylov.image[i]
             d.krylov.p[start_j + i], d.krylov.q[start_j + i] = p, q
+        # q_j -= (q_e . q_j / q_e . q_e) q_e makes it orthogonal to each earlier q_e; the same for p_j
         for e in range(j):
             qq_j, qq = zeros(2)
             for i in range(m.nv):
@@ -97,6 +100,7 @@ def add_krylov_terms(m, d, todo, enough):
             for i in range(m.nv):
                 d.krylov.p[start_j + i] = fma(-part, d.krylov.p[m.nv * e + i], d.krylov.p[start_j + i])
                 d.krylov.q[start_j + i] = fma(-part, d.krylov.q[m.nv * e + i], d.krylov.q[start_j + i])
+        # step a along p_j
         qr, qq = zeros(2)
         for i in range(m.nv):
             q = d.krylov.q[start_j + i]

@@ -83,6 +83,7 @@ def line_rounding(m, d, reach):
     """
     s, f0 = 0.0, metric_force(m, d)
     for i in range(m.nv):
+        # qfrc_constraint: J^T f
         size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.primal.search[i]), size, s)
     for k in range(d.ndofrow[0]):
@@ -104,7 +105,7 @@ def line_rounding(m, d, reach):
 @kernel
 def line_search(m, d, q1, q2, enough, live):
     """Returns the step length, a root of the slope, by `step_length` without its shortcut for full steps."""
-    return step_length(m, d, q1, q2, enough, 0.0, live)
+    return step_length(m, d, q1, q2, enough, good=0.0, live=live)
 
 
 @kernel
@@ -131,13 +132,13 @@ def step_length(m, d, q1, q2, enough, good, live):
         todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
         # `line_rounding` costs more than `cost_slope`, so it is computed only if the search continues
         if k >= late and unknown and any_(todo):
-            enough, unknown = fmax(enough, line_rounding(m, d, 1.0)), 0
+            enough, unknown = fmax(enough, line_rounding(m, d, reach=1.0)), 0
             todo = todo & (fabs(g) > enough)
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
         # no descent so far: check whether the line rises from its start
         if k == UPHILL and any_(todo & (lo == 0.0)):
-            rise, _ = cost_slope(m, d, 0.0, q1, q2)
+            rise, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
             uphill = todo & (lo == 0.0) & (rise > enough)
             a, todo = where(uphill, 0.0, a), todo & not_(uphill)
         # evaluations have run out: use the lower end of the bracket
@@ -150,7 +151,7 @@ def step_length(m, d, q1, q2, enough, good, live):
         # Newton's step if it stays in the bracket and the slope falls, else bisection; an open bracket ends at 4 lo + 1
         a_next = a - g / h
         newton = (a_next > lo) & (a_next < hi)
-        if k % 2 == 1:
+        if k % 2 == 1:  # every second evaluation
             if k > LATE:
                 newton = newton & (fabs(g) < 0.25 * slope_before)
             slope_before = fabs(g)

@@ -67,18 +67,20 @@ def newton(m, d):
     cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsolved, slow = live, false_mask(d)
-    # with elliptic cones, each step ends at the minimum along its line
+    # careful at first: no world (as `slow`) with pyramids; with elliptic cones, each step ends at the minimum along
+    # its line
     careful = slow if has_pyramids(m) else live
     n, niter, idle, least = 0, 0.0, 0.0, gradient
-    record_iteration(d, 0, scale * cost, scale * gradient, niter, niter)
+    # niter is 0
+    record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=niter, step=niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
         d.primal.live[0] = where(live, 1.0, 0.0)
         predicted, descent_rate = search_direction(m, d)  # writes the direction and its rows
         if any_(slow):
-            # if the gradient is rounding, so is the slope
-            solved = live & slow & (2.0 * predicted <= line_rounding(m, d, 0.0))
+            # if the gradient is rounding, so is the slope at the start, -p . grad = 2 predicted
+            solved = live & slow & (2.0 * predicted <= line_rounding(m, d, reach=0.0))
             live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & not_(solved)
             if not any_(live):
                 break

@@ -54,7 +54,10 @@ CLOSE = 1e-2  # of the start's slope: a line search ends there
 # ---- the model of an iteration -------------------------------------------------------------------------------------
 @kernel
 def store_friction_sum(d, k, out, a, x, b, y):
-    """Computes out_i = a x_i + b y_i for the friction directions i of contact k; out, x, y: fields like con_y."""
+    """Computes out_i = a x_i + b y_i for the friction directions i of contact k; out, x, y: fields like con_y.
+
+    With b = 0 it scales x, with a = 1, too, it copies x.
+    """
     for i in unrolled(range(1, 3)):
         out[k][i] = fma(a, x[k][i], b * y[k][i])
     if d.con_dim[k] > 3:
@@ -116,7 +119,8 @@ def store_zone(d, k, share):
     """Sets coulomb.zone of contact k, w and t, from its trial force and the largest violations.
 
     With a violation below this share of its bodies' largest one, it stays in its zone.
-    Reads:  the outputs of `store_violation`.
+    Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
+            con_wrench[body][0] = the largest violation of the body.
     """
     c = d.contact[k]
     b, Dt, violation, other = friction_bound(d, k, d.primal.con_y), c.Dt, d.coulomb.trial[k][0], c.body[1]
@@ -178,7 +182,7 @@ def use_model_friction(m, d):
         d.krylov.image[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            c, w = model_friction(d, k)
+            c, w = model_friction(d, k)  # from coulomb.zone and y
             _, s, _ = coulomb_force(d, k, d.primal.con_y)
             store_friction_sum(d, k, d.coulomb.trial, c, d.coulomb.zone, -(w + s), d.primal.con_y)
             add_basis_force(d, k, (0.0, d.coulomb.trial[k][1], d.coulomb.trial[k][2]))
@@ -200,8 +204,8 @@ def substitute_zone_points(d):
         if d.coulomb.pushes[k]:
             w = d.coulomb.zone[k][0]
             T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)
-            store_friction_sum(d, k, d.coulomb.trial, 1.0, d.primal.con_y, 0.0, d.primal.con_y)
-            store_friction_sum(d, k, d.primal.con_y, -T, d.coulomb.zone, 0.0, d.coulomb.zone)
+            store_friction_sum(d, k, d.coulomb.trial, a=1.0, x=d.primal.con_y, b=0.0, y=d.primal.con_y)
+            store_friction_sum(d, k, d.primal.con_y, a=-T, x=d.coulomb.zone, b=0.0, y=d.coulomb.zone)
 
 
 @kernel
@@ -209,7 +213,7 @@ def restore_points(d):
     """Restores y after `substitute_zone_points`, from coulomb.trial."""
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            store_friction_sum(d, k, d.primal.con_y, 1.0, d.coulomb.trial, 0.0, d.coulomb.trial)
+            store_friction_sum(d, k, d.primal.con_y, a=1.0, x=d.coulomb.trial, b=0.0, y=d.coulomb.trial)
 
 
 @kernel
@@ -222,7 +226,7 @@ def store_friction(d):
             size = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
             b = friction_bound(d, k, d.primal.con_y)
             part = where(size > b, b / where(size > b, size, 1.0), 1.0)
-            store_friction_sum(d, k, d.coulomb.friction, part, d.coulomb.friction, 0.0, d.coulomb.friction)
+            store_friction_sum(d, k, d.coulomb.friction, a=part, x=d.coulomb.friction, b=0.0, y=d.coulomb.friction)
 
 
 # ---- an iteration --------------------------------------------------------------------------------------------------
@@ -249,7 +253,7 @@ def solve_with_moving_bounds(m, d, live, part):
         d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
     slips = mark_slipping(d, live)
     if any_(slips):
-        correct_direction(m, d, slips, part, 1)  # writes krylov.x
+        correct_direction(m, d, slips, part, cycles=1)  # writes krylov.x
         for i in range(m.nv):
             d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
 
@@ -268,21 +272,21 @@ def newton_step(m, d, live, residual, rho, niter):
     # 1. zones of the contacts
     choose_zones(m, d, live, rho, where(niter < EARLY, SHARE, 1.0))
     # 2. direction of the model, in krylov.x
-    use_model_friction(m, d)
-    substitute_zone_points(d)
-    newton_direction(m, d)
+    use_model_friction(m, d)  # primal.grad becomes the model's residual
+    substitute_zone_points(d)  # H is assembled at primal.con_y; the former values go to coulomb.trial
+    newton_direction(m, d)  # writes primal.search
     part = fmin(fmax(residual / fmax(norm_of_forces(m, d), TINY), EXACT), INEXACT)
     solve_with_moving_bounds(m, d, live, part)
     restore_points(d)
     # 3. step along it
     set_direction(m, d, live, d.krylov.x)
-    d.coulomb.fixed[0] = 0
+    d.coulomb.fixed[0] = 0  # the line search uses the linear model, with moving bounds
     q1, q2, _ = line_terms(m, d)
     rise = dot_product(m, d, d.primal.search, d.primal.grad)
     # if N turns the direction uphill, only the full step is known to lead to the root of the model
     a = step_length(m, d, q1, q2, CLOSE * fabs(rise), where(rise < 0.0, -(FULL * rise), FAR), live)
     advance_rows(m, d, a)
-    # 4. friction, and the law's residual
+    # 4. friction (coulomb.friction), and the law's residual
     store_friction(d)
     _, residual = evaluate(m, d)
     return residual, a

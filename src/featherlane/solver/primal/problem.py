@@ -5,6 +5,8 @@
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
 -f (x + f / 2D).  x is stored as primal.dofrow_x, genrow_x, con_y; J p of a direction p, primal.search, as dofrow_v,
 genrow_v, con_z.  Ma = M a, Mv = M p, and f0 is the force without constraints, M a0.
+con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
+primal.slot lists the contact slots in use: all, or those of worlds that a solver continues (`list_live_slots`).
 This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
 A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
 minimise the cost; inverse dynamics evaluates it.
@@ -244,7 +246,7 @@ def store_primal_forces(m, d):
 def trace_of_inertia(m, d):
     """Returns the trace of M, or of the model's inertia if M is not computed: the scale of cost and gradient."""
     trace = 0.0
-    if uses_articulated(m):
+    if uses_articulated(m):  # M is not computed
         trace = m.stat_meaninertia[0] * m.nv
     else:
         for i in range(m.nv):

@@ -6,6 +6,7 @@ contact about them:
     y + f / D + c (f - p) = 0    if the contact sticks,      c = (1 / s - 1) / Dt,    0 < s <= 1
 
 The normal force does the same.  So the law is unchanged, with D / (1 + c D), s Dt and y - c p in place of D, Dt and y.
+con_y[TURN, k] holds the values of contact k along its turns, rotations about normal and tangents (dimensions 4 and 6).
 The softer the contact, the easier the problem; its solution is the next starting point (coulomb.py sets the problems).
 
 An iteration uses the law itself: H and N at the zones of y, and the full step if it halves |r|.  Otherwise the step is
@@ -79,11 +80,11 @@ def undo_step(m, d, back):
 @kernel
 def tresca_step(m, d, chosen):
     """Moves the chosen worlds to the minimum of the cost with fixed bounds, along krylov.newton; returns the length."""
-    set_direction(m, d, chosen, d.krylov.newton)
-    d.coulomb.fixed[0] = 1
+    set_direction(m, d, chosen, d.krylov.newton)  # -H^-1 r, stored by `solve_with_moving_bounds`
+    d.coulomb.fixed[0] = 1  # the line search keeps the friction bounds fixed
     q1, q2, _ = line_terms(m, d)
-    start_slope, _ = cost_slope(m, d, 0.0, q1, q2)
-    a = step_length(m, d, q1, q2, STRICT * fabs(start_slope), 0.0, chosen)
+    start_slope, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
+    a = step_length(m, d, q1, q2, STRICT * fabs(start_slope), good=0.0, live=chosen)
     advance_rows(m, d, a)
     return a
 

@@ -87,7 +87,7 @@ def absolute_contact_force(m, d, k):
     if has_pyramids(m):
         forces, _ = pyramid_forces(d, k, d.primal.con_y)
         forces = Vec3(forces[0], forces[0], forces[0])
-        if c.dim > 3:
+        if c.dim > 3:  # the edges of the turns push along the normal, too
             normal_force, _, _ = turning_edges_force(d, k, d.primal.con_y)
             forces = Vec3(forces[0] + normal_force, forces[1], forces[2])
             moments = Vec3(normal_force, normal_force, normal_force)
@@ -137,8 +137,8 @@ def is_rounding_of_terms(m, d):
         if other > 0:
             add_absolute_wrench(d, other, other_arm(d, k), force, moment)
     for k in range(m.nbody - 1):
-        b = m.nbody - 1 - k
-        if d.body_reached[b]:
+        b = m.nbody - 1 - k  # from the last body to the first: children before their parents
+        if d.body_reached[b]:  # a contact acts on the body or below it
             wrench, parent = d.con_wrench[b], m.body_parentid[b]
             if d.body_reached[parent]:
                 d.con_wrench[parent] += wrench
@@ -174,7 +174,7 @@ def gradient_change_by_rounding(m, d, chosen):
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         # signs + - - + ... so that neighbouring dofs do not all move the same way
         d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
-        d.primal.grad_kept[i] = d.primal.grad[i]
+        d.primal.grad_kept[i] = d.primal.grad[i]  # g(a)
     # a full step along e
     metric_times(m, d, d.primal.search, d.primal.Mv)
     compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
@@ -199,7 +199,7 @@ def is_rounding(m, d, gradient, chosen):
     The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 this is not tested.
     """
     if single_precision(d):
-        found = gradient < 0.0
+        found = gradient < 0.0  # false in all worlds
     else:
         large = gradient > LARGE * norm_of_forces(m, d)
         found = (gradient <= ROUNDING * gradient_change_by_rounding(m, d, chosen)) & not_(large)

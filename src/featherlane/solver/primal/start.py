@@ -4,7 +4,7 @@
 along the line to the unconstrained one.  That compares no costs: one slope along the line replaces the sums of both.
 Names: a0: unconstrained acceleration, qacc_smooth, with M a0 = f0; p: direction, primal.search; Ma = M a, Mv = M p.
 Rows of a point are x = J a - aref in primal.dofrow_x, genrow_x, con_y; those of a direction J p in dofrow_v, genrow_v,
-con_z.
+con_z.  con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
 Source: MuJoCo documentation, Computation, "Solver" (warm start), which takes the cheaper of the two.
 """
 
@@ -114,7 +114,8 @@ def start_between(m, d):
     """
     curvature, f0 = set_line_to_unconstrained(m, d), metric_force(m, d)
     # without rows, the slope at the start of the line is p . (M a - f0) = -p . M p
-    g, h = cost_slope(m, d, 0.0, -curvature, curvature)
+    g, h = cost_slope(m, d, a=0.0, q1=-curvature, q2=curvature)
+    # Newton's step -g / h, at most BEYOND outside of the two points
     a = clip(where(h > 0.0, -g / fmax(h, TINY), 1.0), -BEYOND, 1.0 + BEYOND)
     advance_rows(m, d, where(fabs(a) > SHORT, a, 0.0))
     for i in range(m.nv):

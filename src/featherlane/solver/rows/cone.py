@@ -126,7 +126,7 @@ def count_cone_switches(d, k, a):
     n = n + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
     # the step across the slip, times the step, over T^2: the force's change beyond its linear model
     TT = where(slips, yy, 1.0)
-    across = fmax(vv - yv * yv / TT, 0.0)
+    across = fmax(vv - yv * yv / TT, 0.0)  # |v|^2 less its part along y, over the friction directions
     return n + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * TT), 1.0, 0.0)
 
 

@@ -3,7 +3,8 @@
 Each function has a loop for pyramids, one for their turns, and one for elliptic cones.  In a single loop, the two rarer
 cases would take registers from the first one, 3 % of a humanoid's step.
 primal.con_y and con_z hold y = J a - aref and v = J p of each contact, con_y[k] along (n, mu_1 t_1, mu_2 t_2) and
-con_y[TURN, k] along its turns (rows.py).
+con_y[TURN, k] along its turns (rows.py).  primal.slot lists the contact slots in use: all, or those of worlds that a
+solver continues (`list_live_slots`).  a: step length.
 """
 
 from featherlane.prelude import *
@@ -147,12 +148,12 @@ def pyramid_slope(d, k, a):
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     if d.con_dim[k] > 1:
-        g, h = add_push_slope(y + y1, v + v1, 0.0, 0.0)
+        g, h = add_push_slope(y + y1, v + v1, g=0.0, h=0.0)
         g, h = add_push_slope(y - y1, v - v1, g, h)
         g, h = add_push_slope(y + y2, v + v2, g, h)
         g, h = add_push_slope(y - y2, v - v2, g, h)
     else:
-        g, h = add_push_slope(y, v, 0.0, 0.0)
+        g, h = add_push_slope(y, v, g=0.0, h=0.0)
     return g, h
 
 
@@ -226,6 +227,7 @@ def count_contact_switches(m, d, a):
         if c.dim == 1:
             n = edge_switch(y[0], v[0], a)
         elif has_pyramids(m):
+            # edges y_0 + y_1, y_0 - y_1, y_0 + y_2, y_0 - y_2
             n = edge_switch(y[0] + y[1], v[0] + v[1], a) + edge_switch(y[0] - y[1], v[0] - v[1], a)
             n = n + edge_switch(y[0] + y[2], v[0] + v[2], a) + edge_switch(y[0] - y[2], v[0] - v[2], a)
             if c.dim > 3:

@@ -64,6 +64,7 @@ def add_model_slope(d, k, a, g, h):
     y = fma(a, v, d.primal.con_y[k][0])
     ty, tv = friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_dot(d, k, d.coulomb.zone, d.primal.con_z)
     yv, vv = friction_dot(d, k, d.primal.con_y, d.primal.con_z), friction_dot(d, k, d.primal.con_z, d.primal.con_z)
+    # s = D (v + t.v)(y + a v) + w (across + a d_across): across = yv - t.y t.v, d_across = vv - (t.v)^2
     across, d_across = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
     return fma(push, y, fma(w, fma(a, d_across, across), g)), fma(push, v, fma(w, d_across, h))
@@ -100,7 +101,7 @@ def add_tresca_slope(d, k, a, g, h):
 @kernel
 def add_coulomb_slope(d, k, a, g, h):
     """Adds `add_tresca_slope` or `add_model_slope`, as the solver has selected by coulomb.fixed."""
-    if d.coulomb.fixed[0] == 1:
+    if d.coulomb.fixed[0] == 1:  # fixed friction bounds
         out = add_tresca_slope(d, k, a, g, h)
     else:
         out = add_model_slope(d, k, a, g, h)

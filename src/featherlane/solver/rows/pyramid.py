@@ -66,9 +66,9 @@ def turning_slope(d, k, a):
     y, v = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0]), d.primal.con_z[k][0]
     v_turn = d.primal.con_z[TURN, k]
     y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
-    g, h = add_push_slope(y + y_turn[0], v + v_turn[0], 0.0, 0.0)
+    g, h = add_push_slope(y + y_turn[0], v + v_turn[0], g=0.0, h=0.0)
     g, h = add_push_slope(y - y_turn[0], v - v_turn[0], g, h)
-    if d.con_dim[k] > 4:
+    if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
         for i in unrolled(range(1, 3)):
             g, h = add_push_slope(y + y_turn[i], v + v_turn[i], g, h)
             g, h = add_push_slope(y - y_turn[i], v - v_turn[i], g, h)
@@ -87,7 +87,7 @@ def count_turning_switches(d, k, a):
     y, v = d.primal.con_y[k][0], d.primal.con_z[k][0]
     y_turn, v_turn = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
     n = edge_switch(y + y_turn[0], v + v_turn[0], a) + edge_switch(y - y_turn[0], v - v_turn[0], a)
-    if d.con_dim[k] > 4:
+    if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
         for i in unrolled(range(1, 3)):
             n = n + (edge_switch(y + y_turn[i], v + v_turn[i], a) + edge_switch(y - y_turn[i], v - v_turn[i], a))
     return n

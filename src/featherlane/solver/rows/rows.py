@@ -33,7 +33,7 @@ def moving_body(m, b):
 
 @kernel
 def mark_contact_path(m, d, b, mark):
-    """Marks body b and its ancestors as reached by a contact."""
+    """Marks body b and its ancestors in body_reached with PAIRED or REACHED, up to one with at least this mark."""
     while b > 0 and d.body_reached[b] < mark:
         d.body_reached[b] = mark
         b = m.body_parentid[b]
@@ -41,7 +41,7 @@ def mark_contact_path(m, d, b, mark):
 
 @kernel
 def store_arm(m, d, k, place, b):
-    """Stores the contact point relative to the com of body b's tree."""
+    """Stores the contact point relative to the com of body b's tree in con_arm; place: 0 pushed body, 1 other one."""
     d.con_arm[k, place] = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
 
 
@@ -119,16 +119,16 @@ def prepare_contacts(m, d):
         # the frame's normal points from the first geom's body to the second one's, which is pushed
         other, pushed = moving_body(m, c.carrier[0]), moving_body(m, c.carrier[1])
         sign = 1.0
-        if pushed == 0:
+        if pushed == 0:  # the second body cannot move: the first one is pushed, by the reversed basis
             pushed, other, sign = other, 0, -1.0
         c.body[0] = pushed
         c.body[1] = other
         mark = PAIRED if other > 0 and m.body_treeid[pushed] == m.body_treeid[other] else REACHED
         mark_contact_path(m, d, pushed, mark)
         mark_contact_path(m, d, other, mark)
-        store_arm(m, d, k, 0, pushed)
+        store_arm(m, d, k, place=0, b=pushed)
         if other > 0:
-            store_arm(m, d, k, 1, other)
+            store_arm(m, d, k, place=1, b=other)
         # the three rows of con_basis are nine values: n, then both tangents
         n, t1, t2 = c.frame.rows
         flat(d.con_basis)[9 * k : 9 * k + 3] = sign * n
@@ -209,7 +209,7 @@ def compute_contact_rows(d, k, w, out):
 
 @kernel
 def clear_body_forces(m, d):
-    """Clears the contact forces on all bodies."""
+    """Sets con_wrench = 0 for all bodies that contacts reach."""
     for b in range(m.nbody):
         if d.body_reached[b]:
             d.con_wrench[b] = zeros(6)
@@ -245,8 +245,8 @@ def body_forces_to_dofs(m, d, out):
     Reads:  con_wrench of each body, to which it adds the forces on the bodies below.
     """
     for k in range(m.nbody - 1):
-        b = m.nbody - 1 - k
-        if d.body_reached[b]:
+        b = m.nbody - 1 - k  # from the last body to the first: children before their parents
+        if d.body_reached[b]:  # a contact acts on b or below it
             f = d.con_wrench[b]
             parent = m.body_parentid[b]
             if d.body_reached[parent]:

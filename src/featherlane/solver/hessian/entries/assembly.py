@@ -113,7 +113,7 @@ def add_stiffness_row(m, d, i):
     # H_ij is at before + rownnz[j]
     before, chain, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n)
-    if start > 0:
+    if start > 0:  # the row begins with a free joint's translations, for which S_j . f = f[3 + j]
         entry = before + d.hessian.rownnz[m.chain_colind[chain]]
         for c in unrolled(range(3)):
             d.hessian.H[entry + c] = f[3 + c] + d.hessian.H[entry + c]
@@ -142,7 +142,7 @@ def store_two_rows(m, d, A, i):
     )
     chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n - 1)
-    if start > 0:
+    if start > 0:  # the row begins with a free joint's translations, for which S_j . f = f[3 + j]
         place = d.hessian.rownnz[m.chain_colind[chain]]
         entry_i, entry_k = before_i + place, before_k + place
         for c in unrolled(range(3)):
@@ -163,7 +163,7 @@ def store_two_rows(m, d, A, i):
 def assemble_ancestor_rows(m, d):
     """Computes H = M + S^T K^c S on rows of ancestors, two rows at a time if dof i - 1 is the parent of dof i."""
     A, i = metric(m, d), m.nv - 1
-    while i >= 0:
+    while i >= 0:  # from the last dof, so that a pair is a dof and its parent before it
         stiff = has_stiffness(d, m.dof_bodyid[i])
         if stiff and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
             store_two_rows(m, d, A, i)
@@ -197,6 +197,7 @@ def assemble_block_row(m, d, A, i):
     row, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
+    # stiff: K^c of the body is not 0; full: M has all ancestors
     stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
     f = Force(zeros(6))  # K^c S_i
     if stiff:
@@ -232,7 +233,7 @@ def is_pushing(m, d, k):
     """
     c = d.contact[k]
     if c.dim == 1:
-        acts = (d.primal.con_y[k][0] < 0.0) & (c.D > 0.0)
+        acts = (d.primal.con_y[k][0] < 0.0) & (c.D > 0.0)  # D is 0 in worlds without the contact
     elif has_pyramids(m):
         acts = (smallest_edge(d, k) < 0.0) & (c.D > 0.0)
     else:
@@ -315,7 +316,7 @@ def assemble_bodies(m, d):
         other = d.con_body[k, 1]  # 0 if it does not move
         if in_panel(m, d, k):
             store_stiffness(m, d, k)
-        elif other == 0 or d.hessian.pattern[0] == APART:
+        elif other == 0 or d.hessian.pattern[0] == APART:  # APART: trees are decoupled, each body gets its part
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):
                     add_contact_stiffness(m, d, k, side)

@@ -66,6 +66,7 @@ def add_row_couplings(m, d, count, k):
     count: length of the list.  Returns the new length.  Scratch: hessian.coupling_room, the tips found so far.
     """
     first, tips, below = d.genrow_dofadr[k], 0, -1  # below: the row's dof visited before, the next higher one
+    # from the last dof to the first: a dof that is above no earlier one ends a branch
     for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
         dof = d.genrow_dof[e]
         # the parent of the dof visited before is on its branch: no search
@@ -87,7 +88,7 @@ def list_couplings(m, d):
     n = 0  # length with duplicates
     for k in range(d.ncon_slot[0]):
         other = d.con_body[k, 1]
-        if other > 0:
+        if other > 0:  # both bodies move
             n = add_coupling(m, d, n, m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[other])
     for k in range(d.ngenrow[0]):
         n = add_row_couplings(m, d, n, k)

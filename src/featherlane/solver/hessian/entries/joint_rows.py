@@ -68,7 +68,7 @@ def add_to_block_row(m, d, first, stride, a, weighted):
     """Adds to row i in block rows, with the arguments of `add_to_ancestor_row`."""
     i = d.genrow_dof[first + a]
     row, e = d.hessian.rowadr[i], diagonal_block(m, d, i)  # e: entry of the row's block list
-    for b in range(a, -1, -1):
+    for b in range(a, -1, -1):  # descending: `find_block` searches backward
         j = d.genrow_dof[first + b]
         e = find_block(m, d, e, j)
         entry = row + place_in_block(m, d, e, j)

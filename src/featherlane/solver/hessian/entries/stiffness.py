@@ -167,11 +167,11 @@ def add_turns(m, d, k, side):
 def compose_stiffness(m, d):
     """Computes K^c_parent += K^c_child, from the leaves to the root."""
     for k in range(m.nbody - 1):
-        b = m.nbody - 1 - k
+        b = m.nbody - 1 - k  # from the last body to the first: children before their parents
         parent = m.body_parentid[b]
-        if parent > 0 and has_stiffness(d, b):
+        if parent > 0 and has_stiffness(d, b):  # the world has no dofs and needs none
             if has_stiffness(d, parent):
                 d.hessian.body_K[parent] += d.hessian.body_K[b]
-            else:
+            else:  # the first stiffness of the parent: its stored value is not valid
                 d.body_reached[parent] = STIFF
                 d.hessian.body_K[parent] = d.hessian.body_K[b]

@@ -83,8 +83,9 @@ def assemble_world_contacts(m, d):
     clear_stiffness(m, d)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
+        # the second body does not move; other contacts couple branches
         if d.con_body[k, 1] == 0 and any_(is_pushing(m, d, k)):
-            add_contact_stiffness(m, d, k, 0)
+            add_contact_stiffness(m, d, k, side=0)
 
 
 @kernel
@@ -241,18 +242,18 @@ def factor_articulated(m, d):
     """
     x = d.primal.search
     clear_forces(m, d)
-    for b in range(m.nbody - 1, 0, -1):
+    for b in range(m.nbody - 1, 0, -1):  # inward: children before their parents
         first, parent = m.body_dofadr[b], m.body_parentid[b]
         k = first + m.body_dofnum[b] - 1
         while k >= first:
-            if has_ball_couplings(m, d, k):
+            if has_ball_couplings(m, d, k):  # a ball joint has the dofs k - 2 to k
                 eliminate_ball(m, d, b, k - 2, x)
                 k -= 3
             else:
                 eliminate_dof(m, d, b, k, x)
                 k -= 1
-        if parent > 0:
-            add_to_parent(d, b, parent)
+        if parent > 0:  # the world has no dofs
+            add_to_parent(d, b, parent)  # IA and f
 
 
 @kernel
@@ -264,9 +265,9 @@ def reduce_articulated(m, d):
     """
     x = d.primal.search
     clear_forces(m, d)
-    for b in range(m.nbody - 1, 0, -1):
+    for b in range(m.nbody - 1, 0, -1):  # inward: children before their parents
         first, parent, f = m.body_dofadr[b], m.body_parentid[b], d.cfrc[b]
-        for k in range(first + m.body_dofnum[b] - 1, first - 1, -1):
+        for k in range(first + m.body_dofnum[b] - 1, first - 1, -1):  # in the order of the elimination
             w = x[k] - dot(d.cdof[k], f)
             if has_ball_couplings(m, d, k):
                 # later dofs k + c of the joint, which has three

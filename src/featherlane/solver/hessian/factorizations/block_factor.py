@@ -93,7 +93,7 @@ def store_own_multipliers(d, block, i, start):
     """
     A, P, inverse, x, first = d.hessian.H, d.hessian.pivot, d.hessian.dinv, d.primal.search, block.first
     xi = x[first + i]
-    for k in range(block.size - 1, start - 1, -1):
+    for k in range(block.size - 1, start - 1, -1):  # k descending, as in all sums
         p = A[block.adr + k * block.stride + block.above + i] * inverse[first + k]
         P[k * block.size + i] = p
         xi = fma(-p, x[first + k], xi)
@@ -144,11 +144,11 @@ def eliminate_two_rows(d, block, i):
 def factor_rows(d, block):
     """Eliminates the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; stores L there."""
     i = block.size - 1
-    while i > 0:
+    while i > 0:  # from the last rows
         eliminate_two_rows(d, block, i)
         i -= 2
     if i == 0:
-        eliminate_row(d, block, 0)
+        eliminate_row(d, block, i=0)
     # the multipliers are the block's part of L
     for k in range(1, block.size):
         own_columns = block.adr + k * block.stride + block.above
@@ -166,7 +166,7 @@ def store_multipliers(d, block, place, target, w):
     inverse, x, column = d.hessian.dinv, d.primal.search, block.adr + place
     for i in range(w):
         xi = x[target + i]
-        for k in range(block.size - 1, -1, -1):
+        for k in range(block.size - 1, -1, -1):  # k descending, as in all sums
             p = d.hessian.H[column + k * block.stride + i] * inverse[block.first + k]
             d.hessian.pivot[k * w + i] = p
             xi = fma(-p, x[block.first + k], xi)
@@ -215,7 +215,7 @@ def eliminate_from(m, d, block, b, at):
         if e < at:
             columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[source_list + e]], 0
         target_entry = target_row + target_start
-        source = Sources(block.adr + start, stride, block.size, 0, w)
+        source = Sources(block.adr + start, stride, block.size, pivot=0, w=w)
         update_block_rows(d, target_entry, width, source, columns, triangle)
         e += 1
         f += 1
@@ -234,11 +234,12 @@ def factor_blocks(m, d):
     Cost:   sum over blocks b of s_b n_b^2 / 2, with n_b the length of the row of b.
     """
     for k in range(m.nblock):
-        b = m.nblock - 1 - k
+        b = m.nblock - 1 - k  # from the last block: children are eliminated before their parents
         first, size, last = m.block_dofadr[b], m.block_dofnum[b], d.hessian.blocknum[b] - 1
         above = d.hessian.blockplace[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
         block = Block(first, size, d.hessian.rowadr[first], above, above + size)
         factor_rows(d, block)
+        # from the last target to the first: L replaces A in a target's columns, which lower targets do not read
         for at in range(last - 1, -1, -1):
             eliminate_from(m, d, block, b, at)
 
@@ -286,10 +287,10 @@ def reduce_blocks(m, d):
 
     Reads:  hessian.H, the pattern.   Writes: primal.search (nv,).   Cost: O(entries).
     """
-    for b in range(m.nblock - 1, -1, -1):
+    for b in range(m.nblock - 1, -1, -1):  # in the order of the elimination
         first, row_list = m.block_dofadr[b], d.hessian.blockadr[b]
         above = d.hessian.rownnz[first] - 1
-        for r in range(m.block_dofnum[b] - 1, -1, -1):
+        for r in range(m.block_dofnum[b] - 1, -1, -1):  # in the order of the elimination
             row, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
             # x_i -= L_ki x_k: in the block itself, then in the blocks above
             for i in range(r):

@@ -100,8 +100,8 @@ def find_block_rows(m, d):
     # adr, entries: number of list entries, and of entries of H, of the rows so far; p: next coupling, from the last
     adr, entries, p = 0, 0, d.hessian.ncoupling[0] - 1
     for k in range(m.nblock):
-        b = m.nblock - 1 - k
-        lowest = mark_ancestors(m, d, b, b, b)
+        b = m.nblock - 1 - k  # from the last block: rows below give the fill-in of those above
+        lowest = mark_ancestors(m, d, c=b, b=b, lowest=b)
         lowest = mark_fill_in(m, d, b, lowest)
         # couplings are sorted by their higher tip
         while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:

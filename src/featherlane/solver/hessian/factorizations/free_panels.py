@@ -82,6 +82,7 @@ def add_block(d, sign, k, t, place, column, products):
     place: 0 or 1, of P_t in panel.rows.  products: (f, g) of `stiffness_products`, for the body of the columns.
     """
     panel, P, R = eights(d.panel.values), d.panel.rows, d.panel.axes
+    # vector of row 0: a tree's columns begin at a multiple of eight, and a group of eight has FREE rows
     (f, g), first_row = products, (d.panel.adr[t] + FREE * column) // ROW
     for i in unrolled(range(3)):
         x = panel[first_row + i]
@@ -91,7 +92,7 @@ def add_block(d, sign, k, t, place, column, products):
             for c in unrolled(range(3)):
                 x = fma(sign * R[AXES * t + ROW * c + i], g[c], x)
         panel[first_row + i] = x
-    for i in unrolled(range(3, FREE)):
+    for i in unrolled(range(3, FREE)):  # row i is dof 5 - i, the translation along axis 5 - i
         panel[first_row + i] = fma(sign, f[5 - i], panel[first_row + i])
 
 
@@ -103,23 +104,24 @@ def add_contact(m, d, lane, k):
     """
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     t = m.body_treeid[pushed]
-    P = store_point_rows(d, t, read_lane(d.con_arm, 2 * k, lane), 0)
+    # con_arm: two arms per contact, that of the pushed body first
+    P = store_point_rows(d, t, read_lane(d.con_arm, 2 * k, lane), place=0)
     products_t = stiffness_products(d, lane, k, t, P)
-    add_block(d, 1.0, k, t, 0, 0, products_t)
+    add_block(d, sign=1.0, k=k, t=t, place=0, column=0, products=products_t)
     if other > 0:
         u = m.body_treeid[other]
-        P = store_point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), 1)
+        P = store_point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), place=1)
         products_u = stiffness_products(d, lane, k, u, P)
-        add_block(d, 1.0, k, u, 1, 0, products_u)
+        add_block(d, sign=1.0, k=k, t=u, place=1, column=0, products=products_u)
         # without a column, trees are decoupled
         if d.graph.place[t] < d.graph.place[u]:
             column = find_column(d, t, u)
             if column >= 0:
-                add_block(d, -1.0, k, t, 0, column, products_u)
+                add_block(d, sign=-1.0, k=k, t=t, place=0, column=column, products=products_u)
         else:
             column = find_column(d, u, t)
             if column >= 0:
-                add_block(d, -1.0, k, u, 1, column, products_t)
+                add_block(d, sign=-1.0, k=k, t=u, place=1, column=column, products=products_t)
 
 
 @kernel

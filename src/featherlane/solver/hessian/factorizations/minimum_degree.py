@@ -17,7 +17,7 @@ WORD_BITS = 62  # of a signed 64-bit number
 @kernel
 def lowest_bit(x):
     """Returns the position of the lowest set bit of a word."""
-    return count_ones((x & -x) - 1)
+    return count_ones((x & -x) - 1)  # x & -x: its lowest set bit; minus 1: all bits below
 
 
 @kernel
@@ -122,7 +122,7 @@ def order_trees(m1, d1):
         remove_from_degree_list(d1, t)
         d1.graph.order[k] = t
         d1.graph.place[t] = k
-        lowest_neighbour = eliminate_tree(d1, t)
+        lowest_neighbour = eliminate_tree(d1, t)  # removes t from the rows of its neighbours in graph.bits
         lowest = lowest_neighbour if lowest_neighbour < lowest else lowest
 
 
@@ -151,10 +151,10 @@ def count_in_model_order(m1, d1):
     with_fill, without = 0.0, 0.0
     for t in range(d1.ngraph):
         size, n = m1.tree_dofnum[t], row_width(m1, d1, t, t)
-        if n > size:
+        if n > size:  # the tree is coupled to an earlier one
             without = without + 0.5 * size * n * n
     for k in range(d1.ngraph):
-        t = d1.ngraph - 1 - k
+        t = d1.ngraph - 1 - k  # the model's order: from the last tree
         size, n, row = m1.tree_dofnum[t], row_width(m1, d1, t, t), t * d1.ngraphword
         # its neighbours become neighbours of each other
         for w in range(d1.ngraphword):

@@ -54,6 +54,7 @@ def build_graph(m, d, lane):
     clear_graph(m, d)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
+        # both bodies move, and this world has the contact
         if d.hessian.con_coupling[k] >= 0 and has(c.D > 0.0, lane):
             t, u = m.body_treeid[c.body[0]], m.body_treeid[c.body[1]]
             if t != u:
@@ -149,6 +150,7 @@ def place_world(m, d, lane):
     Writes: ordered; graph.*, panel.*, panel.values (zeros).
     Cost:   O(entries of the factor).
     """
+    # a tile of several worlds has panels for one at a time; fits = 0: none yet
     if width(d) > 1 or d.panel.fits[0] == 0:
         build_graph(m, d, lane)
         order_trees(m, d)
@@ -276,7 +278,7 @@ def substitute_ordered(m, d):
             place_world(m, d, lane)
             copy_factor(m, d, lane, out=0)
             load_search(m, d, lane)
-            reduce_panels(m, d)
+            reduce_panels(m, d)  # panel.x <- L^-T panel.x
             expand_panels(m, d)
             store_search(m, d, lane)
 
@@ -284,4 +286,4 @@ def substitute_ordered(m, d):
 @kernel
 def has_decoupled_trees(d):
     """Returns worlds whose search direction ignores the couplings of trees."""
-    return d.ordered[0] > 1.5
+    return d.ordered[0] > 1.5  # `place_world` sets 2

@@ -223,10 +223,10 @@ def update_free(d1, target, source, count):
     """Runs `update_free_columns` for any number of groups, two at a time."""
     c = 0
     while c + 2 <= count:
-        update_free_columns(d1, target + FREE * c, source + FREE * c, 2)
+        update_free_columns(d1, target + FREE * c, source + FREE * c, count=2)
         c += 2
     if c < count:
-        update_free_columns(d1, target + FREE * c, source + FREE * c, 1)
+        update_free_columns(d1, target + FREE * c, source + FREE * c, count=1)
 
 
 @kernel
@@ -345,11 +345,11 @@ def expand_free(m1, d1, t):
     P, inverse, sums, x_start = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
     start, last = d1.panel.adr[t], m1.tree_dofadr[t] + FREE - 1
     # products with later trees
-    eights(sums)[0:6] = row_products(m1, d1, t, 0, FREE)
+    eights(sums)[0:6] = row_products(m1, d1, t, row=0, count=FREE)
     x = d1.panel.x[x_start : x_start + FREE]
     x = tuple(x[r] - sum_panel_eight(sums, 8 * r) for r in range(FREE))
     # products with the body's own later dofs, at start + 8 r + c
-    for r in unrolled(range(FREE - 1, -1, -1)):
+    for r in unrolled(range(FREE - 1, -1, -1)):  # backward: row r needs x of the later dofs
         y = x[r]
         for c in unrolled(range(FREE - 1, r, -1)):
             y = fma(-P[start + 8 * r + c], x[c], y)
@@ -363,11 +363,11 @@ def expand_tree(m1, d1, t):
     P, x, sums = d1.panel.values, d1.panel.x, d1.panel.sum
     start, size, x_start = d1.panel.adr[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
-    for r in range(size - 1, -1, -1):
+    for r in range(size - 1, -1, -1):  # backward: row r needs x of the later dofs
         # products with later trees, then with the tree's own later dofs
-        products = row_products(m1, d1, t, r, 1)
+        products = row_products(m1, d1, t, r, count=1)
         eights(sums)[0] = products[0]
-        y = x[x_start + r] - sum_panel_eight(sums, 0)
+        y = x[x_start + r] - sum_panel_eight(sums, e=0)
         for c in range(r + 1, size):
             y = fma(-P[entry_index(start, size, r, c)], x[x_start + c], y)
         x[x_start + r] = y * d1.panel.inverse[last - r]
@@ -393,7 +393,7 @@ def expand_panels(m1, d1):
     Cost:   O(entries).
     """
     for k in range(d1.ngraph):
-        t = d1.graph.order[d1.ngraph - 1 - k]
+        t = d1.graph.order[d1.ngraph - 1 - k]  # backward: a tree needs x of those eliminated later
         if m1.tree_dofnum[t] == FREE:
             expand_free(m1, d1, t)
         else:

@@ -111,7 +111,7 @@ def list_rows_below(m, d):
         adr += d.hessian.below[j]
         d.hessian.below[j] = 0
     for q in range(m.nv):
-        i = m.nv - 1 - q
+        i = m.nv - 1 - q  # from the last row, so that the lists descend
         row = d.hessian.rowadr[i]
         for c in range(row, row + d.hessian.rownnz[i] - 1):
             j = d.hessian.colind[c]

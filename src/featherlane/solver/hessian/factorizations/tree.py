@@ -32,7 +32,7 @@ def use_model_tree(m, d, label):
         d.hessian.rownnz[i] = m.chain_rownnz[i]
         d.hessian.below[i] = 0
     # the rows below a dof are those of its descendants
-    for i in range(m.nv - 1, -1, -1):
+    for i in range(m.nv - 1, -1, -1):  # from the last dof: descendants before their ancestors
         parent = m.dof_parentid[i]
         if parent >= 0:
             d.hessian.below[parent] = d.hessian.below[parent] + d.hessian.below[i] + 1
@@ -71,8 +71,8 @@ def factor_chains(m, d):
     Writes: hessian.H, hessian.dinv (nv,), primal.search (nv,).
     Cost:   O(nv * depth^2).
     """
-    # matrix, its factor in the same memory, 1 / D, right-hand side; 0: not an inertia
-    system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, 0)
+    # matrix, its factor in the same memory, 1 / D, right-hand side
+    system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, inertia=0)
     # listed: the rows below a column are a list; reduce: solve the right-hand side, too
     if d.hessian.pattern[0] == PATHS:
         factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)

@@ -96,7 +96,7 @@ def step_towards_zero_w(r1):
     gather_negative_w(r1)
     substitute_forward(r1, r1.one.turn)
     substitute_backward(r1, r1.one.turn, r1.one.y)
-    _, p = step_within_bounds(r1, 1.0)
+    _, p = step_within_bounds(r1, longest=1.0)
     if p >= 0:
         leave_factor_at_bound(r1, p)
     return 1 if p < 0 else 0
@@ -176,7 +176,7 @@ def refine_active_set(r1, passes, loosening):
     while count < passes and done == 0:
         count += 1
         noise = loosening * recompute_w(r1)
-        error = largest_w_between(r1)
+        error = largest_w_between(r1)  # in the factor, where w should be 0
         # another step, if the last one at least halved the error
         if error > noise and error < 0.5 * previous:
             # reset after a bound: the previous error does not apply to the remaining rows

@@ -192,6 +192,7 @@ def update_factor(r1, last):
                 remove_row(r1, p)
                 leaving, k = leaving - 1, 0
     entering = count_entering(r1, last)
+    # the factor, with its gaps, has no space for them
     if r1.one.nfactor[0] + entering > 8 * eights_per_row(r1):
         refactor(r1)
     nfactor, count = r1.one.nfactor[0], 0
@@ -210,9 +211,11 @@ def start_with_all(r1, first, last):
     Writes: place.x, place.w, one.state, the factor, one.niter.
     Scratch: place.dx, one.turn, one.y, one.sum.
     """
-    if r1.one.ngap[0] > 0:
+    if r1.one.ngap[0] > 0:  # places to add are listed behind the factor's rows: gaps would take their space
         refactor(r1)
     set_start_states(r1, first, last)
+    # rounds without a new minimum that are left, rounds of single rows that are left, least number of wrong places,
+    # present number
     patience, singles, fewest, count = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
     while singles > 0 and count > 0:
         solve_between(r1, last)

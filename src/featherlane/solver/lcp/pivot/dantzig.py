@@ -112,7 +112,7 @@ def step_to_zero_w(r1, j, best, noise):
         speed, w = -speed, -w
     if state == WAITING:
         if fabs(speed) > noise:
-            step = 0.0 * best
+            step = 0.0 * best  # 0 as a value of the type of `best`
     elif state != FIXED and speed < -noise and w < -best * speed:
         step = fmax(w, 0.0) / -speed
     return step
@@ -137,7 +137,7 @@ def find_step(r1, i, sign, size, square):
     size, square: sum of |dx| and of dx^2, from `find_direction`.
     """
     best, end = INF, AT_BOUND
-    # w_i changes by dw_i per unit: it is 0 after |w_i| / (sign dw_i)
+    # w_i changes by dw_i per unit: it is 0 after |w_i| / (sign dw_i), unless A has no curvature along dx
     curvature = sign * r1.place.dw[i]
     if curvature > SMALLEST_PIVOT * square:
         best, end = fabs(r1.place.w[i]) / curvature, DONE
@@ -147,7 +147,7 @@ def find_step(r1, i, sign, size, square):
     if distance < best:
         best, end = distance, AT_BOUND
     noise = ROUNDING * size
-    # places that change sides before: at a bound, at w = 0, or marked as dependent
+    # places before i that change sides earlier: at a bound, or at w = 0
     for c in range((i + 7) // 8):
         if may_end_step(r1, c, best, noise):
             for j in range(8 * c, min(8 * c + 8, i)):
@@ -206,14 +206,15 @@ def drive_row(r1, i, noise):
         # one.ell = L^-1 A_Ci; the steps below read it
         gather_matrix_row(r1, i, r1.one.ell)
         substitute_forward(r1, r1.one.ell)
+        # w_i is already 0, up to rounding: no step (0 as a value of the type of `noise`)
         step, end = 0.0 * noise, DONE
         if fabs(r1.place.w[i]) > noise:
             size, square = find_direction(r1, i, sign)
             step, end = find_step(r1, i, sign, size, square)
         moving = 0
-        if step == INF:
+        if step == INF:  # nothing stops x_i: there is no solution
             r1.one.state[i], r1.one.status[0] = WAITING, INFEASIBLE
-        elif step == 0.0 and rests == 0:
+        elif step == 0.0 and rests == 0:  # too many steps of length 0
             r1.one.state[i] = WAITING
         else:
             rests -= 1 if step == 0.0 else 0
@@ -225,6 +226,7 @@ def drive_row(r1, i, noise):
                 set_to_bound(r1, i, sign > 0.0)
             else:
                 moving = 1
+                # place `end` changes sides: it leaves the factor at a bound, or enters it at w = 0
                 if r1.one.state[end] == BETWEEN:
                     set_to_bound(r1, end, r1.place.dx[end] > 0.0)
                     remove_row(r1, end)
@@ -283,11 +285,12 @@ def solve_part(r1, friction, start):
     if start == BLOCK:
         done = start_with_all(r1, first, last)
         if done == 0:
-            # the block start failed: everything is solved again from x = 0
+            # the block start failed: everything is solved again from x = 0; with friction = 1 first the rows without
+            # friction, by the block start or, if that fails, too, row by row
             set_zero_solution(r1)
-            if friction and start_with_all(r1, 0, nconstant) == 0:
+            if friction and start_with_all(r1, first=0, last=nconstant) == 0:
                 set_zero_solution(r1)
-                make_all_complementary(r1, 0, nconstant)
+                make_all_complementary(r1, first=0, last=nconstant)
     if done == 0:
         make_all_complementary(r1, first, last)
 
@@ -313,7 +316,7 @@ def principal_pivoting(r1, policy, passes, start):
         limit_friction(r1)
         solve_part(r1, friction=1, start=start)
     active_set_passes = 4 * n + 16
-    count = refine_active_set(r1, active_set_passes, 1.0)
+    count = refine_active_set(r1, active_set_passes, loosening=1.0)
     settled = 1
     if policy == CONSISTENT and r1.one.nconstant[0] < n:
         settled = settle_friction(r1, passes, active_set_passes)

@@ -135,7 +135,7 @@ def substitute_backward(r1, t, y):
     t8, Dinv8 = eights(t), eights(r1.one.D)
     count = (nfactor + 7) // 8
     for back in range(count):
-        c = count - 1 - back
+        c = count - 1 - back  # from the last eight rows: L^T
         # first row of the eight; index in LT8 of its diagonal block
         start, corner = 8 * c, 8 * c * row_eights + c
         y8[c] = t8[c] * Dinv8[c]
@@ -166,7 +166,7 @@ def pivot_of(r1, p, t):
         for c in range(1, count):
             product = fma(t8[c], t8[c] * Dinv8[c], product)
         sum8[0] = product
-        pivot = pivot - sum_of_eight(r1.one.sum, 0)
+        pivot = pivot - sum_of_eight(r1.one.sum, first=0)
     return pivot
 
 
@@ -222,7 +222,7 @@ def update_rows_behind(r1, left):
     weight = 1.0 / r1.one.D[left]
     for j in range(left + 1, nfactor):
         entry = column[j]
-        if entry != 0.0:
+        if entry != 0.0:  # else row j does not change
             column[j] = 0.0
             # d' = d + weight entry^2,  beta = weight entry / d',  weight' = weight d / d'
             pivot = 1.0 / r1.one.D[j]

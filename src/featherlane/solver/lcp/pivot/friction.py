@@ -166,7 +166,7 @@ def solve_limit_system(r1, first, count):
                 best = i
         # exchanges rows j and best
         pivot_row, best_row = (first + j) * stride, (first + best) * stride
-        for c in range(j, count + 1):
+        for c in range(j, count + 1):  # columns before j are already eliminated
             x, y = system[pivot_row + c], system[best_row + c]
             system[pivot_row + c], system[best_row + c] = y, x
         if fabs(system[pivot_row + j]) < SINGULAR:
@@ -201,7 +201,7 @@ def move_slipping(r1, count):
         r1.place.dx[p] = x - r1.place.x[p]
         r1.place.lo[p], r1.place.hi[p], r1.place.x[p] = -limit, limit, x
     add_matrix_product(r1, r1.place.dx, r1.place.dw, n, row_eights)
-    # one.y = -A_CC^-1 dw_C
+    # one.y = -A_CC^-1 dw_C, with one.turn as its right-hand side; the factor has no gaps here
     for k in range((nfactor + 7) // 8 * 8):
         r1.one.turn[k] = -r1.place.dw[r1.one.factor[k]] if k < nfactor else 0.0
     substitute_forward(r1, r1.one.turn)

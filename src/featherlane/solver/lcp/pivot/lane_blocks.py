@@ -154,7 +154,7 @@ def factor_active_rows(p, count, least):
         for block in range(2 * four):
             fill_four_rows(p, a, 2 * block)
         finish_row_pair(p, a, least)
-        fill_row_pair(p, a + 2, a, 2)
+        fill_row_pair(p, a + 2, a, rows=2)
         finish_row_pair(p, a + 2, least)
     # the last one to three rows
     a = 4 * fours
@@ -281,7 +281,7 @@ def exchange_rows(p, live):
         size = fmax(fabs(p.lcp.x[i]), size)
         size = fmax(fabs(p.lcp.b[i]) / diagonal, size)
     x_tolerance = EXACT * size
-    moved = size < 0.0  # no world
+    moved = size < 0.0  # mask of no world
     for i in range(p.lcp.n[0]):
         low, high, wrong = violations(p, i, x_tolerance, x_tolerance * diagonal)
         low, high, wrong = live & low, live & high, live & wrong
@@ -360,7 +360,7 @@ def lane_blocks(p, passes):
     least, steps = SINGULAR * largest_diagonal(p), 0.0
     start_sets(p)
     # worlds: opened: with friction limits;  live: unsolved;  ready: solved without friction, limits are set next
-    opened = steps > 0.0
+    opened = steps > 0.0  # no world
     live = not_(opened)
     for _ in range(passes):
         solve_sets(p, least, live)
@@ -371,8 +371,8 @@ def lane_blocks(p, passes):
         opened = opened | ready
         if not any_(live):
             break
-        free_friction(p, ready)
-        add_correction(p)
+        free_friction(p, ready)  # updates lcp.y, lcp.g, lcp_state
+        add_correction(p)  # of the rows that `exchange_rows` moved to their limits: lcp.old
     # one more step of the free rows, from a new w, corrects rounding
     place_w(p)
     active = list_active_rows(p)

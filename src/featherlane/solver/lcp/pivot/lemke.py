@@ -119,6 +119,7 @@ def leaving_row(p1, c):
     for i in range(n):
         if p1.place.A[stride * i + c] < -(PIVOT * largest) and (first < 0 or reaches_zero_first(p1, i, first, c)):
             first = i
+    # z0, variable 2 n: it leaves if it is not later than the first row, up to rounding
     for i in range(n):
         if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * largest):
             ratio = -(p1.place.b[first] / p1.place.A[stride * first + c])
@@ -206,19 +207,19 @@ def follow_path(p1, pivots):
     """
     n, count, status = p1.one.n[0], 0, ITERATIONS
     r, c = first_leaving_row(p1), n
-    if r < 0:
+    if r < 0:  # -b >= 0: z = 0 is the solution
         status = SOLVED
     while status == ITERATIONS and count < pivots:
         leaving = p1.one.order[r]
         exchange_variables(p1, r, c)
         count += 1
-        if leaving == 2 * n:
+        if leaving == 2 * n:  # z0
             status = SOLVED
         else:
             # the complement of the variable that left enters: z_i after w_i, w_i after z_i
             c = nonbasic_column(p1, leaving + n if leaving < n else leaving - n)
             r = leaving_row(p1, c)
-            if r < 0:
+            if r < 0:  # a ray: no row falls
                 status = INFEASIBLE
     p1.one.niter[0] = count
     return status

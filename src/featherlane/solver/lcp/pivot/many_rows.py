@@ -159,12 +159,13 @@ def append_group(r1, count):
     nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
     LT8, first_lane = eights(r1.one.L), r1.one.nfactor[0] % 8
     # in one.L: A_CG and A_GG, then T = L^-1 A_CG, then the Schur complement of A_GG
-    gather_group(r1, count)
+    gather_group(r1, count)  # also sets the flags MASK
     reduce_group_columns(r1)
+    # four rows at a time: those of lanes 0 to 3, then 4 to 7, if they have rows of the group
     if first_lane < 4:
-        subtract_factor_rows(r1, 0, count)
+        subtract_factor_rows(r1, lane=0, count=count)
     if first_lane + count > 4:
-        subtract_factor_rows(r1, 4, count)
+        subtract_factor_rows(r1, lane=4, count=count)
     # the columns of L^T: D^-1 T
     mask = eights(r1.one.sum)[MASK // 8] > 0.5
     for k in range(nfactor):

@@ -47,15 +47,16 @@ def order_rows(r1):
             if kind_of_row(r1, k) == kind:
                 r1.one.order[i], r1.one.place[k] = k, i
                 i += 1
-        if kind == 1:
+        if kind == 1:  # kinds 0 and 1 have constant bounds
             r1.one.nconstant[0] = i
 
 
 @kernel
 def power_of_two_scale(diagonal):
     """Returns 2^-e for a diagonal near 4^e; 1 if the diagonal is 0."""
-    scale = 0.0 * diagonal + 1.0
+    scale = 0.0 * diagonal + 1.0  # 1 as a value of the type of `diagonal`
     if diagonal > SMALLEST_DIAGONAL:
+        # diagonal = f 2^exponent, 1 <= f < 2: e is exponent / 2, rounded
         _, exponent = split_exponent(diagonal)
         scale = scale_exponent(scale, -floor(0.5 * exponent + 0.5))
     return scale
@@ -76,6 +77,7 @@ def load_places(r1):
         r1.place.lo[i], r1.place.hi[i] = 0.0, 0.0
         if r1.one.findex[k] < 0:
             r1.place.lo[i], r1.place.hi[i] = r1.one.lo[k] / s, r1.one.hi[k] / s
+    # the padding up to a multiple of eight
     for j in range(n, stride):
         r1.place.b[j] = 0.0
         for i in range(n):
@@ -150,7 +152,7 @@ def multiply_row(r1, i):
         products, sizes = products + product, sizes + fabs(product)
     # products go to one.sum[0 : 8], sizes to one.sum[8 : 16]: eight partial sums each
     sum8[0], sum8[1] = products, sizes
-    return sum_of_eight(r1.one.sum, 0), sum_of_eight(r1.one.sum, 8)
+    return sum_of_eight(r1.one.sum, first=0), sum_of_eight(r1.one.sum, first=8)
 
 
 @kernel
@@ -166,7 +168,7 @@ def rounding_of_w(r1, last):
     largest = r1.one.sum[8]
     for k in range(9, 16):
         largest = fmax(largest, r1.one.sum[k])
-    return ROUNDING * (sum_of_eight(r1.one.sum, 0) + largest)
+    return ROUNDING * (sum_of_eight(r1.one.sum, first=0) + largest)
 
 
 @kernel

@@ -11,7 +11,8 @@ J is the velocity of body 2 relative to body 1 at the contact point, along norma
 from includemargin.  A contact has rows if it touches, see contact_reduction.py; within the tolerance for touching, its
 depth is negative, and the gap may at most close within the step.
 Symbols: k: a contact;  c: its row: 0 normal, 1 and 2 sliding, 3 turning about the normal, 4 and 5 about tangents;
-    start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py);  present: mask of worlds with it.
+    start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py);  present: mask of worlds with it;
+    dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  primal.search: J of the next row, by dof.
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
     time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
@@ -47,7 +48,7 @@ def fill_contact_row(m, d, k, c, start, n, present):
     Rows 0 to 2 are linear, along normal and tangents, rows 3 to 5 angular, about them.
     Reads: d.dual.mark, the bodies that a dof moves.
     """
-    axis, arm_1, arm_2 = d.con_frame[k].rows[c % 3], contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
+    axis, arm_1, arm_2 = d.con_frame[k].rows[c % 3], contact_arm(m, d, k, side=0), contact_arm(m, d, k, side=1)
     for column in range(start, start + n):
         i, J_i = d.lcp.col[column], 0.0
         # rows 3 to 5: the angular velocity w
@@ -68,7 +69,7 @@ def contact_softness(m, d, k):
     erp, cfm = c.erp, c.cfm
     if m.opt_softness == BY_SOLREF:
         position, solimp = c.dist - c.includemargin, c.solimp
-        D = inverse_regularisation(impedance(solimp, position), contact_inertia(m, d, k, 1, 1.0))
+        D = inverse_regularisation(impedance(solimp, position), contact_inertia(m, d, k, condim=1, mu2=1.0))
         erp, cfm = softness_of_reference(m, c.solref, solimp, position, 1.0 / D)
     return erp, cfm
 
@@ -103,7 +104,7 @@ def append_friction(m, d, k, start, n, present, normal, spin):
             target, cfm, force = contact.belt[c], where(slip > 0.0, slip, cfm), contact.frictionforce
         elif c == 3:
             target = spin
-        set_row(m, d, row, present, target, cfm, (0.0, 0.0))
+        set_row(m, d, row, present, target, cfm, (0.0, 0.0))  # `set_friction` sets the bounds
         set_friction(d, row.r, normal, present, friction_without_minimum(contact.friction[c - 1]), force)
 
 
@@ -112,7 +113,7 @@ def append_contact(m, d, k, start, n, present):
     """Appends the normal row and the friction rows of contact k; sets con_lcprow and its parameters."""
     spin = set_contact_parameters(m, d, k)
     erp, cfm = contact_softness(m, d, k)
-    fill_contact_row(m, d, k, 0, start, n, present)  # writes J to d.primal.search
+    fill_contact_row(m, d, k, 0, start, n, present)  # of row 0, the normal: writes J to d.primal.search
     row = append_jacobian_row(m, d, start, n)
     set_row(m, d, row, present, normal_velocity(m, d, k, erp, row.v), cfm, (0.0, INFINITE))
     d.con_lcprow[k] = row.r

@@ -52,7 +52,7 @@ def world_direction(m, d, g):
     direction = m.geom_fdir[g]
     if any_((direction[0] != 0.0) | (direction[1] != 0.0) | (direction[2] != 0.0)):
         _, R = geom_pose(m, d, g)
-        direction = R @ direction
+        direction = R @ direction  # from the geom's frame to the world
     return direction
 
 
@@ -81,6 +81,7 @@ def add_belt(m, d, k):
     spin = 0.0
     if m.flg_surfacevel:
         position = c.pos
+        # linear and angular velocity of each surface
         v1, w1 = surface_velocity(m, d, c.geom[0], position)
         v2, w2 = surface_velocity(m, d, c.geom[1], position)
         v, (normal, t1, t2) = v1 - v2, c.frame.rows
@@ -94,7 +95,7 @@ def add_belt(m, d, k):
 def set_contact_parameters(m, d, k):
     """Sets all parameters of contact k and turns its tangents; returns the target spin about its normal [rad/s]."""
     c = d.contact[k]
-    if c.cand == NO_CANDIDATE:
+    if c.cand == NO_CANDIDATE:  # user-defined: no geoms to mix
         c.erp = own_or_model_value(c.erp, m.opt_erp[0])
         c.cfm = own_or_model_value(c.cfm, m.opt_cfm[0])
     else:

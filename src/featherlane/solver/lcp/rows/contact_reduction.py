@@ -8,9 +8,9 @@ would add a spring, and a stack would start to lean.  So if a pair has more than
 
 User-defined contacts are not reduced.
 
-A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii (in float32 more, see `touching`).  Between
-resting bodies, rounding makes the distance of each point 0 or slightly positive.  Without rows there, a box would fall
-on its other corners, by g h^2 in a step, and be pushed up again; a tower walked by 6 mm in 20 s or fell.
+A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii; in float32 more, see `touching_distance`.
+Between resting bodies, rounding makes the distance of each point 0 or slightly positive.  Without rows there, a box
+would fall on its other corners, by g h^2 in a step, and be pushed up again; a tower walked by 6 mm in 20 s or fell.
 Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a choice of this project.
 """
 
@@ -31,12 +31,13 @@ def mark_acting(m, d):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         first, second = c.carrier[0], c.carrier[1]
+        # welded bodies cannot move relative to each other
         if enabled and m.body_weldid[first] != m.body_weldid[second]:
             reach = c.includemargin
             if c.cand != NO_CANDIDATE:
                 reach = reach + (touching_distance(m, d, c.geom[0]) + touching_distance(m, d, c.geom[1]))
             acts = c.dist <= reach
-            if sweeping(m):
+            if sweeping(m):  # a contact that is predicted within the step acts, too
                 acts = acts | (c.speculative > 0.0)
             acts = acts & (c.present > 0.0)
             # a contact at distance 0 has no 1 / R from the convex model
@@ -120,6 +121,7 @@ def mark_contacts_with_rows(m, d):
         end = first + 1
         while end < nslot and same_pair(d, end, first):
             end += 1
+        # user-defined contacts are not reduced; with at most ENOUGH slots, no point is dropped
         if d.con_cand[first] != NO_CANDIDATE and end - first > 4:
             reduce_pair_points(m, d, first, end)
         first = end

@@ -34,8 +34,9 @@ from featherlane.solver.lcp.rows.softness import loss_cfm, softness
 def append_dof_row(m, d, i, J):
     """Appends a row with one entry, J at dof i; returns a `NewRow` for `set_row`.  The caller checks the capacity."""
     start = first_free_column(d)
-    n = append_row_columns(m, d, i, FIRST, start, 0)
-    clear_entries(d, start, n)
+    # no second body: every mark is FIRST, and only prevents that a dof is listed twice
+    n = append_row_columns(m, d, i, FIRST, start, n=0)
+    clear_entries(d, start, n)  # d.primal.search = 0: J is 0 at the ancestors of dof i
     clear_column_marks(d, start, n)
     d.primal.search[i] = J
     return append_jacobian_row(m, d, start, n)
@@ -47,7 +48,7 @@ def append_dof_loss(m, d, k):
     i, present = d.dofrow_dof[k], d.dofrow_present[k] > 0.0
     cfm = loss_cfm(m, m.dof_solref[i], m.dof_solimp[i], d.dofrow_D[k])
     row = append_dof_row(m, d, i, d.dofrow_J[k])
-    set_row(m, d, row, present, 0.0, cfm, (d.dofrow_lo[k], d.dofrow_hi[k]))
+    set_row(m, d, row, present, c=0.0, cfm=cfm, bounds=(d.dofrow_lo[k], d.dofrow_hi[k]))
     return row.r
 
 
@@ -79,7 +80,7 @@ def append_one_dof_rows(m, d):
     """Appends the one-dof rows: friction loss of dofs, limits of slides and hinges; sets dofrow_lcprow."""
     for k in range(d.ndofrow[0]):
         d.dofrow_lcprow[k] = NO_ROW
-        if has_capacity(m, d, 1):
+        if has_capacity(m, d, rows=1):
             if d.dofrow_type[k] == FRICTION_DOF:
                 d.dofrow_lcprow[k] = append_dof_loss(m, d, k)
             else:
@@ -93,7 +94,7 @@ def append_one_dof_rows(m, d):
 def append_general_row(m, d, k):
     """Appends general row k with its J; returns a `NewRow` for `set_row`.  The caller checks the capacity."""
     start, first, n = first_free_column(d), d.genrow_dofadr[k], 0
-    # from the last entry: later dofs first, so that little is left to sort
+    # from the last entry: later dofs first, so that little is left to sort.  No second body: every mark is FIRST
     for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
         n = append_row_columns(m, d, d.genrow_dof[e], FIRST, start, n)
     sort_descending(d.lcp.col, start, n)
@@ -139,7 +140,7 @@ def append_equality_rows(m, d):
         d.genrow_lcprow[k] = NO_ROW
         if d.genrow_type[k] == EQUALITY:
             error_norm = equality_error_norm(d, k, error_norm)
-            if has_capacity(m, d, 1):
+            if has_capacity(m, d, rows=1):
                 d.genrow_lcprow[k] = append_equality_row(m, d, k, error_norm)
             else:
                 report_full_rows(d)
@@ -151,7 +152,7 @@ def append_tendon_loss(m, d, k):
     t, present = d.genrow_id[k], d.genrow_present[k] > 0.0
     cfm = loss_cfm(m, m.tendon_solref_fri[t], m.tendon_solimp_fri[t], d.genrow_D[k])
     row = append_general_row(m, d, k)
-    set_row(m, d, row, present, 0.0, cfm, (d.genrow_lo[k], d.genrow_hi[k]))
+    set_row(m, d, row, present, c=0.0, cfm=cfm, bounds=(d.genrow_lo[k], d.genrow_hi[k]))
     return row.r
 
 
@@ -187,7 +188,7 @@ def append_bounded_rows(m, d):
     """Appends general rows that are no equalities: friction loss and limits of tendons, limits of balls."""
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] != EQUALITY:
-            if not has_capacity(m, d, 1):
+            if not has_capacity(m, d, rows=1):
                 report_full_rows(d)
             elif d.genrow_type[k] == FRICTION_TENDON:
                 d.genrow_lcprow[k] = append_tendon_loss(m, d, k)

@@ -10,6 +10,8 @@ direction across the axis is one of the two of `plane_space`.  The Jacobian has 
 so links can also close loops of trees.
 Symbols: k: a link;  c: one of its rows;  u: its unit vector;  start, n: its columns lcp.col[start], ..., the dofs
     of its bodies (rows.py);  i: a dof.   `fill_*` write J of a row to d.primal.search, `append_jacobian_row` reads it.
+    dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike.
+    link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py), -1: none.
 Source: ODE manual, sec. "Joint types and joint functions"; the rows are those of recorded ODE steps.
 """
 
@@ -71,7 +73,7 @@ def link_row_axis(m, d, k, c):
         axis = c % 3
         u = Vec3(1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0)
     else:
-        p, q = plane_space(link_axis(m, d, k, 0))
+        p, q = plane_space(link_axis(m, d, k, side=0))
         u = p if c == 3 else q
     return u
 
@@ -114,9 +116,10 @@ def fill_linear_row(d, u, arm_1, arm_2, start, n):
 @kernel
 def append_link(m, d, k, start, n):
     """Appends all rows of link k, except that of its motor and stops; sets link_lcprow[k, 0]."""
-    every_world, infinite = true_mask(d), INFINITE
+    every_world, infinite = true_mask(d), INFINITE  # all worlds have the rows; they are unbounded
     rate = own_or_model_value(m.link_erp[k], m.opt_erp[0]) / timestep(m)
-    cfm, arm_1, arm_2 = own_or_model_value(m.link_cfm[k], m.opt_cfm[0]), anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1)
+    cfm = own_or_model_value(m.link_cfm[k], m.opt_cfm[0])
+    arm_1, arm_2 = anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1)
     # the required displacement and rotation of the first body
     shift, turn = position_error(m, d, k), Vec3(zeros(3))
     if m.link_type[k] != LINK_BALL:
@@ -125,7 +128,7 @@ def append_link(m, d, k, start, n):
     for c in range(link_row_count(m, k)):
         u = link_row_axis(m, d, k, c)
         if is_angular_row(m, k, c):
-            fill_angular_row(d, u, start, n)
+            fill_angular_row(d, u, start, n)  # writes J to d.primal.search
             error = dot(u, turn)
         else:
             fill_linear_row(d, u, arm_1, arm_2, start, n)
@@ -160,6 +163,7 @@ def link_forces(m, d):
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
+        # first row of the link; row of its motor or stop
         force, torque, first, motor = Vec3(zeros(3)), Vec3(zeros(3)), d.link_lcprow[k, 0], d.link_lcprow[k, 1]
         if first >= 0:
             for c in range(link_row_count(m, k)):
@@ -169,9 +173,9 @@ def link_forces(m, d):
                     force = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), force)
         if motor >= 0:
             if m.link_type[k] == LINK_HINGE:
-                torque = fma(d.lcp.x[motor], link_axis(m, d, k, 0), torque)
+                torque = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), torque)
             else:
-                force = fma(d.lcp.x[motor], link_axis(m, d, k, 0), force)
+                force = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), force)
         # from the anchor to the centre of mass
-        torque = torque + cross(link_point(m, d, k, 0) - d.xipos[m.link_body[k, 0]], force)
+        torque = torque + cross(link_point(m, d, k, side=0) - d.xipos[m.link_body[k, 0]], force)
         d.link_force[k] = where(active, Wrench(join(force, torque)), d.link_force[k])

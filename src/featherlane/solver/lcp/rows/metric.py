@@ -42,7 +42,7 @@ def factor_step_inertia(m, d):
 
 @kernel
 def sum_solution_rows(m, d):
-    """Computes lcp.z = Y^T x, row by row."""
+    """Computes lcp.z = Y^T x, row by row: z_i += Y_ri x_r for each entry of row r."""
     for i in range(m.nv):
         d.lcp.z[i] = 0.0
     for r in range(d.lcp.n[0]):
@@ -63,6 +63,7 @@ def accelerate_by_rows(m, d):
         scaled = d.lcp.z[i] / d.lcp.scale[i]
         d.qacc[i] = scaled
         d.qfrc_constraint[i] = scaled
+    # qfrc_constraint = L^T (D^1/2 z)
     for i in range(m.nv):
         rowadr, scaled = m.M_rowadr[i], d.qacc[i]
         for entry in range(rowadr, rowadr + m.M_rownnz[i] - 1):

@@ -8,6 +8,8 @@
 At a stop, the stop's row replaces the motor's, which acts as a plain force (dynamics/body/motor.py).  J v is the
 velocity of the first body of a link relative to the second, along or about the axis.
 Symbols: j: a joint;  k: a link;  low, high: masks of worlds at the lower and the upper stop;  v: J v now.
+    present: mask of worlds with the row;  start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py).
+    link_lcprow[k, 1]: row of the motor or stop of link k, -1: none (link_lcprow[k, 0]: first row of the link, link.py).
 Source: ODE manual, sec. "Stops and motor parameters".  Deviation: a slider bounces by the velocity half way between its
     bodies, which its row has; ODE takes that of the centres of mass.
 """
@@ -57,7 +59,7 @@ def append_joint_motors(m, d):
                     present = present & (joint.range.lower < joint.range.upper)
                 if not any_(present):
                     pass
-                elif has_capacity(m, d, 1):
+                elif has_capacity(m, d, rows=1):
                     append_joint_motor(m, d, j, present)
                 else:
                     report_full_rows(d)
@@ -71,7 +73,7 @@ def link_stop_velocity(m, d, k, low, high, v):
     error = where(low, position - lower, where(high, position - upper, 0.0))
     target = -(own_or_model_value(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
     bounce = m.link_stop_bounce[k]
-    bounces = (bounce > 0.0) & (lower < upper)
+    bounces = (bounce > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
     back = -(bounce * v)
     hits_lower, up = bounces & low & (v < 0.0), fmax(target, back)
     hits_upper, down = bounces & high & (v > 0.0), fmin(target, back)
@@ -82,12 +84,12 @@ def link_stop_velocity(m, d, k, low, high, v):
 def append_link_motor(m, d, k, present, low, high):
     """Appends the row of link k on its axis: its stop in worlds at one, else its motor; returns the row's number."""
     start, infinite, at_stop = first_free_column(d), INFINITE, low | high
-    n, axis = list_pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start), link_axis(m, d, k, 0)
+    n, axis = list_pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start), link_axis(m, d, k, side=0)
     # d.primal.search = J at the n columns, 0 in worlds without the row
     if m.link_type[k] == LINK_HINGE:
         fill_angular_row(d, axis, start, n)
     else:
-        fill_linear_row(d, axis, anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1), start, n)
+        fill_linear_row(d, axis, anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1), start, n)
     for column in range(start, start + n):
         d.primal.search[d.lcp.col[column]] = where(present, d.primal.search[d.lcp.col[column]], 0.0)
     clear_column_marks(d, start, n)
@@ -111,7 +113,7 @@ def append_link_motors(m, d):
             present = low | high | (m.link_motor_force[k] > 0.0)
             if not any_(present):
                 pass
-            elif has_capacity(m, d, 1):
+            elif has_capacity(m, d, rows=1):
                 d.link_lcprow[k, 1] = append_link_motor(m, d, k, present, low, high)
             else:
                 report_full_rows(d)

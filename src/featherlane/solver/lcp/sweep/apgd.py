@@ -156,7 +156,7 @@ def apgd(p, iterations, cone):
     # idle_steps: without a smaller residual; after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
     t, k, count, idle_steps = 1.0, 1.0, 0.0, 0.0
     live = not_(best_residual <= tolerance)
-    record_residual(p, 0, best_residual)
+    record_residual(p, k=0, residual=best_residual)
     for iteration in range(iterations):
         if not any_(live):
             break

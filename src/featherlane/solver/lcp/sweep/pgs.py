@@ -113,7 +113,7 @@ def lcp_pgs(p, iterations, quickstep, cone):
     sum_factored_rows(p, p.lcp.x)
     # writes lcp.order
     start_order(p, quickstep)
-    record_sweep(p, 0, cone)
+    record_sweep(p, sweep=0, cone=cone)
     count = 0.0
     live = count <= 0.0  # all worlds
     for sweep in range(iterations):
@@ -121,7 +121,7 @@ def lcp_pgs(p, iterations, quickstep, cone):
             break
         if quickstep != 0:
             shuffle_order(p, sweep)
-        largest_change = sweep_rows(p, cone, live)
+        largest_change = sweep_rows(p, cone, live)  # updates lcp.x, lcp.z
         count = count + where(live, 1.0, 0.0)
         live = live & not_(stops_after_sweep(p, largest_change, cone, live))
         record_sweep(p, sweep + 1, cone)

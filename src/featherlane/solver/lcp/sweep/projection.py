@@ -165,7 +165,7 @@ def set_steps(p, cone):
 
 @kernel
 def set_disc_steps(p, k, count):
-    """Sets lcp.step of the friction rows behind row k to mu_i^2 / sum mu_j^2 A_jj, with A_jj = 1 / its old value."""
+    """Sets lcp.step of the friction rows behind row k to mu_i^2 / sum mu_j^2 A_jj, with A_jj = 1 / old lcp.step_j."""
     total = 0.0
     for c in range(count):
         i = k + 1 + c
