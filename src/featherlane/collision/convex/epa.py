@@ -57,6 +57,7 @@ def face_of_least_key(d1, nface):
     for row in range(1, (nface + 7) // 8):
         lower = keys[row] < lane_least
         lane_least, lane_row = where(lower, keys[row], lane_least), where(lower, 1.0 * row, lane_row)
+    # row 0: the least key of each lane; row 1: the row where it is
     least_keys[0], least_keys[1] = lane_least, lane_row
     # selects, not branches: which lane is lower cannot be predicted
     face, key = 8.0 * d1.epa.least[1, 0], d1.epa.least[0, 0]
@@ -126,7 +127,9 @@ def deepest_of_first(d1, nface, normal, depth, near):
     least_weight = least_of_three(weights)
     if least_weight < OUTSIDE:
         for face in range(nface):
+            # a removed face has the key GROWN
             in_plane = d1.epa.offset[face] <= depth + near and d1.epa.key[face] < 0.5 * GROWN
+            # until a face holds the projection, so that no weight is negative
             if in_plane and least_weight < 0.0 and dot(normal_of_face(d1, face), normal) > LEVEL:
                 corner1, corner2, corner3 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
                 face_weights = weights_of_projection(d1, corner1, corner2, corner3, normal, depth)
@@ -229,6 +232,7 @@ def grow_polytope(m1, d1, steps, most):
         face = face_of_least_key(d1, nface)
         # lower bound of the depth: the least distance of a plane; upper bound: a support point along its normal
         lower, face_normal = d1.epa.key[face], normal_of_face(d1, face)
+        # the search ends if the bounds agree, or if all faces are removed and have the key GROWN
         bounds_agree = is_flat or not exact
         if not lower < depth - gap and (bounds_agree or not lower < 0.5 * GROWN):  # NaN ends the search, too
             closed = 1 if bounds_agree and depth < GROWN else 0
@@ -276,7 +280,7 @@ def epa(m1, d1):
         normal = flat_normal(d1, nvertex)
         depth, point = dot(support_along(m1, d1, normal), normal), d1.support.first[0]
     else:
-        open_group(d1, 0)
+        open_group(d1, face=0)  # writes epa.key
         close_tetrahedron(d1)
         d1.epa.count[0], d1.epa.count[1], d1.epa.size[0] = 4, 4, size
         grow_polytope(m1, d1, 2 * VERTICES, FACES)  # writes convex.dist, convex.normal, epa.best

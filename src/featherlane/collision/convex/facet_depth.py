@@ -3,6 +3,7 @@
 The facet of the difference of the cores is given by facet.kind and facet.vertex (facet.py).  Its *foot* is the
 projection of the origin on its plane.  The result is valid if the foot is inside the facet: convex.dist, minus the
 depth; convex.normal; convex.witness[0], the first core's deepest point; all in the frame of the first shape.
+`0.0 * x` is a zero with the precision of x; shapes.size has three values per shape.
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
 """
 
@@ -80,6 +81,7 @@ def measure_triangle(m1, d1, size):
     """
     vertex1, vertex2 = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
     p = vertex_difference(m1, d1, vertex1, vertex2)
+    # FIRST: a triangle of the first core; else a triangle of the second
     if d1.facet.kind[0] == FIRST:
         q, r = (
             vertex_difference(m1, d1, d1.facet.vertex[0, 1], vertex2),
@@ -107,6 +109,7 @@ def measure_triangle(m1, d1, size):
         )
         if border > INSIDE * size:
             inside = border
+            # the first core's point: its vertex, or, as the weights add up to 1, p + weight_q (q - p) + weight_r (r - p)
             first_p = vertex_of(m1, d1, 0, vertex1)
             if d1.facet.kind[0] == FIRST:
                 first_q = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
@@ -261,6 +264,7 @@ def measure_edge(m1, d1, side, size):
     normal, offset = plane_of_face(m1, d1, side)
     mat, pos, other = d1.convex.mat[0], d1.convex.pos[0], 1 - side
     inside, border = 0.0 * size, WELL_INSIDE * size
+    # an edge is stored as i0, i1, i1
     edge_start = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
     edge_end = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
     if side == 0:

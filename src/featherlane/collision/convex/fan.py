@@ -79,7 +79,7 @@ def list_horizon(d1, nseen, nvertex):
         face = d1.epa.seen[i]
         for edge in range(3):
             beyond = d1.epa.neighbour[face, edge]
-            # beyond is 4 face + edge; edges between two visible faces are inside of the horizon
+            # beyond is 4 face + edge; epa.edge has room for FACES edges; edges between two visible faces are inside of the horizon
             if d1.epa.mark[beyond >> 2] == 0 and nedge < FACES:
                 start, end = d1.epa.corner[face, edge], d1.epa.corner[face, (edge + 1) % 3]
                 d1.epa.edge[nedge, 0], d1.epa.edge[nedge, 1], d1.epa.edge[nedge, 2] = start, end, beyond

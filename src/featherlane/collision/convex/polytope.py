@@ -168,6 +168,7 @@ def plane_of_three(d1):
 def fourth_vertex(m1, d1, size):
     """Finds vertex 3, off the plane of the first three, on the side of the larger extent; returns the vertex count."""
     count, vertex0, normal = 3, d1.epa.point[0], plane_of_three(d1)
+    # the support point along the normal, unless that along -normal is farther from the plane
     up = dot(support_along(m1, d1, normal) - vertex0, normal)
     keep_vertex(d1, 3)
     down = dot(vertex0 - support_along(m1, d1, -normal), normal)

@@ -10,6 +10,7 @@ results: it is stored outside of a world's state, is not copied with it, and may
     entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
                           its centre, kinds of shapes, the second's nearest vertex;  or -key, index of the proof
 
+Entries and proofs hold real values, so integers such as keys are stored as `1.0 * key`.
 The pair's number determines its entry, which it takes over from the pair stored there before.  Proofs are longer and
 fewer; they are stored in a ring buffer.
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
@@ -67,6 +68,7 @@ def forget_all(arrays: dict[str, np.ndarray]) -> None:
 def find_entry(d, lane, pair_number):
     """Finds the entry of a pair in the cache of one world; pair_number determines its place.
 
+    Reads: recall_address, the address of each world's cache.
     Writes: recall.pair[0], the address of the entry, 0 without a cache; recall.pair[1], the address of the memory.
     """
     memory = d.recall_address[lane]

@@ -138,6 +138,7 @@ def is_distinct_face(m1, d1, side, face):
     # the facet has an edge or a single vertex of the box, not a face or a triangle
     distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
     if distinct:
+        # face 2 k of a box has the normal -axis k, face 2 k + 1 the normal +axis k
         normal = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
         # the face's normal in the frame of the other shape
         if side == 0:
@@ -204,6 +205,7 @@ def is_separate_facet(m1, d1, size, inside):
     # nearly flat faces and nearly convex hulls need a steeper descent
     if has_face(d1, 0) or has_face(d1, 1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)):
         slope = fmax(slope, 2.0 * PARALLEL)
+    # slack / inside bounds the angle between the facet's normal and a search's
     isolated = slack < 0.5 * ALIKE * inside
     # the facet's different vertices; duplicates follow each other
     if not has_face(d1, 0):
@@ -243,6 +245,7 @@ def settle_on_edge(m1, d1, side, face, vertex):
 
     Writes: facet.kind, facet.vertex; convex.* if valid.
     """
+    # the vertices of the edge replace those of the other core below
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     # the face's normal, in the frame of the other shape
     normal, _ = plane_of_face(m1, d1, side)
