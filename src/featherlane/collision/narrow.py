@@ -8,6 +8,7 @@ Measured on five robots with meshes, with eight different states of each in a ti
 spheres, 0 to 27 % pass the test of oriented boxes, which runs in lanes.  These pairs remain in 2.3 to 7.9 of the eight
 worlds, most if a pair is in permanent contact.  A search takes 0.1 to 1 us for separated and 1 to 5 us for overlapping
 shapes.  Few lanes would wait for the slowest one, so the search runs one world at a time and stops early.
+`lane` is the index of a world in the tile.
 """
 
 from featherlane.prelude import *

@@ -167,8 +167,8 @@ def move_to_common_point(m1, d1):
     Scratch: feature.*.
     """
     set_contact_axes(d1)  # writes feature.axes, feature.origin
-    find_feature(m1, d1, 0, STRICT)  # writes feature.count, feature.point, feature.normal
-    find_feature(m1, d1, 1, STRICT)
+    find_feature(m1, d1, side=0, least_cosine=STRICT)  # writes feature.count, feature.point, feature.normal
+    find_feature(m1, d1, side=1, least_cosine=STRICT)
     count1, count2, x, y = d1.feature.count[0], d1.feature.count[1], 0.0, 0.0
     if count1 != POINT and count2 != POINT:
         if count1 == SEGMENT or count2 == SEGMENT:

@@ -119,6 +119,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
     Several faces may lie in the nearest plane.  The weights are those of the one that holds the origin's projection.
 
     Args:
+        nface: number of faces ever made.
         normal, depth: the nearest plane, normal . x = depth.
         near: largest difference of the offsets of faces in this plane [m].
     """

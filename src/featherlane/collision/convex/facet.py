@@ -21,6 +21,7 @@ are below it.  Then a search may end anywhere on the face, and its plane is the 
 WELL_INSIDE (relative to the size) from the face's border, the final plane of the search is rotated against the face by
 at most error / WELL_INSIDE.  A vertex lower by the drop, at most twice the size away, does not reach that plane if this
 angle is below drop / 2.  No adjacent face is nearer to that plane if the angle is below drop / 4.
+`side` is 0 for the first shape, 1 for the second.
 """
 
 from featherlane.prelude import *

@@ -126,10 +126,10 @@ def store_candidates(d1, count):
 def add_candidates(m1, d1):
     """Adds the overlap of the two features as candidates to clip.*; returns their least distance, FAR without one."""
     least = FAR
-    find_feature(m1, d1, 0, FACE)  # writes feature.*[0]
+    find_feature(m1, d1, side=0, least_cosine=FACE)  # writes feature.*[0]
     count1 = d1.feature.count[0]
     if count1 != POINT:
-        find_feature(m1, d1, 1, FACE)
+        find_feature(m1, d1, side=1, least_cosine=FACE)
         count2 = d1.feature.count[1]
         # the side whose edges are clipped: a segment by a face, a polygon by a disc
         side = 0 if count1 == SEGMENT or count2 == DISC else 1

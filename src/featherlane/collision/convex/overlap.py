@@ -174,7 +174,7 @@ def meet_edge(sign, corner, edge, a, e):
 def cut_by_polygon(d1, side, sign, a, e):
     """Returns (lo, hi): the parts lo <= t <= hi, within 0 .. 1, of lines a + t e inside the polygon of `side`.
 
-    An empty part has hi < lo.  a, e: two coordinates each, of one line or of eight.
+    An empty part has hi < lo.  a, e: two coordinates each, of one line or of eight; sign: `polygon_orientation`.
     """
     first, points, edges = 3 * RUN * side, d1.feature.point, d1.feature.edge
     # 0 and 1 with the width of a

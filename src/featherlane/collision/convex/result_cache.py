@@ -13,6 +13,7 @@ results: it is stored outside of a world's state, is not copied with it, and may
 Entries and proofs hold real values, so integers such as keys are stored as `1.0 * key`.
 The pair's number determines its entry, which it takes over from the pair stored there before.  Proofs are longer and
 fewer; they are stored in a ring buffer.
+`lane` is the index of a world in the tile.
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """
@@ -105,7 +106,7 @@ def first_reach(m1, d1, u):
 @kernel
 def second_support(m1, d1, direction, vertex):
     """Returns (point, vertex): `core_support` of the second core, for a convex hull by climbing from a given vertex."""
-    if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, 1):
+    if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, side=1):
         mesh = d1.shapes.data[1]
         first, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         vertex = climb(m1, first, count, direction, vertex)
@@ -139,7 +140,12 @@ def is_apart_as_before(m1, d1):
             gap, limit = dot(world_direction, centres) - (height + dot(point, direction_in_second)), core_limit(d1)
             # extent of the shapes, for the tolerance
             size = 2.0 * (size + sqrt(dot(centres, centres))) + sqrt(dot(point, point))
-            clear = CLEAR if is_curved(d1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)) else CLEAR_POLYTOPES
+            clear = (
+                CLEAR
+                if is_curved(d1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1))
+                else CLEAR_POLYTOPES
+            )
+            # a negative limit is a depth: the search decides
             apart = gap > limit + clear * size and d1.shapes.limit[0] >= 0.0
     return apart
 

@@ -20,7 +20,7 @@ def farthest_along(m1, d1, u):
     """Returns the largest coordinate [m] of the second shape along the unit vector u, in the first shape's frame."""
     u_in_2 = d1.convex.mat[0].T @ u
     core, _ = core_support(m1, d1, 1, u_in_2)
-    return dot(core, u_in_2) + dot(d1.convex.pos[0], u) + core_radius(d1, 1)
+    return dot(core, u_in_2) + dot(d1.convex.pos[0], u) + core_radius(d1, side=1)
 
 
 @kernel

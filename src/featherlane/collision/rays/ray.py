@@ -2,8 +2,9 @@
 
 Shapes with a closed form and signed distance fields are intersected in lanes.  A bounding-sphere test skips a shape if
 no world's ray comes near.  Meshes and height fields branch and are intersected one world at a time, in float64.
-The caller sets the rays, ray.point, ray.direction and ray.cutoff (largest distance), ray.exclude (a body), ray.culls (1:
-no hits from inside), and the geoms to test: the first ray.ngeom of ray.seen.  ray.distance is the nearest hit so far.
+The caller sets the rays: ray.point, ray.direction and ray.cutoff (largest distance); ray.exclude (a body), ray.culls
+(1: no hits from inside); and the geoms to test, the first ray.ngeom of ray.seen.  ray.distance is the nearest hit so
+far.
 Measured per ray over 20 primitives: 340 ns one by one, 130 ns in eight lanes.
 Source: MuJoCo mj_ray: the nearest surface; among equally near ones the geom with the lower index.
 """

@@ -1,4 +1,7 @@
-"""Computes the forces of actuators, their limits, and the resulting forces of the DoFs."""
+"""Computes the forces of actuators, their limits, and the resulting forces of the DoFs.
+
+i is the index of an actuator.
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import activation, early_activation
