@@ -208,6 +208,7 @@ def set_slot_parameters(m, d, number, pair_id, geom1, geom2, first):
         solref, solimp = reference_and_impedance(m, pair_id, geom1, geom2)
         friction_ref = friction_solref(m, pair_id)
         force_limit = 0.0
+        # flg_adhesion: the model has adhesive geoms or pairs
         if m.flg_adhesion:
             force_limit = adhesion(m, pair_id, geom1, geom2)
             # contacts in the gap have dimension 1, so slots of both kinds are split

@@ -51,6 +51,7 @@ def set_fields(m, d, slot, i, lane):
     contact.solimp = where(has_contact, d.given_solimp[i], Solimp(zeros(5)))
     contact.solref = where(has_contact, d.given_solref[i], no_solref)
     contact.solreffriction = where(has_contact, d.given_solreffriction[i], no_solref)
+    # the convex model has no restitution
     if m.opt_contact_model != CONVEX:
         contact.restitution = where(has_contact, d.given_restitution[i], 0.0)
         contact.restitution_vel = where(has_contact, d.given_restitution_vel[i], 0.0)
@@ -108,6 +109,7 @@ def given_contacts(m, d):
                     )
                 first = d.ncon_slot[0]
                 append(d, i, alike, d.given_dist[i], d.given_pos[i], d.given_frame[i])
+                # of an adhesive contact, worlds in the gap have dimension 1 and need another slot
                 if m.flg_adhesion and world_integer(d.given_dim, i, lane, least=1, most=6) > 1:
                     split_slots(m, d, first, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(first, d.ncon_slot[0]):  # two slots after a split

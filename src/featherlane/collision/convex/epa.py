@@ -148,6 +148,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
     total = 0.0 * depth
     point = Vec3(total, total, total)
     for corner in range(3):
+        # a tuple has no index that is known at run time only
         weight, vertex = weights[0], vertex1
         if corner == 1:
             weight, vertex = weights[1], vertex2

@@ -121,7 +121,7 @@ def second_vertex(m1, d1, size):
     """Finds vertex 1, apart from vertex 0, by support points along +-x, +-y, +-z; returns the vertex count."""
     count, vertex0 = 1, d1.epa.point[0]
     for k in range(6):
-        if count == 1:
+        if count == 1:  # no vertex was found yet
             sign = 1.0 - 2.0 * (k & 1)
             x, y, z = 0.0 * sign, 0.0 * sign, 0.0 * sign
             if k < 2:
@@ -146,7 +146,7 @@ def third_vertex(m1, d1, size):
     across2 = cross(edge, across)
     across2 = sqrt(dot(across, across) / dot(across2, across2)) * across2
     for k in range(4):
-        if count == 2:
+        if count == 2:  # no vertex was found yet
             sign = 1.0 - 2.0 * (k & 1)
             direction = across if k < 2 else across2
             offset = support_along(m1, d1, sign * direction) - vertex0

@@ -182,5 +182,6 @@ def plane_mesh(m1, d1):
                 s = face_corner(m1, start, face, lead, 3)
             add_vertex(d1, q, n, down)
             add_vertex(d1, r, n, down)
+            # a triangle has no fourth corner
             if corners > 3:
                 add_vertex(d1, s, n, down)

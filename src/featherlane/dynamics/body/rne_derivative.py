@@ -157,6 +157,7 @@ def add_bias_derivative(m, d, s):
         p, first = body.parentid, body.dofadr
         # a leaf's composite inertia is its own; crb may not contain it
         I = d.crb[i] if body.lastchild > 0 else d.cinert[i]
+        # from the body's last DoF to its first, as in Newton-Euler's inward pass
         for k in range(first + body.dofnum - 1, first - 1, -1):
             _add_dof(m, d, k, I, i, s)
         if p > 0:

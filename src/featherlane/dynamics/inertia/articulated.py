@@ -143,6 +143,7 @@ def articulated_solve(m, d, extra, x):
     # inwards, from the leaves to the root
     for i in range(m.nbody - 1, 0, -1):
         first, parent = m.body_dofadr[i], m.body_parentid[i]
+        # from the body's last DoF to its first
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             S, p = d.cdof[k], d.cfrc[i]
             armature = m.dof_armature[k] + reflected_armature(m, k)
@@ -152,6 +153,7 @@ def articulated_solve(m, d, extra, x):
             u = (x[k] - dot(S, p)) * inverse
             x[k] = u
             d.cfrc[i] = fma(u, U, p)
+        # the world needs no articulated inertia
         if parent > 0:
             add_to_parent(d, i, parent)
     # outwards
@@ -183,6 +185,7 @@ def articulated_multiply(m, d, x, y):
     # children before their parents
     for i in range(m.nbody - 1, 0, -1):
         f, parent, first = d.cfrc[i], m.body_parentid[i], m.body_dofadr[i]
+        # the force on the world is not needed
         if parent > 0:
             d.cfrc[parent] += f
         for k in range(first, first + m.body_dofnum[i]):
@@ -237,8 +240,10 @@ def aba(m, d):
     # inwards, from the leaves to the root
     for i in range(m.nbody - 1, 0, -1):
         first, parent = m.body_dofadr[i], m.body_parentid[i]
+        # from the body's last DoF to its first
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             _eliminate_moving_dof(m, d, i, k)
+        # the world needs no articulated inertia
         if parent > 0:
             add_to_parent(d, i, parent)
     # outwards

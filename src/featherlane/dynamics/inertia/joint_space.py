@@ -112,6 +112,7 @@ def crb(m, d):
     Frame: world axes at the tree's com, rotation first.   Cost: O(nv * depth).
     """
     d.crb[0] = d.cinert[0]
+    # children before their parents
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         # crb[p] is first written by p's last child, which comes first here; a leaf's composite inertia is cinert
