@@ -36,7 +36,10 @@ def is_within(v, limit):
 
 @kernel
 def is_list_valid(m, d):
-    """Returns the mask of worlds where every geom is within the bounds of the list and has the same size."""
+    """Returns the mask of worlds where every geom is within the bounds of the list and has the same size.
+
+    Reads: neighbours.*, the poses and bounds that `prepare_list` stored for each geom; near.geom_reach.
+    """
     valid = d.neighbours.reach[0] >= 0.0  # negative: no list
     for k in range(m.ncollide):
         g = m.collide_geom[k]

@@ -22,6 +22,7 @@ WELL_INSIDE (relative to the size) from the face's border, the final plane of th
 at most error / WELL_INSIDE.  A vertex lower by the drop, at most twice the size away, does not reach that plane if this
 angle is below drop / 2.  No adjacent face is nearer to that plane if the angle is below drop / 4.
 `side` is 0 for the first shape, 1 for the second.
+shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 """
 
 from featherlane.prelude import *

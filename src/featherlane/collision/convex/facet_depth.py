@@ -6,6 +6,7 @@ depth; convex.normal; convex.witness[0], the first core's deepest point; all in 
 `0.0 * x` is a zero with the precision of x; shapes.size has three values per shape.
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m] (`size_of_pair`).
+shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 """
 
 from featherlane.prelude import *

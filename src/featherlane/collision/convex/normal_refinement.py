@@ -15,6 +15,7 @@ All vectors are in the frame of the first shape.  The search's result is convex.
 convex.witness[0], and the simplex: simplex.first[k] on the first core, simplex.point[k] = a - b, simplex.vertex[k].
 convex.way is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
 `0.0 * x` is a zero with the precision of x.
+shapes.*[side] has the type and the size of each shape, and in shapes.data the index of its mesh.
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 

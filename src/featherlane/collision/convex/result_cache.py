@@ -14,6 +14,8 @@ Entries and proofs hold real values, so integers such as keys are stored as `1.0
 The pair's number determines its entry, which it takes over from the pair stored there before.  Proofs are longer and
 fewer; they are stored in a ring buffer.
 `lane` is the index of a world in the tile.
+For the current pair, recall.pair has the addresses of its entry and of the world's memory (`find_entry`), 0 without a
+cache, and recall.key its key (`branching_points`).
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """

@@ -7,6 +7,7 @@ The facet is given by facet.kind and facet.vertex (facet.py): facet.vertex[side]
 or a single vertex, is stored three times.  convex.mat is the second shape's orientation in the frame of the first.
 `0.0 * x` is a zero with the precision of x.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m].
+shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 """
 
 from featherlane.prelude import *

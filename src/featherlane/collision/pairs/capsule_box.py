@@ -7,6 +7,7 @@ the segment and of edges have coordinates from -1 to 1, from end to end.
 In all functions p is the centre of the segment, h half of it as a vector, both in the box's frame, and size the box's
 half sides.  x is a coordinate of the segment, e one of an edge.  Bit k of a corner's index is 1 if its coordinate k is
 positive.
+shapes.*[0] is the capsule, shapes.*[1] the box, in one world; points are stored in manifold.*.
 Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
 Note: sums are not fused; see box_frame.
 """

@@ -6,6 +6,7 @@ contact if it is inside the field.  With a tolerance, the projected gradient met
 starting points are computed at once, in the lanes of one world.  Points are in the frame of the field.
 Scratch has rows of eight lanes: descent.trial 3 coordinates, descent.jet field and gradient of each side,
 descent.corner 9 coordinates of the triangle of each starting point.
+descent.triangle has the corners of eight triangles, a coordinate per row; descent.count is the number of points found.
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
     triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.

@@ -1,5 +1,6 @@
 """Computes contacts of a plane and the convex hull of a mesh, from the lowest vertex's face most parallel to the plane.
 
+shapes.*[0] is the plane, shapes.*[1] the mesh, in one world; points are stored in manifold.*.
 Source: MuJoCo 4.0.1, measured on its contacts.  It returns up to four corners of that face, in the face's order from
     the lowest vertex on, that are within the margin and not above the mesh's centre.  Of more than four it returns the
     lowest and three that span a large area with it: the next three, advanced while the area grows.
