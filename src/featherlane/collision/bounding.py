@@ -14,7 +14,8 @@ LISTED, SPHERES, BOXES = range(3)  # the last test to run
 def passes_tests(m, d, last, pair_id, geom1, geom2):
     """Returns the mask of worlds where a near pair passes all tests up to `last`.
 
-    pair_id: the explicit pair, or -1.  Pair functions below FIRST_SCALAR run in all worlds at once, without a box test.
+    pair_id, geom1, geom2: the explicit pair or -1, and the two geoms.  Pair functions below FIRST_SCALAR run in all
+    worlds at once, without a box test.
     """
     near = is_near(m, d, pair_id, geom1, geom2)
     if sleeping(m):

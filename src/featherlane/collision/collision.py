@@ -4,6 +4,7 @@ A pair is (pair_id, geom1, geom2): the index of the explicit pair or -1, and the
 may collide; candidate k has the entries m.cand_pair[k], m.cand_geom1[k] and m.cand_geom2[k].  A pair is *near* if its
 bounding spheres are within margin and gap in at least one world.  A model with a *crowd* has a bounding volume tree;
 its pairs are listed by sort keys in near.key, those of other models by candidate indices in near.cand_near.
+near.detects is 1 in worlds that detect contacts (`given_contacts`).
 """
 
 from featherlane.prelude import *
@@ -60,6 +61,7 @@ def is_near(m, d, pair_id, geom1, geom2):
         near = dot(offset, z_axis(d, geom1)) <= reach
     else:
         near = dot(offset, offset) <= reach * reach
+    # a geom that a world lacks has a reach of NaN, so that `near` is false; an explicit pair does not use that reach
     if pair_id >= 0 and m.nvariant > 0:
         near = near & both_present(m, geom1, geom2)
     return near & (d.near.detects[0] > 0.0)
@@ -86,6 +88,7 @@ def comes_near(m, d, pair_id, geom1, geom2):
         margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
         reach = m.geom_rbound[geom1] + m.geom_rbound[geom2] + (margin + gap)
         meet = spheres_meet(m, d, geom1, geom2, reach) & (d.near.detects[0] > 0.0)
+        # this reach is not near.geom_reach, which is NaN for a geom that a world lacks
         if m.nvariant > 0:
             meet = meet & both_present(m, geom1, geom2)
         near = near | meet
@@ -155,10 +158,11 @@ def near_candidates(m, d, wide):
         for group in range(m.ngroup):
             end = m.group_first[group + 1] if group + 1 < m.ngroup else m.ncand
             box1, box2 = d.near.body_box[m.group_body[group, 0]], d.near.body_box[m.group_body[group, 1]]
+            # group_boxed: all geoms of the group have a bounding box
             if not m.group_boxed[group] or any_(boxes_overlap(box1, box2)):
                 count = near_in_group(m, d, m.group_first[group], end, count, wide)
     else:
-        count = near_in_group(m, d, 0, m.ncand, count, wide)
+        count = near_in_group(m, d, first=0, end=m.ncand, count=count, wide=wide)
     return count
 
 
@@ -219,9 +223,10 @@ def near_pairs(m, d):
     if m.nvariant > 0:
         for k in range(m.ncollide):
             geom = m.collide_geom[k]
-            # with this reach, no comparison of distances is true
+            # only models with variants have worlds without a geom; a comparison with NaN is false
             d.near.geom_reach[geom] = where(is_present(m, geom), d.near.geom_reach[geom], NAN)
-    # candidates, from the neighbour list of a single world if it keeps one
+    # candidates, from the neighbour list of a single world if it keeps one: keeps_list is set for a world that
+    # continues its trajectory, nlisted is the capacity of the list; without sleep and `speculative`
     if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m) and not sweeping(m):
         count = near_neighbours(m, d)
     else:

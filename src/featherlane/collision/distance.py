@@ -6,6 +6,7 @@ first; the result is flipped afterwards if necessary.
 
 m1 and d1 are the model and the data of one world.  shapes.*[0] and shapes.*[1] are the two shapes; convex.dist,
 convex.normal (from the first to the second shape) and convex.witness, the two nearest points, are the result.
+`lane` is the index of a world in the tile.
 """
 
 from featherlane.prelude import *
@@ -29,7 +30,7 @@ def plane_distance(m1, d1):
     up = shape_mat.T @ normal
     lowest, _ = core_support(m1, d1, 1, -up)
     # the core's lowest point in world axes, moved down by the radius around the core
-    lowest = fma(-core_radius(d1, 1), normal, shape_mat @ lowest + d1.shapes.pos[1])
+    lowest = fma(-core_radius(d1, side=1), normal, shape_mat @ lowest + d1.shapes.pos[1])
     dist = dot(lowest - d1.shapes.pos[0], normal)
     d1.convex.dist[0] = dist
     d1.convex.normal[0] = normal

@@ -39,7 +39,7 @@ def onto_surface(m1, d1, side, points, steps):
     normal, value = points, points[0]
     while step <= steps:
         eights(d1.descent.trial)[0:3] = points
-        field_jets(m1, d1, side, 1)  # evaluates descent.jet at descent.trial
+        field_jets(m1, d1, side, exact=1)  # writes descent.jet: the fields at descent.trial
         value = jet[4 * side]
         normal, slope = normalize3(Vec3(jet[4 * side + 1 : 4 * side + 4]))
         if step < steps:
@@ -56,6 +56,7 @@ def place_starts(d1, first):
     """
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
     for lane in range(LANES):
+        # members are numbered from 1 for each box
         side, index = lane % 2, (first + lane) // 2 + 1
         box, sample = d1.shapes.box[side], Vec3(halton(index, 2), halton(index, 3), halton(index, 5))
         # a sample in [0, 1)^3 is mapped to the box, and from the first shape's frame to the second's

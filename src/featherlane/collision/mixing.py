@@ -178,7 +178,7 @@ def reference_and_impedance(m, pair_id, geom1, geom2):
 
 @kernel
 def friction_solref(m, pair_id):
-    """Returns solref of the friction rows: of the explicit pair, else zeros."""
+    """Returns solref of the friction rows: of the explicit pair, else zeros, which mean that of the normal row."""
     ref = Solref(0.0, 0.0)
     if overridden(m):
         ref = m.opt_o_solref[0]

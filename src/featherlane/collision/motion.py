@@ -50,6 +50,7 @@ def least_extent(m, geom):
 @kernel
 def may_pass(m, geom1, geom2, travel):
     """Returns the mask of worlds where a geom of the pair that travels this far may pass through the other geom."""
+    # a geom at rest passes through nothing, even if its extent is 0
     extent = least_extent(m, geom2)
     if m.geom_type[geom1] != PLANE:
         extent = fmin(extent, least_extent(m, geom1))

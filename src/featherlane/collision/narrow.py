@@ -8,6 +8,7 @@ Measured on five robots with meshes, with eight different states of each in a ti
 spheres, 0 to 27 % pass the test of oriented boxes, which runs in lanes.  These pairs remain in 2.3 to 7.9 of the eight
 worlds, most if a pair is in permanent contact.  A search takes 0.1 to 1 us for separated and 1 to 5 us for overlapping
 shapes.  Few lanes would wait for the slowest one, so the search runs one world at a time and stops early.
+`lane` is the index of a world in the tile.
 """
 
 from featherlane.prelude import *
@@ -72,7 +73,7 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
                 d.shapes.tolerance[0] = read_lane(m.opt_sdf_tolerance, 0, lane)
             d.shapes.limit[0] = read_lane(d.narrow.limit, 0, lane)
             d.shapes.slack[0] = pose_slack(m, d, geom1, geom2, lane)
-            # writes recall.pair, the address of the pair's cache entry
+            # writes recall.pair, the address of the pair's cache entry; pairs of a crowd have no number of their own
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)  # from shapes.* to manifold.*
             store_manifold(d, first, lane)

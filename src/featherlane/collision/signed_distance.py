@@ -1,7 +1,8 @@
 """Computes signed distance fields (SDFs): value and gradient of the field of a geom at a point of its frame.
 
 A field is negative inside, and its zero level is the surface.  Fields of plugins and of ellipsoids are distances to
-first order only.  They are computed as jets (jet.py): a value and its gradient.
+first order only.  They are computed as jets (jet.py): a value and its gradient; affine(a, jet, b) is a jet + b.
+p is a point in the frame of the geom [m].
 Source: MuJoCo engine_collision_sdf.c (geomDistance, geomGradient, oct_distance, oct_gradient) and plugin/sdf.
 Deviations: derivatives of bolt, nut, gear and bowl, and of an octree outside its box, are analytic (MuJoCo:
 differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its half-planes (MuJoCo: a rotation).
@@ -167,7 +168,7 @@ def bolt_field(p, shank):
 def nut_field(p, shank):
     """Returns the jet of a nut: a head without a threaded hole, whose ends are conical.
 
-    shank: radius of the hole [m].
+    shank: radius of the hole [m].  Numbers are lengths of MuJoCo's plugin.
     """
     _, _, z = axis_jets(p)
     radius = affine(1.0, radius_jet(p), -shank)

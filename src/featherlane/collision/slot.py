@@ -3,6 +3,7 @@
 A slot is a contact point of a pair of geoms in at least one world.  Worlds without that contact hold zeros in it, and
 1e10 as its distance.  Slots are ordered by pair, then by the points of a pair.  The contacts of one world are thus in
 MuJoCo's order, whatever else is in the batch.
+`lane` is the index of a world in the tile.
 """
 
 from featherlane.prelude import *
@@ -71,6 +72,7 @@ def load_field(m, d, side, geom, lane):
     Writes: shapes.field[side], the kind of field and its first parameter (an octree: its mesh); shapes.box[side].
     """
     d.shapes.field[side, 0], d.shapes.field[side, 1] = m.geom_field[geom], m.geom_fieldadr[geom]
+    # in a model with variants, `load_shape` has stored the world's mesh
     if m.geom_field[geom] == OCTREE:
         d.shapes.field[side, 1] = d.shapes.data[side]
     d.shapes.box[side] = read_lane(m.geom_aabb, geom, lane)
@@ -123,10 +125,11 @@ def complete_frames(d, first):
 def held_in_gap(m, d, slot, margin, adhesion):
     """Returns the mask of worlds where the slot's contact is adhesive and beyond the margin.
 
-    Such a contact is active, but without friction.
+    Such a contact is active, but without friction.   margin, adhesion: of the pair [m, N].
     """
     c = d.contact[slot]
     held = (c.present > 0.0) & (c.dist >= margin) & (adhesion != 0.0)
+    # contacts within the step are beyond the margin, too, but are not held by adhesion
     if sweeping(m):
         held = held & (c.speculative == 0.0)
     return held
@@ -169,7 +172,7 @@ def split_slots(m, d, first, margin, adhesion):
         if any_(in_gap) and any_(within_margin):
             count = d.ncon_slot[0]
             if count < d.nconmax:
-                # the following slots move up by one
+                # the following slots move up by one, the last one first
                 for j in range(count - 1, slot - 1, -1):
                     copy_slot(d, j, j + 1)
                 d.ncon_slot[0] = count + 1
@@ -195,6 +198,7 @@ def slot_dim(m, d, slot, dim):
 def set_slot_parameters(m, d, number, pair_id, geom1, geom2, first):
     """Sets the parameters of the pair's slots, from `first` on: geoms, bodies, friction, solref, solimp, margin.
 
+    pair_id, geom1, geom2: the explicit pair or -1, and the two geoms.
     number: candidate index of the pair, stored in con_cand.  Writes also ncon, the number of contacts of each world.
     """
     if d.ncon_slot[0] > first:
@@ -204,6 +208,7 @@ def set_slot_parameters(m, d, number, pair_id, geom1, geom2, first):
         solref, solimp = reference_and_impedance(m, pair_id, geom1, geom2)
         friction_ref = friction_solref(m, pair_id)
         force_limit = 0.0
+        # flg_adhesion: the model has adhesive geoms or pairs
         if m.flg_adhesion:
             force_limit = adhesion(m, pair_id, geom1, geom2)
             # contacts in the gap have dimension 1, so slots of both kinds are split

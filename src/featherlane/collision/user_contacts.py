@@ -2,7 +2,8 @@
 
 Each world stores its contacts in its state as reals: the i-th contacts of two worlds may join different bodies.  A
 slot's bodies are ints that all worlds of a tile share.  Worlds whose i-th contacts agree in bodies, geoms and
-dimension share a slot; the other worlds get further slots.  The contacts of one world keep their order.
+dimension share a slot; the other worlds get further slots.  near.given_left is 1 in worlds whose i-th contact has no
+slot yet.  The contacts of one world keep their order.  `lane` is the index of a world in the tile.
 """
 
 from featherlane.prelude import *
@@ -37,19 +38,20 @@ def set_fields(m, d, slot, i, lane):
     contact.cand, contact.pair, contact.speculative = NO_CANDIDATE, -1, 0.0
     for side in range(2):
         # given_body and given_geom have two rows per contact
-        contact.carrier[side] = world_integer(d.given_body, 2 * i + side, lane, 0, m.nbody - 1)
-        contact.geom[side] = world_integer(d.given_geom, 2 * i + side, lane, -1, m.ngeom - 1)
+        contact.carrier[side] = world_integer(d.given_body, 2 * i + side, lane, least=0, most=m.nbody - 1)
+        contact.geom[side] = world_integer(d.given_geom, 2 * i + side, lane, least=-1, most=m.ngeom - 1)
     has_contact = contact.present > 0.0
     contact.includemargin = where(has_contact, d.given_includemargin[i], 0.0)
     if m.flg_adhesion:
         contact.adhesion = where(has_contact, d.given_adhesion[i], 0.0)
-    contact.dim = slot_dim(m, d, slot, world_integer(d.given_dim, i, lane, 1, 6))
+    contact.dim = slot_dim(m, d, slot, world_integer(d.given_dim, i, lane, least=1, most=6))
     friction, no_solref = Vec5(d.given_friction[5 * i : 5 * i + 5]), Solref(zeros(2))
     # five coefficients per contact
     d.con_friction[5 * slot : 5 * slot + 5] = where(has_contact, friction, Vec5(zeros(5)))
     contact.solimp = where(has_contact, d.given_solimp[i], Solimp(zeros(5)))
     contact.solref = where(has_contact, d.given_solref[i], no_solref)
     contact.solreffriction = where(has_contact, d.given_solreffriction[i], no_solref)
+    # the convex model has no restitution
     if m.opt_contact_model != CONVEX:
         contact.restitution = where(has_contact, d.given_restitution[i], 0.0)
         contact.restitution_vel = where(has_contact, d.given_restitution_vel[i], 0.0)
@@ -74,8 +76,8 @@ def set_lcp_fields(d, slot, i, has_contact):
 def leave_sleeping(m, d, i):
     """Sets near.given_left to 0 in worlds where both bodies of the i-th contact are asleep."""
     for lane in range(width(d)):
-        body1 = world_integer(d.given_body, 2 * i, lane, 0, m.nbody - 1)
-        body2 = world_integer(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
+        body1 = world_integer(d.given_body, 2 * i, lane, least=0, most=m.nbody - 1)
+        body2 = world_integer(d.given_body, 2 * i + 1, lane, least=0, most=m.nbody - 1)
         if not has(pair_awake(d, body1, body2), lane):
             write_lane(d.near.given_left, 0, lane, 0.0)
 
@@ -107,7 +109,8 @@ def given_contacts(m, d):
                     )
                 first = d.ncon_slot[0]
                 append(d, i, alike, d.given_dist[i], d.given_pos[i], d.given_frame[i])
-                if m.flg_adhesion and world_integer(d.given_dim, i, lane, 1, 6) > 1:
+                # of an adhesive contact, worlds in the gap have dimension 1 and need another slot
+                if m.flg_adhesion and world_integer(d.given_dim, i, lane, least=1, most=6) > 1:
                     split_slots(m, d, first, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(first, d.ncon_slot[0]):  # two slots after a split
                     set_fields(m, d, slot, i, lane)

@@ -51,6 +51,7 @@ def detection_box(m, d, g, margin):
     margin: enlarges the bounds [m]; a swept box ignores it.
     """
     box = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
+    # only a model with variants has worlds without a geom
     if m.nvariant > 0:
         box = where(is_present(m, g), box, empty_bounds())
     return box
@@ -60,7 +61,7 @@ def detection_box(m, d, g, margin):
 def store_crowd_boxes(m, d):
     """Writes crowd.box: the bounds of the geoms of the crowd, of their whole step with `speculative`."""
     for i in range(m.ncrowd):
-        d.crowd.box[i] = detection_box(m, d, m.crowd_geom[i], 0.0)
+        d.crowd.box[i] = detection_box(m, d, m.crowd_geom[i], margin=0.0)
 
 
 @kernel

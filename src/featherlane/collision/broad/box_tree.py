@@ -16,6 +16,8 @@ by a key that gives them MuJoCo's order:
     key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
     place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
 
+The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
+for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
 A leaf is a place on the curve; its key is (position on the curve) << INDEX_BITS | (index in the crowd).
 Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is Featherlane's.
 Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
@@ -165,6 +167,7 @@ def build_tree(m1, d1, box, leaves, fixed):
             d1.crowd.node_box[leaves + i] = box[d1.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)]
         else:
             d1.crowd.node_box[leaves + i] = empty_bounds()
+    # from the last inner node to the root, so that both children have their boxes
     for i in range(1, leaves):
         node = leaves - i
         d1.crowd.node_box[node] = union_of(d1.crowd.node_box[2 * node], d1.crowd.node_box[2 * node + 1])
@@ -197,14 +200,14 @@ def add_pair(m, d, i, j):
         kind_g, kind_h = m.geom_type[g], m.geom_type[h]  # a pair is ordered by type, then by body
         if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
             g, h = h, g
-        add_key(d, pair_key(m, -1, g, h))
+        add_key(d, pair_key(m, -1, g, h))  # -1: not an explicit pair
 
 
 @kernel
 def find_pairs(m1, d1, leaves, depth):
     """Records all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights.
 
-    depth: height of the root.
+    depth: height of the root.   Scratch: crowd.node_stack.
     """
     d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
     top = 1
@@ -266,7 +269,7 @@ def keep_fixed_boxes(m1, d1):
 
     Returns 1 if a tree of these geoms with these boxes exists, else 0.
     """
-    same = d1.crowd.fixed[0]
+    same = d1.crowd.fixed[0]  # 1: crowd.node_box holds a tree of the geoms that cannot move
     for i in range(m1.ncrowd):
         if d1.crowd.leaf_awake[i] == 0:
             box, kept = d1.crowd.leaf_box[i], d1.crowd.fixed_box[i]
@@ -316,12 +319,12 @@ def crowd_pairs(m1, d1):
         # the tree of the geoms that cannot move is kept from step to step
         if not keep_fixed_boxes(m1, d1):
             order_leaves(m1, d1, d1.crowd.fixed_box)
-            build_tree(m1, d1, d1.crowd.fixed_box, leaves, 1)
+            build_tree(m1, d1, d1.crowd.fixed_box, leaves, fixed=1)
             d1.crowd.fixed[0] = 1
         find_pairs_of_movable(m1, d1, leaves)
     else:
         order_leaves(m1, d1, d1.crowd.leaf_box)
-        build_tree(m1, d1, d1.crowd.leaf_box, leaves, 0)
+        build_tree(m1, d1, d1.crowd.leaf_box, leaves, fixed=0)
         d1.crowd.fixed[0] = 0
         if sleeping(m1):
             find_pairs_of_awake(m1, d1, leaves)

@@ -58,7 +58,7 @@ def highest_under(m, d, field, centre, half, inside, low):
     )
     row, last_row = sample_before(centre[1] - half[1], sy, nrow - 1), sample_behind(centre[1] + half[1], sy, nrow - 1)
     # worlds advance together; one with fewer rows or columns repeats its last sample
-    top = -(unit + half[2])
+    top = -(unit + half[2])  # below all samples, which are from 0 to `unit`
     while any_(inside & (row <= last_row) & (top < low)):
         column = first_column
         while any_(inside & (column <= last_column)):

@@ -36,7 +36,10 @@ def is_within(v, limit):
 
 @kernel
 def is_list_valid(m, d):
-    """Returns the mask of worlds where every geom is within the bounds of the list and has the same size."""
+    """Returns the mask of worlds where every geom is within the bounds of the list and has the same size.
+
+    Reads: neighbours.*, the poses and bounds that `prepare_list` stored for each geom; near.geom_reach.
+    """
     valid = d.neighbours.reach[0] >= 0.0  # negative: no list
     for k in range(m.ncollide):
         g = m.collide_geom[k]
@@ -50,6 +53,7 @@ def is_list_valid(m, d):
             valid = valid & (box[i] == old[i])
         # margin and gap may have been edited
         reaches = d.near.geom_reach[g] <= d.neighbours.reach[k]
+        # a geom that a world lacks has a reach of NaN, which is in no bound, and cannot come near
         if m.nvariant > 0:
             reaches = reaches | not_(is_present(m, g))
         valid = valid & reaches & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
@@ -101,7 +105,9 @@ def never_meet(m, d, g, h, near):
     """
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
+    # all_round: the model has only planes, spheres and capsules, and its steps do not compute full orientations
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
+        # -1: not an explicit pair
         margin = fmax(detection_distance(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
         apart = boxes_separate(m, d, g, h, margin, near)
     return apart

@@ -104,7 +104,7 @@ def nearest_in_polygon(d1, side, cx, cy):
     """Returns (x, y): the point of the polygon of `side` that is nearest to the point (cx, cy).
 
     It is the point itself inside, else the nearest of all edges.  feature.point[side] has RUN values for each
-    coordinate.
+    coordinate, and so has feature.edge[side].
     """
     sign, first, inside = polygon_orientation(d1, side), 3 * RUN * side, True
     x, y, least = cx, cy, HUGE
@@ -147,8 +147,9 @@ def point_on_disc(d1, side):
     This is the origin if both contain it, else the other area's point that is nearest to the centre of the disc.  That
     point is in the disc, or the two areas are apart.
     """
-    x, y = nearest_in_area(d1, side, 0.0, 0.0)
-    other_x, other_y = nearest_in_area(d1, 1 - side, 0.0, 0.0)
+    x, y = nearest_in_area(d1, side, cx=0.0, cy=0.0)
+    other_x, other_y = nearest_in_area(d1, 1 - side, cx=0.0, cy=0.0)
+    # the origin is not in both areas
     if x != 0.0 or y != 0.0 or other_x != 0.0 or other_y != 0.0:
         centre_x, centre_y, _ = load_corner(d1, side, RIM)
         x, y = nearest_in_area(d1, 1 - side, centre_x, centre_y)
@@ -166,8 +167,8 @@ def move_to_common_point(m1, d1):
     Scratch: feature.*.
     """
     set_contact_axes(d1)  # writes feature.axes, feature.origin
-    find_feature(m1, d1, 0, STRICT)  # writes feature.count, feature.point, feature.normal
-    find_feature(m1, d1, 1, STRICT)
+    find_feature(m1, d1, side=0, least_cosine=STRICT)  # writes feature.count, feature.point, feature.normal
+    find_feature(m1, d1, side=1, least_cosine=STRICT)
     count1, count2, x, y = d1.feature.count[0], d1.feature.count[1], 0.0, 0.0
     if count1 != POINT and count2 != POINT:
         if count1 == SEGMENT or count2 == SEGMENT:

@@ -57,6 +57,7 @@ def face_of_least_key(d1, nface):
     for row in range(1, (nface + 7) // 8):
         lower = keys[row] < lane_least
         lane_least, lane_row = where(lower, keys[row], lane_least), where(lower, 1.0 * row, lane_row)
+    # row 0: the least key of each lane; row 1: the row where it is
     least_keys[0], least_keys[1] = lane_least, lane_row
     # selects, not branches: which lane is lower cannot be predicted
     face, key = 8.0 * d1.epa.least[1, 0], d1.epa.least[0, 0]
@@ -118,6 +119,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
     Several faces may lie in the nearest plane.  The weights are those of the one that holds the origin's projection.
 
     Args:
+        nface: number of faces ever made.
         normal, depth: the nearest plane, normal . x = depth.
         near: largest difference of the offsets of faces in this plane [m].
     """
@@ -126,7 +128,9 @@ def deepest_of_first(d1, nface, normal, depth, near):
     least_weight = least_of_three(weights)
     if least_weight < OUTSIDE:
         for face in range(nface):
+            # a removed face has the key GROWN
             in_plane = d1.epa.offset[face] <= depth + near and d1.epa.key[face] < 0.5 * GROWN
+            # until a face holds the projection, so that no weight is negative
             if in_plane and least_weight < 0.0 and dot(normal_of_face(d1, face), normal) > LEVEL:
                 corner1, corner2, corner3 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
                 face_weights = weights_of_projection(d1, corner1, corner2, corner3, normal, depth)
@@ -144,6 +148,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
     total = 0.0 * depth
     point = Vec3(total, total, total)
     for corner in range(3):
+        # a tuple has no index that is known at run time only
         weight, vertex = weights[0], vertex1
         if corner == 1:
             weight, vertex = weights[1], vertex2
@@ -229,6 +234,7 @@ def grow_polytope(m1, d1, steps, most):
         face = face_of_least_key(d1, nface)
         # lower bound of the depth: the least distance of a plane; upper bound: a support point along its normal
         lower, face_normal = d1.epa.key[face], normal_of_face(d1, face)
+        # the search ends if the bounds agree, or if all faces are removed and have the key GROWN
         bounds_agree = is_flat or not exact
         if not lower < depth - gap and (bounds_agree or not lower < 0.5 * GROWN):  # NaN ends the search, too
             closed = 1 if bounds_agree and depth < GROWN else 0
@@ -276,7 +282,7 @@ def epa(m1, d1):
         normal = flat_normal(d1, nvertex)
         depth, point = dot(support_along(m1, d1, normal), normal), d1.support.first[0]
     else:
-        open_group(d1, 0)
+        open_group(d1, face=0)  # writes epa.key
         close_tetrahedron(d1)
         d1.epa.count[0], d1.epa.count[1], d1.epa.size[0] = 4, 4, size
         grow_polytope(m1, d1, 2 * VERTICES, FACES)  # writes convex.dist, convex.normal, epa.best

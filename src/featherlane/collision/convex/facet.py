@@ -14,13 +14,15 @@ normal, its depth and the nearest points (facet_depth.py), bitwise identical for
     EDGE_FACE    i0 < i1, face       an edge of the first, a face of the second
 
 facet.vertex[0] has the i, facet.vertex[1] the j.  An edge is stored as i0, i1, i1; a single vertex, or a face, is
-stored three times.  facet.apart is 1 if the cores are separated.
+stored three times.  facet.apart is 1 if the cores are separated.  `0.0 * x` is a zero with the precision of x.
 
 A face differs from a triangle if its corners are coplanar up to a small part of the height by which all other vertices
 are below it.  Then a search may end anywhere on the face, and its plane is the facet's.  If the origin's projection is
 WELL_INSIDE (relative to the size) from the face's border, the final plane of the search is rotated against the face by
 at most error / WELL_INSIDE.  A vertex lower by the drop, at most twice the size away, does not reach that plane if this
 angle is below drop / 2.  No adjacent face is nearer to that plane if the angle is below drop / 4.
+`side` is 0 for the first shape, 1 for the second.
+shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 """
 
 from featherlane.prelude import *
@@ -48,6 +50,7 @@ def vertex_of(m1, d1, side, vertex):
     if shape == MESH:
         x, y, z = m1.hull_vert[m1.hull_vertadr[d1.shapes.data[side]] + vertex]
     elif shape == BOX:
+        # bit k of the number is 1 on the positive side of axis k
         x, y, z = (
             plus_or_minus(size[0], vertex, 1),
             plus_or_minus(size[1], vertex, 2),
@@ -96,6 +99,7 @@ def face_towards(m1, d1, side, vertex, direction, max_difference):
             if cosine > least_cosine:
                 least_cosine, face = cosine, plane
     elif shape == BOX:
+        # of the two faces across the axis, the vertex is on the positive one if its bit is 1
         for axis in range(3):
             if fabs(direction[axis]) > 1.0 - 0.5 * max_difference * max_difference:
                 face = 2 * axis + min(vertex & (1 << axis), 1)

@@ -25,6 +25,7 @@ epa.count has the numbers of vertices and of faces.
 A proof is checked completely and depends on nothing else, so a proof of an old step, or another pose, is equally
 valid.  A closed surface of triangles with the origin on the inner side of all of them surrounds it in every direction
 (its projection on the sphere has no folds), so the polytope need not stay convex.
+`record` is the array of a record's values; nvertex and nface are its numbers of vertices and faces.
 Source: Featherlane's own method.
 """
 
@@ -136,6 +137,7 @@ def write_proof(d1):
 @kernel
 def keep_proof(m1, d1):
     """Caches the facet where a search ended, if it is valid as a proof.  Reads: facet.*, convex.*, epa.*."""
+    # recall.pair is the address of the pair's cache entry, 0 without a cache
     kept = d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET
     # measure_facet writes convex.* again, with the same result
     if kept and is_separate_facet(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
@@ -177,6 +179,7 @@ def unpack_faces(d1, record, nface):
         corners, count = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
         for i in range(count):
             face = 3 * word + i
+            # the last corner is in the lowest bits
             for corner in range(2, -1, -1):
                 d1.epa.corner[face, corner] = corners & (CORNERS - 1)
                 corners = corners >> CORNER_BITS
@@ -244,7 +247,7 @@ def grow_cached_polytope(m1, d1):
     if link_faces(d1, d1.epa.count[1]):
         d1.epa.gap[0], d1.epa.size[0], d1.facet.kind[0] = EXACT, size_of_pair(m1, d1), NO_FACET
         grow_polytope(m1, d1, STEPS, MOST)
-        settle_on_best(m1, d1, d1.convex.normal[0])
+        settle_on_best(m1, d1, d1.convex.normal[0])  # writes facet.*
         if d1.facet.kind[0] != NO_FACET:
             grown = is_proof(m1, d1, measure_facet(m1, d1))
             if grown:

@@ -3,7 +3,10 @@
 The facet of the difference of the cores is given by facet.kind and facet.vertex (facet.py).  Its *foot* is the
 projection of the origin on its plane.  The result is valid if the foot is inside the facet: convex.dist, minus the
 depth; convex.normal; convex.witness[0], the first core's deepest point; all in the frame of the first shape.
+`0.0 * x` is a zero with the precision of x; shapes.size has three values per shape.
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
+`side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m] (`size_of_pair`).
+shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 """
 
 from featherlane.prelude import *
@@ -40,7 +43,7 @@ def is_decided(d1, dist, error):
     That is, whether all distances of the cores from dist to dist + error are on one side of the limit, and of touching.
     A face counts as a plane, up to its error: near these two distances, a triangle decides instead.
     """
-    limit, touch = core_limit(d1), core_radius(d1, 0) + core_radius(d1, 1)
+    limit, touch = core_limit(d1), core_radius(d1, side=0) + core_radius(d1, side=1)
     return (dist > limit or dist + error <= limit) and (dist > touch or dist + error <= touch)
 
 
@@ -80,6 +83,7 @@ def measure_triangle(m1, d1, size):
     """
     vertex1, vertex2 = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
     p = vertex_difference(m1, d1, vertex1, vertex2)
+    # FIRST: a triangle of the first core; else a triangle of the second
     if d1.facet.kind[0] == FIRST:
         q, r = (
             vertex_difference(m1, d1, d1.facet.vertex[0, 1], vertex2),
@@ -107,6 +111,7 @@ def measure_triangle(m1, d1, size):
         )
         if border > INSIDE * size:
             inside = border
+            # the first core's point: its vertex, or p + weight_q (q - p) + weight_r (r - p), as the weights add up to 1
             first_p = vertex_of(m1, d1, 0, vertex1)
             if d1.facet.kind[0] == FIRST:
                 first_q = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
@@ -261,6 +266,7 @@ def measure_edge(m1, d1, side, size):
     normal, offset = plane_of_face(m1, d1, side)
     mat, pos, other = d1.convex.mat[0], d1.convex.pos[0], 1 - side
     inside, border = 0.0 * size, WELL_INSIDE * size
+    # an edge is stored as i0, i1, i1
     edge_start = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
     edge_end = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
     if side == 0:
@@ -315,12 +321,12 @@ def measure_faces(m1, d1, size):
     The depth is offset - lowest corner of the second face.  corners2: number of its corners, 0 if the faces are not
     parallel enough.
     """
-    normal, offset = plane_of_face(m1, d1, 0)
-    other_normal, _ = plane_of_face(m1, d1, 1)
+    normal, offset = plane_of_face(m1, d1, side=0)
+    other_normal, _ = plane_of_face(m1, d1, side=1)
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
     sum_of_normals = normal + mat @ other_normal
-    error, drop = error_and_drop(m1, d1, 0)
-    other_error, other_drop = error_and_drop(m1, d1, 1)
+    error, drop = error_and_drop(m1, d1, side=0)
+    other_error, other_drop = error_and_drop(m1, d1, side=1)
     inside, border = 0.0 * size, WELL_INSIDE * size
     if dot(sum_of_normals, sum_of_normals) <= PARALLEL * PARALLEL:
         found, corners2 = False, count_corners(m1, d1, 1)
@@ -376,15 +382,15 @@ def measure_facet(m1, d1):
     if kind == CROSSING:
         inside = measure_crossing(m1, d1, size)
     elif kind == FACE_FIRST:
-        inside = measure_face(m1, d1, 0, size)
+        inside = measure_face(m1, d1, side=0, size=size)
     elif kind == FACES:
         inside = measure_faces(m1, d1, size)
     elif kind == FACE_SECOND:
-        inside = measure_face(m1, d1, 1, size)
+        inside = measure_face(m1, d1, side=1, size=size)
     elif kind == FACE_EDGE:
-        inside = measure_edge(m1, d1, 0, size)
+        inside = measure_edge(m1, d1, side=0, size=size)
     elif kind == EDGE_FACE:
-        inside = measure_edge(m1, d1, 1, size)
+        inside = measure_edge(m1, d1, side=1, size=size)
     elif kind != NO_FACET:
         inside = measure_triangle(m1, d1, size)
     return inside

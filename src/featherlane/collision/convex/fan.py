@@ -11,6 +11,7 @@ indices epa.vertex[v] of a and b.  Face f has corners epa.corner[f], countercloc
 normal . x = epa.offset[f].  Its epa.key is its priority in the search, GROWN if it is removed.
 Edge e of face f goes from its corner e to the next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of
 face g.
+`size` is the approximate extent of the shapes [m], for tolerances.
 """
 
 from featherlane.prelude import *
@@ -79,7 +80,7 @@ def list_horizon(d1, nseen, nvertex):
         face = d1.epa.seen[i]
         for edge in range(3):
             beyond = d1.epa.neighbour[face, edge]
-            # beyond is 4 face + edge; edges between two visible faces are inside of the horizon
+            # beyond is 4 face + edge; edges between two visible faces are inside the horizon; FACES: room in epa.edge
             if d1.epa.mark[beyond >> 2] == 0 and nedge < FACES:
                 start, end = d1.epa.corner[face, edge], d1.epa.corner[face, (edge + 1) % 3]
                 d1.epa.edge[nedge, 0], d1.epa.edge[nedge, 1], d1.epa.edge[nedge, 2] = start, end, beyond

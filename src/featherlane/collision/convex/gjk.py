@@ -127,6 +127,7 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
         if distance_squared < best:
             best, nearest = distance_squared, point
             set_weights(d1, zero, weights[0], weights[1], weights[2])
+    # the origin is inside: positive weights keep all four points
     if outside == 0:
         best, nearest = zero, Vec3(zero, zero, zero)
         set_weights(d1, zero + 0.25, zero + 0.25, zero + 0.25, zero + 0.25)

@@ -55,6 +55,7 @@ def swap_largest_to(d1, first, tolerance):
             for k in range(max(first, 8 * row), min(count, 8 * row + 8)):
                 if values[k] > largest + tolerance:
                     largest, best = values[k], k
+    # clip.place is not swapped: it is computed anew for the next selection
     point_first = load_candidate(d1, first)
     point_best = load_candidate(d1, best)
     dist_first = d1.clip.dist[first]
@@ -83,18 +84,18 @@ def move_selected_first(d1):
         for row in range(nrow):
             # the depth
             values[row] = -distances[row]
-        swap_largest_to(d1, 0, EQUAL)
+        swap_largest_to(d1, first=0, tolerance=EQUAL)
         deepest = load_candidate(d1, 0)
         for row in range(nrow):
             # the squared distance from the deepest
             offset_x, offset_y = points[row] - deepest[0], points[row + run] - deepest[1]
             values[row] = offset_x * offset_x + offset_y * offset_y
-        swap_largest_to(d1, 1, EQUAL * EQUAL)
+        swap_largest_to(d1, first=1, tolerance=EQUAL * EQUAL)
         farthest = load_candidate(d1, 1)
         for row in range(nrow):
             # the area of the triangle with the first two
             values[row] = fabs(doubled_area(deepest, farthest, (points[row], points[row + run])))
-        swap_largest_to(d1, 2, EQUAL * EQUAL)
+        swap_largest_to(d1, first=2, tolerance=EQUAL * EQUAL)
         third, sign = load_candidate(d1, 2), 1.0
         if doubled_area(deepest, farthest, third) < 0.0:
             sign = -sign
@@ -105,7 +106,7 @@ def move_selected_first(d1):
             beyond2 = sign * doubled_area(third, farthest, position)
             beyond3 = sign * doubled_area(deepest, third, position)
             values[row] = fmax(beyond3, fmax(beyond2, beyond1))
-        swap_largest_to(d1, 3, EQUAL * EQUAL)
+        swap_largest_to(d1, first=3, tolerance=EQUAL * EQUAL)
         count = KEPT
     return count
 
@@ -125,10 +126,10 @@ def store_candidates(d1, count):
 def add_candidates(m1, d1):
     """Adds the overlap of the two features as candidates to clip.*; returns their least distance, FAR without one."""
     least = FAR
-    find_feature(m1, d1, 0, FACE)  # writes feature.*[0]
+    find_feature(m1, d1, side=0, least_cosine=FACE)  # writes feature.*[0]
     count1 = d1.feature.count[0]
     if count1 != POINT:
-        find_feature(m1, d1, 1, FACE)
+        find_feature(m1, d1, side=1, least_cosine=FACE)
         count2 = d1.feature.count[1]
         # the side whose edges are clipped: a segment by a face, a polygon by a disc
         side = 0 if count1 == SEGMENT or count2 == DISC else 1
@@ -156,8 +157,8 @@ def add_nearest(d1):
         if x * x + y * y < SAME * SAME:
             index = k
     if index < CAPACITY:
-        d1.clip.count[0] = index
-        add_candidate(d1, 0.0, 0.0, 0.0, d1.convex.dist[0])
+        d1.clip.count[0] = index  # where `add_candidate` writes
+        add_candidate(d1, x=0.0, y=0.0, z=0.0, dist=d1.convex.dist[0])
         d1.clip.count[0] = max(count, index + 1)
 
 

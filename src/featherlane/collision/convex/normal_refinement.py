@@ -15,6 +15,7 @@ All vectors are in the frame of the first shape.  The search's result is convex.
 convex.witness[0], and the simplex: simplex.first[k] on the first core, simplex.point[k] = a - b, simplex.vertex[k].
 convex.way is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
 `0.0 * x` is a zero with the precision of x.
+shapes.*[side] has the type and the size of each shape, and in shapes.data the index of its mesh.
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 
@@ -285,7 +286,7 @@ def store_nearest_point(m1, d1, edge1, edge2, size):
     If a core touches with a point, that is its support point; else the other core's support point is used.  Crossing
     edges touch where they cross.  Otherwise the search's point is moved into the plane that touches the first core.
 
-    edge1, edge2: the edges of the strategy CROSSED, one of each core.
+    edge1, edge2: the edges of the strategy CROSSED, one of each core; size: extent of the shapes [m].
     """
     n, h, point = d1.convex.normal[0], -d1.convex.dist[0], d1.convex.witness[0]
     support = support_along(m1, d1, n)
@@ -336,8 +337,8 @@ def polish(m1, d1):
     size = sqrt(dot(d1.simplex.first[0], d1.simplex.first[0])) + fabs(d1.convex.dist[0])
     d1.convex.dist[0] = -support_height(m1, d1, start)
     slack = BETTER * size
-    count1, edge1, second_edge1 = simplex_edges(d1, 0)
-    count2, edge2, second_edge2 = simplex_edges(d1, 1)
+    count1, edge1, second_edge1 = simplex_edges(d1, side=0)
+    count2, edge2, second_edge2 = simplex_edges(d1, side=1)
 
     # faces, then two edges
     if count1 == 2:

@@ -174,7 +174,7 @@ def meet_edge(sign, corner, edge, a, e):
 def cut_by_polygon(d1, side, sign, a, e):
     """Returns (lo, hi): the parts lo <= t <= hi, within 0 .. 1, of lines a + t e inside the polygon of `side`.
 
-    An empty part has hi < lo.  a, e: two coordinates each, of one line or of eight.
+    An empty part has hi < lo.  a, e: two coordinates each, of one line or of eight; sign: `polygon_orientation`.
     """
     first, points, edges = 3 * RUN * side, d1.feature.point, d1.feature.edge
     # 0 and 1 with the width of a
@@ -247,7 +247,7 @@ def store_corners_inside(d1, side, count, place_row):
     sign = polygon_orientation(d1, other)
     for row in range((count + 7) // 8):
         x, y = points[first_row + row], points[first_row + row + run]
-        outside = x < x
+        outside = x < x  # false in all lanes
         for edge in range(first_edge, first_edge + d1.feature.count[other]):
             # the cross product edge x (position - corner) is below the edge's tolerance
             outside = outside | (
@@ -297,8 +297,8 @@ def part_over_polygon(d1, side, a, e):
     places[0], places[1] = lows, highs
     # values 0 to 7 of clip.place are `lows`, values 8 to 15 are `highs`
     lo, hi = d1.clip.place[0, 0], d1.clip.place[0, 8]
-    for row in range(1, 8):
-        lo, hi = fmax(d1.clip.place[row], lo), fmin(d1.clip.place[8 + row], hi)
+    for lane in range(1, 8):
+        lo, hi = fmax(d1.clip.place[lane], lo), fmin(d1.clip.place[8 + lane], hi)
     if misses:
         hi = lo - 1.0
     return lo, hi
@@ -346,6 +346,7 @@ def segment_with_segment(d1):
         )
         if hi < lo:
             lo, hi = hi, lo
+        # clipped to 0 .. 1; `0.0 * lo` is a zero with the precision of lo
         if lo < 0.0:
             lo = 0.0 * lo
         if hi > 1.0:
@@ -367,6 +368,7 @@ def disc_with_disc(d1):
     radius1, radius2 = d1.shapes.size[0][0], d1.shapes.size[1][0]
     ab_x, ab_y = b_x - a_x, b_y - a_y
     ab_squared, least = ab_x * ab_x + ab_y * ab_y, FAR
+    # rims about the same centre do not cross
     if ab_squared > SAME * SAME:
         t = 0.5 * (1.0 + (radius1 * radius1 - radius2 * radius2) / ab_squared)
         height_squared = radius1 * radius1 / ab_squared - t * t
@@ -374,9 +376,10 @@ def disc_with_disc(d1):
             height = sqrt(height_squared)
             foot_x, foot_y, half_x, half_y = a_x + t * ab_x, a_y + t * ab_y, height * ab_y, height * ab_x
             least = add_ends(d1, foot_x - half_x, foot_y + half_y, foot_x + half_x, foot_y - half_y)
-    store_rim_inside(d1, 0, 0)
-    store_rim_inside(d1, 1, RIM // 8)
-    return fmin(least, add_places(d1, 0, 2 * RIM))
+    # both write clip.place: RIM // 8 rows for each rim
+    store_rim_inside(d1, side=0, place_row=0)
+    store_rim_inside(d1, side=1, place_row=RIM // 8)
+    return fmin(least, add_places(d1, edges=0, corners=2 * RIM))
 
 
 @kernel

@@ -78,7 +78,7 @@ def search(m1, d1):
         d1.facet.kind[0], d1.facet.apart[0] = NO_FACET, 1
         if d1.simplex.count[0] > 1:
             # derives the result from the facet that the simplex spans, if there is one
-            settle_on_facet(m1, d1, vertices_of_simplex(d1, 0), vertices_of_simplex(d1, 1), normal)
+            settle_on_facet(m1, d1, vertices_of_simplex(d1, side=0), vertices_of_simplex(d1, side=1), normal)
         if d1.facet.kind[0] == NO_FACET:
             d1.convex.dist[0] = length
             d1.convex.normal[0] = normal
@@ -98,7 +98,7 @@ def shapes_to_world(d1):
     The witness points are point + radius1 normal and point + (dist - radius2) normal, with the first core's nearest
     point.
     """
-    radius1, radius2 = core_radius(d1, 0), core_radius(d1, 1)
+    radius1, radius2 = core_radius(d1, side=0), core_radius(d1, side=1)
     mat, dist = d1.shapes.mat[0], d1.convex.dist[0]
     normal, point = mat @ d1.convex.normal[0], mat @ d1.convex.witness[0] + d1.shapes.pos[0]
     d1.convex.dist[0] = dist - (radius1 + radius2)

@@ -5,6 +5,7 @@ core, epa.vertex[v] the vertex indices of a and b.  Face f has corners epa.corne
 unit normal epa.normal[:, f], and the plane normal . x = epa.offset[f].  Edge e of face f goes from its corner e to the
 next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of face g.  `0.0 * x` is a zero with the precision
 of x; `eights(field)` is a field as rows of eight values.
+`size` is the approximate extent of the shapes [m], for tolerances.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8.
 """
 
@@ -120,7 +121,7 @@ def second_vertex(m1, d1, size):
     """Finds vertex 1, apart from vertex 0, by support points along +-x, +-y, +-z; returns the vertex count."""
     count, vertex0 = 1, d1.epa.point[0]
     for k in range(6):
-        if count == 1:
+        if count == 1:  # no vertex was found yet
             sign = 1.0 - 2.0 * (k & 1)
             x, y, z = 0.0 * sign, 0.0 * sign, 0.0 * sign
             if k < 2:
@@ -145,7 +146,7 @@ def third_vertex(m1, d1, size):
     across2 = cross(edge, across)
     across2 = sqrt(dot(across, across) / dot(across2, across2)) * across2
     for k in range(4):
-        if count == 2:
+        if count == 2:  # no vertex was found yet
             sign = 1.0 - 2.0 * (k & 1)
             direction = across if k < 2 else across2
             offset = support_along(m1, d1, sign * direction) - vertex0
@@ -168,6 +169,7 @@ def plane_of_three(d1):
 def fourth_vertex(m1, d1, size):
     """Finds vertex 3, off the plane of the first three, on the side of the larger extent; returns the vertex count."""
     count, vertex0, normal = 3, d1.epa.point[0], plane_of_three(d1)
+    # the support point along the normal, unless that along -normal is farther from the plane
     up = dot(support_along(m1, d1, normal) - vertex0, normal)
     keep_vertex(d1, 3)
     down = dot(vertex0 - support_along(m1, d1, -normal), normal)

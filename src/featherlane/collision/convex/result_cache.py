@@ -10,8 +10,12 @@ results: it is stored outside of a world's state, is not copied with it, and may
     entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
                           its centre, kinds of shapes, the second's nearest vertex;  or -key, index of the proof
 
+Entries and proofs hold real values, so integers such as keys are stored as `1.0 * key`.
 The pair's number determines its entry, which it takes over from the pair stored there before.  Proofs are longer and
 fewer; they are stored in a ring buffer.
+`lane` is the index of a world in the tile.
+For the current pair, recall.pair has the addresses of its entry and of the world's memory (`find_entry`), 0 without a
+cache, and recall.key its key (`branching_points`).
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """
@@ -67,6 +71,7 @@ def forget_all(arrays: dict[str, np.ndarray]) -> None:
 def find_entry(d, lane, pair_number):
     """Finds the entry of a pair in the cache of one world; pair_number determines its place.
 
+    Reads: recall_address, the address of each world's cache.
     Writes: recall.pair[0], the address of the entry, 0 without a cache; recall.pair[1], the address of the memory.
     """
     memory = d.recall_address[lane]
@@ -103,7 +108,7 @@ def first_reach(m1, d1, u):
 @kernel
 def second_support(m1, d1, direction, vertex):
     """Returns (point, vertex): `core_support` of the second core, for a convex hull by climbing from a given vertex."""
-    if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, 1):
+    if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, side=1):
         mesh = d1.shapes.data[1]
         first, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         vertex = climb(m1, first, count, direction, vertex)
@@ -137,7 +142,12 @@ def is_apart_as_before(m1, d1):
             gap, limit = dot(world_direction, centres) - (height + dot(point, direction_in_second)), core_limit(d1)
             # extent of the shapes, for the tolerance
             size = 2.0 * (size + sqrt(dot(centres, centres))) + sqrt(dot(point, point))
-            clear = CLEAR if is_curved(d1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)) else CLEAR_POLYTOPES
+            clear = (
+                CLEAR
+                if is_curved(d1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1))
+                else CLEAR_POLYTOPES
+            )
+            # a negative limit is a depth: the search decides
             apart = gap > limit + clear * size and d1.shapes.limit[0] >= 0.0
     return apart
 

@@ -6,6 +6,8 @@ the results derived from it are bitwise identical with or without a search.
 The facet is given by facet.kind and facet.vertex (facet.py): facet.vertex[side] has three vertices of a core; a face,
 or a single vertex, is stored three times.  convex.mat is the second shape's orientation in the frame of the first.
 `0.0 * x` is a zero with the precision of x.
+`side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m].
+shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 """
 
 from featherlane.prelude import *
@@ -138,6 +140,7 @@ def is_distinct_face(m1, d1, side, face):
     # the facet has an edge or a single vertex of the box, not a face or a triangle
     distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
     if distinct:
+        # face 2 k of a box has the normal -axis k, face 2 k + 1 the normal +axis k
         normal = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
         # the face's normal in the frame of the other shape
         if side == 0:
@@ -181,9 +184,9 @@ def error_of_facet(m1, d1, size):
         total = LEVEL * (WELL_INSIDE * size)
     elif kind == FACE_EDGE:
         normal_in_second = d1.convex.mat[0].T @ d1.convex.normal[0]
-        total = total + fabs(dot(edge_of_facet(m1, d1, 1), normal_in_second))
+        total = total + fabs(dot(edge_of_facet(m1, d1, side=1), normal_in_second))
     elif kind == EDGE_FACE:
-        total = total + fabs(dot(edge_of_facet(m1, d1, 0), d1.convex.normal[0]))
+        total = total + fabs(dot(edge_of_facet(m1, d1, side=0), d1.convex.normal[0]))
     return total
 
 
@@ -197,20 +200,22 @@ def is_separate_facet(m1, d1, size, inside):
     set of each core; by convexity, testing their edges is sufficient.  Edges of a face are tested at load time.
     But faces are only nearly flat, so for an adjacent vertex that descends by less than twice PARALLEL the test fails.
     It also fails on a hull that is only nearly convex, because support points may stop short of the highest vertex.
+    inside: distance of the origin's projection from the facet's border [m], of `measure_facet`.
     """
     normal, slack = d1.convex.normal[0], SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     normal_in_second = d1.convex.mat[0].T @ normal
     slope, outward_of_second = slack / inside, -normal_in_second
     # nearly flat faces and nearly convex hulls need a steeper descent
-    if has_face(d1, 0) or has_face(d1, 1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)):
+    if has_face(d1, side=0) or has_face(d1, side=1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1)):
         slope = fmax(slope, 2.0 * PARALLEL)
+    # slack / inside bounds the angle between the facet's normal and a search's
     isolated = slack < 0.5 * ALIKE * inside
     # the facet's different vertices; duplicates follow each other
-    if not has_face(d1, 0):
+    if not has_face(d1, side=0):
         for k in range(3):
             if isolated and (k == 0 or d1.facet.vertex[0, k] != d1.facet.vertex[0, k - 1]):
                 isolated = is_lower_around(m1, d1, 0, d1.facet.vertex[0, k], normal, slope, slack)
-    if not has_face(d1, 1):
+    if not has_face(d1, side=1):
         for k in range(3):
             if isolated and (k == 0 or d1.facet.vertex[1, k] != d1.facet.vertex[1, k - 1]):
                 isolated = is_lower_around(m1, d1, 1, d1.facet.vertex[1, k], outward_of_second, slope, slack)
@@ -243,6 +248,7 @@ def settle_on_edge(m1, d1, side, face, vertex):
 
     Writes: facet.kind, facet.vertex; convex.* if valid.
     """
+    # the vertices of the edge replace those of the other core below
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     # the face's normal, in the frame of the other shape
     normal, _ = plane_of_face(m1, d1, side)

@@ -39,7 +39,7 @@ def core_radius(d1, side):
 @kernel
 def core_limit(d1):
     """Returns the distance of the cores up to which the shapes have a contact point [m]."""
-    return (d1.shapes.limit[0] - d1.shapes.slack[0]) + (core_radius(d1, 0) + core_radius(d1, 1))
+    return (d1.shapes.limit[0] - d1.shapes.slack[0]) + (core_radius(d1, side=0) + core_radius(d1, side=1))
 
 
 @kernel

@@ -103,6 +103,7 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
             for j in range(3):
                 at = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the next rows are 8 apart
                 gap = flat_rows[at]
+                # better than the best axis so far by PREFERENCE, and than the best face
                 if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
                     pair = EDGES + 3 * i + j
                     u = Vec3(flat_rows[at + 8], flat_rows[at + 16], flat_rows[at + 24])
@@ -120,7 +121,7 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
     store_axes(d1, R)  # box.axis, for best_edges
     face, depth = best_face(R, p, q, size1, size2, slack)
     if face == SEPARATED:
-        return face, unit_vector(0)
+        return face, unit_vector(0)  # no edge axis: any vector
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
         # of the edge axis and the best face's normal
@@ -152,6 +153,6 @@ def box_box(m1, d1):
     if code >= EDGES:
         edge_point(d1, R, p, n, (code - EDGES) // 3, (code - EDGES) % 3, slack)
     elif code >= FACES2:
-        face_points(d1, R.T, q, 1, code - FACES2)
+        face_points(d1, R.T, q, ref=1, a=code - FACES2)
     elif code >= FACES1:
-        face_points(d1, R, p, 0, code)
+        face_points(d1, R, p, ref=0, a=code)  # FACES1 is 0

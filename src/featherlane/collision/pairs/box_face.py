@@ -105,17 +105,18 @@ def face_points(d1, R, o, ref, a):
     up = 1.0 if o[a] >= 0.0 else -1.0
     other_box, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3  # x, y: the axes along the face
     size, half = d1.shapes.size[other_box], d1.shapes.size[ref]
-    store_incident_face(d1, o, R, size, half[a], a, up)
+    store_incident_face(d1, o, R, size, half[a], a, up)  # writes box.polygon
 
     # clip to the four sides, between the two halves of box.polygon
     n, buffer = 4, CAPACITY
-    n = clip_polygon(d1, 0, buffer, n, 0, 1.0, half[x])
-    n = clip_polygon(d1, buffer, 0, n, 0, -1.0, half[x])
-    n = clip_polygon(d1, 0, buffer, n, 1, 1.0, half[y])
-    n = clip_polygon(d1, buffer, 0, n, 1, -1.0, half[y])
+    n = clip_polygon(d1, source=0, target=buffer, n=n, c=0, sign=1.0, limit=half[x])
+    n = clip_polygon(d1, source=buffer, target=0, n=n, c=0, sign=-1.0, limit=half[x])
+    n = clip_polygon(d1, source=0, target=buffer, n=n, c=1, sign=1.0, limit=half[y])
+    n = clip_polygon(d1, source=buffer, target=0, n=n, c=1, sign=-1.0, limit=half[y])
     n = keep_distinct_corners(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
     M, centre = d1.shapes.mat[ref], d1.shapes.pos[ref]
+    # from the first box to the second
     normal = (up if ref == 0 else -up) * frame_column(M, a)
     for k in range(n):
         height = d1.box.polygon[k][2]

@@ -7,6 +7,7 @@ the segment and of edges have coordinates from -1 to 1, from end to end.
 In all functions p is the centre of the segment, h half of it as a vector, both in the box's frame, and size the box's
 half sides.  x is a coordinate of the segment, e one of an edge.  Bit k of a corner's index is 1 if its coordinate k is
 positive.
+shapes.*[0] is the capsule, shapes.*[1] the box, in one world; points are stored in manifold.*.
 Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
 Note: sums are not fused; see box_frame.
 """
@@ -179,7 +180,8 @@ def extent_from_corner(z, h, size, corner, x):
 
     z: unit direction of the segment; corner: index of the corner; x: coordinate of the segment's point nearest to it.
     """
-    # inward: the axes along which h leads from the corner into the box; for -h it is the complement
+    # inward: the axes along which h leads from the corner into the box; for -h it is the complement;
+    # sign: 1 if the second sphere is along h, -1 if it is along -h
     inward, sign = positive_bits(h) ^ corner, 1
     if single_axis(inward) < 0:
         inward, sign = 7 - inward, -1
@@ -208,7 +210,7 @@ def extent_from_edge(z, h, size, corner, k, x, e):
     face_axis, other_axis = (k + 1) % 3, (k + 2) % 3
     if fabs(z[face_axis]) <= fabs(z[other_axis]):
         face_axis = other_axis
-    sign = 1 if inward & (1 << face_axis) else -1
+    sign = 1 if inward & (1 << face_axis) else -1  # 1: the second sphere is along h
     # does the second sphere lie towards the upper end of the edge?
     upwards = (sign == 1) == (positive_bits(h) & (1 << k) != 0)
     remaining = 1.0 - e if upwards else 1.0 + e

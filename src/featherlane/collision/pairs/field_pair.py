@@ -97,8 +97,9 @@ def jets_at(m1, d1, x, exact):
     exact: 1 with a tolerance, for `signed_distance`.   Writes: descent.trial, descent.jet.
     """
     eights(d1.descent.trial)[0:3] = x
-    field_jets(m1, d1, 0, exact)
-    field_jets(m1, d1, 1, exact)
+    # both write descent.jet, of B and of A
+    field_jets(m1, d1, side=0, exact=exact)
+    field_jets(m1, d1, side=1, exact=exact)
     jet = eights(d1.descent.jet)
     return Jets(jet[0:8])
 
@@ -235,7 +236,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
         )
         step = proximal_step(values, (slope_b, slope_a, other_slope_b, other_slope_a), reach)
         trial = where(moving, x + step, x)
-        trial_jets = jets_at(m1, d1, trial, 1)
+        trial_jets = jets_at(m1, d1, trial, exact=1)
         start, promise = fmax(jets.b, jets.a), fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
         lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
         accepted = moving & lower
@@ -311,11 +312,12 @@ def field_pair(m1, d1):
             jets = jets_at(m1, d1, x, exact)
             x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations, exact)
             if exact:
+                # the first reach is a tenth of the box's diagonal
                 x, jets = converge(m1, d1, x, jets, 0.1 * norm3(high - low), tolerance)
                 overlaps = fmax(jets.b, jets.a) <= 0.0
                 value, shift = where(overlaps, jets.b + jets.a, NOWHERE), 0.5 * (jets.a - jets.b)
             else:
-                x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, 1, exact)
+                x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, iterations=1, exact=exact)
                 value, shift = where(failed, NOWHERE, value), 0.5 * value
             eights(d1.descent.trial)[0:3] = x
             eights(d1.descent.normal)[0:3] = contact_normal(jets)

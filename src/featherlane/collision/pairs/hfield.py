@@ -20,7 +20,7 @@ def farthest_along(m1, d1, u):
     """Returns the largest coordinate [m] of the second shape along the unit vector u, in the first shape's frame."""
     u_in_2 = d1.convex.mat[0].T @ u
     core, _ = core_support(m1, d1, 1, u_in_2)
-    return dot(core, u_in_2) + dot(d1.convex.pos[0], u) + core_radius(d1, 1)
+    return dot(core, u_in_2) + dot(d1.convex.pos[0], u) + core_radius(d1, side=1)
 
 
 @kernel
@@ -52,13 +52,13 @@ def append_point(d1):
 def set_prism(m1, d1, field, r, c, half):
     """Sets the prism under one of the two triangles of cell (r, c), which its diagonal separates; half: 0 or 1."""
     if half == 0:
-        set_corner(m1, d1, field, 0, r + 1, c)
-        set_corner(m1, d1, field, 1, r, c)
-        set_corner(m1, d1, field, 2, r + 1, c + 1)
+        set_corner(m1, d1, field, k=0, r=r + 1, c=c)
+        set_corner(m1, d1, field, k=1, r=r, c=c)
+        set_corner(m1, d1, field, k=2, r=r + 1, c=c + 1)
     else:
-        set_corner(m1, d1, field, 0, r, c)
-        set_corner(m1, d1, field, 1, r + 1, c + 1)
-        set_corner(m1, d1, field, 2, r, c + 1)
+        set_corner(m1, d1, field, k=0, r=r, c=c)
+        set_corner(m1, d1, field, k=1, r=r + 1, c=c + 1)
+        set_corner(m1, d1, field, k=2, r=r, c=c + 1)
 
 
 @kernel
@@ -76,7 +76,7 @@ def collide_cell(m1, d1, field, r, c, lowest):
     """Adds the points of the two prisms of cell (r, c), without a prism below `lowest`, the shape's lowest point."""
     for half in range(2):
         if prism_top(m1, field, r, c, half) >= lowest and d1.manifold.count[0] < d1.nmanifold:
-            set_prism(m1, d1, field, r, c, half)
+            set_prism(m1, d1, field, r, c, half)  # writes shapes.prism
             # both write convex.*
             if not collide_prism_sphere(d1):
                 closest(m1, d1)

@@ -6,6 +6,7 @@ contact if it is inside the field.  With a tolerance, the projected gradient met
 starting points are computed at once, in the lanes of one world.  Points are in the frame of the field.
 Scratch has rows of eight lanes: descent.trial 3 coordinates, descent.jet field and gradient of each side,
 descent.corner 9 coordinates of the triangle of each starting point.
+descent.triangle has the corners of eight triangles, a coordinate per row; descent.count is the number of points found.
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
     triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.
@@ -25,7 +26,7 @@ TINY = 1e-60  # m^4: squared normal of a degenerate triangle
 def field_value_at(m1, d1, x):
     """Returns the field at eight points x.   Writes: descent.trial, descent.jet."""
     eights(d1.descent.trial)[0:3] = x
-    field_jets(m1, d1, FIELD, 0)  # descent.trial -> descent.jet
+    field_jets(m1, d1, FIELD, exact=0)  # writes descent.jet: the field at descent.trial
     return eights(d1.descent.jet)[4 * FIELD]
 
 
@@ -74,7 +75,7 @@ def frank_wolfe(m1, d1):
     """
     corner, x = eights(d1.descent.corner), Vec3(eights(d1.descent.trial)[0:3])
     jet = eights(d1.descent.jet)
-    field_jets(m1, d1, FIELD, 0)
+    field_jets(m1, d1, FIELD, exact=0)  # writes jet
     for step in range(m1.opt_sdf_iterations):
         slope = Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4])
         least_rise, target = where(x[0] == x[0], NOWHERE, x[0]), x  # NOWHERE in lanes whose point is no NaN
@@ -84,7 +85,7 @@ def frank_wolfe(m1, d1):
             target, least_rise = where(rise < least_rise, candidate, target), where(rise < least_rise, rise, least_rise)
         x = x + (2.0 / (step + 2.0)) * (target - x)
         eights(d1.descent.trial)[0:3] = x
-        field_jets(m1, d1, FIELD, 0)
+        field_jets(m1, d1, FIELD, exact=0)  # writes jet
     if d1.shapes.tolerance[0] > 0.0:
         converge_in_triangles(m1, d1, d1.shapes.tolerance[0])
     normal, length = normalize3(Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4]))
@@ -142,7 +143,7 @@ def converge_in_triangles(m1, d1, tolerance):
         trial = where(moving, nearest_on_triangle(fma(-factor, slope, x), a, b, c), x)
         step = trial - x
         eights(d1.descent.trial)[0:3] = trial
-        field_jets(m1, d1, FIELD, 0)
+        field_jets(m1, d1, FIELD, exact=0)  # writes jet
         lower = jet[4 * FIELD] <= fma(DECREASE, dot(slope, step), best_jet[0])
         accepted = moving & lower
         x = where(accepted, trial, x)
@@ -183,6 +184,7 @@ def start_on_triangle(m1, d1, triangle, n):
         u, v = where(outside, 1.0 - u, u), where(outside, 1.0 - v, v)
         w = 1.0 - u - v
         for k in range(3):
+            # coordinate k of the three corners
             a, b, c = tuple(d1.descent.triangle[3 * j + k, triangle] for j in range(3))
             d1.descent.start[k, n] = w * a + u * b + v * c
         for k in range(9):
@@ -240,6 +242,7 @@ def mesh_field(m1, d1):
             meets = box_may_meet(m1, d1, Vec3(boxes[6 * node : 6 * node + 3]), Vec3(boxes[6 * node + 3 : 6 * node + 6]))
             for k in range(LANES):
                 child = m1.fieldnode_child[node, k]
+                # DEPTH is the capacity of the stack
                 if child != NO_CHILD and has(meets, k) and pending < DEPTH:
                     d1.descent.node[pending] = child
                     pending += 1

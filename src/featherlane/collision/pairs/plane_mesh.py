@@ -1,5 +1,6 @@
 """Computes contacts of a plane and the convex hull of a mesh, from the lowest vertex's face most parallel to the plane.
 
+shapes.*[0] is the plane, shapes.*[1] the mesh, in one world; points are stored in manifold.*.
 Source: MuJoCo 4.0.1, measured on its contacts.  It returns up to four corners of that face, in the face's order from
     the lowest vertex on, that are within the margin and not above the mesh's centre.  Of more than four it returns the
     lowest and three that span a large area with it: the next three, advanced while the area grows.
@@ -45,11 +46,13 @@ def climb_to_lowest(m1, start, n, down, vertex):
 def lowest_vertex(m1, mesh, down):
     """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one found by climbing."""
     vertex, start, n = 0, m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+    # a search by climbing starts from hull_start: the vertex that is farthest in a direction near `down`
     if n > CLIMB:
         vertex, lead = climb_to_lowest(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
-        # among equally low vertices MuJoCo's choice is reproduced, whose search starts from the first vertex
+        # among equally low vertices MuJoCo's choice is reproduced, whose search starts from the first vertex; it cannot
+        # start there if that vertex is no corner of the hull and so has no edges
         if lead < TIE and m1.hull_edgenum[start] > 0:
-            vertex = climb(m1, start, n, down, 0)
+            vertex = climb(m1, start, n, down, vertex=0)
     else:
         # unfused, so that equally low vertices compare as in MuJoCo
         best = plain_dot3(m1.hull_vert[start], down)
@@ -63,6 +66,7 @@ def lowest_vertex(m1, mesh, down):
 @kernel
 def face_most_along(m1, mesh, at, down):
     """Returns the face at vertex `at` of the hulls whose normal is most along `down`; NO_FACE if it has none."""
+    # face: NO_FACE as a value; best: below any cosine
     first, face, best = m1.hull_polyadr[mesh], -1.0, -2.0
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         candidate = first + m1.hull_map[k]
@@ -179,5 +183,6 @@ def plane_mesh(m1, d1):
                 s = face_corner(m1, start, face, lead, 3)
             add_vertex(d1, q, n, down)
             add_vertex(d1, r, n, down)
+            # a triangle has no fourth corner
             if corners > 3:
                 add_vertex(d1, s, n, down)

@@ -36,6 +36,7 @@ def find_face_of_centre(d1, a, b, c):
         d1.convex.dist[0] = -NO_DISTANCE
         # the top, the bottom, then three walls
         keep_nearer(d1, dot(up, a), up)
+        # height of the centre above the bottom
         keep_nearer(d1, d1.convex.pos[0][2] - d1.shapes.prism[0][2], (zero, zero, -one))
         inside = -d1.convex.dist[0] >= 0.0
         for _ in range(3):

@@ -2,6 +2,9 @@
 
 Shapes with a closed form and signed distance fields are intersected in lanes.  A bounding-sphere test skips a shape if
 no world's ray comes near.  Meshes and height fields branch and are intersected one world at a time, in float64.
+The caller sets the rays: ray.point, ray.direction and ray.cutoff (largest distance); ray.exclude (a body), ray.culls
+(1: no hits from inside); and the geoms to test, the first ray.ngeom of ray.seen.  ray.distance is the nearest hit so
+far.
 Measured per ray over 20 primitives: 340 ns one by one, 130 ns in eight lanes.
 Source: MuJoCo mj_ray: the nearest surface; among equally near ones the geom with the lower index.
 """
@@ -29,6 +32,7 @@ def meets_bounding_sphere(m, d, g, p, v):
     """
     geom = m.geom[g]
     met = d.ray.exclude[0] != geom.bodyid
+    # only models with variants have worlds without a geom
     if m.nvariant > 0:
         met = met & is_present(m, g)
     if geom.type not in (PLANE, SPHERE):
@@ -121,6 +125,7 @@ def intersect_geom(m, d, g, near, packet):
     """Intersects the rays of the mask `near` with geom g; packet = 1: height fields are traversed in lanes."""
     p, v = d.ray.point[0], d.ray.direction[0]
     if any_(near):
+        # lanes compute the address of a sample as a real
         if packet and m.geom_type[g] == HFIELD and m.nhfielddata < EXACT:
             intersect_in_lanes(m, d, g, near, p, v, heights=1)
         elif m.geom_type[g] in (HFIELD, MESH):

@@ -159,4 +159,4 @@ def meet_heights(m1, d1):
         cell = 2.0 * sx / (m1.hfield_ncol[field] - 1), 2.0 * sy / (m1.hfield_nrow[field] - 1)
         meet_surface(m1, d1, field, cell, enter, leave)
         for wall in range(4):
-            meet_wall(m1, d1, field, p, v, 2 * (wall & 1) - 1, wall >> 1)
+            meet_wall(m1, d1, field, p, v, side=2 * (wall & 1) - 1, across=wall >> 1)

@@ -103,7 +103,7 @@ def meet_capsule(p, v, r, half):
     """Intersects a capsule of radius r and half length `half`, along z: round side and two half spheres."""
     met, x = meet_tube(p, v, r, half)
     x = where(met, x, FAR)
-    top, bottom = meet_cap(p, v, r, half, 1.0), meet_cap(p, v, r, half, -1.0)
+    top, bottom = meet_cap(p, v, r, half, side=1.0), meet_cap(p, v, r, half, side=-1.0)
     # the nearest of the three
     on_top = top < x
     x = where(on_top, top, x)

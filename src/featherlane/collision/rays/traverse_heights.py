@@ -105,7 +105,7 @@ def traverse_heights(m, d, field, p, v, near):
                 sign = where(above, 1.0, -1.0)
                 # a ray that enters below the surface hits the wall
                 wall = running & not_(above) & (side_entry >= t) & (t > 0.0)
-                x, n = where(wall, t, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, -1), n)
+                x, n = where(wall, t, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, side=-1), n)
                 running = running & not_(wall)
             # the surface is hit if the sign has changed at b
             hit = running & (sign * fma(b, f1, f0) < 0.0)
@@ -122,7 +122,7 @@ def traverse_heights(m, d, field, p, v, near):
         leaves = running & ((end >= leave) | not_(inside))
         # a ray below the surface leaves through a wall
         wall = leaves & (sign < 0.0) & (leave >= side_exit) & (leave < x)
-        x, n = where(wall, leave, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, 1), n)
+        x, n = where(wall, leave, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, side=1), n)
         running = running & not_(leaves)
-        column, row = where(running, column, 0.0), where(running, row, 0.0)  # an index in the field
+        column, row = where(running, column, 0.0), where(running, row, 0.0)  # others read a valid sample
     return x < FAR, x, n

@@ -74,8 +74,7 @@ def store_corners(d1, polygon, count, side, point, normal, along):
         other_point = fma(-height, normal, own_point)
         own_point = fma(height * dot(normal, along), along, other_point)
         # a capsule's line was moved by half of the limit along the contact's normal, and is moved back; else the shift
-        # is
-        # minus that of the other shape
+        # is the opposite of the other shape's
         if d1.shapes.type[side] == CAPSULE:
             own_point = Vec3(own_point.x, own_point.y, own_point.z + (2.0 * side - 1.0) * half_limit)
         else:
@@ -111,10 +110,11 @@ def meet_plane(m1, d1):
     the nearest points, the origin of the contact coordinates.
     """
     # with so small a cosine, any face counts
-    find_feature(m1, d1, 1, EDGE)
+    find_feature(m1, d1, side=1, least_cosine=EDGE)
     if d1.feature.count[1] != POINT:
-        count, normal = load_polygon(d1, 1), Vec3(0.0, 0.0, 1.0)
-        store_corners_within(d1, 0, count, 1, Vec3(0.0, 0.0, -0.5 * d1.convex.dist[0]), normal, normal)
+        count, normal = load_polygon(d1, side=1), Vec3(0.0, 0.0, 1.0)
+        point = Vec3(0.0, 0.0, -0.5 * d1.convex.dist[0])
+        store_corners_within(d1, polygon=0, count=count, side=1, point=point, normal=normal, along=normal)
 
 
 @kernel
@@ -153,22 +153,26 @@ def cut_by_other(d1, face_side):
     # from the first to the second shape: normal of the face for an edge, else of the second shape's face
     along = normal if face_side == 0 else -normal
     if d1.feature.count[1 - face_side] != SEGMENT:
-        along = -pointing_outward(1, face_normal(d1, 1))
+        along = -pointing_outward(1, face_normal(d1, side=1))
     store_corners_within(d1, polygon, count, 1 - face_side, load_corner(d1, face_side, 0), normal, along)
 
 
 @kernel
 def meet_shapes(m1, d1):
     """Stores the contact points of a face with a face or an edge."""
-    find_feature(m1, d1, 0, FACE)
+    find_feature(m1, d1, side=0, least_cosine=FACE)
     if d1.feature.count[0] != POINT:
-        find_feature(m1, d1, 1, FACE)
+        find_feature(m1, d1, side=1, least_cosine=FACE)
         # of two edges, one is replaced by a face if possible
-        if d1.feature.count[0] == SEGMENT and d1.feature.count[1] == SEGMENT and replace_edge_by_face(m1, d1, 1) == 0:
-            replace_edge_by_face(m1, d1, 0)
+        if (
+            d1.feature.count[0] == SEGMENT
+            and d1.feature.count[1] == SEGMENT
+            and replace_edge_by_face(m1, d1, side=1) == 0
+        ):
+            replace_edge_by_face(m1, d1, side=0)
         count1, count2 = d1.feature.count[0], d1.feature.count[1]
         if count2 != POINT and (count1 != SEGMENT or count2 != SEGMENT):
-            cut_by_other(d1, 1 if count1 == SEGMENT else 0)
+            cut_by_other(d1, face_side=1 if count1 == SEGMENT else 0)
 
 
 @kernel
@@ -179,7 +183,7 @@ def meet_capsule_and_box(d1):
     """
     mat, size, face_axis = d1.shapes.mat[1], d1.shapes.size[1], -1
     nearest = mat.T @ (d1.convex.witness[1] - d1.shapes.pos[1])
-    axis, normal = mat.T @ capsule_axis(d1, 0), mat.T @ d1.convex.normal[0]
+    axis, normal = mat.T @ capsule_axis(d1, side=0), mat.T @ d1.convex.normal[0]
     for k in unrolled(range(3)):
         # on the face, parallel to the capsule's axis, and turned towards the capsule
         if (
@@ -191,8 +195,8 @@ def meet_capsule_and_box(d1):
             face_axis = k
     if face_axis >= 0:
         set_box_face(d1, 1, copysign(size, nearest), face_axis)
-        d1.feature.count[0] = SEGMENT
-        cut_by_other(d1, 1)
+        d1.feature.count[0] = SEGMENT  # the capsule's line
+        cut_by_other(d1, face_side=1)
 
 
 @stage

@@ -13,6 +13,7 @@ Without stiffness r is minus the width of the impedance.  The LCP contact model 
 at most by the end of the step.
 t is the time of impact as a fraction of the step, sweep.times; w is sweep.rates [m].  Fields of one world have the
 singular name: sweep.step, sweep.spin, sweep.travel, sweep.margin, sweep.time and sweep.rate.
+geom1 and geom2 are the geoms of the pair, `first` is its first slot, and `lane` the index of a world in the tile.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact distance".
 """
 
@@ -162,6 +163,7 @@ def stiffness_and_damping(m, solref, solimp):
     damping = where(is_standard, 2.0 * step / safe_timeconst, -dampratio * step)
     if is_safe and has_metric(m):
         too_stiff = is_standard & (stiffness > dmax)
+        # the damping of a row's largest impedance: ((MAXIMP - dmax) / (dmax (1 - MAXIMP)) - 1) dmax, at least 0
         most_damping = fmax(MAXIMP * (1.0 - dmax) / fmax((1.0 - MAXIMP) * dmax, MINVAL) - 2.0, 0.0) * dmax
         damping = where(too_stiff, fmin(damping / sqrt(where(too_stiff, stiffness / dmax, 1.0)), most_damping), damping)
         stiffness = where(too_stiff, dmax, stiffness)
@@ -241,6 +243,7 @@ def sweep_pair(m, d, pair_id, geom1, geom2, first):
         moves = (d.near.detects[0] > 0.0) & (may_pass(m, geom1, geom2, s1) | may_pass(m, geom1, geom2, s2))
         if sleeping(m):
             moves = moves & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])
+        # only models with variants have worlds without a geom
         if m.nvariant > 0:
             moves = moves & both_present(m, geom1, geom2)
         if any_(moves):

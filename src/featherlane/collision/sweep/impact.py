@@ -93,7 +93,7 @@ def find_impact(m1, d1):
             if dist - margin > (1.0 - t) * total:
                 state = MISS
     if state == IMPACT:
-        rate, gap = dot(d1.convex.normal[0], point_step(d1, 0) - point_step(d1, 1)), dist - target
+        rate, gap = dot(d1.convex.normal[0], point_step(d1, side=0) - point_step(d1, side=1)), dist - target
         time = t
         if gap > close_gap:
             # the advances did not converge: the rest of the gap closes at the rate of the nearest points

@@ -4,6 +4,7 @@ Pairs are swept separately, so a fast geom would also get a contact with what li
 segments are tested: the path of each contact point from the start of the step to the impact, and the line between the
 two points at impact.  A geom that may touch the moving one, and does not touch it yet, hides a contact if it meets a
 segment.
+`lane` is the index of a world in the tile.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Line-of-sight raycasting"; the tested segments and the
     margins at their ends were found by experiment with 4.0.1.
 """
@@ -127,6 +128,7 @@ def look(m, d, geom, other, lane):
         for obstacle in range(m.ngeom):
             if (
                 may_hide(m, geom, other, obstacle)
+                # only models with variants have worlds without a geom
                 and not (m.nvariant > 0 and read_lane(m.geom_variant, obstacle, lane) == ABSENT_GEOM)
                 and is_near_sphere(m, d, obstacle, lane, centre, half_length)
                 and meets_segment(m, d, obstacle, lane, start, end)

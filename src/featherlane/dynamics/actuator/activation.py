@@ -11,6 +11,7 @@ dcmotor      `dcmotor.py`: up to five states
 pid          a slewed setpoint, the integral of the position error
 user         a user callback
 mujoco.pid   `pid_plugin.py`: adds an integral and a slewed setpoint to any of these
+i is the index of an actuator.
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
 """
 
@@ -45,7 +46,8 @@ def _store_pid_rates(m, d, i):
         if actuator.ctrlspec & INPUT_POS:
             setpoint = d.actuator_input[actuator.ctrladr]
         length = d.actuator_length[o]
-        error = nearest_setpoint(m, d, i, setpoint - length, 0.0)
+        # of equivalent errors of an angle, the one nearest to 0
+        error = nearest_setpoint(m, d, i, setpoint - length, length=0.0)
         d.act_dot[a] = bounded_integral_rate(d.act[a], error, prm.bound)
 
 
@@ -66,7 +68,7 @@ def activation(m, d):
         last = actuator.actadr + actuator.actnum - 1
         if actuator.actnum > 0:
             if kind == DYN_INTEGRATOR:
-                number = actuator.ctrlnum
+                number = actuator.ctrlnum  # of its activations the last ones, one for each control
                 for k in range(number):
                     d.act_dot[last - number + 1 + k] = d.actuator_input[u + k]
             elif kind in (DYN_FILTER, DYN_FILTEREXACT):

@@ -1,4 +1,7 @@
-"""Computes the forces of actuators, their limits, and the resulting forces of the DoFs."""
+"""Computes the forces of actuators, their limits, and the resulting forces of the DoFs.
+
+i is the index of an actuator.
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import activation, early_activation
@@ -89,6 +92,7 @@ def _store_forces(m, d):
                 d.actuator_force[actuator.outadr] = _pid_force(m, d, i)
             else:
                 d.actuator_force[actuator.outadr] = gain_force(m, d, i)
+    # nbounded: number of tendons whose sum of forces is limited; ndcmotor: number of DC motors
     if m.nbounded > 0:
         _bound_tendon_forces(m, d)
     _bound_forces(m, d)

@@ -4,6 +4,7 @@ a body, and of adhesive contacts.
 The force of such an actuator is shared by all contacts of its body, including those in the gap, and pulls along their
 normals.  An adhesive contact pulls with a separate force, which its row stores (constraint/row.py).  Both depend on
 the contacts, so a model with either one computes contacts before forces (simulation/step/forward.py).
+i is the index of an actuator.
 Source: MuJoCo, transmission body; documentation of the actuator `adhesion`; chapter Computation, "Adhesion".
 """
 
@@ -59,7 +60,7 @@ def _store_body_transmission(m, d, i):
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):
             # worlds share the slots; a slot may be empty in some
             present = c.present > 0.0
-            add_pull(m, d, d.actuator_moment, row, k, 1.0, present)
+            add_pull(m, d, d.actuator_moment, row, k, strength=1.0, mask=present)
             ncontact = ncontact + c.present
     inverse = 1.0 / where(ncontact > 0.0, ncontact, 1.0)
     for e in range(row, row + m.nv):
@@ -97,7 +98,7 @@ def adhesive_pull(m, d):
         c = d.contact[k]
         pulls = (c.present > 0.0) & (c.adhesion != 0.0)
         if joins_moving(m, c.carrier[0], c.carrier[1]) and any_(pulls):
-            add_pull(m, d, d.qfrc_adhesion, 0, k, c.adhesion, pulls)
+            add_pull(m, d, d.qfrc_adhesion, start=0, k=k, strength=c.adhesion, mask=pulls)
 
 
 @kernel

@@ -1,4 +1,7 @@
-"""Computes the effective controls: delayed, clamped to their ranges, and all 0 in a world with an invalid control."""
+"""Computes the effective controls: delayed, clamped to their ranges, and all 0 in a world with an invalid control.
+
+i is the index of an actuator.
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.history import find_bracket, interpolate
@@ -21,7 +24,7 @@ def _store_delayed_controls(m, d, i):
     a, n, first, ncontrol = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
     delay = actuator.delay
     t = d.time[0] - delay
-    bracket = find_bracket(d, a, n, t)
+    bracket = find_bracket(d, a, n, t)  # history[1]: order of the interpolation
     for c in range(ncontrol):
         delayed = interpolate(d, a, n, ncontrol, c, t, bracket, actuator.history[1])
         d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], delayed)

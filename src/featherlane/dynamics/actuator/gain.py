@@ -5,6 +5,7 @@ l and l' are length and velocity, z the integral of the position error; the driv
 gain    fixed, affine in length and velocity, muscle, dcmotor, user callback
 bias    none, affine, muscle, dcmotor, user callback
 pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bias
+i is the index of an actuator.
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation.
 """
 

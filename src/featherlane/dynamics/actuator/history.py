@@ -52,7 +52,7 @@ def _find_sample(d, a, n, t):
         low, high = where(is_later, middle, low), where(is_later, high, where(is_open, middle, high))
         remaining = (remaining + 1) // 2
     i = where(t > _sample_time(d, a, n, n - 1.0), 1.0 * n, high)
-    return where(t <= _sample_time(d, a, n, 0.0), 0.0, i)
+    return where(t <= _sample_time(d, a, n, k=0.0), 0.0, i)
 
 
 @kernel
@@ -106,7 +106,7 @@ def find_bracket(d, a, n, t):
 
     Before the oldest and after the newest sample, the value is constant.
     """
-    oldest, newest = _sample_time(d, a, n, 0.0), _sample_time(d, a, n, n - 1.0)
+    oldest, newest = _sample_time(d, a, n, k=0.0), _sample_time(d, a, n, k=n - 1.0)
     i = clip(_find_sample(d, a, n, t), 0.0, n - 1.0)
     is_exact = fabs(t - _sample_time(d, a, n, i)) < SAME_TIME
     is_before, is_after = t <= oldest + SAME_TIME, t >= newest - SAME_TIME
@@ -178,7 +178,7 @@ def _reset_samples(d, a, n, dim, user, mask):
 @kernel
 def _reset_control(m, d, i, a, n, mask):
     """Resets the n samples of the controls of actuator i: one per step before time 0."""
-    _reset_samples(d, a, n, m.actuator_ctrlnum[i], 0.0, mask)
+    _reset_samples(d, a, n, m.actuator_ctrlnum[i], user=0.0, mask=mask)
     for k in range(n):
         _set_number(d, a + TIMES + k, (k - n) * m.opt_timestep[0], mask)
 

@@ -125,7 +125,7 @@ def muscle_bias_slope(m, d, o, prm):
 @kernel
 def _smooth_step(x):
     """Returns 0 below 0, 1 above 1, and 6 x^5 - 15 x^4 + 10 x^3 in between."""
-    y = clip(x, 0.0, 1.0)
+    y = clip(x, 0.0, 1.0)  # y^3 (3 y (2 y - 5) + 10)
     return y * y * y * fma(3.0 * y, fma(2.0, y, -5.0), 10.0)
 
 

@@ -3,6 +3,7 @@
     force = kp log(q* q_target) + b - kv w,    in the axes of the moving frame
 
 The lengths of the outputs are the rotation vector of q.
+i is the index of an actuator.
 Source: MuJoCo 4, actuator `orientation`.  Deviation: a torque within AT_BOUND of its bound counts as bound; MuJoCo
     compares the rounded length.
 """

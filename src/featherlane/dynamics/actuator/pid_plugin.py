@@ -5,6 +5,7 @@
 The setpoint u is the control, or the activation of a filter or integrator.  It changes by at most slewmax per second,
 except in the step at time 0.  Activations in order: the integral z if ki is not 0, the slewed setpoint if slewmax is
 given, the filter's.  Rates are such that Euler's step gives the next values.
+i is the index of an actuator.
 Source: MuJoCo 4.0.1, plugin/actuator/pid.cc.  Deviations: a delay of the control acts; an invalid control counts as 0;
     an actuator of a disabled group has no force.
 """

@@ -2,6 +2,7 @@
 
 For a servo about one axis of a ball, or between two sites, setpoints that differ by a full turn are equivalent; the
 servo uses the nearest.
+i is the index of an actuator.
 Source: MuJoCo 4, mj_fwdActuation, mj_advance.
 """
 
@@ -18,6 +19,7 @@ def is_angle_servo(m, i):
     """
     actuator = m.actuator[i]
     kind = actuator.gaintype
+    # with dyntype up to DYN_INTEGRATOR: no activation, or one that is the setpoint
     is_servo = (
         kind == GAIN_FIXED and actuator.biastype == BIAS_AFFINE and actuator.dyntype <= DYN_INTEGRATOR
     ) or kind == GAIN_PID

@@ -7,6 +7,7 @@
 
 The moment of a refsite or so3 is that of the wrench.  It equals the gradient of the length if the reference does not
 rotate and the rotation vector is parallel to the gear's axis.
+i is the index of an actuator, o that of its output.
 Source: MuJoCo, transmissions site and so3.
 """
 

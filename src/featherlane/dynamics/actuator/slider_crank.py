@@ -3,6 +3,7 @@
     l = a.v - sqrt(det),   det = (a.v)^2 + r^2 - v.v,   v from the slider's site to the pin, a the axis, r the rod
 
 is the rod's end along the axis.  If the rod is too short to reach the axis (det <= 0), l = a.v.
+i is the index of an actuator, o that of its output.
 Source: MuJoCo, transmission slidercrank.
 """
 

@@ -5,6 +5,7 @@ moment_rownnz[o] entries from moment_rowadr[o] on, whose DoFs are in moment_coli
 one value for a slide or a hinge, an axis for a ball, six values for a free joint.  On a tendon it is the gear times the
 tendon's Jacobian.  Transmissions at points of bodies have separate files: site_transmission.py, slider_crank.py,
 and adhesion.py for contacts.
+i is the index of an actuator, o that of an output.
 """
 
 from featherlane.prelude import *

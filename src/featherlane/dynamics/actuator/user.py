@@ -34,10 +34,10 @@ def _call_term(m, d, i, which, default):
 @kernel
 def user_gain(m, d, i):
     """Returns the gain of actuator i."""
-    return _call_term(m, d, i, GAIN, 1.0)
+    return _call_term(m, d, i, GAIN, default=1.0)
 
 
 @kernel
 def user_bias(m, d, i):
     """Returns the bias of actuator i."""
-    return _call_term(m, d, i, BIAS, 0.0)
+    return _call_term(m, d, i, BIAS, default=0.0)

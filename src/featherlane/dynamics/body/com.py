@@ -13,6 +13,7 @@ def _compute_subtree_com(m, d):
     """Computes the centre of mass of each subtree, sum of m_i x_i / sum of m_i; without mass, that of its body."""
     for i in range(m.nbody):
         d.subtree_com[i] = m.body_mass[i] * d.xipos[i]
+    # children before their parents
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         d.subtree_com[p] += d.subtree_com[i]
@@ -40,6 +41,7 @@ def com_pos(m, d):
         body = m.body[i]
         com = d.subtree_com[body.rootid]
         R = (d.xquat[i] @ body.iquat).matrix
+        # want_all: all outputs are requested; a step does not read ximat
         if d.want_all:
             d.ximat[i] = R
         offset = d.xipos[i] - com

@@ -4,6 +4,7 @@ J qvel is the velocity of a point and the angular velocity of its body, in world
 has six rows of nv entries, so entry (r, dof) is at nv r + dof: rows 0 to 2 are linear, rows 3 to 5 angular.  The
 DoFs that move a body are its own and its ancestors', the chain of dof_parentid.  All motion axes of a tree refer to
 its centre of mass, so the velocity of a point follows from the lever arm.
+kind (an mjtObj) and i are the type and the index of an object.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 """
 
@@ -114,7 +115,7 @@ def subtree_jacobian(m, d, jr, body):
     """
     n = jr.jac_nv
     clear_jacobian(jr)
-    # mass of each subtree
+    # mass of each subtree, children before their parents
     for i in range(m.nbody):
         jr.jac_mass[i] = m.body_mass[i]
     for i in range(m.nbody - 1, 0, -1):

@@ -58,7 +58,7 @@ def link_point(m, d, k, side):
     """
     b = m.link_body[k, side]
     point, kind = d.xipos[b], m.link_type[k]
-    if kind <= LINK_HINGE:
+    if kind <= LINK_HINGE:  # a ball or a hinge
         point = link_anchor(m, d, k, side)
     elif m.link_body[k, 1] > 0:
         if kind == LINK_SLIDER:
@@ -82,7 +82,7 @@ def position_error(m, d, k):
     if m.link_type[k] == LINK_SLIDER or m.link_type[k] == LINK_FIXED:
         error = rest_offset(m, d, k) - relative_com(m, d, k)
     else:
-        error = link_anchor(m, d, k, 1) - link_anchor(m, d, k, 0)
+        error = link_anchor(m, d, k, side=1) - link_anchor(m, d, k, side=0)
     return error
 
 
@@ -90,7 +90,7 @@ def position_error(m, d, k):
 def orientation_error(m, d, k):
     """Returns the first-order rotation of the first body relative to the second that aligns them [rad], world axes."""
     if m.link_type[k] == LINK_HINGE:
-        error = cross(link_axis(m, d, k, 0), link_axis(m, d, k, 1))
+        error = cross(link_axis(m, d, k, side=0), link_axis(m, d, k, side=1))
     else:
         # a small rotation vector is twice the vector part of q, or of -q, whichever rotation is shorter
         q = rotation_since_rest(m, d, k)
@@ -124,5 +124,5 @@ def link_positions(m, d):
         if m.link_type[k] == LINK_HINGE:
             position = _hinge_angle(m, d, k)
         elif m.link_type[k] == LINK_SLIDER:
-            position = dot(link_axis(m, d, k, 0), relative_com(m, d, k) - rest_offset(m, d, k))
+            position = dot(link_axis(m, d, k, side=0), relative_com(m, d, k) - rest_offset(m, d, k))
         d.link_position[k] = position

@@ -51,7 +51,7 @@ def _motor_force_at_stop(velocity, force, fudge, low, high):
 @kernel
 def _add_axial_force(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k: a torque for a hinge, else a force, on its body 0 or 1 (side)."""
-    b, force_or_torque = m.link_body[k, side], s * link_axis(m, d, k, 0)
+    b, force_or_torque = m.link_body[k, side], s * link_axis(m, d, k, side=0)
     force, torque = force_or_torque, Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
@@ -73,8 +73,8 @@ def _add_link_motor(m, d, k, result):
         m.link_motor_vel[k], m.link_motor_force[k], m.link_motor_fudge[k], low & has_range, high & has_range
     )
     if any_(f != 0.0):
-        _add_axial_force(m, d, k, 0, f, result)
-        _add_axial_force(m, d, k, 1, -f, result)
+        _add_axial_force(m, d, k, side=0, s=f, result=result)
+        _add_axial_force(m, d, k, side=1, s=-f, result=result)
 
 
 @kernel

@@ -31,6 +31,7 @@ def _project_forces(m, d, result):
 
     Reads:  cfrc, cdof.   Writes: result (nv,); cfrc[i], which becomes the sum over the subtree of body i.
     """
+    # children before their parents; the force on the world is not needed
     for i in range(m.nbody - 1, 0, -1):
         f, p = d.cfrc[i], m.body_parentid[i]
         if p > 0:

@@ -3,6 +3,7 @@
 The kind `body` (OBJ_BODY) is the frame of the principal axes at the centre of mass, `xbody` the body frame defined in
 the model.  All motions of a tree refer to its centre of mass; those of a point follow from the lever arm.  The frames
 of cameras are those of the stage `cameras`.
+kind (an mjtObj) and i are the type and the index of an object.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 2.8, 2.10; MuJoCo mj_objectVelocity, mj_objectAcceleration.
 """
 

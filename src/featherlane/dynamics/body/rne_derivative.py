@@ -125,6 +125,7 @@ def _add_dof(m, d, k, I, i, s):
     """qDeriv += s D in row and column of DoF k of body i, up to the diagonal; I is the composite inertia I^c.
 
     D_jk = S_j . (I w_k + B S_k);   D_kj = (I S_k) . w_j + (B^T S_k) . S_j for the ancestors j of k.
+    Reads: cdof_rate (w) and crb_rate[i] (B^c), which `add_bias_derivative` computes before.
     """
     S_k, w_k = d.cdof[k], d.cdof_rate[k]
     f = I @ w_k + velocity_force(d.crb_rate[i], S_k.angular)
@@ -150,11 +151,13 @@ def add_bias_derivative(m, d, s):
     for i in range(1, m.nbody):
         _store_axis_rates(m, d, i)
         d.crb_rate[i] = inertia_rate(d.cinert[i], d.cvel[i])
+    # from the leaves to the root: crb_rate[i] is complete when body i is reached
     for i in range(m.nbody - 1, 0, -1):
         body = m.body[i]
         p, first = body.parentid, body.dofadr
         # a leaf's composite inertia is its own; crb may not contain it
         I = d.crb[i] if body.lastchild > 0 else d.cinert[i]
+        # from the body's last DoF to its first, as in Newton-Euler's inward pass
         for k in range(first + body.dofnum - 1, first - 1, -1):
             _add_dof(m, d, k, I, i, s)
         if p > 0:
@@ -174,4 +177,4 @@ def rne_vel(m, d):
     Frame:  world axes at the tree's com.    Cost: O(nv * depth).
     """
     clear_derivative(m, d)
-    add_bias_derivative(m, d, 1.0)
+    add_bias_derivative(m, d, s=1.0)

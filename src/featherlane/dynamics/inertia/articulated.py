@@ -140,18 +140,23 @@ def articulated_solve(m, d, extra, x):
     for i in range(1, m.nbody):
         store_rigid(d, i)
         d.cfrc[i] = rest
+    # inwards, from the leaves to the root
     for i in range(m.nbody - 1, 0, -1):
         first, parent = m.body_dofadr[i], m.body_parentid[i]
+        # from the body's last DoF to its first
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             S, p = d.cdof[k], d.cfrc[i]
             armature = m.dof_armature[k] + reflected_armature(m, k)
             U, inverse = _eliminate_dof(d, SIZE * i, k, S, armature + extra[k])
+            # M is not computed here: the pivot is compared with M_kk at qpos0
             singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
             u = (x[k] - dot(S, p)) * inverse
             x[k] = u
             d.cfrc[i] = fma(u, U, p)
+        # the world needs no articulated inertia
         if parent > 0:
             add_to_parent(d, i, parent)
+    # outwards
     d.cacc[0] = rest
     for i in range(1, m.nbody):
         acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
@@ -177,8 +182,10 @@ def articulated_multiply(m, d, x, y):
             acc = fma(x[k], d.cdof[k], acc)
         d.cacc[i] = acc
         d.cfrc[i] = d.cinert[i] @ acc
+    # children before their parents
     for i in range(m.nbody - 1, 0, -1):
         f, parent, first = d.cfrc[i], m.body_parentid[i], m.body_dofadr[i]
+        # the force on the world is not needed
         if parent > 0:
             d.cfrc[parent] += f
         for k in range(first, first + m.body_dofnum[i]):
@@ -230,12 +237,16 @@ def aba(m, d):
         vel = d.cvel[i]
         store_rigid(d, i)
         d.cfrc[i] = cross_force(vel, d.cinert[i] @ vel)
+    # inwards, from the leaves to the root
     for i in range(m.nbody - 1, 0, -1):
         first, parent = m.body_dofadr[i], m.body_parentid[i]
+        # from the body's last DoF to its first
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             _eliminate_moving_dof(m, d, i, k)
+        # the world needs no articulated inertia
         if parent > 0:
             add_to_parent(d, i, parent)
+    # outwards
     d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
         acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]

@@ -46,8 +46,8 @@ def _compute_row(m, d, i, f, start, diagonal):
 def _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nshared):
     """Computes the first nshared entries of rows i and i - 1, its parent: their columns are the same ancestors j.
 
-    M_ij = S_j^T f with f = I^c S_i, and likewise for the parent DoF; each S_j is read once for both rows, which takes a
-    quarter less time.  start, start_parent: addresses of the two rows in M.
+    M_ij = S_j^T f with f = I^c S_i, and likewise with f_parent for the parent DoF; each S_j is read once for both rows,
+    which takes a quarter less time.  start, start_parent: addresses of the two rows in M.
     """
     first = 0
     if nshared >= 3 and is_free_joint_dof(m, m.M_colind[start_parent]):
@@ -112,10 +112,12 @@ def crb(m, d):
     Frame: world axes at the tree's com, rotation first.   Cost: O(nv * depth).
     """
     d.crb[0] = d.cinert[0]
+    # children before their parents
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         # crb[p] is first written by p's last child, which comes first here; a leaf's composite inertia is cinert
         I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
+        # want_all: all outputs are requested; a step does not read crb of a leaf
         if d.want_all:
             d.crb[i] = I
         if p > 0:
@@ -154,7 +156,7 @@ def inertia_rows(m):
 @kernel
 def factor(m, source, LD, inverse):
     """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
-    # the fourth item of System is an additional column, unused with reduce=0
+    # the fourth item of System is an additional column, unused with reduce=0; the fifth states that A is an inertia
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, inverse, 1), own=1, reduce=0)
 
 
@@ -178,6 +180,7 @@ def factor_and_solve(m, source, LD, inverse, x, own):
 
     own: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
     """
+    # the fifth item of System states that A is an inertia
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x, 1), own=own, reduce=1)
     expand_columns(inertia_rows(m), LD, inverse, x)
 

@@ -125,7 +125,10 @@ def add_spring_change(m, d, s, x):
 
 @kernel
 def _add_outer_product(J, dof, first, number, s, x, y):
-    """y += s J^T J x for a sparse row: values J[first : first + number], their DoFs at the same indices of `dof`."""
+    """y += s J^T J x for a sparse row: values J[first : first + number], their DoFs at the same indices of `dof`.
+
+    y is bitwise unchanged in worlds where s is 0.
+    """
     Jx = 0.0
     for e in range(first, first + number):
         Jx = fma(J[e], x[dof[e]], Jx)
@@ -214,7 +217,7 @@ def discrete_smooth(m, d):
     _assemble_metric(m, d)  # writes Mhat
     for i in range(m.nv):
         d.qfrc_step[i] = d.qfrc_smooth[i]
-    add_spring_change(m, d, -1.0, d.qfrc_step)
+    add_spring_change(m, d, s=-1.0, x=d.qfrc_step)
     for i in range(m.nv):
         d.qacc_smooth[i] = d.qfrc_step[i]
     factor_and_solve(m, d.Mhat, d.qH, d.qHDiagInv, d.qacc_smooth, own=1)

@@ -129,9 +129,9 @@ def _solve_block(d, f, g):
 
     block = (A B; C E):  y = (E - C A^-1 B)^-1 (g - C A^-1 f),  x = A^-1 (f - B y).
     """
-    B, C = _block_part(d, 0, 3), _block_part(d, 3, 0)
-    A_inverse, A_is_regular = mat_inverse(_block_part(d, 0, 0))
-    E, CA_inverse = _block_part(d, 3, 3), C @ A_inverse
+    B, C = _block_part(d, r=0, c=3), _block_part(d, r=3, c=0)
+    A_inverse, A_is_regular = mat_inverse(_block_part(d, r=0, c=0))
+    E, CA_inverse = _block_part(d, r=3, c=3), C @ A_inverse
     S_inverse, S_is_regular = mat_inverse(E - CA_inverse @ B)
     y = S_inverse @ (g - CA_inverse @ f)
     x = A_inverse @ (f - B @ y)
@@ -168,7 +168,7 @@ def multiply_free_bodies(m, d, x, y):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             _load_implicit_block(m, d, v)  # writes block
             _add_bias_rates(m, d, i, v)
-            _multiply_block(d, v, 0.0, x, y)
+            _multiply_block(d, v, touched=0.0, x=x, y=y)
 
 
 @kernel
@@ -184,7 +184,7 @@ def solve_free_bodies(m, d):
             _add_bias_rates(m, d, i, v)
             force = Vec3(d.qfrc_smooth[v : v + 3]) + Vec3(d.qfrc_constraint[v : v + 3])
             moment = Vec3(d.qfrc_smooth[v + 3 : v + 6]) + Vec3(d.qfrc_constraint[v + 3 : v + 6])
-            _store_solution(d, v, 0.0, force, moment, d.qacc_step)
+            _store_solution(d, v, touched=0.0, f=force, g=moment, x=d.qacc_step)
 
 
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def factor_lu(m, A, inverse):
 
 @kernel
 def solve_lu(m, A, inverse, x):
-    """x <- L^-1 U^-1 x, with the factors of `factor_lu` in A.
+    """x <- L^-1 U^-1 x, with the factors of `factor_lu` in A and 1 / U_kk in `inverse`.
 
     From the last k: x_k /= U_kk, x_i -= U_ik x_k for ancestors i.  From the first k: x_k -= sum of L_ki x_i.
     """

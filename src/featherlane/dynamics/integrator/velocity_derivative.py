@@ -25,9 +25,9 @@ def passive_vel(m, d):
     Cost:   O(nD).
     """
     clear_derivative(m, d)
-    add_damping_rates(m, d, 1.0, d.qDeriv, FULL)
+    add_damping_rates(m, d, s=1.0, A=d.qDeriv, pattern=FULL)
     if fluid_acts(m):
-        add_fluid_vel(m, d, 1.0, d.qDeriv)
+        add_fluid_vel(m, d, s=1.0, A=d.qDeriv)
 
 
 @stage
@@ -42,7 +42,7 @@ def actuator_vel(m, d):
     clear_derivative(m, d)
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)  # writes actuator_rate
-    add_actuator_rates(m, d, 1.0, d.qDeriv, FULL)
+    add_actuator_rates(m, d, s=1.0, A=d.qDeriv, pattern=FULL)
 
 
 @kernel
@@ -52,7 +52,7 @@ def store_rates_without_bias(m, d):
     Reads:  actuator_rate, which the stage `actuator_rates` writes.
     """
     clear_derivative(m, d)
-    add_smooth_rates(m, d, 1.0, d.qDeriv, FULL)
+    add_smooth_rates(m, d, s=1.0, A=d.qDeriv, pattern=FULL)
 
 
 @stage
@@ -70,5 +70,5 @@ def smooth_vel(m, d):
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)  # writes actuator_rate
     store_rates_without_bias(m, d)  # writes qDeriv
-    add_bias_derivative(m, d, -1.0)
-    subtract_torque_rates(m, d, -1.0)
+    add_bias_derivative(m, d, s=-1.0)
+    subtract_torque_rates(m, d, s=-1.0)

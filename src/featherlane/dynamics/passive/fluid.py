@@ -294,6 +294,7 @@ def fluid_force(m, d):
     for i in range(1, m.nbody):
         if m.body_treeid[i] >= 0:
             d.cfrc_fluid[i] = _body_wrench(m, d, i)
+    # children before their parents
     for i in range(m.nbody - 1, 0, -1):
         body = m.body[i]
         if body.treeid >= 0:

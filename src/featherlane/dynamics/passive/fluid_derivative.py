@@ -8,6 +8,7 @@ DoF j from the root to k
 
 `implicit` and separate free bodies use B, `implicitfast` its symmetric part elsewhere.  `discrete` uses only the
 symmetric part of drag and resistance, because a metric cannot represent lift and added mass.
+i is the index of a body, g that of a geom.
 Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); the part in `discrete` was found
 by experiment with 4.0.1: efm_fluid.
 """
@@ -185,7 +186,8 @@ def _add_rows(d, i, first, left, right, scale, mask):
 def _add_rates_at_point(m, d, i, pos, R, rates, scale, mask):
     """Adds rates at a point in the axes of R, moved to the com of the tree, to the matrix crb_drag of body i.
 
-    rates: four 3 x 3 matrices: moment by w (aa), moment by u (al), force by w (la), force by u (ll).
+    rates: four 3 x 3 matrices: moment by w (aa), moment by u (al), force by w (la), force by u (ll); pos: the point;
+    scale: factor of the rates; mask: worlds to which they are added.
     With r from the com to the point, a rotation moves the point by w x r, and its force has the moment r x f.
     """
     rx = _cross_matrix(pos - d.subtree_com[m.body_rootid[i]])
@@ -193,8 +195,8 @@ def _add_rates_at_point(m, d, i, pos, R, rates, scale, mask):
     al = al + rx @ ll
     aa = aa + (rx @ la - al @ rx)
     la = la - ll @ rx
-    _add_rows(d, i, 0, aa, al, scale, mask)
-    _add_rows(d, i, 3, la, ll, scale, mask)
+    _add_rows(d, i, first=0, left=aa, right=al, scale=scale, mask=mask)
+    _add_rows(d, i, first=3, left=la, right=ll, scale=scale, mask=mask)
 
 
 @kernel
@@ -206,7 +208,7 @@ def _add_box(m, d, i, mask):
     angular, linear = _box_rates(m, box, w, u)
     none = Mat3(zeros(9))
     rates = (_diagonal(angular), none, none, _diagonal(linear))
-    _add_rates_at_point(m, d, i, pos, R, rates, 1.0, has_mass & mask)
+    _add_rates_at_point(m, d, i, pos, R, rates, scale=1.0, mask=has_mass & mask)
 
 
 @kernel
@@ -231,7 +233,10 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
 
 @kernel
 def _store_body_matrix(m, d, i, dissipative):
-    """crb_drag of body i <- d(wrench) / d(velocity), of its ellipsoids, or in worlds without, its box."""
+    """crb_drag of body i <- d(wrench) / d(velocity), of its ellipsoids, or in worlds without, its box.
+
+    dissipative: 1: only drag and resistance; 0: also added mass and lift.
+    """
     ellipsoids = has_ellipsoids(m, i)
     for k in range(6):
         d.crb_drag[i, k] = zeros(6)
@@ -247,12 +252,15 @@ def _store_body_matrix(m, d, i, dissipative):
 def composite_drag(m, d, dissipative):
     """crb_drag <- velocity derivatives of the fluid's wrench on the subtree of each body.
 
+    dissipative: 1: only drag and resistance; 0: also added mass and lift.
+
     Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com.   Writes: crb_drag (nbody, 6, 6), rows of force.
     """
     # a body outside all trees cannot move
     for i in range(1, m.nbody):
         if m.body_treeid[i] >= 0:
             _store_body_matrix(m, d, i, dissipative)
+    # children before their parents
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         if m.body_treeid[i] >= 0 and p > 0 and m.body_treeid[p] >= 0:
@@ -270,6 +278,7 @@ def drag_times(d, b, S):
 @kernel
 def drag_transposed_times(d, b, S):
     """Returns B^c_b^T S: the sum of the rows of B^c_b, times the components of S."""
+    # from the last row to the first, in the order of `dot` in `drag_times`
     f = S[5] * d.crb_drag[b, 5]
     for k in unrolled(range(4, -1, -1)):
         f = fma(S[k], d.crb_drag[b, k], f)

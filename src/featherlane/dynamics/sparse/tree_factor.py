@@ -311,6 +311,7 @@ def solve_lt_columns(rows, L, x):
         depth, last = rows.nnz[i] - 1, i + rows.below[i]
         if depth > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.nnz[i - 1] == depth:
             x_i, x_parent = x[i], x[i - 1]
+            # the last descendant first, as in `solve_lt_rows`: the same roundings in the same order
             for k in range(last, i, -1):
                 L_ki, x_k = rows.adr[k] + depth, x[k]  # address of L_ki; that of L_k,i-1 is one less
                 x_i, x_parent = fma(-L[L_ki], x_k, x_i), fma(-L[L_ki - 1], x_k, x_parent)

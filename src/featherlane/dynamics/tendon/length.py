@@ -85,6 +85,7 @@ def _forces_to_dofs(m, d, i):
     J_k = S_k . f_b;  f_parent += f_b.
     """
     row = m.ten_J_rowadr[i]
+    # DoFs of children before those of their parents
     for e in range(row + m.ten_J_rownnz[i] - 1, row - 1, -1):
         k = m.ten_J_colind[e]
         b, parent_dof = m.dof_bodyid[k], m.dof_parentid[k]

@@ -84,7 +84,8 @@ def _tangent_point(a, r, square, turn):
 def _turn_direction(a, b, side, has_side):
     """Returns (turn, far) of the path from a to b around 0: +1 left or -1 right, mask: more than half a circle.
 
-    With a side point the path has the direction of a, side, b; it is the far one if side is not on the short arc.
+    With a side point (has_side = 1) the path has the direction of a, side, b; it is the far one if side is not on the
+    short arc.
     """
     ab = cross2(a, b)
     turn = where(ab < 0.0, -1.0, 1.0)
@@ -239,7 +240,9 @@ def wrap(m, d, start, end, g, kind, side):
     s = p  # not used without a side site
     if side >= 0:
         s = R.T @ (d.site_xpos[side] - centre)
-    bends, u, v, arc = round_circle(a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), 1 if side >= 0 else 0)
+    bends, u, v, arc = round_circle(
+        a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side=1 if side >= 0 else 0
+    )
     if side >= 0:
         # a side site inside the geom: the tendon passes through it and touches it at one point
         inside = norm3(s) < r - slack
@@ -247,6 +250,7 @@ def wrap(m, d, start, end, g, kind, side):
             bends_inside, touch = through_circle(a, b, r)
             bends = (inside & bends_inside) | (not_(inside) & bends)
             u, v, arc = where2(inside, touch, u), where2(inside, touch, v), where(inside, 0.0, arc)
+    # an end at the centre of the geom has no direction
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
     first, last = fma(u[0], e1, u[1] * e2), fma(v[0], e1, v[1] * e2)
     if kind == WRAP_CYLINDER:
