@@ -122,7 +122,7 @@ def side_of(r1, i):
 def write_limit_system(r1, count):
     """Writes Newton's system for the limits l of the `count` slipping places to one.L, behind the factor's rows.
 
-    sum over j of (delta_ij - d limit_i / d l_j) dl_j = limit_i(x) - l_i,   limit_i(x) = mu_i |x_normal| + add_i
+    dl_i - sum over j of (d limit_i / d l_j) dl_j = limit_i(x) - l_i,   limit_i(x) = mu_i |x_normal| + add_i
     With x_j = side_j l_j, x_C = A_CC^-1 (b_C - A_Cj x_j - ...), y = A_CC^-1 A_Cj:
 
         d limit_i / d l_j = -mu_i sgn(x_normal) side_j y_normal
