@@ -52,7 +52,7 @@ The tables have this notation:
 - Names in backquotes are names in the model file.
 
 `python docs/environment_pages.py` writes this page. To find the quantity of each element of the observation, the
-program fills the arrays that a task reads with random numbers. It then searches for these numbers in the observation.
+program writes random numbers into the arrays that a task reads. It then searches for these numbers in the observation.
 """
 ABOUT = {
     "robots": (
