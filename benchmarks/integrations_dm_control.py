@@ -112,8 +112,8 @@ def main() -> None:
         "More worlds do not increase EnvPool's speed, and each world of EnvPool takes 13 MiB.\n"
         f"Speeds are steps per second of {time_of} time, in float64. "
         "EnvPool and Featherlane run alternately in several rounds.\n"
-        "A ratio is the speed of Featherlane divided by that of EnvPool. The table has the median of the rounds' ratios, "
-        "with their minimum and maximum in brackets.\n"
+        "A ratio is the speed of Featherlane divided by that of EnvPool. The table has the median of the rounds' "
+        "ratios, with their minimum and maximum in brackets.\n"
         "The last column is the share of Featherlane's wall time outside of `Batch.step`."
     )
     publish("integrations-dm-control", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", chosen.write)
