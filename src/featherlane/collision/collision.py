@@ -281,6 +281,7 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
         # oriented bounding boxes, before the search of one world at a time
         near = near & not_(parted(m, d, function, geom1, geom2, limit, near))
         if any_(near):
+            # branching_points reads the mask narrow.near, and appends slots from ncon_slot on
             d.narrow.near[0] = where(near, 1.0, 0.0)
             branching_points(m, d, function, number, pair_id, geom1, geom2, d.ncon_slot[0])
 

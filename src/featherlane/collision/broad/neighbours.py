@@ -105,6 +105,7 @@ def never_meet(m, d, g, h, near):
     """
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
+    # these ranges of pair functions are those of spheres, capsules, cylinders, ellipsoids, boxes and meshes
     # all_round: the model has only planes, spheres and capsules, and its steps do not compute full orientations
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
         # -1: not an explicit pair

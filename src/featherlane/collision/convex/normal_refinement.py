@@ -340,7 +340,7 @@ def polish(m1, d1):
     count1, edge1, second_edge1 = simplex_edges(d1, side=0)
     count2, edge2, second_edge2 = simplex_edges(d1, side=1)
 
-    # faces, then two edges
+    # faces, then two edges; two edges of one core span its face
     if count1 == 2:
         exists, normal = normal_of_edges(edge1, second_edge1, start)
         if exists:
@@ -358,6 +358,7 @@ def polish(m1, d1):
                 if along < 0.0:
                     z = -z
                 if may_touch_cap(m1, d1, side, z):
+                    # FACE_FIRST + 1 is FACE_SECOND
                     try_method(m1, d1, z, settled=1, method=FACE_FIRST + side, slack=slack)
     if count1 > 0 and count2 > 0:
         exists, normal = normal_of_edges(edge1, edge2, start)

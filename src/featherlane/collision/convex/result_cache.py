@@ -10,7 +10,8 @@ results: it is stored outside of a world's state, is not copied with it, and may
     entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
                           its centre, kinds of shapes, the second's nearest vertex;  or -key, index of the proof
 
-Entries and proofs hold real values, so integers such as keys are stored as `1.0 * key`.
+Entries and proofs hold real values, so integers such as keys are stored as `1.0 * key`.  `scalars(d1, address)` is the
+array of values at an address.
 The pair's number determines its entry, which it takes over from the pair stored there before.  Proofs are longer and
 fewer; they are stored in a ring buffer.
 `lane` is the index of a world in the tile.

@@ -149,7 +149,7 @@ def cell_of(u):
     """Returns the index of the cell of directions that contains u; the order is that of `model.hull`.
 
     u is projected on a cube: face 2 k if the negative axis k is the major one, 2 k + 1 if the positive one is.  A face
-    has CELLS x CELLS cells.
+    has CELLS rows of CELLS cells.
     """
     x_size, y_size, z_size = fabs(u[0]), fabs(u[1]), fabs(u[2])
     face, major, minor1, minor2 = 0, u[0], u[1], u[2]
@@ -182,8 +182,9 @@ def core_support(m1, d1, side, u):
     """Returns (point, vertex) of the farthest point of the shape's core along u, both in the shape's own frame.
 
     vertex: its index, NO_VERTEX on a curved shape.  Bit k of a box's vertex is 1 if coordinate k is positive.
-    Climbing starts from the farthest vertex along the middle of the direction's cell.  In about one of three cases
-    this is not the result yet.
+    All vertices are tested of a hull with up to ASK_ALL of them.  Of a larger hull, hull_start has the farthest vertex
+    along the middle of each cell of directions, where climbing starts.  In about one of three cases this is not the
+    result yet.
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
     vertex, zero = NO_VERTEX, 0.0 * size[0]

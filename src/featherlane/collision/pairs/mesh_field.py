@@ -7,6 +7,8 @@ starting points are computed at once, in the lanes of one world.  Points are in 
 Scratch has rows of eight lanes: descent.trial 3 coordinates, descent.jet field and gradient of each side,
 descent.corner 9 coordinates of the triangle of each starting point.
 descent.triangle has the corners of eight triangles, a coordinate per row; descent.count is the number of points found.
+A node of the tree (fieldnode_*) has eight children: nodes, or -1 - group for a group of eight triangles (fieldgroup_*),
+or NO_CHILD for an absent one.
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
     triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.

@@ -46,6 +46,7 @@ def climb_to_lowest(m1, start, n, down, vertex):
 def lowest_vertex(m1, mesh, down):
     """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one found by climbing."""
     vertex, start, n = 0, m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+    # CLIMB: number of vertices above which climbing along edges is faster than testing all
     # a search by climbing starts from hull_start: the vertex that is farthest in a direction near `down`
     if n > CLIMB:
         vertex, lead = climb_to_lowest(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])

@@ -24,7 +24,8 @@ def _store_delayed_controls(m, d, i):
     a, n, first, ncontrol = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
     delay = actuator.delay
     t = d.time[0] - delay
-    bracket = find_bracket(d, a, n, t)  # history[1]: order of the interpolation
+    bracket = find_bracket(d, a, n, t)
+    # history[0]: number of samples; history[1]: order of the interpolation
     for c in range(ncontrol):
         delayed = interpolate(d, a, n, ncontrol, c, t, bracket, actuator.history[1])
         d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], delayed)
@@ -67,7 +68,7 @@ def limit_controls(m, d):
         for u in range(m.nu):
             d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
     d.badctrl[0] = bad
-    # not in a later stage of a step with several accelerations
+    # in_stage is 1 or 2 in a later stage of a step with several accelerations: its warning is not counted again
     if d.in_stage[0] == 0:
         d.warning[BAD_CONTROL] = d.warning[BAD_CONTROL] + bad
 

@@ -156,7 +156,8 @@ def inertia_rows(m):
 @kernel
 def factor(m, source, LD, inverse):
     """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
-    # the fourth item of System is an additional column, unused with reduce=0; the fifth states that A is an inertia
+    # own=1: the diagonal, too, is that of `source`;  reduce=0: no column is solved, so the fourth item of System is
+    # unused;  the fifth states that A is an inertia
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, inverse, 1), own=1, reduce=0)
 
 
@@ -180,7 +181,7 @@ def factor_and_solve(m, source, LD, inverse, x, own):
 
     own: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
     """
-    # the fifth item of System states that A is an inertia
+    # reduce=1: also x <- L^-T x;  the fifth item of System states that A is an inertia
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x, 1), own=own, reduce=1)
     expand_columns(inertia_rows(m), LD, inverse, x)
 

@@ -20,7 +20,7 @@ def _load_block(m, d, M, v):
         number = m.M_rownnz[v + r]
         diagonal = m.M_rowadr[v + r] + number - 1
         for c in range(r + 1):
-            # a simple body's row has only the diagonal
+            # entry (r, c) is r - c places before the diagonal; a simple body's row has only the diagonal
             if r - c < number:
                 d.block[6 * r + c] = M[diagonal - r + c]
                 d.block[6 * c + r] = M[diagonal - r + c]

@@ -267,7 +267,7 @@ def complete_rows(rows, listed, system, chain, own, reduce, height):
     while c + width <= ncommon:
         complete_entries(rows, listed, system, chain, c, corner, height, width)
         c += width
-    # the remaining one to three columns
+    # the remaining one to three columns: two if bit 1 of their number is set, one if bit 0 is
     if width == 4 and ncommon & 2:
         complete_entries(rows, listed, system, chain, c, corner, height, width=2)
         c += 2

@@ -150,7 +150,7 @@ def through_circle(a, b, r):
     """
     la, lb = sqrt(dot2(a, a)), sqrt(dot2(b, b))
     bends = (la > r) & (lb > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
-    # 0.5: any value that is valid in the iteration
+    # A, B = r / l of each end, see `_incidence`; where the tendon is straight 0.5, any value that is valid there
     A, B = where(bends, r / fmax(la, MINVAL), 0.5), where(bends, r / fmax(lb, MINVAL), 0.5)
     ab = cross2(a, b)
     gamma = where(bends, atan2(fabs(ab), dot2(a, b)), 0.0)
