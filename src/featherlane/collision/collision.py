@@ -4,7 +4,8 @@ A pair is (pair_id, geom1, geom2): the index of the explicit pair or -1, and the
 may collide; candidate k has the entries m.cand_pair[k], m.cand_geom1[k] and m.cand_geom2[k].  A pair is *near* if its
 bounding spheres are within margin and gap in at least one world.  A model with a *crowd* has a bounding volume tree;
 its pairs are listed by sort keys in near.key, those of other models by candidate indices in near.cand_near.
-near.detects is 1 in worlds that detect contacts (`given_contacts`).
+near.detects is 1 in worlds that detect contacts (`given_contacts`).  collide_geom lists the geoms of all pairs.
+Group k has the candidates from group_first[k] on, of the two bodies group_body[k].
 """
 
 from featherlane.prelude import *

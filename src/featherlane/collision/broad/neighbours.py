@@ -5,6 +5,7 @@ bounds, no unlisted pair can be near, so only listed pairs are tested.  The dete
 as without a list.  The list is not part of the state: after the state is replaced or the model is edited, the
 next step builds a new list.
 
+collide_geom lists the geoms that may collide; neighbours.* have an entry for each of these, `travel` one for each geom.
 Source: L. Verlet, Phys. Rev. 159 (1967).
 """
 

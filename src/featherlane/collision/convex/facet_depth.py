@@ -7,6 +7,8 @@ depth; convex.normal; convex.witness[0], the first core's deepest point; all in 
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m] (`size_of_pair`).
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
+The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_outline lists the corners of a
+face's outline, from hull_outlineadr on, counterclockwise and numbered within their hull.
 """
 
 from featherlane.prelude import *

@@ -16,6 +16,8 @@ convex.witness[0], and the simplex: simplex.first[k] on the first core, simplex.
 convex.way is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
 `0.0 * x` is a zero with the precision of x.
 shapes.*[side] has the type and the size of each shape, and in shapes.data the index of its mesh.
+The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following; hull_edge lists the neighbours of a
+vertex, from hull_edgeadr on, numbered within their hull.
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 

@@ -8,6 +8,8 @@ or a single vertex, is stored three times.  convex.mat is the second shape's ori
 `0.0 * x` is a zero with the precision of x.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m].
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
+The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_edge lists the neighbours of a
+vertex, from hull_edgeadr on, hull_polyvert the corners of a face; both are numbered within their hull.
 """
 
 from featherlane.prelude import *

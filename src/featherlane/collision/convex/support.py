@@ -12,6 +12,9 @@ of a ball is the same in all directions.
 A corner of a box, a vertex of a hull and an end of a capsule have an index (`support.vertex`); for a point of an
 ellipsoid or a cylinder it is -1.
 
+The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[mesh]] on; hull_edge lists the neighbours
+of a vertex, from hull_edgeadr on.  Neighbours and hull_start are numbered within their hull.
+
 m1 and d1 are the model and the data of one world.  `side` is 0 for the first shape, 1 for the second; shapes.*[side]
 holds its type, size, pose and mesh.  The frequent product `0.0 * x` is a zero with the precision of x.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3; MuJoCo mjc_*Support.

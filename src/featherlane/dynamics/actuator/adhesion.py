@@ -27,6 +27,7 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
     i = m.body_lastdof[b]
     if i >= 0:
         wrench = point_wrench(d, force, zeros(3), d.con_pos[k], m.body_rootid[b])
+        # the DoFs that move the body, from the last to the root
         while i >= 0:
             x[start + i] = where(mask, x[start + i] + dot(d.cdof[i], wrench), x[start + i])
             i = m.dof_parentid[i]

@@ -1,5 +1,6 @@
 """Computes the effective controls: delayed, clamped to their ranges, and all 0 in a world with an invalid control.
 
+actuator_input has the same addresses as ctrl: ctrlnum controls of an actuator from its ctrladr on.
 i is the index of an actuator.
 """
 
@@ -68,7 +69,7 @@ def limit_controls(m, d):
         for u in range(m.nu):
             d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
     d.badctrl[0] = bad
-    # in_stage is 1 or 2 in a later stage of a step with several accelerations: its warning is not counted again
+    # in_stage is not 0 in the later passes of a step (several accelerations): their warnings are not counted
     if d.in_stage[0] == 0:
         d.warning[BAD_CONTROL] = d.warning[BAD_CONTROL] + bad
 

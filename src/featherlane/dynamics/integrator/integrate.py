@@ -67,6 +67,7 @@ def store_damped_diagonal(m, d, articulated):
         if articulated:
             d.qHDiagInv[i] = h * rate
         else:
+            # M_ii is the last entry of row i
             d.qHDiagInv[i] = fma(h, rate, d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1])
     return found > 0.0
 

@@ -50,7 +50,7 @@ def warn_singular_inertia(m, d, singular):
         # 1 / D of its factor: that of `factor_m` if all outputs are requested, else that of the unconstrained step
         inverse = d.qLDiagInv if d.want_all and not has_metric(m) else d.qHDiagInv
         for i in range(m.nv):
-            diagonal = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+            diagonal = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]  # A_ii is the last entry of row i
             singular = where(is_singular(d, inverse[i], diagonal), 1.0, singular)
     warn(d, SINGULAR_INERTIA, singular > 0.0)
 

@@ -335,6 +335,7 @@ def add_fluid_metric(m, d, s, dissipative, A):
     for k in range(m.nv):
         S_k, b = d.cdof[k], m.dof_bodyid[k]
         f = 0.5 * (drag_times(d, b, S_k) + drag_transposed_times(d, b, S_k))
+        # row k of A: the ancestors of k, and k itself
         for e in range(m.M_rowadr[k], m.M_rowadr[k] + m.M_rownnz[k]):
             rate = dot(f, d.cdof[m.M_colind[e]])
             A[e] = where(has_fluid, fma(s, rate, A[e]), A[e])
