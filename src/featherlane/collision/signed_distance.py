@@ -263,7 +263,7 @@ def octree_leaf(m, root, place):
     The returned place is that in the leaf, from 0 to 1; fraction is the leaf's side relative to the box's.
     """
     node, fraction = constant_like(place[0], 1.0 * root), constant_like(place[0], 1.0)
-    child = gather(m.octree_child, node)
+    child = gather(m.octree_child, node)  # the first of eight; negative for a leaf
     while any_(child >= 0.0):
         has_child = child >= 0.0
         upper_half = Vec3(where(place[k] < 0.5, 0.0, 1.0) for k in range(3))

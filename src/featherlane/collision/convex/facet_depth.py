@@ -321,7 +321,7 @@ def measure_faces(m1, d1, size):
 
     The foot is well inside the facet if a point of one face, a corner or an edge point, is well inside the other face.
     The depth is offset - lowest corner of the second face.  corners2: number of its corners, 0 if the faces are not
-    parallel enough.
+    parallel enough.  deepest: the first face's point under the point that was found, or that point itself.
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)

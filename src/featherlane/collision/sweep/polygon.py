@@ -154,7 +154,7 @@ def keep_near(d1, polygon, count, point, normal, limit):
 @kernel
 def keep_farthest_two(d1, polygon, count):
     """Moves the two corners of a polygon that are farthest apart to the front; returns their number."""
-    largest, first, second = -1.0 + 0.0, 0, 1  # below any squared length
+    largest, first, second = -1.0 + 0.0, 0, 1  # -1 as a value: below any squared length
     for i in range(count):
         for j in range(i + 1, count):
             edge = polygon_corner(d1, polygon, j) - polygon_corner(d1, polygon, i)

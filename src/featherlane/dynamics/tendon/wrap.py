@@ -115,7 +115,8 @@ def round_circle(a, b, r, outside, side, has_side):
     p, q = _tangent_point(a, r, aa, turn), _tangent_point(b, r, bb, -turn)
     # the angle from p to q in the direction of the path
     phi = turn * atan2(cross2(p, q), dot2(p, q))
-    turned = (far & (phi < 0.0)) | (phi < -HALF_PI)  # by rounding, if the end points are opposite
+    # the path turns by more than pi: on the far path, or by rounding if the end points are opposite
+    turned = (far & (phi < 0.0)) | (phi < -HALF_PI)
     wraps = outside & (r >= MINVAL) & (far | (_meets_circle(a, b, r) & ((phi >= 0.0) | turned)))
     phi = where(turned, phi + TWO_PI, fmax(phi, 0.0))
     return wraps, p, q, r * phi
