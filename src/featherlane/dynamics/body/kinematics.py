@@ -24,7 +24,7 @@ def _body_offset(m, d, i):
 
 @kernel
 def store_body_frame(m, d, i):
-    """Computes the frames of body i and its joints, from the frame of its parent.
+    """Computes the frames of body i and its joints, from the frame of its parent; if its only joint is free, from qpos.
 
     Writes: xpos, xquat, xmat, xipos of the body; xanchor, xaxis of its joints.
     """
