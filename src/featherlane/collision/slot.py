@@ -5,6 +5,7 @@ A slot is a contact point of a pair of geoms in at least one world.  Worlds with
 MuJoCo's order, whatever else is in the batch.  The object d.contact[slot] has the fields con_* of a slot: its `dist` is
 con_dist[slot].  Slots 0 to ncon_slot - 1 are in use; nconmax is their capacity.
 `lane` is the index of a world in the tile.
+The field OCTREE is that of a mesh.
 """
 
 from featherlane.prelude import *

@@ -26,6 +26,8 @@ shapes.*[side] has the type, the size and the pose of each shape, and in shapes.
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  Of a vertex, hull_flat lists the flat
 faces with more than three corners, from hull_flatadr on, numbered within their hull; its first face is hull_polyadr.
 hull_planenormal, ...offset, ...error and ...drop describe the plane of a face, error and drop as above.
+PRISM is a type of shape: a prism with the vertices shapes.prism.  FLAT is the largest error of a flat face, relative
+to its drop.
 """
 
 from featherlane.prelude import *

@@ -9,6 +9,8 @@ convex.mat R and convex.pos p are the second shape's pose in this frame: a point
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_outline lists the corners of a
 face's outline, from hull_outlineadr on, counterclockwise and numbered within their hull.
+FIRST, CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  FLAT is the largest error of a flat
+face relative to its drop.
 """
 
 from featherlane.prelude import *

@@ -12,6 +12,7 @@ The fields hull_* hold the convex hulls of all meshes.  Each list has an array o
 `...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
 neighbours of a vertex, hull_map its faces, hull_outline the corners of a face's outline.  All three are numbered within
 their hull.
+facet.kind is the kind of the known facet, NO_FACET if there is none (facet.py).
 Source: MuJoCo (engine_collision_gjk.h) has the same tolerances, and also treats a height field's prism as a point.
 """
 

@@ -17,6 +17,7 @@ fewer; they are stored in a ring buffer.
 `lane` is the index of a world in the tile.
 For the current pair, recall.pair has the addresses of its entry and of the world's memory (`find_entry`), 0 without a
 cache, and recall.key its key (`branching_points`).
+NO_VERTEX is the index of a point on a curved shape.
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """

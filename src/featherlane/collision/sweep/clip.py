@@ -9,6 +9,8 @@ faces are shifted.
 All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Polygons are
 stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
 POINT, SEGMENT, DISC or the number of corners (feature.py).
+FACE and EDGE are the cosines above which a face, and below which an edge, is in contact; ON_EDGE [m]: a point outside
+by less is on it.
 Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
 Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """

@@ -3,6 +3,7 @@
 M is stored by rows of its lower triangle: row i holds the ancestors of dof i, ascending, itself last.  So the row of an
 ancestor is a prefix of the row of its descendant, and factorisation and solve touch no entry outside the pattern.
 Row i starts at M_rowadr[i] and has M_rownnz[i] entries, whose DoFs are in M_colind; the last one is M_ii.
+JACOBIAN is the layout of the record jr, whose field jac_M is the dense matrix.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 """
 

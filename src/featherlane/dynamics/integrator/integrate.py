@@ -7,6 +7,7 @@ an integrator treats implicitly, B >= 0 the part of -D from joint damping.
 m.implicit_diagonal is 1 if D is diagonal in every state without a fluid.  Then articulated bodies can solve with
 M - h D: the diagonal of -h D is added to the pivots.  jnt_actuatorid is -1 for a joint to which no actuator adds
 armature or damping.  `own=1` takes the diagonal of a factored matrix from the matrix, `own=0` from qHDiagInv.
+The patterns DIAGONAL and LOWER (that of M) of a matrix are those of sparse/outer.py.
 Source: MuJoCo, chapter Computation, numerical integration.
 """
 

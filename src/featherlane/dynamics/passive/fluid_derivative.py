@@ -9,6 +9,7 @@ DoF j from the root to k
 `implicit` and separate free bodies use B, `implicitfast` its symmetric part elsewhere.  `discrete` uses only the
 symmetric part of drag and resistance, because a metric cannot represent lift and added mass.
 i is the index of a body, g that of a geom.
+TINY is the limit of ratios in float32 (fluid.py).
 Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); the part in `discrete` was found
 by experiment with 4.0.1: efm_fluid.
 """
