@@ -4,7 +4,8 @@ A pair is (pair_id, geom1, geom2): the index of the explicit pair or -1, and the
 may collide; candidate k has the entries m.cand_pair[k], m.cand_geom1[k] and m.cand_geom2[k].  A pair is *near* if its
 bounding spheres are within margin and gap in at least one world.  A model with a *crowd* has a bounding volume tree;
 its pairs are listed by sort keys in near.key, those of other models by candidate indices in near.cand_near.
-near.detects is 1 in worlds that detect contacts (`given_contacts`).
+near.detects is 1 in worlds that detect contacts (`given_contacts`).  collide_geom lists the geoms of all pairs.
+Group k has the candidates from group_first[k] on, of the two bodies group_body[k].
 """
 
 from featherlane.prelude import *
@@ -181,8 +182,8 @@ def list_neighbours(m, d):
         pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
         d.neighbours.pair[count] = k
         spheres_near = is_near(m, d, pair_id, geom1, geom2)
-        # boxes are tested only for pairs with near spheres: few other pairs come near before the list is rebuilt
-        # never_meet: the boxes stay apart while the list is valid
+        # left out: a pair whose spheres are near now, but whose boxes stay apart while the list is valid (never_meet)
+        # explicit pairs stay on the list; other pairs stay, too, since few come near before the list is rebuilt
         count += 0 if pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near)) else 1
     d.neighbours.count[0] = count + 1
 
@@ -215,7 +216,8 @@ def near_pairs(m, d):
     for k in range(m.ncollide):
         geom = m.collide_geom[k]
         d.near.geom_reach[geom] = m.geom_rbound[geom] + geom_margin_and_gap(m, geom)
-    # only here and in `detection_distance`: evaluating it per candidate in is_near slowed a humanoid's step by 2 to 3 %
+    # with the LCP model bodies that touch up to rounding have contacts; this is added once for each geom, because
+    # evaluating it per candidate in is_near slowed a humanoid's step by 2 to 3 %
     if m.opt_contact_model == LCP:
         for k in range(m.ncollide):
             geom = m.collide_geom[k]
@@ -281,6 +283,7 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
         # oriented bounding boxes, before the search of one world at a time
         near = near & not_(parted(m, d, function, geom1, geom2, limit, near))
         if any_(near):
+            # branching_points reads the mask narrow.near, and appends slots from ncon_slot on
             d.narrow.near[0] = where(near, 1.0, 0.0)
             branching_points(m, d, function, number, pair_id, geom1, geom2, d.ncon_slot[0])
 

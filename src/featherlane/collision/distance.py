@@ -7,6 +7,7 @@ first; the result is flipped afterwards if necessary.
 m1 and d1 are the model and the data of one world.  shapes.*[0] and shapes.*[1] are the two shapes; convex.dist,
 convex.normal (from the first to the second shape) and convex.witness, the two nearest points, are the result.
 `lane` is the index of a world in the tile.
+NO_DISTANCE is a distance beyond the limit.  PRISM is a type of shape: a prism with the vertices shapes.prism.
 """
 
 from featherlane.prelude import *

@@ -8,6 +8,7 @@ points are computed at once; the result is the nearest pair of points.
 The eight points are in the frame of the second shape.  descent.trial (3, 8) holds points at which fields are evaluated,
 descent.jet (2, 4, 8) the value and gradient of the first and of the second shape's field there.  `eights(field)` is a
 field as rows of eight values.
+LANES is the number of points, eight.
 Source: MuJoCo mj_geomDistance.  Deviation: MuJoCo finds no distance of SDF geoms that do not overlap.
 """
 

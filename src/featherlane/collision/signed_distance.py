@@ -3,6 +3,7 @@
 A field is negative inside, and its zero level is the surface.  Fields of plugins and of ellipsoids are distances to
 first order only.  They are computed as jets (jet.py): a value and its gradient; affine(a, jet, b) is a jet + b.
 p is a point in the frame of the geom [m].
+The kinds of fields are types of geoms, OCTREE for a mesh, and the plugins BOLT, NUT, GEAR, BOWL and TORUS.
 Source: MuJoCo engine_collision_sdf.c (geomDistance, geomGradient, oct_distance, oct_gradient) and plugin/sdf.
 Deviations: derivatives of bolt, nut, gear and bowl, and of an octree outside its box, are analytic (MuJoCo:
 differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its half-planes (MuJoCo: a rotation).
@@ -263,7 +264,7 @@ def octree_leaf(m, root, place):
     The returned place is that in the leaf, from 0 to 1; fraction is the leaf's side relative to the box's.
     """
     node, fraction = constant_like(place[0], 1.0 * root), constant_like(place[0], 1.0)
-    child = gather(m.octree_child, node)
+    child = gather(m.octree_child, node)  # the first of eight; negative for a leaf
     while any_(child >= 0.0):
         has_child = child >= 0.0
         upper_half = Vec3(where(place[k] < 0.5, 0.0, 1.0) for k in range(3))

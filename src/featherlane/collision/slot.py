@@ -2,8 +2,10 @@
 
 A slot is a contact point of a pair of geoms in at least one world.  Worlds without that contact hold zeros in it, and
 1e10 as its distance.  Slots are ordered by pair, then by the points of a pair.  The contacts of one world are thus in
-MuJoCo's order, whatever else is in the batch.
+MuJoCo's order, whatever else is in the batch.  The object d.contact[slot] has the fields con_* of a slot: its `dist` is
+con_dist[slot].  Slots 0 to ncon_slot - 1 are in use; nconmax is their capacity.
 `lane` is the index of a world in the tile.
+The field OCTREE is that of a mesh.
 """
 
 from featherlane.prelude import *
@@ -199,7 +201,8 @@ def set_slot_parameters(m, d, number, pair_id, geom1, geom2, first):
     """Sets the parameters of the pair's slots, from `first` on: geoms, bodies, friction, solref, solimp, margin.
 
     pair_id, geom1, geom2: the explicit pair or -1, and the two geoms.
-    number: candidate index of the pair, stored in con_cand.  Writes also ncon, the number of contacts of each world.
+    number: candidate index of the pair, stored in con_cand; with a bounding volume tree it is ambiguous (`near_pair`).
+    Writes also ncon, the number of contacts of each world.
     """
     if d.ncon_slot[0] > first:
         dim = contact_dim(m, pair_id, geom1, geom2)

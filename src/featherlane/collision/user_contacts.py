@@ -62,7 +62,10 @@ def set_fields(m, d, slot, i, lane):
 
 @kernel
 def set_lcp_fields(d, slot, i, has_contact):
-    """Sets the fields that only the LCP contact model reads."""
+    """Sets the fields that only the LCP contact model reads.
+
+    compliance: CFM of the two rows of sliding friction (ODE's slip);  belt: surface velocity along normal and tangents.
+    """
     contact = d.contact[slot]
     contact.erp = where(has_contact, d.given_erp[i], 0.0)
     contact.cfm = where(has_contact, d.given_cfm[i], 0.0)

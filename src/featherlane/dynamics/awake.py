@@ -40,7 +40,10 @@ def tree_awake(d, t):
 
 @kernel
 def tendon_awake(m, d, i):
-    """Returns the mask where a tree along tendon i is awake; a tendon along more than two trees keeps them awake."""
+    """Returns the mask where a tree along tendon i is awake; a tendon along more than two trees keeps them awake.
+
+    treenum: number of trees along the tendon;  treeid: the first two of them.
+    """
     tendon = m.tendon[i]
     mask = d.active[0] >= 0.0  # all worlds: `active` is 0 or 1
     if tendon.treenum == 1:

@@ -2,6 +2,8 @@
 
 An axis-aligned box is stored as its lower and upper corner, enlarged by the geom's margin and gap.  A contact of two
 geoms requires that their axis-aligned boxes overlap and that their oriented boxes overlap.
+collide_geom lists the geoms that may collide, crowd_geom those in the bounding volume tree (box_tree.py).
+geom_aabb[g] is the bounding box of geom g in its frame: centre and half sides.
 """
 
 from featherlane.prelude import *

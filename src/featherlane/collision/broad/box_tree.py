@@ -16,9 +16,11 @@ by a key that gives them MuJoCo's order:
     key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
     place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
 
+crowd_geom[i] is the geom with index i in the crowd, which has ncrowd geoms.
 The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
 A leaf is a place on the curve; its key is (position on the curve) << INDEX_BITS | (index in the crowd).
+An empty box has the bounds EMPTY to -EMPTY.
 Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is Featherlane's.
 Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
 """

@@ -5,6 +5,7 @@ bounds, no unlisted pair can be near, so only listed pairs are tested.  The dete
 as without a list.  The list is not part of the state: after the state is replaced or the model is edited, the
 next step builds a new list.
 
+collide_geom lists the geoms that may collide; neighbours.* have an entry for each of these, `travel` one for each geom.
 Source: L. Verlet, Phys. Rev. 159 (1967).
 """
 
@@ -105,6 +106,7 @@ def never_meet(m, d, g, h, near):
     """
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
+    # these ranges of pair functions are those of spheres, capsules, cylinders, ellipsoids, boxes and meshes
     # all_round: the model has only planes, spheres and capsules, and its steps do not compute full orientations
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
         # -1: not an explicit pair

@@ -14,6 +14,7 @@ indices epa.vertex[v] of a and b.  Face f has corners epa.corner[f], countercloc
 normal . x = epa.offset[f].  The search takes the face of least epa.key, which is the offset, GROWN for a removed face.
 Edge e of face f goes from its corner e to the next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of
 face g.  `0.0 * x` is a zero with the precision of x.
+FACES is the capacity of faces.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8 (signed distances, slivers and
 the upper bound are Featherlane's).
 """

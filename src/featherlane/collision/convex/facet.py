@@ -23,6 +23,11 @@ at most error / WELL_INSIDE.  A vertex lower by the drop, at most twice the size
 angle is below drop / 2.  No adjacent face is nearer to that plane if the angle is below drop / 4.
 `side` is 0 for the first shape, 1 for the second.
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
+The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  Of a vertex, hull_flat lists the flat
+faces with more than three corners, from hull_flatadr on, numbered within their hull; its first face is hull_polyadr.
+hull_planenormal, ...offset, ...error and ...drop describe the plane of a face, error and drop as above.
+PRISM is a type of shape: a prism with the vertices shapes.prism.  FLAT is the largest error of a flat face, relative
+to its drop.
 """
 
 from featherlane.prelude import *

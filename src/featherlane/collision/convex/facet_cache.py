@@ -26,6 +26,7 @@ A proof is checked completely and depends on nothing else, so a proof of an old 
 valid.  A closed surface of triangles with the origin on the inner side of all of them surrounds it in every direction
 (its projection on the sphere has no folds), so the polytope need not stay convex.
 `record` is the array of a record's values; nvertex and nface are its numbers of vertices and faces.
+EXACT is the gap at which the search of two polytopes ends.  BY_PROOF and BY_GROWTH are methods that the cache counts.
 Source: Featherlane's own method.
 """
 

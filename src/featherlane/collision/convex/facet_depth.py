@@ -7,6 +7,10 @@ depth; convex.normal; convex.witness[0], the first core's deepest point; all in 
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m] (`size_of_pair`).
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
+The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_outline lists the corners of a
+face's outline, from hull_outlineadr on, counterclockwise and numbered within their hull.
+FIRST, CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  FLAT is the largest error of a flat
+face relative to its drop.
 """
 
 from featherlane.prelude import *
@@ -319,7 +323,7 @@ def measure_faces(m1, d1, size):
 
     The foot is well inside the facet if a point of one face, a corner or an edge point, is well inside the other face.
     The depth is offset - lowest corner of the second face.  corners2: number of its corners, 0 if the faces are not
-    parallel enough.
+    parallel enough.  deepest: the first face's point under the point that was found, or that point itself.
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)

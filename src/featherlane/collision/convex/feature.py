@@ -7,6 +7,12 @@ Coordinates of corner k of shape `side` are feature.point[side, 0 .. 2, k]; feat
 from this corner to the next one along the two tangents, feature.edge[side, 2, k] a tolerance.  In flat arrays, a
 coordinate of a shape has RUN values.  `eights(field)` is a field as rows of eight values, RUN // 8 for a coordinate.
 feature.count is POINT, SEGMENT, DISC or the polygon's number of corners.  `0.0 * x` is a zero with the precision of x.
+
+The fields hull_* hold the convex hulls of all meshes.  Each list has an array of starts, `...adr`, and one of lengths,
+`...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
+neighbours of a vertex, hull_map its faces, hull_outline the corners of a face's outline.  All three are numbered within
+their hull.
+facet.kind is the kind of the known facet, NO_FACET if there is none (facet.py).
 Source: MuJoCo (engine_collision_gjk.h) has the same tolerances, and also treats a height field's prism as a point.
 """
 

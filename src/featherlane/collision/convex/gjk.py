@@ -10,6 +10,7 @@ the origin possibly outside is tested, so a sliver with signs from rounding caus
 The simplex has simplex.count points: simplex.point[k] = a - b of the difference, simplex.first[k] = a on the first
 core, simplex.vertex[k] the vertex indices of a and b, simplex.weight[k] the barycentric coordinates of the nearest
 point.  `0.0 * x` is a zero with the precision of x.
+NO_VERTEX is the index of a point on a curved shape.
 Source: Gilbert, Johnson, Keerthi 1988; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3;
 Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by cases, not determinants, is Featherlane's).
 """

@@ -6,6 +6,8 @@ distance at a point is that of the two planes there, so inclined faces have larg
 deeper.  Of many points four are kept: the deepest one, and those that span the largest area with it.
 Candidate i has contact coordinates clip.point[:, i] (two tangents and the normal) and the distance clip.dist[i].
 `eights(field)` is a field as rows of eight values; a coordinate of clip.point has CAPACITY // 8 rows.
+feature.count is POINT, SEGMENT, DISC or the number of corners; FACE is the cosine above which a face is in contact
+(feature.py).  SAME is the distance within which positions coincide.
 Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
     the tolerances are the same.
 Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; here it is the direction of the depth.

@@ -16,6 +16,9 @@ convex.witness[0], and the simplex: simplex.first[k] on the first core, simplex.
 convex.way is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
 `0.0 * x` is a zero with the precision of x.
 shapes.*[side] has the type and the size of each shape, and in shapes.data the index of its mesh.
+The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following; hull_edge lists the neighbours of a
+vertex, from hull_edgeadr on, numbered within their hull.
+PRISM is a type of shape: a prism with the vertices shapes.prism.
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 
@@ -340,7 +343,7 @@ def polish(m1, d1):
     count1, edge1, second_edge1 = simplex_edges(d1, side=0)
     count2, edge2, second_edge2 = simplex_edges(d1, side=1)
 
-    # faces, then two edges
+    # faces, then two edges; two edges of one core span its face
     if count1 == 2:
         exists, normal = normal_of_edges(edge1, second_edge1, start)
         if exists:
@@ -358,6 +361,7 @@ def polish(m1, d1):
                 if along < 0.0:
                     z = -z
                 if may_touch_cap(m1, d1, side, z):
+                    # FACE_FIRST + 1 is FACE_SECOND
                     try_method(m1, d1, z, settled=1, method=FACE_FIRST + side, slack=slack)
     if count1 > 0 and count2 > 0:
         exists, normal = normal_of_edges(edge1, edge2, start)

@@ -1,8 +1,8 @@
 """Computes the overlap of two features, projected along the contact's normal: candidates for contact points.
 
-For a face with a face or an edge, these are the corners of the overlap; for parallel edges, the ends of
-the common part.  Such a position becomes a candidate if the features are near enough and it is new.  Clipping of
-edges, tests of corners and measurements run eight at once; one edge is clipped by eight polygon edges at once.
+For a face with a face or an edge, these are the corners of the overlap; for parallel edges, the ends of the common
+part.  Such a position becomes a candidate if the features are near enough and it is new.  Clipping of edges, tests of
+corners and measurements run eight at once; one edge is clipped by eight edges of a polygon with more than FEW corners.
 Positions have two coordinates, along the tangents of the contact.  A feature is stored in feature.*[side]: corners
 feature.point, edges feature.edge and feature.count, which is SEGMENT, DISC or the number of corners (feature.py).  In
 flat arrays, a coordinate of a feature has RUN values.  `eights(field)` is a field as rows of eight values.
@@ -265,7 +265,7 @@ def store_rim_inside(d1, side, place_row):
     place_row: first row of clip.place to write.
     """
     centre_x, centre_y, _ = load_corner(d1, 1 - side, RIM)
-    radius = d1.shapes.size[1 - side][0] + ON_EDGE
+    radius = d1.shapes.size[1 - side][0] + ON_EDGE  # a point outside by less is on the rim
     first_row, run, points, places = 3 * RUN // 8 * side, RUN // 8, eights(d1.feature.point), eights(d1.clip.place)
     for row in range(RIM // 8):
         x, y = points[first_row + row], points[first_row + row + run]

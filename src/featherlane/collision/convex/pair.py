@@ -10,6 +10,8 @@ the search uses a coarse tolerance, and Newton's method computes the remaining d
 The result is convex.dist, the signed distance; convex.normal, from the first to the second shape; convex.witness, the
 nearest point on each.  Until `shapes_to_world` it belongs to the cores, in the first shape's frame.  facet.kind is the
 facet of the difference at which the search ended, NO_FACET if there is none.
+gjk.state is APART, FAR (beyond the limit) or OVERLAP.  BY_DIRECTION and BY_SEARCH are methods that the cache counts
+(result_cache.py).
 """
 
 from featherlane.prelude import *

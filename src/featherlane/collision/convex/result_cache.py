@@ -10,12 +10,14 @@ results: it is stored outside of a world's state, is not copied with it, and may
     entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
                           its centre, kinds of shapes, the second's nearest vertex;  or -key, index of the proof
 
-Entries and proofs hold real values, so integers such as keys are stored as `1.0 * key`.
+Entries and proofs hold real values, so integers such as keys are stored as `1.0 * key`.  `scalars(d1, address)` is the
+array of values at an address.
 The pair's number determines its entry, which it takes over from the pair stored there before.  Proofs are longer and
 fewer; they are stored in a ring buffer.
 `lane` is the index of a world in the tile.
 For the current pair, recall.pair has the addresses of its entry and of the world's memory (`find_entry`), 0 without a
 cache, and recall.key its key (`branching_points`).
+NO_VERTEX is the index of a point on a curved shape.
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """

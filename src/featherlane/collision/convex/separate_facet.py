@@ -8,6 +8,10 @@ or a single vertex, is stored three times.  convex.mat is the second shape's ori
 `0.0 * x` is a zero with the precision of x.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m].
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
+The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_edge lists the neighbours of a
+vertex, from hull_edgeadr on, hull_polyvert the corners of a face; both are numbered within their hull.
+CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  Its WELL_INSIDE is a distance from a
+border, relative to the size; LEVEL is the largest deviation of parallel parts, relative to that distance.
 """
 
 from featherlane.prelude import *

@@ -12,6 +12,9 @@ of a ball is the same in all directions.
 A corner of a box, a vertex of a hull and an end of a capsule have an index (`support.vertex`); for a point of an
 ellipsoid or a cylinder it is -1.
 
+The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[mesh]] on; hull_edge lists the neighbours
+of a vertex, from hull_edgeadr on.  Neighbours and hull_start are numbered within their hull.
+
 m1 and d1 are the model and the data of one world.  `side` is 0 for the first shape, 1 for the second; shapes.*[side]
 holds its type, size, pose and mesh.  The frequent product `0.0 * x` is a zero with the precision of x.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3; MuJoCo mjc_*Support.
@@ -149,7 +152,7 @@ def cell_of(u):
     """Returns the index of the cell of directions that contains u; the order is that of `model.hull`.
 
     u is projected on a cube: face 2 k if the negative axis k is the major one, 2 k + 1 if the positive one is.  A face
-    has CELLS x CELLS cells.
+    has CELLS rows of CELLS cells.
     """
     x_size, y_size, z_size = fabs(u[0]), fabs(u[1]), fabs(u[2])
     face, major, minor1, minor2 = 0, u[0], u[1], u[2]
@@ -182,8 +185,9 @@ def core_support(m1, d1, side, u):
     """Returns (point, vertex) of the farthest point of the shape's core along u, both in the shape's own frame.
 
     vertex: its index, NO_VERTEX on a curved shape.  Bit k of a box's vertex is 1 if coordinate k is positive.
-    Climbing starts from the farthest vertex along the middle of the direction's cell.  In about one of three cases
-    this is not the result yet.
+    All vertices are tested of a hull with up to ASK_ALL of them.  Of a larger hull, hull_start has the farthest vertex
+    along the middle of each cell of directions, where climbing starts.  In about one of three cases this is not the
+    result yet.
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
     vertex, zero = NO_VERTEX, 0.0 * size[0]

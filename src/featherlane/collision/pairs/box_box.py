@@ -88,8 +88,8 @@ def store_edge_gaps(d1, R, p, size1, size2):
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
     """Returns (code, separation, unit vector) of the best of all axes, given the best face's code and separation.
 
-    The unit vector is that of an edge axis.  R, p, slack: see `box_box`; face, depth: from `best_face`; size1, size2:
-    half sides.
+    The unit vector is that of an edge axis.  R, p, slack: see `box_box`; face, depth: code and separation from
+    `best_face`, negative if the boxes overlap; size1, size2: half sides.
     Writes: box.axis, rows 3 to 14.
     """
     code, best, n, rows, flat_rows = face, depth, unit_vector(0), eights(d1.box.axis), d1.box.axis

@@ -120,6 +120,7 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * gap[k], plain_dot3(h, gap), inverse)
     gap, step = gap - x * h, size[k] * e
     gap = Vec3(gap[c] + (step if k == c else 0.0) for c in range(3))
+    # signs[k] gives NEVER eight lanes; it is too small to change it
     square = plain_dot3(gap, gap) if skew else NEVER + signs[k]
     row = 4 * k
     rows[row], rows[row + 1], rows[row + 2], rows[row + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end

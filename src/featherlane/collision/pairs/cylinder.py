@@ -21,7 +21,7 @@ def lowest_radius(n, R, r):
     slope = plain_dot3(n, z)
     up = slope > 0.0
     a, slope = where(up, -z, z), where(up, -slope, slope)
-    v = slope * a - n
+    v = slope * a - n  # minus the part of n across the axis: the steepest way down within a disk
     length2 = plain_dot3(v, v)
     parallel = length2 < MINVAL * MINVAL
     scale = r / where(parallel, 1.0, sqrt(length2))

@@ -7,6 +7,10 @@ starting points are computed at once, in the lanes of one world.  Points are in 
 Scratch has rows of eight lanes: descent.trial 3 coordinates, descent.jet field and gradient of each side,
 descent.corner 9 coordinates of the triangle of each starting point.
 descent.triangle has the corners of eight triangles, a coordinate per row; descent.count is the number of points found.
+A node of the tree (fieldnode_*) has eight children: nodes, or -1 - group for a group of eight triangles (fieldgroup_*),
+or NO_CHILD for an absent one.
+LANES is eight.  DECREASE and MOST_STEPS are those of field_pair.py: the fraction of the promised decrease that a step
+must reach, and the largest number of steps.
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
     triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.
@@ -174,7 +178,8 @@ def finish_starts(m1, d1, n):
 def start_on_triangle(m1, d1, triangle, n):
     """Adds the starting points of one of the eight triangles `descent.triangle` to the n waiting ones; returns n.
 
-    They are barycentric points u a + v b + w c of the Halton sequence.  Eight waiting points are finished at once.
+    They are points w a + u b + v c, w = 1 - u - v, with (u, v) of the Halton sequence.  Eight waiting points are
+    finished at once.
     Writes: descent.start and descent.corner in lane n; what `finish_starts` writes.
     """
     for i in range(max(1, m1.opt_sdf_initpoints)):
@@ -210,7 +215,7 @@ def collide_group(m1, d1, group, n):
         a, b, c = into_field(d1, a), into_field(d1, b), into_field(d1, c)
         meets = meets & triangle_may_meet(m1, d1, a, b, c)
         eights(d1.descent.triangle)[0:9] = join(a, b, c)
-        # the last first, as MuJoCo
+        # the last first, as MuJoCo; fieldgroup_face is -1 in a lane without a triangle
         for i in range(LANES - 1, -1, -1):
             if m1.fieldgroup_face[group, i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
                 n = start_on_triangle(m1, d1, i, n)
@@ -239,6 +244,7 @@ def mesh_field(m1, d1):
         if node < 0:  # -1 - group
             waiting = collide_group(m1, d1, -1 - node, waiting)
         else:
+            # six rows of eight boxes: coordinates of the lower corners, then of the upper ones
             meets = box_may_meet(m1, d1, Vec3(boxes[6 * node : 6 * node + 3]), Vec3(boxes[6 * node + 3 : 6 * node + 6]))
             for k in range(LANES):
                 child = m1.fieldnode_child[node, k]

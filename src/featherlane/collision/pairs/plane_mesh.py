@@ -1,6 +1,11 @@
 """Computes contacts of a plane and the convex hull of a mesh, from the lowest vertex's face most parallel to the plane.
 
 shapes.*[0] is the plane, shapes.*[1] the mesh, in one world; points are stored in manifold.*.
+
+The fields hull_* hold the convex hulls of all meshes.  Each list has an array of starts, `...adr`, and one of lengths,
+`...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
+neighbours of a vertex, hull_map its faces, hull_polyvert the corners of a face.  All three are numbered within their
+hull.
 Source: MuJoCo 4.0.1, measured on its contacts.  It returns up to four corners of that face, in the face's order from
     the lowest vertex on, that are within the margin and not above the mesh's centre.  Of more than four it returns the
     lowest and three that span a large area with it: the next three, advanced while the area grows.
@@ -46,6 +51,7 @@ def climb_to_lowest(m1, start, n, down, vertex):
 def lowest_vertex(m1, mesh, down):
     """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one found by climbing."""
     vertex, start, n = 0, m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+    # CLIMB: number of vertices above which climbing along edges is faster than testing all
     # a search by climbing starts from hull_start: the vertex that is farthest in a direction near `down`
     if n > CLIMB:
         vertex, lead = climb_to_lowest(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])

@@ -60,7 +60,7 @@ def plane_box_points(m, d, g, h, near, limit):
     height, half_axis_height = dot(c - d.geom_xpos[g], n), half_axis_heights(R, size, n)
     u, v, w = R.columns
     frame = frame_of(n)
-    corners = plane_box(height, half_axis_height, limit, -1.0)  # indices 0..7, -1: none
+    corners = plane_box(height, half_axis_height, limit, none=-1.0)  # indices 0..7, -1: none
     for i in range(4):
         corner = corners[i]
 

@@ -2,6 +2,7 @@
 
 Inside, the depth of the centre is its depth below the nearest of the five faces.  Above, the nearest point is on
 the top triangle.  A sphere at the side of the prism, or below it, uses the search for convex pairs.
+NO_DISTANCE is larger than any distance.  Shapes nearer than TOUCH, relative to their size, touch.
 """
 
 from featherlane.prelude import *

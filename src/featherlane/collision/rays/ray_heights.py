@@ -101,7 +101,8 @@ def meet_wall(m1, d1, field, p, v, side, across):
 
     p, v: point and direction of the ray.  The wall is at side * half_width on its normal's axis, on which the ray has
     coordinate p_normal and rate v_normal.  It extends to +-along on the other axis (p_along, v_along).  The n samples
-    along a wall are `stride` apart and begin at `start`.   Writes: line.*, for a nearer hit.
+    along a wall are `stride` apart and begin at `start`.  x is the distance along the ray, y and z the position on the
+    wall.   Writes: line.*, for a nearer hit.
     """
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
     half_width, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow

@@ -2,8 +2,10 @@
 
 A node of the tree has eight boxes, which are tested at once, and leads to other nodes or to groups of up to eight
 triangles, also tested at once.  The nearest box is visited first; boxes behind the nearest hit so far are skipped.
+GROUP is this number, eight.  A child of a node is a node, -1 - group for a group of triangles, or NO_CHILD.
 Triangles are two-sided.  No ray passes between two triangles that share an edge, because the edge is bitwise identical
 in both.
+FAR is the distance without a hit.
 Source: Wald, Benthin and Boulos, Getting rid of packets: efficient SIMD single-ray traversal using multi-branching BVHs
     (2008).
 """

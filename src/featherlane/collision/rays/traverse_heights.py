@@ -3,6 +3,7 @@
 Along a ray, its height above the surface is a continuous function, linear within each triangle.  The surface is hit
 in the first triangle at whose end the sign of this function has changed, so no ray passes between two triangles.
 Columns of samples run along x, rows along y.  A cell is cut from (row, column) to (row + 1, column + 1).
+FAR is the distance without a hit.
 Source: Amanatides and Woo, A fast voxel traversal algorithm for ray tracing (1987), for the order of cells; MuJoCo
     mj_rayHfield, with the same surfaces.
 """

@@ -9,6 +9,8 @@ faces are shifted.
 All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Polygons are
 stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
 POINT, SEGMENT, DISC or the number of corners (feature.py).
+FACE and EDGE are the cosines above which a face, and below which an edge, is in contact; ON_EDGE [m]: a point outside
+by less is on it.
 Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
 Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """
@@ -138,6 +140,7 @@ def replace_edge_by_face(m1, d1, side):
             if face_axis < 0 and fabs(edge[axis]) < 0.5 and fabs(other_edge[axis]) < EDGE:
                 face_axis = axis
         if face_axis >= 0:
+            # the contact's normal, turned outwards
             normal = (1.0 - 2.0 * side) * d1.feature.axes[0].rows[2]
             highest, _ = core_support(m1, d1, side, d1.shapes.mat[side].T @ normal)
             set_box_face(d1, side, highest, face_axis)
@@ -194,6 +197,7 @@ def meet_capsule_and_box(d1):
         ):
             face_axis = k
     if face_axis >= 0:
+        # the box's corner on the side of the nearest point belongs to that face
         set_box_face(d1, 1, copysign(size, nearest), face_axis)
         d1.feature.count[0] = SEGMENT  # the capsule's line
         cut_by_other(d1, face_side=1)

@@ -10,10 +10,12 @@ displacement w, the row a_ref = -B v - K r does so at
     r = dist - margin = -(1 - t - b) / k w,    under the integrator discrete  -(1 - t - t (b + k)) / k w.
 
 Without stiffness r is minus the width of the impedance.  The LCP contact model has r = t w, a gap that its row closes
-at most by the end of the step.
+at most by the end of the step.  has_metric(m) is true under the integrator discrete only.  solref is (timeconst,
+dampratio), solimp is (dmin, dmax, width, midpoint, power).
 t is the time of impact as a fraction of the step, sweep.times; w is sweep.rates [m].  Fields of one world have the
 singular name: sweep.step, sweep.spin, sweep.travel, sweep.margin, sweep.time and sweep.rate.
 geom1 and geom2 are the geoms of the pair, `first` is its first slot, and `lane` the index of a world in the tile.
+sweep.state is IMPACT if the shapes meet within the step.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact distance".
 """
 
@@ -187,6 +189,7 @@ def effective_distance(m, d, pair_id, geom1, geom2, margin):
             remainder = remainder - time * (stiffness + damping)  # integrator discrete
         else:
             remainder = remainder - damping
+        # without stiffness: the width of the impedance
         is_soft = stiffness > MINVAL
         depth = where(is_soft, remainder / where(is_soft, stiffness, 1.0) * rate, fmax(solimp[2], MINIMP))
     return margin - depth

@@ -35,7 +35,8 @@ def is_near_sphere(m, d, geom, lane, centre, half_length):
 def may_hide(m, geom, other, obstacle):
     """Returns whether an obstacle, a geom, may hide a contact of the pair (geom, other) from `geom`.
 
-    It does if it may touch `geom` and does not move with either body of the pair.
+    It does if it may touch `geom` and does not move with either body of the pair.  named_geom lists the geoms of the
+    explicit pairs, which may touch whatever the other filters say.
     """
     weld1, weld2, weld = tuple(m.body_weldid[m.geom_bodyid[i]] for i in (geom, other, obstacle))
     # types with a segment test; weld: body that a geom moves with, 0 for the world

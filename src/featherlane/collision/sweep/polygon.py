@@ -3,6 +3,7 @@
 Two polygons are stored in clip.place, one before and one after a cut.  All points are in contact coordinates: two
 tangents and the normal, from the first shape to the second.  Features are stored in feature.*[side]: `load_corner`, and
 feature.count, which is POINT, SEGMENT, DISC or the number of corners (feature.py).
+RIM is the number of points around a disc.
 """
 
 from featherlane.prelude import *
@@ -154,7 +155,7 @@ def keep_near(d1, polygon, count, point, normal, limit):
 @kernel
 def keep_farthest_two(d1, polygon, count):
     """Moves the two corners of a polygon that are farthest apart to the front; returns their number."""
-    largest, first, second = -1.0 + 0.0, 0, 1  # below any squared length
+    largest, first, second = -1.0 + 0.0, 0, 1  # -1 as a value: below any squared length
     for i in range(count):
         for j in range(i + 1, count):
             edge = polygon_corner(d1, polygon, j) - polygon_corner(d1, polygon, i)

@@ -11,6 +11,9 @@ dcmotor      `dcmotor.py`: up to five states
 pid          a slewed setpoint, the integral of the position error
 user         a user callback
 mujoco.pid   `pid_plugin.py`: adds an integral and a slewed setpoint to any of these
+
+SLEW, INTEGRAL and PID_PLUGIN are bits of actuator_states: a slew-limited setpoint, an integral, the plugin mujoco.pid.
+`state_address` returns the address in act of such a state.  INPUT_POS is the bit of actuator_ctrlspec for a position.
 i is the index of an actuator.
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
 """
@@ -127,7 +130,7 @@ def advance_activations(m, d, rates):
             for a in range(first, first + actuator.actnum):
                 d.act[a] = next_activation(m, d, i, a, 0.0 if is_off else rates[a])
             if actuator.dyntype == DYN_INTEGRATOR and actuator.actnum > 0:
-                # the activation is a setpoint
+                # the activation is a setpoint; of an orientation servo (GAIN_SO3) three of them, a rotation vector
                 if actuator.gaintype == GAIN_SO3:
                     shorten_rotation(d, first)
                 else:

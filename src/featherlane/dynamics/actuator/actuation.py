@@ -1,6 +1,8 @@
 """Computes the forces of actuators, their limits, and the resulting forces of the DoFs.
 
-i is the index of an actuator.
+i is the index of an actuator, o that of an output; most actuators have one output, an orientation servo (GAIN_SO3) has
+three.  `actuator.simple`: the actuator has only what `simple_force` computes.  The bit PID_PLUGIN of actuator_states:
+its force is that of the plugin mujoco.pid.
 """
 
 from featherlane.prelude import *

@@ -4,6 +4,9 @@ a body, and of adhesive contacts.
 The force of such an actuator is shared by all contacts of its body, including those in the gap, and pulls along their
 normals.  An adhesive contact pulls with a separate force, which its row stores (constraint/row.py).  Both depend on
 the contacts, so a model with either one computes contacts before forces (simulation/step/forward.py).
+
+Contact k is stored in slot k, d.contact[k], which the worlds of a tile share: `present` is 1 in worlds that have it,
+`carrier` are the bodies of its two geoms, the first row of `frame` is its normal.
 i is the index of an actuator.
 Source: MuJoCo, transmission body; documentation of the actuator `adhesion`; chapter Computation, "Adhesion".
 """
@@ -24,6 +27,7 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
     i = m.body_lastdof[b]
     if i >= 0:
         wrench = point_wrench(d, force, zeros(3), d.con_pos[k], m.body_rootid[b])
+        # the DoFs that move the body, from the last to the root
         while i >= 0:
             x[start + i] = where(mask, x[start + i] + dot(d.cdof[i], wrench), x[start + i])
             i = m.dof_parentid[i]
@@ -104,7 +108,7 @@ def adhesive_pull(m, d):
 @kernel
 def normal_force(m, d, k):
     """Returns the normal force of contact k, negative if it pulls: the force of its rows minus its adhesion."""
-    f = d.con_force[k].fx
+    f = d.con_force[k].fx  # in the contact's frame, whose x axis is the normal
     if m.flg_adhesion:
         f = f - d.con_adhesion[k]
     return f

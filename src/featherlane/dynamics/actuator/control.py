@@ -1,5 +1,6 @@
 """Computes the effective controls: delayed, clamped to their ranges, and all 0 in a world with an invalid control.
 
+actuator_input has the same addresses as ctrl: ctrlnum controls of an actuator from its ctrladr on.
 i is the index of an actuator.
 """
 
@@ -24,7 +25,8 @@ def _store_delayed_controls(m, d, i):
     a, n, first, ncontrol = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
     delay = actuator.delay
     t = d.time[0] - delay
-    bracket = find_bracket(d, a, n, t)  # history[1]: order of the interpolation
+    bracket = find_bracket(d, a, n, t)
+    # history[0]: number of samples; history[1]: order of the interpolation
     for c in range(ncontrol):
         delayed = interpolate(d, a, n, ncontrol, c, t, bracket, actuator.history[1])
         d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], delayed)
@@ -67,7 +69,7 @@ def limit_controls(m, d):
         for u in range(m.nu):
             d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
     d.badctrl[0] = bad
-    # not in a later stage of a step with several accelerations
+    # in_stage is not 0 in the later passes of a step (several accelerations): their warnings are not counted
     if d.in_stage[0] == 0:
         d.warning[BAD_CONTROL] = d.warning[BAD_CONTROL] + bad
 

@@ -235,7 +235,8 @@ def _voltage_slope(m, d, i, R):
 def motor_slopes(m, d, i):
     """Returns the slopes of the force in length and velocity: controller, back-EMF, cogging, damping of the bristles.
 
-    Controller and back-EMF: d force / d voltage times the slopes of V - K w, where V = R / K torque + K w.
+    Controller and back-EMF: d force / d voltage times the slopes of V - K w.  Without a controller V is constant; with
+    one V = R / K torque + K w, whose last term cancels K w, so the slopes are -R / K kp and -R / K kd.
     Source: MuJoCo mjd_actuator_vel.  Found by experiment with 4.0.1: the slopes in length, the use of the resistance at
         the motor's temperature, and that a controller or a current's rate at its bound has no slope.
     """

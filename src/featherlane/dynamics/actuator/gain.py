@@ -5,6 +5,10 @@ l and l' are length and velocity, z the integral of the position error; the driv
 gain    fixed, affine in length and velocity, muscle, dcmotor, user callback
 bias    none, affine, muscle, dcmotor, user callback
 pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bias
+
+ctrladr, actadr and outadr of an actuator are the addresses of its first control, activation and output; ctrlnum and
+actnum are the numbers of its controls and activations.  INTEGRAL and CURRENT are bits of its `states`: it has an
+integral or a motor's current as an activation.
 i is the index of an actuator.
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation.
 """

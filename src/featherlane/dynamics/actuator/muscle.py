@@ -133,7 +133,8 @@ def _smooth_step(x):
 def muscle_rate(control, act, prm):
     """Returns the rate of the activation: (excitation - act) / tau, where tau depends on the activation.
 
-    tau is rise (0.5 + 1.5 act) while the excitation exceeds act, else fall / (0.5 + 1.5 act), with a smooth transition.
+    tau is rise (0.5 + 1.5 act) while the excitation exceeds act, else fall / (0.5 + 1.5 act), with a smooth transition:
+    fall + (rise - fall) step(excess / width + 1/2), excess = excitation - act, step = `_smooth_step`.
     prm: time constants of rise and fall, width of the transition between them (0: a jump).
     Source: Millard et al. 2013, Flexing computational muscle, eq. 1-2; MuJoCo mju_muscleDynamics.
     """

@@ -42,7 +42,7 @@ def store_pid_plugin_rates(m, d, i, u):
     if actuator.states & INTEGRAL:
         z = _next_integral(m, d, i, u - d.actuator_length[actuator.outadr])
         d.act_dot[a] = (z - d.act[a]) / h
-        a += 1
+        a += 1  # the slewed setpoint is stored after the integral
     if actuator.states & SLEW:
         d.act_dot[a] = (u - d.act[a]) / h
 

@@ -30,7 +30,10 @@ def reflected_armature(m, i):
 
 @kernel
 def has_reflected_terms(m, j):
-    """Returns the mask of worlds where an actuator has armature or damping at joint j."""
+    """Returns the mask of worlds where an actuator has armature or damping at joint j.
+
+    b, c, e: the coefficients of the damping force -v (b + c |v| + e v^2).
+    """
     found = 0.0
     for k in range(m.nactuator):
         actuator = m.actuator[k]

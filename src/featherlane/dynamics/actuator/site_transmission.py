@@ -63,6 +63,7 @@ def store_orientation_transmission(m, d, i):
     if r < 0:
         a = m.jnt_qposadr[target]
         rotation = quat_log(Quat(d.qpos[a : a + 4]).unit)
+        # the row of output o + k has one entry: DoF k of the ball
         for k in range(3):
             d.actuator_moment[m.moment_rowadr[o + k]] = 1.0
     else:

@@ -79,6 +79,7 @@ def com_vel(m, d):
         for j in range(first, first + m.body_jntnum[i]):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
             if is_free_joint(kind):
+                # its first three DoFs, the translations; then v is the first rotation
                 for k in range(3):
                     d.cdof_dot[v + k] = zeros(6)
                 vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))

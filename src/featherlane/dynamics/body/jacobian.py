@@ -4,6 +4,7 @@ J qvel is the velocity of a point and the angular velocity of its body, in world
 has six rows of nv entries, so entry (r, dof) is at nv r + dof: rows 0 to 2 are linear, rows 3 to 5 angular.  The
 DoFs that move a body are its own and its ancestors', the chain of dof_parentid.  All motion axes of a tree refer to
 its centre of mass, so the velocity of a point follows from the lever arm.
+jr is a record of the layout JACOBIAN: the caller sets its sizes and, for Jacobians of a given point, jac_point.
 kind (an mjtObj) and i are the type and the index of an object.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 """
@@ -187,6 +188,7 @@ def angular_momentum_matrix(m, d, jr, body):
     """
     n = jr.jac_nv
     clear_jacobian(jr)
+    # the world, body 0, does not move; descendants have greater ids
     for b in range(max(body, 1), m.nbody):
         if descends(m, b, body):
             x, R, I = d.xipos[b], inertial_mat(m, d, b), m.body_inertia[b]

@@ -24,7 +24,7 @@ def _body_offset(m, d, i):
 
 @kernel
 def store_body_frame(m, d, i):
-    """Computes the frames of body i and its joints, from the frame of its parent.
+    """Computes the frames of body i and its joints, from the frame of its parent; if its only joint is free, from qpos.
 
     Writes: xpos, xquat, xmat, xipos of the body; xanchor, xaxis of its joints.
     """
@@ -141,6 +141,7 @@ def collision_frames(m, d):
 def path_frames(m, d):
     """Computes the frames of the sites and geoms that tendons and transmissions read, bitwise identical to `frames`.
 
+    step_site_turned[k] is 1 if the orientation of site step_site[k] is read, too.
     Reads:  xpos, xquat, xmat, step_site, step_geom.   Writes: site_xpos, site_xmat, geom_xpos, geom_xmat of these.
     """
     for k in range(m.nstepsite):

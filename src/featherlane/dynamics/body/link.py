@@ -5,6 +5,7 @@ pi; that of a slider is the displacement along it.  Both grow with the velocity 
 
 Link k joins the bodies link_body[k, 0] (the first) and link_body[k, 1] (the second; 0 is the world).  The index `side`
 is 0 for the first body, 1 for the second.
+link_type is ball, LINK_HINGE, LINK_SLIDER or LINK_FIXED.
 Source: ODE manual, sec. "Joint types and joint functions"; the axis of a slider is that of its first body.
 """
 

@@ -42,7 +42,10 @@ def ball_reference(m, d, j):
 
 @kernel
 def _yield_scalar(m, d, a, p, limit):
-    """plastic[p] <- the reference of a slide or hinge with coordinate qpos[a], at most `limit` from the coordinate."""
+    """plastic[p] <- the reference of a slide or hinge with coordinate qpos[a], at most `limit` from the coordinate.
+
+    The update of the module docstring equals clipping q_ref to [q - y, q + y], with y = limit.
+    """
     q, rest = d.qpos[a], d.plastic[p]
     d.plastic[p] = fmax(fmin(rest, q + limit), q - limit)
 

@@ -45,6 +45,8 @@ def inertia_rate(I, v):
     y = cross(omega, Vec3(I.Ixy, I.Iyy, I.Iyz))
     z = cross(omega, Vec3(I.Ixz, I.Iyz, I.Izz))
     uc, h = dot(u, c), I @ v
+    # x, y, z are columns 0, 1, 2 of omega x J: entry (r, c) of omega x J is component r of column c
+    # Jdot_xx = 2 (x_0 + u.c - u_0 c_0);   Jdot_xy = x_1 + y_0 - (u_0 c_1 + u_1 c_0);   the others alike
     return InertiaRate(
         2.0 * (x[0] + fma(-u[0], c[0], uc)),
         2.0 * (y[1] + fma(-u[1], c[1], uc)),
@@ -129,12 +131,13 @@ def _add_dof(m, d, k, I, i, s):
     """
     S_k, w_k = d.cdof[k], d.cdof_rate[k]
     f = I @ w_k + velocity_force(d.crb_rate[i], S_k.angular)
-    IS, BS = I @ S_k, transposed_velocity_force(d.crb_rate[i], S_k)
+    IS, BtS = I @ S_k, transposed_velocity_force(d.crb_rate[i], S_k)
+    # row k of qDeriv starts with the ancestors of k; D_diag is the index of the diagonal in the row
     row, nancestors = m.D_rowadr[k], m.D_diag[k]
     for c in range(nancestors):
         j = m.D_colind[row + c]
         S_j = d.cdof[j]
-        D_kj = dot(IS, d.cdof_rate[j]) + dot(BS, S_j.angular)
+        D_kj = dot(IS, d.cdof_rate[j]) + dot(BtS, S_j.angular)
         d.qDeriv[row + c] = fma(s, D_kj, d.qDeriv[row + c])
         # entry (j, k): in row j the descendants directly follow the diagonal, in order
         jk = m.D_rowadr[j] + m.D_diag[j] + k - j

@@ -3,6 +3,7 @@
 M is stored by rows of its lower triangle: row i holds the ancestors of dof i, ascending, itself last.  So the row of an
 ancestor is a prefix of the row of its descendant, and factorisation and solve touch no entry outside the pattern.
 Row i starts at M_rowadr[i] and has M_rownnz[i] entries, whose DoFs are in M_colind; the last one is M_ii.
+JACOBIAN is the layout of the record jr, whose field jac_M is the dense matrix.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 """
 
@@ -156,7 +157,8 @@ def inertia_rows(m):
 @kernel
 def factor(m, source, LD, inverse):
     """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
-    # the fourth item of System is an additional column, unused with reduce=0; the fifth states that A is an inertia
+    # own=1: the diagonal, too, is that of `source`;  reduce=0: no column is solved, so the fourth item of System is
+    # unused;  the fifth states that A is an inertia
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, inverse, 1), own=1, reduce=0)
 
 
@@ -180,7 +182,7 @@ def factor_and_solve(m, source, LD, inverse, x, own):
 
     own: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
     """
-    # the fifth item of System states that A is an inertia
+    # reduce=1: also x <- L^-T x;  the fifth item of System states that A is an inertia
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x, 1), own=own, reduce=1)
     expand_columns(inertia_rows(m), LD, inverse, x)
 

@@ -4,7 +4,7 @@
 
 Rows and solvers obtain A, its factor and the force f0 here, so they are independent of the metric.  It is M, its factor
 and qfrc_smooth; or Mhat, with the factor in qH and qHDiagInv, and qfrc_step, for the integrator `discrete`
-(integrator/discrete.py).
+(integrator/discrete.py).  has_metric(m) says whether the model's integrator has a metric other than M: only `discrete`.
 """
 
 from featherlane.prelude import *

@@ -37,6 +37,7 @@ def multiply_implicitfast(m, d, x, y):
     Writes: y (nv,); actuator_rate, qDeriv on request, qH or qHDiagInv; with a fluid qproduct.
     """
     store_implicitfast_rates(m, d)  # writes actuator_rate, qDeriv
+    # implicit_diagonal: D is diagonal in every state without a fluid
     if not (uses_articulated(m) and m.implicit_diagonal):
         store_implicit_matrix(m, d)  # writes qH
         multiply_joint_space(m, d.qH, x, y)

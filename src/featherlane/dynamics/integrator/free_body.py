@@ -4,7 +4,8 @@ Integrators that omit the rates of Coriolis forces to keep their system symmetri
 a tree whose only joint is free is a rigid body, and its six DoFs are not coupled with others.
 
 The scratch field `block` holds the 6 x 6 matrix of one body by rows: entry (r, c) is block[6 r + c].  Its DoFs are
-three translations in world axes, then three rotations about body axes; v is the first of them.
+three translations in world axes, then three rotations about body axes; v is the first of them.  The solver writes
+dof_touched: 1 at the first DoF of a tree, in worlds where constraint rows or implicit servos act on the tree.
 Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
 """
 
@@ -20,7 +21,7 @@ def _load_block(m, d, M, v):
         number = m.M_rownnz[v + r]
         diagonal = m.M_rowadr[v + r] + number - 1
         for c in range(r + 1):
-            # a simple body's row has only the diagonal
+            # entry (r, c) is r - c places before the diagonal; a simple body's row has only the diagonal
             if r - c < number:
                 d.block[6 * r + c] = M[diagonal - r + c]
                 d.block[6 * c + r] = M[diagonal - r + c]
@@ -192,8 +193,7 @@ def solve_free_bodies(m, d):
 def solve_untouched_bodies(m, d, M, force, x):
     """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without rows; M is a metric.
 
-    dof_touched is 1 at a tree's first DoF in worlds where rows or implicit servos act on the tree.   Writes: x (nv,) at
-    these bodies; block.
+    Reads:  dof_touched.   Writes: x (nv,) at these bodies; block.
     """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):

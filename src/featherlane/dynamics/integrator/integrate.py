@@ -3,6 +3,11 @@
 qvel' = qvel + h qacc*, then qpos' = qpos (+) h qvel', where (+) rotates quaternions by the exponential of the local
 rotation.  The integrators differ in qacc*, the field qacc_step.  D denotes the velocity derivative of the forces that
 an integrator treats implicitly, B >= 0 the part of -D from joint damping.
+
+m.implicit_diagonal is 1 if D is diagonal in every state without a fluid.  Then articulated bodies can solve with
+M - h D: the diagonal of -h D is added to the pivots.  jnt_actuatorid is -1 for a joint to which no actuator adds
+armature or damping.  `own=1` takes the diagonal of a factored matrix from the matrix, `own=0` from qHDiagInv.
+The patterns DIAGONAL and LOWER (that of M) of a matrix are those of sparse/outer.py.
 Source: MuJoCo, chapter Computation, numerical integration.
 """
 
@@ -63,6 +68,7 @@ def store_damped_diagonal(m, d, articulated):
         if articulated:
             d.qHDiagInv[i] = h * rate
         else:
+            # M_ii is the last entry of row i
             d.qHDiagInv[i] = fma(h, rate, d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1])
     return found > 0.0
 

@@ -4,6 +4,10 @@ The stages evaluate forward dynamics, which a step calls between these stages:
 
     rk4_start, (rk4_stage 1, forward), (rk4_stage 2, forward), (rk4_stage 3, forward), rk4_finish
 
+The record rk keeps data between the stages: the start of the step (rk.qpos, rk.qvel, rk.act, rk.time, ...), the rates
+of the coordinates at the last stage (rk.rate), and weighted sums of all stages' rates, accelerations and act_dot
+(rk.velocity, rk.acceleration, rk.act_dot).  All are written by the kernels here.
+
 A rotation is represented as q = q0 exp(u), and the rates of the stages are those of u, which preserves fourth order.
 du/dt = dexp^-1_u(w) = w + u x w / 2 + k(|u|) u x (u x w), k(t) = (1 - t/2 cot t/2) / t^2.
 Of the u of one q the shortest is used, as in MuJoCo: k is infinite if |u| is a full turn.

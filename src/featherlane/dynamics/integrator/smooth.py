@@ -45,10 +45,12 @@ def warn_singular_inertia(m, d, singular):
     Reads:  1 / D of the factor that `solve_inertia` used or wrote.   Writes: warning.
     """
     if not uses_articulated(m):
+        # the matrix that was factored: M, or Mhat if the integrator has a metric of its own (`discrete`)
         A = metric(m, d)
+        # 1 / D of its factor: that of `factor_m` if all outputs are requested, else that of the unconstrained step
         inverse = d.qLDiagInv if d.want_all and not has_metric(m) else d.qHDiagInv
         for i in range(m.nv):
-            diagonal = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+            diagonal = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]  # A_ii is the last entry of row i
             singular = where(is_singular(d, inverse[i], diagonal), 1.0, singular)
     warn(d, SINGULAR_INERTIA, singular > 0.0)
 
@@ -72,6 +74,7 @@ def smooth_acceleration(m, d):
     if m.opt_contact_model == LCP:
         add_motors_at_stops(m, d, d.qfrc_smooth)
     singular = 0.0
+    # the integrator `discrete` solves with Mhat instead of M
     if has_metric(m):
         discrete_smooth(m, d)  # writes qacc_smooth
     else:

@@ -1,6 +1,7 @@
 """Computes qDeriv, the velocity derivatives of smooth forces: dampers, actuators, and their sum with the bias force.
 
 The matrix has M's pattern in both triangles: row i holds DoF i's ancestors, itself and its descendants.
+FULL is this pattern in sparse/outer.py.
 Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
 """
 

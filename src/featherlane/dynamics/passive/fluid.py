@@ -12,6 +12,8 @@ resistance and quadratic drag.  Geoms with coefficients are ellipsoids, and repl
 with the velocities w, u of the shape relative to the fluid in the shape's axes, the projected area A along u, the angle
 alpha between u and the normal n of the surface at the projection, the volume V, the mean semi-axis r, and the moments m
 of angular drag.  m_A and I_A are mass and inertia of the added mass per density (m . u: products of components).
+geom_fluid[g] holds the coefficients of geom g: scale (0: the geom is no ellipsoid), blunt, slender and angular (drag),
+kutta (C_K), magnus (C_M), and the added mass and inertia along each axis.
 Shapes are represented by axis ratios and flows by directions, which avoids underflow for small bodies.
 Source: MuJoCo, chapter Computation, fluid forces.  A spatial vector holds rotation first.
 """
@@ -229,7 +231,8 @@ def _ellipsoid_force(m, g, w, u):
     """
     rho, fluid, r = m.opt_density[0], m.geom_fluid[g], semi_axes(m, g)
 
-    # the projection along the velocity e |u|: its area, and the normal n of the surface there (not of unit length)
+    # the projection along the velocity e |u|: its area A, and the normal n of the surface there (not of unit length)
+    # n_i = q_i e_i, q the squared face products relative to the largest;   A = pi face sqrt(n.n / n.e)
     e, speed = normalize3(u)
     q, face = face_areas(r)
     n = times3(q, e)

@@ -9,6 +9,7 @@ DoF j from the root to k
 `implicit` and separate free bodies use B, `implicitfast` its symmetric part elsewhere.  `discrete` uses only the
 symmetric part of drag and resistance, because a metric cannot represent lift and added mass.
 i is the index of a body, g that of a geom.
+TINY is the limit of ratios in float32 (fluid.py).
 Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); the part in `discrete` was found
 by experiment with 4.0.1: efm_fluid.
 """
@@ -76,15 +77,15 @@ def _torque_rate(m, g, r, w):
     """Returns d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance.
 
     m: moments of angular drag, which multiply components;  r: the semi-axes;  w: the angular velocity.
+    In the code m is largest_moment c, so with s = rho largest_moment / |c w|:  rho |m w| = s w . c^2 w.
     """
     c, largest_moment = angular_drag(m, g, r)
-    mw = times3(c, w)
-    s = m.opt_density[0] * largest_moment / fmax(norm3(mw), TINY)
-    m2w = times3(c, mw)
+    cw = times3(c, w)
+    s = m.opt_density[0] * largest_moment / fmax(norm3(cw), TINY)
+    c2w = times3(c, cw)
     resistance, _ = stokes_resistance(m, r)
-    # rho |m w| = s m w . m w = s w . m^2 w
-    diagonal = -fma(s, dot(w, m2w), resistance)
-    return _diagonal(Vec3(diagonal, diagonal, diagonal)) + _outer(-s * w, m2w)
+    diagonal = -fma(s, dot(w, c2w), resistance)
+    return _diagonal(Vec3(diagonal, diagonal, diagonal)) + _outer(-s * w, c2w)
 
 
 @kernel
@@ -114,7 +115,7 @@ def _drag_rate(m, g, r, u):
     area = PI * face * sqrt(nn / fmax(ne, TINY))
     _, resistance = stokes_resistance(m, r)
 
-    # |u| dA/du_i = pi face / sqrt(ne^3 nn) (ne q_i - nn) n_i
+    # |u| dA/du_i = pi face / sqrt(ne^3 nn) (ne q_i - nn) n_i, and ne q_i - nn = sum over j of q_j e_j^2 (q_i - q_j)
     factor = PI * face / fmax(ne * sqrt(ne * nn), TINY)
     area_rate = factor * times3(n, _weighted_differences(q, q, times3(e, e)))
     by_area = -(rho * speed * (fluid.blunt - fluid.slender)) * e
@@ -129,8 +130,17 @@ def _drag_rate(m, g, r, u):
 def _kutta_rate(m, g, r, u):
     """Returns d(Kutta lift) / du; the lift is c |u|^2 sqrt(ne / nn) (ne e - n), e the direction of u.
 
-    Here n = q e (components), ne = n . e, nn = n . n, c = pi face C_K rho.  The terms are the rates of |u|^2 sqrt(...),
-    of ne e, and of n; `deviation` is n - ne e divided by e, exactly 0 for a sphere.
+    Here n = q e (products of components), ne = n . e, nn = n . n, c = pi face C_K rho.  The derivative is
+
+        factor (lift root_rate^T + turn_rate + uniform),     factor = c |u| / sqrt(nn ne)
+
+        lift       = ne e - n = -deviation e                 deviation_i = q_i - ne, exactly 0 for a sphere
+        root_rate  = (q - q^2 ne / nn - ne) e                q - q^2 ne / nn: from sqrt(ne / nn)
+        turn_rate  = 2 ne (e n^T - n e^T)
+        uniform    = ne (ne 1 - diag(q)) = -ne diag(deviation)
+
+    Up to the factor, |u|^2 (ne e - n) contributes ne (2 e n^T - n e^T - ne e e^T) + uniform.  The bracket's term equals
+    turn_rate - ne lift e^T, of which each part vanishes for a sphere; the -ne in root_rate is this -ne lift e^T.
     """
     e, speed = normalize3(u)
     q, face = face_areas(r)
@@ -162,14 +172,14 @@ def _lift_rates(m, d, g, r, w, u):
     """
     rho, (mass, inertia) = m.opt_density[0], added_mass(m, g)
     L, P = added_momentum(m, g, w, u)
-    mass, inertia = -rho * mass, -rho * inertia
+    minus_mass, minus_inertia = -rho * mass, -rho * inertia
     wx, ux, Px = _cross_matrix(w), _cross_matrix(u), _cross_matrix(P)
     magnus = m.geom_fluid[g].magnus * rho * volume(r)
     return (
-        _cross_matrix(L) + _times_diagonal(wx, inertia),
-        Px + _times_diagonal(ux, mass),
+        _cross_matrix(L) + _times_diagonal(wx, minus_inertia),
+        Px + _times_diagonal(ux, minus_mass),
         Px - magnus * ux,
-        _times_diagonal(wx, mass) + magnus * wx + _kutta_rate(m, g, r, u),
+        _times_diagonal(wx, minus_mass) + magnus * wx + _kutta_rate(m, g, r, u),
     )
 
 
@@ -302,6 +312,7 @@ def add_fluid_vel(m, d, s, A):
     for k in range(m.nv):
         S_k, b = d.cdof[k], m.dof_bodyid[k]
         BS, BtS = drag_times(d, b, S_k), drag_transposed_times(d, b, S_k)
+        # row k of A starts with the ancestors of k; D_diag is the index of the diagonal in the row
         row, nancestors = m.D_rowadr[k], m.D_diag[k]
         for c in range(nancestors):
             j = m.D_colind[row + c]
@@ -325,6 +336,7 @@ def add_fluid_metric(m, d, s, dissipative, A):
     for k in range(m.nv):
         S_k, b = d.cdof[k], m.dof_bodyid[k]
         f = 0.5 * (drag_times(d, b, S_k) + drag_transposed_times(d, b, S_k))
+        # row k of A: the ancestors of k, and k itself
         for e in range(m.M_rowadr[k], m.M_rowadr[k] + m.M_rownnz[k]):
             rate = dot(f, d.cdof[m.M_colind[e]])
             A[e] = where(has_fluid, fma(s, rate, A[e]), A[e])

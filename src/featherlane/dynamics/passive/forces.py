@@ -146,7 +146,7 @@ def passive(m, d):
         fluid_force(m, d)  # writes qfrc_fluid
         for i in range(m.nv):
             d.qfrc_passive[i] = where(has_fluid, d.qfrc_passive[i] + d.qfrc_fluid[i], d.qfrc_passive[i])
-    elif d.want_all:
+    elif d.want_all:  # all outputs are requested
         for i in range(m.nv):
             d.qfrc_fluid[i] = 0.0
     # passive forces act unless springs and dampers are both disabled

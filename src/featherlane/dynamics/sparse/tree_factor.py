@@ -177,7 +177,7 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
     for r in unrolled(range(height)):
         D = clamped_pivot(x[r][0]) if system.inertia else nonzero_pivot(x[r][0])
         inverse = 1.0 / D
-        # L left of the diagonal, D on it
+        # L left of the diagonal, D on it: row[u - r] is L_(r, u), the entry of row i - r in column i - u
         row = tuple(x[r][j] * inverse if j > 0 else D for j in range(height - r))
         # rows u > r: L_(r, u) times row r is subtracted, from position u - r on; row r is complete; others are
         # unchanged
@@ -267,7 +267,7 @@ def complete_rows(rows, listed, system, chain, own, reduce, height):
     while c + width <= ncommon:
         complete_entries(rows, listed, system, chain, c, corner, height, width)
         c += width
-    # the remaining one to three columns
+    # the remaining one to three columns: two if bit 1 of their number is set, one if bit 0 is
     if width == 4 and ncommon & 2:
         complete_entries(rows, listed, system, chain, c, corner, height, width=2)
         c += 2

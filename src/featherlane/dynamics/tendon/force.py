@@ -6,6 +6,10 @@
 
 and J^T f acts on the DoFs.  Damping and armature of actuators on the tendon are included, times their gear squared.
 Armature is added on M's pattern only: a tendon between branches adds to the diagonal alone.
+
+Row i of J has ten_J_rownnz[i] entries from ten_J[ten_J_rowadr[i]] on, whose DoFs are in ten_J_colind.  The path of
+tendon i has tendon_num[i] elements from tendon_adr[i] on: element k has the type wrap_type[k], the object wrap_objid[k]
+and the parameter wrap_prm[k], of a pulley its divisor.
 Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 """
 

@@ -152,7 +152,7 @@ def _spatial_length(m, d, i):
             # no segment leads to a pulley
             k += 1
         elif m.wrap_type[k + 1] >= WRAP_SPHERE:
-            # site, geom, site
+            # the types from WRAP_SPHERE on are geoms: site, geom, site
             length = fma(scale, _add_wrapped_segment(m, d, k + 1, scale), length)
             k += 2
         else:

@@ -115,7 +115,8 @@ def round_circle(a, b, r, outside, side, has_side):
     p, q = _tangent_point(a, r, aa, turn), _tangent_point(b, r, bb, -turn)
     # the angle from p to q in the direction of the path
     phi = turn * atan2(cross2(p, q), dot2(p, q))
-    turned = (far & (phi < 0.0)) | (phi < -HALF_PI)  # by rounding, if the end points are opposite
+    # the path turns by more than pi: on the far path, or by rounding if the end points are opposite
+    turned = (far & (phi < 0.0)) | (phi < -HALF_PI)
     wraps = outside & (r >= MINVAL) & (far | (_meets_circle(a, b, r) & ((phi >= 0.0) | turned)))
     phi = where(turned, phi + TWO_PI, fmax(phi, 0.0))
     return wraps, p, q, r * phi
@@ -150,7 +151,7 @@ def through_circle(a, b, r):
     """
     la, lb = sqrt(dot2(a, a)), sqrt(dot2(b, b))
     bends = (la > r) & (lb > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
-    # 0.5: any value that is valid in the iteration
+    # A, B = r / l of each end, see `_incidence`; where the tendon is straight 0.5, any value that is valid there
     A, B = where(bends, r / fmax(la, MINVAL), 0.5), where(bends, r / fmax(lb, MINVAL), 0.5)
     ab = cross2(a, b)
     gamma = where(bends, atan2(fabs(ab), dot2(a, b)), 0.0)
