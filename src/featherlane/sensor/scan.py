@@ -97,7 +97,7 @@ def finite_or_zero(x):
 def range_of_cells(start, end, radius, grid, axis):
     """Returns the (first, last) cell along x (axis 0) or y (1) within a radius of a segment.
 
-    start, end: coordinates of the segment along the axis [m].
+    start, end: coordinates of the segment along the axis [m]; grid: the numbers of the module's table.
     """
     low, inverse = read_lane(grid, CORNER + axis, 0), read_lane(grid, INVERSE_SIDE, 0)
     n = read_lane(grid, NCELL + axis, 0)
@@ -113,6 +113,7 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
     p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`:
     origin = (centre of the rays' origins, axis of the bundle), n geoms are chosen so far.
     """
+    # doubles: the float64 numbers at an address
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
     center, axis = origin
     # as numbers of one world

@@ -198,7 +198,7 @@ def _numbers_serve(m, d, p):
     # with rate_lag, p is differenced
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         known = known & not_(_lag_varies(m))
-    if m.flg_surfacevel:
+    if m.flg_surfacevel:  # the model may have surface velocities
         known = known & not_(has_nonzero(m.geom_surfacevel, 6 * m.ngeom))
     if m.opt_contact_model == COULOMB:
         known = known & not_(has_static_friction(m))
@@ -214,12 +214,15 @@ def prepare_rates(m, d, p):
     Scratch: crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, con_wrench.
     """
     served = _numbers_serve(m, d, p)
-    contact_moves(m, d, p)  # writes slot_*: known, jumps, near; see there
+    # slot_known 0: a contact vanishes if the pose is displaced, -1: no memory; slot_jumps 1: its point jumps;
+    # slot_near 1: another contact is near
+    contact_moves(m, d, p)
     same = p.slot_known[0] > 0.0
     moves = same & not_(p.slot_jumps[0] > 0.0)
     p.report[KNOWN] = where(served & moves, p.report[FITS], where(p.slot_known[0] < 0.0, -1.0, 0.0))
     quiet = same & not_(p.slot_near[0] > 0.0)
     p.report[NEAREST] = where(quiet, p.report[NEAREST], fmin(p.report[NEAREST], STEP))
+    # composite inertias, which `accelerate_state` computes only for models that need M
     if not needs_inertia(m, d):
         crb(m, d)
     prepare_noslip(m, d, p)
@@ -279,6 +282,7 @@ def velocity_rates(m, d, p, k):
 def acceleration_rates(m, d, p, k):
     """Computes column dg by the acceleration of dof k."""
     acceleration_column(m, d, p, k)
+    # inertias of rotors, and rows on single dofs
     p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
     add_velocity_column(m, d, p, k, accelerates=1)
     add_tendon_acceleration_column(m, d, p, k)

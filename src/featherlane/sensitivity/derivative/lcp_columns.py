@@ -80,7 +80,7 @@ def _place_world(m, d, p):
     d.con_fresh[0] = 0
     collision(m, d)
     if d.con_overflow[0] == 0:
-        mark_contacts_with_rows(m, d)
+        mark_contacts_with_rows(m, d)  # con_D > 0 if a contact has rows, else 0
         for k in range(d.ncon_slot[0]):
             c = d.contact[k]
             c.present = where(c.D > 0.0, c.present, 0.0)
@@ -145,8 +145,8 @@ def _evaluate(m, d, p, store):
     if d.lcp.n[0] == p.row_count[0]:
         if freezes(m):
             copy(p.row_first, d.lcp.n[0], d.lcp.x, 0)
-            compute_w(d)
-            copy(d.lcp.w, d.lcp.n[0], d.lcp.g, 0)
+            compute_w(d)  # lcp.w <- the slack at the forces lcp.x
+            copy(d.lcp.w, d.lcp.n[0], d.lcp.g, first=0)
         copy(p.row_x, d.lcp.n[0], d.lcp.x, 0)
         compute_w(d)  # lcp.w, and lcp.z for the accelerations
         accelerate_by_rows(m, d)

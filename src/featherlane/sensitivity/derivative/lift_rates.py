@@ -66,7 +66,7 @@ def _applied_share(m, d, j):
 @kernel
 def subtract_lift(m, d, p, k):
     """dg -= derivatives of gravity compensation by the position of dof k.   Reads: dof_lift of `prepare_lift`."""
-    if has_gravity_compensation(m):
+    if has_gravity_compensation(m):  # else dof_lift is not computed
         row, diagonal, momentum = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k]
         gravity_cross = _gravity_cross_axis(m, d, k)
         for c in range(m.D_rownnz[k]):

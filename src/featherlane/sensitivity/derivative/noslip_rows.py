@@ -1,6 +1,8 @@
 """Rows of friction that the no-slip solver corrects, with the accelerations by unit forces of these rows.
 
-Symbols and fields of the record p are those of noslip_rates.py.  primal.dofrow_x and primal.con_y are J a1 - aref.
+Symbols and fields of the record p are those of noslip_rates.py.  primal.dofrow_x and primal.con_y are J a1 - aref, and
+basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2 tangents, 3 to 5 rotation axes.  The rows of
+con_basis[k] are the first three directions, those of con_basis[TURN, k] (TURN: an index) the rotation axes.
 """
 
 from featherlane.prelude import *
@@ -35,7 +37,7 @@ def list_rows(m, d, p):
     Writes: nslip, slip_con, slip_axis, slip_force, slip_bound, slip_y, slip_size.  If there are more than nslipmax,
             nslip is 0 and report[KNOWN] is -1: the world must run alone.
     """
-    n = 0
+    n = 0  # counts on beyond the memory of nslipmax rows
     # rows of dry friction are the first ones of single dofs
     for k in range(d.nfrictionrow[0]):
         if n < p.nslipmax:

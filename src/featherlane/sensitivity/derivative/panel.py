@@ -75,7 +75,7 @@ def _follow_bounds(m, d, p):
 
     report[KNOWN] <- 0 in worlds without a solution.
     """
-    mark_slipping(d, true_mask(d))
+    mark_slipping(d, true_mask(d))  # the contacts that slip, which `follow_bounds` reads
     for c in range(PANEL):
         for i in range(m.nv):
             d.krylov.newton[i] = p.panel_acceleration[i, c]  # input of `follow_bounds`

@@ -42,7 +42,7 @@ def _add_force_on_site(m, d, p, s, b, k, frame, g, dg):
     """
     x, none = _site(m, d, s), Vec3(zeros(3))
     _, moved = point_motion(m, d, m.site_bodyid[s], k, x)
-    change = cross(frame, g) + dg
+    change = cross(frame, g) + dg  # in world axes
     add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, (x, moved), (g, none), (change, none))
     if b > 0:
         g, change = -g, -change

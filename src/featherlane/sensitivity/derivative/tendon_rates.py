@@ -156,7 +156,7 @@ def _set_rows(m, d, p):
     for k in range(d.ngenrow[0]):
         kind, i = d.genrow_type[k], d.genrow_id[k]
         solref, solimp = row_parameters(m, k, kind, i)
-        B = loss_damping(m, solref, solimp, shortest)
+        B = loss_damping(m, solref, solimp, shortest)  # of dry friction; other rows replace it
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)  # genrow_x = J a - aref at the solution
         # 0 in worlds where the row is absent or at a bound
@@ -243,6 +243,7 @@ def _add_bend(d, p, row, force, friction, curvature):
 
     row: (entries of J, their dofs, first entry, number of entries); force: F; friction: b; curvature: D.
     """
+    # F: tension or force of the row, b: its damping, D: its curvature
     (J, dof, first, number), along = row, 0.0
     # along = dJ (b v + D a)
     for e in range(first, first + number):

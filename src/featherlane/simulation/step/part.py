@@ -69,6 +69,8 @@ def rows_and_forces(m, d, purpose):
     DoFs.
     Writes: what `make_rows`, `solve`, `islands` and `constraint_forces` write.
     """
+    # the integrator `discrete`: trees on which rows act (dof_touched), free bodies without rows, and inertial forces,
+    # which `release_metric` takes out of qfrc_constraint
     make_rows(m, d)
     mark_touched(m, d)
     if purpose == SOLVE:
