@@ -71,6 +71,7 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
     Returns:
         (number of chosen geoms, a value that is not finite if the geom's pose is not).
     """
+    # slope: a number; spread: the same as a value, in the precision of the tile
     (center, axis), slope = origin, bundle[1]
     rho, spread, behind, reach = tuple(real(d, x) for x in bundle)
     store_geom_frame(m, d, g)  # geom_xpos, geom_xmat

@@ -392,5 +392,5 @@ def contact_moves(m, d, p):
                 else:  # no such contact at the displaced pose
                     _store_move(p, k, axis, 0.0, zeros(3), zeros(3))
         # back to the own pose
-        _displace_geoms(m, d, p, 0, 0.0)
+        _displace_geoms(m, d, p, axis=0, step=0.0)
         collision(m, d)

@@ -201,11 +201,11 @@ def displaced_contact(m, d, p, k, place, S):
         turned = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
     else:
         twist = at_point(S, c.arm[place])
-        # contact_moves.py: by a twist of the second carrier, the first one fixed
+        # the stored map: by a twist of the second geom's body (carrier), the first one's fixed (contact_moves.py)
         if c.carrier[1] == c.body[place]:
             dist, pos, turned = moved_by(p, k, twist)
         else:
-            # the first one moves: the second one moves back relative to it, and all moves along
+            # the first body moves: the second one moves back relative to it, and all moves along
             dist, pos, turned = moved_by(p, k, -twist)
             turned = fma(_spin(d, p, k, twist.angular), c.frame.rows[0], turned + twist.angular)
             pos = pos + twist.linear

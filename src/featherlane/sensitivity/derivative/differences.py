@@ -144,7 +144,7 @@ def _central_differences(point: Kernel) -> Kernel:
             at, up, down = p.at[0], p.up[0], p.down[0]
             # dg, dp, dact <- values at the upper point, then the quotients
             point(m, d, p, at, up, given, p.dg, p.dp)
-            copy(d.act, m.na, p.dact, 0)
+            copy(d.act, m.na, p.dact, first=0)
             load_worlds(b, thread, tile)  # undoes the displacement
             point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
             scale = per_span(up + down)
@@ -215,7 +215,7 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    _by_positions(m, d, b, p, thread, tile, 0)
+    _by_positions(m, d, b, p, thread, tile, given=0)
 
 
 position_columns = in_each_tile("position_columns", position_columns_of_tile)
@@ -250,7 +250,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     _follow_prediction(m, d, p, p.up[0])
     _store_residual(m, d, p, compute_position(m, d), p.dg, p.dp)
     copy(d.act, m.na, p.dact, first=0)  # the next activations
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
@@ -265,7 +265,7 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
     Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
-    _lag_by_positions(m, d, b, p, thread, tile, 0)
+    _lag_by_positions(m, d, b, p, thread, tile, given=0)
 
 
 lag_positions = in_each_tile("lag_positions", lag_positions_of_tile)
@@ -282,7 +282,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     """
     forward_position(m, d)
     _place_bodies(m, d)
-    _lag_by_forces(m, d, b, p, thread, tile, 0)
+    _lag_by_forces(m, d, b, p, thread, tile, given=0)
 
 
 lag_forces = in_each_tile("lag_forces", lag_forces_of_tile)

@@ -297,7 +297,7 @@ def _actuate_with(m, d, p, x, i, value):
     """
     x[i] = value
     control_and_actuate(m, d)
-    copy(d.act, m.na, p.dact, 0)
+    copy(d.act, m.na, p.dact, first=0)
     advance_activations(m, d, d.act_dot)
 
 
@@ -309,9 +309,9 @@ def _difference_actuators(m, d, p, x, i, up, down):
     """
     value = x[i]
     _actuate_with(m, d, p, x, i, value + up)
-    copy(d.qfrc_actuator, m.nv, p.dg, 0)
-    copy(d.act, m.na, p.act_upper, 0)
-    copy(p.dact, m.na, d.act, 0)  # restores act
+    copy(d.qfrc_actuator, m.nv, p.dg, first=0)
+    copy(d.act, m.na, p.act_upper, first=0)
+    copy(p.dact, m.na, d.act, first=0)  # restores act
     _actuate_with(m, d, p, x, i, value - down)
     scale = per_span(up + down)
     # the residual contains minus the actuator forces
@@ -393,7 +393,7 @@ def _write_column(b, thread, tile, s):
 @kernel
 def _write_report(b, thread, tile):
     """Copies the last output, the report, out of the tile."""
-    write_rows(b, b.place, thread, tile, b.nload + b.ncontrol + b.nrecord - 1, 0)
+    write_rows(b, b.place, thread, tile, b.nload + b.ncontrol + b.nrecord - 1, s=0)
 
 
 @kernel

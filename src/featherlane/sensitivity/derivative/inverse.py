@@ -156,7 +156,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             _column(m, d, p, s)
             write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, 0)  # the report
+        write_records(b, thread, tile, s=0)  # the report
 
 
 inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)

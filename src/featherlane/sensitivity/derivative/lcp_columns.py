@@ -100,7 +100,7 @@ def _smooth_forces(m, d):
 def _store_forces(m, d, p):
     """row_x <- the forces of the solution; row_first <- those without friction in `frozen` mode, otherwise the same."""
     n = d.lcp.n[0]
-    copy(d.lcp.x, n, p.row_x, 0)
+    copy(d.lcp.x, n, p.row_x, first=0)
     if freezes(m):
         # solve again with bounds 0 for friction (rows with a normal row, findex): hi = mu, add = its constant part
         for r in range(n):
@@ -108,7 +108,7 @@ def _store_forces(m, d, p):
                 d.lcp.hi[r] = 0.0
                 d.lcp.add[r] = 0.0
         find_forces(m, d)
-    copy(d.lcp.x, n, p.row_first, 0)
+    copy(d.lcp.x, n, p.row_first, first=0)
 
 
 @kernel
@@ -144,10 +144,10 @@ def _evaluate(m, d, p, store):
     # with another number of rows, forces and rows do not correspond; rows_same is 0
     if d.lcp.n[0] == p.row_count[0]:
         if freezes(m):
-            copy(p.row_first, d.lcp.n[0], d.lcp.x, 0)
+            copy(p.row_first, d.lcp.n[0], d.lcp.x, first=0)
             compute_w(d)  # lcp.w <- the slack at the forces lcp.x
             copy(d.lcp.w, d.lcp.n[0], d.lcp.g, first=0)
-        copy(p.row_x, d.lcp.n[0], d.lcp.x, 0)
+        copy(p.row_x, d.lcp.n[0], d.lcp.x, first=0)
         compute_w(d)  # lcp.w, and lcp.z for the accelerations
         accelerate_by_rows(m, d)
         advance_activations(m, d, d.act_dot)
@@ -321,9 +321,9 @@ def _solve_column(m, d, p, s):
         if has_cones(m):
             turn_side(d, p)
         solve_system(d, p)
-        follow_normals(d, p, p.row_dx, 0)
+        follow_normals(d, p, p.row_dx, first=0)
     # accelerate_by_rows: qacc = qacc_step + Mh^-1 J^T x, with derivatives in place of values
-    copy(p.row_dx, n, d.lcp.x, 0)
+    copy(p.row_dx, n, d.lcp.x, first=0)
     sum_solution_rows(m, d)  # lcp.z
     for i in range(m.nv):
         d.qacc_step[i] = p.col_acceleration[s * m.nv + i]
@@ -391,7 +391,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             _step_column(m, d, p, s, c)
             write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, 0)
+        write_records(b, thread, tile, s=0)
 
 
 lcp_columns = in_each_tile("lcp_columns", lcp_columns_of_tile)

@@ -48,7 +48,7 @@ def store_contacts(m, d, p):
 
     slot_flat <- 0.
     """
-    copy(d.cdof, m.nv, p.dof_axis, 0)
+    copy(d.cdof, m.nv, p.dof_axis, first=0)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         p.slot_dist[k], p.slot_flat[k] = c.dist, 0.0

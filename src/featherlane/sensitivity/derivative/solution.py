@@ -186,7 +186,7 @@ def base_tile(m, d, b, p, thread, tile):
     """
     accelerate_state(m, d, p)
     p.report[HELD] = where(has_constraint_rows(d), 1.0, 0.0)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 base_tiles = in_each_tile("base_tiles", base_tile)
@@ -217,9 +217,9 @@ def solve_column(m, d, p):
         p.force[i] = x  # the right-hand side, which `substitute` overwrites in `solved`
     substitute(m, d, p.solved)
     if m.opt_contact_model == COULOMB:
-        copy(p.solved, m.nv, d.krylov.newton, 0)  # input of `follow_bounds`
+        copy(p.solved, m.nv, d.krylov.newton, first=0)  # input of `follow_bounds`
         p.report[FITS] = where(follow_bounds(m, d), 0.0, p.report[FITS])
-        copy(d.krylov.x, m.nv, p.solved, 0)
+        copy(d.krylov.x, m.nv, p.solved, first=0)
     if has_metric(m):  # H of untouched free bodies has the gyroscopic term
         solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
     for i in range(m.nv):
@@ -241,7 +241,7 @@ def step_column(m, d, p, at, damped):
             d.qfrc_constraint[i] = 0.0
         implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
-        copy(p.da, m.nv, d.qacc_step, 0)
+        copy(p.da, m.nv, d.qacc_step, first=0)
     # dv' = dv + h da*; dq and dv are 1 for the coordinate itself
     for i in range(m.nv):
         p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
@@ -268,7 +268,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
         factor_hessian(m, d)
     if d.con_overflow[0]:
         p.report[FITS] = 0.0
-        write_records(b, thread, tile, 0)
+        write_records(b, thread, tile, s=0)
     else:
         # a Hessian that was decomposed into parts leaves entries out
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])

@@ -91,6 +91,9 @@ def _without_axis(v, axis):
 def _in_plane(n, r, first, last, moves):
     """Returns the changes of -u_0 and u_1 in the plane with normal n.
 
+    With f_e = r n_e . t and along_e = n_e . moves[e] / l_e they are (along_e - f_e / l_e shift) n_e.  A path inside has
+    shift = (f_0 along_0 + f_1 along_1) / F, which is k . moves / F, else 0.
+
     Args:
         r: radius of the circle.
         first, last: (position of the site, point where the path meets the circle), from the centre of the circle.

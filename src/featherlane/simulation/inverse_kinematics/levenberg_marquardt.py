@@ -251,10 +251,10 @@ def solve_ik_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; what `levenberg_marquardt` writes.
     """
-    copy_step_inputs(b, thread, tile, 0)  # targets and the state of the iteration in p
+    copy_step_inputs(b, thread, tile, s=0)  # targets and the state of the iteration in p
     kinematics(m, d)
     levenberg_marquardt(m, d, p)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 solve_ik = in_each_tile("solve_ik", solve_ik_of_tile)

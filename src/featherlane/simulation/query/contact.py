@@ -130,7 +130,7 @@ def contact_tiles(m, d, b, p, thread, tile):
         list_parts(m, d, (b, p))
     else:
         list_contacts(m, d, b, p)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
