@@ -99,7 +99,7 @@ def pixel_ray(m, d, i, column, row):
     image [m], and its width is equal.
     """
     pos, R = d.cam_xpos[i], d.cam_xmat[i]
-    u, v = column + 0.5, row + 0.5
+    u, v = column + 0.5, row + 0.5  # centre of the pixel, right and down
     if m.cam_projection[i] == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image_size(m, i))
         cx, cy = principal_point(m, i)

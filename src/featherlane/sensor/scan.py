@@ -30,7 +30,7 @@ def aligned_axes(R, alignment):
 
     alignment: BASE, YAW or WORLD.
     """
-    zero = 0.0 * R.xx
+    zero = 0.0 * R.xx  # 0 and 1 as values
     one = zero + 1.0
     length = sqrt(fma(R.xx, R.xx, R.yx * R.yx))
     # heading: the x axis; if that is steep, the y axis turned right by 90 degrees
@@ -178,7 +178,7 @@ def measure_shadows(m, d, p):
         size, R = geom.size, d.geom_xmat[g]
         if geom.type == BOX:
             for i in range(2):
-                # row i of R: 3 i to 3 i + 2
+                # sum over j of |R_ij| size_j; row i of R: 3 i to 3 i + 2
                 extent = fabs(R[3 * i]) * size[0] + fabs(R[3 * i + 1]) * size[1] + fabs(R[3 * i + 2]) * size[2]
                 p.shadow[k, i] = SLACK * extent
         else:

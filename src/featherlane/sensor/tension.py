@@ -121,7 +121,7 @@ def add_path_forces(m, d, i, mask, force):
             part_force = force / m.wrap_prm[k]
             k += 1
         elif m.wrap_type[k + 1] == WRAP_PULLEY:
-            k += 1
+            k += 1  # no segment between a site and a pulley
         elif m.wrap_type[k + 1] >= WRAP_SPHERE:
             add_wrapped_forces(m, d, k + 1, mask, part_force)
             k += 2

@@ -48,7 +48,7 @@ def _half_product(q, y):
 def _body_changes(m, d, p, b, k, by):
     """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration `by`."""
     still = Motion(zeros(6))
-    displacement, dV, dA = still, still, still
+    displacement, dV, dA = still, still, still  # then the table of the file's docstring, with w = dof_rate
     if is_before(m, k, b):
         S, V = d.cdof[k], d.cvel[b]
         if by == POSITION:

@@ -8,7 +8,8 @@ forces.
 A column has the derivatives by one coordinate c: positions by dof, velocities, activations, controls, generalized
 forces.  In the record p (rates.py): dg of the residual g = M a + c - tau - J^T f, dp of the integrator's correction p
 (solution.py), dact of the next activations.  report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if
-the world must run alone to decide; report[NEAREST]: distance to the next change of the active set.
+the world must run alone to decide; report[NEAREST]: distance to the next change of the active set; report[FITS]: 1 if
+the world was solved with all its contacts and rows.
 rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.

@@ -67,9 +67,10 @@ def sort_cones(d, p, x, w):
                 i = k + 1 + c
                 rough = mu_of(d, i) > 0.0
                 mu = where(rough, mu_of(d, i), 1.0)
-                t = where(rough, x[i] / mu * inverse, 0.0)
+                t = where(rough, x[i] / mu * inverse, 0.0)  # s_i / |s|
                 p.row_unit[i] = t
                 pull = fma(-(mu * w[i]), t, pull)
+                # a circle of radius 0 holds friction at 0
                 p.row_free[i] = where(rough, where(radius > 0.0, 1.0, 0.0), p.row_free[i])
                 p.row_slope[i] = where(rough, 0.0, p.row_slope[i])
             # l = -(mu w . t) / |s|

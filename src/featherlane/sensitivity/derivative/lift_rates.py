@@ -34,6 +34,7 @@ def prepare_lift(m, d, p):
             mass, moment = p.body_lift[i].mass, p.body_lift[i].first_moment
             for k in range(first, first + m.body_dofnum[i]):
                 w, v = d.cdof[k].angular, d.cdof[k].linear
+                # p_k = (sum of s m) v + w x (sum of s m c)
                 p.dof_lift[k] = fma(mass, v, cross(w, moment))
             if parent > 0:
                 p.body_lift[parent] += p.body_lift[i]

@@ -18,7 +18,8 @@ slip_dbound, slip_dy and slip_dgain by one coordinate.  slip_motion: motions of 
 v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  PANEL columns are solved together (panel.py):
 panel_at[c], panel_lag[:, c] and panel_acceleration[:, c] are coordinate, dp and da1 of column c, and panel_step[:, c]
 receives K da*.  slip_A = A and slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate: positions by dof,
-velocities, activations, controls; -1: none.
+velocities, activations, controls; -1: none.  report[KNOWN] is 1 in worlds in which all rates have
+formulas, report[NEAREST] the distance to the next change of the active set, at most FAR.
 
 The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.  For a2, K is M.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps.

@@ -65,7 +65,7 @@ def size_of_dof_row(m, d, k):
 
 @kernel
 def rigid_size(D, loss):
-    """Returns the acceleration at which a rigid friction-loss row of Coulomb's law slips: it holds far below aref."""
+    """Returns loss / D, the |x| at which a rigid friction-loss row of Coulomb's law slips; |aref| is far larger."""
     return loss / fmax(D, TINY)
 
 

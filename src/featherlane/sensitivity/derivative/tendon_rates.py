@@ -54,6 +54,7 @@ def _set_tendons(m, d, p):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
                 t, output = m.actuator_trnid[i, 0], m.actuator_outadr[i]
+                # the actuator's length is gear times the tendon's: F += gear f, k -= gear^2 f_l, b -= gear^2 f_l'
                 gear = m.actuator_gear[output][0]
                 p.ten_force[t] = fma(gear, d.actuator_force[output], p.ten_force[t])
                 p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * force_by_length(m, d, i)
