@@ -180,7 +180,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
         damped = begin_step(m, d, p)
         # with con_overflow the contacts do not fit into the tile: the world must run alone (-1)
         if d.con_overflow[0] == 0:
-            # leaves_out: the Hessian lacks entries; it, and rows beyond the tile's shared buffer, may fit in a world alone
+            # leaves_out: the Hessian lacks entries; it, and rows beyond the shared buffer, may fit in a world alone
             p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])
             solve_costate(m, d, p, damped)
             for c in range(n):
