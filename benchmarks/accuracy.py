@@ -19,12 +19,14 @@ NOTE = """\
 Both engines use the model's friction cone, and Newton's method with tolerance 0. The row of a PyPI package has the
 largest differences of its models. Below a difference is the name of the model with this difference.
 
-*Other points* counts the states in which the convex collision algorithm finds other contact points than MuJoCo. A
-typical cause is coplanar faces, for which rounding selects the contact points. In these states, *depth* is the error
-[m] of the deepest point, and Featherlane computes rows and motion from MuJoCo's contacts.
+*Contacts met* is the number of MuJoCo's contacts in all states. *Other points* counts the states in which Featherlane's
+convex collision algorithm finds other contact points than MuJoCo. A typical cause is coplanar faces, for which rounding
+selects the contact points. In these states, *depth* is the error [m] of the depth of the deepest point. For these
+states, the benchmark computes Featherlane's rows and motion from MuJoCo's contacts.
 
-The mass matrices of rope, chain and mjx/sensor/model have condition numbers of 2e6, 7e6 and 1e10. These large numbers
-limit the agreement of the accelerations of these models."""
+The mass matrices of rope, chain and mjx/sensor/model have condition numbers of 2e6, 7e6 and 1e10. A large condition
+number amplifies the rounding errors of the accelerations. The accelerations of these three models therefore agree less
+closely."""
 
 
 def main() -> None:

@@ -189,8 +189,8 @@ def main() -> None:
     crowds = [crowd_row(n, asked.rounds) for n in CROWDS]
     note = (
         "Each time is that of the collision stage of one world on one thread: broad phase, narrow phase and contact "
-        f"parameters. It is measured in {STATES} states of a random motion. `ratio` is MuJoCo's time divided by "
-        "Featherlane's."
+        f"parameters. It is measured in {STATES} states of a simulation with random controls. `ratio` is MuJoCo's time "
+        "divided by Featherlane's."
     )
     lone = "Free spheres on a floor, one world, one thread:"
     text = f"{markdown(STAGE_COLUMNS, rows)}\n\n{note}\n\n{lone}\n\n{markdown(CROWD_COLUMNS, crowds)}\n\n{origin()}"

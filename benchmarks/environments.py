@@ -155,8 +155,8 @@ def main() -> None:
 
     versions = f"EnvPool {envpool.__version__}"
     note = (
-        f"{means} Each engine runs on one thread, in float64. The ratios of the slowest and the fastest round are in "
-        f"brackets. {versions} was measured."
+        f"{means} Each engine runs on one thread, in float64. Each ratio is the median of several measurements, with "
+        f"the smallest and the largest ratio in brackets. {versions} was measured."
     )
     publish("environments", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

@@ -154,10 +154,11 @@ def main() -> None:
     asked = parser.parse_args()
     rows = [row(*case, width, asked.rounds) for case in CASES for width in WIDTHS]
     note = (
-        "The *first solve* is the factorization with one right-hand side. `alternative / method` is a ratio of "
-        "times of the assembly and the first solve: the time of the alternative method divided by the time of the "
-        "chosen method. `assembly`, `factorization` and `further solve` are times of the chosen method, divided "
-        "by the time of its first solve. `factorization` has no right-hand side."
+        "The *first solve* factors H and solves for one right-hand side. `alternative / method` compares the time of "
+        "the assembly and the first solve: the time of the alternative method is divided by that of the chosen "
+        "method. The last three columns are times of the chosen method, divided by the time of its first solve. "
+        "`factorization` factors H without a right-hand side. `further solve` uses the stored factor for one "
+        "right-hand side."
     )
     publish("hessian", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

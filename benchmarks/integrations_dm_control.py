@@ -110,7 +110,11 @@ def main() -> None:
         f"{min(ratios):.1f}. Featherlane has {WORLDS} worlds, and EnvPool {envpool.__version__} has "
         f"{chosen.envpool_worlds} worlds. Each has {chosen.nthread} thread{'s' * (chosen.nthread > 1)}. "
         "More worlds do not increase EnvPool's speed, and each world of EnvPool takes 13 MiB.\n"
-        f"Speeds are steps per second of {time_of} time, in float64."
+        f"Speeds are steps per second of {time_of} time, in float64. "
+        "EnvPool and Featherlane run alternately in several rounds.\n"
+        "A ratio is the speed of Featherlane divided by that of EnvPool. The table has the median of the rounds' "
+        "ratios, with their minimum and maximum in brackets.\n"
+        "The last column is the share of Featherlane's wall time outside of `Batch.step`."
     )
     publish("integrations-dm-control", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", chosen.write)
 

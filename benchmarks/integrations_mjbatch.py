@@ -207,9 +207,9 @@ def training_table(log: Path) -> str:
     last = ", ".join(f"{name} {mean[-1]:.2f}" for name, mean in means.items())
     count, seed = len(means["mjbatch"]) + WINDOW - 1, json.loads(log.read_text().splitlines()[0])["seed"]
     return (
-        f"{markdown(columns, rows)}\n\nThe second table has the training time until the reward per step reaches a "
-        f"value. This reward is the mean over {WINDOW} iterations. Both trainings have {count} iterations of 24,576 "
-        f"steps each (`--iterations {count}`, seed {seed}).\n\n"
+        f"{markdown(columns, rows)}\n\nThe second table has the training time until the reward per step reaches "
+        f"the value in the first column. The reward is a mean over {WINDOW} iterations. Both trainings have {count} "
+        f"iterations of 24,576 steps each (`--iterations {count}`, seed {seed}).\n\n"
         f"{parts}- Last reward: {last}."
     )
 

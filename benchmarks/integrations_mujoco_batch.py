@@ -62,9 +62,10 @@ def main() -> None:
         rows.append(row(name, Course(rounds=asked.rounds, threads=0, **large)))
         print(rows[-1], file=sys.stderr)
     note = (
-        "The batches have 4096 worlds (64 for chain, stacks and pile) in float64, and use all cores. Each call takes "
-        "one step, without sensors. `native ratio` is the speed-up of `featherlane.Batch` over MuJoCo. In the last "
-        "column, the brackets have the smallest and the largest ratio of a round."
+        "The batches have 4096 worlds (64 for the models chain, stacks and pile) in float64, and use all cores. Each "
+        "call takes one step, without sensors. `ratio` is the speed-up of `mujoco_batch` over MuJoCo, and `native "
+        "ratio` is the speed-up of `featherlane.Batch` over MuJoCo. Each ratio is the median of several measurements."
+        " In the last column, the smallest and the largest ratio of the measurements are in brackets."
     )
     publish("integrations-mujoco-batch", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

@@ -157,9 +157,10 @@ def main() -> None:
     median = statistics.median(line[-2].median for line in rows)
     note = (
         "`step` is `fl.step` and `mj_step`. `dynamics` is forward dynamics, the Jacobian of the hand and the dense "
-        f"inertia matrix. p50 and p99 are percentiles of {CALLS} calls, and the table has their medians over "
-        f"{asked.rounds} rounds. A ratio above 1 means that Featherlane is faster than MuJoCo. The least and the "
-        f"greatest ratio of all rounds are in brackets. The median ratio at p50 is {median:.2f}."
+        f"inertia matrix. Each of the {asked.rounds} rounds has {CALLS} calls. p50 and p99 are percentiles of the "
+        "calls of a round, and the table has their medians over the rounds. A ratio above 1 means that Featherlane is "
+        "faster than MuJoCo. The brackets have the least and the greatest of the rounds' ratios. "
+        f"The median ratio at p50 is {median:.2f}."
     )
     publish("latency", f"{markdown(columns, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

@@ -271,8 +271,8 @@ def main() -> None:
     costs = measured(asked.rounds)
     networks = [(f"{g:g} Gbit/s", Network(asked.cores, g * 1e9 / 8, asked.latency)) for g in asked.gbit]
     given = f"Each node has {asked.cores} cores, and the latency is {1e6 * asked.latency:g} us:"
-    work = f"{WORLDS:,} worlds or {ROLLOUTS:,} rollouts"
-    head = f"The next table has the speed-up relative to one node without transfers, for {work}. {given}"
+    work = f"Calls have {WORLDS:,} worlds, and sweeps have {ROLLOUTS:,} rollouts."
+    head = f"The next table has the speed-up relative to one node without transfers. {work} {given}"
     tables = f"{cost_table(costs)}\n\n{head}\n\n{speed_table(costs, networks)}"
     publish("planning", f"{tables}\n\n{origin()}", asked.write)
 

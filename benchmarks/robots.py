@@ -113,14 +113,16 @@ def summary(rows: Sequence[Sequence[str]]) -> str:
 
 
 NOTE = f"""\
-Times are microseconds per step of a world on one thread, with {WORLDS} worlds in different settled states. \
+Times are microseconds per step of a world on one thread, with {WORLDS} worlds. \
+A simulation with random controls generates the initial state of each world. \
+The measurement is repeated in several rounds ([Timing method](speed.md#timing-method)). \
+Each ratio is the median of the rounds, and the brackets have the least and the greatest of the rounds' ratios. \
 Sensors are off. Featherlane and MuJoCo use Newton's method and the model's cone and tolerance. The columns are:
 
 - `geoms, hulls`: the number of geoms that may collide, and how many of them are meshes
 - `largest hull`: the number of vertices of the largest mesh hull
 - `contacts`: the mean number of contacts of a world
-- `ratio`: the speed of Featherlane in float64 divided by that of MuJoCo \
-(in brackets: the least and the greatest ratio of a round)
+- `ratio`: the speed of Featherlane in float64 divided by the speed of MuJoCo
 - `float32`: the speed of Featherlane in float32 divided by the speed of MuJoCo
 - `float32 / float64`: the speed of Featherlane in float32 divided by its speed in float64
 - `one world`: the speed of `fl.step` divided by the speed of `mj_step`

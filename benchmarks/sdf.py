@@ -103,9 +103,9 @@ def main() -> None:
     given = parser.parse_args()
     rows = [row(name, given.rounds) for name in SCENES]
     note = (
-        f"Each time is that of a step of one world on one thread. The batch has {NWORLD} worlds that differ in "
-        "velocities. `contacts` is the number of contacts in MuJoCo's last step. `ratio` is MuJoCo's time divided by "
-        "Featherlane's."
+        f"Each time is that of a step per world, on one thread. The batch has {NWORLD} worlds that start with "
+        "different velocities. `contacts` is the number of contacts in the last step of MuJoCo's simulation. `ratio` "
+        "is MuJoCo's time divided by Featherlane's."
     )
     publish("sdf", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", given.write)
 

@@ -119,8 +119,10 @@ def main() -> None:
             sys.exit(str(error))
     note = (
         "The batches have 512 worlds on one thread (32 worlds for chain, stacks and pile). `ratio` is "
-        "the speed of Featherlane in float64 divided by the speed of MuJoCo. `float32` is the same ratio with "
-        "Featherlane in float32 and MuJoCo in float64. The least and the greatest ratio of a round are in brackets. "
+        "the speed of Featherlane in float64 divided by the speed of MuJoCo. `float32` is the speed of "
+        "Featherlane in float32 divided by the speed of MuJoCo, which has only float64. The measurement is repeated in "
+        "several rounds ([Timing method](#timing-method)). Each ratio is the median of the rounds, and the brackets "
+        "have the least and the greatest of the rounds' ratios. "
         "`one world` is the speed of `fl.step` divided by the speed of `mj_step`. `smooth only` is the `ratio` with "
         "contacts and constraints disabled in both engines. Sensors are off. Both engines use Newton's method and the "
         "model's cone (elliptic for quadruped_elliptic, hand and box_stack)."

@@ -51,8 +51,9 @@ The tables have this notation:
   the world frame.
 - Names in backquotes are names in the model file.
 
-`python docs/environment_pages.py` writes this page. To find the quantity of each element of the observation, the
-program fills the arrays that a task reads with random numbers. It then searches for these numbers in the observation.
+`python docs/environment_pages.py` writes this page. The program finds the quantity of each element of the observation.
+It fills the arrays of the simulation, such as `qpos`, with random numbers. Then the task computes its observation from
+these arrays. An element that equals an entry of an array has the quantity of this entry.
 """
 ABOUT = {
     "robots": (

@@ -53,8 +53,8 @@ DATA_HEAD = """
 
 Each section has the fields of one package of the source code. Two columns need an explanation:
 
-- "role": a role can be followed by names of sizes or features in brackets. The field is computed only if these sizes
-  are not 0 and these features are used.
+- "role": names of sizes or features can follow the role in brackets. The field is computed only if these sizes are
+  not 0 and the model uses these features.
 - "meaning · written by": the name at the end is the [stage](stages.md) (a compiled part of a step) that writes the
   field.
 """
@@ -62,8 +62,8 @@ Each section has the fields of one package of the source code. Two columns need 
 MODEL_HEAD = """
 ## Model
 
-Some fields are computed when a model is loaded. Their meaning ends with the name of the function that computes them.
-Most other fields are copied from MuJoCo's model.
+Some fields are computed when a model is loaded. For such a field, the name of the function that computes it is at the
+end of the column "meaning". Most other fields are copied from MuJoCo's model.
 
 """
 

@@ -365,8 +365,8 @@ The table lists the largest differences from MuJoCo 4.0.1. The sampled poses hav
 - deep: the depth is large;
 - degenerate: concentric shapes, parallel or nearly parallel axes, faces on faces, edges on edges.
 
-For pairs with a height field or a signed distance field (sdf), the positions are sampled, but not the depths. Fewer of
-these poses are in contact.
+For pairs with a height field or a signed distance field (sdf), the positions of the shapes are sampled instead of the
+depth. Fewer sampled poses are therefore in contact than for other pairs.
 
 | column | meaning |
 |---|---|
@@ -390,8 +390,8 @@ Some differences are errors of MuJoCo:
 - Normal of curved shapes: MuJoCo's iteration stops at an error of about 1e-5.
 - Height field whose surface contains the centre of a sphere or the axis of a capsule: the exact depth is the radius.
   Featherlane returns this radius, and MuJoCo's error is at most 1e-4 m.
-- Overlapping boxes and meshes: MuJoCo's depth has an error above 1e-6 m in {wrong} of the sampled poses. For these
-  poses, the reference is the smallest overlap along the normals of all faces and of all pairs of edges.
+- Overlapping boxes and meshes: in some sampled poses, MuJoCo's depth has an error above 1e-6 m (number of poses: {wrong}).
+  In these poses, the reference is the smallest overlap along the normals of all faces and of all pairs of edges.
 - Capsule along the axis of a cylinder: the exact depth is the sum of the radii. Featherlane returns this sum. MuJoCo's
   error is at most 1e-5 m.
 """

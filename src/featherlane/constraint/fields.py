@@ -1,4 +1,4 @@
-"""Fields of constraint rows. Rows are in slots, which all worlds of a tile share. An absent row has efc_D = 0."""
+"""Fields of constraint rows. The worlds of a tile share slots. In a world without a slot's row, efc_D is 0."""
 
 from featherlane.lanes.layout import Declare, size
 
