@@ -80,7 +80,7 @@ def exp(x):
 @kernel
 def _reduce(x):
     """Returns (f, e) with x = f 2^e, f in [sqrt(1/2), sqrt(2)], for finite positive x, subnormal or not."""
-    # numbers that may be subnormal, also in float32, are first multiplied by 2^54
+    # numbers that may be subnormal, also in float32, are first multiplied by 2^54 = 18014398509481984
     tiny = x < 1.2e-38
     f, e = split_exponent(where(tiny, x * 18014398509481984.0, x))
     e = where(tiny, e - 54.0, e)
@@ -105,7 +105,8 @@ def log(x):
     """Returns the natural logarithm, within 1 ulp; -infinity at 0, NaN below.
 
     With x = f 2^e:  log x = log f + e ln 2.  With m = f - 1, s = m / (2 + m), z = s^2 and q of `_atanh_tail`:
-    log f = m - (m^2/2 - s (m^2/2 + 2 z (1/3 + z q(z)))).  Source: fdlibm e_log.c.
+    log f = m - (m^2/2 - s (m^2/2 + 2 z (1/3 + z q(z)))).  Summed as e LN2_1 + (m + small),
+    small = e LN2_REST + s (half_square + tail) - half_square, tail = 2 z (1/3 + z q(z)).  Source: fdlibm e_log.c.
     """
     inside = (x > 0.0) & (x < INF)
     f, e = _reduce(where(inside, x, 1.0))
@@ -192,6 +193,7 @@ def sincos(x):
     q = fma(z, q, -1.38888888888741095749e-03)
     q = fma(z, q, 4.16666666666666019037e-02)
     c = fma(z * z, q, fma(z, -0.5, 1.0))
+    # n quarter turns: sin(r + pi/2) = cos r, cos(r + pi/2) = -sin r
     quadrant = fma(floor(n * 0.25), -4.0, n)  # n modulo 4
     odd = (quadrant == 1.0) | (quadrant == 3.0)
     sine, cosine = where(odd, c, s), where(odd, s, c)
@@ -227,7 +229,8 @@ def _asin_parts(x):
 def asin(x):
     """Returns the arc sine, within 1.5 ulp; NaN outside [-1, 1]: clip an argument that rounding may take past 1.
 
-    arcsin b = pi/2 - 2 arcsin sqrt((1 - b) / 2) for b > 1/2.
+    arcsin b = pi/2 - 2 arcsin sqrt((1 - b) / 2) for b > 1/2; with a + t of `_asin_parts` and pi/2 = HALF_PI_1 +
+    HALF_PI_REST, this is summed as HALF_PI_1 - (2 a + (2 t - HALF_PI_REST)).
     """
     inner, a, t = _asin_parts(x)
     outer = HALF_PI_1 - fma(2.0, a, fma(2.0, t, -HALF_PI_REST))
@@ -238,7 +241,8 @@ def asin(x):
 def acos(x):
     """Returns the arc cosine, within 1.5 ulp; NaN outside [-1, 1]: clip an argument that rounding may take past 1.
 
-    arccos x = pi/2 - arcsin x for |x| <= 1/2, 2 arcsin sqrt((1 - x) / 2) above, pi - 2 arcsin sqrt((1 + x) / 2) below.
+    arccos x = pi/2 - arcsin x for |x| <= 1/2, 2 arcsin sqrt((1 - x) / 2) above, pi - 2 arcsin sqrt((1 + x) / 2) below;
+    with the arc sine a + t of `_asin_parts`, signed in the middle, and pi/2 = HALF_PI_1 + HALF_PI_REST.
     """
     inner, a, t = _asin_parts(x)
     middle = HALF_PI_1 - (copysign(a, x) + (copysign(t, x) - HALF_PI_REST))

@@ -27,7 +27,8 @@ def cameras(m, d):
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
     for i in range(m.ncam):
-        # mode `fixed`; the other modes replace this frame, those with a target only if it exists (-1: none)
+        # mode `fixed`; the other modes replace this frame, those with a target only if it exists (-1: none); pos0,
+        # poscom0, mat0: offset from the body or its subtree's com, and axes, in the world's axes at qpos0
         camera = m.camera[i]
         b, target, mode = camera.bodyid, camera.targetbodyid, camera.mode
         pos = d.xpos[b] + d.xmat[b] @ camera.pos
@@ -84,7 +85,7 @@ def project(m, d, i, point):
     """Returns the pixel coordinates (x, y) of a point in camera i's image, right of and below its upper left corner."""
     fx, fy = focal_lengths(m, i, image_size(m, i))
     x, y, z = d.cam_xmat[i].T @ (point - d.cam_xpos[i])
-    # keeps its sign, at least MINVAL large
+    # distance along the axis, negative in front of the camera; keeps its sign, at least MINVAL large
     z = where(z < 0.0, -fmax(-z, MINVAL), fmax(z, MINVAL))
     width_px, height_px = image_size(m, i)
     return fma(-fx, x / z, 0.5 * width_px), fma(fy, y / z, 0.5 * height_px)
@@ -98,7 +99,7 @@ def pixel_ray(m, d, i, column, row):
     image [m], and its width is equal.
     """
     pos, R = d.cam_xpos[i], d.cam_xmat[i]
-    u, v = column + 0.5, row + 0.5
+    u, v = column + 0.5, row + 0.5  # centre of the pixel, right and down
     if m.cam_projection[i] == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image_size(m, i))
         cx, cy = principal_point(m, i)

@@ -1,7 +1,8 @@
 """Contact sensors and lists of contacts: match, rank and report the contacts of one world at a time.
 
 A kernel with the parameter `lane` works on one world, whose values read_lane reads and write_lane writes.  Sides 0 and
-1 of a contact are its first and second geom; k is a contact slot, s a `Selection`.
+1 of a contact are its first and second geom, con_geom[k, side], of body con_carrier[k, side]; k is a contact slot, s a
+`Selection`.  con_present is 1 in worlds that have the contact.  write3 writes three values from a row on.
 Source: MuJoCo's documentation, XML reference, sensor/contact.
 """
 
@@ -159,6 +160,7 @@ def next_contact(m, d, s, last, lane):
             break  # the first one is the next one
         if matched_direction(m, d, s, k, lane):
             key = sort_key(m, d, k, s.reduce, lane)
+            # of the contacts behind the last one, the one with the smallest key
             later = last < 0 or key > last_key or (key == last_key and k > last)
             if later and (found < 0 or key < best):
                 found, best = k, key

@@ -32,7 +32,7 @@ def has_distance(m, g, h):
     measurable = 1
     if high <= HFIELD:
         measurable = 0
-    # a plane has a distance from the hull of an SDF geom
+    # geom_field: kind of the signed distance field, -1: none; a plane has a distance from the hull of an SDF geom
     elif high == SDF and low != PLANE:
         measurable = 1 if min(m.geom_field[g], m.geom_field[h]) >= 0 else 0
     return measurable
@@ -45,6 +45,7 @@ def nearest_of_world(m, d, i, lane):
     i: the sensor.  The smallest distance so far, distance.limit, is the limit for the next pairs: a pair farther apart
     is skipped.  Without a pair below the cutoff, they are the cutoff and zeros.
     """
+    # each object is a geom, or a body with consecutive geoms
     sensor = m.sensor[i]
     g0 = first_geom(m, sensor.objtype, sensor.objid)
     h0 = first_geom(m, sensor.reftype, sensor.refid)

@@ -1,6 +1,9 @@
 """Chooses the geoms whose surfaces the rays of a block of pixels, or any bundle of rays, can meet.
 
 A bundle of rays lies within the distance rho + slope t of its axis, at the distance t along the axis.
+The caller lists the candidates, geoms that the camera may see, in camera.candidate, and sets camera.clip, the
+distances of the near and far planes [m].  SLACK, slightly above 1, scales bounding spheres, so that rounding misses no
+grazing ray.
 """
 
 from featherlane.prelude import *
@@ -45,7 +48,7 @@ def choose_geoms(m, d, i, image, corner, extent):
         # the ray through a corner of the block: k % 2 right, k // 2 below
         start, direction = image_ray(m, d, i, image, column + ncolumn * (k % 2) - 0.5, row + nrow * (k // 2) - 0.5)
         rho, cosine = fmax(rho, norm3(start - origin)), dot(direction, axis)
-        slope = fmax(slope, sqrt(fmax(1.0 - cosine * cosine, 0.0)) / cosine)  # tangent of the angle
+        slope = fmax(slope, sqrt(fmax(1.0 - cosine * cosine, 0.0)) / cosine)  # tangent of the angle to the axis
     n = 0
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]

@@ -30,7 +30,7 @@ def inside_site(m, d, s, point):
     """Returns 1 in worlds in which a world point is inside site s, else 0."""
     value = 0.0
     if m.site_type[s] == MESH:
-        # world by world; ray.point and ray.distance are scratch for its lanes
+        # a hull is tested world by world; ray.point and ray.distance are scratch, to read and write single lanes
         d.ray.point[0] = point
         for lane in range(width(d)):
             p = point_in_site(d, s, read_lane(d.ray.point, 0, lane), lane)

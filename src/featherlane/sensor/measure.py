@@ -3,6 +3,9 @@
 position, velocity   when the fields that they read are valid
 rows                 while the rows of a world are in the tile: contacts, limits, external forces
 acceleration         after the solve; then the values are published
+
+The call sets want_...: 1 requests a result.  unread is 1 in a step whose results nobody reads.  in_stage is 0 in the
+forward pass of a step, WITHIN in one whose results are discarded, 2 in the last stage of an integrator.
 """
 
 from featherlane.prelude import *

@@ -44,6 +44,7 @@ def _publish_history(m, d, i):
     t = d.time[0] - delay
     # the samples before and after time t
     around = find_bracket(d, history, nsample, t)
+    # reads_history: a delayed value, or with a period that of the last sample
     for c in range(dim):
         past = interpolate(d, history, nsample, dim, c, t, around, sensor.history[1])
         d.sensordata[adr + c] = where(reads_history, past, d.sensor_now[adr + c])

@@ -11,7 +11,7 @@ def see_visible_geoms(m, d):
     """ray.seen <- all geoms that are not fully transparent, ray.ngeom <- their number; ray.cutoff <- any distance."""
     n = 0
     for g in range(m.ngeom):
-        if m.geom_visible[g]:
+        if m.geom_visible[g]:  # its alpha is not 0
             d.ray.seen[n] = g
             n += 1
     d.ray.ngeom[0] = n
@@ -77,7 +77,7 @@ def rangefinder(m, d, i):
     obj, a, fields = sensor.objid, sensor.adr, sensor.intprm[0]
     see_visible_geoms(m, d)  # ray.seen, ray.ngeom, ray.cutoff
     if sensor.objtype == OBJ_CAMERA:
-        d.ray.exclude[0] = m.cam_bodyid[obj]
+        d.ray.exclude[0] = m.cam_bodyid[obj]  # rays pass through the geoms of this body
         for row in range(m.cam_resolution[obj, 1]):
             for column in range(m.cam_resolution[obj, 0]):
                 origin, direction = pixel_ray(m, d, obj, column, row)

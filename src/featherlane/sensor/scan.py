@@ -30,7 +30,7 @@ def aligned_axes(R, alignment):
 
     alignment: BASE, YAW or WORLD.
     """
-    zero = 0.0 * R.xx
+    zero = 0.0 * R.xx  # 0 and 1 as values
     one = zero + 1.0
     length = sqrt(fma(R.xx, R.xx, R.yx * R.yx))
     # heading: the x axis; if that is steep, the y axis turned right by 90 degrees
@@ -71,6 +71,7 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
     Returns:
         (number of chosen geoms, a value that is not finite if the geom's pose is not).
     """
+    # slope: a number; spread: the same as a value, in the precision of the tile
     (center, axis), slope = origin, bundle[1]
     rho, spread, behind, reach = tuple(real(d, x) for x in bundle)
     store_geom_frame(m, d, g)  # geom_xpos, geom_xmat
@@ -97,7 +98,7 @@ def finite_or_zero(x):
 def range_of_cells(start, end, radius, grid, axis):
     """Returns the (first, last) cell along x (axis 0) or y (1) within a radius of a segment.
 
-    start, end: coordinates of the segment along the axis [m].
+    start, end: coordinates of the segment along the axis [m]; grid: the numbers of the module's table.
     """
     low, inverse = read_lane(grid, CORNER + axis, 0), read_lane(grid, INVERSE_SIDE, 0)
     n = read_lane(grid, NCELL + axis, 0)
@@ -113,6 +114,7 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
     p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`:
     origin = (centre of the rays' origins, axis of the bundle), n geoms are chosen so far.
     """
+    # doubles: the float64 numbers at an address
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
     center, axis = origin
     # as numbers of one world
@@ -176,7 +178,7 @@ def measure_shadows(m, d, p):
         size, R = geom.size, d.geom_xmat[g]
         if geom.type == BOX:
             for i in range(2):
-                # row i of R: 3 i to 3 i + 2
+                # sum over j of |R_ij| size_j; row i of R: 3 i to 3 i + 2
                 extent = fabs(R[3 * i]) * size[0] + fabs(R[3 * i + 1]) * size[1] + fabs(R[3 * i + 2]) * size[2]
                 p.shadow[k, i] = SLACK * extent
         else:

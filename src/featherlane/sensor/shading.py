@@ -19,7 +19,10 @@ from featherlane.prelude import *
 from featherlane.collision.rays.ray import intersect_geom, meets_bounding_sphere
 from featherlane.sensor.texture import cube_face, flat_place, interpolated
 
-SURFACE = 13  # numbers of a geom in the table of surfaces
+# numbers of a geom in the table of surfaces.  TEXTURE: NO_TEXTURE, FLAT or CUBE; TEXEL_HIGH, TEXEL_LOW: its first texel
+# in two parts; WIDE, HIGH: its size in texels; REPEAT_X, REPEAT_Y, UNIFORM: texrepeat and texuniform of the material;
+# MAPPED: 1 if a mesh has coordinates of the texture; SHAPE: type of the geom
+SURFACE = 13
 EMISSION, SPECULAR, SHININESS, TEXTURE, TEXEL_HIGH, TEXEL_LOW, WIDE, HIGH = range(8)
 REPEAT_X, REPEAT_Y, UNIFORM, MAPPED, SHAPE = range(8, SURFACE)
 NO_TEXTURE, FLAT, CUBE = range(3)
@@ -27,6 +30,8 @@ TRIANGLE = 24  # numbers of a triangle: corners, normals and places in the textu
 LIGHT = 34  # numbers of a light
 HEADLIGHT = -1  # its mode
 MODE, BODY, TARGET, KIND, CASTS = range(5)  # of a light; CASTS: 1 if it casts shadows
+# three numbers each: place and direction as in the model, then its colours (SHINE: specular) and FADING (attenuation);
+# one number: CUTOFF, the cosine of the half angle, and EXPONENT of a spot light
 POS, DIR, POSCOM0, POS0, DIR0, AMBIENT, DIFFUSE, SHINE, FADING, CUTOFF, EXPONENT = (*range(5, 32, 3), 32, 33)
 SKIN = 1e-4  # shadow rays start this far above a surface, relative to the distance from the camera
 
@@ -90,6 +95,7 @@ def corner_weights(a, b, c, point):
     det = fma(uu, vv, -uv * uv)
     good = det > 0.0
     scale = 1.0 / where(good, det, 1.0)
+    # (vv wu - uv wv) / det and (uu wv - uv wu) / det
     weight_b, weight_c = (
         where(good, fma(vv, wu, -uv * wv) * scale, 0.0),
         where(good, fma(uu, wv, -uv * wu) * scale, 0.0),
@@ -216,6 +222,7 @@ def find_occluders(m, d):
     k = -1  # the geom that shaded the last pixels; then the candidates
     while k < d.camera.ncandidate[0] and any_(d.ray.distance[0] >= 0.0):
         g = d.camera.occluder[0] if k < 0 else d.camera.candidate[k]
+        # only lanes that no geom has shaded so far
         near = meets_bounding_sphere(m, d, g, origin, direction) & (d.ray.distance[0] >= 0.0)
         intersect_geom(m, d, g, near, packet=1)  # ray.geom <- g where it is hit
         shaded = near & (d.ray.geom[0] >= 0.0)

@@ -36,6 +36,7 @@ def _add_geom(m, d, i, g, mask):
     sensor = m.sensor[i]
     geom = m.geom[g]
     own, n, out = sensor.refid, sensor.dim // 3, d.sensor_now  # own: the geom with the points
+    # first: the sensor's first point in the list of all sensors' points
     adr, first, weld = sensor.adr, sensor.taxel, m.body_weldid[m.geom_bodyid[own]]
     own_R, geom_R, size = d.geom_xmat[own], d.geom_xmat[g], geom.size
     own_pos, geom_pos, body = d.geom_xpos[own], d.geom_xpos[g], geom.bodyid
@@ -43,9 +44,11 @@ def _add_geom(m, d, i, g, mask):
         t = first + j
         point = own_pos + own_R @ m.taxel_pos[t]
         local = geom_R.T @ (point - geom_pos)
+        # exact=0: inside a box MuJoCo's field, not the distance to the nearest face
         distance, _ = signed_distance(m, d, geom.field, geom.fieldadr, size, local, exact=0)
         inside, depth = mask & (distance < 0.0), -distance
         if any_(inside):
+            # velocity of the point minus that of geom g there
             own_vel = motion_at(m, d, d.cvel[weld], weld, point).linear
             sliding = own_R.T @ (own_vel - motion_at(m, d, d.cvel[body], body, point).linear)
             out[adr + j] = where(inside, fmax(out[adr + j], depth), out[adr + j])

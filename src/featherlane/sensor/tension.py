@@ -41,6 +41,7 @@ def row_force(m, d, i):
                 force = force + f
             # J = J_1 - slope J_2
             if m.eq_obj2id[obj] == i:
+                # slope of the equality's polynomial
                 _, slope = tendon_equality_error(m, d, obj)
                 force = fma(-slope, f, force)
     return force
@@ -49,7 +50,7 @@ def row_force(m, d, i):
 @kernel
 def armature_force(m, d, i):
     """Returns -armature (J qacc + (dJ/dt) qvel): the force of the armature of tendon i [N]."""
-    armature, length_acc = tendon_armature(m, i), 0.0
+    armature, length_acc = tendon_armature(m, i), 0.0  # length_acc: second derivative of the length
     if any_(armature != 0.0):
         length_acc = jacobian_rate(m, d, i)  # (dJ/dt) qvel
         for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
@@ -120,7 +121,7 @@ def add_path_forces(m, d, i, mask, force):
             part_force = force / m.wrap_prm[k]
             k += 1
         elif m.wrap_type[k + 1] == WRAP_PULLEY:
-            k += 1
+            k += 1  # no segment between a site and a pulley
         elif m.wrap_type[k + 1] >= WRAP_SPHERE:
             add_wrapped_forces(m, d, k + 1, mask, part_force)
             k += 2

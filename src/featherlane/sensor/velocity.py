@@ -14,7 +14,7 @@ def frame_velocity(m, d, i):
     sensor = m.sensor[i]
     kind, obj, ref_kind, ref = sensor.objtype, sensor.objid, sensor.reftype, sensor.refid
     vel = object_velocity(m, d, kind, obj)
-    if ref >= 0:
+    if ref >= 0:  # -1: no reference
         R, ref_vel = object_mat(m, d, ref_kind, ref), object_velocity(m, d, ref_kind, ref)
         arm = object_pos(d, kind, obj) - object_pos(d, ref_kind, ref)
         # - w_ref x arm = arm x w_ref

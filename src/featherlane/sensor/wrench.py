@@ -50,7 +50,7 @@ def add_contact_forces(m, d, active):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         acts = active & (c.present > 0.0) & (c.D != 0.0)  # D = 0: no row, no force
-        # contact forces are in the frame of the contact
+        # in the frame of the contact; normal_force: without the pull of adhesion
         R, contact_force = c.frame, c.force
         force, moment = (
             R.T @ Vec3(normal_force(m, d, k), contact_force.fy, contact_force.fz),

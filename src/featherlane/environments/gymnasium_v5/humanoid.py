@@ -90,6 +90,7 @@ class HumanoidTask(MujocoTask):
             """obs <- the parts of `observation`: state, then optional cinert, cvel, qfrc_actuator, cfrc_ext.
 
             The first row of cinert, cvel and cfrc_ext is that of the world body, and is skipped.  nbody: other bodies.
+            hidden: number of positions that are left out; ROOT: DoFs of the root, which have no actuators.
             resting: 1 if actuators have no force at a start; cinert, cvel, actuator, external: 1 if they are included.
             """
             n = observe_state(d, p, hidden, nq, nv)

@@ -88,7 +88,10 @@ class InvertedDoublePendulum(MujocoTask):
 
         @kernel
         def score(d, p, at_start):
-            """Adds the reward of worlds with the tip up, and the penalties of distance and velocities; see `reward`."""
+            """Adds the reward of worlds with the tip up, and the penalties of distance and velocities; see `reward`.
+
+            x, height: of the tip, site 0; it is up above LOWEST.
+            """
             x, height, v1, v2 = d.site_xpos[0][0], d.site_xpos[0][2], d.qvel[1], d.qvel[2]
             survive(p, height > LOWEST, alive, terminates=1)
             add_reward(p, -(0.01 * (x * x) + (height - 2.0) * (height - 2.0)))

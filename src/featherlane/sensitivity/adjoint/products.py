@@ -11,7 +11,9 @@ dg_c, dp_c at fixed acceleration are those of the formulas.
 
 In the record p (COSTATES), by_q, by_v and by_act are l' at first, and the direct derivatives of x' after
 `solve_costate`; y and z as above; next_qvel = v', written by `begin_step`; `solved` and `product` are scratch.
-`damped` is the mask of worlds with K other than M.
+report[KNOWN]: 1 if all rates have formulas, 0 if not, -1 if the world must run alone; report[FITS]: 1 if its rows fit;
+report[NEAREST]: distance to the next change of the active set.  Coordinates c are positions by dof, then velocities,
+activations and controls.  `damped` is the mask of worlds with K other than M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy the states of b.nstep steps into
 the tile, the last step first, and results out of it.
 Source: implicit function theorem, transposed; Griewank and Walther, Evaluating Derivatives (2008), ch. 15.
@@ -118,7 +120,7 @@ def difference_steps(m, d, c):
     """Returns (up, down): displacements of coordinate c for differences of forces; controls stay in their range."""
     up = EPS
     down = up
-    i = c - (2 * m.nv + m.na)
+    i = c - (2 * m.nv + m.na)  # number of the control; negative: c is no control
     if i >= 0:
         u = d.ctrl[i]
         if m.actuator_ctrllimited[i]:
@@ -130,7 +132,7 @@ def difference_steps(m, d, c):
 
 @kernel
 def coordinate_gradient(m, p, c):
-    """Returns l_c, the gradient by coordinate c, from its rates dg, dp and dact."""
+    """Returns l_c = z . dp - y . dg + (direct derivatives of x'), from the rates dg, dp and dact by coordinate c."""
     gradient = 0.0
     for i in range(m.nv):
         gradient = fma(p.z[i], p.dp[i], fma(-p.y[i], p.dg[i], gradient))
@@ -169,7 +171,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     for s in range(b.nstep):
         k = s * (n + REPORTS)  # number of the step's first result
         copy_step_inputs(b, thread, tile, s)  # the state, by_q, by_v, by_act, loss_q, loss_v, loss_act
-        # add the direct derivative of the loss by the state after this step
+        # add the direct derivative of the loss by the state after this step: by_... is l' now
         for i in range(m.nv):
             p.by_q[i] = p.by_q[i] + p.loss_q[i]
             p.by_v[i] = p.by_v[i] + p.loss_v[i]
@@ -178,7 +180,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
         damped = begin_step(m, d, p)
         # with con_overflow the contacts do not fit into the tile: the world must run alone (-1)
         if d.con_overflow[0] == 0:
-            # rows that exceed the tile's shared buffer may fit if the world runs alone
+            # leaves_out: the Hessian lacks entries; it, and rows beyond the shared buffer, may fit in a world alone
             p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])
             solve_costate(m, d, p, damped)
             for c in range(n):

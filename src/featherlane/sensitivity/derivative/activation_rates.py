@@ -30,8 +30,8 @@ def _reads_inputs(m, d, i):
 def _has_formula(m, d, i):
     """Returns whether there are formulas for the control of actuator i, and for its activation if it has one."""
     dyntype, gaintype = m.actuator_dyntype[i], m.actuator_gaintype[i]
-    keeps = dyntype in (DYN_INTEGRATOR, DYN_FILTER, DYN_FILTEREXACT) and m.actuator_actnum[i] == 1
-    return _reads_inputs(m, d, i) and (dyntype == DYN_NONE or keeps) and gaintype in (GAIN_FIXED, GAIN_AFFINE)
+    has_activation = dyntype in (DYN_INTEGRATOR, DYN_FILTER, DYN_FILTEREXACT) and m.actuator_actnum[i] == 1
+    return _reads_inputs(m, d, i) and (dyntype == DYN_NONE or has_activation) and gaintype in (GAIN_FIXED, GAIN_AFFINE)
 
 
 @kernel
@@ -88,6 +88,7 @@ def _store_force_rates(m, d, p, i, slope):
     if not is_disabled(m, i):
         output = m.actuator_outadr[i]
         rate = where(is_saturated(m, d, i), 0.0, slope * present_gain(m, d, i))
+        # force by dof = moment * force: the entries of the actuator's row of moments
         for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
             p.dg[m.moment_colind[e]] = -(d.actuator_moment[e] * rate)
 

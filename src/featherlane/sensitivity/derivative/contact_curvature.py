@@ -1,7 +1,9 @@
 """Second derivatives of the cost of a contact in its basis, the curvature C of contact_rates.py.
 
 C[k] is a 6 x 6 matrix over the directions of the basis: 0 normal, 1 and 2 tangents, 3 to 5 rotations.  The record p
-stores it as slot_curvature[k, row], rows of six.  y = J a - aref in this basis is primal.con_y.
+stores it as slot_curvature[k, row], rows of six.  y = J a - aref in this basis is primal.con_y: con_y[k] has the first
+three components, and basis_value(d, con_y, k, i) is component i of all six.  con_D is D of the normal, 0 in worlds
+without the contact.  con_dim > 3: torsional or rolling friction, with all three rotations.
 """
 
 from featherlane.prelude import *
@@ -45,7 +47,7 @@ def _set_cone_curvature(m, d, p, k):
     """C[k] <- that of a cone: w n n^T - e (n t^T + t n^T) + q t t^T + b I.
 
     n is the normal; t = y_i / |y_i| and I are over the friction directions.  Under Coulomb's law, column 0 has
-    -(D / |y_i|) y_i instead of -e t.
+    -(D / |y_i|) y_i instead of -e t.   inverse: 1 / |y_i|.
     """
     (w, e, q, b), inverse = cone_weights(m, d, k)
     _set_entry(p, k, 0, 0, w)

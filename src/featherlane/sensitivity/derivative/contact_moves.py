@@ -300,7 +300,7 @@ def _set_spins(m, d, p, n):
         if _pair_moves(m, p, k):
             normal, tangent, _ = p.slot_own[k].orientation.rows
             if p.slot_cand[k] != NO_CANDIDATE:  # the frame of a contact given by the caller does not turn
-                spin = turning_tangent(normal, tangent)
+                spin = turning_tangent(normal, tangent)  # that of tangents that follow from the normal
                 strays = 1 if any_(not_(_follows_normal(p, k))) else strays
             spin = spin - normal
         p.slot_spin[k] = spin
@@ -338,11 +338,11 @@ def _set_column(m, d, p, k, axis, scale):
     upper, lower = p.slot_upper[k], p.slot_lower[k]
     dist, pos = (upper.dist - lower.dist) * scale, scale * (upper.position - lower.position)
     turned = _frame_turn(p, k, scale)
-    # motion common to both bodies: body 1 moves everything along, and body 2 has the remaining motion
+    # body 1 moves the contact along, by motion1; slot_moves maps the remaining motion of body 2, u and (c_2 - c_1) T
     motion1 = at_point(_along_axis(axis, c1), _arm(m, d, p, k, 0))
     motion2 = at_point(_along_axis(axis, c2), _arm(m, d, p, k, 1))
     pos, turned = pos - motion1.linear, turned - motion1.angular
-    u = motion2.linear - motion1.linear
+    u = motion2.linear - motion1.linear  # remaining translation at the contact
     fixed = moving_body(m, body1) == 0 and moving_body(m, body2) == 0
     # inverse = 1 / (c_2 - c_1); bodies without relative motion have the map 0
     apart = 0.0 if fixed or m.body_weldid[body1] == m.body_weldid[body2] else 1.0
@@ -392,5 +392,5 @@ def contact_moves(m, d, p):
                 else:  # no such contact at the displaced pose
                     _store_move(p, k, axis, 0.0, zeros(3), zeros(3))
         # back to the own pose
-        _displace_geoms(m, d, p, 0, 0.0)
+        _displace_geoms(m, d, p, axis=0, step=0.0)
         collision(m, d)

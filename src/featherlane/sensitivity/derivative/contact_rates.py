@@ -11,11 +11,12 @@ the normal force, as dy_0 = s y_0 dr does.  The wrench on body m changes by dW_m
 moves with S_j (smooth_rates.py).
 
 Terms.  The place of a body in a contact is 0 for the pushed body, on which the contact's force acts, and 1 for the
-other one, on which its opposite acts.  The basis of a contact is its normal and two tangents, con_basis[k], and, for
-con_dim > 3, three axes of rotations, con_basis[TURN, k].  The record p (rates.py) has for each contact slot k the
-present force (slot_force), C (slot_curvature), relative motions A and V (slot_acceleration, slot_velocity), and
-(s, d aref / dr) (slot_slope).  A column p.dg has the derivatives of the residual M a + c - tau - J^T f by one
-coordinate.  con_wrench: changes of the wrench on each body, at the com of its tree; primal.con_y = y.
+other one, on which its opposite acts.  con_arm[k, place]: from the com of its tree to the contact.  The basis is the
+normal and two tangents, con_basis[k], and with torsional or rolling friction (con_dim > 3) three axes of rotations,
+con_basis[TURN, k]; TURN is an index.  All but the normal are scaled by coefficients of friction.  The record p
+(rates.py) has for each contact slot k the present force (slot_force), C (slot_curvature), relative motions A and V
+(slot_acceleration, slot_velocity), and (s, d aref / dr) (slot_slope).  p.dg: derivatives of M a + c - tau - J^T f by
+one coordinate.  con_wrench: changes of the wrench on each body, at the com of its tree; primal.con_y = y.
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
@@ -86,7 +87,7 @@ def contact_laws(m, d, p, shortest):
         contact_curvature(m, d, p, k)  # writes slot_curvature
         basis_force, basis_moment = contact_forces(m, d, k)
         force = _force_in_world(d, k, basis_force)
-        moment = 0.0 * Vec3(basis_force)
+        moment = 0.0 * Vec3(basis_force)  # zeros
         if c.dim > 3:
             moment = _moment_in_world(d, k, basis_moment)
         p.slot_force[k] = join(moment, force)
@@ -200,11 +201,11 @@ def displaced_contact(m, d, p, k, place, S):
         turned = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
     else:
         twist = at_point(S, c.arm[place])
-        # contact_moves.py: by a twist of the second carrier, the first one fixed
+        # the stored map: by a twist of the second geom's body (carrier), the first one's fixed (contact_moves.py)
         if c.carrier[1] == c.body[place]:
             dist, pos, turned = moved_by(p, k, twist)
         else:
-            # the first one moves: the second one moves back relative to it, and all moves along
+            # the first body moves: the second one moves back relative to it, and all moves along
             dist, pos, turned = moved_by(p, k, -twist)
             turned = fma(_spin(d, p, k, twist.angular), c.frame.rows[0], turned + twist.angular)
             pos = pos + twist.linear
@@ -343,11 +344,10 @@ def add_position_column(m, d, p, j):
         place = position_place(m, d, p, j, k)
         if place >= 0:
             if cleared == 0:
-                clear_body_forces(m, d)
+                clear_body_forces(m, d)  # con_wrench <- 0, before the first contact
                 cleared = 1
             S = d.cdof[j]
-            # writes con_wrench
-            _add_moved_contact(m, d, p, k, place, S, j)
+            _add_moved_contact(m, d, p, k, place, S, j)  # con_wrench
     if cleared:
         _subtract_contact_forces(m, d, p.dg)
 
@@ -363,7 +363,7 @@ def faster_rows(d, k, place, S, accelerates):
     sign = 1.0 - 2.0 * place  # the pushed body counts positive, the other one negative
     motion = at_point(S, c.arm[place])
     B, friction_B = sign * c.damping, sign * c.frictiondamping
-    if accelerates:
+    if accelerates:  # J a changes by S itself
         B, friction_B = sign, sign
     return along_basis(d, k, B * motion.linear, friction_B * motion.linear, friction_B * motion.angular)
 
@@ -376,15 +376,14 @@ def add_velocity_column(m, d, p, j, accelerates):
         place = velocity_place(m, d, j, k)
         if place >= 0:
             if cleared == 0:
-                clear_body_forces(m, d)
+                clear_body_forces(m, d)  # con_wrench <- 0, before the first contact
                 cleared = 1
             dy, dturns = faster_rows(d, k, place, d.cdof[j], accelerates)
             df, dmoment = _force_changes(d, p, k, dy, dturns)
             dM = Vec3(zeros(3))
             if d.con_dim[k] > 3:
                 dM = _moment_in_world(d, k, dmoment)
-            # writes con_wrench
-            _add_to_wrenches(d, k, _force_in_world(d, k, df), dM)
+            _add_to_wrenches(d, k, _force_in_world(d, k, df), dM)  # con_wrench
     if cleared:
         _subtract_contact_forces(m, d, p.dg)
 

@@ -10,8 +10,9 @@ things are differenced, p at fixed accelerations, g at those that follow a predi
   tendons, or actuators other than affine ones with a fixed gain on slides, hinges and tendons.
 
 The record p (rates.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
-(positions by dof, then velocities, activations, controls); dg, dp, dact, the derivatives of g, of the correction p, and
-of the next activations.  In kernels `lag` is the correction p, because p is the record.
+(positions by dof, then velocities, activations, controls); follow, the predicted rate of the acceleration; dg, dp,
+dact, the derivatives of g, of the correction p, and of the next activations.  In kernels `lag` is the correction p,
+because p is the record.  qacc is a, qacc_step is a*.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
@@ -51,7 +52,7 @@ def _set_lag(m, d, p, acceleration, lag):
     for i in range(m.nv):
         lag[i] = 0.0
     if is_implicit(m):
-        inertia_times(m, d, acceleration, p.product)
+        inertia_times(m, d, acceleration, p.product)  # M a
         implicit = true_mask(d)  # worlds whose K differs from M
         if m.opt_integrator == IMPLICIT:
             multiply_implicit(m, d, d.qacc_step, p.force)
@@ -84,8 +85,9 @@ def _store_residual(m, d, p, overflow, g, lag):
     """
     forward_velocity(m, d)
     control_and_actuate(m, d)
+    # the integrator `discrete` has the metric Mhat = M + h D + h^2 K in place of M, also in inverse dynamics
     if has_metric(m):
-        discrete_metric(m, d)
+        discrete_metric(m, d)  # Mhat
     # the contacts of the present position are reused
     d.con_overflow[0], d.con_fresh[0] = overflow, 1
     inverse_constraint(m, d, store=0)
@@ -96,7 +98,7 @@ def _store_residual(m, d, p, overflow, g, lag):
     for i in range(m.nv):
         g[i] = d.qfrc_inverse[i] - p.force[i]
     _set_lag(m, d, p, p.solved, lag)
-    advance_activations(m, d, d.act_dot)
+    advance_activations(m, d, d.act_dot)  # act <- the next activations
 
 
 @kernel
@@ -142,7 +144,7 @@ def _central_differences(point: Kernel) -> Kernel:
             at, up, down = p.at[0], p.up[0], p.down[0]
             # dg, dp, dact <- values at the upper point, then the quotients
             point(m, d, p, at, up, given, p.dg, p.dp)
-            copy(d.act, m.na, p.dact, 0)
+            copy(d.act, m.na, p.dact, first=0)
             load_worlds(b, thread, tile)  # undoes the displacement
             point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
             scale = per_span(up + down)
@@ -213,7 +215,7 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    _by_positions(m, d, b, p, thread, tile, 0)
+    _by_positions(m, d, b, p, thread, tile, given=0)
 
 
 position_columns = in_each_tile("position_columns", position_columns_of_tile)
@@ -247,8 +249,8 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     # the call displaced the parameter by p.up, an input; the acceleration follows it
     _follow_prediction(m, d, p, p.up[0])
     _store_residual(m, d, p, compute_position(m, d), p.dg, p.dp)
-    copy(d.act, m.na, p.dact, 0)
-    write_records(b, thread, tile, 0)
+    copy(d.act, m.na, p.dact, first=0)  # the next activations
+    write_records(b, thread, tile, s=0)
 
 
 parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
@@ -263,7 +265,7 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
     Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
-    _lag_by_positions(m, d, b, p, thread, tile, 0)
+    _lag_by_positions(m, d, b, p, thread, tile, given=0)
 
 
 lag_positions = in_each_tile("lag_positions", lag_positions_of_tile)
@@ -280,7 +282,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     """
     forward_position(m, d)
     _place_bodies(m, d)
-    _lag_by_forces(m, d, b, p, thread, tile, 0)
+    _lag_by_forces(m, d, b, p, thread, tile, given=0)
 
 
 lag_forces = in_each_tile("lag_forces", lag_forces_of_tile)

@@ -6,6 +6,8 @@ and the stiffness depend on r.
 The record p (rates.py) has for each dof the diagonal entries of the derivatives of the residual M a + c - tau - J^T f:
 dof_stiffness by position, dof_friction by velocity, dof_curvature by acceleration; dof_lag_friction is that of the
 integrator's damping (solution.py), divided by -h.
+Row k of a single dof: dofrow_dof is the dof, dofrow_id the joint of a limit, dofrow_D is D, 0 in worlds without the
+row, and [dofrow_lo, dofrow_hi] the range of its force.
 """
 
 from featherlane.prelude import *
@@ -84,7 +86,7 @@ def _add_rows(m, d, p):
         if d.dofrow_type[k] == LIMIT_JOINT:
             j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
             stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)
-            f, _ = one_sided_row(D, x)
+            f, _ = one_sided_row(D, x)  # a limit only pushes
             active = (D > 0.0) & (f > 0.0)
             # -df/dr = D d(K d r)/dr - f (dD/dr) / D
             p.dof_stiffness[i] = p.dof_stiffness[i] + where(active, fma(D, pull, -(f * stiffer)), 0.0)

@@ -48,7 +48,7 @@ def _half_product(q, y):
 def _body_changes(m, d, p, b, k, by):
     """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration `by`."""
     still = Motion(zeros(6))
-    displacement, dV, dA = still, still, still
+    displacement, dV, dA = still, still, still  # then the table of the file's docstring, with w = dof_rate
     if is_before(m, k, b):
         S, V = d.cdof[k], d.cvel[b]
         if by == POSITION:
@@ -145,7 +145,7 @@ def _add_column(m, d, p, k, e, dof, by):
     error, error_changes = p1 - p2, tuple(at1[c] - at2[c] for c in range(3))
     # |E|^2 and E . dE, to which a weld adds its rotation error `twist`
     square, along, none = dot(error, error), dot(error, error_changes[0]), Vec3(zeros(3))
-    held = weld_turn(m, d, e)
+    held = weld_turn(m, d, e)  # (R, turn, scale): frame of the rotation error, the error q, torquescale
     turn_changes, twist = _turn_changes(m, d, e, held, first, second), held.scale * _vector(held.turn)
     dtwist, _, _, ds = turn_changes
     if is_weld:
@@ -154,6 +154,7 @@ def _add_column(m, d, p, k, e, dof, by):
     solimp, dr = m.eq_solimp[e], along / fmax(r, MINVAL)
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     law = K, B, impedance(solimp, r), impedance_rate(solimp, r)
+    # f: force of the anchors' rows; law: K, B, impedance d and its slope d'
     D, f = _row_forces(d, k)
     df, moment, dmoment = _change_of_force(D, f, law, error, error_changes, dr), none, none
     if is_weld:

@@ -8,7 +8,8 @@ forces.
 A column has the derivatives by one coordinate c: positions by dof, velocities, activations, controls, generalized
 forces.  In the record p (rates.py): dg of the residual g = M a + c - tau - J^T f, dp of the integrator's correction p
 (solution.py), dact of the next activations.  report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if
-the world must run alone to decide; report[NEAREST]: distance to the next change of the active set.
+the world must run alone to decide; report[NEAREST]: distance to the next change of the active set; report[FITS]: 1 if
+the world was solved with all its contacts and rows.
 rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
@@ -198,7 +199,7 @@ def _numbers_serve(m, d, p):
     # with rate_lag, p is differenced
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         known = known & not_(_lag_varies(m))
-    if m.flg_surfacevel:
+    if m.flg_surfacevel:  # the model may have surface velocities
         known = known & not_(has_nonzero(m.geom_surfacevel, 6 * m.ngeom))
     if m.opt_contact_model == COULOMB:
         known = known & not_(has_static_friction(m))
@@ -214,12 +215,15 @@ def prepare_rates(m, d, p):
     Scratch: crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, con_wrench.
     """
     served = _numbers_serve(m, d, p)
-    contact_moves(m, d, p)  # writes slot_*: known, jumps, near; see there
+    # slot_known 0: a contact vanishes if the pose is displaced, -1: no memory; slot_jumps 1: its point jumps;
+    # slot_near 1: another contact is near
+    contact_moves(m, d, p)
     same = p.slot_known[0] > 0.0
     moves = same & not_(p.slot_jumps[0] > 0.0)
     p.report[KNOWN] = where(served & moves, p.report[FITS], where(p.slot_known[0] < 0.0, -1.0, 0.0))
     quiet = same & not_(p.slot_near[0] > 0.0)
     p.report[NEAREST] = where(quiet, p.report[NEAREST], fmin(p.report[NEAREST], STEP))
+    # composite inertias, which `accelerate_state` computes only for models that need M
     if not needs_inertia(m, d):
         crb(m, d)
     prepare_noslip(m, d, p)
@@ -279,6 +283,7 @@ def velocity_rates(m, d, p, k):
 def acceleration_rates(m, d, p, k):
     """Computes column dg by the acceleration of dof k."""
     acceleration_column(m, d, p, k)
+    # inertias of rotors, and rows on single dofs
     p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
     add_velocity_column(m, d, p, k, accelerates=1)
     add_tendon_acceleration_column(m, d, p, k)
@@ -293,7 +298,7 @@ def _actuate_with(m, d, p, x, i, value):
     """
     x[i] = value
     control_and_actuate(m, d)
-    copy(d.act, m.na, p.dact, 0)
+    copy(d.act, m.na, p.dact, first=0)
     advance_activations(m, d, d.act_dot)
 
 
@@ -305,9 +310,9 @@ def _difference_actuators(m, d, p, x, i, up, down):
     """
     value = x[i]
     _actuate_with(m, d, p, x, i, value + up)
-    copy(d.qfrc_actuator, m.nv, p.dg, 0)
-    copy(d.act, m.na, p.act_upper, 0)
-    copy(p.dact, m.na, d.act, 0)  # restores act
+    copy(d.qfrc_actuator, m.nv, p.dg, first=0)
+    copy(d.act, m.na, p.act_upper, first=0)
+    copy(p.dact, m.na, d.act, first=0)  # restores act
     _actuate_with(m, d, p, x, i, value - down)
     scale = per_span(up + down)
     # the residual contains minus the actuator forces
@@ -389,7 +394,7 @@ def _write_column(b, thread, tile, s):
 @kernel
 def _write_report(b, thread, tile):
     """Copies the last output, the report, out of the tile."""
-    write_rows(b, b.place, thread, tile, b.nload + b.ncontrol + b.nrecord - 1, 0)
+    write_rows(b, b.place, thread, tile, b.nload + b.ncontrol + b.nrecord - 1, s=0)
 
 
 @kernel

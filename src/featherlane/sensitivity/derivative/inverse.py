@@ -1,7 +1,8 @@
 """Derivatives of inverse dynamics, contacts included, by formulas; see formulas.py.
 
 A column has the derivatives of the forces M a + c - J^T f, minus actuator forces if requested, by one coordinate.  It
-is p.dg of the record p (rates.py).
+is p.dg of the record p (rates.py).  report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if the world
+must run alone; report[FITS], report[NEAREST]: as in solution.py, 1 here.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 """
@@ -144,18 +145,18 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
         forward_velocity(m, d)
         control_and_actuate(m, d)
         make_rows(m, d)
-        mark_touched(m, d)
+        mark_touched(m, d)  # dof_touched: trees on which rows act, for the integrator `discrete`
         # the integrator's correction p is 0 if its acceleration is the given one
         for i in range(m.nv):
             d.qacc_step[i] = d.qacc[i]
-        constraint_forces(m, d, store=0)
+        constraint_forces(m, d, store=0)  # qfrc_constraint alone, without a force of each row
         prepare_rates(m, d, p)
         for s in range(b.nstep):  # columns: s is the coordinate
             copy_step_inputs(b, thread, tile, s)  # inputs of a column, of which this call has none
             _column(m, d, p, s)
             write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, 0)  # the report
+        write_records(b, thread, tile, s=0)  # the report
 
 
 inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)

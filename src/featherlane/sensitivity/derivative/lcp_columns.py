@@ -12,7 +12,8 @@ x: forces of the LCP's rows, lcp.w: their slack A x - b, n: their number.  The r
 forces of the own state, row_count of them; row_first, those that determine the bounds of friction; for column s the
 values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack of the forces row_first), by rows: entry
 (s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one column.  Positions by dof are coordinates 0 to
-nv - 1, then follow velocities, activations, controls, forces.
+nv - 1, then follow velocities, activations, controls, forces.  report[FITS]: 1 in worlds with derivatives;
+report[NEAREST]: distance to the next change of the active set.
 """
 
 from featherlane.prelude import *
@@ -80,7 +81,7 @@ def _place_world(m, d, p):
     d.con_fresh[0] = 0
     collision(m, d)
     if d.con_overflow[0] == 0:
-        mark_contacts_with_rows(m, d)
+        mark_contacts_with_rows(m, d)  # con_D > 0 if a contact has rows, else 0
         for k in range(d.ncon_slot[0]):
             c = d.contact[k]
             c.present = where(c.D > 0.0, c.present, 0.0)
@@ -100,7 +101,7 @@ def _smooth_forces(m, d):
 def _store_forces(m, d, p):
     """row_x <- the forces of the solution; row_first <- those without friction in `frozen` mode, otherwise the same."""
     n = d.lcp.n[0]
-    copy(d.lcp.x, n, p.row_x, 0)
+    copy(d.lcp.x, n, p.row_x, first=0)
     if freezes(m):
         # solve again with bounds 0 for friction (rows with a normal row, findex): hi = mu, add = its constant part
         for r in range(n):
@@ -108,7 +109,7 @@ def _store_forces(m, d, p):
                 d.lcp.hi[r] = 0.0
                 d.lcp.add[r] = 0.0
         find_forces(m, d)
-    copy(d.lcp.x, n, p.row_first, 0)
+    copy(d.lcp.x, n, p.row_first, first=0)
 
 
 @kernel
@@ -144,10 +145,10 @@ def _evaluate(m, d, p, store):
     # with another number of rows, forces and rows do not correspond; rows_same is 0
     if d.lcp.n[0] == p.row_count[0]:
         if freezes(m):
-            copy(p.row_first, d.lcp.n[0], d.lcp.x, 0)
-            compute_w(d)
-            copy(d.lcp.w, d.lcp.n[0], d.lcp.g, 0)
-        copy(p.row_x, d.lcp.n[0], d.lcp.x, 0)
+            copy(p.row_first, d.lcp.n[0], d.lcp.x, first=0)
+            compute_w(d)  # lcp.w <- the slack at the forces lcp.x
+            copy(d.lcp.w, d.lcp.n[0], d.lcp.g, first=0)
+        copy(p.row_x, d.lcp.n[0], d.lcp.x, first=0)
         compute_w(d)  # lcp.w, and lcp.z for the accelerations
         accelerate_by_rows(m, d)
         advance_activations(m, d, d.act_dot)
@@ -321,9 +322,9 @@ def _solve_column(m, d, p, s):
         if has_cones(m):
             turn_side(d, p)
         solve_system(d, p)
-        follow_normals(d, p, p.row_dx, 0)
+        follow_normals(d, p, p.row_dx, first=0)
     # accelerate_by_rows: qacc = qacc_step + Mh^-1 J^T x, with derivatives in place of values
-    copy(p.row_dx, n, d.lcp.x, 0)
+    copy(p.row_dx, n, d.lcp.x, first=0)
     sum_solution_rows(m, d)  # lcp.z
     for i in range(m.nv):
         d.qacc_step[i] = p.col_acceleration[s * m.nv + i]
@@ -391,7 +392,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             _step_column(m, d, p, s, c)
             write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, 0)
+        write_records(b, thread, tile, s=0)
 
 
 lcp_columns = in_each_tile("lcp_columns", lcp_columns_of_tile)

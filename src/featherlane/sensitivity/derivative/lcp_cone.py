@@ -40,10 +40,12 @@ def _slide_lengths(d, x, w, k, count):
     A contact slides if the second length, after a step against the slack w, is at least the radius.
     x: forces of all rows; w: their slack.   Writes: lcp.old at the friction rows.
     """
+    # s - step mu w, as a force: times mu
     step = _step_length(d, k, count)
     for c in range(count):
         i = k + 1 + c
         d.lcp.old[i] = fma(-(step * mu_of(d, i) * mu_of(d, i)), w[i], x[i])
+    # x_n + a
     radius = where(x[k] > 0.0, x[k], 0.0) + cone_offset(d, k, count)
     return length_across(d, x, k, count), length_across(d, d.lcp.old, k, count), radius
 
@@ -65,9 +67,10 @@ def sort_cones(d, p, x, w):
                 i = k + 1 + c
                 rough = mu_of(d, i) > 0.0
                 mu = where(rough, mu_of(d, i), 1.0)
-                t = where(rough, x[i] / mu * inverse, 0.0)
+                t = where(rough, x[i] / mu * inverse, 0.0)  # s_i / |s|
                 p.row_unit[i] = t
                 pull = fma(-(mu * w[i]), t, pull)
+                # a circle of radius 0 holds friction at 0
                 p.row_free[i] = where(rough, where(radius > 0.0, 1.0, 0.0), p.row_free[i])
                 p.row_slope[i] = where(rough, 0.0, p.row_slope[i])
             # l = -(mu w . t) / |s|

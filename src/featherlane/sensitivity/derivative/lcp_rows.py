@@ -48,7 +48,7 @@ def store_contacts(m, d, p):
 
     slot_flat <- 0.
     """
-    copy(d.cdof, m.nv, p.dof_axis, 0)
+    copy(d.cdof, m.nv, p.dof_axis, first=0)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         p.slot_dist[k], p.slot_flat[k] = c.dist, 0.0
@@ -131,7 +131,7 @@ def place_dof_rows(m, d):
     """Computes the existing rows of single dofs at the present position and velocity."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        present = d.dofrow_present[k] > 0.0
+        present = d.dofrow_present[k] > 0.0  # worlds that have the row
         if d.dofrow_type[k] == FRICTION_DOF:
             write_dof_friction(m, d, k, d.dofrow_id[k], present, shortest)
         else:
@@ -235,7 +235,7 @@ def _append_contact(m, d, p, k, start, n, present, store):
 
     Writes: con_lcprow, rows of lcp.*; primal.search.
     """
-    spin = set_contact_parameters(m, d, k)
+    spin = set_contact_parameters(m, d, k)  # for the rows of friction
     erp, cfm = contact_softness(m, d, k)
     # J along the normal, in d.primal.search
     fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)
@@ -257,9 +257,9 @@ def _append_contact_rows(m, d, p, store):
             # columns: the dofs that move one of both bodies
             start = first_free_column(d)
             n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
-            if n > 0:
+            if n > 0:  # two fixed bodies have no columns
                 _append_contact(m, d, p, k, start, n, acts, store)
-                clear_column_marks(d, start, n)
+                clear_column_marks(d, start, n)  # dual.mark, which `list_pair_columns` set
 
 
 # ---- all rows --------------------------------------------------------------------------------------------------------

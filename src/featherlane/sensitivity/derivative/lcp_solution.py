@@ -117,6 +117,7 @@ def _set_delassus_row(m, d, p, i):
         p.row_entries[v] = 0.0
     for c in range(d.lcp.colnum[i]):
         p.row_entries[d.lcp.col[d.lcp.coladr[i] + c]] = d.lcp.Y[d.lcp.rowadr[i] + c]
+    # A_ij: sum over the dofs of row j of Y_j times Y_i
     for j in range(n):
         coladr, rowadr, product = d.lcp.coladr[j], d.lcp.rowadr[j], 0.0
         for c in range(d.lcp.colnum[j]):
@@ -163,6 +164,7 @@ def factor_system(d, p):
         independent = fabs(pivot) > DEPENDENT * d.lcp.diag[k]
         inverse = where(independent, 1.0 / where(independent, pivot, 1.0), 0.0)
         p.row_pivot[k] = inverse
+        # row i -= L_ik times row k of U; L is stored below the diagonal
         for i in range(k + 1, n):
             factor = p.row_matrix[i * n + k] * inverse
             p.row_matrix[i * n + k] = factor

@@ -34,6 +34,7 @@ def prepare_lift(m, d, p):
             mass, moment = p.body_lift[i].mass, p.body_lift[i].first_moment
             for k in range(first, first + m.body_dofnum[i]):
                 w, v = d.cdof[k].angular, d.cdof[k].linear
+                # p_k = (sum of s m) v + w x (sum of s m c)
                 p.dof_lift[k] = fma(mass, v, cross(w, moment))
             if parent > 0:
                 p.body_lift[parent] += p.body_lift[i]
@@ -66,7 +67,7 @@ def _applied_share(m, d, j):
 @kernel
 def subtract_lift(m, d, p, k):
     """dg -= derivatives of gravity compensation by the position of dof k.   Reads: dof_lift of `prepare_lift`."""
-    if has_gravity_compensation(m):
+    if has_gravity_compensation(m):  # else dof_lift is not computed
         row, diagonal, momentum = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k]
         gravity_cross = _gravity_cross_axis(m, d, k)
         for c in range(m.D_rownnz[k]):

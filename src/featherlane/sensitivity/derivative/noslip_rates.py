@@ -15,9 +15,11 @@ In the record p (rates.py) each row r of friction, of dry friction or of one dir
 contact, -1: dry friction), slip_axis (its direction in the contact's basis, or its dof row), slip_force = f_r,
 slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_gain = e_r, slip_size (switching.py), and the derivatives slip_dforce,
 slip_dbound, slip_dy and slip_dgain by one coordinate.  slip_motion: motions of all bodies in the fields w_r, slip_lag:
-v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  panel.py explains panel_*.  slip_A = A and
-slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate: positions by dof, velocities, activations,
-controls; -1: none.
+v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  PANEL columns are solved together (panel.py):
+panel_at[c], panel_lag[:, c] and panel_acceleration[:, c] are coordinate, dp and da1 of column c, and panel_step[:, c]
+receives K da*.  slip_A = A and slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate: positions by dof,
+velocities, activations, controls; -1: none.  report[KNOWN] is 1 in worlds in which all rates have
+formulas, report[NEAREST] the distance to the next change of the active set, at most FAR.
 
 The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.  For a2, K is M.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps.
@@ -92,7 +94,7 @@ def prepare_noslip(m, d, p):
     """
     p.nslip[0] = 0
     if m.opt_noslip_iterations > 0:
-        factor_m(m, d)
+        factor_m(m, d)  # qLD, qLDiagInv, with which `compute_field` solves
         list_rows(m, d, p)
         # -1 stays
         p.report[KNOWN] = where(has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
@@ -345,4 +347,4 @@ def correct_columns(m, d, p):
     for e in range(PANEL * m.nv):
         p.panel_step[e] = p.panel_step[e] + p.panel_lag[e]
         p.panel_acceleration[e] = p.panel_step[e]
-    solve_columns(m, d.qLD, d.qLDiagInv, p.panel_acceleration)
+    solve_columns(m, d.qLD, d.qLDiagInv, p.panel_acceleration)  # with the factor of M

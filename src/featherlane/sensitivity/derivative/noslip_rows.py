@@ -1,6 +1,11 @@
 """Rows of friction that the no-slip solver corrects, with the accelerations by unit forces of these rows.
 
-Symbols and fields of the record p are those of noslip_rates.py.  primal.dofrow_x and primal.con_y are J a1 - aref.
+Symbols and fields of the record p are those of noslip_rates.py.  Row r is row slip_axis of dry friction (slip_con =
+-1), or direction slip_axis of contact slip_con; f = slip_force, b = slip_bound, y = slip_y; A = J M^-1 J^T is slip_A by
+rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion of all bodies.  primal.dofrow_x and
+primal.con_y are J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2 tangents,
+3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k] the rotation
+axes; TURN is an index.
 """
 
 from featherlane.prelude import *
@@ -35,7 +40,7 @@ def list_rows(m, d, p):
     Writes: nslip, slip_con, slip_axis, slip_force, slip_bound, slip_y, slip_size.  If there are more than nslipmax,
             nslip is 0 and report[KNOWN] is -1: the world must run alone.
     """
-    n = 0
+    n = 0  # counts on beyond the memory of nslipmax rows
     # rows of dry friction are the first ones of single dofs
     for k in range(d.nfrictionrow[0]):
         if n < p.nslipmax:

@@ -9,8 +9,8 @@ da* of the integrator's acceleration, dq' and dv' of the next state, dact' of th
 Fields of the record p (rates.py): panel_acceleration (-dg, then da), panel_lag (dp), panel_step (M da + dp, then da*),
 panel_act (dact'), each with the indices (dof, column); panel_at: the coordinate of each column; at: index of a
 coordinate, positions by dof, then velocities, activations, controls; rate_steps: 1 if the call requests derivatives of
-the next state, 0: those of the acceleration.  Arrays of PANEL columns are also read flat, if each entry is treated
-alike.
+the next state, 0: those of the acceleration; report[KNOWN]: 1 in worlds in which all rates have formulas.  Arrays of
+PANEL columns are also read flat, if each entry is treated alike.
 """
 
 from featherlane.prelude import *
@@ -75,7 +75,7 @@ def _follow_bounds(m, d, p):
 
     report[KNOWN] <- 0 in worlds without a solution.
     """
-    mark_slipping(d, true_mask(d))
+    mark_slipping(d, true_mask(d))  # the contacts that slip, which `follow_bounds` reads
     for c in range(PANEL):
         for i in range(m.nv):
             d.krylov.newton[i] = p.panel_acceleration[i, c]  # input of `follow_bounds`

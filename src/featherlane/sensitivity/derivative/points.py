@@ -66,7 +66,7 @@ def move_pos(m, d, at, step):
 @kernel
 def move_state(m, d, b, p, thread, tile):
     """Loads the worlds of a tile and displaces position by dof and velocity; the pass displaces other coordinates."""
-    copy_step_inputs(b, thread, tile, 0)  # p.at, p.up
+    copy_step_inputs(b, thread, tile, s=0)  # p.at, p.up
     move_pos(m, d, p.at[0], p.up[0])
     displace(d.qvel, m.nv, p.at[0], p.up[0], m.nv)
 
@@ -83,7 +83,7 @@ def step_points(m, d, b, p, thread, tile):
     displace(d.act, m.na, p.at[0], p.up[0], 2 * m.nv)
     displace(d.ctrl, m.nu, p.at[0], p.up[0], 2 * m.nv + m.na)
     step(m, d)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 @over_tiles(p=COLUMNS)
@@ -100,4 +100,4 @@ def inverse_points(m, d, b, p, thread, tile):
     inverse(m, d)
     if b.nstep == 2:  # the call's request for actuator forces
         forward(m, d)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)

@@ -39,7 +39,7 @@ def rk4_states_of_tile(m, d, b, thread, tile):
     """
     forward(m, d)
     rk4_start(m, d)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
     for k in range(1, 4):
         # in_stage: 1 a state within the step, 2 its last one, whose results stay in the world
         d.in_stage[0] = 2 if k == 3 else 1

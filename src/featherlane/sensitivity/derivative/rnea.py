@@ -86,7 +86,7 @@ def rnea_derivatives(
 @kernel
 def _column(m, d, p, c):
     """dg <- the derivatives of RNEA's forces by coordinate c: positions first, then velocities, then accelerations."""
-    clear_rates(m, p)
+    clear_rates(m, p)  # dg <- 0, to which the columns add
     if c < m.nv:
         position_column(m, d, p, c)
     elif c < 2 * m.nv:
@@ -104,6 +104,7 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
             `forward_position` and `crb` write.
     """
     forward_position(m, d)
+    # composite inertias, which `forward_position` computes only for models that need M
     if not needs_inertia(m, d):
         crb(m, d)
     # the second field of accelerations of smooth_rates.py is unused: 0

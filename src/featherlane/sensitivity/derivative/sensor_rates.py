@@ -48,7 +48,7 @@ def sensor_points(m, d, b, p, thread, tile):
     forward_unconstrained(m, d)
     inverse_constraint(m, d, store=1)
     forward_outputs(m, d)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 def sensor_rates(model: Model, data: Data | Batch, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:

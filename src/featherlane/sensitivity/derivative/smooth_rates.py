@@ -26,7 +26,8 @@ what the integrator subtracts, qacc - a*, solution.py).  Names in the record p (
 dof_turned = angular part of eta (its linear part does no work in B), dof_rate = w, dof_lag = zeta for x,
 dof_momentum = I^c S, dof_drag = B^c^T S, dof_force = I^c zeta + B^c eta, dof_damping_force = I^c w + B^c S,
 dof_lag_force = I^c dof_lag; body_lag and body_lag_force: motion and (sum of) forces of bodies for x; dg is a column of
-derivatives of M qacc + C, dp one of derivatives of M x.
+derivatives of M qacc + C, dp one of derivatives of M x.  Row k of the sparse pattern D lists (D_colind) the dofs on the
+path from the root through k (its first D_diag + 1 entries, k the last), then the dofs that k moves.
 Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Singh, Russell,
 Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra (IEEE RA-L 7, 2022).
 """
@@ -141,13 +142,10 @@ def turns_with(m, j, k):
 
 @kernel
 def position_column(m, d, p, k):
-    """dg <- derivatives of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both must be 0 before.
-
-    Row k of D lists the dofs on the path from the root through k (up to entry D_diag) and those that k moves.
-    """
+    """dg <- derivatives of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both must be 0 before."""
     S, i = d.cdof[k], m.dof_bodyid[k]
     force, lag_force = p.dof_force[k], p.dof_lag_force[k]
-    # with S x* f^c
+    # the forces that move along: with S x* f^c
     carried = force + cross_force(S, d.cfrc[i])
     lag_carried = lag_force + cross_force(S, p.body_lag_force[i])
     row, diagonal = m.D_rowadr[k], m.D_diag[k]
@@ -159,6 +157,7 @@ def position_column(m, d, p, k):
         else:
             p.dg[j], p.dp[j] = dot(T, carried), dot(T, lag_carried)
     p.dg[k], p.dp[k] = dot(S, force), dot(S, lag_force)
+    # dof k moves dof j: (I^c S_j) . zeta_k + (B^c^T S_j) . eta_k
     zeta, eta, lag = p.dof_carried[k], p.dof_turned[k], p.dof_lag[k]
     for c in range(diagonal + 1, m.D_rownnz[k]):
         j = m.D_colind[row + c]
@@ -188,6 +187,7 @@ def velocity_column(m, d, p, k):
 @kernel
 def acceleration_column(m, d, p, k):
     """dg <- column k of the bodies' inertia matrix; it must be 0 before."""
+    # M_kj = S_j . (I^c S_k), from the composite body of the outer one of both dofs
     S = d.cdof[k]
     _set_work_towards_root(m, d, p, k, p.dof_momentum[k])
     for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):

@@ -12,7 +12,9 @@ inputs and outputs of one column, the derivatives by one coordinate: dg, dp of t
 acceleration, the next position and the next velocity; at: the coordinate's index, positions by dof first, then
 velocities, activations, controls, forces; next_qvel, v'; unit and product, scratch.  qacc is a, qacc_step is a*.
 report[FITS]: 1 if the world was solved, report[NEAREST]: distance to the next change of the active set (switching.py),
-report[KNOWN]: 1 if all have formulas.
+report[KNOWN]: 1 if all have formulas; report[HELD], the same entry in `base_tile` alone: 1 if the world has rows.
+Under the integrator `discrete` (has_metric) M is the metric Mhat = M + h D + h^2 K, and single free bodies without
+rows, those of trees with dof_touched = 0, have the derivative of their gyroscopic forces in addition.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
@@ -154,10 +156,10 @@ def accelerate_state(m, d, p):
         control_and_actuate(m, d)
         smooth_acceleration(m, d)
         make_rows(m, d)
-        mark_touched(m, d)
+        mark_touched(m, d)  # dof_touched
         solve(m, d)
         if d.con_overflow[0] == 0:
-            turn_free_bodies(m, d)
+            turn_free_bodies(m, d)  # qacc of untouched free bodies, under `discrete`
             has_noslip, rows = m.opt_noslip_iterations > 0, d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
             if has_noslip:
                 _exchange_accelerations(m, d)
@@ -168,7 +170,7 @@ def accelerate_state(m, d, p):
                 # 0: the no-slip solver ran without some rows
                 if rows > 0 and not all_fit(d):
                     p.report[FITS] = 0.0
-            release_metric(m, d)
+            release_metric(m, d)  # takes inertial forces of `discrete` out of qfrc_constraint
             # the final acceleration of forward dynamics: the no-slip solver's, or qacc
             implicit_acceleration_of(m, d, d.dual.start if has_noslip else d.qacc)
 
@@ -184,7 +186,7 @@ def base_tile(m, d, b, p, thread, tile):
     """
     accelerate_state(m, d, p)
     p.report[HELD] = where(has_constraint_rows(d), 1.0, 0.0)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 base_tiles = in_each_tile("base_tiles", base_tile)
@@ -215,10 +217,10 @@ def solve_column(m, d, p):
         p.force[i] = x  # the right-hand side, which `substitute` overwrites in `solved`
     substitute(m, d, p.solved)
     if m.opt_contact_model == COULOMB:
-        copy(p.solved, m.nv, d.krylov.newton, 0)  # input of `follow_bounds`
+        copy(p.solved, m.nv, d.krylov.newton, first=0)  # input of `follow_bounds`
         p.report[FITS] = where(follow_bounds(m, d), 0.0, p.report[FITS])
-        copy(d.krylov.x, m.nv, p.solved, 0)
-    if has_metric(m):
+        copy(d.krylov.x, m.nv, p.solved, first=0)
+    if has_metric(m):  # H of untouched free bodies has the gyroscopic term
         solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
     for i in range(m.nv):
         p.da[i] = p.follow[i] + p.solved[i]
@@ -239,7 +241,7 @@ def step_column(m, d, p, at, damped):
             d.qfrc_constraint[i] = 0.0
         implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
-        copy(p.da, m.nv, d.qacc_step, 0)
+        copy(p.da, m.nv, d.qacc_step, first=0)
     # dv' = dv + h da*; dq and dv are 1 for the coordinate itself
     for i in range(m.nv):
         p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
@@ -266,7 +268,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
         factor_hessian(m, d)
     if d.con_overflow[0]:
         p.report[FITS] = 0.0
-        write_records(b, thread, tile, 0)
+        write_records(b, thread, tile, s=0)
     else:
         # a Hessian that was decomposed into parts leaves entries out
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])

@@ -12,7 +12,9 @@ divided by the same size.  A contact that waits in its gap counts with the gap i
 of its margin with its gap divided by REACH.
 
 Kernels pass the smallest distance so far as `least`.  A value primal.dofrow_x, genrow_x or con_y is x = J a - aref,
-primal.con_z is J v of a contact, in its basis (normal, tangents, rotation axes).
+primal.con_z is J v of a contact.  In con_y and con_z, row [k] has the components along normal and tangents of contact
+k, and basis_value(d, con_y, k, i) is component i of all, 3 to 5 those of the rotation axes.  Of a row, D is the inverse
+regularization, 0 in worlds without it; con_Dt is D of a contact's friction, con_stiffpos its K d r, con_damping its B.
 """
 
 from featherlane.prelude import *
@@ -63,7 +65,7 @@ def size_of_dof_row(m, d, k):
 
 @kernel
 def rigid_size(D, loss):
-    """Returns the acceleration at which a rigid friction-loss row of Coulomb's law slips: it holds far below aref."""
+    """Returns loss / D, the |x| at which a rigid friction-loss row of Coulomb's law slips; |aref| is far larger."""
     return loss / fmax(D, TINY)
 
 
@@ -83,6 +85,7 @@ def _least_to_bounds(D, x, lo, hi, size, least):
 def size_of_contact(m, d, k):
     """Returns |J a| + |aref| of contact k, added over its directions, at least K REACH."""
     c = d.contact[k]
+    # -aref = B J v + K d r along the normal, B J v along the others;  J a = y + aref
     minus_aref = c.damping * d.primal.con_z[k][0] + c.stiffpos
     size = fabs(d.primal.con_y[k][0] - minus_aref) + fabs(minus_aref)
     # directions of friction have no stiffness

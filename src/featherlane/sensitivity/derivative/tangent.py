@@ -83,7 +83,7 @@ def advance_tangent(m, dq, dv, velocity, h, out):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             out[v : v + 3] = fma(h, Vec3(dv[v : v + 3]), Vec3(dq[v : v + 3]))
-            v += 3
+            v += 3  # the rotations follow the translations
         if has_quaternion(kind):
             J, back = quaternion_tangent(m, h * Vec3(velocity[v : v + 3]))
             h_dw = h * Vec3(dv[v : v + 3])

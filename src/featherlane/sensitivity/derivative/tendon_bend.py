@@ -42,7 +42,7 @@ def _add_force_on_site(m, d, p, s, b, k, frame, g, dg):
     """
     x, none = _site(m, d, s), Vec3(zeros(3))
     _, moved = point_motion(m, d, m.site_bodyid[s], k, x)
-    change = cross(frame, g) + dg
+    change = cross(frame, g) + dg  # in world axes
     add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, (x, moved), (g, none), (change, none))
     if b > 0:
         g, change = -g, -change
@@ -90,6 +90,9 @@ def _without_axis(v, axis):
 @kernel
 def _in_plane(n, r, first, last, moves):
     """Returns the changes of -u_0 and u_1 in the plane with normal n.
+
+    With f_e = r n_e . t and along_e = n_e . moves[e] / l_e they are (along_e - f_e / l_e shift) n_e.  A path inside has
+    shift = (f_0 along_0 + f_1 along_1) / F, which is k . moves / F, else 0.
 
     Args:
         r: radius of the circle.

@@ -54,6 +54,7 @@ def _set_tendons(m, d, p):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
                 t, output = m.actuator_trnid[i, 0], m.actuator_outadr[i]
+                # the actuator's length is gear times the tendon's: F += gear f, k -= gear^2 f_l, b -= gear^2 f_l'
                 gear = m.actuator_gear[output][0]
                 p.ten_force[t] = fma(gear, d.actuator_force[output], p.ten_force[t])
                 p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * force_by_length(m, d, i)
@@ -156,7 +157,7 @@ def _set_rows(m, d, p):
     for k in range(d.ngenrow[0]):
         kind, i = d.genrow_type[k], d.genrow_id[k]
         solref, solimp = row_parameters(m, k, kind, i)
-        B = loss_damping(m, solref, solimp, shortest)
+        B = loss_damping(m, solref, solimp, shortest)  # of dry friction; other rows replace it
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)  # genrow_x = J a - aref at the solution
         # 0 in worlds where the row is absent or at a bound
@@ -243,6 +244,7 @@ def _add_bend(d, p, row, force, friction, curvature):
 
     row: (entries of J, their dofs, first entry, number of entries); force: F; friction: b; curvature: D.
     """
+    # F: tension or force of the row, b: its damping, D: its curvature
     (J, dof, first, number), along = row, 0.0
     # along = dJ (b v + D a)
     for e in range(first, first + number):

@@ -120,11 +120,13 @@ def _factor(d, p, mu):
 def _solve_factored(d, p):
     """Writes p.x, the solution of L D L^T x = g on the free DoFs, by substitution forward, then backward."""
     n = p.ndof
+    # x <- y with L y = g
     for i in range(n):
         x = p.g[i] * p.free[i]
         for k in range(i):
             x = fma(-p.L[i, k], p.x[k], x)
         p.x[i] = x
+    # D L^T x = y, from the last row to the first
     for i in range(n - 1, -1, -1):
         x = p.x[i] / p.L[i, i]
         for k in range(i + 1, n):
@@ -251,10 +253,10 @@ def solve_ik_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; what `levenberg_marquardt` writes.
     """
-    copy_step_inputs(b, thread, tile, 0)  # targets and the state of the iteration in p
+    copy_step_inputs(b, thread, tile, s=0)  # targets and the state of the iteration in p
     kinematics(m, d)
     levenberg_marquardt(m, d, p)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 solve_ik = in_each_tile("solve_ik", solve_ik_of_tile)

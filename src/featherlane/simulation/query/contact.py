@@ -95,7 +95,7 @@ def list_contacts(m, d, b, p):
     """
     active = d.active[0] > 0.0
     for k in range(p.nselection):
-        # four numbers per selection, in memory at p.selections
+        # four numbers per selection, in memory at p.selections: kind and index of the first, then the second object
         numbers = tuple(whole(read_lane(doubles(b, p.selections), 4 * k + i, 0)) for i in range(4))
         selection = Selection(numbers[0], numbers[1], numbers[2], numbers[3], fields=p.fields, reduce=p.reduce)
         for lane in range(width(d)):
@@ -130,7 +130,7 @@ def contact_tiles(m, d, b, p, thread, tile):
         list_parts(m, d, (b, p))
     else:
         list_contacts(m, d, b, p)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def moving_tiles(m, d, b, thread, tile):
     sensor_vel(m, d)
     if measures(m, d):
         publish(m, d)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
 
 
 def measured(model: Model) -> np.ndarray:

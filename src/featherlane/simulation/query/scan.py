@@ -122,7 +122,7 @@ def scan_tiles(m, d, b, p, thread, tile):
     d.ray.exclude[0] = 1.0 * (object_body(m, kind, i) if p.excluded == -2 else p.excluded)  # -2: the body of the object
     # rays of the worlds before this one
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
-    # height that a ray without a hit reports
+    # height that a ray without a hit reports: the number behind the BUNDLE bounds
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
     for s in range(b.nstep):  # packets
         # origin and direction of each lane's ray, in the frame of the object

@@ -29,7 +29,7 @@ def inverse_constraint(m, d, store):
     Writes: what `collision`, `make_rows` and `constraint_forces` write; of sensors what `sensor_rows` does; con_fresh,
             dof_touched.
     """
-    find_contacts(m, d)
+    find_contacts(m, d)  # con_overflow: 1 if they do not fit into the tile's slots
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
     if d.con_overflow[0]:
@@ -48,11 +48,11 @@ def inverse_force(m, d):
     Writes: qfrc_inverse (nv,) [N, N m].
     Scratch: primal.*, block, cacc, cfrc.
     """
-    # primal.Ma = M qacc, or in `discrete` Mhat qacc + h K qvel
+    # primal.Ma = M qacc, or in `discrete`, which has a metric, Mhat qacc + h K qvel
     if has_metric(m):
         multiply_joint_space(m, d.Mhat, d.qacc, d.primal.Ma)
-        multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.primal.Ma)
-        add_couplings(m, d, d.qacc, d.primal.Ma)
+        multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.primal.Ma)  # with gyroscopic terms, free bodies without rows
+        add_couplings(m, d, d.qacc, d.primal.Ma)  # terms of Mhat outside M's sparsity pattern
         add_spring_change(m, d, s=1.0, x=d.primal.Ma)  # + h K qvel
     else:
         inertia_times(m, d, d.qacc, d.primal.Ma)

@@ -119,9 +119,9 @@ def forward_velocity(m, d):
         rne(m, d)
     else:
         bias(m, d)  # both, without fields that no step reads
-    replace_gyroscopic_torque(m, d)  # in qfrc_bias
+    replace_gyroscopic_torque(m, d)  # in qfrc_bias, of free bodies where it is implicit or off
     tendon_velocity(m, d)
-    add_tendon_bias(m, d)
+    add_tendon_bias(m, d)  # += armature of tendons, in qfrc_bias
     passive(m, d)
 
 
@@ -175,7 +175,7 @@ def solve_constraint(m, d):
             solver_gap; warning (not converged); stat_* if each iteration is recorded.
     """
     solve(m, d)
-    turn_free_bodies(m, d)
+    turn_free_bodies(m, d)  # under `discrete`: gyroscopic terms of free bodies that nothing touches
     release_metric(m, d)  # the metric's inertial forces are no constraint forces
 
 
@@ -300,7 +300,7 @@ def runge_kutta(m, d):
     Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; qacc: of rk4 the mean of the step; rk.*, in_stage;
             all else as `forward` leaves it at the state of the last stage.
     """
-    start(m, d)
+    start(m, d)  # start, move, advance: of the integrator; accelerations: how many it evaluates in a step
     for k in range(1, accelerations(m)):
         d.in_stage[0] = 2 if k == accelerations(m) - 1 else 1  # 1: a stage, 2: the last one
         move(m, d, k)

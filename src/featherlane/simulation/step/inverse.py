@@ -53,7 +53,7 @@ def inverse(m, d):
         continuous_acceleration(m, d)  # qacc; keeps the given one in qacc_step
     elif has_metric(m):
         actuation(m, d)
-        discrete_metric(m, d)  # Mhat
+        discrete_metric(m, d)  # Mhat, which replaces M under the integrator `discrete`
     inverse_constraint(m, d, store=1)
     inverse_force(m, d)
     if needs_energy(m, d):

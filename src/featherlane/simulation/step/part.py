@@ -27,7 +27,10 @@ def needs_islands(m, d):
 
 @kernel
 def store_part(m, d):
-    """Stores the results of the worlds of this part, those of `active`, in part.*."""
+    """Stores the results of the worlds of this part, those of `active`, in part.*.
+
+    ordered: 1 if the Hessian of a world was factorized in its own elimination order; solver_gap: scaled duality gap.
+    """
     mask, part = d.active[0] > 0.0, d.part
     for i in range(m.nv):
         part.qacc[i] = where(mask, d.qacc[i], part.qacc[i])
@@ -69,6 +72,8 @@ def rows_and_forces(m, d, purpose):
     DoFs.
     Writes: what `make_rows`, `solve`, `islands` and `constraint_forces` write.
     """
+    # the integrator `discrete`: trees on which rows act (dof_touched), free bodies without rows, and inertial forces,
+    # which `release_metric` takes out of qfrc_constraint
     make_rows(m, d)
     mark_touched(m, d)
     if purpose == SOLVE:

@@ -49,7 +49,7 @@ def count_still_steps(m, d):
     for t in range(m.ntree):
         counter = d.tree_asleep[t]
         if any_(counter < 0.0):
-            # counter + 1, at most -1, or AWAKE if it does not keep still
+            # counter + 1, at most -1, or AWAKE if it does not keep still; unchanged in worlds without known islands
             counter = where(
                 known & (counter < 0.0), where(may_sleep(m, d, t), fmin(counter + 1.0, -1.0), 1.0 * AWAKE), counter
             )

@@ -373,7 +373,7 @@ def wake_touched(m, d):
     d.con_fresh[0] = 1 - d.con_overflow[0]
     if d.con_overflow[0]:
         collide_and_wake_parts(m, d, 0)  # its purpose is unused
-        d.warning[CONTACTS_FULL] = counted
+        d.warning[CONTACTS_FULL] = counted  # dropped contacts are counted when they are found again
     wake_fastened(m, d)
 
 

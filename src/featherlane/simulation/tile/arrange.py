@@ -145,7 +145,7 @@ def fill_tiles(a, first, n, words):
 
     The next world of a tile is the one in `pool` with the least misfit.
     """
-    waiting, following = 0, 0
+    waiting, following = 0, 0  # number of worlds in the pool; place of the world that enters it next
     for place in range(n):
         while waiting < POOL and following < n:
             a.pool[waiting] = a.sorted_world[following]

@@ -132,7 +132,7 @@ def prefetch_worlds(b, tile):
 def load_worlds(b, thread, tile):
     """Copies the stored data of a tile's worlds from the batch into the tile."""
     for k in range(b.nload):
-        read_rows(b, b.order, thread, tile, k, 0)
+        read_rows(b, b.order, thread, tile, k, s=0)
 
 
 @kernel
@@ -168,4 +168,4 @@ def write_records(b, thread, tile, s):
 def store_worlds(b, thread, tile):
     """Copies the tile's worlds back into the rows of the batch."""
     for k in range(b.ntransfer - b.nstore, b.ntransfer):
-        write_rows(b, b.order, thread, tile, k, 0)
+        write_rows(b, b.order, thread, tile, k, s=0)

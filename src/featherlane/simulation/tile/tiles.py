@@ -158,5 +158,5 @@ def inverse_tiles(m, d, b, thread, tile):
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)  # d.qacc
     inverse(m, d)
-    write_records(b, thread, tile, 0)
+    write_records(b, thread, tile, s=0)
     store_worlds(b, thread, tile)
