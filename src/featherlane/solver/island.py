@@ -3,7 +3,7 @@
 The problem of a scene separates into one problem per island.  The sparse factor already solves islands separately,
 because no entry of H joins them; this file only identifies them.
 While islands are found, dof_island[t] is the label of tree t: the smallest number of a tree that is known to be in its
-island, ntree if no row acts on it.
+island, ntree if no row acts on it.  A label is a real number: each world of the tile has its own.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 

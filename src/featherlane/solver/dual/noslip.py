@@ -5,7 +5,7 @@ pair of opposite pyramid edges, and the tangential forces of an elliptic cone, w
 The result minimises no single cost: residual and gap are the main solver's, from before this pass.
 Symbols and layouts as in block_update.py: y = J a - aref of a row, dual.f[q, c] its force, A: dual.A.
 `noslip` stores b = J a0 - aref of all rows in primal.dofrow_v, genrow_v and con_warm.  live: mask of worlds that
-continue.
+continue.  `load_contact` computes y of a contact in dual.block_y, `add_contact_change` adds its change to z.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip).
 Note:   friction directions without mobility: see friction_disc.py.
 """
@@ -156,8 +156,8 @@ def noslip(m, d):
     Scratch: primal.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep two products with Y.
     """
-    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
-    if in_forces(m):
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of costs
+    if in_forces(m):  # the main solver has forces as unknowns: dual.f has them
         store_whitened_force(m, d)  # writes dual.z from dual.f
     else:
         forces_at_rows(m, d)  # writes dual.f

@@ -10,8 +10,8 @@ Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so 
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
 LD[M_rowadr[i] + c] is the entry L_ij of M's factor, with the ancestor j = M_colind[M_rowadr[i] + c].  primal.search
 holds D^-1/2.  `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
-A block is a one-dof row, a general row, or a contact, whose rows are its basis (rows.py); the edges of a pyramid are
-sums and differences of those.
+A block is a one-dof row, a general row, or a contact, whose rows are its basis: con_basis[k] for normal and tangents,
+con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
 """
 
@@ -279,7 +279,7 @@ def store_block_addresses(d, q, start, n, row):
 @kernel
 def has_room_for_block(m, d, start, row):
     """Checks whether the capacity suffices for one more block, whatever its dofs."""
-    return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax
+    return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax  # a block has at most 6 rows
 
 
 @kernel

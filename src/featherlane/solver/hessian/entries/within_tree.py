@@ -6,6 +6,7 @@ bodies of a robot that touch have few dofs that are above only one, so a 6x6 cos
 
 J has one column per dof, `count` columns by descending dofs: column a belongs to dof hessian.pair_dof[a].  Its rows
 along the basis (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[a], those along the contact's turns hessian.pair_J[nv + a].
+con_basis[k], con_basis[TURN, k]: these vectors; primal.con_y[k], con_y[TURN, k]: J a - aref along them.
 W is the second derivative of the contact's cost in its basis, 3x3 or with turns 6x6.
 H_ij is hessian.H[rowadr[i] + place of j], see pattern.py.
 """

@@ -11,7 +11,7 @@ E has off-diagonal entries only within ball joints, whose limit acts along an ax
 joint's D = S^T IA S + E, g = (entries of E minus the elimination of later dofs) / d is the part of E in l.
 Layout: hessian.dof_K[k, 0] is E_kk, then 1 / D_k; dof_K[k, c] is the coupling of dof k with dof k - c of its joint, E,
 then g.  aba_inertia has the 21 values of the lower triangle of each body's IA (dynamics/inertia/articulated.py); cfrc
-is the force on each body, cdof the axis S_k of each dof.
+is the force on each body, cdof the axis S_k of each dof.  `reflected_armature`: inertia that actuators add to a dof.
 
 The inward recursion is the factor: U / D of each dof stays in aba_axis, 1 / D and g in hessian.dof_K.  They serve any
 number of right-hand sides until another recursion overwrites them: that of M at the end of a step, for the duality
@@ -226,7 +226,7 @@ def assemble_articulated(m, d):
     assemble_world_contacts(m, d)  # writes hessian.body_K
     assemble_dof_stiffness(m, d)  # writes hessian.dof_K
     for b in range(1, m.nbody):
-        store_rigid(d, b)
+        store_rigid(d, b)  # IA_b = I_b
         if has_stiffness(d, b):
             add_body_stiffness(d, b)
 

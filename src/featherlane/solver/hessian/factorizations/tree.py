@@ -73,7 +73,8 @@ def factor_chains(m, d):
     """
     # matrix, its factor in the same memory, 1 / D, right-hand side
     system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, inertia=0)
-    # listed: the rows below a column are a list; reduce: solve the right-hand side, too
+    # inertia: pivots have no lower bound, as H is no inertia; listed: the rows below a column are a list;
+    # own: the diagonal is that of H; reduce: solve the right-hand side, too
     if d.hessian.pattern[0] == PATHS:
         factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)
     else:
