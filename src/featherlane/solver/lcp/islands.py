@@ -6,6 +6,7 @@ Symbols: r: a row of the tile, with the dofs lcp.col[coladr[r] + k];  a: its pos
     s, t: trees;  lane: a world of the tile.
 Lists: lcp.root[t]: a tree with a smaller number in the same island, or t itself for the first one;  lcp.head[t]: the
     first row of the island with first tree t, -1: none;  lcp.next[r]: the next row of this island, -1: none.
+Friction of row r: findex[r] is its normal row, lo and hi of r are unused and hi[r] = mu; or mu = 0 and |x| <= add[r].
 Source: ODE manual, sec. "Islands and disabled bodies".
 """
 

@@ -16,7 +16,7 @@ Symbols: i, j, k: rows of the problem;  a, b: active rows, which are free in som
     row before both;  u = L D.
 Buffers: lcp.y, lcp.g: lower and upper limits in effect;  lcp.old: change of x;  lcp.change: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_dinv: 1 / D by active row;  lcp_L: rows of the lower triangle L
-    one after another, L_ab = lcp_L[row_start(a) + b] for b < a.  A_ij = lcp.A[i * n + j].
+    one after another, L_ab = lcp_L[row_start(a) + b] for b < a.  A_ij = lcp.A[i * n + j]; `dense_dot`: a row of A x.
 Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
 problems", Computers & Operations Research 21 (1994).
 """

@@ -8,6 +8,7 @@ Symbols: C: the `nfactor` places of the factor;  G: the `count` places of the gr
     T = L^-1 A_CG, in the rows of C and columns of G;  p: a place;  k, j: rows of the factor;  i, q: positions in G.
 Layout: (L^T)_ij = LT[i * stride + j] with LT = one.L.  Its eights (vectors of eight adjacent numbers) are LT8: eight
     i * row_eights + c of row i.  Other columns of eight c belong to the factor: they are kept (`mask`, MASK).
+one.state[p]: BETWEEN: p is in the factor;  WAITING: it is not, as it depends on the factor's rows.
 Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
 """
 

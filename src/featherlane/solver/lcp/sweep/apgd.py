@@ -15,7 +15,7 @@ A fixed point of the iteration solves
               to the normal's w (De Saxce and Feng); otherwise sliding contacts would separate at mu times their speed
 
 Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.old: d = x+ - y;  lcp.change: A d;  lcp.best: the best x;
-    lcp.step: 1 / D.
+    lcp.step: 1 / D.  `mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.
 Symbols: p: the record of the problems;  i: a row;  k: a normal row with `count` friction rows behind it, in `apgd` the
     counter of beta;  cone: 1: friction on cones, 0: pyramids.
 Source: Mazhar, Heyn, Negrut, Tasora, "Using Nesterov's method to accelerate multibody dynamics with friction and
