@@ -4,7 +4,8 @@
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
 -f (x + f / 2D).  x is stored as primal.dofrow_x, genrow_x, con_y; J p of a direction p, primal.search, as dofrow_v,
-genrow_v, con_z.  Ma = M a, Mv = M p, and f0 is the force without constraints, M a0.
+genrow_v, con_z.  Ma = M a, Mv = M p, and f0 is the force without constraints, M a0 (`metric_force`).  Under the
+integrator `discrete`, M is its metric.
 con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
 primal.slot lists the contact slots in use: all, or those of worlds that a solver continues (`list_live_slots`).
 This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).

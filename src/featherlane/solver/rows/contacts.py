@@ -203,6 +203,7 @@ def add_contact_rounding(m, d, reach, s):
             for i in unrolled(range(3)):
                 v_friction, y_friction = v_friction + fabs(v_turn[i]), y_friction + fabs(y_turn[i])
                 y_then = y_then + fabs(fma(reach, v_turn[i], y_turn[i]))
+        # some edge, or the cone, pushes at the start or at the end: y_0 < sum of |y_i|
         pushes = (y[0] < y_friction) | (fma(reach, v[0], y[0]) < y_then)
         D = c.D
         if not has_pyramids(m) and c.dim > 1:

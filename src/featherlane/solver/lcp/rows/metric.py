@@ -35,7 +35,7 @@ def factor_step_inertia(m, d):
         for i in range(m.nv):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
-        store_damped_diagonal(m, d, articulated=0)  # articulated: of h B alone, which an ABA would need
+        store_damped_diagonal(m, d, articulated=0)  # articulated=1: of h B alone
     factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)  # own: the diagonal of M; 0: that in qHDiagInv
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
