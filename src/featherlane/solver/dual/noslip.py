@@ -178,5 +178,5 @@ def noslip(m, d):
         d.dual.nsweep[0] = where(live, d.dual.nsweep[0] + 1.0, d.dual.nsweep[0])
         gain = 0.0
         live = live & (scale * fall >= m.opt_noslip_tolerance[0])
-    accelerate_by_forces(m, d)
+    accelerate_by_forces(m, d)  # writes qacc, qfrc_constraint
     store_dual_forces(m, d)

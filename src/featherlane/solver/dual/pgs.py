@@ -54,7 +54,7 @@ def sweep_blocks(m, d, sweep, live):
     if is_scrambled(sweep):
         order_blocks(d, sweep)  # writes the order that `block_at` reads
     for at in range(d.dual.ndual[0]):
-        q = block_at(d, sweep, at)
+        q = block_at(d, sweep, at)  # f, a: fall and drift of this block
         if q < general:
             f, a = update_row_force(d, q, d.primal.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
         elif q < contacts:
@@ -152,6 +152,7 @@ def start_forces(m, d):
     subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     blocks, warm = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], false_mask(d)
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
+        # x = J a - aref at the last acceleration, and its forces
         compute_row_products(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         forces_at_rows(m, d)  # writes dual.f

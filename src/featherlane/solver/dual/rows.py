@@ -188,7 +188,7 @@ def whiten_two_dofs(m, d, i, j, row, entry):
     """Runs `whiten_dof` for dof i and then its parent j, at the next entry: entries above are read and written once."""
     L_i, L_j, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
     y_i = d.dual.Y[entry]
-    y_j = fma(-LD[L_i + above], y_i, d.dual.Y[entry + 1])
+    y_j = fma(-LD[L_i + above], y_i, d.dual.Y[entry + 1])  # L_ij is the entry after those of j's ancestors
     for c in range(above):
         e = row + d.dual.place[m.M_colind[L_i + c]]
         d.dual.Y[e] = fma(-LD[L_j + c], y_j, fma(-LD[L_i + c], y_i, d.dual.Y[e]))

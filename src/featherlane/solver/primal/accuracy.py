@@ -276,6 +276,7 @@ def refine_solution(m, d, left, gradient, niter, n):
         todo = todo & not_(accurate)
         if not any_(todo):
             break
+        # to the minimum of the cost along p
         q1, q2, p_squared = line_terms(m, d)
         a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, todo)
         advance_rows(m, d, a)

@@ -97,6 +97,7 @@ def cg(m, d):
     precondition(m, d)  # writes primal.Mgrad
     for i in range(m.nv):
         d.primal.search[i] = 0.0
+    # gap: duality gap, 1/2 g . M^-1 g
     gap, beta, niter, idle = half_gradient_product(m, d), 0.0, 0.0, 0.0
     # of each world: idle: iterations without progress; least: least gap so far; live: continues
     least = gap

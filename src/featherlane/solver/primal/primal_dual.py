@@ -175,7 +175,7 @@ def choose_zones(m, d, live, rho, share):
 def use_model_friction(m, d):
     """Replaces the friction of the law in primal.grad by that of the model: grad -= J^T (model - law).
 
-    The law's friction is s y_i, the model's c t_i - w y_i.
+    The law's friction is s y_i, the model's c t_i - w y_i, and their difference c t_i - (w + s) y_i.
     Scratch: coulomb.trial, con_wrench, krylov.image.
     """
     clear_body_forces(m, d)

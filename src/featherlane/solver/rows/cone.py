@@ -73,7 +73,8 @@ def cone_force(m, d, k, con_y):
 def add_convex_slope(d, k, a, g, h):
     """Adds the first and second derivative of contact k's cost along the line, at step length a, to (g, h).
 
-    Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
+    Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n: yv, vv are y.v, v.v,
+    dT, ddT are T', T'', and depth = T - y, d_depth = T' - v.
         slips:   g += E (T - y) (T' - v),       h += E ((T' - v)^2 + (T - y) T'')
         sticks:  g += D y v + Dt y.v,           h += D v^2 + Dt v.v
     """

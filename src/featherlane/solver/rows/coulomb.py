@@ -60,7 +60,9 @@ def add_model_slope(d, k, a, g, h):
     """Adds s and ds/da at step length a to (g, h): s = -f . J p with the forces f of the solver's linear model.
 
     f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u = y_i + a v_i.  So if f_0 > 0,
-        s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)).
+        s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)),
+        ds/da = D (v + t.v) v + w (vv - (t.v)^2).
+    In the code ty, tv are t.y, t.v; y is already y + a v; push = D (v + t.v), or 0 without f_0.
     """
     w, v = d.coulomb.zone[k][0], d.primal.con_z[k][0]
     y = fma(a, v, d.primal.con_y[k][0])
@@ -79,6 +81,7 @@ def add_tresca_slope(d, k, a, g, h):
     normal:  g += D y v,          h += D v^2           if y < 0
     sticks:  g += Dt yv,          h += Dt vv
     slips:   g += f_0 yv / T,     h += f_0 (vv - (yv / T)^2) / T
+    Here y, y_i are those at step length a; dT = yv / T, across = vv - dT^2, f_over_T = f_0 / T, Dv = D v if y < 0.
     """
     c = d.contact[k]
     D, Dt, f = c.D, c.Dt, friction_bound(d, k, d.primal.con_y)

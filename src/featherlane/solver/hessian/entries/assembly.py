@@ -212,7 +212,7 @@ def assemble_block_row(m, d, A, i):
         e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
         entry, n = row + d.hessian.blockplace[e], j - first + 1
-        if full:
+        if full:  # row i of M has all ancestors: that of `first` stands behind its own ancestors
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
                 d.hessian.H[entry + c] = A[A_entry + c]

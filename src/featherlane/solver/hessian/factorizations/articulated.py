@@ -91,7 +91,7 @@ def assemble_world_contacts(m, d):
 @kernel
 def assemble_dof_stiffness(m, d):
     """Computes E, in hessian.dof_K: D J^T J of the rows on one dof or one ball joint that are not at a bound."""
-    for k in range(3 * m.nv):
+    for k in range(3 * m.nv):  # with one index: all values of dof_K (nv, 3)
         d.hessian.dof_K[k] = 0.0
     for k in range(d.ndofrow[0]):
         force = -(d.dofrow_D[k] * d.primal.dofrow_x[k])

@@ -42,7 +42,7 @@ def compute_delassus_row(d, blocks, a):
     panel8, A8, r = eights(d.place.A), eights(d.one.A), d.one.row[a]
     first = d.lcp.coladr[r]
     for q in range(blocks):
-        sums = 0.0 * panel8[d.lcp.col[first] * blocks + q]
+        sums = 0.0 * panel8[d.lcp.col[first] * blocks + q]  # eight zeros
         for e in range(first, first + d.lcp.colnum[r]):
             row = d.lcp.col[e] * blocks
             sums = fma(d.place.A[8 * row + a], panel8[row + q], sums)
