@@ -2,6 +2,8 @@
 
 `has_metric(m)`: whether the model uses the integrator `discrete`, which solves in a metric in place of M, with an
 entry for each actuator that has rates (`actuator_metric`).
+Rows: con_* of contacts, on the bodies con_carrier; dofrow_* on one dof; genrow_* on the dofs genrow_dof, genrow_dofnum
+of them from genrow_dofadr on.  D = 0 in worlds without the row.
 dof_touched[i], at the first dof i of a tree: 1 if a row or such an actuator acts on the tree.
 """
 

@@ -4,6 +4,8 @@ The problem of a scene separates into one problem per island.  The sparse factor
 because no entry of H joins them; this file only identifies them.
 While islands are found, dof_island[t] is the label of tree t: the smallest number of a tree that is known to be in its
 island, ntree if no row acts on it.  A label is a real number: each world of the tile has its own.
+Rows: dofrow_* on dof dofrow_dof; genrow_* on genrow_dofnum dofs, genrow_dof from genrow_dofadr on; contacts on the
+bodies carrier; *_present, D: not 0 in worlds that have the row.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 

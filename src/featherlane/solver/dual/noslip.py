@@ -6,6 +6,9 @@ The result minimises no single cost: residual and gap are the main solver's, fro
 Symbols and layouts as in block_update.py: y = J a - aref of a row, dual.f[q, c] its force, A: dual.A.
 `noslip` stores b = J a0 - aref of all rows in primal.dofrow_v, genrow_v and con_warm.  live: mask of worlds that
 continue.  `load_contact` computes y of a contact in dual.block_y, `add_contact_change` adds its change to z.
+Rows: dofrow_*: on one dof, nfrictionrow of friction loss, then limits; lo, hi: bounds of the force; genrow_*: entries
+genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k]
+directions each.  D = 1 / R.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip).
 Note:   friction directions without mobility: see friction_disc.py.
 """

@@ -12,6 +12,8 @@ sweep gains less than the tolerance; it has not converged if its residual is nei
 Layout: dual.f[q, e] is force e of block q; blocks are the one-dof rows, then the general rows, then the contacts.
 dual.z = Y^T f; b = J a0 - aref is in primal.dofrow_v, genrow_v and con_warm.  `has_edges`: the forces of a contact are
 those of a pyramid's edges; `force_count`: their number; `basis_force`: the force along a vector of the basis.
+Rows: dofrow_* on one dof, genrow_* on several, con_* contacts; D = 1 / R, lo, hi: bounds of the force; dual.ndual:
+number of blocks.  con_motion: work array for the motions of bodies.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Differences: A is not
 formed; blocks are shuffled only in each fourth sweep (visit_order.py); a contact is visited twice in a row, which

@@ -1,4 +1,8 @@
-"""Selects the factorization for H p = -grad, from the rows alone, once per tile and step."""
+"""Selects the factorization for H p = -grad, from the rows alone, once per tile and step.
+
+Sizes: npath: capacity for rows of PATHS, ngraph: trees that ORDERED may order; 0 if the model never uses the pattern.
+con_overflow = 1: the caller splits the tile.
+"""
 
 from featherlane.prelude import *
 from featherlane.lanes.worlds import count_active_worlds

@@ -23,6 +23,8 @@ Names: metric_*: products and entries of M;  SMALL, TERMS, EPS: see rounding.py;
 |J_i f| per dof;  primal.contested: M_ii c_i;  M p: primal.Mv;  primal.live: 1 in worlds that take a step.
 The Jacobian of a contact is computed column by column: column c belongs to dof hessian.pair_dof[c], its rows along
 (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c] (hessian/within_tree.py).
+J a - aref is primal.dofrow_x, genrow_x, con_y; Ma = M a; the rows dofrow_*, genrow_*, con_* as in problem.py.
+con_motion: work array for the motions of bodies.
 con_y[TURN, k] holds the values of con_y along the turns of contact k, rotations, in dimensions 4 and 6.
 
 The same holds if the factor of H has lost M.  Example: one row, a tendon along two cheetahs, is 1e7 times as stiff as

@@ -1,7 +1,8 @@
 """Newton's search direction: H p = -grad with the rows that are not at a bound.
 
 Names: p: primal.search, M p: primal.Mv, and J p: primal.dofrow_v, genrow_v, con_z; grad: primal.grad; `metric_*`: of M;
-    FAR stands for infinity; primal.live: 1 in worlds that the solver continues, primal.slot: their contact slots.
+    con_motion: work array for the motions of bodies; FAR stands for infinity; primal.live: 1 in worlds that the solver
+    continues, primal.slot: their contact slots.
 """
 
 from featherlane.prelude import *

@@ -2,7 +2,7 @@
 
 Symbols: p: direction, with J p in primal.dofrow_v, genrow_v, con_z, and M p in Mv; a: step length; x, v: J a - aref and
 J p of a row; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's force; f0:
-`metric_force`, force without constraints; Ma = M a.
+`metric_force`, force without constraints; Ma = M a.  x: primal.dofrow_x, genrow_x, con_y; D: dofrow_D, genrow_D.
 Along a line the cost is convex and smooth; its slope is piecewise linear, except while elliptic contacts slip.
 Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
 """

@@ -11,6 +11,9 @@ primal.slot lists the contact slots in use: all, or those of worlds that a solve
 This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
 A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
 minimise the cost; inverse dynamics evaluates it.
+Rows: dofrow_*: on one dof, nfrictionrow of friction loss, then limits; lo, hi: bounds of the force; genrow_*: entries
+genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k]
+directions each.  D = 1 / R.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 

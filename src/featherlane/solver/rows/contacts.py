@@ -2,6 +2,7 @@
 
 Each function has a loop for pyramids, one for their turns, and one for elliptic cones.  In a single loop, the two rarer
 cases would take registers from the first one, 3 % of a humanoid's step.
+con_basis[k], con_basis[TURN, k]: normal and tangents, turns; con_dim: number of directions; con_D = 1 / R.
 primal.con_y and con_z hold y = J a - aref and v = J p of each contact, con_y[k] along (n, mu_1 t_1, mu_2 t_2) and
 con_y[TURN, k] along its turns (rows.py).  primal.slot lists the contact slots in use: all, or those of worlds that a
 solver continues (`list_live_slots`).  a: step length.

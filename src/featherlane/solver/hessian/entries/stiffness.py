@@ -9,6 +9,7 @@ A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a
 con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are y = J a - aref along them.
 body_reached[b] is REACHED if a contact acts on b or below it, STIFF if also K_b is not 0.
 The blocks of K_b are aa (rotations), al (rotation, translation) and ll (translations), see spatial/stiffness.py.
+UPPER lists (i, j) of the six different entries of a symmetric 3x3 matrix.
 The composition toward the root is that of composite inertias (Featherstone, RBDA, sec. 6.2).
 """
 

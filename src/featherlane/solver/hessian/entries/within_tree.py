@@ -8,6 +8,7 @@ J has one column per dof, `count` columns by descending dofs: column a belongs t
 along the basis (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[a], those along the contact's turns hessian.pair_J[nv + a].
 con_basis[k], con_basis[TURN, k]: these vectors; primal.con_y[k], con_y[TURN, k]: J a - aref along them.
 W is the second derivative of the contact's cost in its basis, 3x3 or with turns 6x6.
+con_body, con_dim: the contact's bodies, its number of directions; con_D: 1 / R of its rows.
 H_ij is hessian.H[rowadr[i] + place of j], see pattern.py.
 """
 

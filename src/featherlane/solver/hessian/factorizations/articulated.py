@@ -10,8 +10,9 @@ like M x = f, without H: a rope of 300 dofs costs 300 times one dof, instead of 
 E has off-diagonal entries only within ball joints, whose limit acts along an axis.  With l, d the factor of the
 joint's D = S^T IA S + E, g = (entries of E minus the elimination of later dofs) / d is the part of E in l.
 Layout: hessian.dof_K[k, 0] is E_kk, then 1 / D_k; dof_K[k, c] is the coupling of dof k with dof k - c of its joint, E,
-then g.  aba_inertia has the 21 values of the lower triangle of each body's IA (dynamics/inertia/articulated.py); cfrc
-is the force on each body, cdof the axis S_k of each dof.  `reflected_armature`: inertia that actuators add to a dof.
+then g.  UPPER lists (i, j) of the six entries of a symmetric 3x3.  aba_inertia has the SIZE = 21 values of the lower
+triangle of each body's IA (dynamics/inertia/articulated.py); cfrc is the force on each body, cdof the axis S_k of each
+dof.  `reflected_armature`: inertia that actuators add to a dof.
 
 The inward recursion is the factor: U / D of each dof stays in aba_axis, 1 / D and g in hessian.dof_K.  They serve any
 number of right-hand sides until another recursion overwrites them: that of M at the end of a step, for the duality

@@ -10,6 +10,7 @@ with the parent of k the last block of its row before k: the elimination tree.
 The row of b is built as marks, hessian.blockmark[c] = b for each block c in it, and then stored as a list: entries
 blockadr[b] ... of hessian.blockcol, blocknum[b] of them, ascending, b itself the last.  The blocks k with parent b are
 a linked list: blockchild[b], then blocknext of each, -1 at the end.
+Row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last; ncoupling[0]: couplings.
 Source: J. Liu, "The role of elimination trees in sparse factorization" (1990); Davis, Direct Methods for Sparse Linear
 Systems, sec. 4.4.
 """

@@ -8,6 +8,7 @@ A pile of 64 balls takes a third of the multiplications of one world, a tenth of
 
 Layout: the dofs of a tree are in reverse order in its panel: dof i has row and column last - i, with last the tree's
 last dof.  `entry_index` of panel.py gives the position of (row, column) in panel.values.
+Row i of H begins at hessian.H[rowadr[i]]; blocks e of the row list of block b: blockcol[e], at blockplace[e].
     lane: the world;  graph.place[t]: number of tree t in the order;  panel.adr[t], start[t]: start of its panel and x.
 
 The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this

@@ -2,7 +2,7 @@
 
 The places to add, the group, are listed behind the factor's in one.factor.  L^-1 of their rows is computed for all of
 them at once, by lanes, in place in the columns of L^T.  The Schur complement of their block of A is factored in place
-in its rows.  A row with a doubtful pivot ends the group and is added alone.
+in its rows.  A row with a doubtful pivot (up to DOUBTFUL) ends the group and is added alone.
 Symbols: C: the `nfactor` places of the factor;  G: the `count` places of the group, rows and columns nfactor to
     nfactor + count - 1 of L^T, all in the same eight columns 8 c to 8 c + 7;  lane: column modulo eight;
     T = L^-1 A_CG, in the rows of C and columns of G;  p: a place;  k, j: rows of the factor;  i, q: positions in G.

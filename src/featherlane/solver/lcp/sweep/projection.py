@@ -10,8 +10,9 @@ For a cone the rows of a contact are consecutive: the normal k, then all rows wi
 elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, in which the
 cone is circular: |s| <= x_k + a, x_k >= 0.  A mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square
 underflows, as 0.
-Symbols: p: the record of the problems;  i: a row;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;
-    u: an array of the length of x that is projected in place;  mu_i: the coefficient, in lcp.hi_i if findex_i >= 0.
+Symbols: p: the record of the problems;  i: a row, of lcp.n, with lcp.lo, hi, add;  lcp.diag: A_ii;  k: a normal row,
+    with `count` friction rows k + 1, k + 2, ...;  u: an array of the length of x that is projected in place;  mu_i: the
+    coefficient, in lcp.hi_i if findex_i >= 0.
 """
 
 from featherlane.prelude import *
