@@ -334,7 +334,7 @@ def build_contact_block(m, d, k, start, row):
 
 @kernel
 def store_empty_block(d, q, start, row):
-    """Sets block q empty, for a row with a fixed force."""
+    """Sets block q empty, for a row with a fixed force; returns its number of dofs, 0."""
     store_block_addresses(d, q, start, n=0, row=row)
     return 0
 

@@ -152,7 +152,8 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     """
     _, small, large = gradient_limits(d)
     above = scale * gradient > m.opt_tolerance[0]
-    # such an acceleration may be accurate although the forces do not balance
+    # refined: worlds that stopped before the last iteration with a gradient that is not small: their acceleration may
+    # be accurate although the forces do not balance
     forces, active = norm_of_forces(m, d), d.active[0] > 0.0
     refined = above & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
     accurate = false_mask(d)

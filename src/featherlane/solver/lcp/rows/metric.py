@@ -31,7 +31,7 @@ def factor_step_inertia(m, d):
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i]
     # qHDiagInv is first the diagonal of Mh, then 1 / D: qacc_step is first f, then Mh^-1 f
-    if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):
+    if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):  # no damping at the end of the step: Mh = M
         for i in range(m.nv):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:

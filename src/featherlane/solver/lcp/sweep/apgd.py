@@ -17,7 +17,8 @@ A fixed point of the iteration solves
 Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.old: d = x+ - y;  lcp.change: A d;  lcp.best: the best x;
     lcp.step: 1 / D.  `mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
-    k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;  cone: 1: friction on cones, 0: pyramids.
+    k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;
+    cone: 1: friction on cones, 0: pyramids.
 Source: Mazhar, Heyn, Negrut, Tasora, "Using Nesterov's method to accelerate multibody dynamics with friction and
 contact", ACM TOG 34 (2015), there for the cone without De Saxce's term; O'Donoghue and Candes, "Adaptive restart for
 accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 28 (1998).

@@ -4,7 +4,8 @@
 
 as in status.py, with the bounds at the current x.  Rows of a cone are projected together (projection.py).
 Symbols: p: the record of the problems, with lcp.n rows;  lcp.findex: the normal row of friction, -1: none;
-    w = A x - b;  step = 1 / a;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;  cone: 1: friction on cones, 0: pyramids.
+    w = A x - b;  step = 1 / a;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;
+    cone: 1: friction on cones, 0: pyramids.
 """
 
 from featherlane.prelude import *
