@@ -113,12 +113,12 @@ def _solver_parameters(m, d, er, i):
         solref, solimp = m.tendon_solref_fri[ident], m.tendon_solimp_fri[ident]
     elif kind == LIMIT_TENDON:
         solref, solimp = m.tendon_solref_lim[ident], m.tendon_solimp_lim[ident]
-    elif kind >= CONTACT_FRICTIONLESS:
+    elif kind >= CONTACT_FRICTIONLESS:  # the kinds of contacts have the largest numbers
         ident = er.contact_slot[ident]
         solref, solimp = d.con_solref[ident], d.con_solimp[ident]
     elif kind == EQUALITY:
         solref, solimp = m.eq_solref[ident], m.eq_solimp[ident]
-    else:
+    else:  # the limit of a joint
         solref, solimp = m.jnt_solref[ident], m.jnt_solimp[ident]
     return solref, solimp
 

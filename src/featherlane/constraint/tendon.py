@@ -104,7 +104,7 @@ def write_tendon_limits(m, d, k, o):
     Returns the next row and the next entry.
     """
     for i in range(m.ntendon):
-        if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
+        if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:  # without entries no dof changes the length
             for side in range(2):
                 sign = 1.0 - 2.0 * side
                 dist = sign * (d.ten_length[i] - m.tendon_range[i][side])  # length - lower, or upper - length

@@ -176,6 +176,6 @@ def link_forces(m, d):
                 torque = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), torque)
             else:
                 force = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), force)
-        # from the anchor to the centre of mass
+        # the force acts at the anchor: its torque about the centre of mass
         torque = torque + cross(link_point(m, d, k, side=0) - d.xipos[m.link_body[k, 0]], force)
         d.link_force[k] = where(active, Wrench(join(force, torque)), d.link_force[k])

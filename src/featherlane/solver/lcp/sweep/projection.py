@@ -156,7 +156,7 @@ def set_steps(p, cone):
     largest = largest_diagonal(p)
     floor = FLOOR * largest
     for i in range(p.lcp.n[0]):
-        limited = p.lcp.hi[i] - p.lcp.lo[i] < INF
+        limited = p.lcp.hi[i] - p.lcp.lo[i] < INF  # both bounds are finite
         least = where(limited, floor, largest)
         p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
     if cone != 0:
