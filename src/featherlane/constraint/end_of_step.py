@@ -140,7 +140,7 @@ def rescale_rows(m, d):
     Scratch: exact.diagonal.
     """
     _write_metric_diagonal(m, d)  # exact.diagonal
-    for k in range(d.ndofrow[0]):
+    for k in range(d.ndofrow[0]):  # of a row on one dof i, the ratio is Mhat_ii / M_ii
         i = d.dofrow_dof[k]
         d.dofrow_D[k] = d.dofrow_D[k] * (d.exact.diagonal[i] / d.M[_diagonal_address(m, i)])
     for k in range(d.ngenrow[0]):

@@ -208,7 +208,7 @@ def add_contact_rounding(m, d, reach, s):
         pushes = (y[0] < y_friction) | (fma(reach, v[0], y[0]) < y_then)
         D = c.D
         if not has_pyramids(m) and c.dim > 1:
-            D = fmax(D, c.Dt)
+            D = fmax(D, c.Dt)  # an elliptic contact has D along n and Dt along the others
         s = s + where(
             pushes, D * (fabs(v[0]) + v_friction) * fma(reach, fabs(v[0]) + v_friction, fabs(y[0]) + y_friction), 0.0
         )

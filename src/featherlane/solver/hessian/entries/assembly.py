@@ -240,7 +240,7 @@ def is_pushing(m, d, k):
     elif has_pyramids(m):
         acts = (smallest_edge(d, k) < 0.0) & (c.D > 0.0)
     else:
-        acts = is_held(m, d, k)
+        acts = is_held(m, d, k)  # sticks or slips
     return acts & (d.primal.live[0] > 0.0)
 
 

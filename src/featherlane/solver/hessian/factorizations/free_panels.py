@@ -25,7 +25,7 @@ def store_axes(m, d, lane):
         if is_free_body(m, t):
             last = m.tree_dofadr[t] + FREE - 1
             for c in range(FREE):
-                # the last dof first, then zeros
+                # component c of the dofs, the last dof first, then zeros; cdof has six numbers per dof
                 for i in range(FREE):
                     d.panel.axes[AXES * t + ROW * c + i] = read_lane(flat(d.cdof), 6 * (last - i) + c, lane)
                 for i in range(FREE, ROW):
