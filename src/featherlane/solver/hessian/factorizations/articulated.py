@@ -117,7 +117,7 @@ def add_body_stiffness(d, b):
         r, c = UPPER[e]
         A[a + packed_index(c, r)] += K.aa[e]
         A[a + packed_index(c + 3, r + 3)] += K.ll[e]
-    # the lower triangle has the transpose of al
+    # the lower triangle has the transpose of al, which is stored by rows
     for r in unrolled(range(3)):
         for c in unrolled(range(3)):
             A[a + packed_index(c + 3, r)] += K.al[3 * r + c]
