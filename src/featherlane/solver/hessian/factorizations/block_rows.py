@@ -110,7 +110,7 @@ def find_block_rows(m, d):
             if d.hessian.fill[0] >= 0 or not couples_free_bodies(m, d, p):
                 lowest = mark_ancestors(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, lowest)
             p -= 1
-        if adr + b + 1 - lowest > d.nHblock:
+        if adr + b + 1 - lowest > d.nHblock:  # the row has at most the blocks lowest to b
             d.con_overflow[0] = 1
             break
         width = list_marked_blocks(m, d, b, lowest, adr)

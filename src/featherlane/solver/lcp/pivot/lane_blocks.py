@@ -363,9 +363,9 @@ def lane_blocks(p, passes):
     opened = steps > 0.0  # no world
     live = not_(opened)
     for _ in range(passes):
-        solve_sets(p, least, live)
+        solve_sets(p, least, live)  # writes x of the free rows, w of the others
         steps = steps + where(live, 1.0, 0.0)
-        moved = exchange_rows(p, live)
+        moved = exchange_rows(p, live)  # changes lcp_state
         ready = live & not_(moved | opened)
         live = live & (moved | ready)
         opened = opened | ready

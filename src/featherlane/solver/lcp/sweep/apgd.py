@@ -169,7 +169,7 @@ def apgd(p, iterations, cone):
         beta = where(restart, 0.0, (k - 1.0) / (k + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g
         curved = curvature > TINY
-        # t grows after a taken step; else the curvature along d limits it
+        # t grows after a taken step; else the curvature along d limits it, and it falls by at least a tenth
         shorter = MARGIN * square / where(curved, curvature, 1.0)
         longer = fmin(GROWTH * t, LONGEST)
         t = where(taken, longer, where(curved, fmin(shorter, 0.9 * t), t))
