@@ -23,7 +23,8 @@ def build_coupled_rows(m, d, label):
     Writes: hessian.pattern, hessian.fill, hessian.ncoupling[1], hessian.coupling_last and the rows of the pattern.
     """
     kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
-    # BLOCKS has fill-in (1), ORDERED has none (0).  Without general rows, panels also hold the couplings of free bodies (-1).
+    # BLOCKS has fill-in (1), ORDERED has none (0).  Without general rows, panels also hold the couplings of free bodies
+    # (-1).
     fill = 1
     if label == ORDERED:
         fill = 0 if d.ngenrow[0] > 0 else -1
