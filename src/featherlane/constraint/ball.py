@@ -1,4 +1,8 @@
-"""Limits of ball joints: one row per joint, which bounds the rotation angle."""
+"""Limits of ball joints: one row per joint, which bounds the rotation angle.
+
+Names: k: a general row (fields genrow_*, row.py); o: its first entry in genrow_dof and genrow_J; K, B, imp: stiffness,
+    damping and impedance of a row, r: its position error less the margin (impedance.py).
+"""
 
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
@@ -32,12 +36,13 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     r, v = dist - margin, -dot(axis, Vec3(d.qvel[first : first + 3]))
     solref, imp = joint.solref, impedance(solimp, r)
     K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
-    # aref = -damping v - stiffness r
+    # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     for c in range(3):
         d.genrow_dof[o + c] = first + c
         d.genrow_J[o + c] = where(present, -axis[c], 0.0)
     place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
+    # the three dofs are a chain: the last one and its ancestors contain all of them
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], i=first + 2, j=-1))
     aref = -fma(damping, v, stiffness * r)
     store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
@@ -56,7 +61,7 @@ def write_ball_limits(m, d, k, o):
             qposadr = joint.qposadr
             axis, angle = ball_axis_angle(Quat(d.qpos[qposadr : qposadr + 4]).unit)
             dist = fmax(joint.range.lower, joint.range.upper) - angle
-            near = dist < joint.margin
+            near = dist < joint.margin  # worlds that have the row
             if sleeping(m):  # a sleeping tree has no rows
                 near = near & tree_awake(d, m.dof_treeid[joint.dofadr])
             if any_(near):

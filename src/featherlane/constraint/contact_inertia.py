@@ -2,6 +2,8 @@
 
 Source: MuJoCo's documentation, "Computation", sec. "Diagonal regularizer"; the lower bound under Coulomb's law is
 Featherlane's.
+con_carrier[k, side] is the body on side 0 or 1 of contact k; body_invweight0 has each body's inverse weights, linear
+and angular, in qpos0.  STICK (impedance.py) is the stiffness of friction under Coulomb's law, over the inverse mass.
 """
 
 from featherlane.prelude import *
@@ -35,7 +37,7 @@ def contact_inertia(m, d, k, condim, mu2):
     inverse masses by rotation.
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
-    edge = 1 if condim > 1 and has_pyramids(m) else 0
+    edge = 1 if condim > 1 and has_pyramids(m) else 0  # 1: the first row is an edge of a pyramid
     A = m.body_invweight0[b1].linear + m.body_invweight0[b2].linear
     if wants_exact(m):
         A = exact_contact_diagonal(m, d, k, b1, b2, edge)
@@ -52,6 +54,7 @@ def contact_inertia_rate(m, d, k, first, second):
 
     first, second: displacements of r_1, r_2 [m].  With the bodies' angular inverse weights w,
         A = ROTATION_SHARE (w_1 |r_1|^2 + w_2 |r_2|^2),    dA = 2 ROTATION_SHARE (w_1 r_1 . first + w_2 r_2 . second).
+    In the code, `rotation` is this A and `half_change` is w_1 r_1 . first + w_2 r_2 . second.
     Where the sum of the linear weights is larger, A is that sum, which is constant.
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]

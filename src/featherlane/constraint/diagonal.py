@@ -2,6 +2,8 @@
 
 With M = L^T D L it is the squared length of y = D^-1/2 L^-T J^T, nonzero only at the dofs of J and their ancestors.
 `exact.row` holds J; each elimination of a dof, from the last to the first, makes it one entry of L^-T J^T.
+`metric_factor` returns (L with D on its diagonal, 1 / D): of M, or of the metric of the integrator `discrete`.
+General row k has the entries genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on.
 Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Featherstone, RBDA, sec. 6.5.
 """
 

@@ -4,6 +4,9 @@ Order: equality constraints; friction loss by dof, then by tendon; limits by joi
 by tendon, lower side first; contacts.  A contact of dimension n acts along the first n of (normal, two tangents,
 rotations about the three).  The rows of an elliptic cone are these directions; those of a pyramid are
 normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1, 2, ...
+Names: er: the arrays, of a tile with one world, so that any_(x) is x of this world; dofrow_*: rows on one dof;
+    genrow_*: rows on several dofs (row.py); METRIC: type of the rows that add to the integrator's metric;
+    K, B, imp: stiffness, damping, impedance of a row; R = 1 / D; STATE_*: mjtConstraintState.
 """
 
 from featherlane.prelude import *
@@ -66,11 +69,12 @@ def _write_state(er, i, hi):
     f, kind, state = er.efc_force[i], er.efc_type[i], STATE_QUADRATIC
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         er.efc_frictionloss[i] = hi
+        # at a bound the cost is linear
         if any_(f >= hi):
             state = STATE_LINEARNEG
         elif any_(f <= -hi):
             state = STATE_LINEARPOS
-    elif kind != EQUALITY and any_(f <= 0.0):
+    elif kind != EQUALITY and any_(f <= 0.0):  # a limit that does not push
         state = STATE_SATISFIED
     er.efc_state[i] = state
 
@@ -109,12 +113,12 @@ def _solver_parameters(m, d, er, i):
         solref, solimp = m.tendon_solref_fri[ident], m.tendon_solimp_fri[ident]
     elif kind == LIMIT_TENDON:
         solref, solimp = m.tendon_solref_lim[ident], m.tendon_solimp_lim[ident]
-    elif kind >= CONTACT_FRICTIONLESS:
+    elif kind >= CONTACT_FRICTIONLESS:  # the kinds of contacts have the largest numbers
         ident = er.contact_slot[ident]
         solref, solimp = d.con_solref[ident], d.con_solimp[ident]
     elif kind == EQUALITY:
         solref, solimp = m.eq_solref[ident], m.eq_solimp[ident]
-    else:
+    else:  # the limit of a joint
         solref, solimp = m.jnt_solref[ident], m.jnt_solimp[ident]
     return solref, solimp
 

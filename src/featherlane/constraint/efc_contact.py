@@ -2,7 +2,9 @@
 
 A contact has up to six directions r: normal, two tangents, and rotations about the three.  direction_J (6, nv) and
 direction_vel (6,) hold the Jacobian and velocity of the current contact along them, body 2 relative to body 1.  A row
-i is row i of efc_J (nefc, nv), which is a flat array.
+i is row i of efc_J (nefc, nv).  Both matrices are flat arrays: entry (i, dof) is at nv i + dof.
+er holds these arrays of one world, so any_(x) is x of this world.  A contact's slot k is its number in the tile;
+contact.carrier has its two bodies, contact.D .. stiffpos the fields of row.py.
 """
 
 from featherlane.prelude import *

@@ -7,6 +7,8 @@ impedance is d.  At the beginning of the step this is equivalent to
 
 So R = (1 - d) / d A becomes R / (1 + s), but not below that of the largest impedance.  A is an estimate of
 J M^-1 J^T; it is scaled to one of J Mhat^-1 J^T by the ratio of the two for the diagonals of Mhat and M.
+`has_metric(m)`: whether the model uses this integrator.  Mhat: its metric, on M's pattern; `exact.diagonal`: the
+diagonal of the metric, with the terms of tendons and actuators that Mhat's pattern omits.
 Source: MuJoCo 4, chapter Computation, "Discrete-time" and "Parameters"; the formulas, and the row of a contact that
 represents all its rows, were found by experiment with 4.0.1.
 """
@@ -62,7 +64,7 @@ def reference_at_end(m, K, B, imp):
     if has_metric(m):
         h, scale = timestep(m), step_scale(m, K, B, imp)  # scale = 1 / (1 + s)
         B = fma(h, stiffness, B)  # B + h k, so that s = h B from here on
-        imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)
+        imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)  # d (1 + s) / (1 + d s)
         B, stiffness = B * scale, stiffness * scale
     return stiffness, B, imp
 
@@ -138,7 +140,7 @@ def rescale_rows(m, d):
     Scratch: exact.diagonal.
     """
     _write_metric_diagonal(m, d)  # exact.diagonal
-    for k in range(d.ndofrow[0]):
+    for k in range(d.ndofrow[0]):  # of a row on one dof i, the ratio is Mhat_ii / M_ii
         i = d.dofrow_dof[k]
         d.dofrow_D[k] = d.dofrow_D[k] * (d.exact.diagonal[i] / d.M[_diagonal_address(m, i)])
     for k in range(d.ngenrow[0]):
@@ -168,6 +170,7 @@ def factor_backbone(m, d):
     for k in range(m.nC):
         d.qH[k] = d.M[k]
     if fluid_acts(m):
+        # dissipative: only drag and resistance, without added mass and lift
         add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
     _write_metric_diagonal(m, d)  # exact.diagonal
     for i in range(m.nv):

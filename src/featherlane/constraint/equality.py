@@ -8,7 +8,8 @@
 The Jacobian has entries at the dofs above either body.  The rows of a connect or weld share the impedance at the norm
 of their errors; their reference includes the derivative of the Jacobian: aref = -B J v - K d r - (dJ/dt) v.  That of
 a joint or tendon does not.  A row whose constraint is inactive in a world holds zeros there.
-In all kernels e is the equality, o the first of its entries in genrow_dof and genrow_J.
+In all kernels e is the equality, k a general row (fields genrow_*, row.py), o the first of its entries in genrow_dof
+and genrow_J; K, B, imp are stiffness, damping and impedance (impedance.py).
 Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
 mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 """
@@ -216,7 +217,7 @@ def equality_response(m, e, r):
     solimp = m.eq_solimp[e]
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     imp = impedance(solimp, r)
-    scale = step_scale(m, K, B, imp)
+    scale = step_scale(m, K, B, imp)  # 1 in continuous time
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     return Response(stiffness, damping, imp, scale)
 
@@ -268,9 +269,10 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     b1, b2, weld = fastened_body(m, e, side=0), fastened_body(m, e, side=1), m.eq_type[e] == EQ_WELD
     last1, last2 = last_dofs(m, e)
     p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
+    # arms of the anchors from the coms of the bodies' trees
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
     r2 = p2 - d.subtree_com[m.body_rootid[b2]]
-    a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)
+    a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)  # at qacc = 0
     place_rows_at(d, k, equality_row_count(m, e), o, n, EQUALITY, e)
 
     pos = p1 - p2
@@ -339,7 +341,7 @@ def write_equality_rows(m, d):
                     pos, A, n = write_joint_equality(m, d, row, entry, e, present)
                 else:
                     pos, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
-                store_equality_row(d, row, equality_response(m, e, pos), pos, 0.0, A, present)  # rate 0
+                store_equality_row(d, row, equality_response(m, e, pos), pos, rate=0.0, A=A, present=present)
             if n > 0:
                 row, entry = row + rows, entry + n * rows
     return row, entry

@@ -3,6 +3,7 @@
     a_ref = -B v,    R = (1 - d) / d A          as every row of MuJoCo's model: the row creeps by f R / B
     a_ref = -v / h,  R = A / STICK              under Coulomb's law: rigid, as friction of its contacts
 
+d: impedance; A: estimate of J M^-1 J^T; D = 1 / R; STICK: stiffness over the inverse mass (impedance.py).
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model", for the first.
 """
 
@@ -30,7 +31,7 @@ def loss_parameters(m, solref, solimp, shortest, A):
     A: estimate of J M^-1 J^T; shortest: least time constant [s], of `shortest_timeconst`.
     """
     B, imp = loss_damping(m, solref, solimp, shortest), impedance(solimp, 0.0)
-    _, B, imp = reference_at_end(m, K=0.0, B=B, imp=imp)
+    _, B, imp = reference_at_end(m, K=0.0, B=B, imp=imp)  # under `discrete`: at the end of the step
     D = inverse_regularisation(imp, A)
     if m.opt_contact_model == COULOMB:
         D = STICK / fmax(A, MINVAL)

@@ -2,6 +2,8 @@
 
     x_1 - x_1(0) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0    with y = x_2 - x_2(0)
 
+Names: e: the equality; k: its general row (fields genrow_*, row.py); o: the first entry of the row in genrow_dof and
+    genrow_J; A: estimate of J M^-1 J^T.
 Source: MuJoCo's documentation, "XML reference", equality/joint.
 """
 

@@ -6,8 +6,9 @@ does not act on a joint, add s J^T J, which couples dofs that are not coupled in
     1/2 s (J a)^2:    a row with D = s, a_ref = 0 and no bounds.
 
 So it is one of the general rows.  As in MuJoCo, only diagonal terms enter the matrix that corrects the diagonal
-approximation.  Its force, -s J a, is an inertial force and not a constraint force: `release_metric` subtracts
-it again.  The solver PGS has no such rows.
+approximation.  Its force, -s J a, is an inertial force and not a constraint force: `release_metric` subtracts it
+again.  The solver PGS has no such rows.
+`has_metric(m)`: the model uses this integrator.  `tendon_metric`, `actuator_metric`: s of a tendon, of an actuator.
 Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are applied without a factor).
 """
 

@@ -6,6 +6,8 @@
     contacts       no stored Jacobian: a contact's rows are computed from its frame and share its slot's fields
 
 The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within each class the order is MuJoCo's.
+Fields: dofrow_*, genrow_*, con_* of each class; c = d.contact[k] has the con_* of slot k.  K, B, imp: stiffness,
+damping and impedance of a row, A: its estimate of J M^-1 J^T, STICK: stiffness of rigid rows (impedance.py).
 """
 
 from __future__ import annotations
@@ -105,7 +107,7 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     r = dist - margin
     solref, imp = joint.solref, impedance(solimp, r)
     K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
-    # aref = -damping v - stiffness r
+    # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
 
@@ -221,7 +223,7 @@ def compute_contact_row(m, d, k, condim, shortest):
     Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
     """
     c = d.contact[k]
-    if m.opt_contact_model == COULOMB:
+    if m.opt_contact_model == COULOMB:  # the convex model has no restitution and no static friction
         mix_restitution(m, d, k)  # writes con_restitution, con_restitution_vel
         set_slip_friction(m, d, k)  # writes con_friction
     solimp, mu = c.solimp, c.friction[0]

@@ -8,6 +8,8 @@ Static friction. mu = mu_k + (mu_s - mu_k) exp(-(|u_t| / v_s)^2), Stribeck's cur
 u is the velocity of body 2's surface relative to body 1's at the contact, at the start of the step.  Restitution and
 static friction hold under the contact models lcp and coulomb.  If one geom has a higher priority, it alone sets them;
 else e, mu_s, v_s and the least speed are the larger of both.  An explicit pair has no static friction.
+Slot fields: con_cand: the candidate pair of a detected contact, NO_CANDIDATE of a user-defined one; con_pair: the
+explicit pair, -1: none; con_carrier: the two bodies; con_restitution_vel: the least speed.
 Source: MuJoCo 4, attribute surfacevel of geoms; ODE manual, sec. "Contact" (bounce); Armstrong-Helouvry, Dupont and
     Canudas de Wit, A survey of models, analysis tools and compensation methods for the control of machines with
     friction (1994), for Stribeck's curve.
@@ -98,7 +100,8 @@ def has_static_friction(m):
 def set_slip_friction(m, d, k):
     """Sets both sliding coefficients of contact k: mu = mu_k + (mu_s - mu_k) exp(-(|u_t| / v_s)^2).
 
-    Contacts of explicit pairs, user-defined contacts, and `overridden` friction are not changed.
+    Contacts of explicit pairs and user-defined contacts are not changed, nor is friction that the option o_friction
+    replaces (`overridden`).
     """
     contact = d.contact[k]
     if contact.cand != NO_CANDIDATE and contact.pair < 0 and not overridden(m):

@@ -5,6 +5,8 @@
     equality         (L_1 - L_1(0)) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = L_2 - L_2(0)
 
 The Jacobian is that of the lengths.  A length that does not depend on any dof has no row.
+Names: i, j: tendons; k: a general row (fields genrow_*, row.py); o: its first entry in genrow_dof and genrow_J;
+    K, B, imp: stiffness, damping and impedance of a row; A: estimate of J M^-1 J^T (impedance.py).
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 """
 
@@ -87,7 +89,7 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     r = dist - margin
     solref, imp = m.tendon_solref_lim[i], impedance(solimp, r)
     K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
-    # aref = -damping v - stiffness r
+    # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     aref = -fma(damping, general_velocity(d, k), stiffness * r)
@@ -102,7 +104,7 @@ def write_tendon_limits(m, d, k, o):
     Returns the next row and the next entry.
     """
     for i in range(m.ntendon):
-        if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
+        if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:  # without entries no dof changes the length
             for side in range(2):
                 sign = 1.0 - 2.0 * side
                 dist = sign * (d.ten_length[i] - m.tendon_range[i][side])  # length - lower, or upper - length

@@ -1,4 +1,11 @@
-"""Free bodies without contacts or other rows: under `discrete` they turn with their gyroscopic derivatives."""
+"""Free bodies without contacts or other rows: under `discrete` they turn with their gyroscopic derivatives.
+
+`has_metric(m)`: whether the model uses the integrator `discrete`, which solves in a metric in place of M, with an
+entry for each actuator that has rates (`actuator_metric`).
+Rows: con_* of contacts, on the bodies con_carrier; dofrow_* on one dof; genrow_* on the dofs genrow_dof, genrow_dofnum
+of them from genrow_dofadr on.  D = 0 in worlds without the row.
+dof_touched[i], at the first dof i of a tree: 1 if a row or such an actuator acts on the tree.
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
@@ -11,7 +18,7 @@ from featherlane.model.integrator import has_metric
 @kernel
 def _touch_tree(m, d, b, mask):
     """Sets dof_touched = 1 at the first dof of the tree of body b, in worlds of the mask."""
-    if m.body_treeid[b] >= 0:
+    if m.body_treeid[b] >= 0:  # else the body is fixed to the world
         first = m.tree_dofadr[m.body_treeid[b]]
         d.dof_touched[first] = where(mask & (d.active[0] > 0.0), 1.0, d.dof_touched[first])
 
@@ -65,4 +72,5 @@ def turn_free_bodies(m, d):
     Scratch: block.
     """
     if has_metric(m):
+        # the metric with the derivatives in place of M, and the force without constraints
         solve_untouched_bodies(m, d, metric(m, d), metric_force(m, d), d.qacc)

@@ -37,11 +37,11 @@ def constraint_forces(m, d, store):
         # rows x = J a - aref, then their forces
         compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-        apply_row_forces(m, d)
+        apply_row_forces(m, d)  # writes qfrc_constraint
         if store:
             store_primal_forces(m, d)
-            if uses_blocks(m):
-                forces_at_rows(m, d)
+            if uses_blocks(m):  # of a dual solver or the no-slip solver, which keep their forces there, too
+                forces_at_rows(m, d)  # writes dual.f
         for i in range(m.nv):
             # absent rows may have changed the sign of a zero: + 0 restores it
             d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

@@ -3,7 +3,9 @@
 The problem of a scene separates into one problem per island.  The sparse factor already solves islands separately,
 because no entry of H joins them; this file only identifies them.
 While islands are found, dof_island[t] is the label of tree t: the smallest number of a tree that is known to be in its
-island, ntree if no row acts on it.
+island, ntree if no row acts on it.  A label is a real number: each world of the tile has its own.
+Rows: dofrow_* on dof dofrow_dof; genrow_* on genrow_dofnum dofs, genrow_dof from genrow_dofadr on; contacts on the
+bodies carrier; *_present, D: not 0 in worlds that have the row.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 
@@ -65,9 +67,9 @@ def number_islands(m, d):
     n, no_label = 0.0, 1.0 * m.ntree
     for t in range(m.ntree):
         label = d.dof_island[t]
-        is_first = label == t
+        is_first = label == t  # worlds in which t is the first tree of its island
         d.tree_island[t] = where(is_first, n, 0.0)
-        # the island's number is that of its first tree, which is at most t
+        # the island's number is that of its first tree, at most t; each world reads the row of its own label
         d.tree_island[t] = where(
             label < no_label, gather_rows(d.tree_island, where(label < no_label, label, 0.0)), -1.0
         )

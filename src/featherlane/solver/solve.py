@@ -1,4 +1,8 @@
-"""Constraint solve: computes the acceleration from the rows, with the solver selected in the options."""
+"""Constraint solve: computes the acceleration from the rows, with the solver selected in the options.
+
+`reads_hessian`, `reads_factor`, `reads_inertia`: what the selected solver needs of H, of M's factor, and of M.
+FAR stands for a number out of range.  con_overflow = 1: the caller splits the tile and solves its parts.
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import needs_inertia
@@ -63,7 +67,7 @@ def reset_worlds_without_rows(m, d, unconverged):
 @kernel
 def uses_blocks(m):
     """Checks whether rows of the dual problem are needed."""
-    return in_forces(m) or m.opt_noslip_iterations > 0
+    return in_forces(m) or m.opt_noslip_iterations > 0  # in_forces: the solver's unknowns are forces
 
 
 @kernel

@@ -9,6 +9,8 @@ Layout: dual.f[q, c] is the force of row (or edge) c of block q; the two edges o
 and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`block_triangle_index`).
 While a contact is visited, dual.block_y holds y of its rows, block_force its forces (of edges, for a pyramid), and
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
+con_dim[k]: number of rows of contact k.  TINY avoids a division by 0.
+`basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
 Updates return (fall, against): the decrease of the cost, and the drift (f_new - f_start) (f_start - f_old).  A change
 delta of a force with derivative y and second derivative a decreases the cost by -delta (y + a delta / 2).
 """

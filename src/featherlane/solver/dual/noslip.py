@@ -5,7 +5,10 @@ pair of opposite pyramid edges, and the tangential forces of an elliptic cone, w
 The result minimises no single cost: residual and gap are the main solver's, from before this pass.
 Symbols and layouts as in block_update.py: y = J a - aref of a row, dual.f[q, c] its force, A: dual.A.
 `noslip` stores b = J a0 - aref of all rows in primal.dofrow_v, genrow_v and con_warm.  live: mask of worlds that
-continue.
+continue.  `load_contact` computes y of a contact in dual.block_y, `add_contact_change` adds its change to z.
+Rows: dofrow_*: on one dof, nfrictionrow of friction loss, then limits; lo, hi: bounds of the force; genrow_*: entries
+genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k]
+directions each.  D = 1 / R.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip).
 Note:   friction directions without mobility: see friction_disc.py.
 """
@@ -156,8 +159,8 @@ def noslip(m, d):
     Scratch: primal.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep two products with Y.
     """
-    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
-    if in_forces(m):
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of costs
+    if in_forces(m):  # the main solver has forces as unknowns: dual.f has them
         store_whitened_force(m, d)  # writes dual.z from dual.f
     else:
         forces_at_rows(m, d)  # writes dual.f
@@ -178,5 +181,5 @@ def noslip(m, d):
         d.dual.nsweep[0] = where(live, d.dual.nsweep[0] + 1.0, d.dual.nsweep[0])
         gain = 0.0
         live = live & (scale * fall >= m.opt_noslip_tolerance[0])
-    accelerate_by_forces(m, d)
+    accelerate_by_forces(m, d)  # writes qacc, qfrc_constraint
     store_dual_forces(m, d)

@@ -10,7 +10,10 @@ Before a sweep forces are extrapolated along their last change by beta = (k - 1)
 admissible set.  k counts sweeps since the last one that opposed that change, or increased the cost.  A world stops if a
 sweep gains less than the tolerance; it has not converged if its residual is neither small nor rounding (rounding.py).
 Layout: dual.f[q, e] is force e of block q; blocks are the one-dof rows, then the general rows, then the contacts.
-dual.z = Y^T f; b = J a0 - aref is in primal.dofrow_v, genrow_v and con_warm.
+dual.z = Y^T f; b = J a0 - aref is in primal.dofrow_v, genrow_v and con_warm.  `has_edges`: the forces of a contact are
+those of a pyramid's edges; `force_count`: their number; `basis_force`: the force along a vector of the basis.
+Rows: dofrow_* on one dof, genrow_* on several, con_* contacts; D = 1 / R, lo, hi: bounds of the force; dual.ndual:
+number of blocks.  con_motion: work array for the motions of bodies.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Differences: A is not
 formed; blocks are shuffled only in each fourth sweep (visit_order.py); a contact is visited twice in a row, which
@@ -53,7 +56,7 @@ def sweep_blocks(m, d, sweep, live):
     if is_scrambled(sweep):
         order_blocks(d, sweep)  # writes the order that `block_at` reads
     for at in range(d.dual.ndual[0]):
-        q = block_at(d, sweep, at)
+        q = block_at(d, sweep, at)  # f, a: fall and drift of this block
         if q < general:
             f, a = update_row_force(d, q, d.primal.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
         elif q < contacts:
@@ -151,6 +154,7 @@ def start_forces(m, d):
     subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     blocks, warm = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], false_mask(d)
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
+        # x = J a - aref at the last acceleration, and its forces
         compute_row_products(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         forces_at_rows(m, d)  # writes dual.f
@@ -187,7 +191,7 @@ def pgs(m, d):
     Scratch: primal.*, cacc, cfrc, dual.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep three products with Y.
     """
-    scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
+    scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]  # scale: of cost and gradient
     start_forces(m, d)  # writes dual.f, old, z
     record_forces(m, d, k=0, scale=scale, improvement=0.0, beta=0.0)
     # noise: relative rounding of a gain; it is quadratic in the change of forces, so this is the square of a rounding
@@ -219,7 +223,7 @@ def pgs(m, d):
     gap = scale * dual_gap(m, d)
     d.solver_gap[0] = gap
     left = has_large_gradient(m, d, gradient, gap)
-    if any_(left):
+    if any_(left):  # then only rounding excuses the gradient
         left = left & not_(is_rounding(m, d, gradient, left))
         # `is_rounding` has moved some worlds: restore the acceleration that belongs to the forces
         accelerate_by_forces(m, d)

@@ -13,9 +13,14 @@ either one from its optimum:
 
 For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, with g the gradient.  For a = a0 + M^-1 J^T f (PGS) it is the
 sum over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), with f(x) a row's force at x = J a - aref.
+x is primal.dofrow_x, genrow_x, and con_y along the basis of a contact, of which `basis_value` returns a component.
+`metric_factor`, `metric_force`: factor of M, and M a0; under the integrator `discrete`, of its metric in place of M.
 Layout: the force of block q's row c (or pyramid edge e) is dual.f[q, c]; blocks are the one-dof rows, then the general
 rows, then the contacts.  The entries of row c of block q are dual.Y[rowadr[q] + c n ...], with n = dofnum[q], at the
 dofs dual.dof[dofadr[q] ...] (rows.py).  Edges of a pyramid: y_0 + y_i has number 2 i - 2, y_0 - y_i number 2 i - 1.
+Rows: dofrow_*: on one dof, with force bounds lo, hi; genrow_*: entries genrow_J at the dofs genrow_dof,
+genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k] directions each.  D = 1 / R.
+con_motion: work array for the motions of bodies.
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
 

@@ -10,8 +10,8 @@ Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so 
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
 LD[M_rowadr[i] + c] is the entry L_ij of M's factor, with the ancestor j = M_colind[M_rowadr[i] + c].  primal.search
 holds D^-1/2.  `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
-A block is a one-dof row, a general row, or a contact, whose rows are its basis (rows.py); the edges of a pyramid are
-sums and differences of those.
+A block is a one-dof row, a general row, or a contact, whose rows are its basis: con_basis[k] for normal and tangents,
+con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
 """
 
@@ -188,7 +188,7 @@ def whiten_two_dofs(m, d, i, j, row, entry):
     """Runs `whiten_dof` for dof i and then its parent j, at the next entry: entries above are read and written once."""
     L_i, L_j, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
     y_i = d.dual.Y[entry]
-    y_j = fma(-LD[L_i + above], y_i, d.dual.Y[entry + 1])
+    y_j = fma(-LD[L_i + above], y_i, d.dual.Y[entry + 1])  # L_ij is the entry after those of j's ancestors
     for c in range(above):
         e = row + d.dual.place[m.M_colind[L_i + c]]
         d.dual.Y[e] = fma(-LD[L_j + c], y_j, fma(-LD[L_i + c], y_i, d.dual.Y[e]))
@@ -279,7 +279,7 @@ def store_block_addresses(d, q, start, n, row):
 @kernel
 def has_room_for_block(m, d, start, row):
     """Checks whether the capacity suffices for one more block, whatever its dofs."""
-    return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax
+    return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax  # a block has at most 6 rows
 
 
 @kernel
@@ -334,7 +334,7 @@ def build_contact_block(m, d, k, start, row):
 
 @kernel
 def store_empty_block(d, q, start, row):
-    """Sets block q empty, for a row with a fixed force."""
+    """Sets block q empty, for a row with a fixed force; returns its number of dofs, 0."""
     store_block_addresses(d, q, start, n=0, row=row)
     return 0
 

@@ -39,8 +39,8 @@ def block_number(d, q, sweep):
     else:
         k = q - contacts
         c = d.contact[k]
-        h = mix_hash(mix_hash(h, CONTACT), c.point)
-        for side in range(2):
+        h = mix_hash(mix_hash(h, CONTACT), c.point)  # point: its number among those of its pair
+        for side in range(2):  # carrier: body; geom -1: none
             h = mix_hash(mix_hash(h, c.carrier[side]), c.geom[side] + 1)
     return h
 

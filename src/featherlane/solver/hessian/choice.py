@@ -1,4 +1,8 @@
-"""Selects the factorization for H p = -grad, from the rows alone, once per tile and step."""
+"""Selects the factorization for H p = -grad, from the rows alone, once per tile and step.
+
+Sizes: npath: capacity for rows of PATHS, ngraph: trees that ORDERED may order; 0 if the model never uses the pattern.
+con_overflow = 1: the caller splits the tile.
+"""
 
 from featherlane.prelude import *
 from featherlane.lanes.worlds import count_active_worlds
@@ -19,7 +23,8 @@ def build_coupled_rows(m, d, label):
     Writes: hessian.pattern, hessian.fill, hessian.ncoupling[1], hessian.coupling_last and the rows of the pattern.
     """
     kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
-    # ORDERED has no fill-in (0).  Without general rows, panels also hold the couplings of free bodies (-1).
+    # BLOCKS has fill-in (1), ORDERED has none (0).  Without general rows, panels also hold the couplings of free bodies
+    # (-1).
     fill = 1
     if label == ORDERED:
         fill = 0 if d.ngenrow[0] > 0 else -1

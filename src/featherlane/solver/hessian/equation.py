@@ -7,6 +7,8 @@
     solve_first           search <- H^-1 search and the factor in one: the arithmetic of Newton's step, whose
                           right-hand side is one more column of the factor
 
+`takes_recursion`, `takes_matrix`: whether some world of the tile uses the recursion over bodies (articulated.py), or
+the matrix H in one of the patterns ORDERED, BLOCKS, PATHS, TREE, APART (choice.py).
 Factors are valid until the next assembly, or until any stage of a step runs again: they use the memory of the stages.
 If the worlds of one tile use both the recursion and H, both solve every vector, and each world takes the result
 of its method.  All solvers work in place on primal.search; primal.Mv is the second buffer for this case.
@@ -168,7 +170,7 @@ def _substitute_search(m, d):
     The calls `reduce_*` compute search <- L^-T search, and `expand_*` search <- L^-1 D^-1 search.
     """
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
-    if recursion and matrix:
+    if recursion and matrix:  # both methods solve the vector; each world takes the result of its own
         copy_search_to_Mv(m, d)
     if recursion:
         reduce_articulated(m, d)
@@ -249,7 +251,7 @@ def factor_hessian(m, d):
     prepare_contacts(m, d)
     select_factorization(m, d)
     if d.con_overflow[0] == 0:
-        if starts_from_inertia(m, d) and not needs_inertia(m, d):
+        if starts_from_inertia(m, d) and not needs_inertia(m, d):  # the step has not computed M
             crb(m, d)
         d.primal.live[0] = 1.0  # contacts of all worlds are added
         assemble_hessian(m, d)

@@ -2,10 +2,11 @@
 
 Rows connect the trees of their dofs; trees that rows connect, directly or over other trees, form one island.  64
 separate boxes are 64 problems of 12 rows, not one of 768.
-Symbols: r: a row of the tile, with the dofs lcp.col[coladr[r] + k];  a: its position in the island, one.row[a] = r;
-    s, t: trees;  lane: a world of the tile.
+Symbols: r: a row of the tile, with colnum[r] dofs lcp.col[coladr[r] + k];  a: its position in the island,
+    one.row[a] = r;  s, t: trees;  lane: a world of the tile.
 Lists: lcp.root[t]: a tree with a smaller number in the same island, or t itself for the first one;  lcp.head[t]: the
     first row of the island with first tree t, -1: none;  lcp.next[r]: the next row of this island, -1: none.
+Friction of row r: findex[r] is its normal row, lo and hi of r are unused and hi[r] = mu; or mu = 0 and |x| <= add[r].
 Source: ODE manual, sec. "Islands and disabled bodies".
 """
 

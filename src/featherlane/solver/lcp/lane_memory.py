@@ -4,6 +4,7 @@
 first problem in the batch, their count, and the stride to the next problem (0: all problems share them).  A 0 ends a
 list.  featherlane/lcp/tile.py fills it before the stages run.  Matrices are checked as they are copied, because reading
 many of them again costs more than the check.
+`scalars(p, address)` is the array of numbers at that address; W = `width(p)`: lanes of the tile.
 """
 
 from featherlane.prelude import *

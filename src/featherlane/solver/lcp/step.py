@@ -2,6 +2,9 @@
 
 An iterative solver starts from x = 0, as in ODE: forces are not part of the state, and a world's step depends on
 its state alone.
+lcp.x: forces of the lcp.n rows;  *_lcprow: the row of a constraint row;  lcp.z = Y^T x, from which accelerations follow
+(rows/metric.py);  one.*: buffers of one dense problem, with capacity for nlcpone rows;  con_overflow = 1: the caller
+splits the tile.
 """
 
 from featherlane.prelude import *

@@ -19,11 +19,14 @@ c_i is the acceleration of dof i that opposing rows produce; they determine it o
 are recomputed from a before the check, and steps p repeat until it passes.  If a rounding of g exceeds all forces, g,
 thus p, is meaningless: a float32 rounding of J a - aref, 1e-5 m/s^2, may be 5e9 N.
 
-Names: terms: sum over rows of |J_i f| per dof, primal.terms; contested: M_ii c_i, primal.contested; M p: primal.Mv.
+Names: metric_*: products and entries of M;  SMALL, TERMS, EPS: see rounding.py;  primal.terms: sum over rows of
+|J_i f| per dof;  primal.contested: M_ii c_i;  M p: primal.Mv;  primal.live: 1 in worlds that take a step.
 The Jacobian of a contact is computed column by column: column c belongs to dof hessian.pair_dof[c], its rows along
 (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c] (hessian/within_tree.py).
-
+J a - aref is primal.dofrow_x, genrow_x, con_y; Ma = M a; the rows dofrow_*, genrow_*, con_* as in problem.py.
+con_motion: work array for the motions of bodies.
 con_y[TURN, k] holds the values of con_y along the turns of contact k, rotations, in dimensions 4 and 6.
+
 The same holds if the factor of H has lost M.  Example: one row, a tendon along two cheetahs, is 1e7 times as stiff as
 the inertia it acts on.  Then float32 keeps nothing of M, and free directions seem as stiff as the rounding of the row.
 The stiffness of the rows bounds how much larger p may be than computed; if that bound is acceptable, p is.  Otherwise
@@ -275,6 +278,7 @@ def refine_solution(m, d, left, gradient, niter, n):
         todo = todo & not_(accurate)
         if not any_(todo):
             break
+        # to the minimum of the cost along p
         q1, q2, p_squared = line_terms(m, d)
         a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, todo)
         advance_rows(m, d, a)

@@ -9,7 +9,9 @@ is 0 if p^T y is not positive.  An iteration costs products with J and one solve
 A world stops if the gradient is below the tolerance, or if the gain of cost is below it and the residual is small
 (rounding.py).  In float64 the duality gap ends a world only at its start: a gap of 1e-8 leaves a gradient of 1e-4.  A
 world also stops after several iterations without progress: one may well gain nothing.
-Symbols: g: gradient, primal.grad; M^-1 g: primal.Mgrad; p: primal.search, with M p in primal.Mv.
+Symbols: g: gradient, primal.grad; M^-1 g: primal.Mgrad; p: primal.search, with M p in primal.Mv, J p in dofrow_v,
+genrow_v, con_z.  `metric_factor`, `metric_times`: factor of M, product with M; NEAR: so many tolerances of the gap.
+grad_old, Mgrad_old: g and M^-1 g before the step; con_motion: work array for the motions of bodies.
 Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """
@@ -86,7 +88,7 @@ def cg(m, d):
     Cost:   per iteration O(contacts + nv * depth).
     """
     warm_start(m, d)  # writes qacc, primal.Ma and the rows of the start
-    # scale of cost and gradient
+    # scale: of cost and gradient
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
     noise, patience = 1e-15, PATIENCE  # noise: relative rounding of a cost
     if single_precision(d):
@@ -96,6 +98,7 @@ def cg(m, d):
     precondition(m, d)  # writes primal.Mgrad
     for i in range(m.nv):
         d.primal.search[i] = 0.0
+    # gap: duality gap, 1/2 g . M^-1 g
     gap, beta, niter, idle = half_gradient_product(m, d), 0.0, 0.0, 0.0
     # of each world: idle: iterations without progress; least: least gap so far; live: continues
     least = gap

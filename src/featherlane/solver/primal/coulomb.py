@@ -16,8 +16,11 @@ If the residual does not fall, rho of the primal-dual method falls.
 
 The law has a solution for every mu and every state: it is the variational inequality f in K, F(f) . (g - f) >= 0 for
 all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
-Of the fields in d.coulomb, force[TURN, k] holds the values of contact k along its turns, in
-dimensions 4 and 6.
+Of the fields in d.coulomb and of con_y, x[TURN, k] holds the values of contact k along its turns, in dimensions 4, 6.
+coulomb.warm, start, good: accelerations at the start, before the proximal problems, and of the last solved problem.
+coulomb.D, Dt, dofrow_D, tendon_D: D and Dt of the law, of contacts and friction loss; con_D, con_Dt, dofrow_D, genrow_D
+are those of the present problem.
+SMALL, LARGE, `norm_of_forces`, `is_rounding_of_terms`: see rounding.py; FAR stands for a number out of range.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), ch. 13; Hartman and Stampacchia,
     On some non-linear elliptic differential-functional equations (1966), existence.
 """

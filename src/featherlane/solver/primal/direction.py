@@ -1,4 +1,9 @@
-"""Newton's search direction: H p = -grad with the rows that are not at a bound."""
+"""Newton's search direction: H p = -grad with the rows that are not at a bound.
+
+Names: p: primal.search, M p: primal.Mv, and J p: primal.dofrow_v, genrow_v, con_z; grad: primal.grad; `metric_*`: of M;
+    con_motion: work array for the motions of bodies; FAR stands for infinity; primal.live: 1 in worlds that the solver
+    continues, primal.slot: their contact slots.
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_times

@@ -7,6 +7,9 @@ contacts with the normal acceleration, see coulomb.py.  A product with N is one 
 Preconditioned with H, the equation is (1 - H^-1 N) x = krylov.newton, with x = p and krylov.newton = -H^-1 r.
 Layout: krylov.p and krylov.q have VECTORS vectors of nv values, vector j from nv j on: directions of x and their images
 (1 - H^-1 N) p_j, orthogonal to each other.  krylov.r is the residual of this equation.
+con_basis[k] has normal and tangents of contact k, con_basis[TURN, k] its turns; con_y[k] and con_y[TURN, k] are
+y = J a - aref along them, y_i along the friction directions, and T their length.  con_wrench: forces on bodies,
+con_motion: their motions.
 Source: Eisenstat, Elman and Schultz, Variational iterative methods for nonsymmetric systems of linear equations
     (1983), generalized conjugate residuals (GCR).
 """

@@ -1,7 +1,8 @@
 """Exact line search: computes the minimum of the cost along a direction.
 
 Symbols: p: direction, with J p in primal.dofrow_v, genrow_v, con_z, and M p in Mv; a: step length; x, v: J a - aref and
-J p of a row; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's force.
+J p of a row; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's force; f0:
+`metric_force`, force without constraints; Ma = M a.  x: primal.dofrow_x, genrow_x, con_y; D: dofrow_D, genrow_D.
 Along a line the cost is convex and smooth; its slope is piecewise linear, except while elliptic contacts slip.
 Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
 """
@@ -10,7 +11,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force
 from featherlane.solver.rows.contacts import add_contact_rounding, add_contact_slopes
 
-FAR = 1e30
+FAR = 1e30  # stands for infinity
 EXTRA = 50  # evaluations beyond `ls_iterations` to find a point with a lower cost than the start
 LATE = 2  # evaluations before float64 tests for rounding, and before Newton steps are compared by their slopes
 # relative errors of one rounding, in float64 and float32

@@ -13,6 +13,7 @@ gradient is rounding of its terms.
 iteration limit, or at rounding level above `LARGE` of the applied forces; unless the acceleration is accurate
 (accuracy.py).  A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does
 not bound the gradient.
+SMALL, LARGE, `norm_of_forces`, `is_rounding_of_terms`: see rounding.py; FAR stands for a number out of range.
 The worlds of a tile iterate together.  A converged world takes steps of length 0, so its result is bitwise identical
 to simulating it alone, and directions and line searches skip the contact slots that only converged worlds have.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Differences: the Hessian is assembled from
@@ -151,7 +152,8 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     """
     _, small, large = gradient_limits(d)
     above = scale * gradient > m.opt_tolerance[0]
-    # such an acceleration may be accurate although the forces do not balance
+    # refined: worlds that stopped before the last iteration with a gradient that is not small: their acceleration may
+    # be accurate although the forces do not balance
     forces, active = norm_of_forces(m, d), d.active[0] > 0.0
     refined = above & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
     accurate = false_mask(d)

@@ -26,6 +26,8 @@ x = projection of z to the disc |x| <= b.  An iteration
 
 In the code, d.coulomb holds, per contact k and in the layout of con_y: friction = x;  trial = z;  zone = t, and w in
 the place of n: zone[k][0].  con_y = y, con_z = J p, T = |y| over the friction directions, b: the bound.
+coulomb.pushes[k]: 1 if contact k pushes in a world that continues.  con_wrench: largest violation per body, or forces.
+In this layout x[k] has the values along n and the tangents, x[TURN, k] those along the turns, in dimensions 4 and 6.
 rho is the inverse of a tenth of the inverse mass that defines Dt; it is smaller where rho y would exceed REACH b,
 so friction that overshoots lets the contact stick before the slip reverses.
 Source: Alart and Curnier, A mixed formulation for frictional contact problems (1991); Hueber, Stadler and Wohlmuth, A
@@ -174,7 +176,7 @@ def choose_zones(m, d, live, rho, share):
 def use_model_friction(m, d):
     """Replaces the friction of the law in primal.grad by that of the model: grad -= J^T (model - law).
 
-    The law's friction is s y_i, the model's c t_i - w y_i.
+    The law's friction is s y_i, the model's c t_i - w y_i, and their difference c t_i - (w + s) y_i.
     Scratch: coulomb.trial, con_wrench, krylov.image.
     """
     clear_body_forces(m, d)

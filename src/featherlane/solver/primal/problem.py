@@ -4,12 +4,16 @@
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
 -f (x + f / 2D).  x is stored as primal.dofrow_x, genrow_x, con_y; J p of a direction p, primal.search, as dofrow_v,
-genrow_v, con_z.  Ma = M a, Mv = M p, and f0 is the force without constraints, M a0.
+genrow_v, con_z.  Ma = M a, Mv = M p, and f0 is the force without constraints, M a0 (`metric_force`).  Under the
+integrator `discrete`, M is its metric.
 con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
 primal.slot lists the contact slots in use: all, or those of worlds that a solver continues (`list_live_slots`).
 This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
 A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
 minimise the cost; inverse dynamics evaluates it.
+Rows: dofrow_*: on one dof, nfrictionrow of friction loss, then limits; lo, hi: bounds of the force; genrow_*: entries
+genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k]
+directions each.  D = 1 / R.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 

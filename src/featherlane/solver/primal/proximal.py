@@ -7,6 +7,8 @@ contact about them:
 
 The normal force does the same.  So the law is unchanged, with D / (1 + c D), s Dt and y - c p in place of D, Dt and y.
 con_y[TURN, k] holds the values of contact k along its turns, rotations about normal and tangents (dimensions 4 and 6).
+Points: qacc = a, Ma = M a, rows dofrow_x, genrow_x, con_y; direction: search = p, Mv = M p, rows dofrow_v, genrow_v,
+con_z; all but qacc in d.primal.
 The softer the contact, the easier the problem; its solution is the next starting point (coulomb.py sets the problems).
 
 An iteration uses the law itself: H and N at the zones of y, and the full step if it halves |r|.  Otherwise the step is

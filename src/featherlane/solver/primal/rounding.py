@@ -12,6 +12,10 @@ A gradient above LARGE of the forces sets the warning, even at rounding level.  
 acceleration may produce a gradient larger than all forces on other bodies, so this test would accept too much.  There,
 only Newton's method may leave a gradient that is not small, up to LARGE32: it stops if every component is at rounding
 level of its terms.  It continues from a gradient that is not small, and may accept the acceleration (accuracy.py).
+The rows dofrow_*, genrow_*, con_* are as in problem.py; body_reached[b] > 0: a contact acts on b or below it.
+Names: f0: `metric_force`, force without constraints;  primal.Ma = M a;  con_y[k] = J a - aref of contact k along normal
+    and tangents, con_basis[k];  con_y[TURN, k]: along its turns, con_basis[TURN, k];  con_wrench: forces on bodies.
+    primal.search = p, Mv = M p, J p: a direction and its products;  con_motion: work array for motions of bodies.
 """
 
 from featherlane.prelude import *

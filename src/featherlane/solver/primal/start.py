@@ -2,7 +2,8 @@
 
 `warm_start` takes the cheaper one for each world.  Newton's method starts one Newton step from the last acceleration
 along the line to the unconstrained one.  That compares no costs: one slope along the line replaces the sums of both.
-Names: a0: unconstrained acceleration, qacc_smooth, with M a0 = f0; p: direction, primal.search; Ma = M a, Mv = M p.
+Names: a0: unconstrained acceleration, qacc_smooth, with M a0 = f0 (`metric_force`); p: direction, primal.search;
+Ma = M a, Mv = M p; con_motion: work array for the motions of bodies.
 Rows of a point are x = J a - aref in primal.dofrow_x, genrow_x, con_y; those of a direction J p in dofrow_v, genrow_v,
 con_z.  con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
 Source: MuJoCo documentation, Computation, "Solver" (warm start), which takes the cheaper of the two.

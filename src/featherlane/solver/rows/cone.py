@@ -12,7 +12,9 @@ A slipping contact's force is on the cone |force along the others| = force along
 semidefinite because T > y_0.  With p = (1, -y_i / T) and the projection Q orthogonal to y_i / T, it is
     E (p p^T + (1 - y_0 / T) Q).
 
-Names: y, v: values along n of y and of the step's J p (primal.con_z); T as above; D, Dt, E: con_D, con_Dt, con_slip.
+Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, likewise.
+y, v: their values along n; y_i, v_i: along the friction directions, all others; T as above; D, Dt, E: con_D,
+con_Dt, con_slip.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.
 The law of Coulomb (coulomb.py) has functions of the same form; opt_contact_model selects between the two.
 Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
@@ -71,7 +73,8 @@ def cone_force(m, d, k, con_y):
 def add_convex_slope(d, k, a, g, h):
     """Adds the first and second derivative of contact k's cost along the line, at step length a, to (g, h).
 
-    Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
+    Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n: yv, vv are y.v, v.v,
+    dT, ddT are T', T'', and depth = T - y, d_depth = T' - v.
         slips:   g += E (T - y) (T' - v),       h += E ((T' - v)^2 + (T - y) T'')
         sticks:  g += D y v + Dt y.v,           h += D v^2 + Dt v.v
     """

@@ -2,6 +2,7 @@
 
 Each function has a loop for pyramids, one for their turns, and one for elliptic cones.  In a single loop, the two rarer
 cases would take registers from the first one, 3 % of a humanoid's step.
+con_basis[k], con_basis[TURN, k]: normal and tangents, turns; con_dim: number of directions; con_D = 1 / R.
 primal.con_y and con_z hold y = J a - aref and v = J p of each contact, con_y[k] along (n, mu_1 t_1, mu_2 t_2) and
 con_y[TURN, k] along its turns (rows.py).  primal.slot lists the contact slots in use: all, or those of worlds that a
 solver continues (`list_live_slots`).  a: step length.
@@ -203,10 +204,11 @@ def add_contact_rounding(m, d, reach, s):
             for i in unrolled(range(3)):
                 v_friction, y_friction = v_friction + fabs(v_turn[i]), y_friction + fabs(y_turn[i])
                 y_then = y_then + fabs(fma(reach, v_turn[i], y_turn[i]))
+        # some edge, or the cone, pushes at the start or at the end: y_0 < sum of |y_i|
         pushes = (y[0] < y_friction) | (fma(reach, v[0], y[0]) < y_then)
         D = c.D
         if not has_pyramids(m) and c.dim > 1:
-            D = fmax(D, c.Dt)
+            D = fmax(D, c.Dt)  # an elliptic contact has D along n and Dt along the others
         s = s + where(
             pushes, D * (fabs(v[0]) + v_friction) * fma(reach, fabs(v[0]) + v_friction, fabs(y[0]) + y_friction), 0.0
         )

@@ -11,11 +11,13 @@ which lifts sliding bodies.  Here the normal row is a spring and damper that fri
 The law is not the gradient of a cost: d f_i / d y_0 = D y_i / T while it slips, but d f_0 / d y_i = 0.  With the bound
 f_0 fixed it is the gradient of a convex cost (Tresca friction).  The weights below are its second derivative, with the
 bound of the current point.
-Names: y, v: values along n of y and of the step's J p (primal.con_z); T as above; D, Dt: con_D, con_Dt; f_0: the bound.
+Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, likewise.
+y, v: their values along n; y_i, v_i: along the friction directions, all others; T as above; D, Dt: con_D,
+con_Dt; f_0: the bound.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.  coulomb.zone[k] holds
 the solver's linear model: w in its place of n, and the slip direction t in those of the friction directions.
-The solver (primal/primal_dual.py) adds the change of the bound.  It searches along a
-line with the forces of its linear model, or with fixed bounds.
+The solver (primal/primal_dual.py) adds the change of the bound.  It searches along a line with the forces of its linear
+model, or with fixed bounds.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), sec. 13.7 (fixed point on the
     bound); Alart and Curnier (1991), the nonsymmetric derivative.
 """
@@ -58,7 +60,9 @@ def add_model_slope(d, k, a, g, h):
     """Adds s and ds/da at step length a to (g, h): s = -f . J p with the forces f of the solver's linear model.
 
     f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u = y_i + a v_i.  So if f_0 > 0,
-        s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)).
+        s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)),
+        ds/da = D (v + t.v) v + w (vv - (t.v)^2).
+    In the code ty, tv are t.y, t.v; y is already y + a v; push = D (v + t.v), or 0 without f_0.
     """
     w, v = d.coulomb.zone[k][0], d.primal.con_z[k][0]
     y = fma(a, v, d.primal.con_y[k][0])
@@ -77,6 +81,7 @@ def add_tresca_slope(d, k, a, g, h):
     normal:  g += D y v,          h += D v^2           if y < 0
     sticks:  g += Dt yv,          h += Dt vv
     slips:   g += f_0 yv / T,     h += f_0 (vv - (yv / T)^2) / T
+    Here y, y_i are those at step length a; dT = yv / T, across = vv - dT^2, f_over_T = f_0 / T, Dv = D v if y < 0.
     """
     c = d.contact[k]
     D, Dt, f = c.D, c.Dt, friction_bound(d, k, d.primal.con_y)

@@ -2,6 +2,7 @@
 
 In the contact's basis (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2) with
 y = J a - aref, the edges are y_0 + y_i and y_0 - y_i, and the cost is D / 2 times the squares of their negative parts.
+con_y[k] has y along n and the tangents, con_y[TURN, k] along the turns; con_z has J p of a step, v, likewise.
 Turns have separate functions, so that contacts of dimension 3, the most frequent ones, are not slowed down.
 Source: MuJoCo documentation, Computation, "Friction cones".
 """
@@ -25,6 +26,7 @@ def pyramid_force(D, y):
 
     Edge e has x_e = min(y_0 +- y_i, 0), force -D x_e along n +- its direction, and cost D x_e^2 / 2.
     """
+    # x1, x2: edges n + and - mu_1 t_1;  x3, x4: n + and - mu_2 t_2
     x1, x2, x3, x4 = fmin(y[0] + y[1], 0.0), fmin(y[0] - y[1], 0.0), fmin(y[0] + y[2], 0.0), fmin(y[0] - y[2], 0.0)
     squares = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
     return Vec3(-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3)), (0.5 * D) * squares
@@ -43,7 +45,7 @@ def edge_pair_force(D, y, u):
 @kernel
 def turning_edges_force(d, k, con_y):
     """Returns (force along n, moments along the turns, cost) of the turning edges of contact k."""
-    D, y, u = d.con_D[k], con_y[k][0], con_y[TURN, k]
+    D, y, u = d.con_D[k], con_y[k][0], con_y[TURN, k]  # u: y along the turns
     force, moment0, cost = edge_pair_force(D, y, u[0])
     moment1, moment2 = 0.0, 0.0
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
@@ -100,6 +102,7 @@ def edge_weights(D, y):
 
     Each edge n +- i that pushes adds D (n +- i) (n +- i)^T; 1 and 2 are the tangents.
     """
+    # w1, w2: D of the edges n + 1, n - 1 that push, else 0;  w3, w4: of n + 2, n - 2
     w1 = where(y[0] + y[1] < 0.0, D, 0.0)
     w2 = where(y[0] - y[1] < 0.0, D, 0.0)
     w3 = where(y[0] + y[2] < 0.0, D, 0.0)

@@ -12,6 +12,7 @@ minus each of the others.  Values along a contact's basis are three values x[k],
 follow those of all slots: x[TURN, k], in memory row nconmax + k.
 The first body of con_body, con_arm is the *pushed* one: the body on which the contact force along n acts.  The other
 body gets the opposite force; it is 0 if it cannot move.
+con_wrench[b]: force on body b, about its tree's com; primal.live: 1 in worlds that a solver continues.
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
 

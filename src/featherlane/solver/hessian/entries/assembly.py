@@ -13,6 +13,9 @@ depend on the pattern that the worlds of a tile share.
 If the rows of the pattern do not fit (a pile of thousands of bodies), trees are decoupled: each of a contact's two
 bodies gets its stiffness, and the coupling is omitted.  The result is still positive definite, so its direction
 descends, and the exact line search makes the solve converge in more iterations.
+M is `metric(m, d)`: under the integrator `discrete`, its metric.  primal.slot lists the contact slots in use,
+primal.live is 1 in worlds that the solver continues, con_y[k] is J a - aref along the basis of contact k.
+Contacts `in_panel` (of two free bodies, in worlds with an own elimination order) are added later, in free_panels.py.
 Layout: H_ij = hessian.H[rowadr[i] + place of j], see pattern.py.  The rows of M are full (all ancestors), or have only
 the diagonal entry; M_ij of a full row is at M_rowadr[i] + number of ancestors of j.
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
@@ -209,7 +212,7 @@ def assemble_block_row(m, d, A, i):
         e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
         entry, n = row + d.hessian.blockplace[e], j - first + 1
-        if full:
+        if full:  # row i of M has all ancestors: that of `first` stands behind its own ancestors
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
                 d.hessian.H[entry + c] = A[A_entry + c]
@@ -237,7 +240,7 @@ def is_pushing(m, d, k):
     elif has_pyramids(m):
         acts = (smallest_edge(d, k) < 0.0) & (c.D > 0.0)
     else:
-        acts = is_held(m, d, k)
+        acts = is_held(m, d, k)  # sticks or slips
     return acts & (d.primal.live[0] > 0.0)
 
 

@@ -12,7 +12,11 @@ with F, A, p, s as in stiffness.py, and [r] the matrix of r x.  All contacts of 
 
 The first body is the one with the higher dofs.  Two bodies of one tree are in within_tree.py: there the dofs above both
 must cancel.
-Layout: hessian.coupling_K[k, i] is row i of the 6x6 matrix K of coupling k, rotations first.
+con_body, con_arm are the two bodies of a contact and its arms.  `couples_free_bodies`: such couplings are added in
+panels, not here, if H has the pattern ORDERED (worlds with an own elimination order).
+hessian.con_coupling[k]: number of contact k's coupling;  hessian.ncoupling[0]: number of couplings.
+Layout: H_ij is at hessian.H[rowadr[i] + place of j] (pattern.py).  hessian.coupling_K[k, i] is row i of the 6x6 matrix
+K of coupling k, rotations first.
 """
 
 from featherlane.prelude import *

@@ -2,6 +2,7 @@
 
 A coupling is identified by the last dof of each branch, its *tip*.  The key hessian.coupling_key packs both tips.  The
 list is sorted, so the order in which a world's couplings are added does not depend on the other worlds of the tile.
+hessian.coupling_room is a work array: of the sort, and for the tips of a row's branches.
 """
 
 from featherlane.prelude import *

@@ -2,6 +2,10 @@
 
 A row's force is clamp(-D x, lo, hi), with x = J a - aref.  At a bound it does not change with x, so the row adds
 nothing to the second derivative of the cost.
+x is primal.dofrow_x, genrow_x.  One-dof row k has the entry dofrow_J[k] at dof dofrow_dof[k]; the first nfrictionrow
+ones are friction loss, the others limits, whose force only pushes.
+Layout of H: H_ij = hessian.H[rowadr[i] + place of j], the diagonal last, in rows of ancestors (on the model's own tree,
+or in the pattern PATHS on a wider one) or in block rows (pattern.py).
 Layout of the general rows: row k has n = genrow_dofnum[k] dofs, genrow_dof[first ...] in ascending order, with
 first = genrow_dofadr[k], and the Jacobian entries genrow_J[first ...].  Consecutive rows with the same dofs
 (genrow_rownum[k] of them) are stored one after the other, so their entries of one dof are n apart.

@@ -5,8 +5,11 @@ A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a
 
     K_b += q F q^T with q = ([r], 1),   and  [[A + p (r x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]].
 
-[r] is the matrix of r x.  The contact's basis is (n, u, v): normal and both tangents, scaled by friction.  The blocks
-of K_b are aa (rotations), al (rotation, translation) and ll (translations), see spatial/stiffness.py.
+[r] is the matrix of r x.  The contact's basis is (n, u, v): normal and both tangents, scaled by friction, in
+con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are y = J a - aref along them.
+body_reached[b] is REACHED if a contact acts on b or below it, STIFF if also K_b is not 0.
+The blocks of K_b are aa (rotations), al (rotation, translation) and ll (translations), see spatial/stiffness.py.
+UPPER lists (i, j) of the six different entries of a symmetric 3x3 matrix.
 The composition toward the root is that of composite inertias (Featherstone, RBDA, sec. 6.2).
 """
 
@@ -58,7 +61,7 @@ def pyramid_stiffness(d, k):
     """
     n, u, v = d.con_basis[k].rows
     w_nn, w_nu, w_uu, w_nv, w_vv = edge_weights(d.con_D[k], d.primal.con_y[k])
-    # F = P n^T + Pu u^T + Pv v^T, with the sums of weights times basis vectors
+    # F = P n^T + Pu u^T + Pv v^T, with P = w_nn n + w_nu u + w_nv v, Pu = w_nu n + w_uu u, Pv = w_nv n + w_vv v
     Pu, Pv, q = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
     P = fma(w_nn, n, q)
     return Sym3(fma(P[i], n[j], fma(Pu[i], u[j], Pv[i] * v[j])) for i, j in UPPER)
@@ -81,7 +84,7 @@ def cone_stiffness(m, d, k):
     n, u, v = d.con_basis[k].rows
     (w, e, q, b), inverse_T = cone_weights(m, d, k)
     t = fma(d.primal.con_y[k][1] * inverse_T, u, d.primal.con_y[k][2] * inverse_T * v)
-    # F = c n^T + s t^T + x u^T + y v^T
+    # F = c n^T + s t^T + x u^T + y v^T, with c = w n - e t, s = q t - e n, x = b u, y = b v
     c, s = fma(w, n, -e * t), fma(q, t, -e * n)
     x, y = b * u, b * v
     return Sym3(fma(c[i], n[j], fma(s[i], t[j], fma(x[i], u[j], y[i] * v[j]))) for i, j in UPPER)

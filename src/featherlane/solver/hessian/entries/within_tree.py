@@ -6,8 +6,11 @@ bodies of a robot that touch have few dofs that are above only one, so a 6x6 cos
 
 J has one column per dof, `count` columns by descending dofs: column a belongs to dof hessian.pair_dof[a].  Its rows
 along the basis (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[a], those along the contact's turns hessian.pair_J[nv + a].
+con_basis[k], con_basis[TURN, k]: these vectors; primal.con_y[k], con_y[TURN, k]: J a - aref along them.
 W is the second derivative of the contact's cost in its basis, 3x3 or with turns 6x6.
-H_ij is hessian.H[rowadr[i] + place of j], see pattern.py.
+con_body, con_dim: the contact's bodies, its number of directions; con_D: 1 / R of its rows.
+H_ij is hessian.H[rowadr[i] + place of j], see pattern.py.  Row i of column a has the entries of columns a, a + 1, ...,
+as their dofs descend; e is the entry of the row's block list at which the search for the next one begins.
 """
 
 from featherlane.prelude import *

@@ -10,8 +10,9 @@ like M x = f, without H: a rope of 300 dofs costs 300 times one dof, instead of 
 E has off-diagonal entries only within ball joints, whose limit acts along an axis.  With l, d the factor of the
 joint's D = S^T IA S + E, g = (entries of E minus the elimination of later dofs) / d is the part of E in l.
 Layout: hessian.dof_K[k, 0] is E_kk, then 1 / D_k; dof_K[k, c] is the coupling of dof k with dof k - c of its joint, E,
-then g.  aba_inertia has the 21 values of the lower triangle of each body's IA (dynamics/inertia/articulated.py); cfrc
-is the force on each body, cdof the axis S_k of each dof.
+then g.  UPPER lists (i, j) of the six entries of a symmetric 3x3.  aba_inertia has the SIZE = 21 values of the lower
+triangle of each body's IA (dynamics/inertia/articulated.py); cfrc is the force on each body, cdof the axis S_k of each
+dof.  `reflected_armature`: inertia that actuators add to a dof.
 
 The inward recursion is the factor: U / D of each dof stays in aba_axis, 1 / D and g in hessian.dof_K.  They serve any
 number of right-hand sides until another recursion overwrites them: that of M at the end of a step, for the duality
@@ -91,7 +92,7 @@ def assemble_world_contacts(m, d):
 @kernel
 def assemble_dof_stiffness(m, d):
     """Computes E, in hessian.dof_K: D J^T J of the rows on one dof or one ball joint that are not at a bound."""
-    for k in range(3 * m.nv):
+    for k in range(3 * m.nv):  # with one index: all values of dof_K (nv, 3)
         d.hessian.dof_K[k] = 0.0
     for k in range(d.ndofrow[0]):
         force = -(d.dofrow_D[k] * d.primal.dofrow_x[k])
@@ -116,7 +117,7 @@ def add_body_stiffness(d, b):
         r, c = UPPER[e]
         A[a + packed_index(c, r)] += K.aa[e]
         A[a + packed_index(c + 3, r + 3)] += K.ll[e]
-    # the lower triangle has the transpose of al
+    # the lower triangle has the transpose of al, which is stored by rows
     for r in unrolled(range(3)):
         for c in unrolled(range(3)):
             A[a + packed_index(c + 3, r)] += K.al[3 * r + c]
@@ -226,7 +227,7 @@ def assemble_articulated(m, d):
     assemble_world_contacts(m, d)  # writes hessian.body_K
     assemble_dof_stiffness(m, d)  # writes hessian.dof_K
     for b in range(1, m.nbody):
-        store_rigid(d, b)
+        store_rigid(d, b)  # IA_b = I_b
         if has_stiffness(d, b):
             add_body_stiffness(d, b)
 

@@ -11,8 +11,9 @@ A is hessian.H, the multipliers P are stored in hessian.pivot while a block is e
 The right-hand side x = primal.search is one more column: x_i -= P_ki x_k.
 Each entry has the same roundings in the same order, k descending, as in an elimination row by row, and zeros that the
 pattern adds are exact: a world's result does not depend on the pattern that the other worlds need.
-Layout: the row list of block b is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e
-begin at blockplace[e] in each of the block's rows (block_rows.py).
+Layout: row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last.  The row list of block b
+is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e begin at blockplace[e] in each of
+the block's rows (block_rows.py).
 Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Sparse Linear Systems, ch. 4 (supernodes).
 """
 

@@ -10,6 +10,7 @@ with the parent of k the last block of its row before k: the elimination tree.
 The row of b is built as marks, hessian.blockmark[c] = b for each block c in it, and then stored as a list: entries
 blockadr[b] ... of hessian.blockcol, blocknum[b] of them, ascending, b itself the last.  The blocks k with parent b are
 a linked list: blockchild[b], then blocknext of each, -1 at the end.
+Row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last; ncoupling[0]: couplings.
 Source: J. Liu, "The role of elimination trees in sparse factorization" (1990); Davis, Direct Methods for Sparse Linear
 Systems, sec. 4.4.
 """
@@ -109,7 +110,7 @@ def find_block_rows(m, d):
             if d.hessian.fill[0] >= 0 or not couples_free_bodies(m, d, p):
                 lowest = mark_ancestors(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, lowest)
             p -= 1
-        if adr + b + 1 - lowest > d.nHblock:
+        if adr + b + 1 - lowest > d.nHblock:  # the row has at most the blocks lowest to b
             d.con_overflow[0] = 1
             break
         width = list_marked_blocks(m, d, b, lowest, adr)

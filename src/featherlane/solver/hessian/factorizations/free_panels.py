@@ -5,6 +5,8 @@ of a contact, with the angular velocity R per unit dof, add R^T A R + R^T p s^T 
 Layout: a row of a panel is one vector of eight columns, the dofs of a body from the last one on, and two zeros.  P and
 R are three such vectors each, one per component; `eights` reads a field as vectors of eight.  panel.axes has six
 vectors per tree, R and then the linear velocities; panel.rows has P of the two bodies of a contact (places 0 and 1).
+lane: the world;  graph.place[t]: number of tree t in the elimination order;  panel.adr[t]: start of its panel;
+graph.col, colplace: the trees in a row of the factor and their columns (panel.py).
 """
 
 from featherlane.prelude import *
@@ -23,7 +25,7 @@ def store_axes(m, d, lane):
         if is_free_body(m, t):
             last = m.tree_dofadr[t] + FREE - 1
             for c in range(FREE):
-                # the last dof first, then zeros
+                # component c of the dofs, the last dof first, then zeros; cdof has six numbers per dof
                 for i in range(FREE):
                     d.panel.axes[AXES * t + ROW * c + i] = read_lane(flat(d.cdof), 6 * (last - i) + c, lane)
                 for i in range(FREE, ROW):

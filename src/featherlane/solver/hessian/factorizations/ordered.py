@@ -8,6 +8,10 @@ A pile of 64 balls takes a third of the multiplications of one world, a tenth of
 
 Layout: the dofs of a tree are in reverse order in its panel: dof i has row and column last - i, with last the tree's
 last dof.  `entry_index` of panel.py gives the position of (row, column) in panel.values.
+Row i of H begins at hessian.H[rowadr[i]]; blocks e of the row list of block b: blockcol[e], at blockplace[e].
+graph.order: trees by elimination;  graph.col[e], colplace[e]: trees in the row of tree t and their first columns, for
+rownnz[t] numbers e from rowadr[t] on (panel.py);  hessian.con_coupling[k]: -1 if only one body of contact k moves.
+    lane: the world;  graph.place[t]: number of tree t in the order;  panel.adr[t], start[t]: start of its panel and x.
 
 The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this
 cost due to fill-in.  A tile with both kinds of worlds is split.

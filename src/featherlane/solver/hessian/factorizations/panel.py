@@ -23,7 +23,7 @@ FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate 
 def list_row_trees(d1, t, adr):
     """Lists trees in the row of t in graph.col from adr on, sorted by their place in the order; returns how many.
 
-    The trees are the neighbours of t in graph.bits.
+    The trees are the neighbours of t in graph.bits, WORD_BITS of them in a word (minimum_degree.py).
     """
     n = 0
     for w in range(d1.ngraphword):

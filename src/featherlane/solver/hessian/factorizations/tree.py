@@ -2,6 +2,8 @@
 
 Row i holds the ancestors of i, then i.  An elimination from the last row touches no entry outside these rows.  A row is
 computed from those below it: on the model's own tree they follow it directly, on a wider one they are listed.
+Row i begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last; dinv = 1 / D.  PATHS: the pattern on
+the wider tree.  body_reached = REACHED: a contact on the body may be a stiffness of it (rows/rows.py).
 Row by row, the same entries with the same roundings take 1.3 to 1.8 times as long.
 Source: Featherstone, RBDA, sec. 6.5.
 """
@@ -73,7 +75,8 @@ def factor_chains(m, d):
     """
     # matrix, its factor in the same memory, 1 / D, right-hand side
     system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, inertia=0)
-    # listed: the rows below a column are a list; reduce: solve the right-hand side, too
+    # inertia: pivots have no lower bound, as H is no inertia; listed: the rows below a column are a list;
+    # own: the diagonal is that of H; reduce: solve the right-hand side, too
     if d.hessian.pattern[0] == PATHS:
         factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)
     else:

@@ -4,7 +4,11 @@ Rows between their bounds move towards w = 0, up to the first bound.  If all of 
 largest w of the wrong sign joins them.  Each pass recomputes the multipliers w from A, b and x, which also refines an
 ill-conditioned problem; after a regular pivoting there is one pass, which changes nothing.
 Symbols: r1: the record of the problem;  p: a place, the position of a row in the pivoting;  k: a row of the factor;
-    C: the places in the factor;  one.y: the direction of x_C;  place.*, one.state: see scaled_problem.py.
+    C: the places in the factor;  one.y: the direction of x_C;  one.factor[k]: the place of row k, -1: a gap, and
+    one.slot[p] = k, -1: none;  place.x, w, b, lo, hi, A: the scaled problem by place (scaled_problem.py);
+    one.n: rows of the problem;  one.nfactor: rows of the factor, gaps included.
+    States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
+    outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
 Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 16.3; for A that is only semidefinite a row that
     depends on the others moves them along a direction in which w does not change.
 """

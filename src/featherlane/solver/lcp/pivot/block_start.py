@@ -6,7 +6,11 @@ them changes, until there are fewer than ever before.  Most contact problems nee
 discarded, and the rows are driven one by one.
 Symbols: r1: the record of the problem;  p: a place;  k, j: rows of the factor;  C: the places in the factor;  N: the
     others;  noise: rounding error of w;  first, last: places first to last - 1 are solved, later ones are ignored.
-    Places to add are listed in one.factor behind those of the factor.
+    one.factor[k]: the place of row k, -1: a gap, and one.slot[p] = k, -1: none.  Places to add are listed in one.factor
+    behind those of the factor.  place.x, w, b, lo, hi, A: the scaled problem by place;  one.nfactor: rows of the
+    factor, gaps included;  one.ngap: gaps;  one.D: 1 / D of its rows.
+    States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
+    outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
 Source: M. M. Kostreva, "Block pivot methods for solving the complementarity problem" (1978); L. F. Portugal,
     J. J. Judice and L. N. Vicente, "A comparison of block pivoting and interior-point algorithms for linear least
     squares problems with nonnegative variables" (1994), for boxes.

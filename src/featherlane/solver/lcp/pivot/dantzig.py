@@ -11,7 +11,11 @@ zero thresholds do not depend on units.
 Symbols: r1: the record of the problem;  i: the driven place, j, p: other places;  C: the places in the factor, all
     between their bounds;  k: a row of the factor, of place one.factor[k];  sign: direction of x_i, 1 or -1;
     place.dx, place.dw: change of x and w per unit of |x_i|;  one.mark[j] = i: place j is skipped while i is driven.
-    `eights(v)`: the array v in vectors of eight adjacent numbers (eights).
+    `eights(v)`: the array v in vectors of eight adjacent numbers (eights);  one.nconstant: places before friction;
+    place.x, w, b, lo, hi, A: the scaled problem by place;  one.n: rows;  one.nfactor: rows of the factor, gaps
+    included.
+    States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
+    outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
 Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force computation for nonpenetrating rigid
     bodies" (1994), as in ODE's dSolveLCP.  Degenerate steps are resolved by the least index: Y. Y. Chang and R. W.
     Cottle, "Least-index resolution of degeneracy in quadratic programming" (1980).  Rows that depend on others are not

@@ -3,7 +3,8 @@
 The island's rows are columns of a panel with a row per dof, so eight entries of a row of A are computed at
 once:  A_a = sum over the dofs i of row a of y_ai (y_0i, y_1i, ...).  Columns descend, so A is bitwise symmetric and
 independent of the rows of other worlds in the tile.
-Symbols: a: a row of the island, row r = one.row[a] of the tile;  i: a dof, lcp.col[e] for an entry e of row r.
+Symbols: a: a row of the island, of one.n, row r = one.row[a] of the tile;  i: a dof, lcp.col[e] for an entry e of row
+    r;  row r has colnum[r] entries, at lcp.col[coladr[r] ...] and lcp.Y[rowadr[r] ...].
 Layout: y_ai = place.A[8 * blocks * i + a] in the panel, A_ab = one.A[8 * blocks * a + b], with rows of `blocks` eights
     (vectors of eight adjacent numbers).
 """
@@ -42,7 +43,7 @@ def compute_delassus_row(d, blocks, a):
     panel8, A8, r = eights(d.place.A), eights(d.one.A), d.one.row[a]
     first = d.lcp.coladr[r]
     for q in range(blocks):
-        sums = 0.0 * panel8[d.lcp.col[first] * blocks + q]
+        sums = 0.0 * panel8[d.lcp.col[first] * blocks + q]  # eight zeros
         for e in range(first, first + d.lcp.colnum[r]):
             row = d.lcp.col[e] * blocks
             sums = fma(d.place.A[8 * row + a], panel8[row + q], sums)

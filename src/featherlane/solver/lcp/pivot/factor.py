@@ -2,9 +2,10 @@
 
     A_CC = L D L^T,     C: the places in the factor,     A: place.A, the scaled matrix in pivoting order
 
-Row k of the factor belongs to place p = one.factor[k] of the pivoting, and one.slot[p] = k.  A row that enters is the
-last one.  A row that leaves becomes a gap: a row of the identity with one.factor[k] = -1 and one.D[k] = 0.  Its column
-becomes a positive rank-one update of the rows behind it.  The factor is rebuilt if gaps take more than a quarter of it.
+There are one.nfactor rows, one.ngap of them gaps.  Row k of the factor belongs to place p = one.factor[k] of the
+pivoting, and one.slot[p] = k.  A row that enters is the last one.  A row that leaves becomes a gap: a row of the
+identity with one.factor[k] = -1 and one.D[k] = 0.  Its column becomes a positive rank-one update of the rows behind it.
+The factor is rebuilt if gaps take more than a quarter of it.
 
 Layout: one.L stores L^T by rows, so that a substitution adds whole rows: (L^T)_kj = one.L[k * stride + j], with stride
 the number of rows rounded up to a multiple of eight.  one.D stores 1 / D.  `eights(one.L)` is the same array in vectors

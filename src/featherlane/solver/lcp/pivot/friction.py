@@ -7,7 +7,11 @@ exact once no row changes its side.  If its steps do not converge, projected Gau
 live limits find other sides to start from.  There may be no fixed point, or many.
 Symbols: r1: the record of the problem;  i, p, q: places;  k: the row at a place;  normal: place of row findex[k];
     slipping: at a friction limit, listed in one.factor behind the factor's rows;  C: the places in the factor.
-    place.hi of a friction place is its limit in effect, place.lo = -place.hi.
+    place.hi of a friction place is its limit in effect, place.lo = -place.hi.  one.order[i]: the row at place i, and
+    one.place[k] that of row k;  one.hi[k]: mu;  one.slot[i]: row of the factor, -1: none;  place.scale: units of x;
+    one.nconstant: places before friction, of one.n;  one.nfactor: rows of the factor, gaps included, one.ngap: gaps.
+    States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
+    outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
 Source: D. E. Stewart and J. C. Trinkle, "An implicit time-stepping scheme for rigid body dynamics with inelastic
     collisions and Coulomb friction" (1996) for the problem; L. Qi and J. Sun, "A nonsmooth version of Newton's method"
     (1993).

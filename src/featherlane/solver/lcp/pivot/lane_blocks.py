@@ -16,7 +16,7 @@ Symbols: i, j, k: rows of the problem;  a, b: active rows, which are free in som
     row before both;  u = L D.
 Buffers: lcp.y, lcp.g: lower and upper limits in effect;  lcp.old: change of x;  lcp.change: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_dinv: 1 / D by active row;  lcp_L: rows of the lower triangle L
-    one after another, L_ab = lcp_L[row_start(a) + b] for b < a.  A_ij = lcp.A[i * n + j].
+    one after another, L_ab = lcp_L[row_start(a) + b] for b < a.  A_ij = lcp.A[i * n + j]; `dense_dot`: a row of A x.
 Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
 problems", Computers & Operations Research 21 (1994).
 """
@@ -363,9 +363,9 @@ def lane_blocks(p, passes):
     opened = steps > 0.0  # no world
     live = not_(opened)
     for _ in range(passes):
-        solve_sets(p, least, live)
+        solve_sets(p, least, live)  # writes x of the free rows, w of the others
         steps = steps + where(live, 1.0, 0.0)
-        moved = exchange_rows(p, live)
+        moved = exchange_rows(p, live)  # changes lcp_state
         ready = live & not_(moved | opened)
         live = live & (moved | ready)
         opened = opened | ready

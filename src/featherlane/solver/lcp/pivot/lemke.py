@@ -234,10 +234,10 @@ def lemke(p1, pivots):
     Scratch: place.A, place.b, place.dx, one.order, one.place.
     Cost:   n^2 products per pivot.
     """
-    start_dictionary(p1)
+    start_dictionary(p1)  # writes place.A, place.b
     status = follow_path(p1, pivots)
-    store_basic_z(p1)
-    compute_lemke_w(p1)
+    store_basic_z(p1)  # writes one.x
+    compute_lemke_w(p1)  # writes one.w
     if status == SOLVED:
         for _ in range(REFINEMENTS):
             refine_basic_z(p1)

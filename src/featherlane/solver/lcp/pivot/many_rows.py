@@ -2,12 +2,13 @@
 
 The places to add, the group, are listed behind the factor's in one.factor.  L^-1 of their rows is computed for all of
 them at once, by lanes, in place in the columns of L^T.  The Schur complement of their block of A is factored in place
-in its rows.  A row with a doubtful pivot ends the group and is added alone.
+in its rows.  A row with a doubtful pivot (up to DOUBTFUL) ends the group and is added alone.
 Symbols: C: the `nfactor` places of the factor;  G: the `count` places of the group, rows and columns nfactor to
     nfactor + count - 1 of L^T, all in the same eight columns 8 c to 8 c + 7;  lane: column modulo eight;
     T = L^-1 A_CG, in the rows of C and columns of G;  p: a place;  k, j: rows of the factor;  i, q: positions in G.
 Layout: (L^T)_ij = LT[i * stride + j] with LT = one.L.  Its eights (vectors of eight adjacent numbers) are LT8: eight
     i * row_eights + c of row i.  Other columns of eight c belong to the factor: they are kept (`mask`, MASK).
+one.state[p]: BETWEEN: p is in the factor;  WAITING: it is not, as it depends on the factor's rows.
 Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
 """
 

@@ -17,8 +17,8 @@ from featherlane.solver.lcp.status import SOLVED
 def clear_rows(m, d):
     """Removes all rows."""
     d.lcp.n[0] = 0
-    d.lcp.dense[0] = 0
-    d.one.status[0] = SOLVED
+    d.lcp.dense[0] = 0  # rows of Y, no dense A
+    d.one.status[0] = SOLVED  # no row has exceeded the capacity, see `report_full_rows`
     for i in range(m.nv):
         d.dual.mark[i] = 0
 

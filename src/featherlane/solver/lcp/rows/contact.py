@@ -12,7 +12,10 @@ from includemargin.  A contact has rows if it touches, see contact_reduction.py;
 depth is negative, and the gap may at most close within the step.
 Symbols: k: a contact;  c: its row: 0 normal, 1 and 2 sliding, 3 turning about the normal, 4 and 5 about tangents;
     start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py);  present: mask of worlds with it;
-    dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  primal.search: J of the next row, by dof.
+    dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  primal.search: J of the next row, by dof;
+    INFINITE: no bound;  row: a `NewRow`, with its number row.r and row.v = J v;  con_lcprow[k]: number of the normal
+    row, or NO_ROW;  con_erp, con_cfm, con_belt, con_compliance, con_frictionforce: parameters of contact k
+    (contact_parameters.py).
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
     time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
@@ -113,7 +116,7 @@ def append_contact(m, d, k, start, n, present):
     """Appends the normal row and the friction rows of contact k; sets con_lcprow and its parameters."""
     spin = set_contact_parameters(m, d, k)
     erp, cfm = contact_softness(m, d, k)
-    fill_contact_row(m, d, k, 0, start, n, present)  # of row 0, the normal: writes J to d.primal.search
+    fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)  # the normal: writes J to d.primal.search
     row = append_jacobian_row(m, d, start, n)
     set_row(m, d, row, present, normal_velocity(m, d, k, erp, row.v), cfm, (0.0, INFINITE))
     d.con_lcprow[k] = row.r

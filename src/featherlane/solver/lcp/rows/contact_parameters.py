@@ -4,7 +4,7 @@ If one geom has a higher priority, it alone sets them.  Else restitution, its le
 two, and friction is a force if one of the two geoms specifies it so.  ERP and CFM are those of the geom that sets them;
 if both do, the softer: the smaller ERP, the larger CFM; if none does, the model's.  The direction of
 friction is the first geom's or, if it has none, the second's.
-User-defined contacts keep their own parameters.
+User-defined contacts keep their own parameters; their con_cand is NO_CANDIDATE, as they come from no pair of geoms.
 Symbols: k: a contact;  g: the geom that sets its parameters;  h: the other one, or g again if g alone sets them.
 Source: ODE manual, sec. "Contact" (dSurfaceParameters); how to mix them is a choice of this project.
 """

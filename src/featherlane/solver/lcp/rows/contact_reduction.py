@@ -6,7 +6,8 @@ would add a spring, and a stack would start to lean.  So if a pair has more than
 
     lies on the line between two others, at the depth interpolated there; or coincides with an earlier one.
 
-User-defined contacts are not reduced.
+User-defined contacts are not reduced: their con_cand, the candidate pair of a contact, is NO_CANDIDATE.
+con_D marks contacts: it is > 0 in worlds in which the contact has rows, else 0.
 
 A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii; in float32 more, see `touching_distance`.
 Between resting bodies, rounding makes the distance of each point 0 or slightly positive.  Without rows there, a box
@@ -39,7 +40,7 @@ def mark_acting(m, d):
             acts = c.dist <= reach
             if sweeping(m):  # a contact that is predicted within the step acts, too
                 acts = acts | (c.speculative > 0.0)
-            acts = acts & (c.present > 0.0)
+            acts = acts & (c.present > 0.0)  # present: worlds that have the contact
             # a contact at distance 0 has no 1 / R from the convex model
             c.D = where(acts, where(c.D > 0.0, c.D, 1.0), 0.0)
         else:
@@ -101,7 +102,11 @@ def reduce_pair_points(m, d, first, end):
 
 @kernel
 def same_pair(d, k, a):
-    """Checks whether slots k and a hold points of one pair.  con_cand is ambiguous in a crowd: geoms are compared."""
+    """Checks whether slots k and a hold points of one pair.
+
+    con_cand is the number of the pair in the list of candidates.  In models with very many geoms, a tree finds pairs
+    instead, and several have the same con_cand: so the explicit pairs (con_pair) and the geoms are compared, too.
+    """
     c = d.contact[a]
     return (
         d.con_cand[k] == c.cand

@@ -7,7 +7,9 @@
 with r the position error minus the margin.  A row without its own softness has the model's.
 Symbols: k: a row of the constraint layer, one-dof (dofrow_*) or general (genrow_*);  present: mask of worlds with it;
     start, n: columns of the LCP's row, lcp.col[start], ... (rows.py);  d.primal.search: J of the next row, by dof.
-    Each append_* returns the number of the new row, if not otherwise stated.
+    Each append_* returns the number of the new row, if not otherwise stated.  row: a `NewRow`, with its number row.r
+    and row.v = J v.  INFINITE: no bound;  *_lcprow[k]: number of the LCP's row, or NO_ROW;  D = 1 / R of the row of the
+    constraint layer.
 Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
 """
 

@@ -10,7 +10,7 @@ direction across the axis is one of the two of `plane_space`.  The Jacobian has 
 so links can also close loops of trees.
 Symbols: k: a link;  c: one of its rows;  u: its unit vector;  start, n: its columns lcp.col[start], ..., the dofs
     of its bodies (rows.py);  i: a dof.   `fill_*` write J of a row to d.primal.search, `append_jacobian_row` reads it.
-    dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike.
+    dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  INFINITE: no bound.
     link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py), -1: none.
 Source: ODE manual, sec. "Joint types and joint functions"; the rows are those of recorded ODE steps.
 """
@@ -176,6 +176,6 @@ def link_forces(m, d):
                 torque = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), torque)
             else:
                 force = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), force)
-        # from the anchor to the centre of mass
+        # the force acts at the anchor: its torque about the centre of mass
         torque = torque + cross(link_point(m, d, k, side=0) - d.xipos[m.link_body[k, 0]], force)
         d.link_force[k] = where(active, Wrench(join(force, torque)), d.link_force[k])

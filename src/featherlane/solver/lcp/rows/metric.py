@@ -11,6 +11,7 @@ With Mh = L^T D L a row J of the Jacobian becomes y = J L^-1 D^-1/2, so that J M
 So the mapping back to the dofs needs no Jacobian, for any rows.
 Symbols: r: a row of the LCP;  i, j: dofs.   Layout: qH holds the rows of L: row i at M_rowadr[i], at the columns
     M_colind, its last entry is the diagonal.  Row r of Y: lcp.Y[rowadr[r] + k] at column lcp.col[coladr[r] + k].
+    FAR: a number that counts as out of range.
 Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone, RBDA, sec. 6.5.
 """
 
@@ -30,12 +31,12 @@ def factor_step_inertia(m, d):
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i]
     # qHDiagInv is first the diagonal of Mh, then 1 / D: qacc_step is first f, then Mh^-1 f
-    if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):
+    if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):  # no damping at the end of the step: Mh = M
         for i in range(m.nv):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
-        store_damped_diagonal(m, d, articulated=0)
-    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
+        store_damped_diagonal(m, d, articulated=0)  # articulated=1: of h B alone
+    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)  # own: the diagonal of M; 0: that in qHDiagInv
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
 

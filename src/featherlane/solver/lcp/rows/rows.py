@@ -19,7 +19,9 @@ row and gets its bound from `set_friction`.
 
 A world that lacks a row has zeros there, including its diagonal, so that x = 0 and nothing else changes.
 Symbols: r: a row;  i, j: dofs;  columns start to start + n - 1 of a row are the dofs lcp.col[start], ...;
-    d.primal.search: J of the next row, by dof;  d.dual.mark: the bodies that a dof moves.
+    d.primal.search: J of the next row, by dof;  d.dual.mark: the bodies that a dof moves;  qacc_step = Mh^-1 f;
+    lcp.findex: the normal row of a friction row, -1: none;  lcp.add: friction as a force;
+    qH, lcp.scale: L and D^-1/2 (metric.py);  con_overflow = 1: the caller splits the tile.
 """
 
 from typing import Any, NamedTuple

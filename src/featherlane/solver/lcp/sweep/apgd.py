@@ -15,9 +15,10 @@ A fixed point of the iteration solves
               to the normal's w (De Saxce and Feng); otherwise sliding contacts would separate at mu times their speed
 
 Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.old: d = x+ - y;  lcp.change: A d;  lcp.best: the best x;
-    lcp.step: 1 / D.
-Symbols: p: the record of the problems;  i: a row;  k: a normal row with `count` friction rows behind it, in `apgd` the
-    counter of beta;  cone: 1: friction on cones, 0: pyramids.
+    lcp.step: 1 / D.  `mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.
+Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
+    k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;
+    cone: 1: friction on cones, 0: pyramids.
 Source: Mazhar, Heyn, Negrut, Tasora, "Using Nesterov's method to accelerate multibody dynamics with friction and
 contact", ACM TOG 34 (2015), there for the cone without De Saxce's term; O'Donoghue and Candes, "Adaptive restart for
 accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 28 (1998).
@@ -168,7 +169,7 @@ def apgd(p, iterations, cone):
         beta = where(restart, 0.0, (k - 1.0) / (k + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g
         curved = curvature > TINY
-        # t grows after a taken step; else the curvature along d limits it
+        # t grows after a taken step; else the curvature along d limits it, and it falls by at least a tenth
         shorter = MARGIN * square / where(curved, curvature, 1.0)
         longer = fmin(GROWTH * t, LONGEST)
         t = where(taken, longer, where(curved, fmin(shorter, 0.9 * t), t))

@@ -10,7 +10,8 @@ normals at every visit, so fixed points solve the problem with *consistent* limi
 The bounds that are reported with a solution on cones are those of the pyramid around each.
 
 A world stops if no row of a sweep moved by more than the tolerance and the residual (residual.py) is not above it.
-Symbols: p: the record of the problems;  i: a row;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;
+Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
+    k: a normal row, with `count` friction rows k + 1, k + 2, ...;
     live: mask of worlds that continue;  cone: 1: friction on cones, 0: pyramids;  lcp.step: 1 / A_ii, see
     projection.py;  lcp.parameter: tolerance, omega.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 5.2 (projected SOR); with `quickstep` the

@@ -10,8 +10,9 @@ For a cone the rows of a contact are consecutive: the normal k, then all rows wi
 elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, in which the
 cone is circular: |s| <= x_k + a, x_k >= 0.  A mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square
 underflows, as 0.
-Symbols: p: the record of the problems;  i: a row;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;
-    u: an array of the length of x that is projected in place;  mu_i: the coefficient, in lcp.hi_i if findex_i >= 0.
+Symbols: p: the record of the problems;  i: a row, of lcp.n, with lcp.lo, hi, add;  lcp.diag: A_ii;  k: a normal row,
+    with `count` friction rows k + 1, k + 2, ...;  u: an array of the length of x that is projected in place;  mu_i: the
+    coefficient, in lcp.hi_i if findex_i >= 0.
 """
 
 from featherlane.prelude import *
@@ -28,7 +29,7 @@ def row_bounds(p, x, i):
     """Returns (lower, upper) bound of row i at x."""
     k = p.lcp.findex[i]
     if k >= 0:
-        load = x[k] * where(x[k] < 0.0, -1.0, 1.0)
+        load = x[k] * where(x[k] < 0.0, -1.0, 1.0)  # |x_k|
         # without load there is no friction, not even at mu = inf
         hi = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
         lo = -hi
@@ -155,7 +156,7 @@ def set_steps(p, cone):
     largest = largest_diagonal(p)
     floor = FLOOR * largest
     for i in range(p.lcp.n[0]):
-        limited = p.lcp.hi[i] - p.lcp.lo[i] < INF
+        limited = p.lcp.hi[i] - p.lcp.lo[i] < INF  # both bounds are finite
         least = where(limited, floor, largest)
         p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
     if cone != 0:

@@ -3,8 +3,9 @@
     r = max_i |x_i - clip(x_i - w_i / a, lo_i, hi_i)| / max_i max(|x_i|, |b_i| / a),   a = max_i A_ii
 
 as in status.py, with the bounds at the current x.  Rows of a cone are projected together (projection.py).
-Symbols: p: the record of the problems;  w = A x - b;  step = 1 / a;  k: a normal row, with `count` friction rows
-    k + 1, k + 2, ...;  cone: 1: friction on cones, 0: pyramids.
+Symbols: p: the record of the problems, with lcp.n rows;  lcp.findex: the normal row of friction, -1: none;
+    w = A x - b;  step = 1 / a;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;
+    cone: 1: friction on cones, 0: pyramids.
 """
 
 from featherlane.prelude import *
