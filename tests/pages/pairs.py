@@ -390,7 +390,7 @@ Some differences are errors of MuJoCo:
 - Normal of curved shapes: MuJoCo's iteration stops at an error of about 1e-5.
 - Height field whose surface contains the centre of a sphere or the axis of a capsule: the exact depth is the radius.
   Featherlane returns this radius, and MuJoCo's error is at most 1e-4 m.
-- Overlapping boxes and meshes: in some sampled poses, MuJoCo's depth has an error above 1e-6 m (number of poses: {wrong}).
+- Boxes and meshes that overlap: in some sampled poses, MuJoCo's depth is wrong by more than 1e-6 m (poses: {wrong}).
   In these poses, the reference is the smallest overlap along the normals of all faces and of all pairs of edges.
 - Capsule along the axis of a cylinder: the exact depth is the sum of the radii. Featherlane returns this sum. MuJoCo's
   error is at most 1e-5 m.
