@@ -167,8 +167,9 @@ def bolt_field(p, shank):
 
 @kernel
 def nut_field(p, shank):
-    """Returns the jet of a nut: a head without a threaded hole, whose ends are conical.
+    """Returns the jet of a nut: a hexagonal head from which a threaded hole with conical ends is cut.
 
+    The first cone narrows the hole at the end z = -0.5, the second widens it at the end z = 0.
     shank: radius of the hole [m].  Numbers are lengths of MuJoCo's plugin.
     """
     _, _, z = axis_jets(p)

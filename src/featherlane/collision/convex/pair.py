@@ -129,7 +129,7 @@ def closest_from_pose(m1, d1):
             if d1.convex.dist[0] < NO_DISTANCE:
                 polish(m1, d1)
     if d1.convex.dist[0] < NO_DISTANCE:
-        # if both touch with more than a point, the nearest points are not unique
+        # two shapes that touch in a line have no unique nearest points; of a facet's pair, the manifold chooses them
         touch_in_lines = d1.facet.kind[0] == NO_FACET and touch_along_lines(m1, d1)
         shapes_to_world(d1)
         if touch_in_lines:

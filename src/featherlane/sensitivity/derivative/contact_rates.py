@@ -15,7 +15,8 @@ other one, on which its opposite acts.  con_arm[k, place]: from the com of its t
 normal and two tangents, con_basis[k], and with torsional or rolling friction (con_dim > 3) three axes of rotations,
 con_basis[TURN, k]; TURN is an index.  All but the normal are scaled by coefficients of friction.  The record p
 (rates.py) has for each contact slot k the present force (slot_force), C (slot_curvature), relative motions A and V
-(slot_acceleration, slot_velocity), and (s, d aref / dr) (slot_slope).  p.dg: derivatives of M a + c - tau - J^T f by
+(slot_acceleration, slot_velocity), and (s, -d aref / dr) (slot_slope).  con_motion: accelerations J a of the
+bodies.  p.dg: derivatives of M a + c - tau - J^T f by
 one coordinate.  con_wrench: changes of the wrench on each body, at the com of its tree; primal.con_y = y.
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
@@ -98,7 +99,7 @@ def contact_laws(m, d, p, shortest):
         p.slot_acceleration[k] = relative_motion(d, k, d.con_motion, first=0)
         p.slot_velocity[k] = relative_motion(d, k, d.cvel, first=0)
         r = c.dist - c.includemargin
-        stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s and d aref / dr
+        stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s and -d aref / dr
         if m.opt_contact_model == COULOMB:
             # neither friction that sticks nor a rebound follows the impedance
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))

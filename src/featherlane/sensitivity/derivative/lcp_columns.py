@@ -320,7 +320,7 @@ def _solve_column(m, d, p, s):
             p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.y[r])
     else:
         if has_cones(m):
-            turn_side(d, p)
+            turn_side(d, p)  # sliding friction on a cone: projects the right-hand side on the cone's tangent
         solve_system(d, p)
         follow_normals(d, p, p.row_dx, first=0)
     # accelerate_by_rows: qacc = qacc_step + Mh^-1 J^T x, with derivatives in place of values

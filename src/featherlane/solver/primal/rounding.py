@@ -144,7 +144,7 @@ def is_rounding_of_terms(m, d):
         b = m.nbody - 1 - k  # from the last body to the first: children before their parents
         if d.body_reached[b]:  # a contact acts on the body or below it
             wrench, parent = d.con_wrench[b], m.body_parentid[b]
-            if d.body_reached[parent]:
+            if d.body_reached[parent]:  # not the world
                 d.con_wrench[parent] += wrench
             for i in range(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b]):
                 S, x = fabs(d.cdof[i]), d.primal.terms[i]
