@@ -13,7 +13,7 @@ displaced pose may list the same contacts in other slots: slot_at[k] is the slot
     slot_cand, geom, point    the contact's candidate pair, its geoms and the number of its point; slot_present: 1 in
                               worlds that have it
     slot_gone[k], lost[k]     1: the contact is absent at a displaced pose; 1: no point of its pair is near it there
-    slot_known[0], near[0]    by world: 1: no contact is gone, -1: the buffer is full; 1: another contact or point is near
+    slot_known[0], near[0]    by world: 1: no contact is gone, -1: the buffer is full; 1: another point is near
     slot_own, upper, lower    (distance, position, frame) at the own pose, and at the poses displaced by +STEP and -STEP
     slot_moves[k]             the map (7, 6) from a relative twist to changes of distance (row 0), point (rows 1 to 3)
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves

@@ -16,8 +16,8 @@ normal and two tangents, con_basis[k], and with torsional or rolling friction (c
 con_basis[TURN, k]; TURN is an index.  All but the normal are scaled by coefficients of friction.  The record p
 (rates.py) has for each contact slot k the present force (slot_force), C (slot_curvature), relative motions A and V
 (slot_acceleration, slot_velocity), and (s, -d aref / dr) (slot_slope).  con_motion: accelerations J a of the
-bodies.  p.dg: derivatives of M a + c - tau - J^T f by
-one coordinate.  con_wrench: changes of the wrench on each body, at the com of its tree; primal.con_y = y.
+bodies.  p.dg: derivatives of M a + c - tau - J^T f by one coordinate.  con_wrench: changes of the wrench on each body,
+at the com of its tree; primal.con_y = y.
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
