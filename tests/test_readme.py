@@ -53,7 +53,9 @@ def test_its_median_ratios_equal_those_of_the_tables(report):
     rows = links.rows(report.section("speed"))
     ratios = [float(row[speed.COLUMNS.index("ratio")].split()[0]) for row in rows]
     robots = re.search(r"of the (\d+) models.*?a batch: median ([\d.]+)", report.section("robots"), re.DOTALL)
-    found = re.search(r"thread: ([\d.]+) for the (\d+) models of .*?\s([\d.]+) for (\d+) published", README, re.DOTALL)
+    found = re.search(
+        r"batch is ([\d.]+) for the (\d+) models of .*?\s([\d.]+) for\s(\d+) published", README, re.DOTALL
+    )
     assert found.groups() == (f"{statistics.median(ratios):.2f}", str(len(rows)), robots[2], robots[1])
 
 

@@ -166,7 +166,7 @@ def test_patterns_have_the_order_of_their_libraries():
         ("direction", lambda b: b.scan("trunk", np.zeros((2, 3)))),
         ("direction", lambda b: b.scan("trunk", np.zeros((0, 3)))),
         ("direction", lambda b: b.scan("trunk", np.full((2, 3), np.nan))),
-        ("body", lambda b: b.scan(("camera", 0), PATTERNS["grid"])),
+        ("body", lambda b: b.scan(("light", 0), PATTERNS["grid"])),
         ("body", lambda b: b.scan(("site",), PATTERNS["grid"])),
         ("cutoff", lambda b: b.scan("trunk", PATTERNS["grid"], cutoff=-1.0)),
         ("geomgroup", lambda b: b.scan("trunk", PATTERNS["grid"], geomgroup=(1, 2))),

@@ -307,8 +307,10 @@ def complementarity() -> None:
     cone: lcp.Solution = lcp.solve_cone(problem)
     print(lcp.cone_residual(problem, cone.x))
     again: lcp.Solution = lcp.Solver(2).solve(problem)
+    lcp.register("mine", gain, iterations=10)
+    methods: dict[str, lcp.Method] = lcp.methods()
     status = lcp.Status.SOLVED
-    print(solution.x, many.x, again.status == status, problem.residual(solution.x), lcp.methods())
+    print(solution.x, many.x, again.status == status, problem.residual(solution.x), methods)
     try:
         lcp.solve(A, b, method="pgs", unknown=1)
     except (lcp.OptionError, lcp.ProblemError) as error:

@@ -86,7 +86,7 @@ def test_a_full_step_is_taken_where_its_slope_is_good(s, rng):
 def counted(monkeypatch):
     """Returns a list of the slopes that the search evaluates from now on."""
     seen, whole = [], room.cost_slope
-    monkeypatch.setattr(room, "cost_slope", lambda *given: (seen.append(1), whole(*given))[1])
+    monkeypatch.setattr(room, "cost_slope", lambda *given, **named: (seen.append(1), whole(*given, **named))[1])
     return seen
 
 

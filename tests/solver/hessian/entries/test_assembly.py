@@ -5,9 +5,8 @@ import pytest
 
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.assembly import assemble_entries, is_pushing
-from featherlane.solver.hessian.entries.joint_rows import free_weight
 from oracles.hessians import basis_weights, dense_hessian
-from oracles.uncompiled import call, record
+from oracles.uncompiled import call
 from scenes.factorizations import dense, on
 from scenes.touching import XML, go_to, near, present
 
@@ -64,9 +63,3 @@ def test_contacts_count_for_active_worlds_only(way, monkeypatch, rng):
     assert not np.array_equal(s.a["hessian.H"][:, live], whole[:, live])
     for k in range(s.a["ncon_slot"][0]):
         assert not call(is_pushing, s.m, s.d, k).any()
-
-
-def test_a_general_row_counts_inside_its_bounds():
-    x = np.array([-0.6, -0.5, 0.0, 0.4, 0.5, 0.7])
-    d = record(6, genrow_D=[2.0], genrow_lo=[-1.0], genrow_hi=[1.0], primal={"genrow_x": x[None]})
-    np.testing.assert_array_equal(call(free_weight, d, 0), [0, 0, 2, 2, 0, 0])
