@@ -235,5 +235,8 @@ def test_an_unknown_solver_and_cones_are_refused():
         model.opt.lcp_solver = "gauss_seidal"
     with pytest.raises(fl.UnsupportedFeatureError, match="lcp_cone"):
         lcp_model("gauss_seidel", lcp_cone="cone")
-    with pytest.raises(fl.errors.FeatherlaneError, match="lcp_solver"):
-        model.opt.lcp_solver = 3
+    for value in (3, 7, "registered"):
+        with pytest.raises(ModelError, match=r"lcp_solver: got .*, allowed are dantzig, pgs, apgd, gauss_seidel"):
+            model.opt.lcp_solver = value
+    model.opt.lcp_solver = "PGS"  # built-in names may have capitals, as those of other options
+    assert model.opt.lcp_solver == LcpSolver.PGS

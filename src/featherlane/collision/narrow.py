@@ -73,7 +73,7 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
                 d.shapes.tolerance[0] = read_lane(m.opt_sdf_tolerance, 0, lane)
             d.shapes.limit[0] = read_lane(d.narrow.limit, 0, lane)
             d.shapes.slack[0] = pose_slack(m, d, geom1, geom2, lane)
-            # writes recall.pair, the address of the pair's cache entry; pairs of a crowd have no number of their own
+            # writes recall.pair, the address of the pair's cache entry; only pairs outside of a crowd have a number
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)  # from shapes.* to manifold.*
             store_manifold(d, first, lane)

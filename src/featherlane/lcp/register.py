@@ -9,17 +9,17 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.lanes import Kernel, Record, Stage, allocate
 from featherlane.lanes.record import FUNCTION, python_record
+from featherlane.lcp.solve import built_in_methods
 from featherlane.model.arguments import whole_argument
 from featherlane.model.lcp_solver import REGISTERED_SOLVERS, RegisteredSolver
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.roles import LCP_SOLVER
+from featherlane.simulation.user.trial import called
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import METHODS, ROWS, TOLERANCE, Count, Method, Number, OptionError
 from featherlane.solver.lcp.sweep.residual import finish
 
-BUILT_IN = ("apgd", "dantzig", "lemke", "pgs")
 WORLDS = 2  # of the trial solve, so that a branch on a value raises an error
-BRANCH = "; choose between values with featherlane.lanes.where"
 
 
 def register(name: str, solver: Kernel, *, iterations: int = 1000) -> None:
@@ -58,7 +58,7 @@ def register(name: str, solver: Kernel, *, iterations: int = 1000) -> None:
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise OptionError(f"register: name is {name!r}, allowed are identifiers")
-    if name in BUILT_IN:
+    if name in built_in_methods():
         raise OptionError(f"register: name is {name!r}, which is a built-in method; allowed are other identifiers")
     if not isinstance(solver, Kernel) or isinstance(solver, Stage):
         raise ArgumentTypeError(
@@ -106,13 +106,7 @@ def _try(function: UserFunction) -> None:
     arrays["lcp.parameter"][:, :] = np.reshape([1e-8, 1.0], (2, 1))
     before = {name: array.copy() for name, array in arrays.items()}
     record = python_record(Record(PROBLEM, sizes, arrays, WORLDS, np.float64))
-    try:
-        with np.errstate(all="ignore"):
-            count = function.function(record, 3)
-    except Exception as error:
-        hint = BRANCH if "truth value of an array" in str(error) else ""
-        what = f"{type(error).__name__}: {error}{hint}"
-        raise ModelError(f"{function.label}: {function.name} raised an error in a trial solve: {what}") from error
+    count = called(function, (record, 3), "in a trial solve")
     if isinstance(count, tuple | str | type(None)) or np.shape(count) not in ((), (WORLDS,)):
         raise ModelError(
             f"{function.label}: {function.name} returned {type(count).__name__}, allowed is the number of iterations"

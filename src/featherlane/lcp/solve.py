@@ -54,11 +54,11 @@ class Solution:
 
 def methods() -> dict[str, Method]:
     """Returns all methods by name: the built-in ones, and those of `register`."""
-    return dict(sorted((_built_in() | METHODS).items()))
+    return dict(sorted((built_in_methods() | METHODS).items()))
 
 
 @functools.cache
-def _built_in() -> dict[str, Method]:
+def built_in_methods() -> dict[str, Method]:
     """Returns the methods that the files of featherlane/solver/lcp declare, by name."""
     found: dict[str, Method] = {}
     for info in pkgutil.walk_packages(lcp.__path__, "featherlane.solver.lcp."):

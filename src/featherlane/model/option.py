@@ -335,10 +335,12 @@ class _LcpSolverChoice(_Choice):
     def check(self, value: Any) -> int:
         if isinstance(value, str) and value in REGISTERED_SOLVERS:
             return int(LcpSolver.REGISTERED)
-        names = [_word(member) for member in LcpSolver if member != LcpSolver.REGISTERED]
-        if isinstance(value, str) or whole_number(value) == LcpSolver.REGISTERED:
-            one_of(f"option {self.name}", value, (*names, *REGISTERED_SOLVERS))
-        return super().check(value)
+        # a registered solver has a name, not the number that all of them share
+        numbers = {_word(member): int(member) for member in LcpSolver if member != LcpSolver.REGISTERED}
+        found = numbers.get(value.lower()) if isinstance(value, str) else whole_number(value)
+        if found is None or found not in numbers.values():
+            found = numbers[one_of(f"option {self.name}", value, (*numbers, *REGISTERED_SOLVERS))]  # raises
+        return found
 
 
 class _Flags(_Integer):

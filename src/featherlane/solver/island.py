@@ -69,7 +69,7 @@ def number_islands(m, d):
         label = d.dof_island[t]
         is_first = label == t  # worlds in which t is the first tree of its island
         d.tree_island[t] = where(is_first, n, 0.0)
-        # the island's number is that of its first tree, at most t; each world reads the row of its own label
+        # the island's number is that of its first tree, at most t; each world reads the row of its label
         d.tree_island[t] = where(
             label < no_label, gather_rows(d.tree_island, where(label < no_label, label, 0.0)), -1.0
         )

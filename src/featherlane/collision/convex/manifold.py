@@ -57,7 +57,7 @@ def swap_largest_to(d1, first, tolerance):
             for k in range(max(first, 8 * row), min(count, 8 * row + 8)):
                 if values[k] > largest + tolerance:
                     largest, best = values[k], k
-    # clip.place is not swapped: it is computed anew for the next selection
+    # clip.place is not swapped: the next selection computes it again
     point_first = load_candidate(d1, first)
     point_best = load_candidate(d1, best)
     dist_first = d1.clip.dist[first]

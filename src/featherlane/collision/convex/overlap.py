@@ -181,11 +181,11 @@ def cut_by_polygon(d1, side, sign, a, e):
     lo, hi = where(a[0] < a[0], a[0], 0.0), where(a[0] < a[0], a[0], 1.0)
     misses = lo > hi
     for i in range(first, first + d1.feature.count[side]):
-        t, enters, leaves, beside = meet_edge(
+        t, enters, leaves, is_outside = meet_edge(
             sign, (points[i], points[i + RUN]), (edges[i], edges[i + RUN], edges[i + 2 * RUN]), a, e
         )
         lo, hi = where(enters & (t > lo), t, lo), where(leaves & (t < hi), t, hi)
-        misses = misses | beside
+        misses = misses | is_outside
     return lo, where(misses, lo - 1.0, hi)
 
 

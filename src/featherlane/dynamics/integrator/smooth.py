@@ -45,7 +45,7 @@ def warn_singular_inertia(m, d, singular):
     Reads:  1 / D of the factor that `solve_inertia` used or wrote.   Writes: warning.
     """
     if not uses_articulated(m):
-        # the matrix that was factored: M, or Mhat if the integrator has a metric of its own (`discrete`)
+        # the matrix that was factored: M, or Mhat under the integrator `discrete`
         A = metric(m, d)
         # 1 / D of its factor: that of `factor_m` if all outputs are requested, else that of the unconstrained step
         inverse = d.qLDiagInv if d.want_all and not has_metric(m) else d.qHDiagInv

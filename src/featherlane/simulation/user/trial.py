@@ -59,7 +59,7 @@ def try_function(model, function: UserFunction) -> None:
         d = KernelView("d", DATA, workspace.sizes, workspace.arrays, role.reads, role.sets)
     else:
         m, d = WorldView("m", record, 0, reads), WorldView("d", workspace.record, 0, function.role.reads)
-    given = _called(function, (m, d, function.element)[: len(function.role.parameters)])
+    given = called(function, (m, d, function.element)[: len(function.role.parameters)], "in qpos0")
     if function.number:
         _check_values(function, given)
     elif given is not None:
@@ -70,14 +70,15 @@ def try_function(model, function: UserFunction) -> None:
         _check_written(function, d)
 
 
-def _called(function: UserFunction, arguments):
+def called(function: UserFunction, arguments, where: str):
+    """Returns the result of a trial call, uncompiled; `where` names the call in the error."""
     try:
         with np.errstate(all="ignore"):
             return function.function(*arguments)
     except Exception as error:
         hint = BRANCH if "truth value of an array" in str(error) else ""
         what = f"{type(error).__name__}: {error}{hint}"
-        raise ModelError(f"{function.label}: {function.name} raised an error in qpos0: {what}") from error
+        raise ModelError(f"{function.label}: {function.name} raised an error {where}: {what}") from error
 
 
 def _check_values(function: UserFunction, given) -> None:
