@@ -29,7 +29,7 @@ from featherlane.sensitivity.api.transition import (
     no_differences,
     threads,
 )
-from featherlane.sensitivity.rates.records import RATES
+from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
 from featherlane.sensitivity.systems.formulas import (
     acceleration_rates,
     clear_rates,
@@ -39,7 +39,7 @@ from featherlane.sensitivity.systems.formulas import (
     serves,
     velocity_rates,
 )
-from featherlane.sensitivity.systems.solution import FITS, KNOWN, NEAREST, compute_position
+from featherlane.sensitivity.systems.solution import compute_position
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed, each_step
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.forward import control_and_actuate, forward_velocity

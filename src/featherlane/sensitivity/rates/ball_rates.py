@@ -14,12 +14,7 @@ from featherlane.prelude import *
 from featherlane.constraint.ball import ball_axis_angle
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
-
-
-@kernel
-def unit3(c):
-    """Returns the unit vector along axis c."""
-    return Vec3(1.0 if i == c else 0.0 for i in range(3))
+from featherlane.sensitivity.rates.paths import unit3
 
 
 @kernel

@@ -28,6 +28,7 @@ from featherlane.sensitivity.rates.contact_curvature import contact_curvature
 from featherlane.sensitivity.rates.contact_moves import moved_by
 from featherlane.sensitivity.rates.contact_types import ContactSlope
 from featherlane.sensitivity.rates.dof_rates import impedance_slopes
+from featherlane.sensitivity.rates.paths import before_joint, is_before
 from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces
 from featherlane.spatial.motion import at_point
@@ -107,32 +108,6 @@ def contact_laws(m, d, p, shortest):
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
-@kernel
-def is_before(m, k, b):
-    """Returns whether dof k moves body b.
-
-    Dofs are numbered depth first: k and the dofs that it moves are consecutive; row k of D has them from D_diag on.
-    """
-    last = m.body_lastdof[b]
-    return last >= k and last - k < m.D_rownnz[k] - m.D_diag[k]
-
-
-@kernel
-def before_joint(m, d, k, motions, rates):
-    """Returns the motion just before the joint of dof k: that of the parent, plus that of the body's joints before it.
-
-    motions: motions of bodies, such as cvel; rates: the dof velocities or accelerations that belong to them.
-    """
-    i, joint = m.dof_bodyid[k], m.dof_jntid[k]
-    motion, first = motions[m.body_parentid[i]], m.jnt_dofadr[joint]
-    # the rotation of a free joint comes after its three translations
-    if is_free_joint(m.jnt_type[joint]) and k >= first + 3:
-        first += 3
-    for j in range(m.body_dofadr[i], first):
-        motion = fma(rates[j], d.cdof[j], motion)
-    return motion
-
-
 @kernel
 def _force_changes(d, p, k, dy, dturns):
     """Returns the changes -C dy of contact k's force and moment, in its basis; frame and distance are fixed.

@@ -18,18 +18,12 @@ derivatives of M a + c - tau - J^T f.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.equality import anchor, fastened_body, half_turn, weld_turn
+from featherlane.constraint.equality import anchor, fastened_body, half_turn, is_fastening, weld_turn
 from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
-from featherlane.sensitivity.rates.contact_rates import before_joint, is_before
 from featherlane.sensitivity.rates.moved_force import add_moved_force
+from featherlane.sensitivity.rates.paths import before_joint, is_before
 
 POSITION, VELOCITY, ACCELERATION = range(3)  # coordinates of a dof, the argument `by`
-
-
-@kernel
-def is_fastening(m, e):
-    """Returns whether equality e is a connect or a weld."""
-    return m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD
 
 
 @kernel

@@ -21,8 +21,7 @@ from featherlane.dynamics.passive.fluid_derivative import (
     drag_transposed_times,
     fluid_acts,
 )
-from featherlane.sensitivity.rates.contact_rates import before_joint
-from featherlane.sensitivity.rates.smooth_rates import turns_with
+from featherlane.sensitivity.rates.paths import before_joint, turns_with
 
 
 @kernel

@@ -14,7 +14,7 @@ Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algor
 
 from featherlane.prelude import *
 from featherlane.dynamics.passive.forces import has_gravity_compensation
-from featherlane.sensitivity.rates.smooth_rates import turns_with
+from featherlane.sensitivity.rates.paths import turns_with
 
 
 @kernel

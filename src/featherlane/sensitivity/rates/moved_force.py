@@ -7,19 +7,7 @@ derivative of the residual, which contains minus the generalized forces.
 """
 
 from featherlane.prelude import *
-from featherlane.sensitivity.rates.contact_rates import is_before
-from featherlane.sensitivity.rates.smooth_rates import turns_with
-
-
-@kernel
-def point_motion(m, d, b, k, point):
-    """Returns (rotation, velocity) of a point of body b for a unit velocity of dof k; zeros if k does not move b."""
-    w, velocity = Vec3(zeros(3)), Vec3(zeros(3))
-    if is_before(m, k, b):
-        w = d.cdof[k].angular
-        arm = point - d.subtree_com[m.body_rootid[b]]
-        velocity = d.cdof[k].linear + cross(w, arm)
-    return w, velocity
+from featherlane.sensitivity.rates.paths import is_before, point_motion, turns_with
 
 
 @kernel

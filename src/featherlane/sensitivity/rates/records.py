@@ -9,6 +9,10 @@ from featherlane.lanes.layout import Declare, Layout, size
 from featherlane.sensitivity.rates.contact_types import ContactPlace, ContactSlope, Weight
 from featherlane.spatial.types import Force, Mat3, Motion, Vec3, Wrench
 
+# indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone;
+# HELD, of `base_tiles`: 1 the world has constraint rows
+FITS, NEAREST, KNOWN, HELD = 0, 1, 2, 2
+
 _given, _found, _work = Declare("", "given"), Declare("", "output"), Declare("", "scratch")
 
 COLUMNS = Layout(

@@ -36,6 +36,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.body.joint import moved_along
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.rne_derivative import inertia_rate, transposed_velocity_force, velocity_force
+from featherlane.sensitivity.rates.paths import turns_with
 
 
 @kernel
@@ -128,16 +129,6 @@ def inward_pass(m, d, p):
             d.cfrc[parent] += force
             p.body_lag_force[parent] += lag_force
             d.crb_rate[parent] += d.crb_rate[i]
-
-
-@kernel
-def turns_with(m, j, k):
-    """Returns whether dofs j and k are rotations of one ball, or of one free joint."""
-    joint = m.dof_jntid[k]
-    kind, first = m.jnt_type[joint], m.jnt_dofadr[joint]
-    one_joint = m.dof_jntid[j] == joint and has_quaternion(kind)
-    # the first three dofs of a free joint are translations
-    return one_joint and not (is_free_joint(kind) and min(j, k) < first + 3)
 
 
 @kernel

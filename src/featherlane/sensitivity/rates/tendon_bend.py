@@ -24,7 +24,8 @@ record p (records.py) for the derivative of a row of the tendons' Jacobian, by d
 from featherlane.prelude import *
 from featherlane.dynamics.tendon.length import moving_body
 from featherlane.dynamics.tendon.wrap import wrap
-from featherlane.sensitivity.rates.moved_force import add_moved_force, point_motion
+from featherlane.sensitivity.rates.moved_force import add_moved_force
+from featherlane.sensitivity.rates.paths import point_motion
 
 
 # ---- the two ends ----------------------------------------------------------------------------------------------------

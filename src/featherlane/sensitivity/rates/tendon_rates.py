@@ -20,7 +20,9 @@ equalities with a polynomial; ten_bend = dJ of one row, by dof.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.equality import is_fastening
 from featherlane.constraint.friction_loss import loss_damping
+from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocity
@@ -28,7 +30,6 @@ from featherlane.dynamics.tendon.force import damper_force, spring_force, tendon
 from featherlane.dynamics.tendon.length import is_fixed
 from featherlane.sensitivity.rates.ball_rates import set_ball_bend
 from featherlane.sensitivity.rates.dof_rates import impedance_slopes
-from featherlane.sensitivity.rates.fastening_rates import is_fastening
 from featherlane.sensitivity.rates.tendon_bend import add_tendon_bend
 from featherlane.solver.primal.problem import bounded_force
 
@@ -121,24 +122,6 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
 
 
 @kernel
-def row_parameters(m, k, kind, i):
-    """Returns (solref, solimp) of a general row of that kind.
-
-    i: its equality, joint or tendon.
-    """
-    tendon = m.tendon[i]
-    if kind == EQUALITY:
-        solref, solimp = m.eq_solref[i], m.eq_solimp[i]
-    elif kind == LIMIT_JOINT:
-        solref, solimp = m.jnt_solref[i], m.jnt_solimp[i]
-    elif kind == LIMIT_TENDON:
-        solref, solimp = tendon.solref_lim, tendon.solimp_lim
-    else:
-        solref, solimp = tendon.solref_fri, tendon.solimp_fri
-    return solref, solimp
-
-
-@kernel
 def _side_of_limit(m, d, k, i):
     """Returns -1 if row k has the opposite Jacobian of tendon i, as that of an upper limit has, else 1."""
     same, row, ten_row = 0.0, d.genrow_dofadr[k], m.ten_J_rowadr[i]
@@ -156,7 +139,7 @@ def _set_rows(m, d, p):
     shortest = shortest_timeconst(m)
     for k in range(d.ngenrow[0]):
         kind, i = d.genrow_type[k], d.genrow_id[k]
-        solref, solimp = row_parameters(m, k, kind, i)
+        solref, solimp = row_parameters(m, kind, i)
         B = loss_damping(m, solref, solimp, shortest)  # of dry friction; other rows replace it
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)  # genrow_x = J a - aref at the solution

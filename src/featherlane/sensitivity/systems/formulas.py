@@ -51,7 +51,7 @@ from featherlane.sensitivity.rates.fluid_rates import fluid_rates, subtract_flui
 from featherlane.sensitivity.rates.free_body_rates import add_free_body
 from featherlane.sensitivity.rates.lift_rates import prepare_lift, subtract_lift
 from featherlane.sensitivity.rates.moved_force import find_applied, subtract_applied
-from featherlane.sensitivity.rates.records import RATES
+from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
 from featherlane.sensitivity.rates.smooth_rates import (
     acceleration_column,
     inward_pass,
@@ -68,7 +68,7 @@ from featherlane.sensitivity.rates.tendon_rates import (
 from featherlane.sensitivity.rates.transmission_rates import subtract_transmissions
 from featherlane.sensitivity.systems.noslip_rates import noslip_serves, prepare_noslip
 from featherlane.sensitivity.systems.panel import prepare_panels, put_column, solve_panel, take_column
-from featherlane.sensitivity.systems.solution import FITS, KNOWN, NEAREST, accelerate_state, is_damped, is_implicit
+from featherlane.sensitivity.systems.solution import accelerate_state, is_damped, is_implicit
 from featherlane.simulation.step.forward import control_and_actuate
 from featherlane.simulation.tile.rows import copy_step_inputs, write_rows
 from featherlane.simulation.tile.tiles import in_each_tile

@@ -25,6 +25,7 @@ from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.sensitivity.columns.points import copy, difference_quotient, displace, move_pos, per_span
 from featherlane.sensitivity.rates.contact_moves import STEP, contact_moves
+from featherlane.sensitivity.rates.records import FITS, NEAREST
 from featherlane.sensitivity.systems.differences import move_forces
 from featherlane.sensitivity.systems.lcp_cone import sort_cones, turn_side
 from featherlane.sensitivity.systems.lcp_rates import LCP_RATES
@@ -44,7 +45,6 @@ from featherlane.sensitivity.systems.lcp_solution import (
     solve_system,
     sort_rows,
 )
-from featherlane.sensitivity.systems.solution import FITS, NEAREST
 from featherlane.sensitivity.systems.switching import limit_distance
 from featherlane.sensitivity.systems.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity

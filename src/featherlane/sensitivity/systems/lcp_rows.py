@@ -17,8 +17,8 @@ from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.constraint.row import make_general_rows, write_dof_friction, write_joint_limit
 from featherlane.sensitivity.columns.points import copy
 from featherlane.sensitivity.rates.contact_moves import moved_by
-from featherlane.sensitivity.rates.contact_rates import is_before
 from featherlane.sensitivity.rates.contact_types import ContactCase
+from featherlane.sensitivity.rates.paths import is_before
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.contact import append_friction, contact_softness, fill_contact_row
 from featherlane.solver.lcp.rows.contact_parameters import set_contact_parameters

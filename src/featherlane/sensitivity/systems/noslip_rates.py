@@ -46,7 +46,7 @@ from featherlane.sensitivity.rates.contact_rates import (
     velocity_place,
 )
 from featherlane.sensitivity.rates.moved_force import add_moved_force
-from featherlane.sensitivity.rates.records import SWEEPS
+from featherlane.sensitivity.rates.records import KNOWN, NEAREST, SWEEPS
 from featherlane.sensitivity.systems.noslip_rows import (
     compute_field,
     edge_values,
@@ -54,7 +54,7 @@ from featherlane.sensitivity.systems.noslip_rows import (
     list_rows,
     unit_force,
 )
-from featherlane.sensitivity.systems.solution import KNOWN, NEAREST, recurses
+from featherlane.sensitivity.systems.solution import recurses
 from featherlane.sensitivity.systems.switching import FAR
 from featherlane.solver.dual.noslip import MINVAL
 from featherlane.solver.primal.problem import TINY

@@ -39,7 +39,7 @@ from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.model.integrator import has_metric
 from featherlane.model.model import Model
 from featherlane.sensitivity.columns.points import copy
-from featherlane.sensitivity.rates.records import COLUMNS
+from featherlane.sensitivity.rates.records import COLUMNS, FITS, HELD, NEAREST
 from featherlane.sensitivity.systems.switching import switching_distance
 from featherlane.sensitivity.systems.tangent import advance_tangent
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
@@ -54,9 +54,6 @@ from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.primal.krylov import correct_direction, mark_slipping
 from featherlane.solver.solve import has_constraint_rows, solve
 
-# indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone;
-# HELD, of `base_tiles`: 1 the world has constraint rows
-FITS, NEAREST, KNOWN, HELD = 0, 1, 2, 2
 LONG = 128  # DoFs from which the recursion over bodies solves columns faster than the factor of M
 EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it
 

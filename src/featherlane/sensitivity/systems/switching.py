@@ -19,8 +19,8 @@ regularization, 0 in worlds without it; con_Dt is D of a contact's friction, con
 
 from featherlane.prelude import *
 from featherlane.constraint.ball import ball_axis_angle
+from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import reference, shortest_timeconst
-from featherlane.sensitivity.rates.tendon_rates import row_parameters
 from featherlane.solver.primal.problem import TINY
 from featherlane.solver.rows.cone import friction_dot
 from featherlane.solver.rows.rows import basis_value
@@ -171,7 +171,7 @@ def switching_distance(m, d):
         # rows of dry friction and limits (types up to LIMIT_TENDON); an equality is always active
         if kind != EQUALITY and kind <= LIMIT_TENDON:
             D, x = d.genrow_D[k], d.primal.genrow_x[k]
-            solref, solimp = row_parameters(m, k, kind, d.genrow_id[k])
+            solref, solimp = row_parameters(m, kind, d.genrow_id[k])
             K = _stiffness(m, solref, solimp)
             size = size_of_row(K, x, d.genrow_aref[k])
             # Coulomb's law has rigid dry friction

@@ -6,8 +6,8 @@ import numpy as np
 
 from featherlane.model.enums import LCP
 from featherlane.model.model import Model
+from featherlane.sensitivity.rates.records import FITS, NEAREST
 from featherlane.sensitivity.systems.lcp_columns import lcp_columns
-from featherlane.sensitivity.systems.solution import FITS, NEAREST
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, each_step
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
