@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.systems.formulas import serves
+from featherlane.sensitivity.systems.served import serves
 from featherlane.sensitivity.worlds.direct_worlds import direct_rates
 from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
 from fuzz.derivatives import LIGHT, build, copies, state

@@ -15,8 +15,7 @@ from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.api.exact import linearize
-from featherlane.sensitivity.systems.formulas import differences_lag, serves
-from featherlane.sensitivity.systems.solution import recurses
+from featherlane.sensitivity.systems.served import differences_lag, recurses, serves
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, borrowed
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan

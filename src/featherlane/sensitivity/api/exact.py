@@ -25,11 +25,11 @@ from featherlane.sensitivity.api.transition import (
     threads,
     transition_fd,
 )
-from featherlane.sensitivity.systems.formulas import serves
+from featherlane.sensitivity.systems.served import lcp_serves, serves
 from featherlane.sensitivity.worlds.direct_worlds import direct_rates
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
-from featherlane.sensitivity.worlds.lcp_worlds import LcpWorlds, lcp_serves
+from featherlane.sensitivity.worlds.lcp_worlds import LcpWorlds
 from featherlane.sensitivity.worlds.parameters import Parameters
 from featherlane.sensitivity.worlds.rk4 import rk4_rates
 from featherlane.simulation.batch.batch import Batch

@@ -29,16 +29,16 @@ from featherlane.sensitivity.api.transition import (
     no_differences,
     threads,
 )
-from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
-from featherlane.sensitivity.systems.formulas import (
+from featherlane.sensitivity.columns.formulas import (
     acceleration_rates,
     clear_rates,
     finish_rates,
     position_rates,
-    prepare_rates,
-    serves,
     velocity_rates,
 )
+from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
+from featherlane.sensitivity.systems.formulas import prepare_rates
+from featherlane.sensitivity.systems.served import serves
 from featherlane.sensitivity.systems.solution import compute_position
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed, each_step
 from featherlane.simulation.batch.batch import Batch

@@ -18,6 +18,7 @@ from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.sensitivity.api.transition import check_differentiable, given_accelerations, threads
+from featherlane.sensitivity.columns.formulas import clear_rates
 from featherlane.sensitivity.rates.records import RATES
 from featherlane.sensitivity.rates.smooth_rates import (
     acceleration_column,
@@ -26,7 +27,6 @@ from featherlane.sensitivity.rates.smooth_rates import (
     position_column,
     velocity_column,
 )
-from featherlane.sensitivity.systems.formulas import clear_rates
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.forward import forward_position

@@ -16,7 +16,8 @@ import numpy as np
 from featherlane.prelude import *
 from featherlane.model.model import Model
 from featherlane.sensitivity.api.transition import differentiate
-from featherlane.sensitivity.columns.points import displace, move_state
+from featherlane.sensitivity.columns.coordinates import displace
+from featherlane.sensitivity.columns.points import move_state
 from featherlane.sensitivity.rates.records import COLUMNS
 from featherlane.sensitivity.worlds.differentiated_worlds import EPS
 from featherlane.sensitivity.worlds.displaced_worlds import MovedWorlds, borrowed

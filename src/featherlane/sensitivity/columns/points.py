@@ -6,61 +6,12 @@ a value (a lane may have a different one), so numbers are compared with 1.0 * nu
 """
 
 from featherlane.prelude import *
+from featherlane.sensitivity.columns.coordinates import displace, move_pos
 from featherlane.sensitivity.rates.records import COLUMNS
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
-
-
-@kernel
-def copy(x, n, out, first):
-    """out[first ...] <- the n rows x, numbers or typed rows."""
-    for i in range(n):
-        out[first + i] = x[i]
-
-
-@kernel
-def difference_quotient(x, n, out, first, scale):
-    """out[first ...] <- (out[first ...] - x) scale, of n rows.
-
-    scale: 1 / the displacement between both values.
-    """
-    for i in range(n):
-        out[first + i] = (out[first + i] - x[i]) * scale
-
-
-@kernel
-def per_span(span):
-    """Returns 1 / span; 0 if a coordinate is not displaced."""
-    return where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
-
-
-@kernel
-def displace(x, n, at, step, first):
-    """Adds step to entry at - first of the field x; the n entries have the coordinates first, first + 1, ..."""
-    for i in range(n):
-        x[i] = where(at == 1.0 * (first + i), x[i] + step, x[i])
-
-
-@kernel
-def move_pos(m, d, at, step):
-    """qpos <- qpos (+) step along dof `at`, if it is one."""
-    for j in range(m.njnt):
-        qposadr, dofadr, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free_joint(kind):
-            for c in range(3):
-                moved = at == 1.0 * (dofadr + c)
-                d.qpos[qposadr + c] = where(moved, d.qpos[qposadr + c] + step, d.qpos[qposadr + c])
-            qposadr, dofadr = qposadr + 3, dofadr + 3
-        if has_quaternion(kind):
-            q = Quat(d.qpos[qposadr : qposadr + 4])
-            turns = tuple(at == 1.0 * (dofadr + c) for c in range(3))
-            turned = quat_integrate(q, Vec3(where(turn, step, 0.0) for turn in turns), h=1.0)
-            # a quaternion that does not turn keeps its bits
-            d.qpos[qposadr : qposadr + 4] = where(turns[0] | turns[1] | turns[2], turned, q)
-        else:
-            d.qpos[qposadr] = where(at == 1.0 * dofadr, d.qpos[qposadr] + step, d.qpos[qposadr])
 
 
 @kernel

@@ -15,12 +15,7 @@ moves.
 
 from featherlane.prelude import *
 from featherlane.dynamics.passive.fluid import fluid_force, fluid_worlds
-from featherlane.dynamics.passive.fluid_derivative import (
-    composite_drag,
-    drag_times,
-    drag_transposed_times,
-    fluid_acts,
-)
+from featherlane.dynamics.passive.fluid_derivative import composite_drag, drag_times, drag_transposed_times, fluid_acts
 from featherlane.sensitivity.rates.paths import before_joint, turns_with
 
 

@@ -29,13 +29,14 @@ from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.integrator.continuous import multiply_euler, multiply_implicit, multiply_implicitfast
 from featherlane.dynamics.integrator.discrete import discrete_metric
+from featherlane.dynamics.integrator.integrate import is_implicit
 from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.lanes import Kernel
 from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.columns.points import copy, difference_quotient, displace, move_pos, per_span
+from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, move_forces, move_pos, per_span
 from featherlane.sensitivity.rates.records import COLUMNS
-from featherlane.sensitivity.systems.solution import compute_position, is_implicit
+from featherlane.sensitivity.systems.solution import compute_position
 from featherlane.simulation.step.consistency import inverse_constraint, inverse_force
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
@@ -154,14 +155,6 @@ def _central_differences(point: Kernel) -> Kernel:
             write_records(b, thread, tile, s)
 
     return kernel(columns)
-
-
-@kernel
-def move_forces(m, d, at, step):
-    """Adds step to coordinate `at` if it is a velocity, activation or control; see the numbering above."""
-    displace(d.qvel, m.nv, at, step, m.nv)
-    displace(d.act, m.na, at, step, 2 * m.nv)
-    displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
 
 
 @kernel

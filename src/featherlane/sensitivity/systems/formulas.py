@@ -15,139 +15,32 @@ A stage `..._of_tile` works on one tile of worlds.  The transfers of its record 
 and results out of it; b.nstep is the number of columns.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
-import numpy as np
-
 from featherlane.prelude import *
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.constraint.surface import has_static_friction
-from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
-from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import fluid_worlds
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.dynamics.tendon.force import tendon_armature, tendon_damping
-from featherlane.model import enums
-from featherlane.model.model import Model
-from featherlane.sensitivity.columns.points import copy, per_span
-from featherlane.sensitivity.rates.activation_rates import (
-    activation_rates,
-    actuator_of_activation,
-    actuator_of_control,
-    control_rates,
-)
-from featherlane.sensitivity.rates.ball_rates import add_vector_spring
+from featherlane.sensitivity.columns.formulas import clear_rates, rates_column
 from featherlane.sensitivity.rates.contact_moves import STEP, contact_moves
-from featherlane.sensitivity.rates.contact_rates import add_position_column, add_velocity_column, contact_laws
+from featherlane.sensitivity.rates.contact_rates import contact_laws
 from featherlane.sensitivity.rates.dof_rates import dof_rates
-from featherlane.sensitivity.rates.fastening_rates import ACCELERATION, POSITION, VELOCITY, add_fastenings
-from featherlane.sensitivity.rates.fluid_rates import fluid_rates, subtract_fluid_position, subtract_fluid_velocity
-from featherlane.sensitivity.rates.free_body_rates import add_free_body
-from featherlane.sensitivity.rates.lift_rates import prepare_lift, subtract_lift
-from featherlane.sensitivity.rates.moved_force import find_applied, subtract_applied
+from featherlane.sensitivity.rates.fluid_rates import fluid_rates
+from featherlane.sensitivity.rates.lift_rates import prepare_lift
+from featherlane.sensitivity.rates.moved_force import find_applied
 from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
-from featherlane.sensitivity.rates.smooth_rates import (
-    acceleration_column,
-    inward_pass,
-    outward_pass,
-    position_column,
-    velocity_column,
-)
-from featherlane.sensitivity.rates.tendon_rates import (
-    add_tendon_acceleration_column,
-    add_tendon_position_column,
-    add_tendon_velocity_column,
-    tendon_rates,
-)
-from featherlane.sensitivity.rates.transmission_rates import subtract_transmissions
-from featherlane.sensitivity.systems.noslip_rates import noslip_serves, prepare_noslip
+from featherlane.sensitivity.rates.smooth_rates import inward_pass, outward_pass
+from featherlane.sensitivity.rates.tendon_rates import tendon_rates
+from featherlane.sensitivity.systems.noslip_rates import prepare_noslip
 from featherlane.sensitivity.systems.panel import prepare_panels, put_column, solve_panel, take_column
-from featherlane.sensitivity.systems.solution import accelerate_state, is_damped, is_implicit
-from featherlane.simulation.step.forward import control_and_actuate
+from featherlane.sensitivity.systems.solution import accelerate_state, is_damped
 from featherlane.simulation.tile.rows import copy_step_inputs, write_rows
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
-
-GAINS = enums.GAIN_FIXED, enums.GAIN_AFFINE, enums.GAIN_MUSCLE
-BIASES = enums.BIAS_NONE, enums.BIAS_AFFINE, enums.BIAS_MUSCLE
-DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
-TRANSMISSIONS = enums.TRN_JOINT, enums.TRN_JOINTINPARENT, enums.TRN_TENDON, enums.TRN_SITE, enums.TRN_SLIDERCRANK
-INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
-# if one of these is not 0 under implicitfast, p is differenced; the second line: if there are tendons
-FLUID = ("opt_density", "opt_viscosity")
-DAMPING = ("tendon_dampingpoly", "actuator_dampingpoly")
-
-
-def serves(model: Model) -> bool:
-    """Returns whether formulas apply to the model.  Kernels check the parameters of its worlds."""
-    excluded = enums.ENABLE_DIAGEXACT | enums.ENABLE_SPECULATIVE
-    if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & excluded:
-        return False
-    if model.nadhesion or model.user_actuators or not _motors_serve(model) or not noslip_serves(model):
-        return False
-    return model.opt_gyroscopic == enums.GYRO_EXPLICIT and not (model.body_gyroscopic > enums.GYRO_EXPLICIT).any()
-
-
-def _drive_scalars(model: Model) -> np.ndarray:
-    """Returns the mask of actuators on slides and hinges."""
-    on_joint = model.actuator_trntype <= enums.TRN_JOINTINPARENT
-    joints = np.where(on_joint, model.actuator_trnid[:, 0], 0)
-    return on_joint & is_scalar(model.jnt_type[joints]) if model.njnt else on_joint
-
-
-def _motors_serve(model: Model) -> bool:
-    """Returns whether all actuators have formulas: forces by length, velocity and control or activation."""
-    plain = np.isin(model.actuator_trntype, TRANSMISSIONS)
-    plain &= np.isin(model.actuator_gaintype, GAINS) & np.isin(model.actuator_biastype, BIASES)
-    plain &= np.isin(model.actuator_dyntype, DYNAMICS) & (model.actuator_states & enums.PID_PLUGIN == 0)
-    return bool(plain.all())
-
-
-def motors_are_affine(model: Model) -> bool:
-    """Returns whether all actuators have forces affine in length, velocity and control, on slides, hinges, tendons."""
-    plain = _drive_scalars(model) | (model.actuator_trntype == enums.TRN_TENDON)
-    plain &= (model.actuator_gaintype != enums.GAIN_MUSCLE) & (model.actuator_biastype != enums.BIAS_MUSCLE)
-    return bool(plain.all()) and _motors_serve(model)
-
-
-def differences_lag(model: Model) -> bool:
-    """Returns whether the integrator's correction p has no formula."""
-    return bool(lags_of_worlds(model, {}, 1)[0])
-
-
-def lags_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> np.ndarray:
-    """Returns (nworld,) whether each world's correction p has no formula.
-
-    Args:
-        model: the model.
-        own: fields with separate values for each world, (nworld, ...) by name.
-        nworld: number of worlds.
-    """
-    fast = model.opt_integrator == enums.IMPLICITFAST
-    found = np.full(nworld, model.opt_integrator == enums.IMPLICIT or (fast and _parts_turn(model)))
-    for name in ((*FLUID, *DAMPING) if model.ntendon else FLUID) if fast else ():
-        numbers = own[name] if name in own else getattr(model, name)[None]
-        found |= (numbers.reshape(len(numbers), -1) != 0.0).any(1)
-    return found
-
-
-def _parts_turn(model: Model) -> bool:
-    """Returns whether the derivatives of forces in implicitfast change with the state, for all parameters."""
-    spatial = model.wrap_type[model.tendon_adr] != enums.WRAP_JOINT
-    fixed = (model.actuator_gaintype == enums.GAIN_FIXED).all()
-    return bool(spatial.any()) or not (fixed and motors_are_affine(model))
-
-
-def acts_at_once(model: Model) -> bool:
-    """Returns whether all controls act as forces without delay."""
-    plain = (model.actuator_dyntype == enums.DYN_NONE) & (model.actuator_states & enums.PID_PLUGIN == 0)
-    return bool(plain.all() and model.nhistory == 0)
 
 
 @kernel
@@ -241,145 +134,6 @@ def prepare_rates(m, d, p):
     fluid_rates(m, d, p)
     find_applied(m, d, p)
     tendon_rates(m, d, p)
-
-
-@kernel
-def position_rates(m, d, p, k):
-    """Computes columns dg and dp by the position of dof k."""
-    position_column(m, d, p, k)  # dg and dp; the next calls add terms
-    subtract_lift(m, d, p, k)
-    subtract_fluid_position(m, d, p, k)
-    subtract_applied(m, d, p, k)
-    add_vector_spring(m, d, p, k)
-    subtract_transmissions(m, d, p, k, by_velocity=0)
-    add_tendon_position_column(m, d, p, k)
-    add_fastenings(m, d, p, k, POSITION)
-    p.dg[k] = p.dg[k] + p.dof_stiffness[k]  # forces on single dofs, of `dof_rates`
-    add_position_column(m, d, p, k)
-    # with rate_lag, p is differenced
-    if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
-        add_free_body(m, d, p, k, by_velocity=0)
-
-
-@kernel
-def velocity_rates(m, d, p, k):
-    """Computes columns dg and dp by the velocity of dof k."""
-    velocity_column(m, d, p, k)  # dg; the next calls add terms
-    p.dg[k] = p.dg[k] + p.dof_friction[k]  # of `dof_rates`
-    subtract_fluid_velocity(m, d, p, k)
-    subtract_transmissions(m, d, p, k, by_velocity=1)
-    add_tendon_velocity_column(m, d, p, k)
-    add_fastenings(m, d, p, k, VELOCITY)
-    add_velocity_column(m, d, p, k, accelerates=0)
-    # only the next state needs dp; with rate_lag, it is differenced
-    if is_implicit(m) and p.rate_steps and not p.rate_lag:
-        # dp = -dK a*, K = M + h (slope of the dampers' forces)
-        p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
-        if m.opt_integrator == IMPLICITFAST:
-            add_free_body(m, d, p, k, by_velocity=1)
-
-
-@kernel
-def acceleration_rates(m, d, p, k):
-    """Computes column dg by the acceleration of dof k."""
-    acceleration_column(m, d, p, k)
-    # inertias of rotors, and rows on single dofs
-    p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
-    add_velocity_column(m, d, p, k, accelerates=1)
-    add_tendon_acceleration_column(m, d, p, k)
-    add_fastenings(m, d, p, k, ACCELERATION)
-
-
-@kernel
-def _actuate_with(m, d, p, x, i, value):
-    """Computes actuator forces and the next activations with x[i] = value.
-
-    x: d.act or d.ctrl.   Writes: x[i], qfrc_actuator, act (the next activations), dact (the present ones).
-    """
-    x[i] = value
-    control_and_actuate(m, d)
-    copy(d.act, m.na, p.dact, first=0)
-    advance_activations(m, d, d.act_dot)
-
-
-@kernel
-def _difference_actuators(m, d, p, x, i, up, down):
-    """Computes columns dg and dact by x[i]: central differences of actuator forces and next activations.
-
-    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.   Scratch: act_upper.
-    """
-    value = x[i]
-    _actuate_with(m, d, p, x, i, value + up)
-    copy(d.qfrc_actuator, m.nv, p.dg, first=0)
-    copy(d.act, m.na, p.act_upper, first=0)
-    copy(p.dact, m.na, d.act, first=0)  # restores act
-    _actuate_with(m, d, p, x, i, value - down)
-    scale = per_span(up + down)
-    # the residual contains minus the actuator forces
-    for k in range(m.nv):
-        p.dg[k] = -(scale * (p.dg[k] - d.qfrc_actuator[k]))
-    for a in range(m.na):
-        lower = d.act[a]
-        d.act[a] = p.dact[a]
-        p.dact[a] = scale * (p.act_upper[a] - lower)
-    x[i] = value
-
-
-@kernel
-def clear_rates(m, p):
-    """dg, dp and rates of activations <- 0."""
-    for i in range(m.nv):
-        p.dg[i] = 0.0
-        p.dp[i] = 0.0
-    for a in range(m.na):
-        p.dact[a] = 0.0
-
-
-@kernel
-def finish_rates(m, d, p):
-    """dp += differences, if the call provides them; -0 becomes 0, because its sign may depend on other worlds."""
-    for i in range(m.nv):
-        p.dg[i] = p.dg[i] + 0.0
-        p.dp[i] = p.dp[i] + (p.rest_p[i] if p.rate_lag else 0.0)
-
-
-@kernel
-def _actuator_rates(m, d, p, c, up, down):
-    """Computes the column of activation c, or of control c - na; up, down: displacements for differences."""
-    control = c - m.na
-    if control < 0:
-        i = actuator_of_activation(m, d, c)
-        if i >= 0:
-            activation_rates(m, d, p, i)
-        else:
-            _difference_actuators(m, d, p, d.act, c, up, down)
-    # with disabled actuation, controls change nothing but activations
-    elif m.na > 0 or not (m.opt_disableflags & DISABLE_ACTUATION):
-        i = actuator_of_control(m, d, control)
-        if i >= 0:
-            control_rates(m, d, p, i, control)
-        else:
-            _difference_actuators(m, d, p, d.ctrl, control, up, down)
-
-
-@kernel
-def rates_column(m, d, p, c, up, down):
-    """Computes columns dg, dp and dact by coordinate c, -1: none.
-
-    up, down: displacements of an activation or a control without formulas.
-    """
-    first_force = 2 * m.nv + m.na + m.nu
-    clear_rates(m, p)
-    if c >= 0 and c < m.nv:
-        position_rates(m, d, p, c)
-    elif c >= m.nv and c < 2 * m.nv:
-        velocity_rates(m, d, p, c - m.nv)
-    elif c >= first_force:
-        # a generalized force as a coordinate; activations and controls lie between velocities and forces
-        p.dg[c - first_force] = -1.0
-    elif c >= 2 * m.nv:
-        _actuator_rates(m, d, p, c - 2 * m.nv, up, down)
-    finish_rates(m, d, p)
 
 
 @kernel

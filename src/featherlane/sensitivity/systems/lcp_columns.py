@@ -23,10 +23,16 @@ from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
-from featherlane.sensitivity.columns.points import copy, difference_quotient, displace, move_pos, per_span
+from featherlane.sensitivity.columns.coordinates import (
+    copy,
+    difference_quotient,
+    displace,
+    move_forces,
+    move_pos,
+    per_span,
+)
 from featherlane.sensitivity.rates.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.rates.records import FITS, NEAREST
-from featherlane.sensitivity.systems.differences import move_forces
 from featherlane.sensitivity.systems.lcp_cone import sort_cones, turn_side
 from featherlane.sensitivity.systems.lcp_rates import LCP_RATES
 from featherlane.sensitivity.systems.lcp_rows import (

@@ -15,7 +15,7 @@ Source: as the rows themselves (solver/lcp/rows).
 from featherlane.prelude import *
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.constraint.row import make_general_rows, write_dof_friction, write_joint_limit
-from featherlane.sensitivity.columns.points import copy
+from featherlane.sensitivity.columns.coordinates import copy
 from featherlane.sensitivity.rates.contact_moves import moved_by
 from featherlane.sensitivity.rates.contact_types import ContactCase
 from featherlane.sensitivity.rates.paths import is_before

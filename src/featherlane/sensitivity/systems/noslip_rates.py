@@ -29,10 +29,7 @@ from featherlane.prelude import *
 from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.inertia.joint_space import factor_m, multiply_columns, solve_columns
-from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
-from featherlane.model import enums
-from featherlane.model.model import Model
 from featherlane.sensitivity.rates.contact_rates import (
     BOTH,
     along_basis,
@@ -54,7 +51,6 @@ from featherlane.sensitivity.systems.noslip_rows import (
     list_rows,
     unit_force,
 )
-from featherlane.sensitivity.systems.solution import recurses
 from featherlane.sensitivity.systems.switching import FAR
 from featherlane.solver.dual.noslip import MINVAL
 from featherlane.solver.primal.problem import TINY
@@ -65,22 +61,6 @@ from featherlane.solver.rows.rows import (
     clear_body_forces,
     compute_body_motions,
 )
-
-ROWS = 96  # capacity of a tile: rows of friction (nslipmax)
-
-
-def noslip_serves(model: Model) -> bool:
-    """Returns whether formulas apply to the model's no-slip solver, or it is disabled."""
-    fast = model.opt_integrator == enums.IMPLICITFAST
-    single = fast and any(is_single_free_body(model, i) for i in range(1, model.nbody))
-    euler = (fast or model.opt_integrator == enums.EULER) and not single
-    return model.opt_noslip_iterations == 0 or (euler and model.opt_cone == enums.PYRAMIDAL and not recurses(model))
-
-
-def noslip_capacity(model: Model) -> int:
-    """Returns the size nslipmax of the record of formulas."""
-    return ROWS if model.opt_noslip_iterations > 0 else 0
-
 
 # ---- preparation -----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ axes; TURN is an index.
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
-from featherlane.sensitivity.columns.points import copy
+from featherlane.sensitivity.columns.coordinates import copy
 from featherlane.sensitivity.rates.contact_rates import relative_motion
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.rates.smooth_rates import inward_pass, outward_pass

@@ -16,10 +16,11 @@ PANEL columns are also read flat, if each entry is treated alike.
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns
 from featherlane.dynamics.integrator.free_body import is_single_free_body
+from featherlane.dynamics.integrator.integrate import is_implicit
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.systems.noslip_rates import correct_columns
-from featherlane.sensitivity.systems.solution import follow_bounds, is_implicit, step_column
+from featherlane.sensitivity.systems.solution import follow_bounds, step_column
 from featherlane.sensitivity.systems.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
 from featherlane.solver.primal.krylov import mark_slipping

@@ -34,11 +34,11 @@ from featherlane.dynamics.integrator.integrate import (
     euler_again,
     implicitfast_acceleration,
     implicitfast_again,
+    is_implicit,
 )
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.model.integrator import has_metric
-from featherlane.model.model import Model
-from featherlane.sensitivity.columns.points import copy
+from featherlane.sensitivity.columns.coordinates import copy
 from featherlane.sensitivity.rates.records import COLUMNS, FITS, HELD, NEAREST
 from featherlane.sensitivity.systems.switching import switching_distance
 from featherlane.sensitivity.systems.tangent import advance_tangent
@@ -54,27 +54,10 @@ from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.primal.krylov import correct_direction, mark_slipping
 from featherlane.solver.solve import has_constraint_rows, solve
 
-LONG = 128  # DoFs from which the recursion over bodies solves columns faster than the factor of M
 EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it
 
 
-def recurses(model: Model) -> bool:
-    """Returns whether derivatives use the articulated-body recursion, as steps do.
-
-    Its time is linear in the DoFs, but the factor of M solves four columns at once and is faster for models of up to
-    LONG DoFs, such as humanoid_CMU in `benchmarks/derivatives.py --dm-control`.
-    """
-    return bool(uses_articulated(model)) and model.nv > LONG
-
-
 # ---- the metric of the integrator ------------------------------------------------------------------------------------
-@kernel
-def is_implicit(m):
-    """Returns whether the integrator uses another acceleration than that of forward dynamics."""
-    damps = m.opt_integrator == EULER and not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER))
-    return damps or m.opt_integrator == IMPLICIT or m.opt_integrator == IMPLICITFAST
-
-
 @kernel
 def implicit_acceleration_of(m, d, free):
     """qacc_step <- K^-1 (qfrc_smooth + qfrc_constraint), the integrator's acceleration a*.

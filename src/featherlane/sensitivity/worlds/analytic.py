@@ -19,7 +19,7 @@ import numpy as np
 
 from featherlane.model.enums import DISABLE_CONSTRAINT
 from featherlane.model.model import Model
-from featherlane.sensitivity.systems.formulas import motors_are_affine
+from featherlane.sensitivity.systems.served import motors_are_affine
 
 FAR = 1e-3  # e [m, rad, m/s, rad/s]
 WEIGHTS = 1.5, -0.6, 0.1

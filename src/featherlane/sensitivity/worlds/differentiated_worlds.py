@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.model.model import Model
-from featherlane.sensitivity.systems.formulas import serves
+from featherlane.sensitivity.systems.served import serves
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds
 from featherlane.sensitivity.worlds.parameters import Parameters
 from featherlane.simulation.batch.batch import Batch

@@ -19,9 +19,8 @@ from featherlane.lanes.record import address
 from featherlane.model.enums import LCP, RK4, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.rates.records import KNOWN, NEAREST
-from featherlane.sensitivity.systems.formulas import acts_at_once, differences_lag, formula_steps, serves
-from featherlane.sensitivity.systems.noslip_rates import noslip_capacity
-from featherlane.sensitivity.systems.solution import recurses
+from featherlane.sensitivity.systems.formulas import formula_steps
+from featherlane.sensitivity.systems.served import acts_at_once, differences_lag, noslip_capacity, recurses, serves
 from featherlane.sensitivity.worlds.displaced_worlds import KEPT, OwnWorlds, each_step
 from featherlane.simulation.batch.arrays import ON_DEMAND, WorldArrays
 from featherlane.simulation.batch.batch import Batch

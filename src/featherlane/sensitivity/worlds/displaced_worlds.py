@@ -18,7 +18,7 @@ from featherlane.lanes.cores import cores
 from featherlane.model.enums import CRB
 from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
-from featherlane.sensitivity.systems.solution import recurses
+from featherlane.sensitivity.systems.served import recurses
 from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA

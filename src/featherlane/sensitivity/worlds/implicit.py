@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.sensitivity.rates.records import FITS
-from featherlane.sensitivity.systems.formulas import DAMPING, FLUID, differences_lag, lags_of_worlds
+from featherlane.sensitivity.systems.served import DAMPING, FLUID, differences_lag, lags_of_worlds
 from featherlane.sensitivity.worlds.differentiated_worlds import DifferentiatedWorlds
 from featherlane.sensitivity.worlds.implicit_passes import Passes
 

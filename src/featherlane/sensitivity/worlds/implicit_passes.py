@@ -18,9 +18,9 @@ from featherlane.lanes.record import address
 from featherlane.model.enums import COULOMB
 from featherlane.sensitivity.rates.records import FITS, HELD, KNOWN, NEAREST
 from featherlane.sensitivity.systems.differences import force_columns, lag_forces, lag_positions, position_columns
-from featherlane.sensitivity.systems.formulas import acts_at_once, formula_columns, formula_steps
-from featherlane.sensitivity.systems.noslip_rates import noslip_capacity
-from featherlane.sensitivity.systems.solution import base_tiles, recurses, solve_columns
+from featherlane.sensitivity.systems.formulas import formula_columns, formula_steps
+from featherlane.sensitivity.systems.served import acts_at_once, noslip_capacity, recurses
+from featherlane.sensitivity.systems.solution import base_tiles, solve_columns
 from featherlane.sensitivity.worlds.analytic import FAR, WEIGHTS, are_analytic
 from featherlane.sensitivity.worlds.differentiated_worlds import EPS, DifferentiatedWorlds
 from featherlane.sensitivity.worlds.displaced_worlds import each_step

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.enums import LCP
 from featherlane.model.model import Model
 from featherlane.sensitivity.rates.records import FITS, NEAREST
 from featherlane.sensitivity.systems.lcp_columns import lcp_columns
@@ -19,11 +18,6 @@ ROWS, ROWS_ALONE = 192, 1200  # rows of the LCPs of a tile of several worlds tog
 REALS = 1 << 21  # values of a pass
 LEAST = 64  # worlds of a pass, so that all threads have tiles
 GAPS = ("geom_gap", "pair_gap")
-
-
-def lcp_serves(model: Model) -> bool:
-    """Returns whether the model uses the LCP, without actuator forces that act through contacts."""
-    return bool(model.opt_contact_model == LCP and model.nv and not model.nadhesion)
 
 
 def _sizes(own: dict[str, int], ncol: int, width: int) -> dict[str, int]:
