@@ -56,15 +56,15 @@ class ProductWorlds(OwnWorlds):
 
     def __init__(self, model: Model, source: Batch, nthread: int, disabled: int, nstep: int, fields: tuple[str, ...]):
         super().__init__(model, source, nstep, nthread, disabled)
-        n, nv, nx = source.nworld, model.nv, 2 * model.nv + model.na
+        n, nx = source.nworld, self.seeds.state.stop
         self.nx, self.ncol, self.nrow = nx, nx + model.nu + REPORTS, nstep + 1
         sizes = {name: self.batch.arrays.rows[name][0].size for name in (*fields, "ctrl")}
         self.states = {name: np.zeros((n, self.nrow, size)) for name, size in sizes.items()}
         self.direct, self.found = np.zeros((n, self.nrow, nx)), np.zeros((n, self.nrow, self.ncol))
-        ends = [(0, nv), (nv, 2 * nv), (2 * nv, nx)]
+        kinds = self.seeds.position, self.seeds.velocity, self.seeds.activation
         self._given = {name: self._from_anywhere(a) for name, a in self.states.items()}
         for names, a in ((COSTATE, self.found), (DIRECT, self.direct)):
-            self._given |= {name: self._from_anywhere(a[..., i:j]) for name, (i, j) in zip(names, ends, strict=True)}
+            self._given |= {name: self._from_anywhere(a[..., part]) for name, part in zip(names, kinds, strict=True)}
         self._numbers = np.lib.stride_tricks.as_strided(
             self.found[:, 1:], (n * self.nrow, nstep * self.ncol, 1), (8 * self.ncol, 8, 8)
         )

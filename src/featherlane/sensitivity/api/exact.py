@@ -25,6 +25,7 @@ from featherlane.sensitivity.api.transition import (
     threads,
     transition_fd,
 )
+from featherlane.sensitivity.columns.coordinates import Seeds
 from featherlane.sensitivity.systems.convex import CONVEX_STAGES
 from featherlane.sensitivity.systems.lcp_columns import lcp_columns
 from featherlane.sensitivity.systems.served import lcp_serves, serves
@@ -141,7 +142,8 @@ def linearize(
             A, B, near = found
             return Linearization(A, B, None, None, {}, near)
     sizes = check_differentiable(model, data)
-    nx = 2 * sizes["nv"] + sizes["na"]
+    seeds = Seeds.of(sizes["nv"], sizes["na"], sizes["nu"])
+    nx, n = seeds.state.stop, seeds.input.stop
     chosen = None if none else Parameters(model, parameters)
     if chosen is not None and not chosen.n:
         chosen = None
@@ -155,7 +157,7 @@ def linearize(
         return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
     if sensors:
         C, D = _sensors(model, data, nx, nthread, disabled)
-    n, by_steps = nx + sizes["nu"], np.zeros(0, int)
+    by_steps = np.zeros(0, int)
     if chosen is not None:
         worlds = ImplicitWorlds(model, data, CONVEX_STAGES, False, nthread, disabled, True, chosen)
         worlds.load(data)
@@ -283,9 +285,9 @@ def acceleration_derivatives(
 def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> AccelerationDerivatives:
     """Splits rates (..., nv, 3 nv + na + nu) into the derivatives by each kind of coordinate."""
     nv, n = rates.shape[-2:]
-    act, force = 2 * nv + na, n - nv
-    by_state = rates[..., :nv], rates[..., nv : 2 * nv], rates[..., 2 * nv : act]
-    return AccelerationDerivatives(*by_state, rates[..., act:force], rates[..., force:], nearest)
+    seeds = Seeds.of(nv, na, n - 3 * nv - na)
+    by_state = rates[..., seeds.position], rates[..., seeds.velocity], rates[..., seeds.activation]
+    return AccelerationDerivatives(*by_state, rates[..., seeds.control], rates[..., seeds.force], nearest)
 
 
 def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,10 @@ def _reads_inputs(m, d, i):
 
 @kernel
 def _has_formula(m, d, i):
-    """Returns whether there are formulas for the control of actuator i, and for its activation if it has one."""
+    """Returns whether there are formulas for the control of actuator i, and for its activation if it has one.
+
+    The force must be linear in the control or activation: a gain that does not depend on it, and one activation only.
+    """
     dyntype, gaintype = m.actuator_dyntype[i], m.actuator_gaintype[i]
     has_activation = dyntype in (DYN_INTEGRATOR, DYN_FILTER, DYN_FILTEREXACT) and m.actuator_actnum[i] == 1
     return _reads_inputs(m, d, i) and (dyntype == DYN_NONE or has_activation) and gaintype in (GAIN_FIXED, GAIN_AFFINE)
@@ -59,7 +62,7 @@ def _next_activation_slopes(m, d, i):
     """Returns the derivatives of the next activation w' of actuator i: (by its activation w, by its control u)."""
     actuator = m.actuator[i]
     a, h, dyntype = actuator.actadr, timestep(m), actuator.dyntype
-    # dw'/dw, dw'/du and T of an integrator
+    # dw'/dw, dw'/du and T of an integrator; MINVAL, the lower bound of the time constant, is that of the step
     tau, by_activation, by_control, T = fmax(actuator.dynprm[0], MINVAL), 1.0, h, h
     if dyntype != DYN_INTEGRATOR:
         by_control = h / tau
@@ -72,7 +75,7 @@ def _next_activation_slopes(m, d, i):
         # a disabled actuator keeps its activation
         by_activation, by_control, rate = 1.0, 0.0, 0.0
     if actuator.actlimited:
-        # a clamped activation does not change
+        # beyond its range the next activation is clamped to a constant
         next_activation = fma(rate, T, d.act[a])
         inside = (next_activation >= actuator.actrange.lower) & (next_activation <= actuator.actrange.upper)
         by_activation, by_control = where(inside, by_activation, 0.0), where(inside, by_control, 0.0)

@@ -57,6 +57,7 @@ def set_ball_bend(m, d, p, j, k):
     a, dr = Vec3(axis), unit3(k - dofadr)
     sine, cosine = sincos(0.5 * angle)
     across = fma(-dot(a, dr), a, dr)  # dr - a (a . dr)
+    # MINVAL avoids a division by 0 at the angle 0, where the axis has no direction
     half_cot = 0.5 * cosine / fmax(sine, MINVAL)
     da = fma(half_cot, across, 0.5 * cross(a, dr))
     p.ten_bend[dofadr : dofadr + 3] = -da

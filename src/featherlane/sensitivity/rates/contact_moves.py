@@ -18,7 +18,8 @@ a displaced pose may list the same contacts in other slots: slot_at[k] is the sl
     slot_moves[k]             the map (7, 6) from a relative twist to changes of distance (row 0), point (rows 1 to 3)
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
     slot_spin[k]              spin of the frame about its normal, for each axis of a rotation of the whole scene
-Bodies 1 and 2 of a slot are slot_carrier[k, 0] and [k, 1].
+Bodies 1 and 2 of a slot are slot_carrier[k, 0] and [k, 1].  A slot without a candidate pair (NO_CANDIDATE) has a
+contact that the caller gave: it is not detected, and does not move.
 """
 
 from featherlane.prelude import *

@@ -75,7 +75,7 @@ def contact_laws(m, d, p, shortest):
         contact_curvature(m, d, p, k)  # writes slot_curvature
         basis_force, basis_moment = contact_forces(m, d, k)
         force = _force_in_world(d, k, basis_force)
-        moment = 0.0 * Vec3(basis_force)  # zeros
+        moment = 0.0 * Vec3(basis_force)  # zeros, of the same kind as the moment below
         if c.dim > 3:
             moment = _moment_in_world(d, k, basis_moment)
         p.slot_force[k] = join(moment, force)
@@ -353,7 +353,7 @@ def add_velocity_column(m, d, p, j, accelerates):
 @kernel
 def _subtract_contact_forces(m, d, out):
     """out -= J^T of the wrenches in con_wrench, by dof."""
-    # `body_forces_to_dofs` adds
+    # `body_forces_to_dofs` adds J^T W, so the column is negated before and after: out = -(-out + J^T W)
     for i in range(m.nv):
         out[i] = -out[i]
     body_forces_to_dofs(m, d, out)

@@ -121,7 +121,7 @@ def _change_of_force(D, f, law, error, changes, dr):
     K, B, d_imp, d_slope = law
     x_change = fma(B, changes[1], changes[2])
     pull = fma(K * d_imp, changes[0], K * d_slope * dr * error)
-    stiffer = d_slope * dr / fmax(d_imp * (1.0 - d_imp), MINVAL)
+    stiffer = d_slope * dr / fmax(d_imp * (1.0 - d_imp), MINVAL)  # 0 < d < 1; MINVAL for absent rows
     return fma(-D, x_change + pull, stiffer * f)
 
 
@@ -144,6 +144,7 @@ def _add_column(m, d, p, k, e, dof, by):
     if is_weld:
         square, along = square + dot(twist, twist), along + dot(twist, dtwist)
     r = sqrt(square)
+    # without an error |E| has no slope, and dr is 0
     solimp, dr = m.eq_solimp[e], along / fmax(r, MINVAL)
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     law = K, B, impedance(solimp, r), impedance_rate(solimp, r)

@@ -35,6 +35,7 @@ def _subtract_drag(m, d, p, k, motion, carried):
 
     carried: S_k x* F^c_k, the force that moves with the bodies; 0 by velocity.   Reads: dof_fluid of `fluid_rates`.
     """
+    # medium: the worlds with a fluid, as the parameters of a tile's worlds may differ
     row, diagonal, medium = m.D_rowadr[k], m.D_diag[k], fluid_worlds(m)
     force = drag_times(d, m.dof_bodyid[k], motion)
     for c in range(m.D_rownnz[k]):

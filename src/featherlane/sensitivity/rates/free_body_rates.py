@@ -16,7 +16,7 @@ def add_free_body(m, d, p, k, by_velocity):
     p.dp is the column of derivatives in the record p (records.py); p.taken_off = qacc - a*.
     """
     body, dofadr = m.dof_bodyid[k], m.jnt_dofadr[m.dof_jntid[k]]
-    # the first three dofs are translations
+    # the first three dofs are translations, by which G does not change
     if is_single_free_body(m, body) and k >= dofadr + 3:
         h, R, axis = timestep(m), d.xmat[body], d.cdof[k].angular
         # angular part of a* = qacc - taken_off; columns that are solved one by one overwrite qacc_step = a*

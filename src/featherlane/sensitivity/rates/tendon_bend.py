@@ -17,6 +17,7 @@ the tangent t,
     cylinder      L^2 = P^2 + h^2, P the length in the plane, h along the axis: H = (P H_P + e e^T) / L, e = P dh - h dP
                   over L
 
+MINVAL is the least divisor: it stands for a length that is 0 where a site lies on a geom or two sites coincide.
 In kernels: s and t are the sites at both ends, k the dof, moves = (X_0 - Z_0, X_1 - Z_1).  p.ten_bend is the row of the
 record p (records.py) for the derivative of a row of the tendons' Jacobian, by dof.
 """

@@ -1,15 +1,11 @@
-"""Rates of the residual by formulas, in a tile of worlds.
+"""Stages that differentiate the residual by formulas, in a tile of worlds; columns/formulas.py has the columns.
 
-`serves` decides for a model as a whole, `_numbers_serve` for each world; otherwise the residual is differenced
-(differences.py).  `differences_lag` decides whether the integrator's correction p is differenced.  Activations of
-muscles, and controls that act through them or with a delay, are differenced here, because they affect only actuator
-forces.
+`serves` (served.py) decides for a model as a whole, `_numbers_serve` for each world; otherwise the residual is
+differenced (differences.py).  `differences_lag` decides whether the integrator's correction p is differenced.
 
-A column has the derivatives by one coordinate c: positions by dof, velocities, activations, controls, generalized
-forces.  In the record p (records.py): dg of the residual g = M a + c - tau - J^T f, dp of the integrator's correction p
-(solution.py), dact of the next activations.  report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if
-the world must run alone to decide; report[NEAREST]: distance to the next change of the active set; report[FITS]: 1 if
-the world was solved with all its contacts and rows.
+report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if the world must run alone to decide;
+report[NEAREST]: distance to the next change of the active set; report[FITS]: 1 if the world was solved with all its
+contacts and rows.
 rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.

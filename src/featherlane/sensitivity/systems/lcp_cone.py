@@ -135,7 +135,8 @@ def _finish_block(d, p, k, count, slides):
             # 1 / mu_j: ds_j = dx_j / mu_j
             tt, inverse_mu = p.row_unit[i] * p.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
             own = pull if i == j else 0.0 * pull
-            # l (1 - t t^T) + scale t t^T - along t^T
+            # entry (i, j) of l (1 - t t^T) + scale t t^T - along t^T, with own = l on the diagonal, regrouped to
+            # (scale - l) t_i t_j + own - along_i t_j
             more = fma(scale - pull, tt, own) - along * p.row_unit[j]
             p.row_matrix[row + j] = where(both, fma(more, inverse_mu, p.row_matrix[row + j]), p.row_matrix[row + j])
         x = p.row_matrix[row + k]

@@ -8,7 +8,10 @@ of the law: pushed apart or closing its gap, bouncing or not, at the largest spe
 The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_dist, slot_pos, slot_frame, slot_belt
 (surface velocity), slot_arms (from either body's com to the point), slot_shift (changes of distance, point and frame
 by a unit of the column's coordinate) and slot_branch; slot_spin and slot_gone of contact_moves.py; dof_axis: S of each
-dof; row_count and row_present, the rows of the own state.
+dof; row_count and row_present, the rows of the own state.  INFINITE is the bound of a force, or the margin of a case
+that does not occur; NO_ROW marks a limit, dry friction or contact without a row in the LCP.
+A row of J is passed from the function that fills it to the one that appends it in the buffer d.primal.search, which the
+primal solver does not use under the contact model lcp.
 Source: as the rows themselves (solver/lcp/rows).
 """
 
@@ -159,7 +162,7 @@ def _append_limit(m, d, p, k, store):
     rebound = -(e * v)
     if store:
         p.dof_bounces[k] = where((e > 0.0) & (v < 0.0) & (rebound > target), 1.0, 0.0)
-        # beyond its range the row does not exist
+        # margin: at err = 0 the row begins or ends, and at rebound = target the bounce does
         p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(rebound - target), INFINITE))
     target = where(p.dof_bounces[k] > 0.0, rebound, target)
     set_row(m, d, (row, v, a), present, target, cfm, (0.0, INFINITE))

@@ -176,7 +176,7 @@ def factor_system(d, p):
 def solve_system(d, p):
     """row_dx, given as a right-hand side, <- rates of the free rows' forces, 0 for the others."""
     n = d.lcp.n[0]
-    # L y = right-hand side
+    # L y = right-hand side; rows and columns of fixed forces are those of the unit matrix
     for i in range(n):
         x = where(p.row_free[i] > 0.0, p.row_dx[i], 0.0)
         for j in range(i):

@@ -15,7 +15,7 @@ In the record p (records.py) each row r of friction, of dry friction or of one d
 contact, -1: dry friction), slip_axis (its direction in the contact's basis, or its dof row), slip_force = f_r,
 slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_gain = e_r, slip_size (switching.py), and the derivatives slip_dforce,
 slip_dbound, slip_dy and slip_dgain by one coordinate.  slip_motion: motions of all bodies in the fields w_r, slip_lag:
-v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  PANEL columns are solved together (panel.py):
+v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  PANEL (4) columns are solved together (panel.py):
 panel_at[c], panel_lag[:, c] and panel_acceleration[:, c] are coordinate, dp and da1 of column c, and panel_step[:, c]
 receives K da*.  slip_A = A and slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate: positions by dof,
 velocities, activations, controls; -1: none.  report[KNOWN] is 1 in worlds in which all rates have
@@ -219,7 +219,7 @@ def _update_row(p, r, y, running, by_position):
     if by_position:
         dA = p.slip_dA[(p.nslip[0] + 1) * r]
         dy = dy + _row_product(p, p.slip_dA, r, p.slip_gain)
-    movable = A > MINVAL
+    movable = A > MINVAL  # a row that moves no body has A = 0 up to rounding, and no force
     inverse = where(movable, 1.0, 0.0) / where(movable, A, 1.0)
     step = y * inverse
     # unclipped force t = f + e - y / A,  dt = df + de - (dy - y / A dA) / A
@@ -229,6 +229,7 @@ def _update_row(p, r, y, running, by_position):
     dt = where(fabs(t) > b, where(t > 0.0, p.slip_dbound[r], -p.slip_dbound[r]), dt)
     p.slip_gain[r] = where(acts, clip(t, -b, b) - f, p.slip_gain[r])
     p.slip_dgain[r] = where(acts, dt - p.slip_dforce[r], p.slip_dgain[r])
+    # A |force - bound| is the distance in y; TINY avoids a division by 0 in worlds without the row
     return where(acts, A * fabs(fabs(t) - b) / fmax(p.slip_size[r], TINY), FAR)
 
 

@@ -78,6 +78,7 @@ def _follow_bounds(m, d, p):
     report[KNOWN] <- 0 in worlds without a solution.
     """
     mark_slipping(d, true_mask(d))  # the contacts that slip, which `follow_bounds` reads
+    # `follow_bounds` works in the memory of the Krylov method, which has finished
     for c in range(PANEL):
         for i in range(m.nv):
             d.krylov.newton[i] = p.panel_acceleration[i, c]  # input of `follow_bounds`
@@ -112,6 +113,7 @@ def step_panel(m, d, p, damped):
     if p.rate_steps and is_implicit(m) and _shares_factor(m):
         # K^-1 (M da + dp), with the factor of K in qH
         solve_columns(m, d.qH, d.qHDiagInv, p.panel_step)
+        # under euler, worlds without damping use the acceleration itself
         if m.opt_integrator == EULER:
             for e in range(PANEL * m.nv):
                 p.panel_step[e] = where(damped, p.panel_step[e], p.panel_acceleration[e])

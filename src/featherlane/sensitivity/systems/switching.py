@@ -14,7 +14,8 @@ of its margin with its gap divided by REACH.
 Kernels pass the smallest distance so far as `least`.  A value primal.dofrow_x, genrow_x or con_y is x = J a - aref,
 primal.con_z is J v of a contact.  In con_y and con_z, row [k] has the components along normal and tangents of contact
 k, and basis_value(d, con_y, k, i) is component i of all, 3 to 5 those of the rotation axes.  Of a row, D is the inverse
-regularization, 0 in worlds without it; con_Dt is D of a contact's friction, con_stiffpos its K d r, con_damping its B.
+regularization, 0 in worlds without it; TINY avoids divisions by 0 there.  Of a contact, con_Dt is D of its friction,
+con_stiffpos its K d r, con_damping its B.
 """
 
 from featherlane.prelude import *
