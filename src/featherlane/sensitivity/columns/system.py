@@ -44,8 +44,8 @@ class System(NamedTuple):
         residual: of (m, d, p, s): dg, at fixed z.
         solve: of (m, d, p, s): dz from dg.
         step: of (m, d, p, s, shared): dx' from dz; shared: what all columns share.
-        switching: of (m, d, p): the distance to the next change of the active set, which the system's stage reports;
-            None if the distance is that of another system.
+        switching: of the system's present state: the distance to the next change of its active set, which its stage
+            reports; None if nothing is solved.
     """
 
     residual: Kernel = _given

@@ -248,14 +248,8 @@ def _step(m, d, p, s, damped):
     step_column(m, d, p, p.at[0], damped)
 
 
-@kernel
-def _switching(m, d, p):
-    """Returns the distance to the next change of the active set."""
-    return switching_distance(m, d)
-
-
 #: the convex system; its residual is given, by formulas.py or differences.py
-CONVEX = System(solve=_solve, step=_step, switching=_switching)
+CONVEX = System(solve=_solve, step=_step, switching=switching_distance)
 _solved_columns, _stepped_columns = columns_of(System(solve=_solve)), columns_of(System(step=_step))
 _solved_and_stepped_columns = columns_of(CONVEX)
 
