@@ -1,14 +1,16 @@
-"""Prints the size of the source by package, and its change since a commit.
+"""Prints the size of the source by package, counts of repeated mechanisms, and their changes since a commit.
 
     python tests/measure/size.py [COMMIT]
 
 Code lines are lines with code: without blank lines, comments, docstrings and imports.  Lines are all lines of a file.
+A mechanism is counted by the rule that its function states: by names of fields, decorators, functions and methods.
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tarfile
@@ -96,7 +98,83 @@ def table(new: tuple[Counter, Counter], old: tuple[Counter, Counter] | None) -> 
     return lines
 
 
+# ---- mechanisms ----------------------------------------------------------------------------------------------------
+# fields of the kinds of constraint rows: on one dof, on any dofs, scalar rows of both kinds, contacts
+ROW_KINDS = (r"n?(dof|friction)row", r"n?genrow", r"n?row(_|$|max)", r"n?con_|nslot$")
+
+
+def functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def decorators(function: ast.FunctionDef) -> set[str]:
+    """Returns the names of a function's decorators."""
+    calls = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
+    return {d.id for d in calls if isinstance(d, ast.Name)}
+
+
+def row_kinds(function: ast.FunctionDef) -> int:
+    """Returns the number of kinds of constraint rows whose fields a function uses."""
+    names = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    return sum(any(re.match(kind, name) for name in names) for kind in ROW_KINDS)
+
+
+def statement_lines(function: ast.FunctionDef) -> int:
+    """Returns the lines of a function's body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return sum(statement.end_lineno - statement.lineno + 1 for statement in body)
+
+
+def repeated_methods(trees: Iterable[ast.Module]) -> list[tuple[str, int]]:
+    """Returns (name, lines of its docstrings) of public methods with docstrings in three or more classes."""
+    documented: dict[str, list[int]] = {}
+    for tree in trees:
+        for node in ast.walk(tree):
+            for method in functions(ast.Module(node.body, [])) if isinstance(node, ast.ClassDef) else ():
+                text = ast.get_docstring(method, clean=False)
+                if text and not method.name.startswith("_"):
+                    documented.setdefault(method.name, []).append(text.count("\n") + 1)
+    return [(name, sum(lines)) for name, lines in documented.items() if len(lines) >= 3]
+
+
+def mechanisms(files: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Returns counts of mechanisms by title, of pairs (path, text) of the engine."""
+    trees = [ast.parse(text) for path, text in files if package(path) in ENGINE]
+    kernels = [f for tree in trees for f in functions(tree) if decorators(f) & {"kernel", "stage", "operator"}]
+    used = Counter(node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name))
+    called = Counter(
+        node.func.id
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
+    methods = repeated_methods(trees)
+
+    def named(pattern: str) -> int:
+        return sum(re.search(pattern, f.name) is not None for f in kernels)
+
+    return {
+        "functions that use two kinds of rows": sum(row_kinds(f) == 2 for f in kernels),
+        "functions that use three kinds of rows": sum(row_kinds(f) == 3 for f in kernels),
+        "kernels that factor or eliminate": named("^_?(factor|eliminate|ltdl)"),
+        "kernels that whiten": named("whiten|half_solve"),
+        "kernels of at most three lines, called once": sum(
+            used[f.name] == called[f.name] == 1 and statement_lines(f) <= 3 for f in kernels
+        ),
+        "methods documented in three classes or more": len(methods),
+        "lines of these docstrings": sum(lines for _, lines in methods),
+    }
+
+
+def mechanism_table(new: dict[str, int], old: dict[str, int] | None) -> list[str]:
+    """Returns the lines of the report of mechanisms, with their changes."""
+    return [f"{title:46s}{count:>7,d}{(count - old[title] if old else 0):>+9,d}" for title, count in new.items()]
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 2 or sys.argv[1:2] in (["-h"], ["--help"]):
         sys.exit("usage: python tests/measure/size.py [COMMIT]")
-    print("\n".join(table(sizes(working_tree()), sizes(of_commit(sys.argv[1])) if len(sys.argv) == 2 else None)))
+    now = working_tree()
+    before = of_commit(sys.argv[1]) if len(sys.argv) == 2 else None
+    print("\n".join(table(sizes(now), sizes(before) if before else None)), end="\n\n")
+    print("\n".join(mechanism_table(mechanisms(now), mechanisms(before) if before else None)))
