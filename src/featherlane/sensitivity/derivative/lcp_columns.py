@@ -304,20 +304,20 @@ def _subtract_product(m, d, p):
 def _solve_column(m, d, p, s):
     """qacc <- derivatives of the acceleration in column s, including the change of the forces, Mh^-1 J^T dx.
 
-    Writes: row_dx = dx.   Scratch: lcp.x, lcp.y, lcp.z, qacc_step.
+    Writes: row_dx = dx.   Scratch: lcp.x, lcp.dx, lcp.z, qacc_step.
     """
     n = d.lcp.n[0]
     for r in range(n):
         p.row_dx[r] = where(p.row_free[r] > 0.0, -p.col_w[s * n + r], 0.0)
     if freezes(m):
-        # known: dx of sliding friction, kept in lcp.y; unknown: dx of the free rows
+        # known: dx of sliding friction, kept in lcp.dx; unknown: dx of the free rows
         follow_normals(d, p, p.col_first, s * n)
         for r in range(n):
-            d.lcp.y[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
+            d.lcp.dx[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
         _subtract_product(m, d, p)
         solve_system(d, p)
         for r in range(n):
-            p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.y[r])
+            p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.dx[r])
     else:
         if has_cones(m):
             turn_side(d, p)  # sliding friction on a cone: projects the right-hand side on the cone's tangent

@@ -14,7 +14,7 @@ Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in 
 at the resulting limits.
 Symbols: i, j, k: rows of the problem;  a, b: active rows, which are free in some world, row lcp.order[a];  h: an active
     row before both;  u = L D.
-Buffers: lcp.y, lcp.g: lower and upper limits in effect;  lcp.old: change of x;  lcp.change: by active row, of the
+Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_dinv: 1 / D by active row;  lcp_L: rows of the lower triangle L
     one after another, L_ab = lcp_L[row_start(a) + b] for b < a.  A_ij = lcp.A[i * n + j]; `dense_dot`: a row of A x.
 Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
@@ -171,16 +171,16 @@ def factor_active_rows(p, count, least):
 
 @kernel
 def find_free_step(p, count):
-    """Computes the step lcp.old = -A_CC^-1 w_C of the free rows, 0 for the others; `count` active rows."""
+    """Computes the step lcp.dx = -A_CC^-1 w_C of the free rows, 0 for the others; `count` active rows."""
     for i in range(p.lcp.n[0]):
-        p.lcp.old[i] = 0.0
-    # lcp.change = -L^-1 w, then -D^-1 L^-1 w, then -A_CC^-1 w
+        p.lcp.dx[i] = 0.0
+    # lcp_dx = -L^-1 w, then -D^-1 L^-1 w, then -A_CC^-1 w
     substitute_change_forward(p, count)
     for a in range(count):
-        p.lcp.change[a] = p.lcp.change[a] * p.lcp_dinv[a]
+        p.lcp_dx[a] = p.lcp_dx[a] * p.lcp_dinv[a]
     substitute_change_backward(p, count)
     for a in range(count):
-        p.lcp.old[p.lcp.order[a]] = if_free(p, a, p.lcp.change[a])
+        p.lcp.dx[p.lcp.order[a]] = if_free(p, a, p.lcp_dx[a])
 
 
 @kernel
@@ -191,45 +191,45 @@ def if_free(p, a, x):
 
 @kernel
 def substitute_change_forward(p, count):
-    """Computes lcp.change = -L^-1 w of `count` active rows, two rows at once."""
+    """Computes lcp_dx = -L^-1 w of `count` active rows, two rows at once."""
     for half in range(count // 2):
         a = 2 * half
         row, next_row = row_start(a), row_start(a + 1)
         rest, next_rest = -p.lcp.w[p.lcp.order[a]], -p.lcp.w[p.lcp.order[a + 1]]
         for h in range(a):
-            y = p.lcp.change[h] + 0.0
+            y = p.lcp_dx[h] + 0.0
             rest, next_rest = fma(-p.lcp_L[row + h], y, rest), fma(-p.lcp_L[next_row + h], y, next_rest)
         rest = if_free(p, a, rest)
-        p.lcp.change[a], p.lcp.change[a + 1] = rest, if_free(p, a + 1, fma(-p.lcp_L[next_row + a], rest, next_rest))
+        p.lcp_dx[a], p.lcp_dx[a + 1] = rest, if_free(p, a + 1, fma(-p.lcp_L[next_row + a], rest, next_rest))
     if count % 2 == 1:
         a = count - 1
         rest = -p.lcp.w[p.lcp.order[a]]
         for h in range(a):
-            rest = fma(-p.lcp_L[row_start(a) + h], p.lcp.change[h], rest)
-        p.lcp.change[a] = if_free(p, a, rest)
+            rest = fma(-p.lcp_L[row_start(a) + h], p.lcp_dx[h], rest)
+        p.lcp_dx[a] = if_free(p, a, rest)
 
 
 @kernel
 def substitute_change_backward(p, count):
-    """Computes lcp.change <- L^-T lcp.change of `count` active rows, two rows at once from the last ones."""
+    """Computes lcp_dx <- L^-T lcp_dx of `count` active rows, two rows at once from the last ones."""
     b = count - 2
     while b >= 0:
         row, next_row = row_start(b), row_start(b + 1)
-        next_y = if_free(p, b + 1, p.lcp.change[b + 1])
-        y = if_free(p, b, fma(-p.lcp_L[next_row + b], next_y, p.lcp.change[b]))
-        p.lcp.change[b], p.lcp.change[b + 1] = y, next_y
+        next_y = if_free(p, b + 1, p.lcp_dx[b + 1])
+        y = if_free(p, b, fma(-p.lcp_L[next_row + b], next_y, p.lcp_dx[b]))
+        p.lcp_dx[b], p.lcp_dx[b + 1] = y, next_y
         for h in range(b):
-            p.lcp.change[h] = fma(-p.lcp_L[row + h], y, fma(-p.lcp_L[next_row + h], next_y, p.lcp.change[h]))
+            p.lcp_dx[h] = fma(-p.lcp_L[row + h], y, fma(-p.lcp_L[next_row + h], next_y, p.lcp_dx[h]))
         b -= 2  # with an odd count, row 0 is left at the end: it has no entries of L
 
 
 # ---- a pass ----------------------------------------------------------------------------------------------------------
 @kernel
 def list_changed_rows(p):
-    """Sets lcp.order to the rows whose x changes in any world, lcp.old != 0; returns how many."""
+    """Sets lcp.order to the rows whose x changes in any world, lcp.dx != 0; returns how many."""
     count = 0
     for i in range(p.lcp.n[0]):
-        if any_(p.lcp.old[i] != 0.0):
+        if any_(p.lcp.dx[i] != 0.0):
             p.lcp.order[count] = i
             count += 1
     return count
@@ -237,8 +237,8 @@ def list_changed_rows(p):
 
 @kernel
 def add_column(p, j):
-    """Adds column j of A, times the change of x_j in lcp.old, to w."""
-    n, change = p.lcp.n[0], p.lcp.old[j] + 0.0
+    """Adds column j of A, times the change of x_j in lcp.dx, to w."""
+    n, change = p.lcp.n[0], p.lcp.dx[j] + 0.0
     for i in range(n):
         p.lcp.w[i] = fma(p.lcp.A[j * n + i], change, p.lcp.w[i])
 
@@ -246,16 +246,16 @@ def add_column(p, j):
 @kernel
 def add_two_columns(p, j, k):
     """Runs `add_column` for columns j and k, with half the loads of w."""
-    n, change_j, change_k = p.lcp.n[0], p.lcp.old[j] + 0.0, p.lcp.old[k] + 0.0
+    n, change_j, change_k = p.lcp.n[0], p.lcp.dx[j] + 0.0, p.lcp.dx[k] + 0.0
     for i in range(n):
         p.lcp.w[i] = fma(p.lcp.A[k * n + i], change_k, fma(p.lcp.A[j * n + i], change_j, p.lcp.w[i]))
 
 
 @kernel
 def add_correction(p):
-    """Adds lcp.old to x, and A lcp.old to w.  Overwrites lcp.order."""
+    """Adds lcp.dx to x, and A lcp.dx to w.  Overwrites lcp.order."""
     for i in range(p.lcp.n[0]):
-        p.lcp.x[i] = p.lcp.x[i] + p.lcp.old[i]
+        p.lcp.x[i] = p.lcp.x[i] + p.lcp.dx[i]
     count = list_changed_rows(p)
     for half in range(count // 2):
         add_two_columns(p, p.lcp.order[2 * half], p.lcp.order[2 * half + 1])
@@ -267,15 +267,15 @@ def add_correction(p):
 def violations(p, i, x_tolerance, w_tolerance):
     """Returns masks of row i: free and below its limits, free and above them, at a limit with w of the wrong sign."""
     x, w, side = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
-    free, moves = side == OPEN, p.lcp.y[i] < p.lcp.g[i]  # a row with equal limits never moves
-    low, high = free & (x < p.lcp.y[i] - x_tolerance), free & (x > p.lcp.g[i] + x_tolerance)
+    free, moves = side == OPEN, p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits never moves
+    low, high = free & (x < p.lcp.lower[i] - x_tolerance), free & (x > p.lcp.upper[i] + x_tolerance)
     wrong = moves & not_(free) & (where(side < 0.0, -w, w) > w_tolerance)
     return low, high, wrong
 
 
 @kernel
 def exchange_rows(p, live):
-    """Changes lcp_state of rows on the wrong side, and sets lcp.old = their steps to limits; returns changed worlds."""
+    """Changes lcp_state of rows on the wrong side, and sets lcp.dx = their steps to limits; returns changed worlds."""
     size, diagonal = 0.0, largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
@@ -286,8 +286,8 @@ def exchange_rows(p, live):
         low, high, wrong = violations(p, i, x_tolerance, x_tolerance * diagonal)
         low, high, wrong = live & low, live & high, live & wrong
         state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp_state[i])))
-        bound = where(low, p.lcp.y[i], p.lcp.g[i])
-        p.lcp.old[i] = where(low | high, bound - p.lcp.x[i], 0.0)
+        bound = where(low, p.lcp.lower[i], p.lcp.upper[i])
+        p.lcp.dx[i] = where(low | high, bound - p.lcp.x[i], 0.0)
         p.lcp_state[i] = state
         moved = moved | low | high | wrong
     return moved
@@ -300,26 +300,26 @@ def start_sets(p):
     A row is at a limit of 0 if w has the right sign for it, else it is free.
     """
     for i in range(p.lcp.n[0]):
-        p.lcp.y[i], p.lcp.g[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
+        p.lcp.lower[i], p.lcp.upper[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
         if p.lcp.findex[i] >= 0:
-            p.lcp.y[i], p.lcp.g[i] = 0.0, 0.0
+            p.lcp.lower[i], p.lcp.upper[i] = 0.0, 0.0
         p.lcp.x[i], p.lcp.w[i] = 0.0, -p.lcp.b[i]
-        low = (p.lcp.y[i] == 0.0) & (p.lcp.w[i] >= 0.0)
-        high = (p.lcp.g[i] == 0.0) & (p.lcp.w[i] <= 0.0)
+        low = (p.lcp.lower[i] == 0.0) & (p.lcp.w[i] >= 0.0)
+        high = (p.lcp.upper[i] == 0.0) & (p.lcp.w[i] <= 0.0)
         p.lcp_state[i] = where(low, -1.0, where(high, 1.0, OPEN))
 
 
 @kernel
 def limit_friction_lanes(p, ready):
-    """Sets friction limits mu |x_normal| + add in lcp.y and lcp.g, in worlds that are ready."""
+    """Sets friction limits mu |x_normal| + add in lcp.lower and lcp.upper, in worlds that are ready."""
     for i in range(p.lcp.n[0]):
         normal = p.lcp.findex[i]
         if normal >= 0:
             normal_force = fabs(p.lcp.x[normal])
             # without normal force there is no friction, whatever mu: inf * 0 would be NaN
             limit = where(normal_force > 0.0, p.lcp.hi[i] * normal_force, 0.0) + p.lcp.add[i]
-            p.lcp.y[i] = where(ready, -limit, p.lcp.y[i])
-            p.lcp.g[i] = where(ready, limit, p.lcp.g[i])
+            p.lcp.lower[i] = where(ready, -limit, p.lcp.lower[i])
+            p.lcp.upper[i] = where(ready, limit, p.lcp.upper[i])
 
 
 @kernel
@@ -328,17 +328,17 @@ def free_friction(p, ready):
     limit_friction_lanes(p, ready)
     for i in range(p.lcp.n[0]):
         if p.lcp.findex[i] >= 0:
-            p.lcp_state[i] = where(ready & (p.lcp.g[i] > 0.0), OPEN, p.lcp_state[i])
+            p.lcp_state[i] = where(ready & (p.lcp.upper[i] > 0.0), OPEN, p.lcp_state[i])
 
 
 @kernel
 def solve_sets(p, least, live):
-    """Solves for x of the free rows and w of the others, in live worlds.  Overwrites lcp.order, lcp.old, lcp.change."""
+    """Solves for x of the free rows and w of the others, in live worlds.  Overwrites lcp.order, lcp.dx, lcp_dx."""
     count = list_active_rows(p)
     factor_active_rows(p, count, least)
     find_free_step(p, count)
     for i in range(p.lcp.n[0]):
-        p.lcp.x[i] = where(live, p.lcp.x[i] + p.lcp.old[i], p.lcp.x[i])
+        p.lcp.x[i] = where(live, p.lcp.x[i] + p.lcp.dx[i], p.lcp.x[i])
     for i in range(p.lcp.n[0]):
         bound = p.lcp_state[i] != OPEN  # w of free rows is 0
         if any_(live & bound):
@@ -353,8 +353,8 @@ def lane_blocks(p, passes):
     """Runs passes from x = 0 until every world is solved, at most `passes` in each.
 
     Reads:  the problem, dense; lcp.parameter: tolerance of the status.
-    Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; limits in effect in lcp.y and lcp.g.
-    Scratch: lcp_L, lcp_dinv, lcp_state, lcp.old, lcp.change, lcp.order.
+    Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; limits in effect in lcp.lower and lcp.upper.
+    Scratch: lcp_L, lcp_dinv, lcp_state, lcp.dx, lcp_dx, lcp.order.
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
     least, steps = SINGULAR * largest_diagonal(p), 0.0
@@ -371,8 +371,8 @@ def lane_blocks(p, passes):
         opened = opened | ready
         if not any_(live):
             break
-        free_friction(p, ready)  # updates lcp.y, lcp.g, lcp_state
-        add_correction(p)  # of the rows that `exchange_rows` moved to their limits: lcp.old
+        free_friction(p, ready)  # updates lcp.lower, lcp.upper, lcp_state
+        add_correction(p)  # of the rows that `exchange_rows` moved to their limits: lcp.dx
     # one more step of the free rows, from a new w, corrects rounding
     place_w(p)
     active = list_active_rows(p)
@@ -381,8 +381,8 @@ def lane_blocks(p, passes):
         factor_active_rows(p, active, least)
     find_free_step(p, active)
     for i in range(p.lcp.n[0]):
-        p.lcp.x[i] = clip(p.lcp.x[i] + p.lcp.old[i], p.lcp.y[i], p.lcp.g[i])
-    finish_at(p, p.lcp.y, p.lcp.g)
+        p.lcp.x[i] = clip(p.lcp.x[i] + p.lcp.dx[i], p.lcp.lower[i], p.lcp.upper[i])
+    finish_at(p, p.lcp.lower, p.lcp.upper)
     p.lcp.niter[0] = steps
 
 
@@ -391,7 +391,7 @@ def solve_lane_blocks(p, passes):
     """Runs block principal pivoting on standalone problems; see `lane_blocks`.
 
     Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add, lcp.parameter.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*, of which lcp.y and lcp.g are the
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*, of which lcp.lower and lcp.upper are the
             limits in effect; for itself lcp_L.
     """
     lane_blocks(p, passes)
