@@ -4,12 +4,14 @@
     Value    one real for each of W worlds: a float or double at W = 1, else a vector <W x float> or <W x double>
     Mask     one truth value for each of W worlds, from a comparison of values; at W = 1 it is also a bool
     Tuple    several things, by index or by name, such as a kernel's results
+    Range    ints over which a `for` loop runs, such as the dofs of a body
     View     a field of a record: rows at an address
     Record   the model, or a tile of worlds
     NOTHING  the result of a kernel that returns nothing
 
 A thing has operands, the registers or literals of the LLVM IR: one for a number, a value or a mask, those of all parts
-for a tuple, an address for a record and a view (with bounds checks: address, length, index of the field, table).
+for a tuple, start and stop of a range, an address for a record and a view (with bounds checks: address, length, index
+of the field, table).
 """
 
 from __future__ import annotations
@@ -90,6 +92,15 @@ class Tuple(Type):
     def row(self) -> type | None:
         """The row type; None of any other tuple."""
         return self.kind if self.kind and issubclass(self.kind, TypedRow) else None
+
+
+class Range(Type):
+    """The ints range(start, stop, step), with a step that is known when the kernel is compiled."""
+
+    operands = ("i64", "i64")
+
+    def __init__(self, step: int):
+        self.step, self.key, self.description = step, f"range{step}", f"a range with step {step}"
 
 
 class View(Type):
@@ -213,6 +224,7 @@ def view(base: str, width: int, constant: bool, checked: bool, dense=False, kind
 
 mask = functools.cache(Mask)
 tuple_of = functools.cache(Tuple)
+range_of = functools.cache(Range)
 group_of = functools.cache(Group)
 object_of = functools.cache(Object)
 
