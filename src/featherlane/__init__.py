@@ -34,9 +34,9 @@ from featherlane.model import Link, Model, bundled, bundled_names, load, set_con
 from featherlane.model.enums import State
 from featherlane.model.variants import variants
 from featherlane.sensitivity.adjoint.rollout import rollout_gradient
-from featherlane.sensitivity.derivative.exact import acceleration_derivatives, linearize
-from featherlane.sensitivity.derivative.inverse import inverse_derivatives
-from featherlane.sensitivity.derivative.rnea import rnea_derivatives
+from featherlane.sensitivity.api.exact import acceleration_derivatives, linearize
+from featherlane.sensitivity.api.inverse import inverse_derivatives
+from featherlane.sensitivity.api.rnea import rnea_derivatives
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.mixed import MixedBatch

@@ -13,9 +13,9 @@ from featherlane.model.names import NamedView
 from featherlane.model.option import Option
 from featherlane.model.variants import Variants
 from featherlane.sensitivity.adjoint.rollout import RolloutGradient, RolloutState
-from featherlane.sensitivity.derivative.exact import AccelerationDerivatives
-from featherlane.sensitivity.derivative.rnea import RneaDerivatives
-from featherlane.sensitivity.derivative.transition import InverseDerivatives, Linearization
+from featherlane.sensitivity.api.exact import AccelerationDerivatives
+from featherlane.sensitivity.api.rnea import RneaDerivatives
+from featherlane.sensitivity.api.transition import InverseDerivatives, Linearization
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.integration.result import Integration, IntegrationStatus
 from featherlane.simulation.inverse_kinematics.result import IkSolution, IkStatus

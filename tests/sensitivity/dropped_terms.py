@@ -14,16 +14,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import featherlane as fl
-from featherlane.sensitivity.derivative import (
-    contact_curvature,
-    contact_rates,
-    differences,
-    dof_rates,
-    formulas,
-    panel,
-    smooth_rates,
-    tendon_rates,
-)
+from featherlane.sensitivity.rates import contact_curvature, contact_rates, dof_rates, smooth_rates, tendon_rates
+from featherlane.sensitivity.systems import differences, formulas, panel
 from featherlane.spatial.types import Vec3
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.derivative.contact_moves import STEP
-from featherlane.sensitivity.derivative.exact import acceleration_derivatives
-from featherlane.sensitivity.derivative.formulas import differences_lag, serves
-from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
+from featherlane.sensitivity.api.exact import acceleration_derivatives
+from featherlane.sensitivity.rates.contact_moves import STEP
+from featherlane.sensitivity.systems.served import differences_lag, serves
+from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
 from scenes.states import kicked
 from sensitivity.test_transition import exact, relative
 

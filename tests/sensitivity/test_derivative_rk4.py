@@ -8,7 +8,7 @@ import pytest
 import featherlane as fl
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
 from featherlane.model.bundle import resolve_name
-from featherlane.sensitivity.derivative.rk4 import _rotation_rates, _tangent
+from featherlane.sensitivity.worlds.rk4 import _rotation_rates, _tangent
 from featherlane.spatial.types import Vec3
 from scenes.states import kicked
 from sensitivity.test_derivatives import CONTACT, JOINTS, ROUNDING, close

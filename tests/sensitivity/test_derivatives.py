@@ -7,9 +7,9 @@ import pytest
 
 import featherlane as fl
 from featherlane.model.enums import Disable
-from featherlane.sensitivity.derivative import implicit_passes
-from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds
-from featherlane.sensitivity.derivative.parameters import Parameters
+from featherlane.sensitivity.worlds import implicit_passes
+from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds
+from featherlane.sensitivity.worlds.parameters import Parameters
 from scenes.states import kicked
 from sensitivity.test_transition import carts, exact, relative
 
@@ -303,7 +303,7 @@ def test_models_can_differ_by_world(rng):
 @pytest.mark.parametrize("by_formulas", [True, False])
 def test_expanded_values_reach_each_world_in_every_tile(by_formulas, rng, monkeypatch):
     """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
-    for module in (fl.sensitivity.derivative.direct_worlds, fl.sensitivity.derivative.differentiated_worlds):
+    for module in (fl.sensitivity.worlds.direct_worlds, fl.sensitivity.worlds.differentiated_worlds):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
     model = fl.bundled("quadruped")
     batch = fl.Batch(model, 19, nthread=1)

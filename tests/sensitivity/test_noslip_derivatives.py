@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.derivative import noslip_rates
+from featherlane.sensitivity.systems import served
 from sensitivity.test_derivatives import close
 from sensitivity.test_transition import exact, relative
 
@@ -168,7 +168,7 @@ def test_cases_without_formulas_are_differences_of_steps(monkeypatch):
         fl.step(model, data, 30)
         found, steps = fl.linearize(model, data), fl.linearize(model, data, method="finite_difference")
         assert np.isnan(found.switching) and found.A.tobytes() == steps.A.tobytes()
-    monkeypatch.setattr(noslip_rates, "ROWS", 5)
+    monkeypatch.setattr(served, "NOSLIP_ROWS", 5)
     model = scene(3)
     batch = fl.Batch(model, 2, nthread=1)
     batch.qpos[1, 2] += 1.0

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.derivative.direct_worlds import direct_rates
-from featherlane.sensitivity.derivative.formulas import serves
-from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
+from featherlane.sensitivity.systems.served import serves
+from featherlane.sensitivity.worlds.direct_worlds import direct_rates
+from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
 from fuzz.derivatives import LIGHT, build, copies, state
 
 # relative error of residuals that are differenced over 2e-7; Coulomb's friction is stiff

@@ -14,6 +14,7 @@ from featherlane.constraint.efc_contact import list_contacts, write_contact_rows
 from featherlane.constraint.efc_fields import EFC
 from featherlane.constraint.end_of_step import limit_to_step
 from featherlane.constraint.friction_loss import loss_damping
+from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import (
     friction_reference,
     impedance,
@@ -109,17 +110,11 @@ def _solver_parameters(m, d, er, i):
     kind, ident = er.efc_type[i], er.efc_id[i]
     if kind == FRICTION_DOF:
         solref, solimp = m.dof_solref[ident], m.dof_solimp[ident]
-    elif kind == FRICTION_TENDON:
-        solref, solimp = m.tendon_solref_fri[ident], m.tendon_solimp_fri[ident]
-    elif kind == LIMIT_TENDON:
-        solref, solimp = m.tendon_solref_lim[ident], m.tendon_solimp_lim[ident]
     elif kind >= CONTACT_FRICTIONLESS:  # the kinds of contacts have the largest numbers
         ident = er.contact_slot[ident]
         solref, solimp = d.con_solref[ident], d.con_solimp[ident]
-    elif kind == EQUALITY:
-        solref, solimp = m.eq_solref[ident], m.eq_solimp[ident]
-    else:  # the limit of a joint
-        solref, solimp = m.jnt_solref[ident], m.jnt_solimp[ident]
+    else:
+        solref, solimp = row_parameters(m, kind, ident)
     return solref, solimp
 
 

@@ -31,6 +31,12 @@ from featherlane.dynamics.body.newton_euler import pass_joints
 
 # ---- the two bodies -------------------------------------------------------------------------------------------------
 @kernel
+def is_fastening(m, e):
+    """Returns whether equality e is a connect or a weld."""
+    return m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD
+
+
+@kernel
 def fastened_body(m, e, side):
     """Returns the body that equality e, a connect or weld, fastens on side 0 or 1; a site counts as its body."""
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]

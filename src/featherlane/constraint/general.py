@@ -46,3 +46,18 @@ def store_general_row(d, k, present, pos, margin, D, aref, bounds):
     d.genrow_aref[k] = where(present, aref, 0.0)
     d.genrow_lo[k] = where(present, bounds[0], 0.0)
     d.genrow_hi[k] = where(present, bounds[1], 0.0)
+
+
+@kernel
+def row_parameters(m, kind, i):
+    """Returns (solref, solimp) of a general row of type `kind`; i: its equality, joint or tendon."""
+    tendon = m.tendon[i]
+    if kind == EQUALITY:
+        solref, solimp = m.eq_solref[i], m.eq_solimp[i]
+    elif kind == LIMIT_JOINT:
+        solref, solimp = m.jnt_solref[i], m.jnt_solimp[i]
+    elif kind == LIMIT_TENDON:
+        solref, solimp = tendon.solref_lim, tendon.solimp_lim
+    else:
+        solref, solimp = tendon.solref_fri, tendon.solimp_fri
+    return solref, solimp

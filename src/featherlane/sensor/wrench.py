@@ -6,7 +6,7 @@ measures it.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.equality import anchor, fastened_body, orientations
+from featherlane.constraint.equality import anchor, fastened_body, is_fastening, orientations
 from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.joint import moved_along
@@ -83,7 +83,7 @@ def add_fastening_forces(m, d, active):
     k = 0
     while k < d.ngenrow[0]:
         nrow, e = d.genrow_rownum[k], d.genrow_id[k]  # rows of the constraint that begins at row k
-        if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD):
+        if d.genrow_type[k] == EQUALITY and is_fastening(m, e):
             acts = active & (d.genrow_present[k] > 0.0)
             force, moment = Vec3(d.genrow_force[k : k + 3]), Vec3(zeros(3))
             if m.eq_type[e] == EQ_WELD:

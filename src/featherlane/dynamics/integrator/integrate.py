@@ -263,3 +263,10 @@ def semi_implicit(m, d):
         advance(m, d)
     else:
         euler(m, d)
+
+
+@kernel
+def is_implicit(m):
+    """Returns whether the integrator uses another acceleration than that of forward dynamics."""
+    damps = m.opt_integrator == EULER and not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER))
+    return damps or m.opt_integrator == IMPLICIT or m.opt_integrator == IMPLICITFAST

@@ -13,8 +13,8 @@ import numpy as np
 
 from featherlane.sensitivity.adjoint.sweep import Gradients
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
-from featherlane.sensitivity.derivative.exact import Linearization, linearize
-from featherlane.sensitivity.derivative.parameters import Parameters
+from featherlane.sensitivity.api.exact import Linearization, linearize
+from featherlane.sensitivity.worlds.parameters import Parameters
 from featherlane.simulation.batch.batch import Batch
 
 REALS = 1 << 22  # approximate number of values of derivatives in memory at a time

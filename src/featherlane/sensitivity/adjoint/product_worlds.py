@@ -14,9 +14,9 @@ from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_world
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
-from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, borrowed, recurses
-from featherlane.sensitivity.derivative.exact import linearize
-from featherlane.sensitivity.derivative.formulas import differences_lag, serves
+from featherlane.sensitivity.api.exact import linearize
+from featherlane.sensitivity.systems.served import differences_lag, recurses, serves
+from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, borrowed
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 

@@ -21,12 +21,14 @@ Source: implicit function theorem, transposed; Griewank and Walther, Evaluating 
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import inertia_times
+from featherlane.dynamics.integrator.integrate import is_implicit
 from featherlane.lanes.layout import Declare, Layout
-from featherlane.sensitivity.derivative.differentiated_worlds import EPS
-from featherlane.sensitivity.derivative.formulas import begin_step, rates_column
-from featherlane.sensitivity.derivative.rates import RATES
-from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, implicit_rates, is_implicit
-from featherlane.sensitivity.derivative.tangent import linear_jacobian, right_jacobian
+from featherlane.sensitivity.columns.formulas import rates_column
+from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
+from featherlane.sensitivity.systems.formulas import begin_step
+from featherlane.sensitivity.systems.solution import implicit_rates
+from featherlane.sensitivity.systems.tangent import linear_jacobian, right_jacobian
+from featherlane.sensitivity.worlds.differentiated_worlds import EPS
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import leaves_out, substitute

@@ -16,8 +16,8 @@ from featherlane.sensitivity.adjoint.cotangent import Coordinates
 from featherlane.sensitivity.adjoint.product_worlds import steps_of
 from featherlane.sensitivity.adjoint.sweep import backward_sweep
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, root_interval, worlds_like
-from featherlane.sensitivity.derivative.parameters import Parameters
-from featherlane.sensitivity.derivative.transition import check_differentiable, threads
+from featherlane.sensitivity.api.transition import check_differentiable, threads
+from featherlane.sensitivity.worlds.parameters import Parameters
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.recordings import controls_of_rollout
 

@@ -1,0 +1,67 @@
+"""Rates of sensors: differences of their values, with the acceleration displaced according to implicit differentiation.
+
+A sensor is a function y(x, u, a) of the state, the controls and the acceleration; the laws of the rows determine their
+forces from these.  So with da of implicit.py
+
+    dy = (y(x + e, a + e da) - y(x - e, a - e da)) / 2 e
+
+is the whole derivative, y_x and y_a da together, without a solver at either point.
+Source: implicit function theorem; see solution.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.prelude import *
+from featherlane.model.model import Model
+from featherlane.sensitivity.api.transition import differentiate
+from featherlane.sensitivity.columns.coordinates import displace
+from featherlane.sensitivity.columns.points import move_state
+from featherlane.sensitivity.rates.records import COLUMNS
+from featherlane.sensitivity.worlds.differentiated_worlds import EPS
+from featherlane.sensitivity.worlds.displaced_worlds import MovedWorlds, borrowed
+from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.step.consistency import inverse_constraint
+from featherlane.simulation.step.forward import forward_outputs, forward_unconstrained
+from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.simulation.world.data import Data
+
+
+@over_tiles(p=COLUMNS)
+def sensor_points(m, d, b, p, thread, tile):
+    """Computes sensors at each point as a step does: coordinates are position by dof, velocity, activation, control.
+
+    The acceleration is qacc, displaced by its rate da.  `at` is the coordinate of a point, `up` its displacement.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, energy, active, recall_address,
+            tree_settled, and all else of this thread's workspace.
+    """
+    move_state(m, d, b, p, thread, tile)  # reads p.at, p.up, p.da, the inputs of the call
+    at, step = p.at[0], p.up[0]
+    displace(d.act, m.na, at, step, 2 * m.nv)
+    displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
+    for i in range(m.nv):
+        d.qacc[i] = fma(step, p.da[i], d.qacc[i])
+    # `forward` at the given acceleration
+    forward_unconstrained(m, d)
+    inverse_constraint(m, d, store=1)
+    forward_outputs(m, d)
+    write_records(b, thread, tile, s=0)
+
+
+def sensor_rates(model: Model, data: Data | Batch, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the sensors' rates (nworld, 2 nv + na + nu, nsensordata), and the indices of worlds without rates."""
+    nx = 2 * model.nv + model.na
+    n = nx + model.nu
+    with borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:
+        _, da, _, left = worlds.rates()
+        qacc, da = worlds.accelerations().copy(), np.ascontiguousarray(da[:, :n])
+    da[left] = 0.0
+    how = sensor_points, ("sensordata",), n, True, nthread, disabled, True
+    with borrowed(MovedWorlds, model, data, *how) as points:
+        points.set_steps(EPS)
+        points.set_some_steps(nx, *points.control_steps(slice(None), EPS))
+        return differentiate(points, lambda worlds, low, high: high - low, 1, qacc, da), left

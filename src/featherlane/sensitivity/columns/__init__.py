@@ -1,0 +1,1 @@
+"""Columns of derivatives: seeds of coordinates, displaced or differentiated by formulas."""

@@ -1,1 +1,0 @@
-"""Derivatives of a step and of inverse dynamics: a batch whose worlds each have one coordinate displaced."""

@@ -1,0 +1,121 @@
+"""Derivatives of forces and of the next activation by a control, or by the activation of an integrator or a filter.
+
+w' = w + T dw/dt, clamped        integrator: T = h;   filter: T = h, dw/dt = (u - w) / tau;
+                                 filterexact: the same with T = tau (1 - exp(-h / tau))
+force = gain w + bias            with actearly gain w' + bias
+
+w: activation, u: control, h: time step.  The record p (records.py) has the column of derivatives by one coordinate:
+p.dg of the residual, which contains minus the actuators' forces, p.dact of the next activations.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.dcmotor import lag_response
+from featherlane.dynamics.actuator.gain import present_gain
+from featherlane.dynamics.actuator.rate import is_saturated
+
+
+@kernel
+def _reads_inputs(m, d, i):
+    """Returns whether actuator i reads its only control in this step.
+
+    It does not with a user callback of controls, with disabled actuation, or with a delay of the control, which has a
+    history of samples (actuator_history[i, 0] > 0).
+    """
+    enabled = d.user_control == 0 and not (m.opt_disableflags & DISABLE_ACTUATION)
+    return enabled and m.actuator_ctrlnum[i] == 1 and m.actuator_history[i, 0] == 0
+
+
+@kernel
+def _has_formula(m, d, i):
+    """Returns whether there are formulas for the control of actuator i, and for its activation if it has one."""
+    dyntype, gaintype = m.actuator_dyntype[i], m.actuator_gaintype[i]
+    has_activation = dyntype in (DYN_INTEGRATOR, DYN_FILTER, DYN_FILTEREXACT) and m.actuator_actnum[i] == 1
+    return _reads_inputs(m, d, i) and (dyntype == DYN_NONE or has_activation) and gaintype in (GAIN_FIXED, GAIN_AFFINE)
+
+
+@kernel
+def actuator_of_control(m, d, c):
+    """Returns the actuator of control c if it has formulas, else -1."""
+    found = -1
+    for i in range(m.nactuator):
+        if m.actuator_ctrladr[i] == c and _has_formula(m, d, i):
+            found = i
+    return found
+
+
+@kernel
+def actuator_of_activation(m, d, a):
+    """Returns the actuator of activation a if it has formulas, else -1."""
+    found = -1
+    for i in range(m.nactuator):
+        if m.actuator_actnum[i] == 1 and m.actuator_actadr[i] == a and _has_formula(m, d, i):
+            found = i
+    return found
+
+
+@kernel
+def _next_activation_slopes(m, d, i):
+    """Returns the derivatives of the next activation w' of actuator i: (by its activation w, by its control u)."""
+    actuator = m.actuator[i]
+    a, h, dyntype = actuator.actadr, timestep(m), actuator.dyntype
+    # dw'/dw, dw'/du and T of an integrator
+    tau, by_activation, by_control, T = fmax(actuator.dynprm[0], MINVAL), 1.0, h, h
+    if dyntype != DYN_INTEGRATOR:
+        by_control = h / tau
+        if dyntype == DYN_FILTEREXACT:
+            by_control = lag_response(h, tau)  # 1 - exp(-h / tau)
+            T = tau * by_control
+        by_activation = 1.0 - by_control
+    rate = d.act_dot[a]
+    if is_disabled(m, i):
+        # a disabled actuator keeps its activation
+        by_activation, by_control, rate = 1.0, 0.0, 0.0
+    if actuator.actlimited:
+        # a clamped activation does not change
+        next_activation = fma(rate, T, d.act[a])
+        inside = (next_activation >= actuator.actrange.lower) & (next_activation <= actuator.actrange.upper)
+        by_activation, by_control = where(inside, by_activation, 0.0), where(inside, by_control, 0.0)
+    return by_activation, by_control
+
+
+@kernel
+def _store_force_rates(m, d, p, i, slope):
+    """dg <- minus the derivative of the forces of actuator i; 0 if its force is clamped.
+
+    slope: derivative of the factor of the gain, w, w' or u, by the coordinate.
+    """
+    if not is_disabled(m, i):
+        output = m.actuator_outadr[i]
+        rate = where(is_saturated(m, d, i), 0.0, slope * present_gain(m, d, i))
+        # force by dof = moment * force: the entries of the actuator's row of moments
+        for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+            p.dg[m.moment_colind[e]] = -(d.actuator_moment[e] * rate)
+
+
+@kernel
+def control_rates(m, d, p, i, c):
+    """Computes dg and dact by control c of actuator i; 0 beyond the control's range.
+
+    badctrl is 1 in worlds with an invalid control, which sets all controls to 0.
+    """
+    actuator = m.actuator[i]
+    u, acts = d.ctrl[c], not_(d.badctrl[0] > 0.0)
+    if m.actuator_ctrllimited[c]:
+        acts = acts & (u >= m.actuator_ctrlrange[c].lower) & (u <= m.actuator_ctrlrange[c].upper)
+    slope = where(acts, 1.0, 0.0)
+    if actuator.dyntype != DYN_NONE:
+        _, by_control = _next_activation_slopes(m, d, i)
+        slope = where(acts, by_control, 0.0)
+        p.dact[actuator.actadr] = slope
+    # without actearly the force reads the present activation, which does not depend on the control
+    if actuator.dyntype == DYN_NONE or actuator.actearly:
+        _store_force_rates(m, d, p, i, slope)
+
+
+@kernel
+def activation_rates(m, d, p, i):
+    """Computes dg and dact by the activation of actuator i."""
+    slope, _ = _next_activation_slopes(m, d, i)
+    p.dact[m.actuator_actadr[i]] = slope
+    _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)

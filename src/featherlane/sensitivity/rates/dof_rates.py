@@ -1,0 +1,115 @@
+"""Derivatives of forces on single dofs by position and velocity: springs, dampers, motors, limits, dry friction.
+
+A row on a dof has the force f = -D (J a + B v + K d r) while it is active, with the impedance d(r).  D / (1 / d - 1)
+and the stiffness depend on r.
+
+The record p (records.py) has for each dof the diagonal entries of the derivatives of the residual
+g = M a + c - tau - J^T f: dof_stiffness by position, dof_friction by velocity, dof_curvature by acceleration;
+dof_lag_friction is that of the integrator's damping (solution.py), divided by -h.
+Row k of a single dof: dofrow_dof is the dof, dofrow_id the joint of a limit, dofrow_D is D, 0 in worlds without the
+row, and [dofrow_lo, dofrow_hi] the range of its force.
+"""
+
+from featherlane.prelude import *
+from featherlane.constraint.friction_loss import loss_damping
+from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.rate import actuator_rates, force_by_length, force_by_velocity
+from featherlane.dynamics.actuator.reflected import damping_coefficients
+from featherlane.dynamics.actuator.transmission import drives_joint
+from featherlane.dynamics.body.plastic import spring_reference
+from featherlane.dynamics.integrator.derivative import damping_rate
+from featherlane.dynamics.passive.forces import is_sprung, spring_coefficients
+from featherlane.solver.rows.pyramid import one_sided_row
+
+
+@kernel
+def impedance_slopes(solref, solimp, r, shortest):
+    """Returns (relative derivative of D by r, derivative of K d r by r, B) of a row at distance or error r.
+
+    D is proportional to d / (1 - d), so its relative derivative is d' / (d (1 - d)).
+    solref, solimp: of the row; shortest: the smallest allowed time constant of a solref [s].
+    """
+    K, B = reference(solref, solimp, shortest)
+    sign = where(r < 0.0, -1.0, where(r > 0.0, 1.0, 0.0))
+    d, d_rate = impedance(solimp, r), sign * impedance_rate(solimp, r)
+    return d_rate / fmax(d * (1.0 - d), MINVAL), K * fma(r, d_rate, d), B
+
+
+@kernel
+def _set_springs(m, d, p):
+    """dof_stiffness <- the slope k + 2 c x + 3 e x^2 of the spring of each slide and hinge, x its deflection."""
+    for j in range(m.njnt):
+        v, coefficients = m.jnt_dofadr[j], spring_coefficients(m, j)  # (k, c, e)
+        if is_scalar(m.jnt_type[j]):
+            x = d.qpos[m.jnt_qposadr[j]] - spring_reference(m, d, j)
+            slope = fma(x, fma(3.0 * coefficients[2], x, 2.0 * coefficients[1]), coefficients[0])
+            p.dof_stiffness[v] = where(is_sprung(coefficients), slope, 0.0)
+
+
+@kernel
+def _set_dampers(m, d, p):
+    """dof_friction <- the slope b + 2 c |v| + 3 e v^2 of the damper's force, v the velocity of the dof.
+
+    dof_lag_friction <- the derivative of this slope by v, times the integrator's acceleration a*.
+    """
+    for i in range(m.nv):
+        _, c, e = damping_coefficients(m, d, i)  # (b, c, e)
+        p.dof_friction[i] = damping_rate(m, d, i)
+        sign = where(d.qvel[i] < 0.0, -1.0, 1.0)
+        p.dof_lag_friction[i] = 2.0 * fma(3.0 * e, d.qvel[i], sign * c) * d.qacc_step[i]
+
+
+@kernel
+def _add_motors(m, d, p):
+    """dof_stiffness and dof_friction += those of actuators on slides and hinges: -gear^2 F_l and -gear^2 F_l'.
+
+    F is the actuator's force, l its length, l' the length's rate.
+    """
+    actuator_rates(m, d)  # writes what `force_by_length` and `force_by_velocity` read
+    for i in range(m.nactuator):
+        # others: tendon_rates.py and transmission_rates.py
+        if drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]]) and not is_disabled(m, i):
+            # the only entry of the row of moments
+            e = m.moment_rowadr[m.actuator_outadr[i]]
+            v, gear = m.moment_colind[e], d.actuator_moment[e]
+            p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * force_by_length(m, d, i)
+            p.dof_friction[v] = p.dof_friction[v] - gear * gear * force_by_velocity(m, d, i)
+
+
+@kernel
+def _add_rows(m, d, p):
+    """dof_stiffness, dof_friction, dof_curvature += those of the active rows of limits and dry friction."""
+    shortest = shortest_timeconst(m)
+    for k in range(d.ndofrow[0]):
+        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]  # x = J a - aref at the solution
+        if d.dofrow_type[k] == LIMIT_JOINT:
+            j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
+            stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)
+            f, _ = one_sided_row(D, x)  # a limit only pushes
+            active = (D > 0.0) & (f > 0.0)
+            # -df/dr = D d(K d r)/dr - f (dD/dr) / D
+            p.dof_stiffness[i] = p.dof_stiffness[i] + where(active, fma(D, pull, -(f * stiffer)), 0.0)
+        else:
+            B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest)
+            f = -(D * x)
+            active = (D > 0.0) & (f > d.dofrow_lo[k]) & (f < d.dofrow_hi[k])
+        p.dof_friction[i] = p.dof_friction[i] + where(active, D * B, 0.0)
+        p.dof_curvature[i] = p.dof_curvature[i] + where(active, D, 0.0)
+
+
+@kernel
+def dof_rates(m, d, p):
+    """Computes dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal."""
+    for i in range(m.nv):
+        p.dof_stiffness[i] = 0.0
+        p.dof_friction[i] = 0.0
+        p.dof_lag_friction[i] = 0.0
+        p.dof_curvature[i] = 0.0
+    if not (m.opt_disableflags & DISABLE_SPRING):
+        _set_springs(m, d, p)
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        _set_dampers(m, d, p)
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        _add_motors(m, d, p)
+    _add_rows(m, d, p)

@@ -1,0 +1,182 @@
+"""Derivatives of the forces of connects and welds.
+
+The rows of a connect or weld have x = E'' + B E' + K d E, with E the error, E' and E'' its rates at the accelerations
+of both bodies, and the forces f = -D x, all with the impedance d at r = |E|. Hence
+
+    df = -D (dE'' + B dE' + K (d dE + E d' dr)) + f d' / (d (1 - d)) dr
+
+For a body beyond dof k, with V, A its velocity and acceleration and v the velocity before the joint,
+
+    by position       dV = eta + S x V,  dA = zeta + eta x V + S x A     eta = v x S, zeta and w as in smooth_rates.py
+    by velocity       dV = S,            dA = w + S x V
+    by acceleration   dV = 0,            dA = S
+
+Coordinates of derivatives are POSITION, VELOCITY or ACCELERATION of one dof.  `changes` of a body are the tuple
+(displacement, dV, dA) for a unit of the coordinate.  An error is 3 rows: the anchors' distance, and for welds also the
+rotation.  In the record p (records.py), dof_carried = zeta and dof_rate = w of each dof, and the column dg has the
+derivatives of M a + c - tau - J^T f.
+"""
+
+from featherlane.prelude import *
+from featherlane.constraint.equality import anchor, fastened_body, half_turn, is_fastening, weld_turn
+from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
+from featherlane.sensitivity.rates.moved_force import add_moved_force
+from featherlane.sensitivity.rates.paths import before_joint, is_before
+
+POSITION, VELOCITY, ACCELERATION = range(3)  # coordinates of a dof, the argument `by`
+
+
+@kernel
+def _vector(q):
+    """Returns the vector part of a quaternion."""
+    return Vec3(q.x, q.y, q.z)
+
+
+@kernel
+def _half_product(q, y):
+    """Returns vec(y q) / 2, for a vector y and a quaternion q."""
+    return Vec3(half_turn(q, y))
+
+
+@kernel
+def _body_changes(m, d, p, b, k, by):
+    """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration `by`."""
+    still = Motion(zeros(6))
+    displacement, dV, dA = still, still, still  # then the table of the file's docstring, with w = dof_rate
+    if is_before(m, k, b):
+        S, V = d.cdof[k], d.cvel[b]
+        if by == POSITION:
+            displacement = S
+            eta = cross_motion(before_joint(m, d, k, d.cvel, d.qvel), S)
+            dV = eta + cross_motion(S, V)
+            dA = p.dof_carried[k] + (cross_motion(eta, V) + cross_motion(S, d.cacc[b]))
+        elif by == VELOCITY:
+            dV, dA = S, p.dof_rate[k] + cross_motion(S, V)
+        else:
+            dA = S
+    return displacement, dV, dA
+
+
+@kernel
+def _point_changes(m, d, b, point, changes):
+    """Returns changes of (place, velocity, acceleration) of a point of body b, at r from the com of its tree.
+
+    u = v + w x r,  acceleration = a + alpha x r + w x u, of a body with V = (w, v), A = (alpha, a).
+    """
+    displacement, dV, dA = changes
+    V, A, r = d.cvel[b], d.cacc[b], point - d.subtree_com[m.body_rootid[b]]
+    w, dw = V.angular, dV.angular
+    dr = displacement.linear + cross(displacement.angular, r)
+    u = V.linear + cross(w, r)
+    du = dV.linear + (cross(dw, r) + cross(w, dr))
+    da = dA.linear + cross(dA.angular, r) + cross(A.angular, dr)
+    return dr, du, da + (cross(dw, u) + cross(w, du))
+
+
+@kernel
+def _turn_changes(m, d, e, held, first, second):
+    """Returns changes for weld e: (of its rotation error, of the error's rate, of its acceleration, of q's scalar).
+
+    With y = R^T (w_1 - w_2) and z = R^T (alpha_1 - alpha_2 - w_2 x (w_1 - w_2)), the error t = vec(q) has
+    t' = vec(y q) / 2 and t'' = vec(z q) / 2 - |y|^2 t / 4.  R turns with the second body.
+
+    Args:
+        held: (R, q, scale) of `weld_turn`: frame of the error, the error as a quaternion, torquescale.
+        first, second: (displacement, dV, dA) of the bodies.
+    """
+    R, q, scale = held
+    b1, b2 = fastened_body(m, e, 0), fastened_body(m, e, 1)
+    w2, dw2, turn2 = d.cvel[b2].angular, second[1].angular, second[0].angular
+    # differences of both bodies in world axes, and their changes
+    slip, dslip = d.cvel[b1].angular - w2, first[1].angular - dw2
+    alpha = d.cacc[b1].angular - d.cacc[b2].angular - cross(w2, slip)
+    dalpha = first[2].angular - second[2].angular - (cross(dw2, slip) + cross(w2, dslip))
+    # R turns by turn2
+    dslip, dalpha = dslip - cross(turn2, slip), dalpha - cross(turn2, alpha)
+    y, z, turn = R.T @ slip, R.T @ alpha, R.T @ (first[0].angular - turn2)
+    dy, dz, t = R.T @ dslip, R.T @ dalpha, _vector(q)
+    # dq = (ds, dt), q turned by the relative displacement `turn`
+    dt, ds = _half_product(q, turn), -0.5 * dot(turn, t)
+    dq = Quat(join((ds,), dt))
+    rate = _half_product(dq, y) + _half_product(q, dy)
+    # d(|y|^2 t / 4) = (y . dy) t / 2 + |y|^2 dt / 4
+    square_change = fma(0.5 * dot(y, dy), t, 0.25 * dot(y, y) * dt)
+    acceleration = _half_product(dq, z) + _half_product(q, dz) - square_change
+    return scale * dt, scale * rate, scale * acceleration, ds
+
+
+@kernel
+def _row_forces(d, k):
+    """Returns (D, f) of the three rows from k on, vectors; 0 where the world does not have them."""
+    D = Vec3(d.genrow_D[k : k + 3])
+    return D, Vec3(-(D[c] * d.primal.genrow_x[k + c]) for c in range(3))
+
+
+@kernel
+def _change_of_force(D, f, law, error, changes, dr):
+    """Returns df of three rows with the forces f = -D x.
+
+    law: (K, B, d, d'), stiffness, damping, impedance and its slope.
+    error: E; changes: (dE, dE', dE''), with a weld also the change of q's scalar; dr: change of |E|.
+    """
+    K, B, d_imp, d_slope = law
+    x_change = fma(B, changes[1], changes[2])
+    pull = fma(K * d_imp, changes[0], K * d_slope * dr * error)
+    stiffer = d_slope * dr / fmax(d_imp * (1.0 - d_imp), MINVAL)
+    return fma(-D, x_change + pull, stiffer * f)
+
+
+@kernel
+def _add_column(m, d, p, k, e, dof, by):
+    """dg += derivatives of the rows from k on, of connect or weld e.
+
+    dof, by: the coordinate, POSITION, VELOCITY or ACCELERATION of this dof.
+    """
+    b1, b2, is_weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
+    p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
+    first, second = _body_changes(m, d, p, b1, dof, by), _body_changes(m, d, p, b2, dof, by)
+    at1, at2 = _point_changes(m, d, b1, p1, first), _point_changes(m, d, b2, p2, second)
+    error, error_changes = p1 - p2, tuple(at1[c] - at2[c] for c in range(3))
+    # |E|^2 and E . dE, to which a weld adds its rotation error `twist`
+    square, along, none = dot(error, error), dot(error, error_changes[0]), Vec3(zeros(3))
+    held = weld_turn(m, d, e)  # (R, turn, scale): frame of the rotation error, the error q, torquescale
+    turn_changes, twist = _turn_changes(m, d, e, held, first, second), held.scale * _vector(held.turn)
+    dtwist, _, _, ds = turn_changes
+    if is_weld:
+        square, along = square + dot(twist, twist), along + dot(twist, dtwist)
+    r = sqrt(square)
+    solimp, dr = m.eq_solimp[e], along / fmax(r, MINVAL)
+    K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
+    law = K, B, impedance(solimp, r), impedance_rate(solimp, r)
+    # f: force of the anchors' rows; law: K, B, impedance d and its slope d'
+    D, f = _row_forces(d, k)
+    df, moment, dmoment = _change_of_force(D, f, law, error, error_changes, dr), none, none
+    if is_weld:
+        D_turn, g = _row_forces(d, k + 3)
+        change_of_g = _change_of_force(D_turn, g, law, twist, turn_changes, dr)
+        # moment = scale R (s g + t x g) / 2, with the forces g of the rotation rows and q = (s, t)
+        s, t, half = held.turn[0], _vector(held.turn), 0.5 * held.scale
+        moment = held.R @ (half * fma(s, g, cross(t, g)))
+        # its change in the frame R: scale (dt x g + ds g + s dg + t x dg) / 2, with scale dt = dtwist
+        dm = 0.5 * cross(dtwist, g) + half * fma(ds, g, fma(s, change_of_g, cross(t, change_of_g)))
+        dmoment = held.R @ dm + cross(second[0].angular, moment)
+    # by position, the dof's axis moves along with the dofs beyond it
+    moving = dof if by == POSITION else -1
+    # dg = -dtau: the second body has the opposite force, hence +f
+    add_moved_force(m, d, p.dg, b2, moving, (p2, at2[0]), (f, moment), (df, dmoment))
+    f, moment, df, dmoment = -f, -moment, -df, -dmoment
+    add_moved_force(m, d, p.dg, b1, moving, (p1, at1[0]), (f, moment), (df, dmoment))
+
+
+@kernel
+def add_fastenings(m, d, p, dof, by):
+    """dg += derivatives of connects and welds by the POSITION, VELOCITY or ACCELERATION `by` of a dof."""
+    k = 0  # first row of a constraint: a connect has 3, a weld 6, others are passed one by one
+    while k < d.ngenrow[0]:
+        e, nrow = d.genrow_id[k], 1
+        if d.genrow_type[k] == EQUALITY and is_fastening(m, e):
+            nrow = 3 if m.eq_type[e] == EQ_CONNECT else 6
+            # other dofs do not change its forces
+            if is_before(m, dof, fastened_body(m, e, 0)) or is_before(m, dof, fastened_body(m, e, 1)):
+                _add_column(m, d, p, k, e, dof, by)
+        k += nrow

@@ -1,0 +1,177 @@
+"""Derivatives of the forces of actuators on sites, slider-cranks, balls and free joints.
+
+The force F(l, l', u) of an output acts along its row J of moments, which for some is not the derivative of l:
+
+    dtau = J^T (F_l dl + F_l' (J dv + dJ v)) + dJ^T F
+
+The d of this formula is a derivative by the position or the velocity of one dof k.  Results go to the record p
+(records.py): p.dg -= dtau, the derivative of the residual g; p.ten_bend holds dJ, by dof.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocity
+from featherlane.dynamics.actuator.site_transmission import site_quat
+from featherlane.dynamics.actuator.transmission import drives_joint
+from featherlane.dynamics.integrator.runge_kutta import rotation_rate
+from featherlane.sensitivity.rates.moved_force import add_moved_force
+from featherlane.sensitivity.rates.paths import point_motion, unit3
+
+
+@kernel
+def _has_bent_moment(m, i):
+    """Returns whether actuator i is enabled and acts on neither a slide, a hinge nor a tendon."""
+    plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
+    return not (plain or m.actuator_trntype[i] == TRN_TENDON or is_disabled(m, i))
+
+
+@kernel
+def _joint_bend(m, d, p, i, k):
+    """Writes ten_bend of actuator i on a ball or free joint; returns the derivative of its length by dof k.
+
+    A ball's length is the gear axis times the rotation vector r of its quaternion q.
+    """
+    j, output = m.actuator_trnid[i, 0], m.actuator_outadr[i]
+    joint = m.joint[j]
+    qposadr, dofadr, axis, length_change = joint.qposadr, joint.dofadr, m.actuator_gear[output].force, 0.0
+    if is_free_joint(joint.type):
+        # the rotations of a free joint come after its three translations
+        qposadr, dofadr, axis = qposadr + 3, dofadr + 3, m.actuator_gear[output].torque
+    # translations of a free joint change neither its moments nor its length
+    if k >= dofadr:
+        turn, q = unit3(k - dofadr), Quat(d.qpos[qposadr : qposadr + 4]).unit
+        axis_change = Vec3(zeros(3))
+        if m.actuator_trntype[i] == TRN_JOINTINPARENT:
+            # the axis is fixed in the parent, so it turns relative to the joint's own axes
+            axis = q.T @ axis
+            axis_change = cross(axis, turn)
+        p.ten_bend[dofadr : dofadr + 3] = axis_change
+        if is_ball(joint.type):
+            r = quat_log(q)
+            length_change = dot(axis, rotation_rate(r, turn)) + dot(r, axis_change)
+    return length_change
+
+
+@kernel
+def _site_bend(m, d, p, i, k):
+    """Adds to ten_bend of actuator i on a site; returns the derivative of its length by the position of dof k.
+
+    The moment is that of a wrench, `force` and `torque`, at the site.  The gear gives it in the axes of the site, or of
+    the reference site, which then has the opposite wrench.  Without a reference site the length is 0.
+    """
+    output, site, ref = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
+    gear_force, gear_torque, length_change = m.actuator_gear[output].force, m.actuator_gear[output].torque, 0.0
+    point, body = d.site_xpos[site], m.site_bodyid[site]
+    # rotation and velocity of the site for a unit velocity of dof k
+    w, u = point_motion(m, d, body, k, point)
+    if ref < 0:
+        R = d.site_xmat[site]
+        force, torque = R @ gear_force, R @ gear_torque
+        add_moved_force(m, d, p.ten_bend, body, k, (point, u), (force, torque), (cross(w, force), cross(w, torque)))
+    else:
+        R, ref_point, ref_body = d.site_xmat[ref], d.site_xpos[ref], m.site_bodyid[ref]
+        force, torque = R @ gear_force, R @ gear_torque
+        ref_w, ref_u = point_motion(m, d, ref_body, k, ref_point)
+        dforce, dtorque, away = cross(ref_w, force), cross(ref_w, torque), point - ref_point
+        # length = gear_force . R^T (point - ref_point) + gear_torque . (rotation vector between both sites)
+        turn = quat_sub(site_quat(m, d, site), site_quat(m, d, ref))
+        relative_w = d.site_xmat[site].T @ (w - ref_w)
+        length_change = dot(force, (u - ref_u) - cross(ref_w, away)) + dot(gear_torque, rotation_rate(turn, relative_w))
+        add_moved_force(m, d, p.ten_bend, body, k, (point, u), (force, torque), (dforce, dtorque))
+        force, torque, dforce, dtorque = -force, -torque, -dforce, -dtorque
+        add_moved_force(m, d, p.ten_bend, ref_body, k, (ref_point, ref_u), (force, torque), (dforce, dtorque))
+    return length_change
+
+
+@kernel
+def _crank_bend(m, d, p, i, k):
+    """Adds to ten_bend of actuator i on a slider-crank; returns the derivative of its length by the position of dof k.
+
+    The length is l = a.v - s, s = sqrt((a.v)^2 + rod^2 - v.v), with v from the slider's site to the crank's pin and a
+    the slider's axis; l = a.v if the rod does not reach the axis (dynamics/actuator/slider_crank.py).
+    """
+    actuator = m.actuator[i]
+    output, crank, slider = actuator.outadr, actuator.trnid[0], actuator.trnid[1]
+    pin, end = d.site_xpos[crank], d.site_xpos[slider]
+    crank_body, slider_body = m.site_bodyid[crank], m.site_bodyid[slider]
+    a = d.site_xmat[slider].columns[2]
+    v, gear, rod, none = pin - end, m.actuator_gear[output][0], actuator.cranklength, Vec3(zeros(3))
+    _, dpin = point_motion(m, d, crank_body, k, pin)
+    w, dend = point_motion(m, d, slider_body, k, end)
+    dv, da, av = dpin - dend, cross(w, a), dot(a, v)
+    det = fma(av, av, fma(rod, rod, -dot(v, v)))
+    reaches = det > 0.0
+    s = sqrt(where(reaches, det, 1.0))
+    dav = dot(da, v) + dot(a, dv)
+    ds = (av * dav - dot(v, dv)) / s
+    # dl/dv = across v + along a,  dl/da = along v,  with along = 1 - a.v / s,  across = 1 / s
+    along, across = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
+    dalong, dacross = where(reaches, (av * ds / s - dav) / s, 0.0), where(reaches, -ds / (s * s), 0.0)
+    force, by_axis = fma(across, v, along * a), along * v
+    dforce = fma(dacross, v, across * dv) + fma(dalong, a, along * da)
+    # a rotation of the slider's body turns its axis: torque a x dl/da
+    torque = cross(a, by_axis)
+    dtorque = cross(da, by_axis) + cross(a, fma(dalong, v, along * dv))
+    force, torque, dforce, dtorque = gear * force, gear * torque, gear * dforce, gear * dtorque
+    add_moved_force(m, d, p.ten_bend, crank_body, k, (pin, dpin), (force, none), (dforce, none))
+    add_moved_force(m, d, p.ten_bend, slider_body, k, (end, dend), (-force, torque), (-dforce, dtorque))
+    return dot(force, dv) + gear * dot(by_axis, da)
+
+
+@kernel
+def _store_moment_change(m, d, p, i, k):
+    """ten_bend <- dJ, J the moments of actuator i, by the position of dof k; returns the derivative of its length."""
+    output = m.actuator_outadr[i]
+    for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+        p.ten_bend[m.moment_colind[e]] = 0.0
+    if drives_joint(m, i):
+        length_change = _joint_bend(m, d, p, i, k)
+    elif m.actuator_trntype[i] == TRN_SITE:
+        length_change = _site_bend(m, d, p, i, k)
+    else:
+        length_change = _crank_bend(m, d, p, i, k)
+    return length_change
+
+
+@kernel
+def _find_moment(m, d, output, k):
+    """Returns (1 if dof k is in the row of moments of this output, else 0; its moment there)."""
+    found, moment = 0, 0.0
+    for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+        if m.moment_colind[e] == k:
+            found, moment = 1, d.actuator_moment[e] + 0.0
+    return found, moment
+
+
+@kernel
+def _subtract_actuator(m, d, p, i, k, moment, by_velocity):
+    """dg -= dtau of actuator i by the position of dof k, or by its velocity if `by_velocity`.
+
+    moment: entry of dof k in the actuator's row J.
+    """
+    # dl and d(J v): by velocity 0 and J_k, by position those of the bend
+    output, length_change, rate_change = m.actuator_outadr[i], 0.0, moment
+    first, last = m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]
+    force = d.actuator_force[output] + 0.0
+    if not by_velocity:
+        length_change, rate_change = _store_moment_change(m, d, p, i, k), 0.0  # writes p.ten_bend
+        for e in range(first, last):
+            j = m.moment_colind[e]
+            rate_change = fma(p.ten_bend[j], d.qvel[j], rate_change)
+            p.dg[j] = fma(-force, p.ten_bend[j], p.dg[j])
+    # dF = F_l dl + F_l' d(J v)
+    force_change = fma(force_by_length(m, d, i), length_change, force_by_velocity(m, d, i) * rate_change)
+    for e in range(first, last):
+        j = m.moment_colind[e]
+        p.dg[j] = fma(-force_change, d.actuator_moment[e], p.dg[j])
+
+
+@kernel
+def subtract_transmissions(m, d, p, k, by_velocity):
+    """dg -= dtau of the actuators of this file by the position of dof k, or by its velocity if `by_velocity`."""
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            if _has_bent_moment(m, i):
+                found, moment = _find_moment(m, d, m.actuator_outadr[i], k)
+                if found:
+                    _subtract_actuator(m, d, p, i, k, moment, by_velocity)

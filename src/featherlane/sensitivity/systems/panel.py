@@ -1,0 +1,169 @@
+"""Converts rates of the residual to those of the acceleration and of the next state, four columns at once.
+
+    da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py
+
+A panel of columns (dynamics/sparse/tree_panel.py) is solved together.  If K is not symmetric or lacks M's pattern, the
+columns are solved one by one (solution.py).  A column has the derivatives by one coordinate: da of the acceleration a,
+da* of the integrator's acceleration, dq' and dv' of the next state, dact' of the next activations.
+
+Fields of the record p (records.py): panel_acceleration (-dg, then da), panel_lag (dp), panel_step (M da + dp, then
+da*), panel_act (dact'), each with the indices (dof, column); panel_at: the coordinate of each column; at: index of a
+coordinate, positions by dof, then velocities, activations, controls; rate_steps: 1 if the call requests derivatives of
+the next state, 0: those of the acceleration; report[KNOWN]: 1 in worlds in which all rates have formulas.  Arrays of
+PANEL columns are also read flat, if each entry is treated alike.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns
+from featherlane.dynamics.integrator.free_body import is_single_free_body
+from featherlane.dynamics.integrator.integrate import is_implicit
+from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.sensitivity.rates.records import KNOWN
+from featherlane.sensitivity.systems.noslip_rates import correct_columns
+from featherlane.sensitivity.systems.solution import follow_bounds, step_column
+from featherlane.sensitivity.systems.tangent import advance_quaternion, quaternion_tangent
+from featherlane.solver.hessian.equation import substitute_columns
+from featherlane.solver.primal.krylov import mark_slipping
+from featherlane.solver.rows.rows import compute_body_motions
+
+
+@kernel
+def put_column(m, d, p, c, at):
+    """Writes column c of the panel from dg, dp and dact.
+
+    at: the column's coordinate, -1 for an unused column.
+    """
+    p.panel_at[c] = at
+    for i in range(m.nv):
+        p.panel_acceleration[i, c] = -p.dg[i]
+        p.panel_lag[i, c] = p.dp[i]
+    for a in range(m.na):
+        p.panel_act[a, c] = p.dact[a]
+
+
+@kernel
+def _shares_factor(m):
+    """Returns whether K has the pattern and the symmetry of M, so that a panel can be solved with its factor.
+
+    Under implicit, K is not symmetric; under implicitfast, neither are its blocks of single free bodies.
+    """
+    shares = m.opt_integrator != IMPLICIT
+    if m.opt_integrator == IMPLICITFAST:
+        for i in range(1, m.nbody):
+            if is_single_free_body(m, i):
+                shares = False
+    return shares
+
+
+@kernel
+def prepare_panels(m, p):
+    """Computes derivatives of quaternions' next positions at the next velocity, next_qvel (tangent.py).
+
+    dof_tangent: columns of J(r); dof_back: columns of exp(-r); r = h times the angular velocity.
+    """
+    for j in range(m.njnt):
+        dofadr, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if has_quaternion(kind):
+            first = dofadr + 3 if is_free_joint(kind) else dofadr
+            J, back = quaternion_tangent(m, timestep(m) * Vec3(p.next_qvel[first : first + 3]))
+            for axis in range(3):
+                p.dof_tangent[first + axis] = J[axis]
+                p.dof_back[first + axis] = back[axis]
+
+
+@kernel
+def _follow_bounds(m, d, p):
+    """panel_acceleration <- rates with bounds of friction that follow the normal forces, see `follow_bounds`.
+
+    report[KNOWN] <- 0 in worlds without a solution.
+    """
+    mark_slipping(d, true_mask(d))  # the contacts that slip, which `follow_bounds` reads
+    for c in range(PANEL):
+        for i in range(m.nv):
+            d.krylov.newton[i] = p.panel_acceleration[i, c]  # input of `follow_bounds`
+        # krylov.x <- solution
+        p.report[KNOWN] = where(follow_bounds(m, d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
+        for i in range(m.nv):
+            p.panel_acceleration[i, c] = d.krylov.x[i]
+    # `follow_bounds` overwrites con_motion, which the next columns read
+    compute_body_motions(m, d, d.qacc, d.con_motion)
+
+
+@kernel
+def solve_panel(m, d, p, damped):
+    """panel_acceleration <- da from -dg; panel_step <- da* if derivatives of the next state are requested.
+
+    damped: see `is_damped`.
+    """
+    substitute_columns(m, d, p.panel_acceleration)
+    if m.opt_contact_model == COULOMB:
+        _follow_bounds(m, d, p)
+    if m.opt_noslip_iterations > 0:
+        correct_columns(m, d, p)  # panel_step, panel_acceleration
+    elif p.rate_steps and is_implicit(m) and _shares_factor(m):
+        # M da + dp
+        multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
+        for e in range(PANEL * m.nv):
+            p.panel_step[e] = p.panel_step[e] + p.panel_lag[e]
+    if p.rate_steps and is_implicit(m) and _shares_factor(m):
+        # K^-1 (M da + dp), with the factor of K in qH
+        solve_columns(m, d.qH, d.qHDiagInv, p.panel_step)
+        if m.opt_integrator == EULER:
+            for e in range(PANEL * m.nv):
+                p.panel_step[e] = where(damped, p.panel_step[e], p.panel_acceleration[e])
+    elif p.rate_steps:
+        for e in range(PANEL * m.nv):
+            p.panel_step[e] = p.panel_acceleration[e]
+
+
+@kernel
+def _one_if_moved(at, i):
+    """Returns 1 if coordinate `at` is number i, else 0: the derivative of coordinate i by it."""
+    return 1.0 if at == i else 0.0
+
+
+@kernel
+def _displacement(at, v):
+    """Returns the displacements of dofs v, v + 1, v + 2 for a unit of coordinate `at`."""
+    return Vec3(_one_if_moved(at, v + c) for c in range(3))
+
+
+@kernel
+def _next_position(m, d, p, at):
+    """dq <- dq', the derivative of the next position by coordinate `at`, from dv'; see tangent.py."""
+    h = timestep(m)
+    for j in range(m.njnt):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if is_free_joint(kind):
+            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), _displacement(at, v))
+            v += 3
+        if has_quaternion(kind):
+            # dq' = J(r) h dv' + exp(-r) dq, with the columns of both matrices that `prepare_panels` stored
+            J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
+            h_dv = h * Vec3(p.dv[v : v + 3])
+            p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, _displacement(at, v))
+        else:
+            p.dq[v] = _one_if_moved(at, v) + h * p.dv[v]
+
+
+@kernel
+def take_column(m, d, p, c, damped):
+    """Writes the results of column c: dact, and da and dp, or dq and dv if the next state's are requested.
+
+    damped: see `is_damped`.
+    """
+    at, h = p.panel_at[c], timestep(m)
+    for a in range(m.na):
+        p.dact[a] = p.panel_act[a, c]
+    # without da* in panel_step, da is the result, or `step_column` reads da and dp
+    if p.rate_steps == 0 or not _shares_factor(m):
+        for i in range(m.nv):
+            p.da[i] = p.panel_acceleration[i, c]
+            p.dp[i] = p.panel_lag[i, c]
+    if p.rate_steps and not _shares_factor(m):
+        # writes dq and dv from da
+        step_column(m, d, p, 1.0 * at, damped)  # `at` as a value
+    elif p.rate_steps:
+        for i in range(m.nv):
+            p.dv[i] = fma(h, p.panel_step[i, c], _one_if_moved(at, m.nv + i))
+        _next_position(m, d, p, at)

@@ -1,0 +1,287 @@
+"""Accelerations of worlds by forward dynamics, and their derivatives from those of the residual.
+
+    g(a; x, u) = M a + c - tau - J^T f(J a - aref)
+
+is zero at the acceleration of forward dynamics, so da = -H^-1 dg, with dg at fixed a and H = dg/da the Hessian of the
+solver.  An integrator that treats forces implicitly uses another acceleration, K a* = tau - c + J^T f with
+K = M - h D.  Its derivative also needs  p = M a - K a*  at fixed a and a*:  K da* = M da + dp.
+
+The worlds of a tile occupy its lanes and process the columns one after the other.  If there is only one world, all
+lanes hold it and each lane processes other columns.  The record p (records.py), not the correction p above, has the
+inputs and outputs of one column, the derivatives by one coordinate: dg, dp of the formulas; da, dq, dv of the
+acceleration, the next position and the next velocity; at: the coordinate's index, positions by dof first, then
+velocities, activations, controls, forces; next_qvel, v'; unit and product, scratch.  qacc is a, qacc_step is a*.
+report[FITS]: 1 if the world was solved, report[NEAREST]: distance to the next change of the active set (switching.py),
+report[KNOWN]: 1 if all have formulas; report[HELD], the same entry in `base_tile` alone: 1 if the world has rows.
+Under the integrator `discrete` (has_metric) M is the metric Mhat = M + h D + h^2 K, and single free bodies without
+rows, those of trees with dof_touched = 0, have the derivative of their gyroscopic forces in addition.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
+Source: the implicit function theorem.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.collision import collision
+from featherlane.constraint.metric_rows import release_metric
+from featherlane.constraint.row import make_rows
+from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
+from featherlane.dynamics.inertia.metric import metric
+from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
+from featherlane.dynamics.integrator.implicit import implicit_acceleration, implicit_again
+from featherlane.dynamics.integrator.integrate import (
+    damps_implicitly,
+    euler_acceleration,
+    euler_again,
+    implicitfast_acceleration,
+    implicitfast_again,
+    is_implicit,
+)
+from featherlane.dynamics.integrator.smooth import smooth_acceleration
+from featherlane.model.integrator import has_metric
+from featherlane.sensitivity.columns.coordinates import copy
+from featherlane.sensitivity.rates.records import COLUMNS, FITS, HELD, NEAREST
+from featherlane.sensitivity.systems.switching import switching_distance
+from featherlane.sensitivity.systems.tangent import advance_tangent
+from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
+from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
+from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.solver.dual.problem import store_constraint_force
+from featherlane.solver.dual.rows import all_fit
+from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
+from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
+from featherlane.solver.inverse import constraint_forces
+from featherlane.solver.primal.krylov import correct_direction, mark_slipping
+from featherlane.solver.solve import has_constraint_rows, solve
+
+EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it
+
+
+# ---- the metric of the integrator ------------------------------------------------------------------------------------
+@kernel
+def implicit_acceleration_of(m, d, free):
+    """qacc_step <- K^-1 (qfrc_smooth + qfrc_constraint), the integrator's acceleration a*.
+
+    free: acceleration of forward dynamics, which is a* where the integrator treats no force implicitly.
+    """
+    if m.opt_integrator == IMPLICIT:
+        implicit_acceleration(m, d)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast_acceleration(m, d)
+    elif m.opt_integrator == EULER:
+        euler_acceleration(m, d, free)
+    else:
+        for i in range(m.nv):
+            d.qacc_step[i] = free[i]
+
+
+@kernel
+def is_damped(m, d):
+    """Returns the mask of worlds whose integrator has a separate K."""
+    damped = true_mask(d)
+    if m.opt_integrator == EULER:
+        damped = damps_implicitly(m, d)
+    return damped
+
+
+@kernel
+def implicit_rates(m, d, x, free, damped):
+    """qacc_step <- K^-1 x, with the factor of K that `implicit_acceleration_of` left; `free` where K is M.
+
+    x: a right-hand side by dof, which qfrc_smooth also holds; damped: the mask of `is_damped`, worlds where K is not M.
+    """
+    if m.opt_integrator == IMPLICIT:
+        implicit_again(m, d, x)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast_again(m, d, x)
+    else:
+        euler_again(m, d, x)
+        for i in range(m.nv):
+            d.qacc_step[i] = where(damped, d.qacc_step[i], free[i])
+
+
+# ---- the present state -----------------------------------------------------------------------------------------------
+@kernel
+def compute_position(m, d):
+    """Computes all that depends on the position; returns 1 if the contacts do not fit into the tile, else 0.
+
+    con_fresh = 0: no stage may reuse contacts of an earlier position.
+    """
+    forward_position(m, d)
+    d.con_fresh[0] = 0
+    if forces_need_contacts(m):
+        early_contacts(m, d)
+    else:
+        collision(m, d)
+    return d.con_overflow[0]
+
+
+@kernel
+def _exchange_accelerations(m, d):
+    """qacc <- the main solver's acceleration, dual.start <- the no-slip solver's; equal in worlds without rows.
+
+    Before the call qacc is the no-slip solver's, and dual.start the main solver's.
+    """
+    has_rows = has_constraint_rows(d)
+    for i in range(m.nv):
+        after_noslip = d.qacc[i]
+        d.qacc[i] = where(has_rows, d.dual.start[i], after_noslip)
+        d.dual.start[i] = after_noslip
+
+
+@stage(p=COLUMNS)
+def accelerate_state(m, d, p):
+    """Computes qacc and qacc_step in the present state, and `report`, with the rows at the solution.
+
+    With the no-slip solver, qacc is the main solver's acceleration, and qacc_step the one that follows from all forces.
+    report[FITS] is 0 in a world whose tile cannot hold all contacts, or whose Hessian was decomposed into parts.
+    Reads:  qpos, qvel, act, ctrl, con_fresh.
+    Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes;
+            dual.start, with the no-slip solver its acceleration.
+    Scratch: aba_*, block, cacc, cfrc, con_wrench, qDeriv, qH, qHDiagInv, qLU, qvec.
+    """
+    overflow = compute_position(m, d)
+    p.report[FITS], p.report[NEAREST] = 0.0, 0.0
+    if overflow == 0:
+        forward_velocity(m, d)
+        control_and_actuate(m, d)
+        smooth_acceleration(m, d)
+        make_rows(m, d)
+        mark_touched(m, d)  # dof_touched
+        solve(m, d)
+        if d.con_overflow[0] == 0:
+            turn_free_bodies(m, d)  # qacc of untouched free bodies, under `discrete`
+            has_noslip, rows = m.opt_noslip_iterations > 0, d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+            if has_noslip:
+                _exchange_accelerations(m, d)
+            constraint_forces(m, d, store=0)
+            p.report[FITS], p.report[NEAREST] = 1.0, switching_distance(m, d)
+            if has_noslip:
+                store_constraint_force(m, d)  # qfrc_constraint of the no-slip solver's forces
+                # 0: the no-slip solver ran without some rows
+                if rows > 0 and not all_fit(d):
+                    p.report[FITS] = 0.0
+            release_metric(m, d)  # takes inertial forces of `discrete` out of qfrc_constraint
+            # the final acceleration of forward dynamics: the no-slip solver's, or qacc
+            implicit_acceleration_of(m, d, d.dual.start if has_noslip else d.qacc)
+
+
+@stage(p=COLUMNS)
+def base_tile(m, d, b, p, thread, tile):
+    """Computes accelerations in the states at which derivatives are taken: qacc, and qacc_step of the integrator.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; report, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else
+            of this thread's workspace.
+    Scratch: aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec.
+    """
+    accelerate_state(m, d, p)
+    p.report[HELD] = where(has_constraint_rows(d), 1.0, 0.0)
+    write_records(b, thread, tile, s=0)
+
+
+base_tiles = in_each_tile("base_tiles", base_tile)
+
+
+# ---- rates of the acceleration ---------------------------------------------------------------------------------------
+@kernel
+def follow_bounds(m, d):
+    """krylov.x <- (1 - H^-1 N)^-1 krylov.newton, after `mark_slipping`.
+
+    N: the derivative of the friction forces by their bounds, which follow the normal forces under Coulomb's law.
+    Returns the mask of worlds without a solution to EXACT.
+    """
+    return correct_direction(m, d, true_mask(d), EXACT, CYCLES)
+
+
+@kernel
+def solve_column(m, d, p):
+    """Computes da = P - H^-1 dg, with the factor of H in this thread's workspace; solved <- -H^-1 dg.
+
+    P (p.follow) is the rate of the acceleration at which dg was taken, 0 where dg has a formula.
+    Free bodies that turn independently have their own solution.
+    Under Coulomb's law the derivative of the residual is H - N, see `follow_bounds`.
+    """
+    for i in range(m.nv):
+        x = -p.dg[i]
+        p.solved[i] = x
+        p.force[i] = x  # the right-hand side, which `substitute` overwrites in `solved`
+    substitute(m, d, p.solved)
+    if m.opt_contact_model == COULOMB:
+        copy(p.solved, m.nv, d.krylov.newton, first=0)  # input of `follow_bounds`
+        p.report[FITS] = where(follow_bounds(m, d), 0.0, p.report[FITS])
+        copy(d.krylov.x, m.nv, p.solved, first=0)
+    if has_metric(m):  # H of untouched free bodies has the gyroscopic term
+        solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
+    for i in range(m.nv):
+        p.da[i] = p.follow[i] + p.solved[i]
+
+
+@kernel
+def step_column(m, d, p, at, damped):
+    """Computes p.dq and p.dv, the derivatives of the next state by coordinate `at`, from p.da; qacc_step <- da*.
+
+    damped: the mask of `is_damped`.
+    """
+    h = timestep(m)
+    if is_implicit(m):
+        # K da* = M da + dp; `implicit_rates` reads the right-hand side in qfrc_smooth
+        inertia_times(m, d, p.da, p.product)
+        for i in range(m.nv):
+            d.qfrc_smooth[i] = p.product[i] + p.dp[i]
+            d.qfrc_constraint[i] = 0.0
+        implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
+    else:
+        copy(p.da, m.nv, d.qacc_step, first=0)
+    # dv' = dv + h da*; dq and dv are 1 for the coordinate itself
+    for i in range(m.nv):
+        p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
+        p.dv[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
+    advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
+
+
+@stage(p=COLUMNS)
+def solve_columns_of_tile(m, d, b, p, thread, tile):
+    """Converts rates of the residual to those of the acceleration and of the next state, column by column.
+
+    da = P - H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
+    Reads:  the rows that the transfers of b bring in: dg, dp, follow, memory for da.
+    Writes: those that they take back; report, next_qvel, da, dq, dv, unit, solved, force, product; qacc_step,
+            qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace.
+    Scratch: qvec, primal.*, krylov.*, con_motion, con_wrench, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU.
+    """
+    accelerate_state(m, d, p)
+    h = timestep(m)
+    for i in range(m.nv):
+        p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+    damped = is_damped(m, d)
+    if d.con_overflow[0] == 0:  # the contacts fit into the tile
+        factor_hessian(m, d)
+    if d.con_overflow[0]:
+        p.report[FITS] = 0.0
+        write_records(b, thread, tile, s=0)
+    else:
+        # a Hessian that was decomposed into parts leaves entries out
+        p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])
+        if m.opt_contact_model == COULOMB:
+            mark_slipping(d, true_mask(d))
+        if uses_articulated(m):
+            # the factors of the integrator and of the Hessian share memory, so these solves run one after the other
+            for s in range(b.nstep):  # columns
+                copy_step_inputs(b, thread, tile, s)  # p.dg, p.follow
+                solve_column(m, d, p)
+                write_records(b, thread, tile, s)
+            for s in range(b.nstep):
+                copy_step_inputs(b, thread, tile, s)  # p.at, p.dp; p.da, which the first loop wrote out
+                step_column(m, d, p, p.at[0], damped)
+                write_records(b, thread, tile, s)
+        else:
+            for s in range(b.nstep):
+                copy_step_inputs(b, thread, tile, s)  # p.at, p.dg, p.dp, p.follow
+                at = p.at[0]
+                solve_column(m, d, p)
+                step_column(m, d, p, at, damped)
+                write_records(b, thread, tile, s)
+
+
+solve_columns = in_each_tile("solve_columns", solve_columns_of_tile)

@@ -1,0 +1,188 @@
+"""Distance of a world to the next change of its active set.
+
+Constraint forces are smooth except where a row reaches or leaves a bound: a contact or limit begins or ends to push, a
+cone begins to slip or stick, dry friction reaches its bound.  There the derivatives from both sides differ.  For a row
+with x = J a - aref the distance is that of x to the nearest kink, divided by |J a| + |aref|.  A contact adds this size
+over its normal and friction, because no joint may move its normal.  At rest all of them are small, and a displacement
+of the state by e changes accelerations by about K e, with K the stiffness of the row's solref.  So the divisor is at
+least K REACH: the distance is at most about that of the state from the switch, divided by REACH.
+
+A contact or limit also ends where its gap closes: there the distance is that of its stiffness term, K times the gap,
+divided by the same size.  A contact that waits in its gap counts with the gap itself, in metres, a limit on both sides
+of its margin with its gap divided by REACH.
+
+Kernels pass the smallest distance so far as `least`.  A value primal.dofrow_x, genrow_x or con_y is x = J a - aref,
+primal.con_z is J v of a contact.  In con_y and con_z, row [k] has the components along normal and tangents of contact
+k, and basis_value(d, con_y, k, i) is component i of all, 3 to 5 those of the rotation axes.  Of a row, D is the inverse
+regularization, 0 in worlds without it; con_Dt is D of a contact's friction, con_stiffpos its K d r, con_damping its B.
+"""
+
+from featherlane.prelude import *
+from featherlane.constraint.ball import ball_axis_angle
+from featherlane.constraint.general import row_parameters
+from featherlane.constraint.impedance import reference, shortest_timeconst
+from featherlane.solver.primal.problem import TINY
+from featherlane.solver.rows.cone import friction_dot
+from featherlane.solver.rows.rows import basis_value
+
+FAR = 1.0  # the distance if no switch is nearer
+REACH = 1e-3  # displacement of a coordinate [m, rad] that counts as far from a switch
+
+
+@kernel
+def _least_scaled(distance, size, present, least):
+    """Returns the smaller of `least` and |distance| / size in worlds that have the row."""
+    return where(present, fmin(least, fabs(distance) / fmax(size, TINY)), least)
+
+
+@kernel
+def _stiffness(m, solref, solimp):
+    """Returns K of a row with these parameters [1/s^2]."""
+    K, _ = reference(solref, solimp, shortest_timeconst(m))
+    return K
+
+
+@kernel
+def size_of_row(K, x, aref):
+    """Returns |J a| + |aref| of a row with x = J a - aref, at least K REACH."""
+    return fmax(fabs(x + aref) + fabs(aref), K * REACH)
+
+
+@kernel
+def size_of_dof_row(m, d, k):
+    """Returns (`size_of_row` of dof row k, its stiffness K [1/s^2])."""
+    i = d.dofrow_id[k]  # a joint, or a dof
+    if d.dofrow_type[k] == LIMIT_JOINT:
+        K = _stiffness(m, m.jnt_solref[i], m.jnt_solimp[i])
+    else:
+        K = _stiffness(m, m.dof_solref[i], m.dof_solimp[i])
+    size = size_of_row(K, d.primal.dofrow_x[k], d.dofrow_aref[k])
+    # Coulomb's law has rigid dry friction
+    if d.dofrow_type[k] != LIMIT_JOINT and m.opt_contact_model == COULOMB:
+        size = rigid_size(d.dofrow_D[k], d.dofrow_hi[k])
+    return size, K
+
+
+@kernel
+def rigid_size(D, loss):
+    """Returns loss / D, the |x| at which a rigid friction-loss row of Coulomb's law slips; |aref| is far larger."""
+    return loss / fmax(D, TINY)
+
+
+@kernel
+def _least_to_bounds(D, x, lo, hi, size, least):
+    """Returns the smaller of `least` and the distances of a row with force -D x, lo <= -D x <= hi, from its bounds.
+
+    They are met at x = -lo / D and x = -hi / D.
+    """
+    present = D > 0.0
+    inverse = 1.0 / where(present, D, 1.0)
+    least = _least_scaled(x + lo * inverse, size, present, least)
+    return _least_scaled(x + hi * inverse, size, present, least)
+
+
+@kernel
+def size_of_contact(m, d, k):
+    """Returns |J a| + |aref| of contact k, added over its directions, at least K REACH."""
+    c = d.contact[k]
+    # -aref = B J v + K d r along the normal, B J v along the others;  J a = y + aref
+    minus_aref = c.damping * d.primal.con_z[k][0] + c.stiffpos
+    size = fabs(d.primal.con_y[k][0] - minus_aref) + fabs(minus_aref)
+    # directions of friction have no stiffness
+    for i in range(1, c.dim):
+        minus_aref = c.frictiondamping * basis_value(d, d.primal.con_z, k, i)
+        size = size + (fabs(basis_value(d, d.primal.con_y, k, i) - minus_aref) + fabs(minus_aref))
+    return fmax(size, REACH * _stiffness(m, c.solref, c.solimp))
+
+
+@kernel
+def _least_of_contact(m, d, k, least):
+    """Returns the smaller of `least` and the distances of contact k from changes of its active set.
+
+    A contact, or an edge of its pyramid, begins or ends to push, or its cone begins or ends to slip.
+    """
+    c = d.contact[k]
+    y, D = d.primal.con_y[k][0], c.D
+    size, present = size_of_contact(m, d, k), D > 0.0
+    # stiffpos = K d r: the gap closes at 0
+    least = _least_scaled(c.stiffpos, size, present, least)
+    if c.dim == 1:
+        least = _least_scaled(y, size, present, least)
+    elif has_pyramids(m):
+        for i in range(1, c.dim):
+            y_i = basis_value(d, d.primal.con_y, k, i)
+            least = _least_scaled(y + y_i, size, present, least)
+            least = _least_scaled(y - y_i, size, present, least)
+    else:
+        # T: length of y over the directions of friction
+        T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
+        # regions change at y = T, under Coulomb's law at y = 0; friction sticks up to D y + Dt T = 0
+        least = _least_scaled(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
+        ratio = c.Dt / where(present, D, 1.0)
+        least = _least_scaled(y + ratio * T, size, present, least)
+    return least
+
+
+@kernel
+def limit_distance(m, d):
+    """Returns the smallest gap of joints and tendons to the margins of their limits, active or not, divided by REACH.
+
+    At most FAR.
+    """
+    least = FAR
+    if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT):
+        return least
+    for j in range(m.njnt):
+        joint = m.joint[j]
+        lo, hi, margin = joint.range.lower, joint.range.upper, joint.margin
+        if joint.limited != 0 and is_scalar(joint.type):
+            q = d.qpos[joint.qposadr]
+            least = fmin(least, fmin(fabs(q - lo - margin), fabs(hi - q - margin)) / REACH)
+        elif joint.limited != 0 and is_ball(joint.type):
+            adr = joint.qposadr
+            _, angle = ball_axis_angle(Quat(d.qpos[adr : adr + 4]).unit)
+            # the limit of a ball's angle is the larger number of its range
+            least = fmin(least, fabs(fmax(lo, hi) - angle - margin) / REACH)
+    for i in range(m.ntendon):
+        # a tendon that no dof moves has a constant length
+        if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
+            # lower limit: length - lower, upper limit: upper - length
+            for side in range(2):
+                gap = (1.0 - 2.0 * side) * (d.ten_length[i] - m.tendon_range[i][side]) - m.tendon_margin[i]
+                least = fmin(least, fabs(gap) / REACH)
+    return least
+
+
+@kernel
+def switching_distance(m, d):
+    """Returns the smallest distance over all rows, at most FAR.
+
+    Reads rows at the solution, J v of contacts in primal.con_z.
+    """
+    least = limit_distance(m, d)
+    for k in range(d.ndofrow[0]):
+        D = d.dofrow_D[k]
+        size, K = size_of_dof_row(m, d, k)
+        least = _least_to_bounds(D, d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k], size, least)
+        if d.dofrow_type[k] == LIMIT_JOINT:
+            least = _least_scaled(K * (d.dofrow_pos[k] - d.dofrow_margin[k]), size, D > 0.0, least)
+    for k in range(d.ngenrow[0]):
+        kind = d.genrow_type[k]
+        # rows of dry friction and limits (types up to LIMIT_TENDON); an equality is always active
+        if kind != EQUALITY and kind <= LIMIT_TENDON:
+            D, x = d.genrow_D[k], d.primal.genrow_x[k]
+            solref, solimp = row_parameters(m, kind, d.genrow_id[k])
+            K = _stiffness(m, solref, solimp)
+            size = size_of_row(K, x, d.genrow_aref[k])
+            # Coulomb's law has rigid dry friction
+            if kind == FRICTION_TENDON and m.opt_contact_model == COULOMB:
+                size = rigid_size(D, d.genrow_hi[k])
+            least = _least_to_bounds(D, x, d.genrow_lo[k], d.genrow_hi[k], size, least)
+            if kind != FRICTION_TENDON:
+                least = _least_scaled(K * (d.genrow_pos[k] - d.genrow_margin[k]), size, D > 0.0, least)
+    for k in range(d.ncon_slot[0]):
+        c = d.contact[k]
+        waits = (c.present > 0.0) & (c.D == 0.0)  # in its gap, without a row
+        least = _least_scaled(c.dist - c.includemargin, size=1.0, present=waits, least=least)
+        least = _least_of_contact(m, d, k, least)
+    return least

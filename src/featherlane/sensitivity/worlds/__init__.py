@@ -1,0 +1,1 @@
+"""Worlds whose steps are differentiated, and the passes through their tiles."""

@@ -1,0 +1,78 @@
+"""Worlds prepared for differentiation by the implicit function theorem: their accelerations and displacements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from featherlane.model.model import Model
+from featherlane.sensitivity.systems.served import serves
+from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds
+from featherlane.sensitivity.worlds.parameters import Parameters
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.world.data import Data
+
+EPS = 2e-7  # displacement of a coordinate where the residual is differenced
+
+
+class DifferentiatedWorlds(OwnWorlds):
+    """Holds the worlds of a `Data` or a `Batch`, prepared for passes.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        torques: whether generalized forces are coordinates, too, after the controls.
+        by_formulas: use formulas where they apply; otherwise differences of the residual.
+        parameters: fields of the model whose values are coordinates, too.
+
+    Attributes:
+        qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
+        based: (nworld, 1, 3) reports of the passes that compute accelerations.
+        every: (nworld,) indices of all worlds.
+    """
+
+    solves_columns = True
+
+    def __init__(
+        self,
+        model: Model,
+        source: Data | Batch,
+        torques: bool,
+        nthread: int,
+        disabled: int = 0,
+        by_formulas: bool = True,
+        parameters: Parameters | None = None,
+    ):
+        n = 2 * (2 * model.nv + model.na + model.nu)
+        super().__init__(model, source, n, nthread, disabled)
+        self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
+        self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
+        self.based = np.zeros((self.batch.nworld, 1, 3))
+        self.every = np.arange(self.batch.nworld)
+        self._stepped, self._steps = None, (self.qacc, self.qacc)
+
+    _asked: Any = None
+
+    @property
+    def by_formulas(self) -> bool:
+        """Returns whether formulas are requested and apply to the model in its present state."""
+        own = self.model.__dict__
+        key = own["revision"], own["body_gyroscopic"].tobytes()  # the answer changes with these only
+        if key != self._asked:
+            self._asked, self._serves = key, self.formulas_wanted and serves(self.model)
+        return self._serves
+
+    def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""
+        nx, ctrl = 2 * self.model.nv + self.model.na, self.batch.arrays.rows["ctrl"]
+        limits = (
+            self.model.__dict__["actuator_ctrllimited"],
+            self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen),
+        )
+        # with one world they are unchanged until its controls or their limits change
+        key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
+        if key is None or key != self._stepped:
+            up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
+            up[:, nx:], down[:, nx:] = self.control_steps(chosen, EPS)
+            self._stepped, self._steps = key, (up, down)
+        return self._steps

@@ -1,0 +1,375 @@
+"""Passes through tiles that differentiate worlds by the implicit function theorem.
+
+    base       forward dynamics: a and a*
+    rates      dg and dp by each coordinate: by formulas at fixed a (formulas.py), or by differences (differences.py)
+    solution   da = -H^-1 dg, and from it the next state's rates (solution.py)
+
+Differences in worlds with constraints are taken twice: over a short displacement at fixed a, which predicts da, and
+then with an acceleration that follows the displacement by this prediction P: da = P - H^-1 dg.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.lanes.record import address
+from featherlane.model.enums import COULOMB
+from featherlane.sensitivity.rates.records import FITS, HELD, KNOWN, NEAREST
+from featherlane.sensitivity.systems.differences import force_columns, lag_forces, lag_positions, position_columns
+from featherlane.sensitivity.systems.formulas import formula_columns, formula_steps
+from featherlane.sensitivity.systems.served import acts_at_once, noslip_capacity, recurses
+from featherlane.sensitivity.systems.solution import base_tiles, solve_columns
+from featherlane.sensitivity.worlds.analytic import FAR, WEIGHTS, are_analytic
+from featherlane.sensitivity.worlds.differentiated_worlds import EPS, DifferentiatedWorlds
+from featherlane.sensitivity.worlds.displaced_worlds import each_step
+from featherlane.sensitivity.worlds.parameters import Parameters
+from featherlane.simulation.tile.transfer import Plan
+
+SHORT = 1e-3  # part of a displacement that predicts the derivative of the acceleration
+REALS = 1 << 21  # values of a pass in each array, so that results stay in or near the cache
+LEAST = 64  # worlds of a pass, so that all threads have tiles
+
+
+class Rates(NamedTuple):
+    """Holds the derivatives of some worlds; valid until the next pass, except for parts that the caller may keep.
+
+    Attributes:
+        state: (k, n, 2 nv + na) of the next state; empty if formulas apply and forces are coordinates.
+        acceleration: (k, n, nv) of forward dynamics; empty if formulas apply and forces are not coordinates.
+        fits: (k,) whether the Hessian of implicit differentiation is available.
+        nearest: (k,) distance to the nearest switch.
+        known: (k,) whether formulas applied.
+        is_kept: whether formulas apply to all worlds and the arrays belong to the caller.
+    """
+
+    state: np.ndarray
+    acceleration: np.ndarray
+    fits: np.ndarray
+    nearest: np.ndarray
+    known: np.ndarray
+    is_kept: bool = False
+
+
+class Passes:
+    """Holds the plans of tiles of one width, and the arrays between them.
+
+    Args:
+        worlds: the worlds of the passes.
+        width: of tiles.
+        lag: whether the integrator's correction p of these worlds is differenced.
+    """
+
+    def __init__(self, worlds: DifferentiatedWorlds, width: int, lag: bool):
+        model, batch = worlds.model, worlds.batch
+        nv, nx = model.nv, 2 * model.nv + model.na
+        self.width, self.worlds, self.lags = width, worlds, lag
+        self.copies = width * batch.nthread if batch.nworld == 1 else 1
+        #: width of tiles in which a world has one lane
+        self.narrow = 1 if batch.nworld == 1 else width
+        groups = [("positions", 0, nv), ("forces", nv, nx + model.nu)]
+        if worlds.torques:
+            groups.append((None, nx + model.nu, nx + model.nu + nv))
+        if worlds.parameters is not None:
+            groups.append((None, nx + model.nu + nv, nx + model.nu + nv + worlds.parameters.n))
+        at, self.parts = [], []
+        for loop, first, last in groups:
+            npass = -(-(last - first) // self.copies)
+            start, total = len(at), npass * self.copies
+            at += [*range(first, last), *[-1] * (total - (last - first))]
+            if npass:
+                self.parts.append((loop, start, npass))
+        self.at, self.ncol = np.array(at, float), len(at)
+        #: indices of columns with a coordinate, without padding
+        self.kept = np.flatnonzero(self.at >= 0.0)
+        self.each = min(batch.nworld, max(LEAST, REALS // max(self.ncol * nv, 1)))
+        n = self.each
+        self.up, self.down = np.zeros((2, n, self.ncol))
+        self.g, self.p, self.follow = np.zeros((3, n, self.ncol, nv))
+        self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
+        self.report, self.known = np.zeros((n * self.copies, 3)), np.zeros((n, 3))
+        # formulas and solution in one pass, except with the recursion, which needs the same memory
+        self.whole = worlds.by_formulas and not recurses(model) and worlds.parameters is None
+        #: number of differenced columns, and those of them whose coordinates allow large displacements
+        self.differenced = sum(npass * self.copies for loop, _, npass in self.parts if loop is not None)
+        self.far = self.kept[self.at[self.kept] < 2 * nv]
+        #: whether formulas read the displacements of coordinates
+        self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or lag
+        if worlds.torques:  # dg/dtau = -1
+            self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
+        if worlds.parameters is not None:
+            self.by_parameters = slice(self.parts[-1][1], self.parts[-1][1] + worlds.parameters.n)
+        self._plan()
+
+    def _plan(self) -> None:
+        """Prepares the transfers of each pass."""
+        worlds, model = self.worlds, self.worlds.model
+        nv, total, width = model.nv, self.each * self.copies, self.width
+
+        def rows(a: np.ndarray, start: int, npass: int) -> np.ndarray:
+            """Returns the columns of a pass as rows of tiles: (worlds * copies, npass, ...)."""
+            part = a[:, start : start + npass * self.copies]
+            return part if self.copies == 1 else part.reshape(self.copies, npass, -1)
+
+        at = np.broadcast_to(self.at, (self.each, self.ncol)).copy()
+        found = {"qacc": worlds.qacc[:, None], "qacc_step": worlds.qacc_step[:, None], "report": worlds.based}
+        self.base = worlds.plan_of(base_tiles, self.each, {}, found, width=self.narrow)
+        given = {"qacc": worlds.qacc, "qacc_step": worlds.qacc_step}
+
+        def rates(loops: list, **taken: np.ndarray) -> list[tuple[Plan, int]]:
+            """Returns the plans that difference the residual, or its part p, column by column."""
+            plans, found = [], taken
+            for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
+                brought = {"at": at[..., None], "up": self.up[..., None], "down": self.down[..., None]}
+                brought["follow"] = self.follow
+                brought, taken = (
+                    {name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, found)
+                )
+                plans.append((worlds.plan_of(loop, total, brought, taken, given, width), npass))
+            return plans
+
+        act = self.state[..., 2 * nv :]
+        self.rates = rates([position_columns, force_columns], dg=self.g, dp=self.p, dact=act)
+        # rates of accelerations do not depend on p
+        lag = worlds.by_formulas and self.lags and not worlds.torques
+        self.lag = rates([lag_positions, lag_forces], dp=self.p) if lag else []
+        self.few_up, self.few_down, self.few_p = self.up, self.down, self.p
+        self.formulas = self._formulas(at) if worlds.by_formulas else None
+        self._begun, self._moves = set(), None
+        npass = self.ncol // self.copies
+        brought = {"at": at[..., None], "dg": self.g, "dp": self.p, "follow": self.follow, "da": self.acceleration}
+        taken = {"da": self.acceleration, "dq": self.state[..., :nv], "dv": self.state[..., nv : 2 * nv]}
+        brought, taken = ({name: rows(a, 0, npass) for name, a in x.items()} for x in (brought, taken))
+        taken["report"] = each_step(self.report, npass)
+        self.solution = worlds.plan_of(solve_columns, total, brought, taken, width=width), npass
+
+    def _formulas(self, at: np.ndarray) -> tuple[Plan, int]:
+        """Plans rates, or the whole derivative, by formulas; a single world runs in a tile of width 1."""
+        worlds, nv = self.worlds, self.worlds.model.nv
+        given = [start for loop, start, _ in self.parts if loop is None]
+        n = given[0] if given and not self.whole else self.ncol
+        state, acceleration = self.state, self.acceleration
+        if self.whole and self.copies > 1:
+            # leave out the columns that only fill lanes
+            n = len(self.kept)
+            self.few_up, self.few_down, self.few_p, state, acceleration = (
+                a[:, self.kept] for a in (self.up, self.down, self.p, state, acceleration)
+            )
+        brought = {} if self.whole else {"at": at}  # a whole derivative has all coordinates in their order
+        if self.lags:
+            brought["rest_p"] = self.few_p
+        if self.asks:
+            brought |= {"up": self.few_up, "down": self.few_down}
+        taken = {"dact": state[..., 2 * nv :], "dg": self.g, "dp": self.p}
+        if self.whole:
+            taken = {"dact": state[..., 2 * nv :], "dq": state[..., :nv], "dv": state[..., nv : 2 * nv]}
+            if worlds.torques:
+                taken = {"da": acceleration}
+        taken = {name: a for name, a in taken.items() if a.size}
+        names, shifts = list(taken), {"dq": 0, "dv": nv, "dact": 2 * nv}
+        # shapes and offsets of the arrays that a pass writes
+        self.dims = (0 if worlds.torques else n, state.shape[2]), (n if worlds.torques else 0, nv)
+        self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
+        self.to_acceleration = names.index("da") if "da" in taken else -1
+        brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
+        taken = {name: a[:, :n] for name, a in taken.items()}
+        taken["report"] = each_step(self.known, n)  # last, see `formulas.py`
+        loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
+        sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
+        sizes["nslipmax"] = noslip_capacity(worlds.model)
+        plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
+        self.rows = plan.addresses("record")
+        return plan, n
+
+    def run(self, chosen: np.ndarray, up: np.ndarray | None = None, down: np.ndarray | None = None) -> Rates:
+        """Runs all passes of at most `each` worlds.
+
+        Args:
+            chosen: indices of the worlds.
+            up, down: (k, ncoordinates) displacements of their coordinates; None: those of the worlds' `steps`.
+        """
+        k, worlds = len(chosen), self.worlds
+        if up is None and self.asks:
+            up, down = worlds.steps(chosen)
+        if up is not None and down is not None:
+            self._set_steps(up, down)
+        known = np.zeros(k, bool)
+        if self.formulas is not None:
+            if self.lag:
+                self._take_lag(chosen)
+            worlds.plans.prepare(self.narrow)
+            fresh = self._fresh(k)
+            self._go(*self.formulas, chosen, worlds.every[:k], self.narrow)
+            reported = self.known[:k]
+            known = reported[:, KNOWN] > 0.0
+            if self.whole and known.all():
+                # where formulas apply, the Hessian is available
+                return Rates(*fresh, known, reported[:, NEAREST].copy(), known, True)
+        worlds.plans.prepare(self.width)
+        if up is None:
+            self._set_steps(*worlds.steps(chosen))
+        left = np.flatnonzero(~known)
+        if len(left) or worlds.parameters is not None:
+            based = left if worlds.parameters is None else worlds.every[:k]
+            self.run_base(chosen[based])
+            self._predict(chosen, left, based[worlds.based[chosen[based], 0, HELD] > 0.0])
+            self._differentiate(chosen, left, worlds.every[:k])
+        if not self.whole:
+            left = worlds.every[:k]
+        if len(left):
+            self._solve(chosen, left)
+        report = self.report[: k * self.copies : self.copies]
+        if self.formulas is not None:
+            # only formulas detect a contact that begins or ends at a displaced pose
+            nearest = np.minimum(report[:, NEAREST], self.known[:k, NEAREST])
+            report = np.stack([report[:, FITS], nearest], 1)
+        picked = slice(None) if self.copies == 1 else self.kept
+        state, acceleration = self.state[:k, picked], self.acceleration[:k, picked]
+        if self.whole:
+            report = np.where(known[:, None], self.known[:k, :KNOWN], report)
+            if worlds.torques:
+                fresh[1][left] = acceleration[left]
+            else:
+                fresh[0][left] = state[left]
+            state, acceleration = fresh
+        fits = report[:, FITS] > 0.0
+        if self.formulas is not None:
+            # displaced poses exceeded the tile's shared buffer; Coulomb's law is too stiff to be differenced, and the
+            # no-slip solver's forces are no function of the acceleration
+            model = worlds.model
+            whole = model.opt_contact_model == COULOMB or model.opt_noslip_iterations > 0
+            fits &= self.known[:k, KNOWN] >= (1.0 if whole else 0.0)
+        return Rates(state, acceleration, fits, report[:, NEAREST], known)
+
+    def _solve(self, chosen: np.ndarray, rows: np.ndarray) -> None:
+        """Converts the rates of the residual in some rows to those of the acceleration and of the next state."""
+        plan, npass = self.solution
+        self._go(plan, npass, *self._lanes(chosen, rows))
+
+    def _differentiate(self, chosen: np.ndarray, left: np.ndarray, rows: np.ndarray, part: float = 1.0) -> None:
+        """Computes rates of the residual by differences.
+
+        Args:
+            chosen: (k,) indices of the worlds.
+            left: rows in which all rates are differenced.
+            rows: rows in which those by parameters are.
+            part: of the displacements of parameters.
+        """
+        if len(left):
+            self._difference(self.rates, chosen, left)
+        if self.worlds.parameters is not None:
+            self._take_parameters(self.worlds.parameters, chosen, rows, part)
+
+    def _predict(self, chosen: np.ndarray, left: np.ndarray, rows: np.ndarray) -> None:
+        """Sets `follow`, at which the acceleration is displaced, to da by displacements that are SHORT times as long.
+
+        At fixed acceleration a displacement moves J a - aref of a row by up to K EPS or B EPS.  A stiff row, such as
+        one of Coulomb's law or with a large `impratio`, would start to slip or turn its slip within this distance.  If
+        the acceleration follows by this prediction, the row stays where it is.
+
+        Args:
+            chosen, left: as for `_differentiate`.
+            rows: rows of worlds with constraints.
+        """
+        self.follow[: len(chosen)] = 0.0
+        if not len(rows):
+            return
+        left, up, down = np.intersect1d(left, rows), self.up[rows], self.down[rows]
+        self.up[rows], self.down[rows] = SHORT * up, SHORT * down
+        self._differentiate(chosen, left, rows, SHORT)
+        self._solve(chosen, rows)
+        self.up[rows], self.down[rows] = up, down
+        n = self.differenced
+        self.follow[left, :n] = self.acceleration[left, :n]
+        if self.worlds.parameters is not None:
+            self.follow[rows, self.by_parameters] = self.acceleration[rows, self.by_parameters]
+
+    def run_base(self, chosen: np.ndarray) -> None:
+        """Computes accelerations of some worlds, at which the following passes compute their rates."""
+        self.worlds.plans.prepare(self.narrow)
+        self._go(self.base, 1, chosen, chosen, self.narrow)
+        self.worlds.plans.prepare(self.width)
+
+    def _difference(self, plans: list[tuple[Plan, int]], chosen: np.ndarray, rows: np.ndarray) -> None:
+        """Computes rates of some worlds by differences, to the sixth order for analytic residuals (analytic.py).
+
+        Args:
+            plans: of the passes.
+            chosen: (k,) indices of the worlds.
+            rows: rows of those that are differenced.
+        """
+        worlds = self.worlds
+        order, place = self._lanes(chosen, rows)
+
+        def go() -> None:
+            for plan, npass in plans:
+                self._go(plan, npass, order, place)
+
+        # evaluated in each call, because parameters may be edited in between
+        far = rows[are_analytic(worlds.model, worlds.disabled, worlds.batch.arrays.expanded, chosen[rows])]
+        if not len(far):
+            go()
+            return
+        act = self.state[..., 2 * worlds.model.nv :]
+        rates = [a[:, : self.differenced] for a in (self.g, self.p, act)]
+        sums, moved = [np.zeros((len(far), *a.shape[1:])) for a in rates], np.ix_(far, self.far)
+        for k, weight in enumerate(WEIGHTS):
+            self.up[moved] = self.down[moved] = (k + 1) * FAR
+            go()
+            for a, total in zip(rates, sums, strict=True):
+                total += weight * a[far]
+        self.up[moved] = self.down[moved] = EPS
+        for a, total in zip(rates, sums, strict=True):
+            a[far] = total
+
+    def _lanes(self, chosen: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the worlds of all lanes, and their places, of some rows."""
+        return np.repeat(chosen[rows], self.copies), (rows[:, None] * self.copies + np.arange(self.copies)).ravel()
+
+    def _take_lag(self, chosen: np.ndarray) -> None:
+        """Computes the rates of p without formulas by differences, into the array that formulas read."""
+        self.run_base(chosen)
+        self._difference(self.lag, chosen, self.worlds.every[: len(chosen)])
+        if self.few_p is not self.p:
+            self.few_p[...] = self.p[:, self.kept]
+
+    def _set_steps(self, up: np.ndarray, down: np.ndarray) -> None:
+        """Writes the displacements of the first coordinates to the arrays that kernels read."""
+        if up is self._moves:
+            return
+        k, n = up.shape
+        moves = self.at[self.kept].astype(int)
+        moves, kept = moves[moves < n], self.kept[moves < n]
+        for a, compact, given in ((self.up, self.few_up, up), (self.down, self.few_down, down)):
+            a[:k, kept] = given[:, moves]
+            if compact is not a:
+                compact[:k] = a[:k, self.kept]
+        self._moves = up if self.worlds.batch.nworld == 1 else None
+
+    def _fresh(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns states and accelerations of k worlds for formulas to write; new arrays if these write all of them."""
+        if not self.whole:
+            return self.state, self.acceleration
+        state, acceleration = np.empty((k, *self.dims[0])), np.empty((k, *self.dims[1]))
+        first = address(state)
+        for row, shift in self.to_state:
+            self.rows[row] = first + shift
+        if self.to_acceleration >= 0:
+            self.rows[self.to_acceleration] = address(acceleration)
+        return state, acceleration
+
+    def _take_parameters(self, parameters: Parameters, chosen: np.ndarray, rows: np.ndarray, part: float) -> None:
+        """Computes the columns of the model's fields; arguments as for `_differentiate`."""
+        nv, columns = self.worlds.model.nv, self.by_parameters
+        follow = self.follow[rows, columns]
+        g, p, act = parameters.rates(self.worlds, chosen[rows], self.width, follow, part)
+        self.g[rows, columns], self.p[rows, columns], self.state[rows, columns, 2 * nv :] = g, p, act
+        self.follow[rows, columns] = follow
+
+    def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray, width: int = 0) -> None:
+        # with one world the order of a plan never changes
+        if self.worlds.batch.nworld > 1 or id(plan) not in self._begun:
+            plan.begin(nstep, order, place)
+            self._begun.add(id(plan))
+        self.worlds.go(plan, -(-len(order) // (width or self.width)))
