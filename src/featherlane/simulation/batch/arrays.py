@@ -19,7 +19,7 @@ from featherlane.model.model import Model
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Entries, Expanded, dependent
 from featherlane.simulation.batch.padded import PaddedRows
-from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts
@@ -179,19 +179,6 @@ class WorldArrays:
         rows = given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
         for name, value in rows.items():
             self.rows[name][chosen] = value
-
-    # ---- status ------------------------------------------------------------------------------------------------------
-    @property
-    def status(self) -> dict[str, np.ndarray]:
-        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
-        return {n: self.rows["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
-
-    def count_of(self, *causes: str) -> np.ndarray:
-        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,)."""
-        counts, total = self.rows["warning"], np.zeros(self.nworld)
-        for cause in causes:
-            total += counts[:, STATUS.index(cause)]
-        return total
 
     # ---- defaults ----------------------------------------------------------------------------------------------------
     def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:

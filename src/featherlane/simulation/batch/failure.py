@@ -15,7 +15,7 @@ from featherlane.lanes import Kernel
 from featherlane.model.model import Model
 from featherlane.model.set_const import model_of_world
 from featherlane.simulation.batch.failure_file import save
-from featherlane.simulation.batch.protocol import Worlds
+from featherlane.simulation.batch.worlds import Worlds
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction

@@ -136,6 +136,16 @@ class Runner:
                 w.record.set_size("user_control", w.calls.address(control))
         return begun
 
+    def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
+        """Sets worlds to the defaults or to keyframes, within a call."""
+        self.forget(chosen)
+        self.arrays.reset(chosen, keys)
+
+    def forget(self, worlds: slice | np.ndarray) -> None:
+        """Discards the recorded steps of worlds whose state is about to be set."""
+        if self.recorder is not None:
+            self.recorder.forget(worlds)
+
     def ready(self) -> None:
         """Allocates the arrays that a call may need."""
         self.arrays.keep_sleep()
@@ -162,7 +172,7 @@ class Runner:
         """Emits no warnings from now on."""
         self.warned = EVERY
 
-    def warn_of_found(self, nstep: int = 1, first: int = 0, found: np.ndarray | None = None) -> None:
+    def warn_of_found(self, nstep: int = 1, first: int = 0, found: np.ndarray | None = None, level: int = 4) -> None:
         """Warns once of worlds with non-finite or out-of-range values, and once of worlds that lost contacts or rows.
 
         Args:
@@ -170,17 +180,18 @@ class Runner:
             first: number of the first world.
             found: (n,) bool, which worlds had non-finite values; None for those that have counted them since their
                 reset.
+            level: number of frames above this one at which the user's call stands.
         """
         flags = [w.arrays["found_bad"] for some in self.plans.workspaces.values() for w in some]
         bits = functools.reduce(operator.or_, map(operator.itemgetter(0), flags), 0) & ~self.warned
         if bits & FOUND_NON_FINITE and nstep:
-            self._warn_of_bad(first, found, flags)
+            self._warn_of_bad(first, found, flags, level + 1)
         if bits & FOUND_FULL:
             self.warned |= FOUND_FULL
             full = first + np.flatnonzero(self.arrays.rows["warning"][:, [CONTACTS_FULL, ROWS_FULL]].any(axis=1))
-            warn_of_full(_who(full), self.arrays.sizes["nconmax"], "batch", 3)
+            warn_of_full(_who(full), self.arrays.sizes["nconmax"], "batch", level)
 
-    def _warn_of_bad(self, first: int, found: np.ndarray | None, flags: Sequence[np.ndarray]) -> None:
+    def _warn_of_bad(self, first: int, found: np.ndarray | None, flags: Sequence[np.ndarray], level: int) -> None:
         """Warns of worlds with non-finite or out-of-range values, unless they were reset since."""
         rows = self.arrays.rows
         worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE] if found is None else found)
@@ -189,7 +200,7 @@ class Runner:
                 each[0] &= ~FOUND_NON_FINITE
             return
         self.warned |= FOUND_NON_FINITE
-        warn_of_non_finite(_who(worlds), found is not None or bool(rows["nreset"].any()), "batch", 4)
+        warn_of_non_finite(_who(worlds), found is not None or bool(rows["nreset"].any()), "batch", level)
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
     def control_kernel(self, control: Kernel) -> UserFunction:
