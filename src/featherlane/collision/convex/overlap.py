@@ -3,11 +3,12 @@
 For a face with a face or an edge, these are the corners of the overlap; for parallel edges, the ends of the common
 part.  Such a position becomes a candidate if the features are near enough and it is new.  Clipping of edges, tests of
 corners and measurements run eight at once; one edge is clipped by eight edges of a polygon with more than FEW corners.
-Positions have two coordinates, along the tangents of the contact.  A feature is stored in feature.*[side]: corners
-feature.point, edges feature.edge and feature.count, which is SEGMENT, DISC or the number of corners (feature.py).  In
-flat arrays, a coordinate of a feature has RUN values.  `eights(field)` is a field as rows of eight values.
-clip.place holds positions to be measured, in rows of eight: x in row i, y in row i + ROWS, height in row i + 2 ROWS,
-distance in row i + 3 ROWS; the distance is FAR if the position is invalid.  clip.point and clip.dist hold candidates.
+d1 is the data of one world.  Positions have two coordinates, along the tangents of the contact.  A feature is stored in
+feature.*[side]: corners feature.point, edges feature.edge and feature.count, which is SEGMENT, DISC or the number of
+corners (feature.py).  In flat arrays, a coordinate of a feature has RUN values.  `eights(field)` is a field as rows of
+eight values.  clip.place holds positions to be measured, in rows of eight: x in row i, y in row i + ROWS, height in row
+i + 2 ROWS, distance in row i + 3 ROWS; the distance is FAR if the position is invalid.  clip.point and clip.dist hold
+candidates.
 Source: MuJoCo's native ccd, with its tolerances.
 Deviation: MuJoCo's rim is a polygon, here its crossings with edges are exact; parallel edges touch at two points here,
     at one in MuJoCo.
