@@ -182,9 +182,10 @@ def list_neighbours(m, d):
         pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
         d.neighbours.pair[count] = k
         spheres_near = is_near(m, d, pair_id, geom1, geom2)
-        # left out: a pair whose spheres are near now, but whose boxes stay apart while the list is valid (never_meet)
-        # explicit pairs stay on the list; other pairs stay, too, since few come near before the list is rebuilt
-        count += 0 if pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near)) else 1
+        # left out: a pair whose spheres are near now, but whose boxes stay apart while the list is valid; explicit
+        # pairs and those whose spheres are apart now stay on the list without a test of boxes
+        stay_apart = pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near))
+        count += 0 if stay_apart else 1
     d.neighbours.count[0] = count + 1
 
 

@@ -27,7 +27,7 @@ def plane_distance(m1, d1):
     """
     plane_mat, shape_mat = d1.shapes.mat[0], d1.shapes.mat[1]
     normal = plane_mat.columns[2]
-    d1.support.vertex[1] = 0  # a valid vertex: no search stores one
+    d1.support.vertex[1] = 0  # a valid index, because no search for a plane stores one
     up = shape_mat.T @ normal
     lowest, _ = core_support(m1, d1, 1, -up)
     # the core's lowest point in world axes, moved down by the radius around the core

@@ -161,7 +161,7 @@ def bolt_field(p, shank):
     _, _, z = axis_jets(p)
     radius = affine(1.0, radius_jet(p), -shank)
     bolt = intersection(thread_field(p, radius), affine(1.0, absolute(affine(1.0, z, 0.5)), -0.5))
-    cone = affine(HALF_ROOT, z - radius, HALF_ROOT)
+    cone = affine(HALF_ROOT, z - radius, HALF_ROOT)  # negative where radius > z + 1: cut off at the end z = -1
     return union(difference(bolt, cone), hexagon_head(p, radius))
 
 
@@ -237,10 +237,10 @@ def gear_field(p, parameters):
     _, _, z = axis_jets(p)
     rho, angle = radius_jet(p), azimuth_jet(p)
     azimuth = angle.value + turn
-    # angles from the two sides of the nearest tooth
+    # angles from the two sides of the nearest tooth, in [-shift / 2, stride - shift / 2)
     side = Jet(wrapped(azimuth + 0.5 * shift, stride) - 0.5 * shift, angle.x, angle.y, angle.z)
     other = Jet(wrapped(-azimuth - 0.5 * shift, stride) - 0.5 * shift, -angle.x, -angle.y, -angle.z)
-    # teeth: between both sides, as radial walls and as involutes
+    # teeth: where both angles are below stride - shift, as radial walls, and between two involutes
     walls = affine(1.0, intersection(side, other), shift - stride)
     cogs = intersection(walls, intersection(flank(rho, side, base), flank(rho, other, base)))
     # rounded tip and root, and the hole

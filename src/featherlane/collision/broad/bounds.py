@@ -3,7 +3,8 @@
 An axis-aligned box is stored as its lower and upper corner, enlarged by the geom's margin and gap.  A contact of two
 geoms requires that their axis-aligned boxes overlap and that their oriented boxes overlap.
 collide_geom lists the geoms that may collide, crowd_geom those in the bounding volume tree (box_tree.py).
-geom_aabb[g] is the bounding box of geom g in its frame: centre and half sides.
+geom_aabb[g] is the bounding box of geom g in its frame: centre and half sides; geom_rbound[g] is the radius of its
+bounding sphere.
 """
 
 from featherlane.prelude import *
@@ -26,7 +27,7 @@ def geom_box(m, d, g, margin):
     radius, rounding = m.geom_rbound[g], ROUNDING
     if single_precision(d):
         rounding = ROUNDING32
-    # without the rounding terms, a pair of touching surfaces would depend on the other worlds of the tile
+    # rounding must not separate touching surfaces: their pair would remain only if another world of the tile is near
     added = fma(SLACK, radius, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
     half_x = fma(fabs(R[0]), size[0], fma(fabs(R[1]), size[1], fabs(R[2]) * size[2]))
     half_y = fma(fabs(R[3]), size[0], fma(fabs(R[4]), size[1], fabs(R[5]) * size[2]))
@@ -127,7 +128,7 @@ def edge_axes_separate(R, C, a, b, reach, t):
     R: cosines, C = |R|; a, b, t: as in `face_axes_separate`.  R[3 i + j] is R_ij.
     The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
     """
-    apart = reach < 0.0
+    apart = reach < 0.0  # false: reach is not negative
     # LLVM does not unroll these loops, and would select each entry at run time
     for i in unrolled(range(3)):
         i1, i2 = (i + 1) % 3, (i + 2) % 3

@@ -16,7 +16,8 @@ by a key that gives them MuJoCo's order:
     key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
     place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
 
-crowd_geom[i] is the geom with index i in the crowd, which has ncrowd geoms.
+m1 and d1 are the model and the data of one world.  crowd_geom[i] is the geom with index i in the crowd, which has
+ncrowd geoms.
 The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
 A leaf is a place on the curve; its key is (position on the curve) << INDEX_BITS | (index in the crowd).
@@ -152,6 +153,7 @@ def order_leaves(m1, d1, box):
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
         d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i  # the box index
+    # radix sort by the bits of the place on the curve, with two scratch arrays
     sort_digits(
         d1.crowd.leaf_key, d1.crowd.leaf_room, d1.crowd.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS
     )

@@ -1,5 +1,7 @@
 """Computes the nearest points of two box edges that are in contact.
 
+The products plain_* are not fused, so that they round as MuJoCo's (box_frame.py).
+
 Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 

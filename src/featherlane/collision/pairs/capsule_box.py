@@ -7,9 +7,10 @@ the segment and of edges have coordinates from -1 to 1, from end to end.
 In all functions p is the centre of the segment, h half of it as a vector, both in the box's frame, and size the box's
 half sides.  x is a coordinate of the segment, e one of an edge.  Bit k of a corner's index is 1 if its coordinate k is
 positive.
-shapes.*[0] is the capsule, shapes.*[1] the box, in one world; points are stored in manifold.*.
+m1 and d1 are the model and the data of one world: shapes.*[0] is the capsule, shapes.*[1] the box; points are stored
+in manifold.*.
 Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
-Note: sums are not fused; see box_frame.
+Note: sums, such as those of plain_dot3, are not fused, so that they round as MuJoCo's; see box_frame.
 """
 
 from featherlane.prelude import *
@@ -179,20 +180,23 @@ def single_axis(bits):
 def extent_from_corner(z, h, size, corner, x):
     """Returns the extent of the segment from a corner along an edge, or over a face; NO_SECOND if it points at the box.
 
+    From a corner, one of the directions h and -h leads into the box along a single axis k, and the other along the two
+    other axes.  If the segment is within 45 degrees of axis k, the extent follows the first direction along the edge on
+    axis k; else the second one, over the face across k.  It ends there, or with the segment.  If h leads inward along
+    all axes or none, the segment points at the box.
     z: unit direction of the segment; corner: index of the corner; x: coordinate of the segment's point nearest to it.
     """
-    # inward: the axes along which h leads from the corner into the box; for -h it is the complement;
-    # sign: 1 if the second sphere is along h, -1 if it is along -h
+    # bits of the axes along which h leads inward, and of those along which -h does; sign h is the first direction
     inward, sign = positive_bits(h) ^ corner, 1
     if single_axis(inward) < 0:
         inward, sign = 7 - inward, -1
     k = single_axis(inward)
     if k < 0:
         return NO_SECOND
-    # less than 45 degrees from the edge along axis k: along it, to its end or the segment's end; else over the face
-    # across k, on which the opposite direction leads inward along both other axes
+    # to the end of the edge, at the distance 2 size_k, or the end of the segment
     if z[k] * z[k] > 0.5:
         return sign * fmin(segment_extent(2.0 * size[k], h, k), 1.0 - sign * x)
+    # to one of the two other sides of the face, or the end of the segment
     i, j = (k + 1) % 3, (k + 2) % 3
     return -sign * fmin(segment_extent(2.0 * size[j], h, j), fmin(segment_extent(2.0 * size[i], h, i), 1.0 + sign * x))
 

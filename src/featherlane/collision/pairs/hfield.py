@@ -4,7 +4,8 @@ A cell of the grid is two triangular prisms between the surface and the bottom o
 (row, column) to (row + 1, column + 1); columns of samples run along x, rows along y.  Each prism is a convex shape and
 yields at most one point, its nearest or deepest one.
 A sphere whose centre is in a prism or above it has a closed form; other cases use the search for convex pairs.
-PRISM is a type of shape: the current prism, with the vertices shapes.prism.
+m1 and d1 are the model and the data of one world.  shapes.*[0] is the field, shapes.*[1] the convex shape.  PRISM is a
+type of shape: the current prism, with the vertices shapes.prism.
 Source: MuJoCo mjc_ConvexHField, with its order of the prisms.  If there are more points than capacity, the first ones
     are kept, as there.  Deviation: depths of boxes and meshes are minimal.  MuJoCo 4.0.1 does not number the corners
     of a prism, mistakes a new corner for a known one and stops early, unless there is a margin.

@@ -9,6 +9,7 @@ descent.corner 9 coordinates of the triangle of each starting point.
 descent.triangle has the corners of eight triangles, a coordinate per row; descent.count is the number of points found.
 A node of the tree (fieldnode_*) has eight children: nodes, or -1 - group for a group of eight triangles (fieldgroup_*),
 or NO_CHILD for an absent one.
+m1 and d1 are the model and the data of one world.  `eights(field)` is a field as rows of eight values.
 LANES is eight.  DECREASE and MOST_STEPS are those of field_pair.py: the fraction of the promised decrease that a step
 must reach, and the largest number of steps.
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of

@@ -103,12 +103,15 @@ def meet_wall(m1, d1, field, p, v, side, across):
     coordinate p_normal and rate v_normal.  It extends to +-along on the other axis (p_along, v_along).  The n samples
     along a wall are `stride` apart and begin at `start`.  x is the distance along the ray, y and z the position on the
     wall.   Writes: line.*, for a nearer hit.
+    side: -1 or 1; across: 0: the wall's normal is along x, 1: along y.
     """
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
+    # a wall across x, at the first or the last column of samples
     half_width, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow
     along, normal_sign, p_along, v_along, p_normal, v_normal = m1.hfield_size[field][1], side, p[1], v[1], p[0], v[0]
     if side > 0:
         start = ncol - 1
+    # a wall across y, at the first or the last row of samples
     if across:
         start, stride, n = 0, 1, ncol
         half_width, along, p_along, v_along, p_normal, v_normal = (
@@ -132,7 +135,7 @@ def meet_wall(m1, d1, field, p, v, side, across):
             adr = m1.hfield_adr[field] + start + sample * stride
             fraction = y - sample
             if z < top * (m1.hfield_data[adr] * (1.0 - fraction) + m1.hfield_data[adr + stride] * fraction):
-                sign = 0.0 + side
+                sign = 0.0 + side  # as a value
                 if across:
                     store_nearer(d1, x, (0.0, sign, 0.0))
                 else:

@@ -52,7 +52,9 @@ def traverse_heights(m, d, field, p, v, near):
     """Returns (met, distance, outward normal) of rays (p, v) in the field's frame: base, surface and walls, two-sided.
 
     x is the distance of the nearest hit so far, t that at which the ray enters the current cell.  Within a triangle the
-    height of the ray above it is f0 + f1 t; `sign` is its sign at the start of the traversal.
+    height of the ray above it is f0 + f1 t; `sign` is its sign at the start of the traversal.  A ray enters the slabs
+    of x, y and z at lo0, lo1 and lo2, and leaves them at hi0, hi1 and hi2.  It passes the field's walls at side_entry
+    and side_exit.
     near: mask of the rays to intersect.   Cost: O(cells under the longest ray).
     """
     sx, sy, top, base = tuple(real(d, m.hfield_size[field][i]) for i in range(4))

@@ -6,6 +6,7 @@ nothing.  Each corner has a point on its own shape and one on the other.  MuJoCo
 the limit, along the normals of faces, and narrows them afterwards along the contact's normal; so the points of inclined
 faces are shifted.
 
+m1 and d1 are the model and the data of one world; shapes.limit is the distance up to which a point counts.
 All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Polygons are
 stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
 POINT, SEGMENT, DISC or the number of corners (feature.py).

@@ -14,8 +14,8 @@ at most by the end of the step.  has_metric(m) is true under the integrator disc
 dampratio), solimp is (dmin, dmax, width, midpoint, power).
 t is the time of impact as a fraction of the step, sweep.times; w is sweep.rates [m].  Fields of one world have the
 singular name: sweep.step, sweep.spin, sweep.travel, sweep.margin, sweep.time and sweep.rate.
-geom1 and geom2 are the geoms of the pair, `first` is its first slot, and `lane` the index of a world in the tile.
-sweep.state is IMPACT if the shapes meet within the step.
+m1 and d1 are the model and the data of one world.  geom1 and geom2 are the geoms of the pair, `first` is its first
+slot, and `lane` the index of a world in the tile.  sweep.state is IMPACT if the shapes meet within the step.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact distance".
 """
 
