@@ -195,7 +195,8 @@ def field_size(fields):
 def reversed_vector(v, direction):
     """Returns a vector in the contact's frame as the sensor reports it.
 
-    direction 1: v.  2, reversed normal: -v in the frame rotated by pi about tangent 2.
+    direction 1: v = (normal, tangent 1, tangent 2).  2: that of the opposite body, -v, in the frame rotated by pi about
+    tangent 2, whose axes are (-normal, -tangent 1, tangent 2): (v_0, v_1, -v_2).
     """
     z = v[2]
     if direction == 2:

@@ -36,7 +36,7 @@ def _add_geom(m, d, i, g, mask):
     sensor = m.sensor[i]
     geom = m.geom[g]
     own, n, out = sensor.refid, sensor.dim // 3, d.sensor_now  # own: the geom with the points
-    # first: the sensor's first point in the list of all sensors' points
+    # first: the sensor's first point in the list of all sensors' points; the body `weld` carries that of the geom
     adr, first, weld = sensor.adr, sensor.taxel, m.body_weldid[m.geom_bodyid[own]]
     own_R, geom_R, size = d.geom_xmat[own], d.geom_xmat[g], geom.size
     own_pos, geom_pos, body = d.geom_xpos[own], d.geom_xpos[g], geom.bodyid
