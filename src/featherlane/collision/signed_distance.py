@@ -94,6 +94,7 @@ def ellipsoid_field(size, p):
     p_over_square = Vec3(p_over_size[k] / size[k] for k in range(3))
     k0, k1 = norm3(p_over_size), norm3(p_over_square)
     inverse0, inverse1 = 1.0 / fmax(k0, MINVAL), 1.0 / fmax(k1, MINVAL)
+    # gradient: rise p / size^2 - fall p / size^4
     rise, fall = (2.0 * k0 - 1.0) * inverse1 * inverse0, k0 * (k0 - 1.0) * inverse1 * inverse1 * inverse1
     (x, y, z), _ = normalize3(Vec3(p_over_square[k] * (rise - fall / (size[k] * size[k])) for k in range(3)))
     return Jet(k0 * (k0 - 1.0) * inverse1, x, y, z)

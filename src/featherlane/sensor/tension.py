@@ -101,6 +101,7 @@ def add_wrapped_forces(m, d, k, mask, force):
     bends, first, last, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
     # without wrapping, the first and the last segment are both the whole straight line
     first, last = where(bends, first, t_pos), where(bends, last, s_pos)
+    # directions of the segments before and after the geom
     u, v = normalize3(first - s_pos)[0], normalize3(t_pos - last)[0]
     add_tension_force(m, d, m.site_bodyid[s], mask, s_pos, -force * u)
     add_tension_force(m, d, m.geom_bodyid[g], mask & bends, first, force * u)

@@ -125,6 +125,8 @@ def face_axes_separate(C, a, b, reach, t):
 def edge_axes_separate(R, C, a, b, reach, t):
     """Returns the mask of worlds where a cross product of edges separates the boxes: axis i of box 1 x axis j of box 2.
 
+    |t_i2 R_i1j - t_i1 R_i2j| > a_i1 C_i2j + a_i2 C_i1j + b_j1 C_ij2 + b_j2 C_ij1 + reach, with i1, i2 the axes after i
+    and j1, j2 those after j.
     R: cosines, C = |R|; a, b, t: as in `face_axes_separate`.  R[3 i + j] is R_ij.
     The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
     """
@@ -146,7 +148,7 @@ def boxes_separate(m, d, g, h, reach, near):
     """Returns the mask where the oriented bounding boxes of geoms g, h are farther apart than reach [m].
 
     Most separated boxes are separated along an axis of the first box; the other axes are tested only if worlds of
-    `near` need them.
+    `near` need them.  A, B: orientations; a, b: half sides; t: offset of the centres; R = A^T B, C = |R|.
     Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the face normals and the cross products of edges.
     """
     A, B = d.geom_xmat[g], d.geom_xmat[h]

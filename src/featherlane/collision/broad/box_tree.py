@@ -211,7 +211,7 @@ def add_pair(m, d, i, j):
 def find_pairs(m1, d1, leaves, depth):
     """Records all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights.
 
-    depth: height of the root.   Scratch: crowd.node_stack.
+    a, b: a pair of nodes.  depth: height of the root.   Scratch: crowd.node_stack.
     """
     d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
     top = 1

@@ -142,13 +142,8 @@ def deepest_of_first(d1, nface, normal, depth, near):
                 face_weights = weights_of_projection(d1, corner1, corner2, corner3, normal, depth)
                 face_least = least_of_three(face_weights)
                 if face_least > least_weight:
-                    vertex1, vertex2, vertex3, weights, least_weight = (
-                        corner1,
-                        corner2,
-                        corner3,
-                        face_weights,
-                        face_least,
-                    )
+                    vertex1, vertex2, vertex3 = corner1, corner2, corner3
+                    weights, least_weight = face_weights, face_least
 
     # a projection outside the face has negative weights; without them the point is on the nearest edge or corner
     total = 0.0 * depth

@@ -129,6 +129,7 @@ def name_facet(d1, vertices1, vertices2):
     kind = NO_FACET
     # points of curved shapes have no vertex
     if i0 >= 0 and j0 >= 0:
+        # three different vertices of one core, one of the other
         if i0 < i1 and i1 < i2 and j0 == j2:
             kind = FIRST
         elif i0 == i2 and j0 < j1 and j1 < j2:

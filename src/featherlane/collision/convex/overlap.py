@@ -375,8 +375,9 @@ def disc_with_disc(d1):
         height_squared = radius1 * radius1 / ab_squared - t * t
         if height_squared >= 0.0:
             height = sqrt(height_squared)
-            foot_x, foot_y, half_x, half_y = a_x + t * ab_x, a_y + t * ab_y, height * ab_y, height * ab_x
-            least = add_ends(d1, foot_x - half_x, foot_y + half_y, foot_x + half_x, foot_y - half_y)
+            # foot +- height (-ab_y, ab_x)
+            foot_x, foot_y, across_x, across_y = a_x + t * ab_x, a_y + t * ab_y, height * ab_y, height * ab_x
+            least = add_ends(d1, foot_x - across_x, foot_y + across_y, foot_x + across_x, foot_y - across_y)
     # both write clip.place: RIM // 8 rows for each rim
     store_rim_inside(d1, side=0, place_row=0)
     store_rim_inside(d1, side=1, place_row=RIM // 8)

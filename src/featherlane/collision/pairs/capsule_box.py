@@ -49,9 +49,10 @@ def nearest_end(d1, p, h, size):
 def none_nearer(p, h, half, size, feature, k, x, best):
     """Returns whether no edge is nearer than end x: x is inside, or over face k with the segment leading away from it.
 
-    Then the plane of the face separates the segment from all edges by that distance.  For a product of lengths below 1,
-    the rounding of their squared distances stays below MINVAL.
-    feature: from `nearest_end`; half: half the segment's length; best: squared distance of end x.
+    Then the plane of the face separates the segment from all edges by the distance of the end, sqrt(best), and
+    `nearest_edge` could find an edge only by rounding, by more than MINVAL.  The rounding error of a squared distance
+    is about 1e-16 sqrt(best) lengths: this is below MINVAL if best lengths^2 < 1.
+    feature: from `nearest_end`; k: axis of the face; half: half the segment's length; best: squared distance of end x.
     """
     lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
     # from end x to the other end, the segment does not come nearer to the plane of face k
@@ -274,6 +275,7 @@ def capsule_box(m1, d1):
     z = plain_mat_t_mul_vec(R, d1.shapes.mat[0].columns[2])
     h = half * z
 
+    # the nearest feature, its axis k, the coordinates of the nearest points on the segment (x) and on an edge (e)
     feature, k, x, best = nearest_end(d1, p, h, size)
     e, corner = 0.0, 0
     if not none_nearer(p, h, half, size, feature, k, x, best):

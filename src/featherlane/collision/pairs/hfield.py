@@ -1,8 +1,8 @@
 """Computes contacts of a height field and a convex shape from the prisms under the shape.
 
 A cell of the grid is two triangular prisms between the surface and the bottom of the base, cut along the diagonal from
-(row, column) to (row + 1, column + 1); columns of samples run along x, rows along y.  Each prism is a convex shape and
-yields at most one point, its nearest or deepest one.
+(row, column) to (row + 1, column + 1); columns of samples run along x, rows along y.  In kernels, r is a row and c a
+column.  Each prism is a convex shape and yields at most one point, its nearest or deepest one.
 A sphere whose centre is in a prism or above it has a closed form; other cases use the search for convex pairs.
 m1 and d1 are the model and the data of one world.  shapes.*[0] is the field, shapes.*[1] the convex shape.  PRISM is a
 type of shape: the current prism, with the vertices shapes.prism.

@@ -62,6 +62,7 @@ def collide_prism_sphere(d1):
     met = False
     if d1.shapes.type[1] == SPHERE:
         centre = d1.convex.pos[0]
+        # the top triangle, then relative to the centre; scale2: square of the size
         a, b, c = d1.shapes.prism[3], d1.shapes.prism[4], d1.shapes.prism[5]
         scale2, a, b, c = fmax(dot(centre, centre), dot(a, a)), a - centre, b - centre, c - centre
         if find_face_of_centre(d1, a, b, c):

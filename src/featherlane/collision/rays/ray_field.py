@@ -76,6 +76,7 @@ def march(m, d):
     Writes: ray.met (1: a hit nearer than before), ray.local_distance [m] and ray.local_normal of this hit.
     Frame: the geom's.   Cost: O(advances of the longest march).
     """
+    # a point of the ray is p + x v; `start`, `end` and the like are distances x, f_start and f_end the fields there
     g = d.ray.field[0]
     p, v = d.ray.local_point[0], d.ray.local_direction[0]
     size, (lower, upper, diagonal) = m.geom_size[g], padded_box(m, g)

@@ -151,6 +151,7 @@ def meet_heights(m1, d1):
     """
     p, v = d1.line.point[0], d1.line.direction[0]
     field = d1.shapes.data[0]
+    # half sides, height of the sample value 1, depth of the base
     sx, sy, top, base = m1.hfield_size[field]
     met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, 0.0))
     if met:

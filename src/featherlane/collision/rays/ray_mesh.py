@@ -32,7 +32,7 @@ class Ray(NamedTuple):
 
     p: Any  # origin
     v: Any  # direction
-    s: Any
+    s: Any  # orthogonal to v, as t
     t: Any
 
 
@@ -54,6 +54,7 @@ def cross_triangle(a, b, c, ray):
     """
     p, v, s, t = ray
     a, b, c = a - p, b - p, c - p
+    # coordinates of the corners along s and t
     ax, ay, bx, by, cx, cy = dot(s, a), dot(t, a), dot(s, b), dot(t, b), dot(s, c), dot(t, c)
     # no fma: for an edge traversed in the opposite direction, each product is the exact negative
     e0, e1, e2 = bx * cy - by * cx, cx * ay - cy * ax, ax * by - ay * bx

@@ -240,6 +240,7 @@ def sweep_pair(m, d, pair_id, geom1, geom2, first):
         d.con_speculative[slot] = 0.0
     if is_swept_pair(m, geom1, geom2):
         margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
+        # displacement, rotation vector and travel of each geom in the step
         dx1, dw1, s1 = step_motion(m, d, geom1)
         dx2, dw2, s2 = step_motion(m, d, geom2)
         # worlds in which one of the geoms may pass through the other
