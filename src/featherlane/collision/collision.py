@@ -6,6 +6,8 @@ bounding spheres are within margin and gap in at least one world.  A model with 
 its pairs are listed by sort keys in near.key, those of other models by candidate indices in near.cand_near.
 near.detects is 1 in worlds that detect contacts (`given_contacts`).  collide_geom lists the geoms of all pairs.
 Group k has the candidates from group_first[k] on, of the two bodies group_body[k].
+The model has ncand candidates, ngroup groups, ncollide colliding geoms, and ncrowd geoms in a crowd.
+m.pair_function[type1, type2] is the id of the function that finds the contact points of two geom types.
 """
 
 from featherlane.prelude import *

@@ -4,6 +4,9 @@ A field is negative inside, and its zero level is the surface.  Fields of plugin
 first order only.  They are computed as jets (jet.py): a value and its gradient; affine(a, jet, b) is a jet + b.
 p is a point in the frame of the geom [m].
 The kinds of fields are types of geoms, OCTREE for a mesh, and the plugins BOLT, NUT, GEAR, BOWL and TORUS.
+A mesh's octree has the root mesh_octree and the box mesh_octbox, centre and half sides; octree_child is the first of a
+node's eight children, negative for a leaf, octree_coeff the field at a node's corners.  sdf_param has the parameters of
+all plugins.  TINY is the least divisor of a coordinate.
 Source: MuJoCo engine_collision_sdf.c (geomDistance, geomGradient, oct_distance, oct_gradient) and plugin/sdf.
 Deviations: derivatives of bolt, nut, gear and bowl, and of an octree outside its box, are analytic (MuJoCo:
 differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its half-planes (MuJoCo: a rotation).

@@ -4,6 +4,7 @@ A bundle of rays lies within the distance rho + slope t of its axis, at the dist
 The caller lists the candidates, geoms that the camera may see, in camera.candidate, and sets camera.clip, the
 distances of the near and far planes [m].  SLACK, slightly above 1, scales bounding spheres, so that rounding misses no
 grazing ray.
+camera.ncandidate is the number of candidates.
 """
 
 from featherlane.prelude import *

@@ -8,6 +8,8 @@ Callers set ray.cutoff, the largest distance of a hit [m], ray.seen, the geoms t
 
 The grid of fixed geoms, of `cells_of` (simulation/query/ground.py), is a table of numbers: GRID numbers of the header,
 then for each cell the first place in the list of geoms (x fastest, one more at the end), then this list, cell by cell.
+camera.candidate lists the camera.ncandidate geoms that are not in the grid.  SLACK, slightly above 1, scales bounding
+spheres; FAR is larger than any distance.
 """
 
 from featherlane.prelude import *

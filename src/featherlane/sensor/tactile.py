@@ -1,5 +1,6 @@
 """Tactile sensors: depth and sliding speed at points of a surface; touch grids: contact forces by direction.
 
+m.taxel_pos and m.taxel_tangent are the points of tactile sensors and two tangents there, in the geom's frame.
 Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `mujoco.sensor.touch_grid`.
 """
 

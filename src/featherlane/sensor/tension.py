@@ -3,6 +3,8 @@
 The total force of a tendon (spring, damper, actuators, rows and armature) is positive if it pushes the ends of the
 path apart.  Every segment applies a force along its line to the bodies at its two ends.  If the path wraps around
 a geom, forces act on the geom's body at the first and last contact points of the path.
+Element k of the paths of all tendons is a site, a geom or a pulley (wrap_type), with the index wrap_objid; wrap_sideid
+is a geom's side site, wrap_prm a pulley's divisor.  Tendon i has tendon_num elements from tendon_adr on.
 Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 """
 

@@ -22,6 +22,10 @@ The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
 A leaf is a place on the curve; its key is (position on the curve) << INDEX_BITS | (index in the crowd).
 An empty box has the bounds EMPTY to -EMPTY.
+crowd.leaf_key holds the keys of the leaves, crowd.node_box the boxes of the nodes, and crowd.node_stack the nodes or
+pairs of nodes that remain to be visited.  crowd.fixed is 1 if the tree holds the geoms that cannot move, with the boxes
+crowd.fixed_box.  m.excluded_body and m.named_geom are the sorted pairs of bodies that are excluded, and of geoms that
+have an explicit pair (m.pair_geom1, m.pair_geom2); m.filter_parent and m.sorted_by_type are options of the model.
 Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is Featherlane's.
 Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
 """

@@ -20,6 +20,8 @@ m1 and d1 are the model and the data of one world.  FACES is the capacity of fac
 The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
 A facet is a part of the difference's surface that vertices of both cores span (facet.py): facet.kind, NO_FACET if none
 is known; facet.apart, 1 if the cores are separated.
+convex.mat and convex.pos are the second shape's pose in the frame of the first.  The simplex of the distance search
+(gjk.py) has simplex.count points: simplex.point, simplex.first and simplex.vertex, as the polytope's vertices.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8 (signed distances, slivers and
 the upper bound are Featherlane's).
 """

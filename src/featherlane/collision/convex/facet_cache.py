@@ -30,6 +30,8 @@ m1 and d1 are the model and the data of one world.  The core of a sphere is its 
 any other shape is its own core.  The facet is given by facet.kind and facet.vertex, three vertices of each core;
 facet.apart is 1 if the cores are separated.  convex.dist is minus the depth, or the distance.
 EXACT is the gap at which the search of two polytopes ends.  BY_PROOF and BY_GROWTH are methods that the cache counts.
+convex.mat and convex.pos are the second shape's pose in the frame of the first.  epa.gap and epa.size are the allowed
+difference of the search's bounds, and the size that it is relative to.  NO_FACET is the kind without a facet.
 Source: Featherlane's own method.
 """
 

@@ -13,6 +13,7 @@ The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.
 face's outline, from hull_outlineadr on, counterclockwise and numbered within their hull.
 FIRST, CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  FLAT is the largest error of a flat
 face relative to its drop.
+WELL_INSIDE is a distance from a face's border, relative to the size; NO_FACET is the kind without a facet.
 """
 
 from featherlane.prelude import *

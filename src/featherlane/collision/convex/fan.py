@@ -12,6 +12,7 @@ normal . x = epa.offset[f].  Its epa.key is its priority in the search, GROWN if
 Edge e of face f goes from its corner e to the next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of
 face g.
 d1 is the data of one world.  `size` is the approximate extent of the shapes [m], for tolerances.
+epa.mark is 1 for a face that is visible; FACES is the capacity of faces and of edges of the horizon.
 """
 
 from featherlane.prelude import *

@@ -10,6 +10,8 @@ feature.count is POINT, SEGMENT, DISC or the number of corners; FACE is the cosi
 (feature.py).  SAME is the distance within which positions coincide.  m1 and d1 are the model and the data of one world.
 convex.dist is the shapes' signed distance, convex.normal points from the first to the second shape, and
 convex.witness[side] is the nearest point on each, in world axes.
+feature.axes has the tangents and the normal as rows, feature.origin is the origin of the contact coordinates.  FAR is
+larger than any distance.  The result is manifold.count points: manifold.pos, manifold.dist and manifold.normal.
 Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
     the tolerances are the same.
 Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; here it is the direction of the depth.

@@ -9,6 +9,8 @@ corners (feature.py).  In flat arrays, a coordinate of a feature has RUN values.
 eight values.  clip.place holds positions to be measured, in rows of eight: x in row i, y in row i + ROWS, height in row
 i + 2 ROWS, distance in row i + 3 ROWS; the distance is FAR if the position is invalid.  clip.point and clip.dist hold
 candidates.
+The points on the rim of a disc are corners 0 to RIM - 1, its middle is corner RIM, its radius
+shapes.size[side][0].  ON_EDGE [m]: a point outside by less is on an edge.
 Source: MuJoCo's native ccd, with its tolerances.
 Deviation: MuJoCo's rim is a polygon, here its crossings with edges are exact; parallel edges touch at two points here,
     at one in MuJoCo.

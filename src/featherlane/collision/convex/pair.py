@@ -15,6 +15,10 @@ any other shape is its own core.  Shapes have a contact if their distance is at 
 slack is an overlap that rounding of poses may make, 0 for queries.
 gjk.state is APART, FAR (beyond the limit) or OVERLAP.  BY_DIRECTION and BY_SEARCH are methods that the cache counts
 (result_cache.py).
+gjk.gap and epa.gap are the allowed differences of the bounds at the end of the two searches; gjk.reach is the largest
+distance that matters.  support.dir is the first direction of the search.  simplex.* are the simplex.count points of its
+final simplex.  convex.way is 0 if `polish` found nothing better than the search.  facet.apart is 1 if the cores are
+separated.  manifold.* are the contact points.
 """
 
 from featherlane.prelude import *

@@ -20,6 +20,7 @@ cache, and recall.key its key (`branching_points`).
 m1 and d1 are the model and the data of one world; shapes.*[side] has the type, the size and the pose of each shape, and
 in shapes.data the index of its mesh.  The core of a sphere is its centre, that of a capsule its segment; any other
 shape is its own core.  NO_VERTEX is the index of a point on a curved shape.
+The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[mesh]] on.
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """

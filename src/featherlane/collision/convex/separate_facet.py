@@ -14,6 +14,8 @@ The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.
 vertex, from hull_edgeadr on, hull_polyvert the corners of a face; both are numbered within their hull.
 CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  Its WELL_INSIDE is a distance from a
 border, relative to the size; LEVEL is the largest deviation of parallel parts, relative to that distance.
+PARALLEL is the largest sine between parts that count as parallel; NO_FACE means that there is no face.  convex.normal
+is the facet's normal in the frame of the first shape.
 """
 
 from featherlane.prelude import *

@@ -2,6 +2,8 @@
 
 The polygon is clipped by the four sides of the face, one after the other (Sutherland and Hodgman, Reentrant polygon
 clipping, 1974).  Its corners have two coordinates along the face; the third is their height over it.
+d1 is the data of one world; shapes.*[side] has the pose and the half sides of each box, shapes.limit is the largest
+distance of a contact.  Contact points are stored in manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 

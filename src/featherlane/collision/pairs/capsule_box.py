@@ -9,6 +9,7 @@ half sides.  x is a coordinate of the segment, e one of an edge.  Bit k of a cor
 positive.
 m1 and d1 are the model and the data of one world: shapes.*[0] is the capsule, shapes.*[1] the box; points are stored
 in manifold.*.
+The number of points is manifold.count, a point has manifold.pos, dist and normal; shapes.limit is the largest distance.
 Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
 Note: sums, such as those of plain_dot3, are not fused, so that they round as MuJoCo's; see box_frame.
 """

@@ -5,6 +5,8 @@ The two shapes are fields A (the second geom, an SDF) and B, and points are in t
 descends on A + B + |max(A, B)|, whose minimum lies in the intersection of the shapes, and then one step on max(A, B).
 If the result is in both shapes, it is a contact: depth -max(A, B), normal along the gradient of B - A.
 m1 and d1 are the model and the data of one world.  `eights(field)` is a field as rows of eight values, one per point.
+Shape side of a pair has the pose shapes.mat[side], shapes.pos[side] and the bounding box shapes.box[side].  Contacts
+are stored in manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo engine_collision_sdf.c (mjc_SDF, stepGradient, addPreContact).  Deviation: the gradients are analytic
     (`signed_distance`), and a value that is not finite is no contact.
 """

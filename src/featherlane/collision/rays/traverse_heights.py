@@ -4,6 +4,8 @@ Along a ray, its height above the surface is a continuous function, linear withi
 in the first triangle at whose end the sign of this function has changed, so no ray passes between two triangles.
 Columns of samples run along x, rows along y.  A cell is cut from (row, column) to (row + 1, column + 1).
 FAR is the distance without a hit.
+The field has hfield_nrow rows of hfield_ncol samples from 0 to 1, hfield_data from hfield_adr on; hfield_size is (half
+side along x, half side along y, height of the sample value 1, depth of the base) [m].
 Source: Amanatides and Woo, A fast voxel traversal algorithm for ray tracing (1987), for the order of cells; MuJoCo
     mj_rayHfield, with the same surfaces.
 """

@@ -12,6 +12,8 @@ stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `loa
 POINT, SEGMENT, DISC or the number of corners (feature.py).
 FACE and EDGE are the cosines above which a face, and below which an edge, is in contact; ON_EDGE [m]: a point outside
 by less is on it.
+shapes.*[side] has the type, the size and the pose of each shape; convex.dist, convex.normal (from the first to the
+second shape) and the nearest points convex.witness are those at impact.  feature.axes has the contact's axes as rows.
 Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
 Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """

@@ -16,6 +16,9 @@ t is the time of impact as a fraction of the step, sweep.times; w is sweep.rates
 singular name: sweep.step, sweep.spin, sweep.travel, sweep.margin, sweep.time and sweep.rate.
 m1 and d1 are the model and the data of one world.  geom1 and geom2 are the geoms of the pair, `first` is its first
 slot, and `lane` the index of a world in the tile.  sweep.state is IMPACT if the shapes meet within the step.
+Of all worlds, sweep.steps, sweep.spins and sweep.travels have the displacements, rotation vectors and travels of the
+two geoms, sweep.margins the margins; sweep.found is 1 in worlds with a contact within the step.  sweep.tolerance is the
+tolerance of the distance at impact.  manifold.* are the manifold.count contact points of one world.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact distance".
 """
 

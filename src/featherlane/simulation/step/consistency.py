@@ -3,6 +3,7 @@
 With the flag `fwdinv` each step makes the comparison once the acceleration is known.  It compares the solver's
 constraint forces with those that inverse dynamics computes from the acceleration, and the applied force with the
 external force of inverse dynamics.  Both differences vanish as the solver converges.
+`rows_and_forces` stores the forces of rows with STORE_FORCES, and keeps those of the solver with KEEP_FORCES.
 """
 
 from featherlane.prelude import *
