@@ -4,6 +4,7 @@ Each world stores its contacts in its state as reals: the i-th contacts of two w
 slot's bodies are ints that all worlds of a tile share.  Worlds whose i-th contacts agree in bodies, geoms and
 dimension share a slot; the other worlds get further slots.  near.given_left is 1 in worlds whose i-th contact has no
 slot yet.  The contacts of one world keep their order.  `lane` is the index of a world in the tile.
+near.detects is 1 in worlds that also detect contacts.  m.flg_adhesion is 1 for a model with adhesive geoms or pairs.
 """
 
 from featherlane.prelude import *

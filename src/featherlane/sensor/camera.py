@@ -82,10 +82,14 @@ def principal_point(m, i):
 
 @kernel
 def project(m, d, i, point):
-    """Returns the pixel coordinates (x, y) of a point in camera i's image, right of and below its upper left corner."""
+    """Returns the pixel coordinates (x, y) of a point in camera i's image, right of and below its upper left corner.
+
+    (width / 2 - fx x / z, height / 2 + fy y / z) of a point (x, y, z) in the camera's frame, z < 0 in front of it.  The
+    optical axis passes through the middle of the image, as in MuJoCo's projection sensor, not the principal point.
+    """
     fx, fy = focal_lengths(m, i, image_size(m, i))
     x, y, z = d.cam_xmat[i].T @ (point - d.cam_xpos[i])
-    # distance along the axis, negative in front of the camera; keeps its sign, at least MINVAL large
+    # |z| is at least MINVAL, with the sign of z
     z = where(z < 0.0, -fmax(-z, MINVAL), fmax(z, MINVAL))
     width_px, height_px = image_size(m, i)
     return fma(-fx, x / z, 0.5 * width_px), fma(fy, y / z, 0.5 * height_px)

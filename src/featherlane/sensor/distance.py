@@ -1,4 +1,8 @@
-"""Measures the distance of two geoms, or of the nearest geoms of two bodies, with its direction and segment."""
+"""Measures the distance of two geoms, or of the nearest geoms of two bodies, with its direction and segment.
+
+distance.geom and distance.limit are the arguments of a measurement; distance.dist and distance.fromto, the two nearest
+points, are its result.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.distance import measure_geoms, store_distance

@@ -4,6 +4,7 @@ A bundle of rays lies within the distance rho + slope t of its axis, at the dist
 The caller lists the candidates, geoms that the camera may see, in camera.candidate, and sets camera.clip, the
 distances of the near and far planes [m].  SLACK, slightly above 1, scales bounding spheres, so that rounding misses no
 grazing ray.
+camera.ncandidate is the number of candidates.
 """
 
 from featherlane.prelude import *
@@ -40,7 +41,7 @@ def choose_geoms(m, d, i, image, corner, extent):
         extent: (columns, rows) of the block.
     """
     (column, row), (ncolumn, nrow), far = corner, extent, d.camera.clip[1]
-    optical_axis = d.cam_xmat[i].columns[2]  # backwards
+    backwards = d.cam_xmat[i].columns[2]  # a camera looks along -z
     # the bundle's axis is the ray through the block's centre; image_ray adds half a pixel
     origin, axis = image_ray(m, d, i, image, column + 0.5 * ncolumn - 0.5, row + 0.5 * nrow - 0.5)
     rho, slope = 0.0, 0.0
@@ -53,7 +54,7 @@ def choose_geoms(m, d, i, image, corner, extent):
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)
-        before_far = -dot(d.geom_xpos[g] - origin, optical_axis) - r <= far
+        before_far = -dot(d.geom_xpos[g] - origin, backwards) - r <= far
         # a plane has no bounding sphere
         if m.geom_type[g] == PLANE or any_(near & before_far):
             d.ray.seen[n] = g

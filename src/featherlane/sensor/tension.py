@@ -3,6 +3,8 @@
 The total force of a tendon (spring, damper, actuators, rows and armature) is positive if it pushes the ends of the
 path apart.  Every segment applies a force along its line to the bodies at its two ends.  If the path wraps around
 a geom, forces act on the geom's body at the first and last contact points of the path.
+Element k of the paths of all tendons is a site, a geom or a pulley (wrap_type), with the index wrap_objid; wrap_sideid
+is a geom's side site, wrap_prm a pulley's divisor.  Tendon i has tendon_num elements from tendon_adr on.
 Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 """
 
@@ -101,6 +103,7 @@ def add_wrapped_forces(m, d, k, mask, force):
     bends, first, last, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
     # without wrapping, the first and the last segment are both the whole straight line
     first, last = where(bends, first, t_pos), where(bends, last, s_pos)
+    # directions of the segments before and after the geom
     u, v = normalize3(first - s_pos)[0], normalize3(t_pos - last)[0]
     add_tension_force(m, d, m.site_bodyid[s], mask, s_pos, -force * u)
     add_tension_force(m, d, m.geom_bodyid[g], mask & bends, first, force * u)

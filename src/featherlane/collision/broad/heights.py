@@ -3,6 +3,8 @@
 Most shapes over a field are in the air, above every sample under their box.  Only the other shapes are tested against
 prisms (hfield.py), one world at a time.  For a robot of 20 geoms on flat ground, those tests took a third of a step.
 SLACK is added to |cosines| and sizes, so that rounding does not separate touching boxes.
+A height field has m.hfield_nrow rows of m.hfield_ncol samples from 0 to 1, m.hfield_data from hfield_adr on.  Its
+hfield_size is (half side along x, half side along y, height of the sample value 1, depth of the base) [m].
 """
 
 from featherlane.prelude import *

@@ -11,7 +11,8 @@ indices epa.vertex[v] of a and b.  Face f has corners epa.corner[f], countercloc
 normal . x = epa.offset[f].  Its epa.key is its priority in the search, GROWN if it is removed.
 Edge e of face f goes from its corner e to the next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of
 face g.
-`size` is the approximate extent of the shapes [m], for tolerances.
+d1 is the data of one world.  `size` is the approximate extent of the shapes [m], for tolerances.
+epa.mark is 1 for a face that is visible; FACES is the capacity of faces and of edges of the horizon.
 """
 
 from featherlane.prelude import *

@@ -5,7 +5,9 @@ core, epa.vertex[v] the vertex indices of a and b.  Face f has corners epa.corne
 unit normal epa.normal[:, f], and the plane normal . x = epa.offset[f].  Edge e of face f goes from its corner e to the
 next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of face g.  `0.0 * x` is a zero with the precision
 of x; `eights(field)` is a field as rows of eight values.
-`size` is the approximate extent of the shapes [m], for tolerances.
+m1 and d1 are the model and the data of one world.  `size` is the approximate extent of the shapes [m], for tolerances.
+A face's priority in the search is epa.key, its offset, or GROWN if it is removed; epa.mark is 0 until a new vertex sees
+it.  simplex.* are the points from which the polytope starts, stored as its vertices.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8.
 """
 

@@ -3,6 +3,9 @@
 Fifteen axes can separate two boxes: three face normals of each and nine cross products of their edges (Gottschalk, Lin
 and Manocha, OBBTree, 1996).  The axis of least overlap selects the contact type: a face contact, with up to eight
 corners of the polygon where the other box's face overlaps it, or an edge contact, with one point.
+m1 and d1 are the model and the data of one world; shapes.* are the two boxes.  The products plain_* are not fused, so
+that they round as MuJoCo's (box_frame.py).
+Contact points are stored in manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo 4.0.1 mjc_BoxBox, with its tolerances.
 """
 

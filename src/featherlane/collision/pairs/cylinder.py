@@ -1,5 +1,6 @@
 """Computes contacts of cylinders with planes and spheres, in all worlds at once.
 
+plain_dot3 is a dot product without fused operations.
 Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
 """
 

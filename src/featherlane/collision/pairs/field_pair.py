@@ -4,6 +4,9 @@ Eight starting points are minimized at once, in the lanes of one world, so that 
 The two shapes are fields A (the second geom, an SDF) and B, and points are in the frame of A.  Each starting point
 descends on A + B + |max(A, B)|, whose minimum lies in the intersection of the shapes, and then one step on max(A, B).
 If the result is in both shapes, it is a contact: depth -max(A, B), normal along the gradient of B - A.
+m1 and d1 are the model and the data of one world.  `eights(field)` is a field as rows of eight values, one per point.
+Shape side of a pair has the pose shapes.mat[side], shapes.pos[side] and the bounding box shapes.box[side].  Contacts
+are stored in manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo engine_collision_sdf.c (mjc_SDF, stepGradient, addPreContact).  Deviation: the gradients are analytic
     (`signed_distance`), and a value that is not finite is no contact.
 """
@@ -224,7 +227,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        # the four planes at x; those of the other point are lowered to the fields there
+        # values at x of the four planes; a plane of the other point that is above the field at x is lowered to it
         slope_b, slope_a = slope_of_b(jets), slope_of_a(jets)
         other_slope_b, other_slope_a = slope_of_b(other_jets), slope_of_a(other_jets)
         away = x - other

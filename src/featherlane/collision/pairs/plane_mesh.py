@@ -6,6 +6,9 @@ The fields hull_* hold the convex hulls of all meshes.  Each list has an array o
 `...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
 neighbours of a vertex, hull_map its faces, hull_polyvert the corners of a face.  All three are numbered within their
 hull.
+m1 and d1 are the model and the data of one world.  The points of shape 1 are in the world at shapes.mat[1] x +
+shapes.pos[1].  A contact is at most shapes.limit away; manifold.count points are stored in manifold.pos, dist and
+normal.  hull_polynormal is the outward normal of a face; faces count from hull_polyadr on.
 Source: MuJoCo 4.0.1, measured on its contacts.  It returns up to four corners of that face, in the face's order from
     the lowest vertex on, that are within the margin and not above the mesh's centre.  Of more than four it returns the
     lowest and three that span a large area with it: the next three, advanced while the area grows.

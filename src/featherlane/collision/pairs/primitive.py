@@ -134,6 +134,7 @@ def capsule_segments(c1, a1, c2, a2):
 
     # parallel: the second segment's ends lie at (u +- |mb|) / ma on the first
     if any_(parallel):
+        # end: the second's end that comes first in the direction of a1, 1 for antiparallel segments (mb > 0)
         reach, end = fabs(mb), where(mb > 0.0, 1.0, -1.0)
         lo, hi = (u - reach) / ma, (u + reach) / ma
         lo1, lo2 = overlap_end(lo, lo > -1.0, end, mb, mc, v)

@@ -6,11 +6,14 @@ nothing.  Each corner has a point on its own shape and one on the other.  MuJoCo
 the limit, along the normals of faces, and narrows them afterwards along the contact's normal; so the points of inclined
 faces are shifted.
 
+m1 and d1 are the model and the data of one world; shapes.limit is the distance up to which a point counts.
 All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Polygons are
 stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
 POINT, SEGMENT, DISC or the number of corners (feature.py).
 FACE and EDGE are the cosines above which a face, and below which an edge, is in contact; ON_EDGE [m]: a point outside
 by less is on it.
+shapes.*[side] has the type, the size and the pose of each shape; convex.dist, convex.normal (from the first to the
+second shape) and the nearest points convex.witness are those at impact.  feature.axes has the contact's axes as rows.
 Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
 Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """

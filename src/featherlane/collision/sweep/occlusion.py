@@ -5,6 +5,8 @@ segments are tested: the path of each contact point from the start of the step t
 two points at impact.  A geom that may touch the moving one, and does not touch it yet, hides a contact if it meets a
 segment.
 `lane` is the index of a world in the tile.
+shapes.*, line.* (a ray and its nearest hit) and the distance convex.dist belong to one world.  The explicit pairs
+are m.pair_geom1 and m.pair_geom2; sweep.tolerance is the tolerance of a distance.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Line-of-sight raycasting"; the tested segments and the
     margins at their ends were found by experiment with 4.0.1.
 """

@@ -108,8 +108,9 @@ def _add_orientation(m, d, p, t, pos, quat):
 def _add_look(m, d, p, t, pos, quat):
     """Adds the rotation from the axis of target t to the direction of the point that it looks at.
 
-    The direction u turns by u x du = -(u x v) / r as the object moves by v at a distance r.  Rotation about the axis
-    itself has no effect.   pos, quat: pose of the object.   Writes: column, trial_error.
+    The direction u turns by u x du = -(u x v) / r as the object moves by v at a distance r.  So the axis turns relative
+    to it by w + (u x v) / r; the part of this along the axis has no effect.
+    pos, quat: pose of the object.   Writes: column, trial_error.
     """
     u, r = normalize3(p.goal[t].point - pos)  # direction and distance of the point
     axis = quat @ normalize3(p.goal[t].axis)[0]
@@ -134,7 +135,8 @@ def _add_look(m, d, p, t, pos, quat):
 def _add_scalar(d, p, t, error, angle):
     """Adds constraint t, one row whose Jacobian is in p.column.   Writes: trial_error.
 
-    error: a length, or an angle if `angle` is 1.
+    error: a length, or an angle if `angle` is 1.  p.weight[t] and the errors of t have one entry for lengths and one
+    for angles.
     """
     size = fabs(error)
     p.trial_error[t] = Vec2(0.0, size) if angle else Vec2(size, 0.0)

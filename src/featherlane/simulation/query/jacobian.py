@@ -56,7 +56,7 @@ def to_local(p, R):
     p.jac has 6 rows of n entries: three translational, then three rotational ones.
     """
     n = p.jac_nv
-    for column in range(2 * n):
+    for column in range(2 * n):  # of the translational rows, then of the rotational ones
         at = 3 * n * (column // n) + column % n
         v = R.T @ Vec3(p.jac[at], p.jac[at + n], p.jac[at + 2 * n])
         p.jac[at], p.jac[at + n], p.jac[at + 2 * n] = v[0], v[1], v[2]

@@ -3,6 +3,7 @@
 With the flag `fwdinv` each step makes the comparison once the acceleration is known.  It compares the solver's
 constraint forces with those that inverse dynamics computes from the acceleration, and the applied force with the
 external force of inverse dynamics.  Both differences vanish as the solver converges.
+`rows_and_forces` stores the forces of rows with STORE_FORCES, and keeps those of the solver with KEEP_FORCES.
 """
 
 from featherlane.prelude import *
@@ -77,7 +78,7 @@ def compare_forward_inverse(m, d):
     """
     contacts_full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
     for i in range(m.nv):
-        d.qfrc_inverse[i] = d.qfrc_constraint[i]  # keeps the solver's forces; the rows use all of primal
+        d.qfrc_inverse[i] = d.qfrc_constraint[i]  # keeps the solver's forces, since the pass overwrites scratch memory
     d.in_stage[0] = 1  # a pass whose results are discarded: no sensors
     inverse_constraint(m, d, store=0)  # qfrc_constraint of inverse dynamics
     d.in_stage[0] = 0
