@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from types import ModuleType
 
 from featherlane.errors import near
-from featherlane.lanes.compiler import record_functions
+from featherlane.lanes.compiler import record_functions, tangents
 from featherlane.lanes.compiler.functions import FUNCTIONS
 from featherlane.lanes.compiler.types import (
     BOOL,
@@ -23,6 +23,7 @@ from featherlane.lanes.compiler.types import (
     range_of,
 )
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
+from featherlane.lanes.derivative import Derivative
 from featherlane.lanes.kernel import Kernel, Stage, is_named_tuple, symbol
 from featherlane.lanes.rows import ATTRIBUTES, TypedRow
 
@@ -242,6 +243,10 @@ def _range(w: Writer, node: ast.Call) -> Thing:
 
 
 def kernel_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing]) -> Thing:
+    if isinstance(called, Derivative):
+        return tangents.derivative_call(w, node, called, arguments, kernel_call)
+    if called.rule is not None and any(map(tangents.is_dual, arguments)):
+        return tangents.ruled_call(w, node, called, arguments, kernel_call)
     f = w.program.function(called, arguments, w, node)
     w.called[f.symbol] = f
     operands = ", ".join(f"{llvm} {x}" for a in arguments for llvm, x in zip(a.type.operands, a.operands, strict=True))
