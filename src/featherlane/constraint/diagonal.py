@@ -3,7 +3,7 @@
 With M = L^T D L it is the squared length of y = D^-1/2 L^-T J^T, nonzero only at the dofs of J and their ancestors.
 `exact.row` holds J; each elimination of a dof, from the last to the first, makes it one entry of L^-T J^T.
 `metric_factor` returns (L with D on its diagonal, 1 / D): of M, or of the metric of the integrator `discrete`.
-General row k has the entries genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on.
+General row k has the entries row_J at the dofs row_dof, row_dofnum[k] of them from row_dofadr[k] on.
 Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Featherstone, RBDA, sec. 6.5.
 """
 
@@ -66,12 +66,12 @@ def exact_dof_diagonal(m, d, i):
 def exact_general_diagonal(m, d, k, i, j):
     """Returns J M^-1 J^T of general row k, whose dofs are among i, j and their ancestors; -1: none.
 
-    Reads: genrow_*, qLD, qLDiagInv.   Writes: exact.row.
+    Reads: row_*, qLD, qLDiagInv.   Writes: exact.row.
     """
     clear_chain_entries(m, d, i, j)
-    first = d.genrow_dofadr[k]
-    for e in range(first, first + d.genrow_dofnum[k]):
-        d.exact.row[d.genrow_dof[e]] = d.genrow_J[e]
+    first = d.row_dofadr[k]
+    for e in range(first, first + d.row_dofnum[k]):
+        d.exact.row[d.row_dof[e]] = d.row_J[e]
     return whitened_square(m, d, i, j)
 
 
@@ -86,10 +86,10 @@ def chosen_diagonal(m, d, k, estimate, i, j):
 
 @kernel
 def next_above(m, d, o, n, k):
-    """Returns the last dof before dof k among the n dofs from genrow_dof[o] on and their ancestors; -1: none."""
+    """Returns the last dof before dof k among the n dofs from row_dof[o] on and their ancestors; -1: none."""
     last = -1
     for e in range(o, o + n):
-        i = d.genrow_dof[e]
+        i = d.row_dof[e]
         while i >= k:
             i = m.dof_parentid[i]
         last = i if i > last else last
@@ -102,14 +102,14 @@ def exact_row_diagonal(m, d, k):
 
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.row (nv,).
     """
-    first, n, squares = d.genrow_dofadr[k], d.genrow_dofnum[k], 0.0
+    first, n, squares = d.row_dofadr[k], d.row_dofnum[k], 0.0
     # clears the entries of all dofs of the row and their ancestors, in descending order
     i = next_above(m, d, first, n, m.nv)
     while i >= 0:
         d.exact.row[i] = 0.0
         i = next_above(m, d, first, n, i)
     for e in range(first, first + n):
-        d.exact.row[d.genrow_dof[e]] = d.genrow_J[e]
+        d.exact.row[d.row_dof[e]] = d.row_J[e]
     # a dof is eliminated before its ancestors
     i = next_above(m, d, first, n, m.nv)
     while i >= 0:

@@ -5,7 +5,7 @@
     equality         (L_1 - L_1(0)) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = L_2 - L_2(0)
 
 The Jacobian is that of the lengths.  A length that does not depend on any dof has no row.
-Names: i, j: tendons; k: a general row (fields genrow_*, row.py); o: its first entry in genrow_dof and genrow_J;
+Names: i, j: tendons; k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J;
     K, B, imp: stiffness, damping and impedance of a row; A: estimate of J M^-1 J^T (impedance.py).
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 """
@@ -31,8 +31,8 @@ def store_tendon_jacobian(m, d, o, i, sign, present):
     first, n, nonzero = m.ten_J_rowadr[i], m.ten_J_rownnz[i], false_mask(d)
     for e in range(n):
         J = d.ten_J[first + e]
-        d.genrow_dof[o + e] = m.ten_J_colind[first + e]
-        d.genrow_J[o + e] = where(present, sign * J, 0.0)
+        d.row_dof[o + e] = m.ten_J_colind[first + e]
+        d.row_J[o + e] = where(present, sign * J, 0.0)
         nonzero = nonzero | (J != 0.0)
     return n, present & nonzero
 
@@ -135,12 +135,12 @@ def store_difference_jacobian(m, d, o, i, j, slope, present):
     # merge the dofs of both rows, which are sorted
     while dof_i < m.nv or dof_j < m.nv:
         J = 0.0
-        d.genrow_dof[o + n] = min(dof_i, dof_j)
+        d.row_dof[o + n] = min(dof_i, dof_j)
         if dof_i <= dof_j:
             J = d.ten_J[m.ten_J_rowadr[i] + at_i]
         if dof_j <= dof_i:
             J = fma(-slope, d.ten_J[m.ten_J_rowadr[j] + at_j], J)
-        d.genrow_J[o + n] = where(present, J, 0.0)
+        d.row_J[o + n] = where(present, J, 0.0)
         nonzero = nonzero | (J != 0.0)
         n += 1
         at_i, at_j = at_i + (1 if dof_i <= dof_j else 0), at_j + (1 if dof_j <= dof_i else 0)

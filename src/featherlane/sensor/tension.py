@@ -23,9 +23,9 @@ def row_sign(m, d, i, k):
 
     Both have the same sparse entries; the sign is that of their dot product.
     """
-    row, ten_row, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], 0.0
+    row, ten_row, along = d.row_dofadr[k], m.ten_J_rowadr[i], 0.0
     for n in range(m.ten_J_rownnz[i]):
-        along = fma(d.genrow_J[row + n], d.ten_J[ten_row + n], along)
+        along = fma(d.row_J[row + n], d.ten_J[ten_row + n], along)
     return where(along < 0.0, -1.0, 1.0)
 
 
@@ -33,9 +33,9 @@ def row_sign(m, d, i, k):
 def row_force(m, d, i):
     """Returns the force of the rows of tendon i: friction loss, limits, equalities."""
     force = 0.0
-    for k in range(d.ngenrow[0]):
-        kind, obj = d.genrow_type[k], d.genrow_id[k]
-        f = where(d.genrow_present[k] > 0.0, d.genrow_force[k], 0.0)
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        kind, obj = d.row_type[k], d.row_id[k]
+        f = where(d.row_present[k] > 0.0, d.row_force[k], 0.0)
         if kind in (FRICTION_TENDON, LIMIT_TENDON) and obj == i:
             force = fma(row_sign(m, d, i, k), f, force)
         elif kind == EQUALITY and m.eq_type[obj] == EQ_TENDON:
@@ -137,7 +137,7 @@ def add_path_forces(m, d, i, mask, force):
 def tendon_forces(m, d, active):
     """Adds the forces of all spatial tendons to cfrc_ext, in the active worlds.
 
-    Reads:  ten_*, qacc, actuator_force, genrow_* and genrow_force, cacc of Newton-Euler without joint accelerations.
+    Reads:  ten_*, qacc, actuator_force, row_* and row_force, cacc of Newton-Euler without joint accelerations.
     """
     for i in range(m.ntendon):
         if not is_fixed(m, i):

@@ -2,8 +2,8 @@
 
 `has_metric(m)`: whether the model uses the integrator `discrete`, which solves in a metric in place of M, with an
 entry for each actuator that has rates (`actuator_metric`).
-Rows: con_* of contacts, on the bodies con_carrier; dofrow_* on one dof; genrow_* on the dofs genrow_dof, genrow_dofnum
-of them from genrow_dofadr on.  D = 0 in worlds without the row.
+Rows: con_* of contacts, on the bodies con_carrier; row_* on the dofs row_dof, row_dofnum of them from row_dofadr on.
+D = 0 in worlds without the row.
 dof_touched[i], at the first dof i of a tree: 1 if a row or such an actuator acts on the tree.
 """
 
@@ -54,11 +54,9 @@ def _touch_by_rows(m, d):
     for k in range(d.ncon_slot[0]):
         for side in range(2):
             _touch_tree(m, d, d.con_carrier[k, side], d.con_D[k] > 0.0)
-    for k in range(d.ndofrow[0]):
-        _touch_tree(m, d, m.dof_bodyid[d.dofrow_dof[k]], d.dofrow_D[k] > 0.0)
-    for k in range(d.ngenrow[0]):
-        for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-            _touch_tree(m, d, m.dof_bodyid[d.genrow_dof[e]], d.genrow_D[k] > 0.0)
+    for k in range(d.nrow[0]):
+        for e in range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k]):
+            _touch_tree(m, d, m.dof_bodyid[d.row_dof[e]], d.row_D[k] > 0.0)
 
 
 @stage

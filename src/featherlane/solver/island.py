@@ -4,8 +4,8 @@ The problem of a scene separates into one problem per island.  The sparse factor
 because no entry of H joins them; this file only identifies them.
 While islands are found, dof_island[t] is the label of tree t: the smallest number of a tree that is known to be in its
 island, ntree if no row acts on it.  A label is a real number: each world of the tile has its own.
-Rows: dofrow_* on dof dofrow_dof; genrow_* on genrow_dofnum dofs, genrow_dof from genrow_dofadr on; contacts on the
-bodies carrier; *_present, D: not 0 in worlds that have the row.
+Rows: row_* on row_dofnum dofs, row_dof from row_dofadr on; contacts on the bodies carrier; *_present, D: not 0 in
+worlds that have the row.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 
@@ -39,14 +39,11 @@ def lower_labels(m, d):
     Returns a positive number in worlds in which some label became smaller.
     """
     changed = 0.0
-    for k in range(d.ndofrow[0]):
-        t = m.dof_treeid[d.dofrow_dof[k]]
-        changed = merge_labels(d, d.dofrow_present[k] > 0.0, t, t, changed)
-    for k in range(d.ngenrow[0]):
-        first = d.genrow_dofadr[k]
-        for e in range(first, first + d.genrow_dofnum[k]):
-            s, t = m.dof_treeid[d.genrow_dof[first]], m.dof_treeid[d.genrow_dof[e]]
-            changed = merge_labels(d, d.genrow_present[k] > 0.0, s, t, changed)
+    for k in range(d.nrow[0]):
+        first = d.row_dofadr[k]
+        for e in range(first, first + d.row_dofnum[k]):
+            s, t = m.dof_treeid[d.row_dof[first]], m.dof_treeid[d.row_dof[e]]
+            changed = merge_labels(d, d.row_present[k] > 0.0, s, t, changed)
     # links of the LCP contact model are in every world
     for k in range(m.nlink):
         s, t = m.body_treeid[m.link_body[k, 0]], m.body_treeid[m.link_body[k, 1]]

@@ -115,11 +115,11 @@ def bent(D, x, v, evaluations):
         1,
         nfrictionrow=[0],
         ndofrow=[n],
-        ngenrow=[0],
-        dofrow_D=D,
-        primal={"dofrow_x": x, "dofrow_v": v, "nslot": [0]},
+        nrow=[n],
+        row_D=D,
+        primal={"row_x": x, "row_v": v, "nslot": [0]},
     )
-    d.dofrow_lo, d.dofrow_hi = record(1, x=zero.repeat(n)).x, record(1, x=np.full(n, 1e30)).x
+    d.row_lo, d.row_hi = record(1, x=zero.repeat(n)).x, record(1, x=np.full(n, 1e30)).x
     d.primal.Ma = d.primal.search = d.qfrc_constraint = d.qfrc_smooth = record(1, x=zero).x
     m = record(1, nv=1, opt_ls_iterations=evaluations, opt_cone=0, opt_integrator=0, opt_contact_model=0)
     return m, d

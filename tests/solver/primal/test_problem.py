@@ -94,13 +94,11 @@ def test_stored_forces_are_the_rows(s, rng):
     for lane, p in enumerate(s.problems):
         f, joint = p.force(a[:, lane]), np.isin(p.type, (0, 2))
         scale = np.abs(f).max()
-        n = s.a["ngenrow"][0]
-        mine = s.a["genrow_force"][:n, lane][np.isin(s.a["genrow_type"][:n], (0, 2))]
-        assert np.abs(np.sort(mine) - np.sort(f[joint])).max() <= EXACT * scale
-        mine = s.a["dofrow_force"][: s.a["ndofrow"][0], lane]
+        n = s.a["nrow"][0]
+        mine, kind = s.a["row_force"][:n, lane], s.a["row_type"][:n]
+        assert np.abs(np.sort(mine[np.isin(kind, (0, 2))]) - np.sort(f[joint])).max() <= EXACT * scale
         assert abs(mine[0] - f[p.type == 1][0]) <= EXACT * scale
-        limits = mine[1:].sum() + s.a["genrow_force"][:n, lane][s.a["genrow_type"][:n] == 3].sum()
-        assert abs(limits - f[p.type == 3].sum()) <= EXACT * scale
+        assert abs(mine[kind == 3].sum() - f[p.type == 3].sum()) <= EXACT * scale
         total = sum(s.a["con_force"][6 * k, lane] for k in range(s.a["ncon_slot"][0]))
         normal = f[[at.start for at, *_ in p.cones]].sum() + f[(p.type == 5) | (p.type == 6)].sum()
         assert abs(total - normal) <= EXACT * scale * 10

@@ -6,8 +6,8 @@ and the stiffness depend on r.
 The record p (records.py) has for each dof the diagonal entries of the derivatives of the residual
 g = M a + c - tau - J^T f: dof_stiffness by position, dof_friction by velocity, dof_curvature by acceleration;
 dof_lag_friction is that of the integrator's damping (solution.py), divided by -h.
-Row k of a single dof: dofrow_dof is the dof, dofrow_id the joint of a limit, dofrow_D is D, 0 in worlds without the
-row, and [dofrow_lo, dofrow_hi] the range of its force.
+Row k of a single dof: row_dof is the dof, row_id the joint of a limit, row_D is D, 0 in worlds without the row, and
+[row_lo, row_hi] the range of its force.
 """
 
 from featherlane.prelude import *
@@ -82,9 +82,9 @@ def _add_rows(m, d, p):
     """dof_stiffness, dof_friction, dof_curvature += those of the active rows of limits and dry friction."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]  # x = J a - aref at the solution
-        if d.dofrow_type[k] == LIMIT_JOINT:
-            j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
+        i, D, x = d.row_dof[k], d.row_D[k], d.primal.row_x[k]  # x = J a - aref at the solution
+        if d.row_type[k] == LIMIT_JOINT:
+            j, r = d.row_id[k], d.row_pos[k] - d.row_margin[k]
             stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)
             f, _ = one_sided_row(D, x)  # a limit only pushes
             active = (D > 0.0) & (f > 0.0)
@@ -93,7 +93,7 @@ def _add_rows(m, d, p):
         else:
             B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest)
             f = -(D * x)
-            active = (D > 0.0) & (f > d.dofrow_lo[k]) & (f < d.dofrow_hi[k])
+            active = (D > 0.0) & (f > d.row_lo[k]) & (f < d.row_hi[k])
         p.dof_friction[i] = p.dof_friction[i] + where(active, D * B, 0.0)
         p.dof_curvature[i] = p.dof_curvature[i] + where(active, D, 0.0)
 

@@ -108,8 +108,8 @@ def _turn_changes(m, d, e, held, first, second):
 @kernel
 def _row_forces(d, k):
     """Returns (D, f) of the three rows from k on, vectors; 0 where the world does not have them."""
-    D = Vec3(d.genrow_D[k : k + 3])
-    return D, Vec3(-(D[c] * d.primal.genrow_x[k + c]) for c in range(3))
+    D = Vec3(d.row_D[k : k + 3])
+    return D, Vec3(-(D[c] * d.primal.row_x[k + c]) for c in range(3))
 
 
 @kernel
@@ -171,10 +171,10 @@ def _add_column(m, d, p, k, e, dof, by):
 @kernel
 def add_fastenings(m, d, p, dof, by):
     """dg += derivatives of connects and welds by the POSITION, VELOCITY or ACCELERATION `by` of a dof."""
-    k = 0  # first row of a constraint: a connect has 3, a weld 6, others are passed one by one
-    while k < d.ngenrow[0]:
-        e, nrow = d.genrow_id[k], 1
-        if d.genrow_type[k] == EQUALITY and is_fastening(m, e):
+    k = d.ndofrow[0]  # first row of a constraint: a connect has 3, a weld 6, others are passed one by one
+    while k < d.nrow[0]:
+        e, nrow = d.row_id[k], 1
+        if d.row_type[k] == EQUALITY and is_fastening(m, e):
             nrow = 3 if m.eq_type[e] == EQ_CONNECT else 6
             # other dofs do not change its forces
             if is_before(m, dof, fastened_body(m, e, 0)) or is_before(m, dof, fastened_body(m, e, 1)):

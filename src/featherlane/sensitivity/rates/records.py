@@ -114,13 +114,13 @@ RATES = Layout(
         _scratch.real("ten_bend", "nv", "m", "derivative of a row of the tendons' Jacobian by the position of a dof"),
         _scratch.real("ten_stiffness", "ntendon", "N/m", "minus the derivative of the tension by the length"),
         _scratch.real("ten_friction", "ntendon", "N s/m", "minus the derivative of the tension by the length's rate"),
-        _scratch.real("row_force", "ngenrowmax", "N", "force of an equality, or of the limit of a ball"),
-        _scratch.real("row_stiffness", "ngenrowmax", "N/m", "derivative of an equality's force by its error"),
-        _scratch.real("row_friction", "ngenrowmax", "N s/m", "derivative of an equality's force by its velocity"),
-        _scratch.real("row_curvature", "ngenrowmax", "kg", "derivative of an equality's force by its acceleration"),
-        _scratch.real("row_bend", "ngenrowmax", "N/m", "second derivative of an equality's polynomial times the force"),
+        _scratch.real("row_force", "nrowmax", "N", "force of an equality, or of the limit of a ball"),
+        _scratch.real("row_stiffness", "nrowmax", "N/m", "derivative of an equality's force by its error"),
+        _scratch.real("row_friction", "nrowmax", "N s/m", "derivative of an equality's force by its velocity"),
+        _scratch.real("row_curvature", "nrowmax", "kg", "derivative of an equality's force by its acceleration"),
+        _scratch.real("row_bend", "nrowmax", "N/m", "second derivative of an equality's polynomial times the force"),
         _scratch.real(
-            "row_swing", "ngenrowmax", "N/m", "derivative of the row's force by the second coordinate's Jacobian entry"
+            "row_swing", "nrowmax", "N/m", "derivative of the row's force by the second coordinate's Jacobian entry"
         ),
         _scratch.rows(
             Vec3, "dof_tangent", "nv", "1", "columns of the right Jacobian of SO(3) at h w' (quaternion joints)"

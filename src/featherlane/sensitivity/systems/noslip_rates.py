@@ -110,11 +110,11 @@ def _joint_rates(m, d, p, at, r):
     dy = J (da1 + B dv), df = -D dy between the bounds.   Reads: p.da = da1.
     """
     row = p.slip_axis[r]
-    i, f = d.dofrow_dof[row], p.slip_force[r]
+    i, f = d.row_dof[row], p.slip_force[r]
     B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest_timeconst(m))
-    dy = d.dofrow_J[row] * (p.da[i] + (B if at == m.nv + i else 0.0))
+    dy = d.row_J[row] * (p.da[i] + (B if at == m.nv + i else 0.0))
     p.slip_dy[r], p.slip_dbound[r] = dy, 0.0
-    p.slip_dforce[r] = where(fabs(f) < p.slip_bound[r], -(d.dofrow_D[row] * dy), 0.0)
+    p.slip_dforce[r] = where(fabs(f) < p.slip_bound[r], -(d.row_D[row] * dy), 0.0)
 
 
 @kernel
@@ -268,8 +268,8 @@ def _add_row_change(m, d, p, at, r):
     """
     k, place = p.slip_con[r], _moved_body(m, d, p, at, r)
     if k < 0:
-        i = d.dofrow_dof[p.slip_axis[r]]
-        p.product[i] = fma(d.dofrow_J[p.slip_axis[r]], p.slip_dgain[r], p.product[i])
+        i = d.row_dof[p.slip_axis[r]]
+        p.product[i] = fma(d.row_J[p.slip_axis[r]], p.slip_dgain[r], p.product[i])
     else:
         f, g = unit_force(d, p, r)  # g: moment
         add_contact_force(d, k, p.slip_dgain[r] * f)

@@ -151,7 +151,7 @@ def accelerate_state(m, d, p):
         solve(m, d)
         if d.con_overflow[0] == 0:
             turn_free_bodies(m, d)  # qacc of untouched free bodies, under `discrete`
-            has_noslip, rows = m.opt_noslip_iterations > 0, d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+            has_noslip, rows = m.opt_noslip_iterations > 0, d.nrow[0] + d.ncon_slot[0]
             if has_noslip:
                 _exchange_accelerations(m, d)
             constraint_forces(m, d, store=0)

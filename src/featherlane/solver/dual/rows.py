@@ -10,7 +10,7 @@ Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so 
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
 LD[M_rowadr[i] + c] is the entry L_ij of M's factor, with the ancestor j = M_colind[M_rowadr[i] + c].  primal.search
 holds D^-1/2.  `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
-A block is a one-dof row, a general row, or a contact, whose rows are its basis: con_basis[k] for normal and tangents,
+A block is a scalar row or a contact, whose rows are its basis: con_basis[k] for normal and tangents,
 con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
 """
@@ -44,10 +44,10 @@ def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[st
     """
     nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
     dims = [*model.geom_condim, *model.pair_dim, 6 if given else 1]
-    joint = rows["ndofrowmax"] * chain + min(rows["ngenrowmax"] * nv, DUAL_LIMIT) + nv + 1
+    joint = rows["ndofrowmax"] * chain + min((rows["nrowmax"] - rows["ndofrowmax"]) * nv, DUAL_LIMIT) + nv + 1
     contacts = ncon * min(2 * chain, nv)
     return {
-        "ndualmax": rows["ndofrowmax"] + rows["ngenrowmax"] + ncon,
+        "ndualmax": rows["nrowmax"] + ncon,
         "ndualdofmax": joint + min(contacts, DUAL_LIMIT),
         "ndualYmax": joint + min(max(dims) * contacts, DUAL_LIMIT) + 5 * nv,
     }
@@ -62,7 +62,7 @@ def block_triangle_index(c, e):
 @kernel
 def contact_block(d, k):
     """Returns the block of contact slot k."""
-    return d.ndofrow[0] + d.ngenrow[0] + k
+    return d.nrow[0] + k
 
 
 # ---- dofs of a block -----------------------------------------------------------------------------------------------
@@ -283,38 +283,22 @@ def has_room_for_block(m, d, start, row):
 
 
 @kernel
-def build_dof_row_block(m, d, k, start, row):
-    """Builds the block of one-dof row k; returns its number of dofs."""
-    i = d.dofrow_dof[k]
-    n = append_block_dofs(m, d, i, FIRST, start, n=0)
+def build_row_block(m, d, k, start, row):
+    """Builds the block of scalar row k; returns its number of dofs."""
+    first, n = d.row_dofadr[k], 0
+    # from the last dof to the first: the list is then almost descending; the marks only prevent repetitions
+    for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
+        n = append_block_dofs(m, d, d.row_dof[e], FIRST, start, n)
     clear_dof_marks(d, start, n)
+    sort_descending(d.dual.dof, start, n)
     store_block_addresses(d, k, start, n, row)
     for p in range(n):
         d.dual.Y[row + p] = 0.0
-    d.dual.Y[row] = d.dofrow_J[k]  # dof i is the first one of its chain
+        d.dual.place[d.dual.dof[start + p]] = p
+    for e in range(first, first + d.row_dofnum[k]):
+        d.dual.Y[row + d.dual.place[d.row_dof[e]]] = d.row_J[e]
     whiten_block(m, d, start, n, row, dim=1)
     store_block_matrix(d, k, dim=1)
-    return n
-
-
-@kernel
-def build_general_row_block(m, d, k, start, row):
-    """Builds the block of general row k; returns its number of dofs."""
-    # the row's own dofs are genrow_dof[first ...]
-    q, first, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
-    # from the last dof to the first: the list is then almost descending; the marks only prevent repetitions
-    for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
-        n = append_block_dofs(m, d, d.genrow_dof[e], FIRST, start, n)
-    clear_dof_marks(d, start, n)
-    sort_descending(d.dual.dof, start, n)
-    store_block_addresses(d, q, start, n, row)
-    for p in range(n):
-        d.dual.Y[row + p] = 0.0
-        d.dual.place[d.dual.dof[start + p]] = p
-    for e in range(first, first + d.genrow_dofnum[k]):
-        d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]
-    whiten_block(m, d, start, n, row, dim=1)
-    store_block_matrix(d, q, dim=1)
     return n
 
 
@@ -356,19 +340,11 @@ def make_blocks(m, d):
     for i in range(m.nv):
         d.dual.mark[i] = 0
         d.primal.search[i] = sqrt(inverse[i])  # D^-1/2, which whitening reads
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nrow[0]):
         complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
         if complete:
-            if whole or k < d.nfrictionrow[0]:
-                n = build_dof_row_block(m, d, k, start, row)
-            else:
-                n = store_empty_block(d, k, start, row)
-            start, row, q = start + n, row + n, q + 1
-    for k in range(d.ngenrow[0]):
-        complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
-        if complete:
-            if whole or d.genrow_type[k] == FRICTION_TENDON:
-                n = build_general_row_block(m, d, k, start, row)
+            if whole or d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+                n = build_row_block(m, d, k, start, row)
             else:
                 n = store_empty_block(d, q, start, row)
             start, row, q = start + n, row + n, q + 1
@@ -386,7 +362,7 @@ def make_blocks(m, d):
 @kernel
 def all_fit(d):
     """Checks whether all blocks fit."""
-    return d.dual.ndual[0] == d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+    return d.dual.ndual[0] == d.nrow[0] + d.ncon_slot[0]
 
 
 @kernel

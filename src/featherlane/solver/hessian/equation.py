@@ -70,7 +70,7 @@ def assemble_hessian(m, d):
     """Computes H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
 
     Contacts are added if they push in a world that the solver continues; H of the other worlds is not valid.
-    Reads:  M, cinert, cdof, the rows and their values (primal.dofrow_x, primal.genrow_x, primal.con_y), the pattern,
+    Reads:  M, cinert, cdof, the rows and their values (primal.row_x, primal.row_x, primal.con_y), the pattern,
             primal.live, primal.slot.
     Writes: hessian.H (nH,) [kg, kg m, kg m^2], hessian.body_K (nbody, 21), hessian.*; aba_inertia (nbody, 21),
             hessian.dof_K (nv, 3); body_reached.

@@ -23,7 +23,7 @@ Names: metric_*: products and entries of M;  SMALL, TERMS, EPS: see rounding.py;
 |J_i f| per dof;  primal.contested: M_ii c_i;  M p: primal.Mv;  primal.live: 1 in worlds that take a step.
 The Jacobian of a contact is computed column by column: column c belongs to dof hessian.pair_dof[c], its rows along
 (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c] (hessian/within_tree.py).
-J a - aref is primal.dofrow_x, genrow_x, con_y; Ma = M a; the rows dofrow_*, genrow_*, con_* as in problem.py.
+J a - aref is primal.row_x, con_y; Ma = M a; the rows row_*, con_* as in problem.py.
 con_motion: work array for the motions of bodies.
 con_y[TURN, k] holds the values of con_y along the turns of contact k, rotations, in dimensions 4 and 6.
 
@@ -66,18 +66,16 @@ STEPS = 20  # from recomputed rows: one or two are enough, unless rows alternate
 def recompute_rows(m, d, chosen):
     """Recomputes J a - aref and M a of the chosen worlds from a: each step has added its rounding errors.
 
-    Scratch: primal.con_z, con_warm, dofrow_v, genrow_v, Mv.
+    Scratch: primal.con_z, con_warm, row_v, Mv.
     """
     store_contact_velocities(d)  # primal.con_z, for aref
-    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
-    subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.row_v, d.primal.con_warm)
+    subtract_reference_at(m, d, d.primal.row_v, d.primal.con_warm)
     metric_times(m, d, d.qacc, d.primal.Mv)
     for i in range(m.nv):
         d.primal.Ma[i] = where(chosen, d.primal.Mv[i], d.primal.Ma[i])
-    for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k] = where(chosen, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
-    for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k] = where(chosen, d.primal.genrow_v[k], d.primal.genrow_x[k])
+    for k in range(d.nrow[0]):
+        d.primal.row_x[k] = where(chosen, d.primal.row_v[k], d.primal.row_x[k])
     for k in range(d.ncon_slot[0]):
         d.primal.con_y[k] = where(chosen, d.primal.con_warm[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
@@ -161,13 +159,10 @@ def store_opposing_forces(m, d):
     # contested: M_ii + sum over rows of J_i^2 D at first
     for i in range(m.nv):
         d.primal.terms[i], d.primal.contested[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
-    for k in range(d.ndofrow[0]):
-        f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        add_opposing_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
-    for k in range(d.ngenrow[0]):
-        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-            add_opposing_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
+    for k in range(d.nrow[0]):
+        f, _ = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
+        for e in range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k]):
+            add_opposing_row(d, d.row_dof[e], d.row_J[e], d.row_D[k], f)
     for k in range(d.ncon_slot[0]):
         add_opposing_contact(m, d, k)
     # then M_ii c_i

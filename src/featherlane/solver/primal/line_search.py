@@ -1,8 +1,8 @@
 """Exact line search: computes the minimum of the cost along a direction.
 
-Symbols: p: direction, with J p in primal.dofrow_v, genrow_v, con_z, and M p in Mv; a: step length; x, v: J a - aref and
-J p of a row; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's force; f0:
-`metric_force`, force without constraints; Ma = M a.  x: primal.dofrow_x, genrow_x, con_y; D: dofrow_D, genrow_D.
+Symbols: p: direction, with J p in primal.row_v, con_z, and M p in Mv; a: step length; x, v: J a - aref and J p
+of a row, primal.row_x, con_y; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's
+force; f0: `metric_force`, force without constraints; Ma = M a; D: row_D.
 Along a line the cost is convex and smooth; its slope is piecewise linear, except while elliptic contacts slip.
 Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
 """
@@ -38,18 +38,14 @@ def cost_slope(m, d, a, q1, q2):
     """
     g, h = fma(a, q2, q1), q2
     for k in range(d.nfrictionrow[0]):
-        g, h = add_bounded_slope(
-            d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h
-        )
+        g, h = add_bounded_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, d.row_lo[k], d.row_hi[k], g, h)
     # limits: cost D min(x, 0)^2 / 2
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        v = d.primal.dofrow_v[k]
-        x, Dv = fma(a, v, d.primal.dofrow_x[k]), d.dofrow_D[k] * v
+        v = d.primal.row_v[k]
+        x, Dv = fma(a, v, d.primal.row_x[k]), d.row_D[k] * v
         g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
-    for k in range(d.ngenrow[0]):
-        g, h = add_bounded_slope(
-            d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h
-        )
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        g, h = add_bounded_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, d.row_lo[k], d.row_hi[k], g, h)
     return add_contact_slopes(m, d, a, g, h)
 
 
@@ -87,14 +83,8 @@ def line_rounding(m, d, reach):
         # qfrc_constraint: J^T f
         size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.primal.search[i]), size, s)
-    for k in range(d.ndofrow[0]):
-        s = s + bounded_row_rounding(
-            d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k], reach, d.dofrow_lo[k], d.dofrow_hi[k]
-        )
-    for k in range(d.ngenrow[0]):
-        s = s + bounded_row_rounding(
-            d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k], reach, d.genrow_lo[k], d.genrow_hi[k]
-        )
+    for k in range(d.nrow[0]):
+        s = s + bounded_row_rounding(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], reach, d.row_lo[k], d.row_hi[k])
     s = add_contact_rounding(m, d, reach, s)
     if single_precision(d):
         s = ROUNDING32 * s

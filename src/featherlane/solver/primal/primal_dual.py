@@ -238,7 +238,7 @@ def set_direction(m, d, chosen, x):
     for i in range(m.nv):
         d.primal.search[i] = where(chosen, x[i], 0.0)
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.row_v, d.primal.con_z)
 
 
 @kernel

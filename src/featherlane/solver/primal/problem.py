@@ -3,17 +3,17 @@
     minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
--f (x + f / 2D).  x is stored as primal.dofrow_x, genrow_x, con_y; J p of a direction p, primal.search, as dofrow_v,
-genrow_v, con_z.  Ma = M a, Mv = M p, and f0 is the force without constraints, M a0 (`metric_force`).  Under the
-integrator `discrete`, M is its metric.
+-f (x + f / 2D).  x is stored as primal.row_x, con_y; J p of a direction p, primal.search, as row_v, con_z.
+Ma = M a, Mv = M p, and f0 is the force without constraints, M a0 (`metric_force`).  Under the integrator `discrete`, M
+is its metric.
 con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
 primal.slot lists the contact slots in use: all, or those of worlds that a solver continues (`list_live_slots`).
 This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
 A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
 minimise the cost; inverse dynamics evaluates it.
-Rows: dofrow_*: on one dof, nfrictionrow of friction loss, then limits; lo, hi: bounds of the force; genrow_*: entries
-genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k]
-directions each.  D = 1 / R.
+Rows: row_*: scalar rows, with the bounds lo, hi of the force, and entries row_J at the dofs row_dof, row_dofnum[k] of
+them from row_dofadr[k] on; the first ndofrow have one entry each, entry k of row k: nfrictionrow of friction loss, then
+limits.  con_*: contacts, con_dim[k] directions each.  D = 1 / R.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
@@ -42,11 +42,11 @@ TINY = 1e-30
 
 # ---- rows at a point -----------------------------------------------------------------------------------------------
 @kernel
-def compute_row_products(m, d, v, w, dof_x, gen_x, con_y):
+def compute_row_products(m, d, v, w, row_x, con_y):
     """Computes J v for all rows, of a joint-space vector v.
 
     w: work array for body motions.
-    Writes: dof_x (one-dof rows), gen_x (general rows), con_y (contacts, along their bases and turns).
+    Writes: row_x (scalar rows), con_y (contacts, along their bases and turns).
     """
     compute_body_motions(m, d, v, w)
     for e in range(d.primal.nslot[0]):
@@ -57,13 +57,13 @@ def compute_row_products(m, d, v, w, dof_x, gen_x, con_y):
         if d.con_dim[k] > 3:
             compute_turn_rows(d, k, w, con_y)
     for k in range(d.ndofrow[0]):
-        dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
-    for k in range(d.ngenrow[0]):
+        row_x[k] = d.row_J[k] * v[d.row_dof[k]]
+    for k in range(d.ndofrow[0], d.nrow[0]):
         x = 0.0
-        first = d.genrow_dofadr[k]
-        for e in range(first, first + d.genrow_dofnum[k]):
-            x = fma(d.genrow_J[e], v[d.genrow_dof[e]], x)
-        gen_x[k] = x
+        first = d.row_dofadr[k]
+        for e in range(first, first + d.row_dofnum[k]):
+            x = fma(d.row_J[e], v[d.row_dof[e]], x)
+        row_x[k] = x
 
 
 @kernel
@@ -77,7 +77,7 @@ def store_contact_velocities(d):
 
 
 @kernel
-def subtract_reference_at(m, d, dof_x, gen_x, con_y):
+def subtract_reference_at(m, d, row_x, con_y):
     """Subtracts aref from J a of all rows, in place, given J v of the contacts in primal.con_z.
 
     aref is -B J v - K imp pos of a contact's normal, and -B J v of its friction directions.
@@ -92,19 +92,17 @@ def subtract_reference_at(m, d, dof_x, gen_x, con_y):
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             con_y[TURN, k] = fma(d.con_frictiondamping[k], d.primal.con_z[TURN, k], con_y[TURN, k])
-    for k in range(d.ndofrow[0]):
-        dof_x[k] = dof_x[k] - d.dofrow_aref[k]
-    for k in range(d.ngenrow[0]):
-        gen_x[k] = gen_x[k] - d.genrow_aref[k]
+    for k in range(d.nrow[0]):
+        row_x[k] = row_x[k] - d.row_aref[k]
     if m.flg_surfacevel:
         add_surface_velocities(m, d, con_y)
 
 
 @kernel
-def subtract_reference(m, d, dof_x, gen_x, con_y):
+def subtract_reference(m, d, row_x, con_y):
     """Subtracts aref from J a of all rows, in place: x = J a - aref; overwrites primal.con_z."""
     store_contact_velocities(d)  # writes primal.con_z, which the next function reads
-    subtract_reference_at(m, d, dof_x, gen_x, con_y)
+    subtract_reference_at(m, d, row_x, con_y)
 
 
 @kernel
@@ -115,18 +113,18 @@ def bounded_force(D, x, lo, hi):
 
 
 @kernel
-def sum_row_costs(m, d, dof_x, gen_x, con_y):
-    """Returns the sum of the rows' costs at x = J a - aref: one-dof rows, general rows, contacts."""
+def sum_row_costs(m, d, row_x, con_y):
+    """Returns the sum of the rows' costs at x = J a - aref: scalar rows, contacts."""
     cost = 0.0
     for k in range(d.nfrictionrow[0]):
-        _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        _, c = bounded_force(d.row_D[k], row_x[k], d.row_lo[k], d.row_hi[k])
         cost = cost + c
     # one-dof rows after those of friction loss are limits
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        _, c = one_sided_row(d.dofrow_D[k], dof_x[k])
+        _, c = one_sided_row(d.row_D[k], row_x[k])
         cost = cost + c
-    for k in range(d.ngenrow[0]):
-        _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        _, c = bounded_force(d.row_D[k], row_x[k], d.row_lo[k], d.row_hi[k])
         cost = cost + c
     return add_contact_costs(m, d, con_y, cost)
 
@@ -138,23 +136,23 @@ def apply_row_forces(m, d):
     for i in range(m.nv):
         d.qfrc_constraint[i] = 0.0
     for k in range(d.nfrictionrow[0]):
-        f, c = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        f, c = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
         cost = cost + c
-        i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
+        i = d.row_dof[k]
+        d.qfrc_constraint[i] = fma(d.row_J[k], f, d.qfrc_constraint[i])
     # one-dof rows after those of friction loss are limits
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        f, c = one_sided_row(d.dofrow_D[k], d.primal.dofrow_x[k])
+        f, c = one_sided_row(d.row_D[k], d.primal.row_x[k])
         cost = cost + c
-        i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
-    for k in range(d.ngenrow[0]):
-        f, c = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        i = d.row_dof[k]
+        d.qfrc_constraint[i] = fma(d.row_J[k], f, d.qfrc_constraint[i])
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        f, c = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
         cost = cost + c
-        first = d.genrow_dofadr[k]
-        for e in range(first, first + d.genrow_dofnum[k]):
-            i = d.genrow_dof[e]
-            d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+        first = d.row_dofadr[k]
+        for e in range(first, first + d.row_dofnum[k]):
+            i = d.row_dof[e]
+            d.qfrc_constraint[i] = fma(d.row_J[e], f, d.qfrc_constraint[i])
     # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
     cost = apply_contact_forces(m, d, cost)
@@ -196,12 +194,9 @@ def find_switching_worlds(m, d, a):
     In the other worlds, the step a p is exact: the cost is quadratic along it.
     """
     switches = 0.0
-    for k in range(d.ndofrow[0]):
-        D, x, v = d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k]
-        switches = switches + count_row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
-    for k in range(d.ngenrow[0]):
-        D, x, v = d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k]
-        switches = switches + count_row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
+    for k in range(d.nrow[0]):
+        D, x, v = d.row_D[k], d.primal.row_x[k], d.primal.row_v[k]
+        switches = switches + count_row_switches(D, x, v, a, d.row_lo[k], d.row_hi[k])
     switches = switches + count_contact_switches(m, d, a)
     return switches > 0.0
 
@@ -216,15 +211,13 @@ def step_along(a, v, x):
 def advance_rows(m, d, a):
     """Moves the point a, M a and the rows x = J a - aref by a step of length `a` along p: x += a J p.
 
-    Reads:  primal.search = p, Mv = M p, and J p.   Writes: qacc, primal.Ma, dofrow_x, genrow_x, con_y.
+    Reads:  primal.search = p, Mv = M p, and J p.   Writes: qacc, primal.Ma, row_x, con_y.
     """
     for i in range(m.nv):
         d.qacc[i] = step_along(a, d.primal.search[i], d.qacc[i])
         d.primal.Ma[i] = step_along(a, d.primal.Mv[i], d.primal.Ma[i])
-    for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k] = step_along(a, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
-    for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k] = step_along(a, d.primal.genrow_v[k], d.primal.genrow_x[k])
+    for k in range(d.nrow[0]):
+        d.primal.row_x[k] = step_along(a, d.primal.row_v[k], d.primal.row_x[k])
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         d.primal.con_y[k] = step_along(a, d.primal.con_z[k], d.primal.con_y[k])
@@ -234,15 +227,13 @@ def advance_rows(m, d, a):
 
 @kernel
 def store_primal_forces(m, d):
-    """Stores row forces at the solution: dofrow_force, genrow_force and con_force.
+    """Stores row forces at the solution: row_force and con_force.
 
     con_force has the contact forces along normal and tangents, and the moments about them.
     """
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
-        d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-    for k in range(d.ngenrow[0]):
-        d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        d.row_force[k], _ = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
     store_contact_forces(m, d)
 
 

@@ -66,10 +66,10 @@ def add_row_couplings(m, d, count, k):
     rows have no fill-in.
     count: length of the list.  Returns the new length.  Scratch: hessian.coupling_room, the tips found so far.
     """
-    first, tips, below = d.genrow_dofadr[k], 0, -1  # below: the row's dof visited before, the next higher one
+    first, tips, below = d.row_dofadr[k], 0, -1  # below: the row's dof visited before, the next higher one
     # from the last dof to the first: a dof that is above no earlier one ends a branch
-    for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
-        dof = d.genrow_dof[e]
+    for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
+        dof = d.row_dof[e]
         # the parent of the dof visited before is on its branch: no search
         if (below < 0 or m.dof_parentid[below] != dof) and is_branch_end(m, d, dof, tips):
             for t in range(tips):
@@ -91,7 +91,7 @@ def list_couplings(m, d):
         other = d.con_body[k, 1]
         if other > 0:  # both bodies move
             n = add_coupling(m, d, n, m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[other])
-    for k in range(d.ngenrow[0]):
+    for k in range(d.ndofrow[0], d.nrow[0]):
         n = add_row_couplings(m, d, n, k)
     sort(d.hessian.coupling_key, d.hessian.coupling_room, n)
     # keep the first of equal keys
