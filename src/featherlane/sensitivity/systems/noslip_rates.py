@@ -28,8 +28,8 @@ Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps
 from featherlane.prelude import *
 from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import shortest_timeconst
-from featherlane.dynamics.inertia.joint_space import factor_m, multiply_columns, solve_columns
-from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.dynamics.inertia.joint_space import factor_m, multiply_joint_space, solve_columns
+from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.sensitivity.rates.contact_rates import (
     BOTH,
     along_basis,
@@ -296,7 +296,7 @@ def _correct_column(m, d, p, c):
     """
     at = p.panel_at[c]
     for i in range(m.nv):
-        p.da[i], p.product[i] = p.panel_acceleration[i, c], 0.0
+        p.da[i], p.product[i] = flat(p.panel_acceleration)[PANEL * i + c], 0.0
     compute_body_motions(m, d, p.da, p.body_lag)  # motions of bodies at da1
     for r in range(p.nslip[0]):
         if p.slip_con[r] < 0:
@@ -312,7 +312,7 @@ def _correct_column(m, d, p, c):
         _add_row_change(m, d, p, at, r)
     body_forces_to_dofs(m, d, p.product)
     for i in range(m.nv):
-        p.panel_lag[i, c] = p.panel_lag[i, c] + p.product[i]
+        flat(p.panel_lag)[PANEL * i + c] = flat(p.panel_lag)[PANEL * i + c] + p.product[i]
 
 
 @kernel
@@ -321,9 +321,8 @@ def correct_columns(m, d, p):
     if p.nslip[0] > 0:
         for c in range(PANEL):
             _correct_column(m, d, p, c)
-    multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
-    # all columns of the panel, read flat
-    for e in range(PANEL * m.nv):
-        p.panel_step[e] = p.panel_step[e] + p.panel_lag[e]
-        p.panel_acceleration[e] = p.panel_step[e]
+    multiply_joint_space(m, d.M, p.panel_acceleration, p.panel_step)
+    for i in range(m.nv):
+        p.panel_step[i] = p.panel_step[i] + p.panel_lag[i]
+        p.panel_acceleration[i] = p.panel_step[i]
     solve_columns(m, d.qLD, d.qLDiagInv, p.panel_acceleration)  # with the factor of M
