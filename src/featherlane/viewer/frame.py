@@ -19,6 +19,7 @@ from featherlane.model.model import Model, check_model
 from featherlane.model.variant import nearest_variants
 from featherlane.simulation.batch.arrays import LASTING, chosen_worlds
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.one_world import batch_of
 from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.tendon_wrap import ArcsRoundGeoms
 from featherlane.simulation.step.forward import forward_pass
@@ -114,24 +115,27 @@ class Frame:
     variants: np.ndarray | None = None
 
     @classmethod
-    def of(cls, model: Model, source: Batch, worlds: ArrayLike | None = None, layers: Iterable[str] = ()) -> Frame:
+    def of(
+        cls, model: Model, source: Data | Batch, worlds: ArrayLike | None = None, layers: Iterable[str] = ()
+    ) -> Frame:
         """Computes the frame of the present states of some worlds.
 
         Args:
-            source: a batch of this model; it is not changed.
+            source: a `Data` or a `Batch` of this model; it is not changed.
             worlds: numbers of the worlds, or a mask; None for all worlds.
             layers: names of the drawn layers (`LAYERS`); data for other layers is not computed.
 
         Raises:
-            TypeError: `model` is not a `Model`, or `source` is not a `Batch`.
+            TypeError: `model` is not a `Model`, or `source` is neither a `Data` nor a `Batch`.
             ModelError: the source has another model, a world does not exist, or a layer is unknown.
             RuntimeError: another thread is executing a call of the source.
         """
         check_model(model)
-        instance("source", source, Batch, "a Batch", ArgumentTypeError)
+        instance("source", source, Data | Batch, "a Data or a Batch", ArgumentTypeError)
         if source.model is not model:
             raise ModelError("model: got another model than that of the source")
         needs = {need for layer in layers for need in LAYERS[one_of("layers", layer, LAYERS)]}
+        source = batch_of(source)
         chosen = chosen_worlds(worlds, source.nworld)
         fields = {"xpos", "xquat"}.union(*(names for need, names in FIELDS.items() if need in needs))
         found = source.query(Poses(model, len(chosen), source.dtype, fields), chosen)
