@@ -23,7 +23,7 @@ from featherlane.model.names import find_object
 from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
-from featherlane.simulation.integration.source import source_of
+from featherlane.simulation.integration.source import Source
 from featherlane.simulation.world.data import Data, ready
 
 ORDERS = {"zoh": INTERP_ZOH, "linear": INTERP_LINEAR, "cubic": INTERP_CUBIC}
@@ -76,7 +76,7 @@ class _Worlds:
                 raise ModelError("ids: got worlds of a Data, allowed is None, or worlds of a Batch")
         elif data.model is not model:
             raise ModelError("model: got another model than the batch's")
-        self.model, self.data, self.source = model, data, source_of(data)
+        self.model, self.data, self.source = model, data, Source(data)
         self.at = chosen_worlds(ids, self.source.nworld)
 
     def history(self, kind: str, element: str | int) -> _History:

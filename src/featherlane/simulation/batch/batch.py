@@ -21,9 +21,8 @@ from featherlane.lanes.cores import cores, pinned_cores
 from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.model import Model
 from featherlane.model.set_const import model_of_world
-from featherlane.simulation.batch.arrays import LASTING, WorldArrays, precision
+from featherlane.simulation.batch.arrays import LASTING, RowSource, WorldArrays, precision
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.batch.world_queries import WorldQueries
@@ -176,7 +175,7 @@ class Batch(WorldQueries):
         self.runner.forget(slice(None))
         self.arrays.restore(values)
 
-    def move_into(self, rows: PaddedRows) -> None:
+    def move_into(self, rows: RowSource) -> None:
         """Moves all arrays into parts of arrays that several batches share (`MixedBatch`)."""
         for name in self.arrays.rows.keys() | self.arrays.bound.keys():
             self.__dict__.pop(name, None)  # a view of the old array

@@ -12,10 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ModelError
+from featherlane.errors import MissingMethodError, ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import whole_argument
-from featherlane.model.assignment import flag
+from featherlane.model.assignment import flag, regular
 from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import keyframe_numbers
 from featherlane.simulation.batch.filming import Filming, Record, split_cameras
@@ -53,7 +53,7 @@ class GroupedWorlds(Worlds):
 
     def _dims(self, name: str) -> tuple[int, ...]:
         """Returns the shape of a field of a world, padded to the widest model."""
-        raise NotImplementedError
+        raise MissingMethodError("_dims")
 
     def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
         """Returns a view of the entries of padded rows that worlds of a group use."""
@@ -80,11 +80,11 @@ class GroupedWorlds(Worlds):
 
     def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
-        each = isinstance(keyframe, list | tuple | np.ndarray) and np.shape(keyframe) == chosen.shape
-        resets = []
+        keys = keyframe if isinstance(keyframe, int | str) else regular("keyframe", keyframe)
+        each, resets = isinstance(keys, np.ndarray) and keys.shape == chosen.shape, []
         for k, worlds, at in self._split(chosen):
-            keys = np.asarray(keyframe)[at] if each else keyframe
-            resets.append((self.groups[k], worlds, keyframe_numbers(self.groups[k].model, keys, len(worlds))))
+            own = keys[at] if each else keyframe
+            resets.append((self.groups[k], worlds, keyframe_numbers(self.groups[k].model, own, len(worlds))))
         for group, worlds, keys in resets:
             hold((group.runner.turn,), group.runner.reset, worlds, keys)
         if forward:

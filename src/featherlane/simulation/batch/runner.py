@@ -62,6 +62,7 @@ class Runner:
         warned: bits of the conditions of which a warning has been emitted or none is wanted: FOUND_NON_FINITE,
             FOUND_FULL.
         at_once: world steps that take about PIECE_SECONDS.
+        turn: the lock of the worlds; None: a new one.
 
     Attributes:
         turn: a lock, held during a call.
@@ -76,10 +77,11 @@ class Runner:
         recorder: Recorder | None = None,
         warned: int = 0,
         at_once: int = AT_ONCE,
+        turn: Turn | None = None,
     ):
         self.arrays, self.recorder, self.warned, self.at_once = arrays, recorder, warned, at_once
         self.model: Model = arrays.model
-        self.turn, self.plans = Turn("batch"), Plans(arrays, team, recorder)
+        self.turn, self.plans = turn or Turn("batch"), Plans(arrays, team, recorder)
         self.watcher: Callable[[], None] | None = None
         self._prepared: list[tuple] = [(), ()]  # state of model and arrays for which plain steps and passes are ready
         self._controls: dict[Kernel, UserFunction] = {}

@@ -19,7 +19,7 @@ from featherlane.model.names import element
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.integration.result import Integration
 from featherlane.simulation.integration.run import Request, integrated
-from featherlane.simulation.integration.source import Source, source_of
+from featherlane.simulation.integration.source import Source
 from featherlane.simulation.integration.step_size import StepBounds
 from featherlane.simulation.step.non_finite import LARGEST as LARGEST_STATE
 from featherlane.simulation.tile.call_lock import hold
@@ -125,7 +125,7 @@ def _checked_worlds(model: Model, data: Data | Batch) -> Source:
     refused = list(_refused(model))
     if refused:
         raise UnsupportedFeatureError(refused, what="not supported by integrate")
-    source = source_of(data)
+    source = Source(data)
     for name in ("time", "qpos", "qvel", "act"):
         rows = source.row(name).reshape(source.nworld, -1)
         bad = ~(np.abs(rows) <= LARGEST_STATE)
