@@ -189,7 +189,10 @@ def store_best_as_simplex(d1):
 
 @kernel
 def size_of_simplex(d1):
-    """Returns the approximate extent of the shapes: the maximum over the simplex and the points on each shape."""
+    """Returns the approximate extent of the shapes, for tolerances [m].
+
+    It is the largest of the distance of their centres and the lengths of the simplex points a - b, of a and of b.
+    """
     size_squared = dot(d1.convex.pos[0], d1.convex.pos[0])
     for k in range(d1.simplex.count[0]):
         reach_squared = squared_reach(d1, k)

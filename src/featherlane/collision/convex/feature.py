@@ -219,7 +219,8 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     triangle, only the faces that meet there are considered: other faces at the same vertex lie next to the contact.
     Without a face, the feature is the vertex' edge that is nearest to orthogonal to the direction.
 
-    direction, least_cosine: as in `find_box_feature`.
+    direction: contact normal, outwards, in the hull's frame; least_cosine: between it and a face's normal above which
+    the face is the feature.
     Writes: feature.point, feature.edge, feature.normal and feature.count of this side.
     """
     mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
@@ -271,7 +272,8 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
 def find_cylinder_feature(d1, side, normal, least_cosine):
     """Sets the feature to a cap with points around its rim, a line of the side, or nothing.
 
-    normal: contact normal, outwards, in the shape's frame; least_cosine: as in `find_box_feature`.
+    normal: contact normal, outwards, in the shape's frame; least_cosine: between it and the axis above which the cap is
+    the feature.
     """
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     zero = 0.0 * radius

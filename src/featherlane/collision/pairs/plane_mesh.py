@@ -114,7 +114,7 @@ def spread_corners(m1, start, face, lead, n):
     """Returns (q, r, s): three corners of the face's n that span a large area with corner 0, p.
 
     The last corner advances while the area grows; at each of its steps, the middle and the first do the same.
-    start, lead: as in `face_corner`.
+    start: first vertex of the hull; lead: the face's corner that counts as its corner 0.
     """
     p, q = face_corner(m1, start, face, lead, 0), face_corner(m1, start, face, lead, 1)
     r, s = face_corner(m1, start, face, lead, 2), face_corner(m1, start, face, lead, 3)
