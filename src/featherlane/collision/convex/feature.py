@@ -109,7 +109,8 @@ def compute_face_edges(d1, side, count):
     """Computes the edges of a face from its corners; edges after the last one have length 0.
 
     ON_EDGE times the edge's length is stored, too: the tolerance of a cross product with the edge.
-    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array.
+    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array; run: rows of eight
+    values of a coordinate.
     """
     edges, first, last, run = eights(d1.feature.edge), 3 * RUN * side, count - 1, RUN // 8
     # clears the last group of eight edges, which may be incomplete

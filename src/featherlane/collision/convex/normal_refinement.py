@@ -22,7 +22,7 @@ shapes.*[side] has the type and the size of each shape, and in shapes.data the i
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following; hull_edge lists the neighbours of a
 vertex, from hull_edgeadr on, numbered within their hull.
 PRISM is a type of shape: a prism with the vertices shapes.prism.
-The simplex has simplex.count points.
+The simplex has simplex.count points.  D is the diagonal matrix of an ellipsoid's sizes.
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 

@@ -152,7 +152,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
         if not any_(alive):
             break
         start, slope = objective(jets, kind)
-        steep = dot(slope, slope)
+        steep = dot(slope, slope)  # decrease that the slope promises for the factor 1
         is_finite = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
         failed, alive = failed | (alive & not_(is_finite)), alive & is_finite
         origin, origin_jets, searching, factor = x, jets, alive, 1.0
@@ -164,6 +164,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
             trial_value, _ = objective(trial_jets, kind)
             x, value = where(searching, trial, x), where(searching, trial_value, value)
             jets = where(searching, trial_jets, jets)
+            # points whose decrease is too small search on, with half the factor
             searching = searching & (trial_value - start > -(DECREASE * factor * steep))
             factor = 0.5 * factor
         # where no trial is lower, the descent ends at the point before
