@@ -195,7 +195,8 @@ def is_face_at(m1, mesh, vertex, face):
 def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
     """Returns the hull's face nearest to orthogonal to a direction at one to three vertices, or NO_FACE.
 
-    vertices: three, fewer ones are repeated; least_cosine: of a face's normal and the direction.
+    A face counts if it has all these vertices, and the cosine between its normal and the direction is above
+    least_cosine.   vertices: three numbers, with equal ones for fewer vertices.
     """
     vertex1, vertex2, vertex3 = vertices
     hull_vertex, first_face = m1.hull_vertadr[mesh] + vertex1, m1.hull_polyadr[mesh]

@@ -242,6 +242,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
         step = proximal_step(values, (slope_b, slope_a, other_slope_b, other_slope_a), reach)
         trial = where(moving, x + step, x)
         trial_jets = jets_at(m1, d1, trial, exact=1)
+        # the function here, and what the planes of this point promise after the step
         start, promise = fmax(jets.b, jets.a), fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
         lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
         accepted = moving & lower
@@ -317,7 +318,7 @@ def field_pair(m1, d1):
             jets = jets_at(m1, d1, x, exact)
             x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations, exact)
             if exact:
-                # the first reach is a tenth of the box's diagonal
+                # the first reach is a tenth of the box's diagonal; shift: to the middle between the two surfaces
                 x, jets = converge(m1, d1, x, jets, 0.1 * norm3(high - low), tolerance)
                 overlaps = fmax(jets.b, jets.a) <= 0.0
                 value, shift = where(overlaps, jets.b + jets.a, NOWHERE), 0.5 * (jets.a - jets.b)

@@ -100,11 +100,11 @@ def clip_to_segments(ma, mb, mc, u, v, x1, x2):
 
 @kernel
 def overlap_end(x1, within, end2, mb, mc, v):
-    """Returns (x1, x2) of one end of the overlap of two parallel segments.
+    """Returns (x1, x2): the coordinates, on both segments, of one end of the overlap of two parallel segments.
 
-    end2: an end of the second segment, -1 or 1; x1: its coordinate on the first segment; within: mask of worlds where
-    it is not before the first's end on this side.  There it is the end of the overlap, at most up to the first's other
-    end; else the first's end is, with its projection on the second, x2 = (v - mb x1) / mc.
+    In worlds of the mask `within` it is an end of the second segment, end2 = -1 or 1, which has the coordinate x1 on
+    the first segment.  In the others this end is outside of the first segment, so the overlap ends at the first's end,
+    with the projection x2 = (v - mb x1) / mc.
     """
     x1 = clip(x1, -1.0, 1.0)
     return x1, where(within, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
