@@ -38,7 +38,9 @@ def geom_box(m, d, g, margin):
 
 @kernel
 def swept_box(m, d, g):
-    """Returns the bounds of geom g during the whole step.
+    """Returns the bounds of geom g during the whole step: those at its start, extended by the displacement.
+
+    A rotation moves its points by at most the angle times the radius of the bounding sphere.
 
     Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Swept broadphase AABBs".
     """

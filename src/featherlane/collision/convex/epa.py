@@ -104,7 +104,7 @@ def weights_of_projection(d1, vertex1, vertex2, vertex3, normal, depth):
     if total > 0.0:
         scale = 1.0 / total
         weight1, weight2, weight3 = weight1 * scale, weight2 * scale, weight3 * scale
-    else:
+    else:  # a face without area: its first corner
         weight1, weight2, weight3 = 0.0 * weight1 + 1.0, 0.0 * weight1, 0.0 * weight1
     return weight1, weight2, weight3
 

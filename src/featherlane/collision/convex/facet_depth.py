@@ -394,6 +394,7 @@ def measure_facet(m1, d1):
     projection is outside or near to the border; then nothing is written.
     """
     inside = 0.0 * d1.convex.pos[0][0]
+    # without a facet there is no size
     kind, size = d1.facet.kind[0], size_of_pair(m1, d1) if d1.facet.kind[0] != NO_FACET else inside
     if kind == CROSSING:
         inside = measure_crossing(m1, d1, size)
