@@ -38,8 +38,9 @@ def bounding_tests(m, d, last):
     The number of pairs is in near.count.  The pairs are in near.cand_near, or in near.key if the model has a crowd.
 
     Args:
-        last: LISTED: pairs left by lists and boxes of bodies and by near spheres, and pairs found by a crowd's tree.
-                SPHERES: those of LISTED with near bounding spheres.  BOXES: those of SPHERES with near oriented boxes.
+        last: LISTED: all pairs of `near_pairs`: candidates with near bounding spheres, and in a model with a crowd the
+            pairs whose boxes overlap in its tree.  SPHERES: of these, the pairs with near bounding spheres.  BOXES: of
+            these, the pairs with near oriented boxes.
 
     Reads:  geom_xpos, geom_xmat, near.detects, cvel, subtree_com.
     Writes: near.*, con_overflow.

@@ -72,7 +72,10 @@ def is_near(m, d, pair_id, geom1, geom2):
 
 @kernel
 def near_and_awake(m, d, first, end, count):
-    """As `near_in_group`, for models with sleep: at least one body of each pair must be awake."""
+    """Appends the near candidates of first .. end - 1 with an awake body to near.cand_near; returns its new length.
+
+    Every pair is written, and the length `count` advances only for pairs that are near in some world.
+    """
     for k in range(first, end):
         geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
         body1, body2 = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
@@ -100,7 +103,10 @@ def comes_near(m, d, pair_id, geom1, geom2):
 
 @kernel
 def near_in_step(m, d, first, end, count):
-    """As `near_in_group`, for models with the flag `speculative`: pairs that come near during the step."""
+    """Appends the candidates of first .. end - 1 that come near in the step to near.cand_near; returns its new length.
+
+    Every pair is written, and the length `count` advances only for pairs that come near in some world.
+    """
     for k in range(first, end):
         geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
         near = comes_near(m, d, m.cand_pair[k], geom1, geom2)
@@ -274,7 +280,7 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
 
     Args:
         function: id of the pair function; below FIRST_SCALAR it computes all worlds at once, else one world at a time.
-        number: pair number of `near_pair`.
+        number: candidate index of the pair, which its entry in the cache depends on; with a crowd any index.
     """
     near = is_near(m, d, pair_id, geom1, geom2)
     if sleeping(m):

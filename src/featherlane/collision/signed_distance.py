@@ -76,7 +76,7 @@ def box_interior(size, p, exact):
 def box_field(size, p, exact):
     """Returns the jet of a box about the origin: outside, the distance |max(|p| - size, 0)|, inside `box_interior`.
 
-    size: half sides [m]; exact: see `box_interior`.
+    size: half sides [m]; exact: inside, 1: the distance to the nearest face, 0: MuJoCo's field.
     """
     excess = fabs(p) - size
     outside = (excess[0] >= 0.0) | (excess[1] >= 0.0) | (excess[2] >= 0.0)

@@ -95,6 +95,7 @@ def given_contacts(m, d):
     Cost: O(ngiven W).
     """
     active = d.active[0] > 0.0
+    # given_replace: 1 in worlds whose given contacts replace detected ones
     d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), 1.0, 0.0)
     for i in range(d.ngiven):
         # worlds whose i-th contact has no slot yet

@@ -27,16 +27,17 @@ def cameras(m, d):
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
     for i in range(m.ncam):
-        # mode `fixed`; the other modes replace this frame, those with a target only if it exists (-1: none); pos0,
-        # poscom0, mat0: offset from the body or its subtree's com, and axes, in the world's axes at qpos0
         camera = m.camera[i]
         b, target, mode = camera.bodyid, camera.targetbodyid, camera.mode
+        # mode `fixed`: the pose in the body's frame
         pos = d.xpos[b] + d.xmat[b] @ camera.pos
         R = (d.xquat[b] @ camera.quat).matrix
+        # track: the offset from the body, or from its subtree's com, and the axes keep their values at qpos0
         if mode == CAMLIGHT_TRACK:
             pos, R = d.xpos[b] + camera.pos0, camera.mat0
         elif mode == CAMLIGHT_TRACKCOM:
             pos, R = d.subtree_com[b] + camera.poscom0, camera.mat0
+        # target: the fixed position, looking at a body (-1: none) or its subtree's com
         elif mode == CAMLIGHT_TARGETBODY and target >= 0:
             R = look_at(pos, d.xpos[target])
         elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:

@@ -121,7 +121,10 @@ def in_site(m, d, s, k, lane):
 
 @kernel
 def matched_direction(m, d, s, k, lane):
-    """Returns `match_direction` if the world has contact k and it is inside the site, else 0."""
+    """Returns 0 if contact k does not match the selection s, 1 if it does, 2 if it does with a reversed normal.
+
+    It does not match in a world that lacks it, or outside of the selection's site.
+    """
     direction = 0
     if read_lane(d.con_present, k, lane) > 0.0:
         direction = match_direction(m, d, s, k)

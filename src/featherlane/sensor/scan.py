@@ -67,7 +67,7 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
 
     Args:
         origin: (centre of the rays' origins, axis of the bundle) in world axes.
-        bundle: (rho, slope, behind, reach), see above.
+        bundle: (rho, slope, behind, reach).
         chosen: field of ascending geoms.
 
     Returns:
@@ -116,9 +116,8 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
     A cylinder about the bundle's axis holds all rays until they are below the lowest geom.  The geoms are those of the
     cells under the bounding rectangle of the cylinder, widened by the largest extent of a geom.
 
-    p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`:
-    origin = (centre of the rays' origins, axis of the bundle), bundle = (rho, slope, behind, reach); n geoms are chosen
-    so far.
+    p: record with the address `ground` of the grid, and `local` for scratch; origin: (centre of the rays' origins, axis
+    of the bundle), world axes; bundle: (rho, slope, behind, reach); chosen: field of ascending geoms, n of them so far.
     """
     # doubles: the float64 numbers at an address
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0

@@ -97,10 +97,8 @@ def corner_weights(a, b, c, point):
     good = det > 0.0
     scale = 1.0 / where(good, det, 1.0)
     # (vv wu - uv wv) / det and (uu wv - uv wu) / det
-    weight_b, weight_c = (
-        where(good, fma(vv, wu, -uv * wv) * scale, 0.0),
-        where(good, fma(uu, wv, -uv * wu) * scale, 0.0),
-    )
+    weight_b = where(good, fma(vv, wu, -uv * wv) * scale, 0.0)
+    weight_c = where(good, fma(uu, wv, -uv * wu) * scale, 0.0)
     return 1.0 - weight_b - weight_c, weight_b, weight_c
 
 

@@ -52,10 +52,8 @@ def add_contact_forces(m, d, active):
         acts = active & (c.present > 0.0) & (c.D != 0.0)  # D = 0: no row, no force
         # in the frame of the contact; normal_force: without the pull of adhesion
         R, contact_force = c.frame, c.force
-        force, moment = (
-            R.T @ Vec3(normal_force(m, d, k), contact_force.fy, contact_force.fz),
-            R.T @ contact_force.torque,
-        )
+        force = R.T @ Vec3(normal_force(m, d, k), contact_force.fy, contact_force.fz)
+        moment = R.T @ contact_force.torque
         point = c.pos
         add_body_wrench(m, d, c.carrier[0], acts, -1.0, force, moment, point)
         add_body_wrench(m, d, c.carrier[1], acts, 1.0, force, moment, point)

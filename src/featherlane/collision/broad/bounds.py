@@ -1,7 +1,7 @@
 """Computes bounding boxes of geoms and bodies and tests whether they overlap, in all worlds at once.
 
-An axis-aligned box is stored as its lower and upper corner, enlarged by the geom's margin and gap.  A contact of two
-geoms requires that their axis-aligned boxes overlap and that their oriented boxes overlap.
+An axis-aligned box is stored as its lower and upper corner, enlarged by the geom's reach: its margin and gap.  A
+contact of two geoms requires that their axis-aligned boxes overlap and that their oriented boxes overlap.
 collide_geom lists the geoms that may collide, crowd_geom those in the bounding volume tree (box_tree.py).
 geom_aabb[g] is the bounding box of geom g in its frame: centre and half sides; geom_rbound[g] is the radius of its
 bounding sphere.
@@ -38,7 +38,9 @@ def geom_box(m, d, g, margin):
 
 @kernel
 def swept_box(m, d, g):
-    """Returns the bounds of geom g during the whole step.
+    """Returns the bounds of geom g during the whole step: those at its start, extended by the displacement.
+
+    A rotation moves its points by at most the angle times the radius of the bounding sphere.
 
     Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Swept broadphase AABBs".
     """
@@ -127,7 +129,8 @@ def edge_axes_separate(R, C, a, b, reach, t):
 
     |t_i2 R_i1j - t_i1 R_i2j| > a_i1 C_i2j + a_i2 C_i1j + b_j1 C_ij2 + b_j2 C_ij1 + reach, with i1, i2 the axes after i
     and j1, j2 those after j.
-    R: cosines, C = |R|; a, b, t: as in `face_axes_separate`.  R[3 i + j] is R_ij.
+    R: cosines between the axes, R[3 i + j] is R_ij; C = |R|; a, b: half sides; t: offset of the centres on the first
+    box's axes.
     The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
     """
     apart = reach < 0.0  # false: reach is not negative

@@ -8,7 +8,8 @@ next step builds a new list.
 collide_geom lists the geoms that may collide; neighbours.* have an entry for each of these, `travel` one for each geom.
 neighbours.pos, axis (two rows of the orientation) and box are the stored pose and bounding box; move [m] and turn are
 the allowed changes of a coordinate and of a cosine; reach and margin are the geom's reach and its margin plus gap.
-m.pair_function is the id of the function of two geom types.
+near.geom_reach[g] is the radius of geom g's bounding sphere plus its margin and gap; two geoms are near if their
+distance is at most the sum of these.  m.pair_function is the id of the function of two geom types.
 Source: L. Verlet, Phys. Rev. 159 (1967).
 """
 

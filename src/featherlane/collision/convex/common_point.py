@@ -44,9 +44,9 @@ def touch_along_lines(m1, d1):
 
 @kernel
 def part_on_segment(d1, side, a, e):
-    """Returns (from, to): the part of the line a + t e on the segment of `side`, if the two are parallel.
+    """Returns (lo, hi): the part lo <= t <= hi of the line a + t e on the segment of `side`, if the two are parallel.
 
-    Else from = to is their crossing.  Not limited to 0 <= t <= 1.  a, e: two coordinates each.
+    Else lo = hi is their crossing.  Not limited to 0 <= t <= 1.  a, e: two coordinates each.
     """
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
@@ -93,7 +93,7 @@ def point_on_segment(d1, side):
         else:
             lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
         if lo > hi and d1.feature.count[other] == DISC:
-            # a tangent that misses the disc by rounding
+            # the features touch, so a line that misses the disc is a tangent, up to rounding
             lo = foot_of_centre(d1, other, a, e) / e_squared
             hi = lo
         if lo <= hi:

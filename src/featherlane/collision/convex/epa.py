@@ -104,7 +104,7 @@ def weights_of_projection(d1, vertex1, vertex2, vertex3, normal, depth):
     if total > 0.0:
         scale = 1.0 / total
         weight1, weight2, weight3 = weight1 * scale, weight2 * scale, weight3 * scale
-    else:
+    else:  # a face without area: its first corner
         weight1, weight2, weight3 = 0.0 * weight1 + 1.0, 0.0 * weight1, 0.0 * weight1
     return weight1, weight2, weight3
 
@@ -189,7 +189,10 @@ def store_best_as_simplex(d1):
 
 @kernel
 def size_of_simplex(d1):
-    """Returns the approximate extent of the shapes: the maximum over the simplex and the points on each shape."""
+    """Returns the approximate extent of the shapes, for tolerances [m].
+
+    It is the largest of the distance of their centres and the lengths of the simplex points a - b, of a and of b.
+    """
     size_squared = dot(d1.convex.pos[0], d1.convex.pos[0])
     for k in range(d1.simplex.count[0]):
         reach_squared = squared_reach(d1, k)

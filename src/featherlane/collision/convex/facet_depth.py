@@ -3,6 +3,10 @@
 The facet of the difference of the cores is given by facet.kind and facet.vertex (facet.py).  Its *foot* is the
 projection of the origin on its plane.  The result is valid if the foot is inside the facet: convex.dist, minus the
 depth; convex.normal; convex.witness[0], the first core's deepest point; all in the frame of the first shape.
+Kernels measure_* store this result, and return a lower bound of the foot's distance from the facet's border [m].  It is
+0 if the foot is outside or near to the border; then they store nothing.  plane_of_face is the (normal, offset) of a
+face, error_and_drop the largest distance of its corners from the plane, and the height by which all other vertices are
+below it.
 `0.0 * x` is a zero with the precision of x; shapes.size has three values per shape.
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
 m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
@@ -84,7 +88,7 @@ def size_of_pair(m1, d1):
 
 @kernel
 def measure_triangle(m1, d1, size):
-    """Computes `measure_facet` for a triangle p, q, r of the difference: of one core, less a vertex of the other.
+    """Measures the facet that is a triangle p, q, r of the difference: of one core, less a vertex of the other.
 
     With normal = pq x pr, depth = n . p for its unit vector n.  The foot is weight_p p + weight_q q + weight_r r.
     """
@@ -130,7 +134,7 @@ def measure_triangle(m1, d1, size):
 
 @kernel
 def measure_crossing(m1, d1, size):
-    """Computes `measure_facet` for an edge of each core, whose difference is the parallelogram p + s edge1 - t edge2.
+    """Measures the facet of an edge of each core, whose difference is the parallelogram p + s edge1 - t edge2.
 
     With normal = edge1 x edge2, the foot has s = -normal . (p x edge2) / |normal|^2 and t = -normal . (p x edge1) /
     |normal|^2.  Its distance from the border is |normal| min(s, 1 - s) / |edge2|, and with t over |edge1|.
@@ -187,9 +191,10 @@ def border_distance(m1, d1, side, normal, point):
 
 @kernel
 def measure_face(m1, d1, side, size):
-    """Computes `measure_facet` for a face of one core, that of `side`, and a vertex of the other.
+    """Measures the facet of a face of one core, that of `side`, and a vertex of the other.
 
-    depth = offset - normal . point, point: the vertex in the frame of the face's shape.
+    depth = offset - normal . point, point: the vertex in the frame of the face's shape.  The facet counts only if the
+    face's error does not matter (`is_decided`).
     """
     normal, offset = plane_of_face(m1, d1, side)
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
@@ -266,7 +271,7 @@ def cut_part(here, there, lo, hi):
 
 @kernel
 def measure_edge(m1, d1, side, size):
-    """Computes `measure_facet` for a face of one core, that of `side`, and a parallel edge of the other over it.
+    """Measures the facet of a face of one core, that of `side`, and a parallel edge of the other over it.
 
     depth = offset - the lower end's height along the face's normal.  The first core's deepest point is the middle of
     the edge's part over the face, or the face's point under it.
@@ -324,7 +329,7 @@ def count_corners(m1, d1, side):
 
 @kernel
 def measure_faces(m1, d1, size):
-    """Computes `measure_facet` for two overlapping parallel faces: their depth along the first one's normal.
+    """Measures the facet of two overlapping parallel faces: their depth along the first one's normal.
 
     depth = offset - height of the second face's lowest corner along the first one's normal.
     The foot is well inside the facet if a point of one face, projected, is well inside the other face.  Such a point is
@@ -389,6 +394,7 @@ def measure_facet(m1, d1):
     projection is outside or near to the border; then nothing is written.
     """
     inside = 0.0 * d1.convex.pos[0][0]
+    # without a facet there is no size
     kind, size = d1.facet.kind[0], size_of_pair(m1, d1) if d1.facet.kind[0] != NO_FACET else inside
     if kind == CROSSING:
         inside = measure_crossing(m1, d1, size)

@@ -41,7 +41,7 @@ def is_on_line(d1, vertex1, vertex2, point, size):
 def mark_visible_faces(d1, face, point, size):
     """Marks and lists the faces visible from the point, from one of them on; returns their number.
 
-    Visits neighbours of listed faces.  A face beyond an edge whose line holds the point counts as visible (see above).
+    Visits neighbours of listed faces.  A face beyond an edge whose line holds the point counts as visible.
     Writes: epa.seen, the list; epa.mark, 1 for its faces.
     """
     d1.epa.seen[0], d1.epa.mark[face] = face, 1

@@ -109,7 +109,8 @@ def compute_face_edges(d1, side, count):
     """Computes the edges of a face from its corners; edges after the last one have length 0.
 
     ON_EDGE times the edge's length is stored, too: the tolerance of a cross product with the edge.
-    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array.
+    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array; run: rows of eight
+    values of a coordinate.
     """
     edges, first, last, run = eights(d1.feature.edge), 3 * RUN * side, count - 1, RUN // 8
     # clears the last group of eight edges, which may be incomplete
@@ -194,7 +195,8 @@ def is_face_at(m1, mesh, vertex, face):
 def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
     """Returns the hull's face nearest to orthogonal to a direction at one to three vertices, or NO_FACE.
 
-    vertices: three, fewer ones are repeated; least_cosine: of a face's normal and the direction.
+    A face counts if it has all these vertices, and the cosine between its normal and the direction is above
+    least_cosine.   vertices: three numbers, with equal ones for fewer vertices.
     """
     vertex1, vertex2, vertex3 = vertices
     hull_vertex, first_face = m1.hull_vertadr[mesh] + vertex1, m1.hull_polyadr[mesh]
@@ -219,7 +221,8 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     triangle, only the faces that meet there are considered: other faces at the same vertex lie next to the contact.
     Without a face, the feature is the vertex' edge that is nearest to orthogonal to the direction.
 
-    direction, least_cosine: as in `find_box_feature`.
+    direction: contact normal, outwards, in the hull's frame; least_cosine: between it and a face's normal above which
+    the face is the feature.
     Writes: feature.point, feature.edge, feature.normal and feature.count of this side.
     """
     mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
@@ -271,7 +274,8 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
 def find_cylinder_feature(d1, side, normal, least_cosine):
     """Sets the feature to a cap with points around its rim, a line of the side, or nothing.
 
-    normal: contact normal, outwards, in the shape's frame; least_cosine: as in `find_box_feature`.
+    normal: contact normal, outwards, in the shape's frame; least_cosine: between it and the axis above which the cap is
+    the feature.
     """
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     zero = 0.0 * radius

@@ -78,6 +78,7 @@ def move_selected_first(d1):
     These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds the
     most area.  The value to maximize is computed for eight candidates at once, into clip.place.
     """
+    # run: rows of eight values of a coordinate
     count, points, distances, values, run = (
         d1.clip.count[0],
         eights(d1.clip.point),

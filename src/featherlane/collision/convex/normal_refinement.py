@@ -22,7 +22,7 @@ shapes.*[side] has the type and the size of each shape, and in shapes.data the i
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following; hull_edge lists the neighbours of a
 vertex, from hull_edgeadr on, numbered within their hull.
 PRISM is a type of shape: a prism with the vertices shapes.prism.
-The simplex has simplex.count points.
+The simplex has simplex.count points.  D is the diagonal matrix of an ellipsoid's sizes.
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 
@@ -290,8 +290,9 @@ def is_close(a, b, size):
 def store_nearest_point(m1, d1, edge1, edge2, size):
     """Stores in convex.witness[0] the first core's nearest point for the normal that was found, exact if it is unique.
 
-    If a core touches with a point, that is its support point; else the other core's support point is used.  Crossing
-    edges touch where they cross.  Otherwise the search's point is moved into the plane that touches the first core.
+    If the first core touches with a point, this is its support point.  If only the second core does, it is that core's
+    support point, moved along the normal to the first core.  Crossing edges touch where they cross.  Otherwise the
+    search's point is moved into the plane that touches the first core.
 
     edge1, edge2: the edges of the strategy CROSSED, one of each core; size: extent of the shapes [m].
     """
@@ -324,8 +325,8 @@ def may_touch_cap(m1, d1, side, z):
     """
     support = support_along(m1, d1, z)
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    # the other core's support point, from the centre of the cap, +half z of the first or pos - half z of the second;
-    # support = a - b, so that of the second core is support.first - support
+    # the other core's support point, from the centre of the cap.  For a cap of the first core, at half z, it is
+    # b = support.first - support, as support = a - b; for one of the second core, at pos - half z, it is support.first
     other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
         other_point = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]

@@ -53,11 +53,11 @@ def feature_height(d1, side, x, y):
 def measure_overlap(d1, x, y):
     """Returns (height, distance) at positions in both features, halfway between them; FAR beyond the limit.
 
-    The depth along the normal is an upper bound: nearly parallel edges would exceed it away from their crossing.
+    The distance is the difference of their heights, at least the signed distance of the shapes: no point is deeper.
+    Two nearly parallel edges would be, away from their crossing.
     """
     low, high = feature_height(d1, 0, x, y), feature_height(d1, 1, x, y)
     dist = high - low
-    # not below the signed distance of the shapes
     dist = where(dist < d1.convex.dist[0], d1.convex.dist[0], dist)
     return 0.5 * (low + high), where(dist <= d1.shapes.limit[0], dist, FAR)
 
@@ -108,7 +108,10 @@ def add_place(d1, x, y, z, dist, least):
 
 @kernel
 def add_row_place(d1, i, least):
-    """Applies `add_place` to position i of `clip.place`; x, y, height and distance are 8 ROWS values apart."""
+    """Adds position i of `clip.place` as a candidate if it is valid and new; returns the least distance so far.
+
+    Its x, y, height and distance are 8 ROWS values apart.   least: the least distance before.
+    """
     stride = 8 * ROWS
     x = d1.clip.place[i]
     y = d1.clip.place[i + stride]
@@ -278,7 +281,10 @@ def store_rim_inside(d1, side, place_row):
 
 @kernel
 def part_over_polygon(d1, side, a, e):
-    """As `cut_by_polygon` for one line, by eight edges at a time; returns (lo, hi).  Scratch: clip.place."""
+    """Returns (lo, hi): the part lo <= t <= hi, within 0 .. 1, of a line a + t e inside the polygon of `side`.
+
+    An empty part has hi < lo.  The line is cut by eight edges at a time.   Scratch: clip.place.
+    """
     run, sign, misses = RUN // 8, polygon_orientation(d1, side), False
     points = eights(d1.feature.point)
     edges = eights(d1.feature.edge)

@@ -57,7 +57,9 @@ def normal_of_face(d1, f):
 
 @kernel
 def make_faces(d1, nface):
-    """Creates faces 0 .. nface - 1, at most 64, from `epa.corner`, eight at once, as `make_face` does.
+    """Computes the planes of faces 0 .. nface - 1, at most 64, from their corners `epa.corner`, eight at once.
+
+    A face without area has the key GROWN.   Writes: epa.normal, epa.offset, epa.key, epa.mark.
 
     All corners are stored before the first ones are loaded: a load of eight waits for recent stores of one.
     epa.place (8, 9, 8) has for each group of eight faces nine rows of eight: x, y, z of corner a, of b, of c.

@@ -7,6 +7,11 @@ the segment and of edges have coordinates from -1 to 1, from end to end.
 In all functions p is the centre of the segment, h half of it as a vector, both in the box's frame, and size the box's
 half sides.  x is a coordinate of the segment, e one of an edge.  Bit k of a corner's index is 1 if its coordinate k is
 positive.
+With gap from p to the middle of an edge along axis k, and s_k half of this edge, the nearest points of the two lines
+minimize |gap + e s_k - x h|: they solve ma e + mb x = u, mb e + mc x = v, where ma = |s_k|^2, mb = -s_k . h,
+mc = |h|^2, u = -s_k . gap, v = h . gap, det = ma mc - mb^2.  box.edge has for each axis k four rows of eight lanes,
+from row 4 k on: squared distance, x, e, and the end where the edge was clipped, or 0.  An edge has the lane of its
+lower corner.
 m1 and d1 are the model and the data of one world: shapes.*[0] is the capsule, shapes.*[1] the box; points are stored
 in manifold.*.
 The number of points is manifold.count, a point has manifold.pos, dist and normal; shapes.limit is the largest distance.
@@ -53,7 +58,8 @@ def none_nearer(p, h, half, size, feature, k, x, best):
     Then the plane of the face separates the segment from all edges by the distance of the end, sqrt(best), and
     `nearest_edge` could find an edge only by rounding, by more than MINVAL.  The rounding error of a squared distance
     is about 1e-16 sqrt(best) lengths: this is below MINVAL if best lengths^2 < 1.
-    feature: from `nearest_end`; k: axis of the face; half: half the segment's length; best: squared distance of end x.
+    feature: INSIDE, FACE or NOWHERE; k: axis of the face; half: half the segment's length; best: squared distance of
+    end x.
     """
     lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
     # from end x to the other end, the segment does not come nearer to the plane of face k
@@ -88,8 +94,8 @@ def is_out_of_interval(e):
 def edges_and_segment(mb, ma, mc, u, v, inverse):
     """Returns (e, x, end) of the nearest points of edges and a segment; `end` is where the edge was clipped, else 0.
 
-    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det, of `compute_box_edges`.  The first is clipped and
-    the second recomputed, then vice versa.   inverse: 1 / det.
+    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  The first is clipped and the second recomputed from
+    its equation, then vice versa.   inverse: 1 / det.
     """
     e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
     cut = is_out_of_interval(e)
@@ -108,11 +114,9 @@ def edges_and_segment(mb, ma, mc, u, v, inverse):
 def compute_box_edges(d1, signs, p, h, half, size, k):
     """Computes squared distances, coordinates of nearest points and clipped ends of the four edges along axis k.
 
-    The least |gap + e s_k - x h| over e and x solves [ma mb; mb mc] (e, x) = (u, v): gap leads from p to the middle of
-    an edge, s_k is half of it, ma = |s_k|^2, mb = -s_k . h, mc = |h|^2, u = -s_k . gap, v = h . gap.
-    half: |h|; signs: from `corner_signs`.   A parallel edge is never the nearest: its distance is NEVER.
-    Writes: box.edge, rows 4 k .. 4 k + 3: squared distance, x, e, clipped end.  Each edge is stored in the lane of its
-    lower corner; lanes of upper corners are empty.
+    A parallel edge is never the nearest: its distance is NEVER.  Lanes of upper corners are empty.
+    half: |h|; signs: x, y and z = -1 or 1 of the eight corners.
+    Writes: box.edge, rows 4 k .. 4 k + 3.
     """
     rows = eights(d1.box.edge)
     ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
@@ -133,13 +137,14 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
 def nearest_edge(d1, p, h, feature, axis, x, best):
     """Returns (feature, axis, x, e, corner) of the nearest edge or corner if nearer than the previous best, else that.
 
-    feature, axis, x, best: from `nearest_end`; corner: index of the edge's lower corner, or of the nearest corner.
+    feature, axis, x, best: those of the nearest end of the segment, `best` being its squared distance; corner: index of
+    the edge's lower corner, or of the nearest corner.
     Writes: box.corner, box.edge.
     """
     signs, half, size = corner_signs(d1), d1.shapes.size[0][1], d1.shapes.size[1]
     for k in (0, 1, 2):
         compute_box_edges(d1, signs, p, h, half, size, k)
-    place = -1.0
+    place = -1.0  # of the nearest edge's squared distance in box.edge, as a value
     for k in range(3):
         if any_(eights(d1.box.edge)[4 * k] < best - MINVAL):
             for j in range(4):

@@ -37,6 +37,7 @@ def climb_to_lowest(m1, start, n, down, vertex):
     best, lead = dot(m1.hull_vert[start + vertex], down), 0.0 * down[0]
     for _ in range(n):
         place = start + vertex
+        # second: depth of the lowest neighbour, at first 1 m above the vertex: enough for any lead that matters
         previous, second = vertex, best - 1.0
         for e in range(m1.hull_edgeadr[place], m1.hull_edgeadr[place] + m1.hull_edgenum[place]):
             neighbour = m1.hull_edge[e]
@@ -114,7 +115,7 @@ def spread_corners(m1, start, face, lead, n):
     """Returns (q, r, s): three corners of the face's n that span a large area with corner 0, p.
 
     The last corner advances while the area grows; at each of its steps, the middle and the first do the same.
-    start, lead: as in `face_corner`.
+    start: first vertex of the hull; lead: the face's corner that counts as its corner 0.
     """
     p, q = face_corner(m1, start, face, lead, 0), face_corner(m1, start, face, lead, 1)
     r, s = face_corner(m1, start, face, lead, 2), face_corner(m1, start, face, lead, 3)

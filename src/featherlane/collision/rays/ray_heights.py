@@ -62,6 +62,7 @@ def meet_surface(m1, d1, field, cell, enter, leave):
     # position on the grid, in cells, and its rate
     grid_x, grid_y = (p[0] + m1.hfield_size[field][0]) / dx, (p[1] + m1.hfield_size[field][1]) / dy
     rate_x, rate_y = v[0] / dx, v[1] / dy
+    # the rows from the entry to the exit, in the direction of the ray
     grid_y0, grid_y1 = fma(enter, rate_y, grid_y), fma(leave, rate_y, grid_y)
     first, last, step = clamped_floor(grid_y0 - PADDING, ncell_y), clamped_floor(grid_y1 + PADDING, ncell_y), 1
     if grid_y1 < grid_y0:

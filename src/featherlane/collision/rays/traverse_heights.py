@@ -29,8 +29,8 @@ def cell_heights(m, field, top, row, column):
 def plane_of_cell(heights, lower):
     """Returns (height at the first corner, rise along x, rise along y) of a triangle, over one cell.
 
-    heights: from `cell_heights`; lower: mask; the triangle with corner (row, column + 1), else that with (row + 1,
-    column).
+    heights: of the cell's corners (0, 0), (0, 1), (1, 0), (1, 1) of added (row, column); lower: mask; the triangle with
+    corner (0, 1), else that with (1, 0).
     """
     z00, z01, z10, z11 = heights
     return z00, where(lower, z01 - z00, z11 - z10), where(lower, z11 - z01, z10 - z00)

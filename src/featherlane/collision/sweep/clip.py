@@ -93,7 +93,12 @@ def store_corners(d1, polygon, count, side, point, normal, along):
 def store_corners_within(d1, polygon, count, side, point, normal, along):
     """Stores at most four corners within the limit above the other shape's plane; none if no corner is.
 
-    Parameters as of `store_corners`.  Writes: sweep.impact, manifold.count.
+    Args:
+        polygon, count: the polygon, a feature of the shape of `side`, and its number of corners.
+        point, normal: point and outward normal of the other shape's plane.
+        along: normal of the polygon, or `normal` for an edge, from the first to the second shape.
+
+    Writes: sweep.impact, manifold.count.
     """
     is_edge, limit = d1.feature.count[side] == SEGMENT, d1.shapes.limit[0]
     if d1.shapes.type[side] == CAPSULE:

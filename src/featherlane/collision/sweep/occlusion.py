@@ -98,7 +98,7 @@ def is_touching(m, d, geom1, geom2, lane):
     touch = False
     if m.geom_type[geom1] != PLANE or m.geom_type[geom2] != PLANE:
         margin, _ = margin_and_gap(m, explicit_pair(m, geom1, geom2), geom1, geom2)
-        d.narrow.limit[0] = margin
+        d.narrow.limit[0] = margin  # stored in order to read that of one world
         first, second = geom1, geom2
         if m.geom_type[geom2] == PLANE:
             first, second = geom2, geom1

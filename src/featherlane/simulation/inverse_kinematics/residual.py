@@ -96,7 +96,7 @@ def _add_orientation(m, d, p, t, pos, quat):
 
     pos: the object's position.   Writes: column, trial_error.
     """
-    e = quat @ quat_sub(p.goal[t].quat, quat)
+    e = quat @ quat_sub(p.goal[t].quat, quat)  # in world axes
     for i in range(p.ndof):
         _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], pos)
         p.column[i] = w
