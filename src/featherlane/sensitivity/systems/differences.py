@@ -34,12 +34,13 @@ from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.lanes import Kernel
 from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, move_forces, move_pos, per_span
+from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, move_forces, move_pos
+from featherlane.sensitivity.columns.system import difference_column
 from featherlane.sensitivity.rates.records import COLUMNS
 from featherlane.sensitivity.systems.solution import compute_position
 from featherlane.simulation.step.consistency import inverse_constraint, inverse_force
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
-from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 
 
@@ -129,73 +130,71 @@ def _place_bodies(m, d):
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
-def _central_differences(point: Kernel) -> Kernel:
-    """Returns the columns of a call, `(m, d, b, p, thread, tile, given)`: central differences at fixed acceleration.
+@kernel
+def _residual_of_moved_bodies(m, d, p, step, given, upper):
+    """Computes g and lag with position p.at displaced by step, and new collision detection; `given` is unused."""
+    move_pos(m, d, p.at[0], step)
+    _follow_prediction(m, d, p, step)
+    overflow = compute_position(m, d)
+    _store_residual(m, d, p, overflow, p.dg if upper else p.lower_g, p.dp if upper else p.lower_p)
 
-    Args:
-        point: `(m, d, p, at, step, given, g, lag)` evaluates g, lag and the next activations of the loaded worlds with
-            coordinate `at` moved by `step`.
+
+@kernel
+def _residual_of_moved_forces(m, d, p, step, overflow, upper):
+    """Computes g and lag with velocity, activation or control p.at displaced by step.
+
+    overflow: what `compute_position` returned for the undisplaced position.
     """
+    move_forces(m, d, p.at[0], step)
+    _follow_prediction(m, d, p, step)
+    _store_residual(m, d, p, overflow, p.dg if upper else p.lower_g, p.dp if upper else p.lower_p)
+
+
+@kernel
+def _lag_of_bodies(m, d, p, step, given, upper):
+    """Computes lag with position p.at displaced by step; `given` is unused."""
+    move_pos(m, d, p.at[0], step)
+    _place_bodies(m, d)
+    _store_lag(m, d, p, p.dp if upper else p.lower_p)
+
+
+@kernel
+def _lag_of_forces(m, d, p, step, given, upper):
+    """Computes lag with velocity, activation or control p.at displaced by step; `given` is unused."""
+    move_forces(m, d, p.at[0], step)
+    _store_lag(m, d, p, p.dp if upper else p.lower_p)
+
+
+@kernel
+def _keep_activations(m, d, p, s):
+    """dact <- the next activations at the upper point, whose g and lag are in dg and dp."""
+    copy(d.act, m.na, p.dact, first=0)
+
+
+@kernel
+def _subtract_lower(m, d, p, s, scale):
+    """dg, dp, dact <- (upper values - lower ones) scale."""
+    difference_quotient(p.lower_g, m.nv, p.dg, 0, scale)
+    difference_quotient(p.lower_p, m.nv, p.dp, 0, scale)
+    difference_quotient(d.act, m.na, p.dact, 0, scale)
+
+
+def _columns(evaluate: Kernel) -> Kernel:
+    """Returns the columns of a call, `(m, d, b, p, thread, tile, given)`, for an `evaluate` of `difference_column`."""
+    column = difference_column(evaluate, _keep_activations, _subtract_lower)
 
     def columns(m, d, b, p, thread, tile, given):
-        """Computes dg, dp, dact of each column: (values at `up` - values at -`down`) / (up + down)."""
-        for s in range(b.nstep):  # columns
-            load_worlds(b, thread, tile)
+        """Computes dg, dp, dact of each column by central differences at fixed acceleration."""
+        for s in range(b.nstep):
             copy_step_inputs(b, thread, tile, s)  # p.at, p.up, p.down, p.follow
-            at, up, down = p.at[0], p.up[0], p.down[0]
-            # dg, dp, dact <- values at the upper point, then the quotients
-            point(m, d, p, at, up, given, p.dg, p.dp)
-            copy(d.act, m.na, p.dact, first=0)
-            load_worlds(b, thread, tile)  # undoes the displacement
-            point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
-            scale = per_span(up + down)
-            difference_quotient(p.lower_g, m.nv, p.dg, 0, scale)
-            difference_quotient(p.lower_p, m.nv, p.dp, 0, scale)
-            difference_quotient(d.act, m.na, p.dact, 0, scale)
+            column(m, d, b, p, thread, tile, s, given)
             write_records(b, thread, tile, s)
 
     return kernel(columns)
 
 
-@kernel
-def _residual_of_moved_bodies(m, d, p, at, step, given, g, lag):
-    """Computes g and lag with position `at` displaced by step, and new collision detection; `given` is unused."""
-    move_pos(m, d, at, step)
-    _follow_prediction(m, d, p, step)
-    _store_residual(m, d, p, compute_position(m, d), g, lag)
-
-
-@kernel
-def _residual_of_moved_forces(m, d, p, at, step, overflow, g, lag):
-    """Computes g and lag with velocity, activation or control `at` displaced by step.
-
-    overflow: what `compute_position` returned for the undisplaced position.
-    """
-    move_forces(m, d, at, step)
-    _follow_prediction(m, d, p, step)
-    _store_residual(m, d, p, overflow, g, lag)
-
-
-@kernel
-def _lag_of_bodies(m, d, p, at, step, given, g, lag):
-    """Computes lag with position `at` displaced by step; `given` and g are unused."""
-    move_pos(m, d, at, step)
-    _place_bodies(m, d)
-    _store_lag(m, d, p, lag)
-
-
-@kernel
-def _lag_of_forces(m, d, p, at, step, given, g, lag):
-    """Computes lag with velocity, activation or control `at` displaced by step; `given` and g are unused."""
-    move_forces(m, d, at, step)
-    _store_lag(m, d, p, lag)
-
-
-_by_positions, _by_forces = (
-    _central_differences(_residual_of_moved_bodies),
-    _central_differences(_residual_of_moved_forces),
-)
-_lag_by_positions, _lag_by_forces = _central_differences(_lag_of_bodies), _central_differences(_lag_of_forces)
+_by_positions, _by_forces = _columns(_residual_of_moved_bodies), _columns(_residual_of_moved_forces)
+_lag_by_positions, _lag_by_forces = _columns(_lag_of_bodies), _columns(_lag_of_forces)
 
 
 @stage(p=COLUMNS)

@@ -26,6 +26,7 @@ from featherlane.dynamics.passive.fluid import fluid_worlds
 from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.dynamics.tendon.force import tendon_armature, tendon_damping
 from featherlane.sensitivity.columns.formulas import clear_rates, rates_column
+from featherlane.sensitivity.columns.system import System, columns_of
 from featherlane.sensitivity.rates.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.rates.contact_rates import contact_laws
 from featherlane.sensitivity.rates.dof_rates import dof_rates
@@ -38,7 +39,7 @@ from featherlane.sensitivity.rates.tendon_rates import tendon_rates
 from featherlane.sensitivity.systems.noslip_rates import prepare_noslip
 from featherlane.sensitivity.systems.panel import prepare_panels, put_column, solve_panel, take_column
 from featherlane.sensitivity.systems.solution import accelerate_state, is_damped
-from featherlane.simulation.tile.rows import copy_step_inputs, write_rows
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records, write_rows
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
@@ -167,6 +168,15 @@ def begin_step(m, d, p):
     return is_damped(m, d)
 
 
+@kernel
+def _residual(m, d, p, s):
+    """dg, dp, dact <- the rates by coordinate p.at, which is the same in all lanes."""
+    rates_column(m, d, p, whole(read_lane(p.at, 0, 0)), p.up[0], p.down[0])
+
+
+_columns = columns_of(System(residual=_residual))
+
+
 @stage(p=RATES)
 def formula_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
@@ -179,13 +189,10 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
-        for s in range(b.nstep):  # columns
-            copy_step_inputs(b, thread, tile, s)  # p.at, p.up, p.down, p.rest_p
-            rates_column(m, d, p, whole(read_lane(p.at, 0, 0)), p.up[0], p.down[0])
-            _write_column(b, thread, tile, s)
+        _columns(m, d, b, p, thread, tile, shared=0)  # inputs of a column: p.at, p.up, p.down, p.rest_p
     else:
         p.report[KNOWN] = 0.0
-    _write_report(b, thread, tile)
+        write_records(b, thread, tile, s=0)  # the report
 
 
 formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)

@@ -23,14 +23,8 @@ from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
-from featherlane.sensitivity.columns.coordinates import (
-    copy,
-    difference_quotient,
-    displace,
-    move_forces,
-    move_pos,
-    per_span,
-)
+from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, displace, move_forces, move_pos
+from featherlane.sensitivity.columns.system import System, columns_of, difference_column
 from featherlane.sensitivity.rates.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.rates.records import FITS, NEAREST
 from featherlane.sensitivity.systems.lcp_cone import sort_cones, turn_side
@@ -162,9 +156,11 @@ def _evaluate(m, d, p, store):
 
 # ---- columns at fixed forces -----------------------------------------------------------------------------------------
 @kernel
-def _evaluate_at_point(m, d, b, p, thread, tile, c, step):
-    """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them."""
-    load_worlds(b, thread, tile)  # undoes the last displacement
+def _evaluate_at_point(m, d, p, step, c, upper):
+    """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them.
+
+    upper: unused, as both points are evaluated alike.
+    """
     at = 1.0 * c  # as a value
     move_pos(m, d, at, step)
     move_forces(m, d, at, step)
@@ -188,17 +184,17 @@ def _store_upper(m, d, p, s):
 
 
 @kernel
-def _store_quotients(m, d, p, s, span):
-    """Column s of col_* <- (the stored upper values - the present lower ones) / span.
-
-    span: displacement between both points.
-    """
-    n, scale = d.lcp.n[0], per_span(span)
+def _store_quotients(m, d, p, s, scale):
+    """Column s of col_* <- (the stored upper values - the present lower ones) scale."""
+    n = d.lcp.n[0]
     difference_quotient(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
     difference_quotient(d.act, m.na, p.col_act, s * m.na, scale)
     if n == p.row_count[0]:
         difference_quotient(d.lcp.w, n, p.col_w, s * n, scale)
         difference_quotient(d.lcp.g, n, p.col_first, s * n, scale)
+
+
+_difference_column = difference_column(_evaluate_at_point, _store_upper, _store_quotients)
 
 
 @kernel
@@ -207,7 +203,7 @@ def _difference_columns(m, d, b, p, thread, tile):
     bodies_move = 1
     for s in range(b.nstep):  # columns
         copy_step_inputs(b, thread, tile, s)  # p.at, the same in all lanes, p.up, p.down
-        c, up, down = whole(read_lane(p.at, 0, 0)), p.up[0] + 0.0, p.down[0] + 0.0
+        c = whole(read_lane(p.at, 0, 0))
         if c < m.nv:
             find_shifts(m, d, p, c)
         elif bodies_move:
@@ -216,10 +212,7 @@ def _difference_columns(m, d, b, p, thread, tile):
             load_worlds(b, thread, tile)
             forward_position(m, d)
             bodies_move = 0
-        _evaluate_at_point(m, d, b, p, thread, tile, c, up)
-        _store_upper(m, d, p, s)
-        _evaluate_at_point(m, d, b, p, thread, tile, c, -down)
-        _store_quotients(m, d, p, s, up + down)
+        _difference_column(m, d, b, p, thread, tile, s, c)
 
 
 # ---- change of the forces --------------------------------------------------------------------------------------------
@@ -336,12 +329,12 @@ def _solve_column(m, d, p, s):
 
 
 @kernel
-def _step_column(m, d, p, s, c):
-    """da, dq, dv, dact <- derivatives by coordinate c: of the acceleration and of the next state.
+def _step_column(m, d, p, s, shared):
+    """da, dq, dv, dact <- derivatives by coordinate p.at: of the acceleration and of the next state.
 
     Reads: qacc, the derivative of the acceleration in this column; col_act of column s; next_qvel.   Writes: unit.
     """
-    h = timestep(m)
+    c, h = whole(read_lane(p.at, 0, 0)), timestep(m)
     for i in range(m.nv):
         p.da[i] = d.qacc[i]
         p.unit[i] = 1.0 if c == i else 0.0
@@ -349,6 +342,11 @@ def _step_column(m, d, p, s, c):
     advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
     for a in range(m.na):
         p.dact[a] = p.col_act[s * m.na + a]
+
+
+#: the residual is given: `_difference_columns` stores it for all columns before the system is factorized
+LCP_SYSTEM = System(solve=_solve_column, step=_step_column, switching=_nearest_change)
+_columns = columns_of(LCP_SYSTEM)
 
 
 @stage(p=LCP_RATES)
@@ -389,12 +387,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             sort_cones(d, p, p.row_x, d.lcp.w)
         form_system(m, d, p, follows=0 if freezes(m) else 1, cones=has_cones(m))
         factor_system(d, p)
-        for s in range(b.nstep):
-            copy_step_inputs(b, thread, tile, s)  # p.at
-            c = whole(read_lane(p.at, 0, 0))
-            _solve_column(m, d, p, s)
-            _step_column(m, d, p, s, c)
-            write_records(b, thread, tile, s)
+        _columns(m, d, b, p, thread, tile, shared=0)  # input of a column: p.at
     else:
         write_records(b, thread, tile, s=0)
 

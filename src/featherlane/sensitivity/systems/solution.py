@@ -39,12 +39,13 @@ from featherlane.dynamics.integrator.integrate import (
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.model.integrator import has_metric
 from featherlane.sensitivity.columns.coordinates import copy
+from featherlane.sensitivity.columns.system import System, columns_of
 from featherlane.sensitivity.rates.records import COLUMNS, FITS, HELD, NEAREST
 from featherlane.sensitivity.systems.switching import switching_distance
 from featherlane.sensitivity.systems.tangent import advance_tangent
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
-from featherlane.simulation.tile.rows import copy_step_inputs, write_records
+from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.dual.problem import store_constraint_force
 from featherlane.solver.dual.rows import all_fit
@@ -240,6 +241,30 @@ def step_column(m, d, p, at, damped):
     advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
 
 
+@kernel
+def _solve(m, d, p, s):
+    """da <- the solution of the present column."""
+    solve_column(m, d, p)
+
+
+@kernel
+def _step(m, d, p, s, damped):
+    """dq, dv <- the next state of the present column."""
+    step_column(m, d, p, p.at[0], damped)
+
+
+@kernel
+def _switching(m, d, p):
+    """Returns the distance to the next change of the active set."""
+    return switching_distance(m, d)
+
+
+#: the convex system; its residual is given, by formulas.py or differences.py
+CONVEX = System(solve=_solve, step=_step, switching=_switching)
+_solved_columns, _stepped_columns = columns_of(System(solve=_solve)), columns_of(System(step=_step))
+_solved_and_stepped_columns = columns_of(CONVEX)
+
+
 @stage(p=COLUMNS)
 def solve_columns_of_tile(m, d, b, p, thread, tile):
     """Converts rates of the residual to those of the acceleration and of the next state, column by column.
@@ -265,23 +290,13 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])
         if m.opt_contact_model == COULOMB:
             mark_slipping(d, true_mask(d))
+        # inputs of a column: p.at, p.dg, p.dp, p.follow
         if uses_articulated(m):
             # the factors of the integrator and of the Hessian share memory, so these solves run one after the other
-            for s in range(b.nstep):  # columns
-                copy_step_inputs(b, thread, tile, s)  # p.dg, p.follow
-                solve_column(m, d, p)
-                write_records(b, thread, tile, s)
-            for s in range(b.nstep):
-                copy_step_inputs(b, thread, tile, s)  # p.at, p.dp; p.da, which the first loop wrote out
-                step_column(m, d, p, p.at[0], damped)
-                write_records(b, thread, tile, s)
+            _solved_columns(m, d, b, p, thread, tile, damped)
+            _stepped_columns(m, d, b, p, thread, tile, damped)  # reads p.da, which the first loop wrote out
         else:
-            for s in range(b.nstep):
-                copy_step_inputs(b, thread, tile, s)  # p.at, p.dg, p.dp, p.follow
-                at = p.at[0]
-                solve_column(m, d, p)
-                step_column(m, d, p, at, damped)
-                write_records(b, thread, tile, s)
+            _solved_and_stepped_columns(m, d, b, p, thread, tile, damped)
 
 
 solve_columns = in_each_tile("solve_columns", solve_columns_of_tile)
