@@ -3,6 +3,7 @@
     python tests/measure/size.py [COMMIT]
 
 Code lines are lines with code: without blank lines, comments, docstrings and imports.  Lines are all lines of a file.
+Row enumerations are functions with loops over several kinds of rows: of one dof, general rows, contacts.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ SOURCE = "src/featherlane"
 ENGINE = tuple(
     "lanes spatial model dynamics collision constraint solver sensor simulation sensitivity lcp tree".split()
 )
+# the count that bounds a loop over rows, and the kind of these rows; `nrow` from `ndofrow` on: general rows
+ROW_KINDS = {"nfrictionrow": "dof", "ndofrow": "dof", "ngenrow": "general", "nrow": "scalar", "ncon_slot": "contact"}
 NOT_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
     tokenize.ENDMARKER,
@@ -47,6 +50,30 @@ def code_lines(text: str) -> int:
             ):
                 lines.difference_update(range(first.lineno, first.end_lineno + 1))
     return len(lines)
+
+
+def row_kinds(function: ast.FunctionDef) -> set[str]:
+    """Returns the kinds of rows over which a function loops."""
+    kinds: set[str] = set()
+    for node in ast.walk(function):
+        bounds = node.iter.args if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else []
+        names = {a.attr for bound in bounds for a in ast.walk(bound) if isinstance(a, ast.Attribute)}
+        found = {ROW_KINDS[name] for name in names & ROW_KINDS.keys()}
+        if {"ndofrow", "nrow"} <= names:
+            found = {"general"}
+        elif {"nfrictionrow", "ndofrow"} <= names:
+            found = {"dof"}
+        # a loop over rows and contacts together has one kind, blocks
+        kinds |= found if len(found) == 1 else set()
+    return kinds
+
+
+def row_enumerations(files: Iterable[tuple[str, str]]) -> int:
+    """Returns the number of functions that loop over several kinds of rows, of pairs (path, text)."""
+    functions = (node for _, text in files for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    # a kernel within a function is counted, its function is not
+    whole = (f for f in functions if not any(isinstance(n, ast.FunctionDef) for n in f.body))
+    return sum(len(row_kinds(function)) > 1 for function in whole)
 
 
 def package(path: str) -> str:
@@ -99,4 +126,6 @@ def table(new: tuple[Counter, Counter], old: tuple[Counter, Counter] | None) -> 
 if __name__ == "__main__":
     if len(sys.argv) > 2 or sys.argv[1:2] in (["-h"], ["--help"]):
         sys.exit("usage: python tests/measure/size.py [COMMIT]")
-    print("\n".join(table(sizes(working_tree()), sizes(of_commit(sys.argv[1])) if len(sys.argv) == 2 else None)))
+    new, old = working_tree(), of_commit(sys.argv[1]) if len(sys.argv) == 2 else None
+    print("\n".join(table(sizes(new), sizes(old) if old else None)))
+    print(f"row enumerations: {row_enumerations(new)}" + (f" (before: {row_enumerations(old)})" if old else ""))

@@ -43,6 +43,27 @@ def test_packages_and_changes_are_listed_with_the_engine_and_the_sum():
     }
 
 
+ROWS = """
+def one(d):
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        pass
+
+def two(d):
+    for k in range(d.nrow[0]):
+        pass
+    for k in range(d.ncon_slot[0]):
+        pass
+
+def blocks(d):
+    for q in range(d.nrow[0] + d.ncon_slot[0]):
+        pass
+"""
+
+
+def test_row_enumerations_are_functions_with_loops_over_several_kinds_of_rows():
+    assert size.row_enumerations([("a.py", ROWS)]) == 1
+
+
 def test_the_source_is_counted():
     code, every = size.sizes(size.working_tree())
     assert set(code) >= {"lanes", "solver", "__init__.py"} and 0 < code["solver"] < every["solver"]

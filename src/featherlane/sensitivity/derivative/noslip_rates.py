@@ -58,7 +58,7 @@ from featherlane.sensitivity.derivative.rates import SWEEPS
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.switching import FAR
 from featherlane.solver.dual.noslip import MINVAL
-from featherlane.solver.primal.problem import TINY
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import (
     add_contact_force,
     add_contact_moment,
