@@ -41,7 +41,7 @@ def descend(m, d):
         d.primal.search[i] = -d.primal.grad[i]
     solve_factored(m, LD, inverse, d.primal.search)
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.row_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
 
 
 @stage

@@ -25,6 +25,8 @@ SOURCE = "src/featherlane"
 ENGINE = tuple(
     "lanes spatial model dynamics collision constraint solver sensor simulation sensitivity lcp tree".split()
 )
+# the count that bounds a loop over rows, and the kind of these rows; `nrow` from `ndofrow` on: general rows
+ROW_KINDS = {"nfrictionrow": "dof", "ndofrow": "dof", "ngenrow": "general", "nrow": "scalar", "ncon_slot": "contact"}
 NOT_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
     tokenize.ENDMARKER,
@@ -99,10 +101,6 @@ def table(new: tuple[Counter, Counter], old: tuple[Counter, Counter] | None) -> 
 
 
 # ---- mechanisms ----------------------------------------------------------------------------------------------------
-# fields of the kinds of constraint rows: on one dof, on any dofs, scalar rows of both kinds, contacts
-ROW_KINDS = (r"n?(dof|friction)row", r"n?genrow", r"n?row(_|$|max)", r"n?con_|nslot$")
-
-
 def functions(tree: ast.Module) -> list[ast.FunctionDef]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
 
@@ -113,10 +111,27 @@ def decorators(function: ast.FunctionDef) -> set[str]:
     return {d.id for d in calls if isinstance(d, ast.Name)}
 
 
-def row_kinds(function: ast.FunctionDef) -> int:
-    """Returns the number of kinds of constraint rows whose fields a function uses."""
-    names = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
-    return sum(any(re.match(kind, name) for name in names) for kind in ROW_KINDS)
+def row_kinds(function: ast.FunctionDef) -> set[str]:
+    """Returns the kinds of rows over which a function loops."""
+    kinds: set[str] = set()
+    for node in ast.walk(function):
+        bounds = node.iter.args if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else []
+        names = {a.attr for bound in bounds for a in ast.walk(bound) if isinstance(a, ast.Attribute)}
+        found = {ROW_KINDS[name] for name in names & ROW_KINDS.keys()}
+        if {"ndofrow", "nrow"} <= names:
+            found = {"general"}
+        elif {"nfrictionrow", "ndofrow"} <= names:
+            found = {"dof"}
+        # a loop over rows and contacts together has one kind, blocks
+        kinds |= found if len(found) == 1 else set()
+    return kinds
+
+
+def row_enumerations(trees: Iterable[ast.Module]) -> int:
+    """Returns the number of functions that loop over several kinds of rows."""
+    # a kernel within a function is counted, its function is not
+    whole = (f for tree in trees for f in functions(tree) if not any(isinstance(n, ast.FunctionDef) for n in f.body))
+    return sum(len(row_kinds(function)) > 1 for function in whole)
 
 
 def statement_lines(function: ast.FunctionDef) -> int:
@@ -154,8 +169,7 @@ def mechanisms(files: Iterable[tuple[str, str]]) -> dict[str, int]:
         return sum(re.search(pattern, f.name) is not None for f in kernels)
 
     return {
-        "functions that use two kinds of rows": sum(row_kinds(f) == 2 for f in kernels),
-        "functions that use three kinds of rows": sum(row_kinds(f) == 3 for f in kernels),
+        "functions with loops over several kinds of rows": row_enumerations(trees),
         "kernels that factor or eliminate": named("^_?(factor|eliminate|ltdl)"),
         "kernels that whiten": named("whiten|half_solve"),
         "kernels of at most three lines, called once": sum(

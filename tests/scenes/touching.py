@@ -20,7 +20,7 @@ from featherlane.lanes.processor import tile_width
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward_position, forward_velocity
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.primal.problem import compute_row_products, subtract_reference
+from featherlane.solver.primal.problem import compute_row_products, compute_rows_at
 from featherlane.solver.rows.rows import prepare_contacts
 from oracles.convex import Convex
 from oracles.uncompiled import call, records
@@ -101,8 +101,7 @@ def go_to(s, a):
     d = s.d
     s.a["qacc"][: s.nv] = a
     call(metric_times, s.m, d, d.qacc, d.primal.Ma)
-    call(compute_row_products, s.m, d, d.qacc, d.con_motion, d.primal.row_x, d.primal.con_y)
-    call(subtract_reference, s.m, d, d.primal.row_x, d.primal.con_y)
+    call(compute_rows_at, s.m, d, d.qacc, d.primal.row_x, d.primal.con_y)
 
 
 def go_along(s, p):
@@ -110,7 +109,7 @@ def go_along(s, p):
     d = s.d
     s.a["primal.search"][: s.nv] = p
     call(metric_times, s.m, d, d.primal.search, d.primal.Mv)
-    call(compute_row_products, s.m, d, d.primal.search, d.con_motion, d.primal.row_v, d.primal.con_z)
+    call(compute_row_products, s.m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
 
 
 def near(s, rng, size=20.0):

@@ -107,9 +107,9 @@ def test_rows_are_masked_per_world():
     D = {name: empty.copy() for name in ("row_D", "con_D")}
     D["row_D"][1, 0] = D["row_D"][0, 1] = D["con_D"][1, 2] = 2.0
     d = record(4, nrow=[2], ncon_slot=[2], **D)
-    np.testing.assert_array_equal(call(has_constraint_rows, d), [True, True, True, False])
+    np.testing.assert_array_equal(call(has_constraint_rows, None, d), [True, True, True, False])
     d = record(4, nrow=[1], ncon_slot=[1], **D)
-    np.testing.assert_array_equal(call(has_constraint_rows, d), [False, True, False, False])
+    np.testing.assert_array_equal(call(has_constraint_rows, None, d), [False, True, False, False])
 
 
 def test_worlds_without_rows_move_freely_and_non_finite_worlds_are_counted():

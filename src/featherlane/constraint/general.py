@@ -53,12 +53,21 @@ def row_parameters(m, kind, ident):
 
 
 @kernel
-def general_velocity(d, k):
-    """Returns J v of row k."""
-    first, v = d.row_dofadr[k], 0.0
+def row_product(d, k, v):
+    """Returns J v of scalar row k, of a joint-space vector v."""
+    first, x = d.row_dofadr[k], 0.0
     for e in range(first, first + d.row_dofnum[k]):
-        v = fma(d.row_J[e], d.qvel[d.row_dof[e]], v)
-    return v
+        x = fma(d.row_J[e], v[d.row_dof[e]], x)
+    return x
+
+
+@kernel
+def add_joint_force(d, k, f, out):
+    """Adds J^T f of scalar row k to a joint-space vector."""
+    first = d.row_dofadr[k]
+    for e in range(first, first + d.row_dofnum[k]):
+        i = d.row_dof[e]
+        out[i] = fma(d.row_J[e], f, out[i])
 
 
 @kernel
@@ -70,7 +79,7 @@ def store_general_row(d, k, present, pos, margin, D, aref, bounds):
     d.row_present[k] = where(present, 1.0, 0.0)
     d.row_pos[k] = where(present, pos, 0.0)
     d.row_margin[k] = where(present, margin, 0.0)
-    d.row_vel[k] = where(present, general_velocity(d, k), 0.0)
+    d.row_vel[k] = where(present, row_product(d, k, d.qvel), 0.0)
     d.row_D[k] = where(present, D, 0.0)
     d.row_aref[k] = where(present, aref, 0.0)
     d.row_lo[k] = where(present, bounds[0], 0.0)

@@ -15,7 +15,7 @@ Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are appli
 from __future__ import annotations
 
 from featherlane.prelude import *
-from featherlane.constraint.general import place_rows_at, store_general_row
+from featherlane.constraint.general import add_joint_force, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.integrator.discrete import (
@@ -78,10 +78,7 @@ def release_metric(m, d):
         for k in range(d.ndofrow[0], d.nrow[0]):
             if d.row_type[k] == METRIC:
                 # the row's force is -D (J a)
-                minus_force, first = d.row_D[k] * d.primal.row_x[k], d.row_dofadr[k]
-                for e in range(first, first + d.row_dofnum[k]):
-                    i = d.row_dof[e]
-                    d.qfrc_constraint[i] = fma(d.row_J[e], minus_force, d.qfrc_constraint[i])
+                add_joint_force(d, k, d.row_D[k] * d.primal.row_x[k], d.qfrc_constraint)
 
 
 def metric_capacity(model) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from featherlane.constraint.end_of_step import (
     rescale_rows,
 )
 from featherlane.constraint.equality import equality_capacity, write_equality_rows
+from featherlane.constraint.fold import fold_rows
 from featherlane.constraint.friction_loss import loss_parameters
 from featherlane.constraint.general import place_dof_row
 from featherlane.constraint.impedance import (
@@ -323,15 +324,21 @@ def contact_row_count(m, d, k):
 
 
 @kernel
-def count_rows(m, d):
-    """Counts the rows of each world in nefc, as a real; rows of the metric are no constraint rows."""
-    count = 0.0
-    for k in range(d.nrow[0]):
-        if d.row_type[k] != METRIC:
-            count += d.row_present[k]
-    for k in range(d.ncon_slot[0]):
-        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), 1.0 * contact_row_count(m, d, k), 0.0)
-    d.nefc[0] = count
+def count_row(m, d, k, unused, count):
+    """Returns `count` plus 1 in worlds that have scalar row k; rows of the metric are no constraint rows."""
+    if d.row_type[k] != METRIC:
+        count += d.row_present[k]
+    return count
+
+
+@kernel
+def count_contact(m, d, k, unused, count):
+    """Returns `count` plus the number of rows of contact k."""
+    here = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
+    return count + where(here, 1.0 * contact_row_count(m, d, k), 0.0)
+
+
+count_rows = fold_rows(count_row, count_contact)
 
 
 @stage
@@ -354,7 +361,7 @@ def make_rows(m, d):
         rescale_rows(m, d)
     if m.flg_adhesion:
         add_adhesion_reference(m, d)
-    count_rows(m, d)
+    d.nefc[0] = count_rows(m, d, 0, 0.0)
 
 
 def row_capacity(model) -> dict[str, int]:

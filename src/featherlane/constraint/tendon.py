@@ -16,7 +16,7 @@ from featherlane.prelude import *
 from featherlane.constraint.diagonal import exact_row_diagonal, wants_exact
 from featherlane.constraint.end_of_step import limit_to_step, reference_at_end
 from featherlane.constraint.friction_loss import loss_parameters
-from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
+from featherlane.constraint.general import place_rows_at, row_product, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tendon_awake
 
@@ -56,7 +56,7 @@ def write_tendon_friction(m, d, k, o, i, present):
     A = tendon_inverse_inertia(m, d, k, i)
     D, B = loss_parameters(m, m.tendon_solref_fri[i], solimp, shortest_timeconst(m), A)
     loss = m.tendon_frictionloss[i]
-    aref = -(B * general_velocity(d, k))
+    aref = -(B * row_product(d, k, d.qvel))
     store_general_row(d, k, present, pos=0.0, margin=0.0, D=D, aref=aref, bounds=(-loss, loss))
     return n
 
@@ -92,7 +92,7 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
-    aref = -fma(damping, general_velocity(d, k), stiffness * r)
+    aref = -fma(damping, row_product(d, k, d.qvel), stiffness * r)
     store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
     return n
 

@@ -10,6 +10,7 @@ Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend 
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.fold import fold_rows
 
 
 @kernel
@@ -33,25 +34,36 @@ def merge_labels(d, present, s, t, changed):
 
 
 @kernel
+def lower_labels_of_row(m, d, k, unused, changed):
+    """Gives the trees of scalar row k the smallest of their labels; returns 1 in worlds with a changed label."""
+    first = d.row_dofadr[k]
+    for e in range(first, first + d.row_dofnum[k]):
+        s, t = m.dof_treeid[d.row_dof[first]], m.dof_treeid[d.row_dof[e]]
+        changed = merge_labels(d, d.row_present[k] > 0.0, s, t, changed)
+    return changed
+
+
+@kernel
+def lower_labels_of_contact(m, d, k, unused, changed):
+    """Gives the trees of contact k the smallest of their labels; returns 1 in worlds with a changed label."""
+    c = d.contact[k]
+    return merge_labels(d, c.D > 0.0, m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]], changed)
+
+
+lower_labels_of_rows = fold_rows(lower_labels_of_row, lower_labels_of_contact)
+
+
+@kernel
 def lower_labels(m, d):
     """Runs one pass over all rows, each of which gives its trees the smallest of their labels.
 
     Returns a positive number in worlds in which some label became smaller.
     """
-    changed = 0.0
-    for k in range(d.nrow[0]):
-        first = d.row_dofadr[k]
-        for e in range(first, first + d.row_dofnum[k]):
-            s, t = m.dof_treeid[d.row_dof[first]], m.dof_treeid[d.row_dof[e]]
-            changed = merge_labels(d, d.row_present[k] > 0.0, s, t, changed)
+    changed = lower_labels_of_rows(m, d, 0, 0.0)
     # links of the LCP contact model are in every world
     for k in range(m.nlink):
         s, t = m.body_treeid[m.link_body[k, 0]], m.body_treeid[m.link_body[k, 1]]
         changed = merge_labels(d, true_mask(d), s, t, changed)
-    for k in range(d.ncon_slot[0]):
-        c = d.contact[k]
-        s, t = m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]]
-        changed = merge_labels(d, c.D > 0.0, s, t, changed)
     return changed
 
 

@@ -5,6 +5,7 @@ FAR stands for a number out of range.  con_overflow = 1: the caller splits the t
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.fold import fold_rows
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.model.integrator import has_metric
@@ -32,14 +33,24 @@ def set_unconstrained(m, d):
 
 
 @kernel
-def has_constraint_rows(d):
+def find_row(m, d, k, unused, found):
+    """Returns 1 in worlds that have scalar row k, else `found`."""
+    return where(d.row_D[k] != 0.0, 1.0, found)
+
+
+@kernel
+def find_contact(m, d, k, unused, found):
+    """Returns 1 in worlds that have rows of contact k, else `found`."""
+    return where(d.con_D[k] != 0.0, 1.0, found)
+
+
+find_rows = fold_rows(find_row, find_contact)
+
+
+@kernel
+def has_constraint_rows(m, d):
     """Returns a mask of worlds with rows: a tile's slots may belong to other worlds, or to inactive contacts."""
-    found = 0.0
-    for k in range(d.nrow[0]):
-        found = where(d.row_D[k] != 0.0, 1.0, found)
-    for k in range(d.ncon_slot[0]):
-        found = where(d.con_D[k] != 0.0, 1.0, found)
-    return found > 0.0
+    return find_rows(m, d, 0, 0.0) > 0.0
 
 
 @kernel
@@ -51,7 +62,7 @@ def reset_worlds_without_rows(m, d, unconverged):
     of range.
     unconverged: the count warning[NOT_CONVERGED] before the solve.
     """
-    has_rows, broken = has_constraint_rows(d), not_(d.solver_residual[0] < FAR)
+    has_rows, broken = has_constraint_rows(m, d), not_(d.solver_residual[0] < FAR)
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = where(has_rows, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])

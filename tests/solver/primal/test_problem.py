@@ -6,8 +6,6 @@ import pytest
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.primal.problem import (
     advance_rows,
-    bounded_force,
-    count_row_switches,
     evaluate,
     find_switching_worlds,
     step_along,
@@ -70,20 +68,6 @@ def test_a_step_that_switches_no_row_is_exact(s, rng):
         assert (switched | (off <= straight)).all()
         seen += [*switched]
     assert any(seen) and not all(seen)
-
-
-def test_a_row_switches_if_its_force_reaches_or_leaves_a_bound():
-    x, v = np.array([0.5, 0.5, 3.0, 3.0, -3.0, 0.1, -3.0]), np.array([0.1, 2.0, 1.0, -2.0, 1.0, -0.2, 6.0])
-    n = call(count_row_switches, 1.0, x, v, 1.0, -1.0, 1.0)
-    np.testing.assert_array_equal(n > 0, [False, True, False, False, False, False, True])
-    assert call(count_row_switches, 1.0, 3.0, -1.5, 2.0, -1.0, 1.0) > 0
-
-
-def test_a_bounded_row_has_the_force_and_the_cost_of_its_bounds():
-    x = np.array([-3.0, -0.25, 0.0, 0.25, 3.0])
-    f, c = call(bounded_force, 2.0, x, -1.0, 1.0)
-    np.testing.assert_array_equal(f, [1.0, 0.5, 0.0, -0.5, -1.0])
-    np.testing.assert_allclose(c, [2.75, 0.0625, 0.0, 0.0625, 2.75], rtol=1e-15)  # |x| - 1 / 2D, and D x^2 / 2
 
 
 def test_stored_forces_are_the_rows(s, rng):

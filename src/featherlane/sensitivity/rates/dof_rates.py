@@ -20,7 +20,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.integrator.derivative import damping_rate
 from featherlane.dynamics.passive.forces import is_sprung, spring_coefficients
-from featherlane.solver.rows.pyramid import one_sided_row
+from featherlane.solver.rows.laws import one_sided_force
 
 
 @kernel
@@ -86,7 +86,7 @@ def _add_rows(m, d, p):
         if d.row_type[k] == LIMIT_JOINT:
             j, r = d.row_id[k], d.row_pos[k] - d.row_margin[k]
             stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)
-            f, _ = one_sided_row(D, x)  # a limit only pushes
+            f, _ = one_sided_force(D, x)  # a limit only pushes
             active = (D > 0.0) & (f > 0.0)
             # -df/dr = D d(K d r)/dr - f (dD/dr) / D
             p.dof_stiffness[i] = p.dof_stiffness[i] + where(active, fma(D, pull, -(f * stiffer)), 0.0)

@@ -31,7 +31,7 @@ from featherlane.dynamics.tendon.length import is_fixed
 from featherlane.sensitivity.rates.ball_rates import set_ball_bend
 from featherlane.sensitivity.rates.dof_rates import impedance_slopes
 from featherlane.sensitivity.rates.tendon_bend import add_tendon_bend
-from featherlane.solver.primal.problem import bounded_force
+from featherlane.solver.rows.laws import bounded_force
 
 
 # ---- forces along tendons --------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _set_rows(m, d, p):
         solref, solimp = row_parameters(m, kind, i)
         B = loss_damping(m, solref, solimp, shortest)  # of dry friction; other rows replace it
         lo, hi = d.row_lo[k], d.row_hi[k]
-        f, _ = bounded_force(d.row_D[k], d.primal.row_x[k], lo, hi)  # row_x = J a - aref at the solution
+        f, _ = bounded_force(d.row[k], d.primal.row_x[k])  # row_x = J a - aref at the solution
         # 0 in worlds where the row is absent or at a bound
         D = where((f > lo) & (f < hi), d.row_D[k], 0.0)
         p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0

@@ -53,7 +53,7 @@ from featherlane.sensitivity.systems.noslip_rows import (
 )
 from featherlane.sensitivity.systems.switching import FAR
 from featherlane.solver.dual.noslip import MINVAL
-from featherlane.solver.primal.problem import TINY
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import (
     add_contact_force,
     add_contact_moment,

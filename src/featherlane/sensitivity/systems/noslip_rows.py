@@ -15,7 +15,7 @@ from featherlane.sensitivity.rates.contact_rates import relative_motion
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.rates.smooth_rates import inward_pass, outward_pass
 from featherlane.sensitivity.systems.switching import size_of_contact, size_of_scalar_row
-from featherlane.solver.primal.problem import bounded_force
+from featherlane.solver.rows.laws import bounded_force
 from featherlane.solver.rows.rows import (
     TURN,
     add_contact_force,
@@ -44,7 +44,7 @@ def list_rows(m, d, p):
     # rows of dry friction are the first ones of single dofs
     for k in range(d.nfrictionrow[0]):
         if n < p.nslipmax:
-            f, _ = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
+            f, _ = bounded_force(d.row[k], d.primal.row_x[k])
             p.slip_con[n], p.slip_axis[n], p.slip_y[n] = -1, k, d.primal.row_x[k]
             p.slip_size[n], _ = size_of_scalar_row(m, d, k)
             p.slip_force[n], p.slip_bound[n] = f, where(d.row_D[k] > 0.0, d.row_hi[k], 0.0)

@@ -123,7 +123,7 @@ def _exchange_accelerations(m, d):
 
     Before the call qacc is the no-slip solver's, and dual.start the main solver's.
     """
-    has_rows = has_constraint_rows(d)
+    has_rows = has_constraint_rows(m, d)
     for i in range(m.nv):
         after_noslip = d.qacc[i]
         d.qacc[i] = where(has_rows, d.dual.start[i], after_noslip)
@@ -177,7 +177,7 @@ def base_tile(m, d, b, p, thread, tile):
     Scratch: aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec.
     """
     accelerate_state(m, d, p)
-    p.report[HELD] = where(has_constraint_rows(d), 1.0, 0.0)
+    p.report[HELD] = where(has_constraint_rows(m, d), 1.0, 0.0)
     write_records(b, thread, tile, s=0)
 
 

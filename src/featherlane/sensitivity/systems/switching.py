@@ -21,8 +21,8 @@ from featherlane.prelude import *
 from featherlane.constraint.ball import ball_axis_angle
 from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import reference, shortest_timeconst
-from featherlane.solver.primal.problem import TINY
 from featherlane.solver.rows.cone import friction_dot
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import basis_value
 
 FAR = 1.0  # the distance if no switch is nearer

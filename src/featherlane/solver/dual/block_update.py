@@ -27,7 +27,7 @@ from featherlane.solver.dual.problem import (
     three_row_products,
 )
 from featherlane.solver.dual.rows import block_triangle_index
-from featherlane.solver.primal.problem import TINY
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import basis_value
 
 ROUNDS = 2  # visits of a contact within a sweep

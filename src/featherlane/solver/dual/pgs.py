@@ -13,7 +13,7 @@ Layout: dual.f[q, e] is force e of block q; blocks are the scalar rows, then the
 dual.z = Y^T f; b = J a0 - aref is in primal.row_v and con_warm.  `has_edges`: the forces of a contact are
 those of a pyramid's edges; `force_count`: their number; `basis_force`: the force along a vector of the basis.
 Rows: row_* scalar rows, con_* contacts; D = 1 / R, lo, hi: bounds of the force; dual.ndual:
-number of blocks.  con_motion: work array for the motions of bodies.
+number of blocks.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Differences: A is not
 formed; blocks are shuffled only in each fourth sweep (visit_order.py); a contact is visited twice in a row, which
@@ -37,8 +37,9 @@ from featherlane.solver.dual.problem import (
 )
 from featherlane.solver.dual.visit_order import block_at, is_scrambled, order_blocks
 from featherlane.solver.primal.history import record_iteration
-from featherlane.solver.primal.problem import TINY, compute_row_products, subtract_reference, trace_of_inertia
+from featherlane.solver.primal.problem import compute_rows_at, trace_of_inertia
 from featherlane.solver.primal.rounding import has_large_gradient, is_rounding
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import basis_value
 
 PATIENCE = 4.0  # sweeps without progress
@@ -142,13 +143,11 @@ def start_forces(m, d):
 
     Writes: primal.row_v, con_warm (b); dual.f, dual.old, dual.z.
     """
-    compute_row_products(m, d, d.qacc_smooth, d.con_motion, d.primal.row_v, d.primal.con_warm)
-    subtract_reference(m, d, d.primal.row_v, d.primal.con_warm)
+    compute_rows_at(m, d, d.qacc_smooth, d.primal.row_v, d.primal.con_warm)
     blocks, warm = d.nrow[0] + d.ncon_slot[0], false_mask(d)
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         # x = J a - aref at the last acceleration, and its forces
-        compute_row_products(m, d, d.qacc_warmstart, d.con_motion, d.primal.row_x, d.primal.con_y)
-        subtract_reference(m, d, d.primal.row_x, d.primal.con_y)
+        compute_rows_at(m, d, d.qacc_warmstart, d.primal.row_x, d.primal.con_y)
         forces_at_rows(m, d)  # writes dual.f
         clear_overflow_forces(m, d)  # blocks beyond the capacity are not solved
         store_whitened_force(m, d)  # writes dual.z, which the cost reads

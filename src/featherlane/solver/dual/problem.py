@@ -20,17 +20,19 @@ contacts.  The entries of row c of block q are dual.Y[rowadr[q] + c n ...], with
 dofs dual.dof[dofadr[q] ...] (rows.py).  Edges of a pyramid: y_0 + y_i has number 2 i - 2, y_0 - y_i number 2 i - 1.
 Rows: row_*: scalar rows, with force bounds lo, hi, and entries row_J at the dofs row_dof, row_dofnum[k] of them from
 row_dofadr[k] on; con_*: contacts, con_dim[k] directions each.  D = 1 / R.
-con_motion: work array for the motions of bodies.
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.fold import fold_rows
+from featherlane.constraint.general import add_joint_force
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
 from featherlane.solver.dual.rows import contact_block
-from featherlane.solver.primal.problem import TINY, bounded_force, compute_row_products, evaluate, subtract_reference
+from featherlane.solver.primal.problem import compute_rows_at, evaluate
 from featherlane.solver.rows.cone import cone_force
 from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
+from featherlane.solver.rows.laws import TINY, bounded_force
 from featherlane.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
 
 EDGES = 10  # largest number of forces of a contact: edges of a pyramid of dimension 6
@@ -149,7 +151,7 @@ def friction_factor(m, d, k):
 def forces_at_rows(m, d):
     """Computes dual.f, the forces of the primal problem at the current rows."""
     for k in range(d.nrow[0]):
-        d.dual.f[k, 0], _ = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
+        d.dual.f[k, 0], _ = bounded_force(d.row[k], d.primal.row_x[k])
     for k in range(d.ncon_slot[0]):
         s = friction_factor(m, d, k)
         for e in range(force_count(m, d, k)):
@@ -202,10 +204,7 @@ def store_constraint_force(m, d):
     for i in range(m.nv):
         d.qfrc_constraint[i] = 0.0
     for k in range(d.nrow[0]):
-        first, f = d.row_dofadr[k], d.dual.f[k, 0]
-        for e in range(first, first + d.row_dofnum[k]):
-            i = d.row_dof[e]
-            d.qfrc_constraint[i] = fma(d.row_J[e], f, d.qfrc_constraint[i])
+        add_joint_force(d, k, d.dual.f[k, 0], d.qfrc_constraint)
     # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
@@ -263,8 +262,7 @@ def evaluate_at_forces(m, d):
     Writes: qacc, qfrc_constraint = J^T f of dual.f, primal.Ma, primal.grad and rows.  Scratch: primal.Mv.
     """
     accelerate_by_forces(m, d)
-    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.row_x, d.primal.con_y)
-    subtract_reference(m, d, d.primal.row_x, d.primal.con_y)
+    compute_rows_at(m, d, d.qacc, d.primal.row_x, d.primal.con_y)
     # `evaluate` overwrites qfrc_constraint by the primal forces
     for i in range(m.nv):
         d.primal.Mv[i] = d.qfrc_constraint[i]
@@ -281,8 +279,16 @@ def row_gap(f, g, x, D):
 
 
 @kernel
-def contact_gap(m, d, k):
-    """Returns the duality gap of the forces of contact k: the sum over its rows or edges."""
+def add_scalar_gap(m, d, k, unused, total):
+    """Returns `total` plus the duality gap of scalar row k."""
+    x = d.primal.row_x[k]
+    primal_force, _ = bounded_force(d.row[k], x)
+    return total + row_gap(d.dual.f[k, 0], primal_force, x, d.row_D[k])
+
+
+@kernel
+def add_contact_gap(m, d, k, unused, total):
+    """Returns `total` plus the duality gap of the forces of contact k: the sum over its rows or edges."""
     q, s, gap = contact_block(d, k), friction_factor(m, d, k), 0.0
     for e in range(force_count(m, d, k)):
         primal_force, x, D = primal_contact_force(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
@@ -292,16 +298,13 @@ def contact_gap(m, d, k):
         elif e > 0:
             x, D = basis_value(d, d.primal.con_y, k, e), d.con_Dt[k]
         gap = gap + row_gap(d.dual.f[q, e], primal_force, x, D)
-    return gap
+    return total + gap
+
+
+add_gaps = fold_rows(add_scalar_gap, add_contact_gap)
 
 
 @kernel
 def dual_gap(m, d):
     """Returns the duality gap of dual.f, given the rows of `evaluate_at_forces`."""
-    gap = 0.0
-    for k in range(d.nrow[0]):
-        primal_force, _ = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
-        gap = gap + row_gap(d.dual.f[k, 0], primal_force, d.primal.row_x[k], d.row_D[k])
-    for k in range(d.ncon_slot[0]):
-        gap = gap + contact_gap(m, d, k)
-    return fmax(gap, 0.0)
+    return fmax(add_gaps(m, d, 0, 0.0), 0.0)

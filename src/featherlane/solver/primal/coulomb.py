@@ -30,11 +30,12 @@ from featherlane.solver.primal.accuracy import recompute_rows
 from featherlane.solver.primal.history import record_iteration
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.primal_dual import newton_step
-from featherlane.solver.primal.problem import TINY, evaluate, store_primal_forces, trace_of_inertia
+from featherlane.solver.primal.problem import evaluate, store_primal_forces, trace_of_inertia
 from featherlane.solver.primal.proximal import begin_proximal, proximal_step, store_solution
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, norm_of_forces
 from featherlane.solver.primal.start import start_newton
 from featherlane.solver.rows.coulomb import coulomb_force
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import TURN
 
 RHO = 1e-4  # rho over Dt

@@ -10,6 +10,7 @@ Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root an
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force
 from featherlane.solver.rows.contacts import add_contact_rounding, add_contact_slopes
+from featherlane.solver.rows.laws import bounded_force, bounded_slope, one_sided_slope
 
 FAR = 1e30  # stands for infinity
 EXTRA = 50  # evaluations beyond `ls_iterations` to find a point with a lower cost than the start
@@ -20,17 +21,6 @@ UPHILL = 8  # evaluations without descent after which the slope at the start of 
 
 
 @kernel
-def add_bounded_slope(D, x, v, a, lo, hi, g, h):
-    """Adds the derivatives of a row's cost along the line to (g, h), at step length a.
-
-    f = clamp(-D (x + a v), lo, hi);  g -= f v;  h += D v^2 if the row is not at a bound.
-    """
-    free_force = -(D * fma(a, v, x))
-    f = clip(free_force, lo, hi)
-    return fma(-f, v, g), fma(where(f == free_force, D, 0.0) * v, v, h)
-
-
-@kernel
 def cost_slope(m, d, a, q1, q2):
     """Returns (g, h): first and second derivative of the cost at step length a.
 
@@ -38,14 +28,12 @@ def cost_slope(m, d, a, q1, q2):
     """
     g, h = fma(a, q2, q1), q2
     for k in range(d.nfrictionrow[0]):
-        g, h = add_bounded_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, d.row_lo[k], d.row_hi[k], g, h)
-    # limits: cost D min(x, 0)^2 / 2
+        g, h = bounded_slope(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
+    # limits only push
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        v = d.primal.row_v[k]
-        x, Dv = fma(a, v, d.primal.row_x[k]), d.row_D[k] * v
-        g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
+        g, h = one_sided_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
     for k in range(d.ndofrow[0], d.nrow[0]):
-        g, h = add_bounded_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, d.row_lo[k], d.row_hi[k], g, h)
+        g, h = bounded_slope(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
     return add_contact_slopes(m, d, a, g, h)
 
 
@@ -66,9 +54,10 @@ def line_terms(m, d):
 
 
 @kernel
-def bounded_row_rounding(D, x, v, reach, lo, hi):
+def bounded_row_rounding(row, x, v, reach):
     """Returns |v f| of a row, with f the larger of its forces at both ends of a step."""
-    return fabs(v) * fmax(fabs(clip(-(D * x), lo, hi)), fabs(clip(-(D * fma(reach, v, x)), lo, hi)))
+    (f, _), (f_then, _) = bounded_force(row, x), bounded_force(row, fma(reach, v, x))
+    return fabs(v) * fmax(fabs(f), fabs(f_then))
 
 
 @kernel
@@ -84,7 +73,7 @@ def line_rounding(m, d, reach):
         size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.primal.search[i]), size, s)
     for k in range(d.nrow[0]):
-        s = s + bounded_row_rounding(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], reach, d.row_lo[k], d.row_hi[k])
+        s = s + bounded_row_rounding(d.row[k], d.primal.row_x[k], d.primal.row_v[k], reach)
     s = add_contact_rounding(m, d, reach, s)
     if single_precision(d):
         s = ROUNDING32 * s

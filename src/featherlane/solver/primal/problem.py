@@ -18,6 +18,7 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.general import add_joint_force, row_product
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force
 from featherlane.solver.rows.contacts import (
@@ -26,7 +27,7 @@ from featherlane.solver.rows.contacts import (
     count_contact_switches,
     store_contact_forces,
 )
-from featherlane.solver.rows.pyramid import one_sided_row
+from featherlane.solver.rows.laws import bounded_force, bounded_switch, one_sided_force
 from featherlane.solver.rows.rows import (
     TURN,
     body_forces_to_dofs,
@@ -37,17 +38,16 @@ from featherlane.solver.rows.rows import (
 )
 from featherlane.solver.rows.surface import add_surface_velocities
 
-TINY = 1e-30
-
 
 # ---- rows at a point -----------------------------------------------------------------------------------------------
 @kernel
-def compute_row_products(m, d, v, w, row_x, con_y):
+def compute_row_products(m, d, v, row_x, con_y):
     """Computes J v for all rows, of a joint-space vector v.
 
-    w: work array for body motions.
     Writes: row_x (scalar rows), con_y (contacts, along their bases and turns).
+    Scratch: con_motion.
     """
+    w = d.con_motion
     compute_body_motions(m, d, v, w)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
@@ -59,11 +59,7 @@ def compute_row_products(m, d, v, w, row_x, con_y):
     for k in range(d.ndofrow[0]):
         row_x[k] = d.row_J[k] * v[d.row_dof[k]]
     for k in range(d.ndofrow[0], d.nrow[0]):
-        x = 0.0
-        first = d.row_dofadr[k]
-        for e in range(first, first + d.row_dofnum[k]):
-            x = fma(d.row_J[e], v[d.row_dof[e]], x)
-        row_x[k] = x
+        row_x[k] = row_product(d, k, v)
 
 
 @kernel
@@ -99,17 +95,11 @@ def subtract_reference_at(m, d, row_x, con_y):
 
 
 @kernel
-def subtract_reference(m, d, row_x, con_y):
-    """Subtracts aref from J a of all rows, in place: x = J a - aref; overwrites primal.con_z."""
+def compute_rows_at(m, d, a, row_x, con_y):
+    """Computes x = J a - aref of all rows at the acceleration a; overwrites primal.con_z."""
+    compute_row_products(m, d, a, row_x, con_y)
     store_contact_velocities(d)  # writes primal.con_z, which the next function reads
     subtract_reference_at(m, d, row_x, con_y)
-
-
-@kernel
-def bounded_force(D, x, lo, hi):
-    """Returns (force, cost) of a row: f = clamp(-D x, lo, hi), cost -f (x + f / 2D)."""
-    f = clip(-(D * x), lo, hi)
-    return f, -(f * fma(0.5 * f, 1.0 / fmax(D, TINY), x))
 
 
 @kernel
@@ -117,14 +107,14 @@ def sum_row_costs(m, d, row_x, con_y):
     """Returns the sum of the rows' costs at x = J a - aref: scalar rows, contacts."""
     cost = 0.0
     for k in range(d.nfrictionrow[0]):
-        _, c = bounded_force(d.row_D[k], row_x[k], d.row_lo[k], d.row_hi[k])
+        _, c = bounded_force(d.row[k], row_x[k])
         cost = cost + c
     # one-dof rows after those of friction loss are limits
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        _, c = one_sided_row(d.row_D[k], row_x[k])
+        _, c = one_sided_force(d.row_D[k], row_x[k])
         cost = cost + c
     for k in range(d.ndofrow[0], d.nrow[0]):
-        _, c = bounded_force(d.row_D[k], row_x[k], d.row_lo[k], d.row_hi[k])
+        _, c = bounded_force(d.row[k], row_x[k])
         cost = cost + c
     return add_contact_costs(m, d, con_y, cost)
 
@@ -136,23 +126,20 @@ def apply_row_forces(m, d):
     for i in range(m.nv):
         d.qfrc_constraint[i] = 0.0
     for k in range(d.nfrictionrow[0]):
-        f, c = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
+        f, c = bounded_force(d.row[k], d.primal.row_x[k])
         cost = cost + c
         i = d.row_dof[k]
         d.qfrc_constraint[i] = fma(d.row_J[k], f, d.qfrc_constraint[i])
     # one-dof rows after those of friction loss are limits
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        f, c = one_sided_row(d.row_D[k], d.primal.row_x[k])
+        f, c = one_sided_force(d.row_D[k], d.primal.row_x[k])
         cost = cost + c
         i = d.row_dof[k]
         d.qfrc_constraint[i] = fma(d.row_J[k], f, d.qfrc_constraint[i])
     for k in range(d.ndofrow[0], d.nrow[0]):
-        f, c = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
+        f, c = bounded_force(d.row[k], d.primal.row_x[k])
         cost = cost + c
-        first = d.row_dofadr[k]
-        for e in range(first, first + d.row_dofnum[k]):
-            i = d.row_dof[e]
-            d.qfrc_constraint[i] = fma(d.row_J[e], f, d.qfrc_constraint[i])
+        add_joint_force(d, k, f, d.qfrc_constraint)
     # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
     cost = apply_contact_forces(m, d, cost)
@@ -178,16 +165,6 @@ def evaluate(m, d):
 
 # ---- a step, and the stored solution -------------------------------------------------------------------------------
 @kernel
-def count_row_switches(D, x, v, a, lo, hi):
-    """Returns a positive number if a row reaches, leaves or changes its bound between x and x + a v, else 0."""
-    force, force_then = -(D * x), -(D * fma(a, v, x))
-    # 0: at the lower bound, 1: free, 2: at the upper bound
-    before = where(force > lo, 1.0, 0.0) + where(force < hi, 0.0, 1.0)
-    after = where(force_then > lo, 1.0, 0.0) + where(force_then < hi, 0.0, 1.0)
-    return fabs(before - after)
-
-
-@kernel
 def find_switching_worlds(m, d, a):
     """Returns the mask of worlds in which a row switches between free and bound, or slips and turns, along a p.
 
@@ -195,8 +172,7 @@ def find_switching_worlds(m, d, a):
     """
     switches = 0.0
     for k in range(d.nrow[0]):
-        D, x, v = d.row_D[k], d.primal.row_x[k], d.primal.row_v[k]
-        switches = switches + count_row_switches(D, x, v, a, d.row_lo[k], d.row_hi[k])
+        switches = switches + bounded_switch(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a)
     switches = switches + count_contact_switches(m, d, a)
     return switches > 0.0
 
@@ -226,6 +202,20 @@ def advance_rows(m, d, a):
 
 
 @kernel
+def replace_rows(d, chosen, con_v):
+    """Replaces the rows of the point by primal.row_v and con_v in the chosen worlds.
+
+    Reads:  primal.row_v and con_v: rows of another point.   Writes: primal.row_x, con_y.
+    """
+    for k in range(d.nrow[0]):
+        d.primal.row_x[k] = where(chosen, d.primal.row_v[k], d.primal.row_x[k])
+    for k in range(d.ncon_slot[0]):
+        d.primal.con_y[k] = where(chosen, con_v[k], d.primal.con_y[k])
+        if d.con_dim[k] > 3:
+            d.primal.con_y[TURN, k] = where(chosen, con_v[TURN, k], d.primal.con_y[TURN, k])
+
+
+@kernel
 def store_primal_forces(m, d):
     """Stores row forces at the solution: row_force and con_force.
 
@@ -233,7 +223,7 @@ def store_primal_forces(m, d):
     """
     for k in range(d.nrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
-        d.row_force[k], _ = bounded_force(d.row_D[k], d.primal.row_x[k], d.row_lo[k], d.row_hi[k])
+        d.row_force[k], _ = bounded_force(d.row[k], d.primal.row_x[k])
     store_contact_forces(m, d)
 
 

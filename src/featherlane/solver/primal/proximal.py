@@ -22,7 +22,7 @@ from featherlane.prelude import *
 from featherlane.solver.primal.direction import newton_direction
 from featherlane.solver.primal.line_search import cost_slope, line_terms, step_length
 from featherlane.solver.primal.primal_dual import INEXACT, set_direction, solve_with_moving_bounds
-from featherlane.solver.primal.problem import advance_rows, evaluate
+from featherlane.solver.primal.problem import advance_rows, evaluate, replace_rows
 from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.rows import TURN
 
@@ -35,12 +35,6 @@ HALVED = 0.5  # a full step is taken if it leaves at most this part of the resid
 def step_and_keep(chosen, x, v):
     """Returns (x + v, x) in the chosen worlds, else (x, x): the value after a full step, and that before it."""
     return where(chosen, x + v, x), x
-
-
-@kernel
-def kept_value(back, x, v):
-    """Returns v, the value before `step_and_keep`, in the worlds of the mask `back`, else x."""
-    return where(back, v, x)
 
 
 @kernel
@@ -65,14 +59,9 @@ def try_step(m, d, live):
 def undo_step(m, d, back):
     """Returns to the point before `try_step`, kept in the direction's arrays, in the worlds of the mask `back`."""
     for i in range(m.nv):
-        d.qacc[i] = kept_value(back, d.qacc[i], d.primal.search[i])
-        d.primal.Ma[i] = kept_value(back, d.primal.Ma[i], d.primal.Mv[i])
-    for k in range(d.nrow[0]):
-        d.primal.row_x[k] = kept_value(back, d.primal.row_x[k], d.primal.row_v[k])
-    for k in range(d.ncon_slot[0]):
-        d.primal.con_y[k] = kept_value(back, d.primal.con_y[k], d.primal.con_z[k])
-        if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = kept_value(back, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
+        d.qacc[i] = where(back, d.primal.search[i], d.qacc[i])
+        d.primal.Ma[i] = where(back, d.primal.Mv[i], d.primal.Ma[i])
+    replace_rows(d, back, d.primal.con_z)
 
 
 @kernel

@@ -56,7 +56,7 @@ def model_friction(d, k):
 
 
 @kernel
-def add_model_slope(d, k, a, g, h):
+def model_slope(d, k, a, g, h):
     """Adds s and ds/da at step length a to (g, h): s = -f . J p with the forces f of the solver's linear model.
 
     f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u = y_i + a v_i.  So if f_0 > 0,
@@ -75,7 +75,7 @@ def add_model_slope(d, k, a, g, h):
 
 
 @kernel
-def add_tresca_slope(d, k, a, g, h):
+def tresca_slope(d, k, a, g, h):
     """Adds the derivatives of the contact's cost at step length a to (g, h), with the bound f_0 of the line's start.
 
     normal:  g += D y v,          h += D v^2           if y < 0
@@ -104,12 +104,12 @@ def add_tresca_slope(d, k, a, g, h):
 
 
 @kernel
-def add_coulomb_slope(d, k, a, g, h):
-    """Adds `add_tresca_slope` or `add_model_slope`, as the solver has selected by coulomb.fixed."""
+def coulomb_slope(d, k, a, g, h):
+    """Adds `tresca_slope` or `model_slope`, as the solver has selected by coulomb.fixed."""
     if d.coulomb.fixed[0] == 1:  # fixed friction bounds
-        out = add_tresca_slope(d, k, a, g, h)
+        out = tresca_slope(d, k, a, g, h)
     else:
-        out = add_model_slope(d, k, a, g, h)
+        out = model_slope(d, k, a, g, h)
     return out
 
 

@@ -2,8 +2,7 @@
 
 A row's force is clamp(-D x, lo, hi), with x = J a - aref.  At a bound it does not change with x, so the row adds
 nothing to the second derivative of the cost.
-x is primal.row_x.  One-dof row k has the entry row_J[k] at dof row_dof[k].  The first nfrictionrow of them are friction
-loss, the others limits, whose force only pushes.
+x is primal.row_x.  One-dof row k has the entry row_J[k] at dof row_dof[k].
 Layout of H: H_ij = hessian.H[rowadr[i] + place of j], the diagonal last, in rows of ancestors (on the model's own tree,
 or in the pattern PATHS on a wider one) or in block rows (pattern.py).
 Layout of the general rows: row k has n = row_dofnum[k] dofs, row_dof[first ...] in ascending order, with
@@ -20,24 +19,21 @@ from featherlane.solver.hessian.entries.pattern import (
     is_above,
     place_in_block,
 )
+from featherlane.solver.rows.laws import bounded_weight
+
+
+@kernel
+def free_weight(d, k):
+    """Returns D of scalar row k if it is not at a bound, else 0."""
+    return bounded_weight(d.row[k], d.primal.row_x[k])
 
 
 @kernel
 def add_dof_rows(m, d):
     """Adds D J^2 to H_ii for the one-dof rows that are not at a bound."""
-    # friction loss: two bounds
-    for k in range(d.nfrictionrow[0]):
-        D = d.row_D[k]
-        force = -(D * d.primal.row_x[k])
-        weight = where((force > d.row_lo[k]) & (force < d.row_hi[k]), D, 0.0)
-        i, J = d.row_dof[k], d.row_J[k]
+    for k in range(d.ndofrow[0]):
+        i, J, weight = d.row_dof[k], d.row_J[k], free_weight(d, k)
         diagonal = d.hessian.rowadr[i] + d.hessian.rownnz[i] - 1
-        d.hessian.H[diagonal] = fma(weight * J, J, d.hessian.H[diagonal])
-    # limits: they push if x < 0
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        i, J = d.row_dof[k], d.row_J[k]
-        diagonal = d.hessian.rowadr[i] + d.hessian.rownnz[i] - 1
-        weight = where(d.primal.row_x[k] < 0.0, d.row_D[k], 0.0)
         d.hessian.H[diagonal] = fma(weight * J, J, d.hessian.H[diagonal])
 
 
@@ -77,14 +73,6 @@ def add_to_block_row(m, d, first, stride, a, weighted):
         e = find_block(m, d, e, j)
         entry = row + place_in_block(m, d, e, j)
         d.hessian.H[entry] = add_weighted_entries(d, first + b, stride, weighted, d.hessian.H[entry])
-
-
-@kernel
-def free_weight(d, k):
-    """Returns D of general row k if it is not at a bound, else 0."""
-    D = d.row_D[k]
-    force = -(D * d.primal.row_x[k])
-    return where((force > d.row_lo[k]) & (force < d.row_hi[k]), D, 0.0)
 
 
 @kernel

@@ -1,0 +1,84 @@
+"""Laws of scalar rows: the force as a function of x = J a - aref, and what solvers derive from it.
+
+    bounded     f = clamp(-D x, lo, hi)    any scalar row, with the fields lo and hi
+    one-sided   f = max(-D x, 0)           limits, contacts without friction, edges of a pyramid: fewer instructions
+
+The cost of a row is s(x) with f = -ds/dx; it is -f (x + f / 2D).  A law has four functions:
+
+    *_force     (f, cost) at x
+    *_slope     adds the first and second derivative of the cost along x + a v to (g, h)
+    *_weight    the second derivative of the cost at x: D, or 0 at a bound
+    *_switch    positive if the row reaches or leaves a bound between x and x + a v, else 0
+
+Contacts have functions of the same names: pyramid.py, cone.py (elliptic cones) and coulomb.py.
+row: d.row[k], with D = 1 / R, lo, hi; v: J p of a direction p; a: step length.
+Source: MuJoCo documentation, Computation, "Solver" (primal problem).
+"""
+
+from featherlane.prelude import *
+
+TINY = 1e-30
+
+
+# ---- bounded -------------------------------------------------------------------------------------------------------
+@kernel
+def bounded_force(row, x):
+    """Returns (force, cost) of a row: f = clamp(-D x, lo, hi), cost -f (x + f / 2D)."""
+    f = clip(-(row.D * x), row.lo, row.hi)
+    return f, -(f * fma(0.5 * f, 1.0 / fmax(row.D, TINY), x))
+
+
+@kernel
+def bounded_slope(row, x, v, a, g, h):
+    """Adds the derivatives of a row's cost along the line to (g, h), at step length a.
+
+    f = clamp(-D (x + a v), lo, hi);  g -= f v;  h += D v^2 if the row is not at a bound.
+    """
+    free_force = -(row.D * fma(a, v, x))
+    f = clip(free_force, row.lo, row.hi)
+    return fma(-f, v, g), fma(where(f == free_force, row.D, 0.0) * v, v, h)
+
+
+@kernel
+def bounded_weight(row, x):
+    """Returns D of a row if it is not at a bound, else 0."""
+    force = -(row.D * x)
+    return where((force > row.lo) & (force < row.hi), row.D, 0.0)
+
+
+@kernel
+def bounded_switch(row, x, v, a):
+    """Returns a positive number if a row reaches, leaves or changes its bound between x and x + a v, else 0."""
+    force, force_then = -(row.D * x), -(row.D * fma(a, v, x))
+    # 0: at the lower bound, 1: free, 2: at the upper bound
+    before = where(force > row.lo, 1.0, 0.0) + where(force < row.hi, 0.0, 1.0)
+    after = where(force_then > row.lo, 1.0, 0.0) + where(force_then < row.hi, 0.0, 1.0)
+    return fabs(before - after)
+
+
+# ---- one-sided -----------------------------------------------------------------------------------------------------
+@kernel
+def one_sided_force(D, x):
+    """Returns (force, cost) of a row that only pushes: D min(x, 0)^2 / 2."""
+    x = fmin(x, 0.0)
+    f = -(D * x)
+    return f, -(0.5 * f) * x
+
+
+@kernel
+def one_sided_slope(D, x, v, a, g, h):
+    """Adds the derivatives of a row's cost along the line to (g, h), at step length a."""
+    x, Dv = fma(a, v, x), D * v
+    return fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
+
+
+@kernel
+def one_sided_weight(D, x):
+    """Returns D of a row that pushes, else 0."""
+    return where(x < 0.0, D, 0.0)
+
+
+@kernel
+def one_sided_switch(x, v, a):
+    """Returns 1 if a row starts or stops pushing between x and x + a v, else 0."""
+    return fabs(where(x < 0.0, 1.0, 0.0) - where(fma(a, v, x) < 0.0, 1.0, 0.0))
