@@ -55,7 +55,7 @@ def armature_force(m, d, i):
     armature, length_acc = tendon_armature(m, i), 0.0  # length_acc: second derivative of the length
     if any_(armature != 0.0):
         length_acc = jacobian_rate(m, d, i)  # (dJ/dt) qvel
-        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        for e in tendon_entries(m, i):
             length_acc = fma(d.ten_J[e], d.qacc[m.ten_J_colind[e]], length_acc)
     return -(armature * length_acc)
 

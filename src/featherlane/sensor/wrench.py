@@ -125,8 +125,7 @@ def pass_moving_joints(m, d, b, vel, acc):
 
     vel, acc: velocity and acceleration of its parent.
     """
-    first = m.body_jntadr[b]
-    for j in range(first, first + m.body_jntnum[b]):
+    for j in body_joints(m, b):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))

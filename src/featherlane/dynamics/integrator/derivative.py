@@ -30,7 +30,7 @@ def damping_rate(m, d, i):
 @kernel
 def add_moments(m, d, i, s, A, pattern):
     """A += s moment^T moment of actuator i, summed over its outputs, on the pattern."""
-    for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+    for o in actuator_outputs(m, i):
         add_row(m, d.actuator_moment, m.moment_colind, m.moment_rowadr[o], m.moment_rownnz[o], s, A, pattern)
 
 

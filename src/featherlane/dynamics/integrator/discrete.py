@@ -121,7 +121,7 @@ def add_spring_change(m, d, s, x):
         for i in range(m.nactuator):
             if not is_disabled(m, i):
                 h_stiffness = h * fmax(-force_by_length(m, d, i), 0.0)
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                for o in actuator_outputs(m, i):
                     add_output_force(m, d, o, s * h_stiffness * d.actuator_velocity[o], x)
 
 
@@ -149,7 +149,7 @@ def add_couplings(m, d, x, y):
         for i in range(m.nactuator):
             if is_coupling(m, i) and not is_disabled(m, i):
                 s = actuator_metric(m, d, i)
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                for o in actuator_outputs(m, i):
                     first, number = m.moment_rowadr[o], m.moment_rownnz[o]
                     _add_outer_product(d.actuator_moment, m.moment_colind, first, number, s, x, y)
 
@@ -172,7 +172,7 @@ def add_coupling_diagonal(m, d, x):
         for i in range(m.nactuator):
             if is_coupling(m, i) and not is_disabled(m, i):
                 s = actuator_metric(m, d, i)
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                for o in actuator_outputs(m, i):
                     first, number = m.moment_rowadr[o], m.moment_rownnz[o]
                     _add_outer_diagonal(d.actuator_moment, m.moment_colind, first, number, s, x)
 

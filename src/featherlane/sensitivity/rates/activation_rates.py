@@ -89,7 +89,7 @@ def _store_force_rates(m, d, p, i, slope):
         output = m.actuator_outadr[i]
         rate = where(is_saturated(m, d, i), 0.0, slope * present_gain(m, d, i))
         # force by dof = moment * force: the entries of the actuator's row of moments
-        for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+        for e in moment_entries(m, output):
             p.dg[m.moment_colind[e]] = -(d.actuator_moment[e] * rate)
 
 

@@ -86,7 +86,7 @@ def _second_entry(m, d, e, k):
     if m.eq_type[e] == EQ_JOINT:
         entry = 1.0 if m.jnt_dofadr[j] == k else 0.0
     else:
-        for n in range(m.ten_J_rowadr[j], m.ten_J_rowadr[j] + m.ten_J_rownnz[j]):
+        for n in tendon_entries(m, j):
             if m.ten_J_colind[n] == k:
                 entry = d.ten_J[n]
     return entry

@@ -122,7 +122,7 @@ def _crank_bend(m, d, p, i, k):
 def _store_moment_change(m, d, p, i, k):
     """ten_bend <- dJ, J the moments of actuator i, by the position of dof k; returns the derivative of its length."""
     output = m.actuator_outadr[i]
-    for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+    for e in moment_entries(m, output):
         p.ten_bend[m.moment_colind[e]] = 0.0
     if drives_joint(m, i):
         length_change = _joint_bend(m, d, p, i, k)
@@ -137,7 +137,7 @@ def _store_moment_change(m, d, p, i, k):
 def _find_moment(m, d, output, k):
     """Returns (1 if dof k is in the row of moments of this output, else 0; its moment there)."""
     found, moment = 0, 0.0
-    for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+    for e in moment_entries(m, output):
         if m.moment_colind[e] == k:
             found, moment = 1, d.actuator_moment[e] + 0.0
     return found, moment

@@ -156,7 +156,7 @@ def clear_sleeping_actuators(m, d):
     """Sets the force of an actuator output to zero in worlds in which all its DoFs sleep."""
     for o in range(m.nout):
         asleep = d.active[0] >= 0.0  # true in all worlds
-        for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+        for e in moment_entries(m, o):
             asleep = asleep & (d.tree_awake[m.dof_treeid[m.moment_colind[e]]] == 0.0)
         if m.moment_rownnz[o] > 0:  # an output without DoFs never sleeps
             d.actuator_force[o] = where(asleep, 0.0, d.actuator_force[o])

@@ -131,7 +131,7 @@ def mocap_moved(d, k, moved):
 def couples_tree(m, i, t):
     """Returns 1 if tendon i connects tree t to other trees, else 0."""
     if m.tendon_treenum[i] > 1:
-        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        for e in tendon_entries(m, i):
             if m.dof_treeid[m.ten_J_colind[e]] == t:
                 return 1
     return 0
