@@ -26,7 +26,8 @@ ENGINE = tuple(
     "lanes spatial model dynamics collision constraint solver sensor simulation sensitivity lcp tree".split()
 )
 # the count that bounds a loop over rows, and the kind of these rows; `nrow` from `ndofrow` on: general rows
-ROW_KINDS = {"nfrictionrow": "dof", "ndofrow": "dof", "ngenrow": "general", "nrow": "scalar", "ncon_slot": "contact"}
+ROW_KINDS = {"nfrictionrow": "dof", "ndofrow": "dof", "ngenrow": "general", "nrow": "scalar"}
+ROW_KINDS |= {"ncon_slot": "contact", "nslot": "contact"}
 NOT_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
     tokenize.ENDMARKER,

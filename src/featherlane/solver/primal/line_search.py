@@ -10,7 +10,7 @@ Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root an
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force
 from featherlane.solver.rows.contacts import add_contact_rounding, add_contact_slopes
-from featherlane.solver.rows.laws import bounded_force, bounded_slope, one_sided_slope
+from featherlane.solver.rows.laws import bounded_force, bounded_slope, fold_laws, one_sided_slope
 
 FAR = 1e30  # stands for infinity
 EXTRA = 50  # evaluations beyond `ls_iterations` to find a point with a lower cost than the start
@@ -21,19 +21,29 @@ UPHILL = 8  # evaluations without descent after which the slope at the start of 
 
 
 @kernel
+def add_bounded_slope(d, k, a, slopes):
+    """Returns (g, h) plus the derivatives of the cost of row k at step length a, by the bounded law."""
+    g, h = slopes
+    return bounded_slope(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
+
+
+@kernel
+def add_one_sided_slope(d, k, a, slopes):
+    """Returns (g, h) plus the derivatives of the cost of row k at step length a, by the one-sided law."""
+    g, h = slopes
+    return one_sided_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
+
+
+add_slopes = fold_laws(add_bounded_slope, add_one_sided_slope)
+
+
+@kernel
 def cost_slope(m, d, a, q1, q2):
     """Returns (g, h): first and second derivative of the cost at step length a.
 
     q1, q2: coefficients of `line_terms`, with g = q1 + a q2 and h = q2 without rows.
     """
-    g, h = fma(a, q2, q1), q2
-    for k in range(d.nfrictionrow[0]):
-        g, h = bounded_slope(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
-    # limits only push
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        g, h = one_sided_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
-    for k in range(d.ndofrow[0], d.nrow[0]):
-        g, h = bounded_slope(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
+    g, h = add_slopes(d, a, (fma(a, q2, q1), q2))
     return add_contact_slopes(m, d, a, g, h)
 
 

@@ -27,7 +27,7 @@ from featherlane.solver.rows.contacts import (
     count_contact_switches,
     store_contact_forces,
 )
-from featherlane.solver.rows.laws import bounded_force, bounded_switch, one_sided_force
+from featherlane.solver.rows.laws import bounded_force, bounded_switch, fold_laws, one_sided_force
 from featherlane.solver.rows.rows import (
     TURN,
     body_forces_to_dofs,
@@ -103,43 +103,54 @@ def compute_rows_at(m, d, a, row_x, con_y):
 
 
 @kernel
+def add_bounded_cost(d, k, row_x, cost):
+    """Returns cost plus that of row k at row_x[k], by the bounded law."""
+    _, c = bounded_force(d.row[k], row_x[k])
+    return cost + c
+
+
+@kernel
+def add_one_sided_cost(d, k, row_x, cost):
+    """Returns cost plus that of row k at row_x[k], by the one-sided law."""
+    _, c = one_sided_force(d.row_D[k], row_x[k])
+    return cost + c
+
+
+add_costs = fold_laws(add_bounded_cost, add_one_sided_cost)
+
+
+@kernel
 def sum_row_costs(m, d, row_x, con_y):
     """Returns the sum of the rows' costs at x = J a - aref: scalar rows, contacts."""
-    cost = 0.0
-    for k in range(d.nfrictionrow[0]):
-        _, c = bounded_force(d.row[k], row_x[k])
-        cost = cost + c
-    # one-dof rows after those of friction loss are limits
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        _, c = one_sided_force(d.row_D[k], row_x[k])
-        cost = cost + c
-    for k in range(d.ndofrow[0], d.nrow[0]):
-        _, c = bounded_force(d.row[k], row_x[k])
-        cost = cost + c
-    return add_contact_costs(m, d, con_y, cost)
+    return add_contact_costs(m, d, con_y, add_costs(d, row_x, 0.0))
+
+
+@kernel
+def apply_bounded_force(d, k, out, cost):
+    """Adds the joint-space force of row k to out; returns cost plus that of the row, by the bounded law."""
+    f, c = bounded_force(d.row[k], d.primal.row_x[k])
+    add_joint_force(d, k, f, out)
+    return cost + c
+
+
+@kernel
+def apply_one_sided_force(d, k, out, cost):
+    """Adds the joint-space force of the one-dof row k to out; returns cost plus that of the row."""
+    f, c = one_sided_force(d.row_D[k], d.primal.row_x[k])
+    i = d.row_dof[k]
+    out[i] = fma(d.row_J[k], f, out[i])
+    return cost + c
+
+
+apply_forces = fold_laws(apply_bounded_force, apply_one_sided_force)
 
 
 @kernel
 def apply_row_forces(m, d):
     """Computes qfrc_constraint = J^T f at the current rows; returns their cost."""
-    cost = 0.0
     for i in range(m.nv):
         d.qfrc_constraint[i] = 0.0
-    for k in range(d.nfrictionrow[0]):
-        f, c = bounded_force(d.row[k], d.primal.row_x[k])
-        cost = cost + c
-        i = d.row_dof[k]
-        d.qfrc_constraint[i] = fma(d.row_J[k], f, d.qfrc_constraint[i])
-    # one-dof rows after those of friction loss are limits
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        f, c = one_sided_force(d.row_D[k], d.primal.row_x[k])
-        cost = cost + c
-        i = d.row_dof[k]
-        d.qfrc_constraint[i] = fma(d.row_J[k], f, d.qfrc_constraint[i])
-    for k in range(d.ndofrow[0], d.nrow[0]):
-        f, c = bounded_force(d.row[k], d.primal.row_x[k])
-        cost = cost + c
-        add_joint_force(d, k, f, d.qfrc_constraint)
+    cost = apply_forces(d, d.qfrc_constraint, 0.0)
     # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
     cost = apply_contact_forces(m, d, cost)

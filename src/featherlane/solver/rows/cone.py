@@ -24,7 +24,7 @@ Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, 
 
 from featherlane.prelude import *
 from featherlane.solver.rows.coulomb import coulomb_force, coulomb_slope, coulomb_weights
-from featherlane.solver.rows.rows import TURN, friction_dot
+from featherlane.solver.rows.rows import TURN, friction_dot, line_sums
 
 # a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
@@ -79,15 +79,7 @@ def convex_slope(d, k, a, g, h):
         sticks:  g += D y v + Dt y.v,           h += D v^2 + Dt v.v
     """
     c = d.contact[k]
-    v, v1, v2 = d.primal.con_z[k]
-    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
-    yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
-    if c.dim > 3:
-        v_turn = d.primal.con_z[TURN, k]
-        y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
-        for i in unrolled(range(3)):
-            yi, vi = y_turn[i], v_turn[i]
-            yy, yv, vv = fma(yi, yi, yy), fma(yi, vi, yv), fma(vi, vi, vv)
+    y, v, yy, yv, vv = line_sums(d, k, a)
     T, D, Dt, E = sqrt(yy), c.D, c.Dt, c.slip
     sticks, slips = cone_zone(d, k, y, T)
     divisor = where(slips, T, 1.0)

@@ -23,7 +23,7 @@ Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import TURN, friction_dot
+from featherlane.solver.rows.rows import friction_dot, line_sums
 
 
 @kernel
@@ -85,15 +85,7 @@ def tresca_slope(d, k, a, g, h):
     """
     c = d.contact[k]
     D, Dt, f = c.D, c.Dt, friction_bound(d, k, d.primal.con_y)
-    v, v1, v2 = d.primal.con_z[k]
-    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
-    yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
-    if c.dim > 3:
-        v_turn = d.primal.con_z[TURN, k]
-        y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
-        for i in unrolled(range(3)):
-            yi, vi = y_turn[i], v_turn[i]
-            yy, yv, vv = fma(yi, yi, yy), fma(yi, vi, yv), fma(vi, vi, vv)
+    y, v, yy, yv, vv = line_sums(d, k, a)
     T = sqrt(yy)
     sticks = Dt * T <= f
     inverse_T = 1.0 / where(sticks, 1.0, T)

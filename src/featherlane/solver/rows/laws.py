@@ -16,6 +16,7 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
 from featherlane.prelude import *
+from featherlane.lanes import Kernel
 
 TINY = 1e-30
 
@@ -82,3 +83,27 @@ def one_sided_weight(D, x):
 def one_sided_switch(x, v, a):
     """Returns 1 if a row starts or stops pushing between x and x + a v, else 0."""
     return fabs(where(x < 0.0, 1.0, 0.0) - where(fma(a, v, x) < 0.0, 1.0, 0.0))
+
+
+# ---- all scalar rows -----------------------------------------------------------------------------------------------
+def fold_laws(bounded: Kernel, one_sided: Kernel) -> Kernel:
+    """Returns the kernel (d, s, x) that computes a value x from all scalar rows, one after the other, by their laws.
+
+    Args:
+        bounded: kernel (d, k, s, x) that returns x after row k, of friction loss or a general row.
+        one_sided: the same for row k, the limit of a slide or hinge.
+    """
+
+    @kernel
+    def fold(d, s, x):
+        """Returns x after all scalar rows; s: an argument that is the same for all of them."""
+        for k in range(d.nfrictionrow[0]):
+            x = bounded(d, k, s, x)
+        # one-dof rows after those of friction loss are limits
+        for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+            x = one_sided(d, k, s, x)
+        for k in range(d.ndofrow[0], d.nrow[0]):
+            x = bounded(d, k, s, x)
+        return x
+
+    return fold

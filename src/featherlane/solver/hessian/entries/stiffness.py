@@ -15,6 +15,7 @@ The composition toward the root is that of composite inertias (Featherstone, RBD
 
 from featherlane.prelude import *
 from featherlane.solver.rows.cone import cone_weights
+from featherlane.solver.rows.laws import one_sided_weight
 from featherlane.solver.rows.pyramid import pyramid_weights, turning_weights
 from featherlane.solver.rows.rows import REACHED, STIFF, TURN
 from featherlane.spatial.stiffness import UPPER
@@ -71,7 +72,7 @@ def pyramid_stiffness(d, k):
 def normal_stiffness(d, k):
     """Returns F of a contact without friction: w n n^T."""
     n = d.con_basis[k].rows[0]
-    p = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0) * n
+    p = one_sided_weight(d.con_D[k], d.primal.con_y[k][0]) * n
     return Sym3(p[i] * n[j] for i, j in UPPER)
 
 
