@@ -139,7 +139,7 @@ def kinks(d):
 @pytest.mark.parametrize("form", MODES)
 def test_derivatives_at_kinks_are_those_of_the_chosen_side(form):
     out = run(kinks, *form, x=np.zeros(form[1]))
-    assert out[:9, 0].tolist() == [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0]
+    assert out[:9, 0].tolist() == [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 3.0, 0.0]
 
 
 # ---- rows, variables, calls ------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import (
     friction_reference,
     impedance,
-    impedance_rate,
     reference,
     shortest_timeconst,
 )
@@ -130,7 +129,7 @@ def _write_softness(m, d, er, i):
         first = er.contact_row[er.efc_id[i]]
     solref, solimp = _solver_parameters(m, d, er, i)
     shortest, r = shortest_timeconst(m), _violation(m, er, i, first)
-    imp = impedance(solimp, r)
+    imp, rate = split_tangents(impedance(solimp, seed(r, 1.0)), 1)
     K, B = reference(solref, solimp, shortest)
     # friction has no stiffness
     if kind in (FRICTION_DOF, FRICTION_TENDON):
@@ -140,10 +139,8 @@ def _write_softness(m, d, er, i):
         K, B = 0.0, friction_reference(d.con_solreffriction[k], B, solimp, shortest)
     elif kind != EQUALITY:
         K, B = limit_to_step(m, timestep(m), solref, imp, (K, B))
-    rate = impedance_rate(solimp, r)
     er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2] = K, B, imp
-    # dd/dr = sign(r) dd/d|r|
-    er.efc_KBIP[i, 3] = where(r > 0.0, rate, where(r < 0.0, -rate, 0.0))
+    er.efc_KBIP[i, 3] = rate
     er.efc_R[i] = 1.0 / er.efc_D[i]
     er.efc_diagA[i] = er.efc_R[i] * imp / (1.0 - imp)
 

@@ -1,8 +1,8 @@
 """Values with tangents, uncompiled: a value and its derivatives in n directions.  `jvp` and `seed` create them.
 
 NumPy functions of them follow the chain rule.  Tangents that are zero by construction are None and are not computed.
-At a kink the derivative is that of the chosen side: of |x| at 0 it is 0, of `where`, `fmin`, `fmax` and `clip` that of
-the returned argument.  The square root has the derivative 0 at 0.
+At a kink the derivative is that of the chosen side: of |x| at 0 it is 0, of `where`, `fmin` and `fmax` that of the
+returned argument, and `clip(x, lo, hi)` at a bound has that of x.  The square root has the derivative 0 at 0.
 `compiler/tangents.py` holds the compiled rules.
 """
 

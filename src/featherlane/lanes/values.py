@@ -83,7 +83,9 @@ def fmax(a, b):
 @_partwise
 def clip(x, lo, hi):
     """Returns x clipped to [lo, hi]; NaN becomes lo."""
-    return fmin(fmax(x, lo), hi)
+    clipped = fmin(fmax(x, lo), hi)
+    # a derivative by x is 1 up to both bounds
+    return where((x >= lo) & (x <= hi), x, clipped) if isinstance(x, _Dual) else clipped
 
 
 # ---- tuples ----------------------------------------------------------------------------------------------------------

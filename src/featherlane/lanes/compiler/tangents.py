@@ -190,10 +190,11 @@ def _fmin(w, node, name, result, x, t):
     return _chosen(w, node, first, *t)
 
 
-def _clip(w: Writer, node, arguments: list[Thing]) -> Thing:
-    x, low, high = arguments
-    write = OF_VALUES.writer
-    return write("fmin")(w, node, [write("fmax")(w, node, [x, low]), high])
+@_rule("clip")
+def _clip(w, node, name, result, x, t):
+    raised = OF_VALUES.writer("fmax")(w, node, [x[0], x[1]])
+    inner = _chosen(w, node, _compared(w, node, "oge", x[0], x[1]), t[0], t[1])
+    return _chosen(w, node, _compared(w, node, "ole", raised, x[2]), inner, t[2])
 
 
 def _where(w: Writer, node, arguments: list[Thing]) -> Thing:
@@ -204,7 +205,7 @@ def _where(w: Writer, node, arguments: list[Thing]) -> Thing:
     return made(w, node, x, [_chosen(w, node, condition, s, t) for s, t in pairs])
 
 
-DUALS |= {"clip": _clip, "where": _where}
+DUALS["where"] = _where
 
 
 @OF_VALUES.function("seed", None)

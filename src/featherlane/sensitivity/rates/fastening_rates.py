@@ -19,7 +19,7 @@ derivatives of M a + c - tau - J^T f.
 
 from featherlane.prelude import *
 from featherlane.constraint.equality import anchor, fastened_body, half_turn, is_fastening, weld_turn
-from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
+from featherlane.constraint.impedance import MINVAL, impedance, reference, shortest_timeconst
 from featherlane.sensitivity.rates.moved_force import add_moved_force
 from featherlane.sensitivity.rates.paths import before_joint, is_before
 
@@ -147,7 +147,8 @@ def _add_column(m, d, p, k, e, dof, by):
     r = sqrt(square)
     solimp, dr = m.eq_solimp[e], along / fmax(r, MINVAL)
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
-    law = K, B, impedance(solimp, r), impedance_rate(solimp, r)
+    imp, imp_slope = split_tangents(impedance(solimp, seed(r, 1.0)), 1)
+    law = K, B, imp, imp_slope
     # f: force of the anchors' rows; law: K, B, impedance d and its slope d'
     D, f = _row_forces(d, k)
     df, moment, dmoment = _change_of_force(D, f, law, error, error_changes, dr), none, none

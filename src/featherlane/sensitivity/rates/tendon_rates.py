@@ -26,12 +26,14 @@ from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocity
-from featherlane.dynamics.tendon.force import damper_force, spring_force, tendon_damping_rate, tendon_spring_rate
+from featherlane.dynamics.tendon.force import damper_force, spring_force
 from featherlane.dynamics.tendon.length import is_fixed
 from featherlane.sensitivity.rates.ball_rates import set_ball_bend
 from featherlane.sensitivity.rates.dof_rates import impedance_slopes
 from featherlane.sensitivity.rates.tendon_bend import add_tendon_bend
 from featherlane.solver.rows.laws import bounded_force
+
+_spring, _damper = jvp(spring_force, "ten_length"), jvp(damper_force, "ten_velocity")
 
 
 # ---- forces along tendons --------------------------------------------------------------------------------------------
@@ -47,10 +49,11 @@ def _set_tendons(m, d, p):
         p.ten_force[i], p.ten_stiffness[i], p.ten_friction[i] = 0.0, 0.0, 0.0
         p.ten_curvature[i] = 0.0
         if not (flags & DISABLE_SPRING):
-            p.ten_force[i], p.ten_stiffness[i] = spring_force(m, d, i), tendon_spring_rate(m, d, i)
+            force, slope = _spring(m, d, i)
+            p.ten_force[i], p.ten_stiffness[i] = force, -slope
         if not (flags & DISABLE_DAMPER):
-            p.ten_force[i] = p.ten_force[i] + damper_force(m, d, i)
-            p.ten_friction[i] = tendon_damping_rate(m, d, i)
+            force, slope = _damper(m, d, i)
+            p.ten_force[i], p.ten_friction[i] = p.ten_force[i] + force, -slope
     if not (flags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
@@ -101,8 +104,8 @@ def _polynomial_slopes(m, d, e):
     else:
         y = d.ten_length[j] - m.tendon_length0[j]
     a1, a2, a3, a4 = tuple(m.eq_data[e, c] for c in range(1, 5))
-    slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
-    return slope, fma(y, fma(y, 12.0 * a4, 6.0 * a3), 2.0 * a2)
+    y = seed(y, 1.0)
+    return split_tangents(fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1), 1)
 
 
 @kernel
