@@ -153,6 +153,7 @@ def hexagon_head(p, radius):
     x, side, half = absolute(x), affine(COS_30, y, 0.0), affine(0.5, x, 0.0)
     head = intersection(x, intersection(absolute(half + side), absolute(half - side)))
     head = intersection(affine(1.0, head, -0.5), affine(1.0, absolute(affine(1.0, z, 0.25)), -0.25))
+    # within the cone z + radius = 0.22
     return intersection(head, affine(HALF_ROOT, z + radius, -0.22 * HALF_ROOT))
 
 

@@ -71,7 +71,9 @@ def nearest_of_world(m, d, i, lane):
 
 @stage
 def nearest_geoms(m, d, i):
-    """Writes sensor i: signed distance, direction or segment of the nearest geoms; beyond the cutoff that, or zeros.
+    """Writes sensor i: signed distance, direction or segment of the nearest geoms.
+
+    Without geoms within the cutoff, the distance is the cutoff, and the direction and the segment are zeros.
 
     Source: MuJoCo's documentation, XML reference, collision sensors.
     Reads:  geom_xpos, geom_xmat, sensor_cutoff.

@@ -57,7 +57,7 @@ def face_of_least_key(d1, nface):
     """Returns the face of least key, the first of equal ones.
 
     epa.key is compared in rows of eight, so that lane l finds the least key of faces 8 row + l; then the eight lanes
-    are compared.  nface: number of faces ever made.
+    are compared.  nface: number of faces ever made.   Scratch: epa.least.
     """
     keys, least_keys = eights(d1.epa.key), eights(d1.epa.least)
     lane_least = keys[0]
@@ -78,7 +78,10 @@ def face_of_least_key(d1, nface):
 
 @kernel
 def count_faces_below(d1, nface, key):
-    """Returns the number of faces with a smaller key, of nface faces; eight are compared at once."""
+    """Returns the number of faces with a smaller key, of nface faces.   Scratch: epa.least.
+
+    Eight keys are compared at once.
+    """
     keys, sums = eights(d1.epa.key), eights(d1.epa.least)
     lane_count = 0.0 * keys[0]
     for row in range((nface + 7) // 8):

@@ -70,7 +70,7 @@ def make_faces(d1, nface):
     offsets, run = eights(d1.epa.offset), FACES // 8
     for group in range((nface + 7) // 8):
         for lane in range(8):
-            face = min(8 * group + lane, nface - 1)
+            face = min(8 * group + lane, nface - 1)  # the last face fills the last group
             d1.epa.mark[8 * group + lane] = 0
             for corner in unrolled(range(3)):
                 x, y, z = d1.epa.point[d1.epa.corner[face, corner]]
@@ -148,6 +148,7 @@ def third_vertex(m1, d1, size):
     edge = d1.epa.point[1] - vertex0
     across = cross(edge, axis_across(edge))
     across2 = cross(edge, across)
+    # as long as `across`
     across2 = sqrt(dot(across, across) / dot(across2, across2)) * across2
     for k in range(4):
         if count == 2:  # no vertex was found yet

@@ -3,7 +3,8 @@
 The first sphere is at the segment's point nearest to the box: an end that lies over a face, or the nearest point
 to one of the edges.  The second sphere is as far from the first as the capsule extends along the box, so a capsule
 rests on a face or an edge in two points.  If the capsule points at the box, only one sphere is used.  Points of
-the segment and of edges have coordinates from -1 to 1, from end to end.
+the segment and of edges have coordinates from -1 to 1, from end to end.  An extent is the difference of two coordinates
+of the segment: that of the second sphere less that of the first, NO_SECOND without a second sphere.
 In all functions p is the centre of the segment, h half of it as a vector, both in the box's frame, and size the box's
 half sides.  x is a coordinate of the segment, e one of an edge.  Bit k of a corner's index is 1 if its coordinate k is
 positive.

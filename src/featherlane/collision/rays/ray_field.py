@@ -89,6 +89,7 @@ def march(m, d):
     running, least = (d.ray.near[0] > 0.0) & (enter <= leave), diagonal / PARTS
     start = where(running, enter, 0.0)
     f_start = field_at(m, d, g, size, fma(start, v, p))
+    # touches: rays that start on the surface; crossed: rays that have crossed it
     touches, crossed = running & (start == 0.0) & (fabs(f_start) <= TOUCH), false_mask(d)
     running, start_sign, end, f_end = running & not_(touches), where(f_start < 0.0, -1.0, 1.0), start, f_start
     # advance from `start` to `end` until the field changes its sign
