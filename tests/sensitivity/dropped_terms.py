@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import featherlane as fl
+from featherlane.sensitivity.columns import formulas
 from featherlane.sensitivity.rates import contact_curvature, contact_rates, dof_rates, smooth_rates, tendon_rates
-from featherlane.sensitivity.systems import differences, formulas, panel
+from featherlane.sensitivity.systems import differences, panel
+from featherlane.sensitivity.systems import formulas as preparation
 from featherlane.spatial.types import Vec3
 
 
@@ -88,7 +90,7 @@ def kept(whole: Callable) -> Callable:
 
 # name of the term -> module, name of the kernel in it, its replacement
 TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
-    "mass matrix": (formulas, "outward_pass", at_rest),
+    "mass matrix": (preparation, "outward_pass", at_rest),
     "Coriolis": (formulas, "velocity_column", lambda whole: nothing),
     "axes of a ball": (smooth_rates, "turns_with", kept),
     "gravity compensation": (formulas, "subtract_lift", lambda whole: nothing),

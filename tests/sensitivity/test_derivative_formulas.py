@@ -8,6 +8,7 @@ import pytest
 import featherlane as fl
 from featherlane.sensitivity.api.exact import acceleration_derivatives
 from featherlane.sensitivity.rates.contact_moves import STEP
+from featherlane.sensitivity.systems.convex import CONVEX_STAGES
 from featherlane.sensitivity.systems.served import differences_lag, serves
 from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
 from scenes.states import kicked
@@ -38,7 +39,7 @@ JOINTS = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/><defa
 
 def rates(model, data, by_formulas, reach=2e-7):
     """Returns (dg, dp, dx') by all coordinates, and whether the formulas applied; reach: of differences."""
-    worlds = ImplicitWorlds(model, data, False, 1, 0, by_formulas)
+    worlds = ImplicitWorlds(model, data, CONVEX_STAGES, False, 1, 0, by_formulas)
     worlds.load(data)
     passes = worlds.passes(worlds.width, differences_lag(model))
     step = np.full((worlds.batch.nworld, 2 * model.nv + model.na + model.nu), reach)
@@ -133,7 +134,7 @@ def test_a_contact_change_affects_only_its_world(gap, cone):
     batch.qvel[:] = 0.1
     batch.qpos[:, 16] = np.resize([0.2, 0.1 + gap], 8)  # the last ball is free, or nearly in contact
     batch.qpos[4:, 7] = 0.5  # two balls apart
-    worlds = ImplicitWorlds(model, batch, False, 1)
+    worlds = ImplicitWorlds(model, batch, CONVEX_STAGES, False, 1)
     worlds.load(batch)
     assert worlds.passes(worlds.width, differences_lag(model)).run(worlds.every).known.tolist() == [True, gap > 0.0] * 4
     found = fl.linearize(model, batch)

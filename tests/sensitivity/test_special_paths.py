@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.sensitivity.systems.convex import CONVEX_STAGES
 from featherlane.sensitivity.systems.served import serves
 from featherlane.sensitivity.worlds.direct_worlds import direct_rates
 from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
@@ -24,7 +25,7 @@ CASES = 24
 
 def general(model, data) -> np.ndarray | None:
     """Returns (A, B) without formulas; None if implicit differentiation does not apply."""
-    worlds = ImplicitWorlds(model, data, False, 1, 0, by_formulas=False)
+    worlds = ImplicitWorlds(model, data, CONVEX_STAGES, False, 1, 0, by_formulas=False)
     worlds.load(data)
     out, _, _, left = worlds.rates()
     return None if len(left) else out[0].T
@@ -58,7 +59,7 @@ def test_all_paths_agree_on_random_trees(integrator, contact_model):
         values, batch = np.concatenate([found.A, found.B], 1), copies(model, data, 2)
         batch.expand("geom_friction")
         assert fl.linearize(model, batch).A[0].tobytes() == found.A.tobytes()
-        direct = direct_rates(model, data, False, 1, 0)
+        direct = direct_rates(model, data, CONVEX_STAGES.whole, False, 1, 0)
         assert direct is None or direct[0].tobytes() == found.A.tobytes()
         other = general(model, data)
         if other is None or jumps(model, data):

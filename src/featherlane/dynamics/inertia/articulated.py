@@ -26,6 +26,7 @@ from featherlane.model.integrator import has_metric, reads_inertia
 
 # an articulated inertia is a full symmetric 6 x 6 matrix: its lower triangle by rows, 21 values; IA_i starts at SIZE i
 SIZE = 21
+LONG = 128  # DoFs from which the recursion over bodies solves columns faster than the factor of M
 
 
 @kernel
@@ -78,6 +79,15 @@ def uses_articulated(m):
     """
     is_chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
     return is_chosen and not has_metric(m) and m.opt_contact_model == CONVEX and m.ntendon == 0
+
+
+def recurses(m) -> bool:
+    """Returns whether a call that solves many right-hand sides, such as a derivative, uses the articulated-body method.
+
+    Its time is linear in the DoFs, but the factor of M solves four columns at once and is faster for models of up to
+    LONG DoFs, such as humanoid_CMU in `benchmarks/derivatives.py --dm-control`.
+    """
+    return bool(uses_articulated(m)) and m.nv > LONG
 
 
 @kernel

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from featherlane.dynamics.inertia.articulated import recurses
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.model.enums import CONVEX, EULER, IMPLICITFAST, Disable
 from featherlane.model.model import Model
@@ -15,7 +16,7 @@ from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.api.exact import linearize
-from featherlane.sensitivity.systems.served import differences_lag, recurses, serves
+from featherlane.sensitivity.systems.served import differences_lag, serves
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, borrowed
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan

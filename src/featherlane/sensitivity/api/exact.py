@@ -25,6 +25,8 @@ from featherlane.sensitivity.api.transition import (
     threads,
     transition_fd,
 )
+from featherlane.sensitivity.systems.convex import CONVEX_STAGES
+from featherlane.sensitivity.systems.lcp_columns import lcp_columns
 from featherlane.sensitivity.systems.served import lcp_serves, serves
 from featherlane.sensitivity.worlds.direct_worlds import direct_rates
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
@@ -134,7 +136,7 @@ def linearize(
     nthread = threads(nthread)
     none = isinstance(parameters, tuple) and not parameters
     if none and not sensors:
-        found = direct_rates(model, data, False, nthread, 0 if frictionloss else FRICTIONLOSS)
+        found = direct_rates(model, data, CONVEX_STAGES.whole, False, nthread, 0 if frictionloss else FRICTIONLOSS)
         if found is not None:
             A, B, near = found
             return Linearization(A, B, None, None, {}, near)
@@ -155,12 +157,12 @@ def linearize(
         C, D = _sensors(model, data, nx, nthread, disabled)
     n, by_steps = nx + sizes["nu"], np.zeros(0, int)
     if chosen is not None:
-        worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, chosen)
+        worlds = ImplicitWorlds(model, data, CONVEX_STAGES, False, nthread, disabled, True, chosen)
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
         by_steps = np.union1d(left, chosen.undamped(worlds)).astype(int)
     else:
-        with borrowed(LcpWorlds if lcp else ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
+        with borrowed(*_kind(lcp, model, data), False, nthread, disabled) as worlds:
             out, _, nearest, left = rk4_rates(worlds) if rk4 and isinstance(worlds, ImplicitWorlds) else worlds.rates()
     out = out.swapaxes(1, 2)
     if len(left):
@@ -247,17 +249,15 @@ def acceleration_derivatives(
     """
     frictionloss = flag("frictionloss", frictionloss)
     nthread = threads(nthread)
-    found = direct_rates(model, data, True, nthread, 0 if frictionloss else FRICTIONLOSS)
+    found = direct_rates(model, data, CONVEX_STAGES.whole, True, nthread, 0 if frictionloss else FRICTIONLOSS)
     if found is not None:
         return AccelerationDerivatives(*found)
-    sizes, kind = check_differentiable(model, data), ImplicitWorlds
-    if model.opt_contact_model == LCP:
-        kind = LcpWorlds
-        if model.nadhesion or in_use_of(data).get("flg_adhesion", model.flg_adhesion):
-            raise UnsupportedFeatureError(
-                ["adhesion with the contact model lcp"],
-                what="derivatives of the acceleration are not supported with this feature",
-            )
+    sizes, lcp = check_differentiable(model, data), model.opt_contact_model == LCP
+    if lcp and (model.nadhesion or in_use_of(data).get("flg_adhesion", model.flg_adhesion)):
+        raise UnsupportedFeatureError(
+            ["adhesion with the contact model lcp"],
+            what="derivatives of the acceleration are not supported with this feature",
+        )
     if not _noslip_serves(model):
         raise UnsupportedFeatureError(
             [
@@ -270,7 +270,7 @@ def acceleration_derivatives(
     disabled = 0 if frictionloss else FRICTIONLOSS
     out, nearest = np.empty((nworld, na + nu, nv)), np.ones(nworld)
     if nv:
-        with borrowed(kind, model, data, True, nthread, disabled) as worlds:
+        with borrowed(*_kind(lcp, model, data), True, nthread, disabled) as worlds:
             _, out, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
@@ -294,7 +294,7 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
 
     refuse_sensors(model)
     if model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0:
-        rates, left = sensor_rates(model, data, threads(nthread), disabled)
+        rates, left = sensor_rates(model, data, CONVEX_STAGES, threads(nthread), disabled)
         out = rates.swapaxes(1, 2)
     else:
         # the forces of the LCP and of the no-slip solver cannot be computed from an acceleration
@@ -306,6 +306,11 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
         out[left] = np.concatenate([found.C, found.D], -1).reshape(out.shape)[left]
     out = as_given(data, out)
     return out[..., :nx], out[..., nx:]
+
+
+def _kind(lcp: bool, model: Model, data: Data | Batch) -> tuple[type[ImplicitWorlds] | type[LcpWorlds], Any, Any, Any]:
+    """Returns the first arguments of `borrowed`: the kind of worlds for a contact model, the worlds, the stages."""
+    return (LcpWorlds, model, data, lcp_columns) if lcp else (ImplicitWorlds, model, data, CONVEX_STAGES)
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------

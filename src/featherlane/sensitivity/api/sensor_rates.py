@@ -18,6 +18,7 @@ from featherlane.model.model import Model
 from featherlane.sensitivity.api.transition import differentiate
 from featherlane.sensitivity.columns.coordinates import displace
 from featherlane.sensitivity.columns.points import move_state
+from featherlane.sensitivity.columns.system import Stages
 from featherlane.sensitivity.rates.records import COLUMNS
 from featherlane.sensitivity.worlds.differentiated_worlds import EPS
 from featherlane.sensitivity.worlds.displaced_worlds import MovedWorlds, borrowed
@@ -52,11 +53,16 @@ def sensor_points(m, d, b, p, thread, tile):
     write_records(b, thread, tile, s=0)
 
 
-def sensor_rates(model: Model, data: Data | Batch, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the sensors' rates (nworld, 2 nv + na + nu, nsensordata), and the indices of worlds without rates."""
+def sensor_rates(
+    model: Model, data: Data | Batch, stages: Stages, nthread: int, disabled: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the sensors' rates (nworld, 2 nv + na + nu, nsensordata), and the indices of worlds without rates.
+
+    stages: those of the system that forward dynamics solves.
+    """
     nx = 2 * model.nv + model.na
     n = nx + model.nu
-    with borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:
+    with borrowed(ImplicitWorlds, model, data, stages, True, nthread, disabled) as worlds:
         _, da, _, left = worlds.rates()
         qacc, da = worlds.accelerations().copy(), np.ascontiguousarray(da[:, :n])
     da[left] = 0.0

@@ -19,13 +19,13 @@ from featherlane.sensitivity.rates.activation_rates import (
     actuator_of_control,
     control_rates,
 )
+from featherlane.sensitivity.rates.applied_rates import subtract_applied
 from featherlane.sensitivity.rates.ball_rates import add_vector_spring
 from featherlane.sensitivity.rates.contact_rates import add_position_column, add_velocity_column
 from featherlane.sensitivity.rates.fastening_rates import ACCELERATION, POSITION, VELOCITY, add_fastenings
 from featherlane.sensitivity.rates.fluid_rates import subtract_fluid_position, subtract_fluid_velocity
 from featherlane.sensitivity.rates.free_body_rates import add_free_body
 from featherlane.sensitivity.rates.lift_rates import subtract_lift
-from featherlane.sensitivity.rates.moved_force import subtract_applied
 from featherlane.sensitivity.rates.smooth_rates import acceleration_column, position_column, velocity_column
 from featherlane.sensitivity.rates.tendon_rates import (
     add_tendon_acceleration_column,

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from featherlane.lanes import Kernel, kernel
+from featherlane.lanes import Kernel, Stage, kernel
 from featherlane.sensitivity.columns.coordinates import per_span
 from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
 
@@ -52,6 +52,28 @@ class System(NamedTuple):
     solve: Kernel = _given
     step: Kernel = _none
     switching: Kernel | None = None
+
+
+class Stages(NamedTuple):
+    """The stages that differentiate a system, tile by tile.  A call runs those that its worlds need.
+
+    Attributes:
+        accelerations: forward dynamics in the present state.
+        residual: differences of the residual, by positions and by all other coordinates.
+        correction: differences of the integrator's correction p alone, likewise.
+        parameters: the residual of worlds with one displaced parameter of the model each.
+        formulas: the residual by formulas.
+        solution: derivatives of the acceleration and of the next state, from those of the residual.
+        whole: both by formulas in one stage.
+    """
+
+    accelerations: Stage
+    residual: tuple[Stage, Stage]
+    correction: tuple[Stage, Stage]
+    parameters: Stage
+    formulas: Stage
+    solution: Stage
+    whole: Stage
 
 
 def columns_of(system: System) -> Kernel:

@@ -28,7 +28,7 @@ from featherlane.sensitivity.rates.contact_curvature import contact_curvature
 from featherlane.sensitivity.rates.contact_moves import moved_by
 from featherlane.sensitivity.rates.contact_types import ContactSlope
 from featherlane.sensitivity.rates.dof_rates import impedance_slopes
-from featherlane.sensitivity.rates.paths import before_joint, is_before
+from featherlane.sensitivity.rates.paths import before_joint, is_before, relative_motion
 from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces
 from featherlane.spatial.motion import at_point
@@ -61,20 +61,6 @@ def _wrench(d, k, place, f, moment):
     It is moved to the com of the body's tree.
     """
     return Force(join(cross(d.con_arm[k, place], f) + moment, f))
-
-
-@kernel
-def relative_motion(d, k, motions, first):
-    """Returns the motion of the pushed body relative to the other one at contact k.
-
-    motions: motions of bodies, from row `first` on, at the com of each body's tree.
-    """
-    c = d.contact[k]
-    b, other = c.body[0], c.body[1]
-    motion = at_point(motions[first + b], c.arm[0])
-    if other > 0:
-        motion = motion - at_point(motions[first + other], c.arm[1])
-    return motion
 
 
 @kernel

@@ -20,8 +20,7 @@ derivatives of M a + c - tau - J^T f.
 from featherlane.prelude import *
 from featherlane.constraint.equality import anchor, fastened_body, half_turn, is_fastening, weld_turn
 from featherlane.constraint.impedance import MINVAL, impedance, reference, shortest_timeconst
-from featherlane.sensitivity.rates.moved_force import add_moved_force
-from featherlane.sensitivity.rates.paths import before_joint, is_before
+from featherlane.sensitivity.rates.paths import add_moved_force, before_joint, is_before
 
 POSITION, VELOCITY, ACCELERATION = range(3)  # coordinates of a dof, the argument `by`
 

@@ -1,10 +1,17 @@
-"""Motions along the path from the root to a body: which dofs move a body, and its motion before a joint or at a point.
+"""Motions and forces along the path from the root to a body, and how a displaced dof changes them.
 
 Dofs are numbered depth first.  Row k of the sparse pattern D lists (D_colind) the dofs on the path from the root
 through k (its first D_diag + 1 entries, k the last), then the dofs that k moves.
+
+The generalized forces of a wrench W on one body change with the position of dof k by
+
+    d(S_i . W) / dq_k = S_i . dW + (dS_i / dq_k) . W,      dS_i / dq_k = S_k x S_i  for the dofs i beyond dof k
+
+The dofs of one ball turn each other's axes, in either order.
 """
 
 from featherlane.prelude import *
+from featherlane.spatial.motion import at_point
 
 
 @kernel
@@ -58,3 +65,48 @@ def point_motion(m, d, b, k, point):
 def unit3(c):
     """Returns the unit vector along axis c."""
     return Vec3(1.0 if i == c else 0.0 for i in range(3))
+
+
+@kernel
+def relative_motion(d, k, motions, first):
+    """Returns the motion of the pushed body relative to the other one at contact k.
+
+    motions: motions of bodies, from row `first` on, at the com of each body's tree.
+    """
+    c = d.contact[k]
+    b, other = c.body[0], c.body[1]
+    motion = at_point(motions[first + b], c.arm[0])
+    if other > 0:
+        motion = motion - at_point(motions[first + other], c.arm[1])
+    return motion
+
+
+@kernel
+def add_moved_force(m, d, out, b, k, place, force, change):
+    """out_i += d(S_i . W) / dq_k of the dofs i that move body b; for k = -1 the axes S_i stay.
+
+    Args:
+        out: a row of dofs.
+        b: the body on which the wrench W acts.
+        k: the dof that is displaced.
+        place: (point, its displacement) in world axes.
+        force, change: (force, moment) of W at the point, and their changes.
+    """
+    point, moved = place
+    r = point - d.subtree_com[m.body_rootid[b]]
+    (f, n), (df, dn) = force, change  # n: moment
+    # W and dW at the com of the body's tree
+    W = Force(join(n + cross(r, f), f))
+    dW = Force(join(dn + (cross(r, df) + cross(moved, f)), df))
+    carries, i, turned = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
+    if carries:
+        # (S_k x S_i) . W = -S_i . (S_k x* W)
+        turned = dW - cross_force(d.cdof[k], W)
+    while i >= 0:  # the dofs that move body b, from the last one to the root
+        # the axes of the dofs beyond k move along
+        if carries and (i >= k or turns_with(m, i, k)):
+            rate = dot(d.cdof[i], turned)
+        else:
+            rate = dot(d.cdof[i], dW)
+        out[i] = out[i] + rate
+        i = m.dof_parentid[i]

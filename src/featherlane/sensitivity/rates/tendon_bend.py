@@ -6,7 +6,7 @@ at the same points.  A dof moves y_e by X_e - Z_e, the velocities of the site an
 
     dg_e = w x g_e + sum_f H_ef (X_f - Z_f),      H the second derivatives of L, w the rotation of the frame
 
-and the forces of both change as in moved_force.py.  With u_e the directions at both ends, l_e the lengths up to the
+and the forces of both change as in paths.py.  With u_e the directions at both ends, l_e the lengths up to the
 circle, n_e normal to u_e in the plane of the circle, and a path that touches the circle from inside at p = r rho with
 the tangent t,
 
@@ -24,8 +24,7 @@ record p (records.py) for the derivative of a row of the tendons' Jacobian, by d
 from featherlane.prelude import *
 from featherlane.dynamics.tendon.length import moving_body
 from featherlane.dynamics.tendon.wrap import wrap
-from featherlane.sensitivity.rates.moved_force import add_moved_force
-from featherlane.sensitivity.rates.paths import point_motion
+from featherlane.sensitivity.rates.paths import add_moved_force, point_motion
 
 
 # ---- the two ends ----------------------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocit
 from featherlane.dynamics.actuator.site_transmission import site_quat
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
-from featherlane.sensitivity.rates.moved_force import add_moved_force
-from featherlane.sensitivity.rates.paths import point_motion, unit3
+from featherlane.sensitivity.rates.paths import add_moved_force, point_motion, unit3
 
 
 @kernel

@@ -27,17 +27,17 @@ from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.dynamics.tendon.force import tendon_armature, tendon_damping
 from featherlane.sensitivity.columns.formulas import clear_rates, rates_column
 from featherlane.sensitivity.columns.system import System, columns_of
+from featherlane.sensitivity.rates.applied_rates import find_applied
 from featherlane.sensitivity.rates.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.rates.contact_rates import contact_laws
 from featherlane.sensitivity.rates.dof_rates import dof_rates
 from featherlane.sensitivity.rates.fluid_rates import fluid_rates
 from featherlane.sensitivity.rates.lift_rates import prepare_lift
-from featherlane.sensitivity.rates.moved_force import find_applied
 from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
 from featherlane.sensitivity.rates.smooth_rates import inward_pass, outward_pass
 from featherlane.sensitivity.rates.tendon_rates import tendon_rates
-from featherlane.sensitivity.systems.noslip_rates import prepare_noslip
-from featherlane.sensitivity.systems.panel import prepare_panels, put_column, solve_panel, take_column
+from featherlane.sensitivity.systems.noslip_rates import correct_columns, prepare_noslip
+from featherlane.sensitivity.systems.panel import prepare_panels, put_column, solve_panel, step_panel, take_column
 from featherlane.sensitivity.systems.solution import accelerate_state, is_damped
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records, write_rows
 from featherlane.simulation.tile.tiles import in_each_tile
@@ -226,7 +226,10 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             for c in range(n, PANEL):
                 clear_rates(m, p)
                 put_column(m, d, p, c, at=-1)  # unused
-            solve_panel(m, d, p, damped)
+            solve_panel(m, d, p)
+            if m.opt_noslip_iterations > 0:
+                correct_columns(m, d, p)
+            step_panel(m, d, p, damped)
             for c in range(n):
                 take_column(m, d, p, c, damped)  # da, dq, dv, dact
                 _write_column(b, thread, tile, first + c)

@@ -38,11 +38,10 @@ from featherlane.sensitivity.rates.contact_rates import (
     faster_rows,
     moved_rows,
     position_place,
-    relative_motion,
     stiffness_rate,
     velocity_place,
 )
-from featherlane.sensitivity.rates.moved_force import add_moved_force
+from featherlane.sensitivity.rates.paths import add_moved_force, relative_motion
 from featherlane.sensitivity.rates.records import KNOWN, NEAREST, SWEEPS
 from featherlane.sensitivity.systems.noslip_rows import (
     compute_field,

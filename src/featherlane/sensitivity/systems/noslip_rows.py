@@ -11,7 +11,7 @@ axes; TURN is an index.
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.sensitivity.columns.coordinates import copy
-from featherlane.sensitivity.rates.contact_rates import relative_motion
+from featherlane.sensitivity.rates.paths import relative_motion
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.rates.smooth_rates import inward_pass, outward_pass
 from featherlane.sensitivity.systems.switching import size_of_contact, size_of_scalar_row

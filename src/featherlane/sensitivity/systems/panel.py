@@ -18,7 +18,6 @@ from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.integrator.integrate import is_implicit
 from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.sensitivity.rates.records import KNOWN
-from featherlane.sensitivity.systems.noslip_rates import correct_columns
 from featherlane.sensitivity.systems.solution import follow_bounds, step_column
 from featherlane.sensitivity.systems.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
@@ -89,17 +88,21 @@ def _follow_bounds(m, d, p):
 
 
 @kernel
-def solve_panel(m, d, p, damped):
-    """panel_acceleration <- da from -dg; panel_step <- da* if derivatives of the next state are requested.
-
-    damped: see `is_damped`.
-    """
+def solve_panel(m, d, p):
+    """panel_acceleration <- da from -dg, of the main solver."""
     substitute_columns(m, d, p.panel_acceleration)
     if m.opt_contact_model == COULOMB:
         _follow_bounds(m, d, p)
-    if m.opt_noslip_iterations > 0:
-        correct_columns(m, d, p)  # panel_step, panel_acceleration
-    elif p.rate_steps and is_implicit(m) and _shares_factor(m):
+
+
+@kernel
+def step_panel(m, d, p, damped):
+    """panel_step <- da* from da, if derivatives of the next state are requested.
+
+    With the no-slip solver, panel_step is M da + dp already (noslip_rates.py).
+    damped: see `is_damped`.
+    """
+    if m.opt_noslip_iterations == 0 and p.rate_steps and is_implicit(m) and _shares_factor(m):
         # M da + dp
         multiply_joint_space(m, d.M, p.panel_acceleration, p.panel_step)
         for i in range(m.nv):

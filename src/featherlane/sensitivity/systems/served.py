@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from featherlane.dynamics.inertia.articulated import uses_articulated
+from featherlane.dynamics.inertia.articulated import recurses
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.model import enums
 from featherlane.model.joint import is_scalar
@@ -20,7 +20,6 @@ INTEGRATORS = enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4
 # if one of these is not 0 under implicitfast, p is differenced; the second line: if there are tendons
 FLUID = ("opt_density", "opt_viscosity")
 DAMPING = ("tendon_dampingpoly", "actuator_dampingpoly")
-LONG = 128  # DoFs from which the recursion over bodies solves columns faster than the factor of M
 NOSLIP_ROWS = 96  # capacity of a tile: rows of friction (nslipmax)
 
 
@@ -101,15 +100,6 @@ def noslip_serves(model: Model) -> bool:
 def noslip_capacity(model: Model) -> int:
     """Returns the size nslipmax of the record of formulas."""
     return NOSLIP_ROWS if model.opt_noslip_iterations > 0 else 0
-
-
-def recurses(model: Model) -> bool:
-    """Returns whether derivatives use the articulated-body recursion, as steps do.
-
-    Its time is linear in the DoFs, but the factor of M solves four columns at once and is faster for models of up to
-    LONG DoFs, such as humanoid_CMU in `benchmarks/derivatives.py --dm-control`.
-    """
-    return bool(uses_articulated(model)) and model.nv > LONG
 
 
 def lcp_serves(model: Model) -> bool:

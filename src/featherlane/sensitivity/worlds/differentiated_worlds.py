@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.model.model import Model
+from featherlane.sensitivity.columns.system import Stages
 from featherlane.sensitivity.systems.served import serves
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds
 from featherlane.sensitivity.worlds.parameters import Parameters
@@ -21,6 +22,7 @@ class DifferentiatedWorlds(OwnWorlds):
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
+        stages: of the system that a step solves.
         torques: whether generalized forces are coordinates, too, after the controls.
         by_formulas: use formulas where they apply; otherwise differences of the residual.
         parameters: fields of the model whose values are coordinates, too.
@@ -37,6 +39,7 @@ class DifferentiatedWorlds(OwnWorlds):
         self,
         model: Model,
         source: Data | Batch,
+        stages: Stages,
         torques: bool,
         nthread: int,
         disabled: int = 0,
@@ -45,7 +48,7 @@ class DifferentiatedWorlds(OwnWorlds):
     ):
         n = 2 * (2 * model.nv + model.na + model.nu)
         super().__init__(model, source, n, nthread, disabled)
-        self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
+        self.stages, self.torques, self.formulas_wanted, self.parameters = stages, torques, by_formulas, parameters
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
         self.based = np.zeros((self.batch.nworld, 1, 3))
         self.every = np.arange(self.batch.nworld)

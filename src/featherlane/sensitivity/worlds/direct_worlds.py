@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.dynamics.inertia.articulated import recurses
+from featherlane.lanes import Stage
 from featherlane.lanes.record import address
 from featherlane.model.enums import LCP, RK4, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.rates.records import KNOWN, NEAREST
-from featherlane.sensitivity.systems.formulas import formula_steps
-from featherlane.sensitivity.systems.served import acts_at_once, differences_lag, noslip_capacity, recurses, serves
+from featherlane.sensitivity.systems.served import acts_at_once, differences_lag, noslip_capacity, serves
 from featherlane.sensitivity.worlds.displaced_worlds import KEPT, OwnWorlds, each_step
 from featherlane.simulation.batch.arrays import ON_DEMAND, WorldArrays
 from featherlane.simulation.batch.batch import Batch
@@ -33,10 +34,11 @@ SKIPPED = 15  # calls after one with states without formulas: such states are fr
 
 
 class DirectWorlds(OwnWorlds):
-    """Holds tiles for the worlds of one `Data` or `Batch` at a time, and the pass of `formula_steps` through them.
+    """Holds tiles for the worlds of one `Data` or `Batch` at a time, and the pass of a stage through them.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
+        loop: the stage of the whole derivative by formulas.
         torques: whether generalized forces are coordinates, too, and rates of the acceleration are requested.
 
     Attributes:
@@ -47,7 +49,7 @@ class DirectWorlds(OwnWorlds):
 
     solves_columns = True
 
-    def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int):
+    def __init__(self, model: Model, source: Data | Batch, loop: Stage, torques: bool, nthread: int, disabled: int):
         self.revision, self.serves, self.skips = model.revision, _serves(model, torques), 0
         if not self.serves:
             return
@@ -70,7 +72,7 @@ class DirectWorlds(OwnWorlds):
         sizes = {"rate_lag": 0, "rate_steps": int(not torques), "nslipmax": noslip_capacity(model)}
         memory = self.batch.pair_memory
         width = 1 if self.is_one else self.width
-        self.plan = plan = self.plan_of(formula_steps, nworld, {}, taken, width=width, memory=memory, sizes=sizes)
+        self.plan = plan = self.plan_of(loop, nworld, {}, taken, width=width, memory=memory, sizes=sizes)
         every = np.arange(nworld)
         every.flags.writeable = False
         plan.begin(n, every, every)
@@ -78,7 +80,7 @@ class DirectWorlds(OwnWorlds):
         self.calls, self.tile_rows = first.calls, first.rows
         if len(plan.workspaces) == 1:
             records = first.rows.record, first.record, plan.record, *plan.own[0]
-            self.run = library().bind(formula_steps, *records, numbers=(0, 0, self.ntile))
+            self.run = library().bind(loop, *records, numbers=(0, 0, self.ntile))
         self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]
         self.taken, self.given, self.read_from = plan.addresses("load"), plan.addresses("record"), None
         self.is_plain = False
@@ -147,9 +149,9 @@ class DirectWorlds(OwnWorlds):
 
 
 def direct_rates(
-    model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int
+    model: Model, source: Data | Batch, loop: Stage, torques: bool, nthread: int, disabled: int
 ) -> tuple[Any, ...] | None:
-    """Returns `DirectWorlds.rates`, with memory from an earlier call.
+    """Returns `DirectWorlds.rates`, with memory from an earlier call; loop: the stage, the same in all calls.
 
     Returns None if formulas do not apply to the model or to a world.
 
@@ -184,7 +186,7 @@ def direct_rates(
     except IndexError:
         worlds = None
     if worlds is None or worlds.revision != own["revision"]:
-        worlds = DirectWorlds(model, source, torques, nthread, disabled)
+        worlds = DirectWorlds(model, source, loop, torques, nthread, disabled)
     found = worlds.rates(source, entry) if worlds.serves else None
     if len(idle) < KEPT:
         idle.append(worlds)

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from featherlane.dynamics.inertia.articulated import recurses
 from featherlane.lanes import Stage
 from featherlane.lanes.cores import cores
 from featherlane.model.enums import CRB
 from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
-from featherlane.sensitivity.systems.served import recurses
 from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA

@@ -14,13 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from featherlane.dynamics.inertia.articulated import recurses
+from featherlane.lanes import Stage
 from featherlane.lanes.record import address
 from featherlane.model.enums import COULOMB
 from featherlane.sensitivity.rates.records import FITS, HELD, KNOWN, NEAREST
-from featherlane.sensitivity.systems.differences import force_columns, lag_forces, lag_positions, position_columns
-from featherlane.sensitivity.systems.formulas import formula_columns, formula_steps
-from featherlane.sensitivity.systems.served import acts_at_once, noslip_capacity, recurses
-from featherlane.sensitivity.systems.solution import base_tiles, solve_columns
+from featherlane.sensitivity.systems.served import acts_at_once, noslip_capacity
 from featherlane.sensitivity.worlds.analytic import FAR, WEIGHTS, are_analytic
 from featherlane.sensitivity.worlds.differentiated_worlds import EPS, DifferentiatedWorlds
 from featherlane.sensitivity.worlds.displaced_worlds import each_step
@@ -52,6 +51,21 @@ class Rates(NamedTuple):
     is_kept: bool = False
 
 
+class Part(NamedTuple):
+    """Holds columns of one kind of coordinates.
+
+    Attributes:
+        start: the first column.
+        npass: columns of each lane.
+        residual, correction: the stages that difference the residual and its part p; None: the call computes them.
+    """
+
+    start: int
+    npass: int
+    residual: Stage | None = None
+    correction: Stage | None = None
+
+
 class Passes:
     """Holds the plans of tiles of one width, and the arrays between them.
 
@@ -68,18 +82,19 @@ class Passes:
         self.copies = width * batch.nthread if batch.nworld == 1 else 1
         #: width of tiles in which a world has one lane
         self.narrow = 1 if batch.nworld == 1 else width
-        groups = [("positions", 0, nv), ("forces", nv, nx + model.nu)]
+        # first and last coordinate of each part
+        by_positions, by_others = zip(worlds.stages.residual, worlds.stages.correction, strict=True)
+        groups: list[tuple] = [(0, nv, *by_positions), (nv, nx + model.nu, *by_others)]
         if worlds.torques:
-            groups.append((None, nx + model.nu, nx + model.nu + nv))
+            groups.append((nx + model.nu, nx + model.nu + nv))
         if worlds.parameters is not None:
-            groups.append((None, nx + model.nu + nv, nx + model.nu + nv + worlds.parameters.n))
+            groups.append((nx + model.nu + nv, nx + model.nu + nv + worlds.parameters.n))
         at, self.parts = [], []
-        for loop, first, last in groups:
+        for first, last, *stages in groups:
             npass = -(-(last - first) // self.copies)
-            start, total = len(at), npass * self.copies
-            at += [*range(first, last), *[-1] * (total - (last - first))]
             if npass:
-                self.parts.append((loop, start, npass))
+                self.parts.append(Part(len(at), npass, *stages))
+            at += [*range(first, last), *[-1] * (npass * self.copies - (last - first))]
         self.at, self.ncol = np.array(at, float), len(at)
         #: indices of columns with a coordinate, without padding
         self.kept = np.flatnonzero(self.at >= 0.0)
@@ -92,14 +107,14 @@ class Passes:
         # formulas and solution in one pass, except with the recursion, which needs the same memory
         self.whole = worlds.by_formulas and not recurses(model) and worlds.parameters is None
         #: number of differenced columns, and those of them whose coordinates allow large displacements
-        self.differenced = sum(npass * self.copies for loop, _, npass in self.parts if loop is not None)
+        self.differenced = sum(part.npass * self.copies for part in self.parts if part.residual is not None)
         self.far = self.kept[self.at[self.kept] < 2 * nv]
         #: whether formulas read the displacements of coordinates
         self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or lag
         if worlds.torques:  # dg/dtau = -1
-            self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
+            self.g[:, self.parts[-1].start :][:, np.arange(nv), np.arange(nv)] = -1.0
         if worlds.parameters is not None:
-            self.by_parameters = slice(self.parts[-1][1], self.parts[-1][1] + worlds.parameters.n)
+            self.by_parameters = slice(self.parts[-1].start, self.parts[-1].start + worlds.parameters.n)
         self._plan()
 
     def _plan(self) -> None:
@@ -107,47 +122,44 @@ class Passes:
         worlds, model = self.worlds, self.worlds.model
         nv, total, width = model.nv, self.each * self.copies, self.width
 
-        def rows(a: np.ndarray, start: int, npass: int) -> np.ndarray:
+        def rows(arrays: dict[str, np.ndarray], start: int, npass: int) -> dict[str, np.ndarray]:
             """Returns the columns of a pass as rows of tiles: (worlds * copies, npass, ...)."""
-            part = a[:, start : start + npass * self.copies]
-            return part if self.copies == 1 else part.reshape(self.copies, npass, -1)
+            parts = {name: a[:, start : start + npass * self.copies] for name, a in arrays.items()}
+            if self.copies == 1:
+                return parts
+            return {name: part.reshape(self.copies, npass, -1) for name, part in parts.items()}
 
         at = np.broadcast_to(self.at, (self.each, self.ncol)).copy()
         found = {"qacc": worlds.qacc[:, None], "qacc_step": worlds.qacc_step[:, None], "report": worlds.based}
-        self.base = worlds.plan_of(base_tiles, self.each, {}, found, width=self.narrow)
+        self.base = worlds.plan_of(worlds.stages.accelerations, self.each, {}, found, width=self.narrow)
         given = {"qacc": worlds.qacc, "qacc_step": worlds.qacc_step}
 
-        def rates(loops: list, **taken: np.ndarray) -> list[tuple[Plan, int]]:
-            """Returns the plans that difference the residual, or its part p, column by column."""
-            plans, found = [], taken
-            for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
-                brought = {"at": at[..., None], "up": self.up[..., None], "down": self.down[..., None]}
-                brought["follow"] = self.follow
-                brought, taken = (
-                    {name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, found)
-                )
-                plans.append((worlds.plan_of(loop, total, brought, taken, given, width), npass))
-            return plans
+        def differences(loop: Stage, part: Part, taken: dict[str, np.ndarray]) -> tuple[Plan, int]:
+            """Returns the plan that differences the residual, or its part p, column by column."""
+            brought = {"at": at[..., None], "up": self.up[..., None], "down": self.down[..., None]}
+            brought, taken = (rows(a, part.start, part.npass) for a in (brought | {"follow": self.follow}, taken))
+            return worlds.plan_of(loop, total, brought, taken, given, width), part.npass
 
-        act = self.state[..., 2 * nv :]
-        self.rates = rates([position_columns, force_columns], dg=self.g, dp=self.p, dact=act)
+        taken = {"dg": self.g, "dp": self.p, "dact": self.state[..., 2 * nv :]}
+        self.rates = [differences(part.residual, part, taken) for part in self.parts if part.residual is not None]
         # rates of accelerations do not depend on p
         lag = worlds.by_formulas and self.lags and not worlds.torques
-        self.lag = rates([lag_positions, lag_forces], dp=self.p) if lag else []
+        taken, parts = {"dp": self.p}, self.parts if lag else []
+        self.lag = [differences(part.correction, part, taken) for part in parts if part.correction is not None]
         self.few_up, self.few_down, self.few_p = self.up, self.down, self.p
         self.formulas = self._formulas(at) if worlds.by_formulas else None
         self._begun, self._moves = set(), None
         npass = self.ncol // self.copies
         brought = {"at": at[..., None], "dg": self.g, "dp": self.p, "follow": self.follow, "da": self.acceleration}
         taken = {"da": self.acceleration, "dq": self.state[..., :nv], "dv": self.state[..., nv : 2 * nv]}
-        brought, taken = ({name: rows(a, 0, npass) for name, a in x.items()} for x in (brought, taken))
+        brought, taken = (rows(arrays, 0, npass) for arrays in (brought, taken))
         taken["report"] = each_step(self.report, npass)
-        self.solution = worlds.plan_of(solve_columns, total, brought, taken, width=width), npass
+        self.solution = worlds.plan_of(worlds.stages.solution, total, brought, taken, width=width), npass
 
     def _formulas(self, at: np.ndarray) -> tuple[Plan, int]:
         """Plans rates, or the whole derivative, by formulas; a single world runs in a tile of width 1."""
         worlds, nv = self.worlds, self.worlds.model.nv
-        given = [start for loop, start, _ in self.parts if loop is None]
+        given = [part.start for part in self.parts if part.residual is None]
         n = given[0] if given and not self.whole else self.ncol
         state, acceleration = self.state, self.acceleration
         if self.whole and self.copies > 1:
@@ -175,9 +187,10 @@ class Passes:
         brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
         taken = {name: a[:, :n] for name, a in taken.items()}
         taken["report"] = each_step(self.known, n)  # last, see `formulas.py`
-        loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
+        stages, memory = worlds.stages, worlds.batch.pair_memory
         sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
         sizes["nslipmax"] = noslip_capacity(worlds.model)
+        loop = stages.whole if self.whole else stages.formulas
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
         self.rows = plan.addresses("record")
         return plan, n

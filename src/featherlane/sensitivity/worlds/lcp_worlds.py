@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.lanes import Stage
 from featherlane.model.model import Model
 from featherlane.sensitivity.rates.records import FITS, NEAREST
-from featherlane.sensitivity.systems.lcp_columns import lcp_columns
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, each_step
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
@@ -41,12 +41,13 @@ class LcpWorlds(OwnWorlds):
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
+        loop: the stage that computes the columns.
         torques: whether generalized forces are coordinates, too, after the controls.
     """
 
-    def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int = 0):
+    def __init__(self, model: Model, source: Data | Batch, loop: Stage, torques: bool, nthread: int, disabled: int = 0):
         nx = 2 * model.nv + model.na
-        self.n = nx + model.nu + (model.nv if torques else 0)
+        self.loop, self.n = loop, nx + model.nu + (model.nv if torques else 0)
         super().__init__(model, source, 2 * self.n, nthread, disabled)
         self._own_gaps = [name for name in GAPS if name not in self.batch.arrays.expanded and getattr(model, name).size]
         for name in GAPS:
@@ -80,7 +81,7 @@ class LcpWorlds(OwnWorlds):
             "report": each_step(self.report, self.n),
         }
         sizes = _sizes(workspaces[0].sizes, self.n, width)
-        return self.plan_of(lcp_columns, self.each, brought, taken, width=width, sizes=sizes)
+        return self.plan_of(self.loop, self.each, brought, taken, width=width, sizes=sizes)
 
     def _run(self, chosen: np.ndarray, width: int) -> None:
         """Runs a pass of at most `each` worlds."""

@@ -17,7 +17,6 @@ from featherlane.model.enums import DISABLE_DAMPER, DISABLE_EULERDAMP, EULER
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_displaced
 from featherlane.model.model import Model
-from featherlane.sensitivity.systems.differences import parameter_points
 from featherlane.sensitivity.worlds.displaced_worlds import POINTS, OwnWorlds
 from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
@@ -129,7 +128,7 @@ class Parameters:
         # one-sided steps are some 1e-8, too short for the rounding of a residual whose acceleration changes
         follow[moves[..., 1] == 0.0] = 0.0
         load |= {"up": moves.reshape(-1, 1), "follow": np.repeat(follow.reshape(-1, nv), 2, 0)}
-        plan = plans.plan(parameter_points, len(source), taken=taken, load=load, keeps=(), width=width)
+        plan = plans.plan(worlds.stages.parameters, len(source), taken=taken, load=load, keeps=(), width=width)
         plan.begin(1, every, every)
         work([(plan, -(-len(every) // width))], plans.team)
         return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
