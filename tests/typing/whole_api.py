@@ -174,7 +174,7 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     if batch.failures:
         failure: results.Failure = batch.failures[0]
         failure.save("failure.npz")
-        again: fl.Data = fl.load_failure("failure.npz").replay(-1)
+        again: fl.Data = fl.load_failure("failure.npz").replay(-1, checked=True)
         print(failure.cause, failure.time, again)
     print(groups, position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
     return batch

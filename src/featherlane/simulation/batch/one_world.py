@@ -1,16 +1,36 @@
-"""Defines `batch_of`: a `Data` as a batch of one world, whose rows are the memory of the `Data`."""
+"""Treats a `Data` as a batch of one world, whose rows are the memory of the `Data`."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.lanes import Field
+from featherlane.model.arguments import instance
+from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import WorldArrays
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.data import Data, ready
+
+
+def checked_worlds(model: Model, data: Any) -> Data | Batch:
+    """Returns the worlds of a call `f(model, data)`: a `Data`, prepared for this model, or a `Batch`.
+
+    Raises:
+        TypeError: `data` is neither a `Data` nor a `Batch`.
+        ModelError: the model's sizes are not those of the `Data`; another model than the batch's.
+    """
+    instance("data", data, Data | Batch, "a Data or a Batch of the model", ArgumentTypeError)
+    if isinstance(data, Data):
+        return ready(model, data)
+    if data.model is not model:
+        raise ModelError("model: got another model than the batch's")
+    return data
 
 
 class DataRows:
