@@ -10,6 +10,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.jacobian import JACOBIAN
+from featherlane.dynamics.sparse.half_solve import half_solve_column
 from featherlane.dynamics.sparse.tree_factor import (
     System,
     TreeRows,
@@ -221,9 +222,7 @@ def half_solve(m, d):
     Source: MuJoCo mj_solveM2.
     Reads:  qLD, qLDiagInv, qvec.   Writes: qvec (nv,).   Cost: O(nv * depth).
     """
-    reduce_columns(inertia_rows(m), 0, d.qLD, d.qvec)
-    for i in range(m.nv):
-        d.qvec[i] = d.qvec[i] * sqrt(d.qLDiagInv[i])
+    half_solve_column(inertia_rows(m), d.qLD, d.qLDiagInv, d.qvec)
 
 
 @stage

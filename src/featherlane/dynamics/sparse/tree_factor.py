@@ -58,9 +58,8 @@ class TreeRows(NamedTuple):
     belowrow: Any  # rows, descending in each list
 
 
-# Rows that form a chain are computed together, `height` of them, an argument that is a constant: their entries are read
-# once, and their sums overlap.  The roundings and their order are those of one row at a time.  Each sweep takes at most
-# `most` rows.
+# Rows that form a chain are computed together, `height` of them, an argument that is a constant: their common
+# columns are read once, and their sums overlap.  The roundings and their order are those of one row at a time.
 
 
 @kernel
@@ -70,35 +69,19 @@ def follows(rows, k):
 
 
 @kernel
-def chain_from(rows, k, most):
-    """Returns how many rows from k on a downward sweep takes: 4, 2 or 1, each the parent of the next."""
-    height = 1
-    if follows(rows, k):
-        height = 2
-        if most == 4 and follows(rows, k + 1) and follows(rows, k + 2):
-            height = 4
-    return height
+def three_follow(rows, k):
+    """Returns whether rows k + 1 to k + 3 form a chain of children of k."""
+    return follows(rows, k) and follows(rows, k + 1) and follows(rows, k + 2)
 
 
 @kernel
 def is_only_child(rows, i):
-    """Returns whether row i - 1 is the parent of row i, and has no other child."""
+    """Returns whether row i - 1 is the parent of row i, and has no other child.
+
+    Its diagonal is then one index left of that of row i, and both have the same descendants below i.
+    """
     start, depth = rows.adr[i], rows.nnz[i] - 1
     return depth > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.col[start + depth - 1] == i - 1
-
-
-@kernel
-def chain_up_to(rows, i, most):
-    """Returns how many rows i, i - 1, ... an upward sweep takes: 4, 2 or 1, each the only child of the next.
-
-    Row i - r then has its diagonal at the index depth - r, and all have the same descendants below i.
-    """
-    height = 1
-    if is_only_child(rows, i):
-        height = 2
-        if most == 4 and is_only_child(rows, i - 1) and is_only_child(rows, i - 2):
-            height = 4
-    return height
 
 
 # ---- elimination column by column ------------------------------------------------------------------------
@@ -266,15 +249,18 @@ def factor_columns(rows, listed, system, own, reduce):
     """
     i = rows.n - 1
     while i >= 0:
-        nbelow, height = rows.below[i], chain_up_to(rows, i, most=4)
+        nbelow = rows.below[i]
         chain = Chain(i, rows.nnz[i] - 1, rows.belowadr[i] if listed else i + nbelow, nbelow)
-        if height == 4:
+        pair = is_only_child(rows, i)
+        if pair and is_only_child(rows, i - 1) and is_only_child(rows, i - 2):
             complete_rows(rows, listed, system, chain, own, reduce, height=4)
-        elif height == 2:
+            i -= 4
+        elif pair:
             complete_rows(rows, listed, system, chain, own, reduce, height=2)
+            i -= 2
         else:
             complete_rows(rows, listed, system, chain, own, reduce, height=1)
-        i -= height
+            i -= 1
 
 
 # ---- substitution and product ------------------------------------------------------------------------------------
@@ -304,12 +290,12 @@ def reduce_columns(rows, listed, L, x):
     """x <- L^-T x, from the last row to the first, two rows of a chain at a time; listed: as for `factor_columns`."""
     i = rows.n - 1
     while i >= 0:
-        height = chain_up_to(rows, i, most=2)
-        if height == 2:
+        if is_only_child(rows, i):
             reduce_rows(rows, listed, L, x, i, height=2)
+            i -= 2
         else:
             reduce_rows(rows, listed, L, x, i, height=1)
-        i -= height
+            i -= 1
 
 
 @kernel
@@ -337,14 +323,15 @@ def expand_columns(rows, L, inverse, x, most):
     """
     k = 0
     while k < rows.n:
-        height = chain_from(rows, k, most)
-        if height == 4:
+        if most == 4 and three_follow(rows, k):
             expand_rows(rows, L, inverse, x, k, height=4)
-        elif height == 2:
+            k += 4
+        elif follows(rows, k):
             expand_rows(rows, L, inverse, x, k, height=2)
+            k += 2
         else:
             expand_rows(rows, L, inverse, x, k, height=1)
-        k += height
+            k += 1
 
 
 @kernel
@@ -375,9 +362,9 @@ def multiply_symmetric(rows, A, x, y):
     """y <- A x for the symmetric matrix with lower triangle A: the rows of a parent and its child at once."""
     k = 0
     while k < rows.n:
-        height = chain_from(rows, k, most=2)
-        if height == 2:
+        if follows(rows, k):
             multiply_rows(rows, A, x, y, k, height=2)
+            k += 2
         else:
             multiply_rows(rows, A, x, y, k, height=1)
-        k += height
+            k += 1

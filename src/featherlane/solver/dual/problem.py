@@ -26,8 +26,9 @@ Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm st
 from featherlane.prelude import *
 from featherlane.constraint.fold import fold_rows
 from featherlane.constraint.general import add_joint_force
-from featherlane.dynamics.inertia.joint_space import solve_factored
+from featherlane.dynamics.inertia.joint_space import inertia_rows, solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
+from featherlane.dynamics.sparse.half_solve import half_solve_column
 from featherlane.solver.dual.rows import contact_block
 from featherlane.solver.primal.problem import compute_rows_at, evaluate
 from featherlane.solver.rows.cone import cone_force
@@ -182,19 +183,11 @@ def store_whitened_force(m, d):
 
 @kernel
 def whiten_constraint_force(m, d):
-    """Computes dual.z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint.
-
-    For the dofs i from the last one: z_j -= L_ij z_i for its ancestors j, then z_i *= D_i^-1/2.
-    """
+    """Computes dual.z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
     for i in range(m.nv):
         d.dual.z[i] = d.qfrc_constraint[i]
     LD, inverse_D = metric_factor(m, d)
-    for i in range(m.nv - 1, -1, -1):  # a dof before its ancestors
-        L_i, z_i = m.M_rowadr[i], d.dual.z[i]
-        for c in range(m.M_rownnz[i] - 1):
-            j = m.M_colind[L_i + c]
-            d.dual.z[j] = fma(-LD[L_i + c], z_i, d.dual.z[j])
-        d.dual.z[i] = z_i * sqrt(inverse_D[i])
+    half_solve_column(inertia_rows(m), LD, inverse_D, d.dual.z)
 
 
 # ---- joint forces and accelerations --------------------------------------------------------------------------------

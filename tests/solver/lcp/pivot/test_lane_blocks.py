@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherlane.dynamics.sparse.packed_factor import triangle_index
 from featherlane.lcp import Problem, Status
 from featherlane.model.enums import FROZEN
 from featherlane.solver.lcp.pivot import dantzig, lane_blocks
@@ -83,7 +84,7 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
     lane_blocks.factor_active_rows(p, m, 1e-13)
     L = np.zeros((4, m, m))
     for a in range(m):
-        at = lane_blocks.row_start(a)
+        at = triangle_index(a, 0)
         L[:, a, :a] = p.lcp_L.array[at : at + a].T
     lane_blocks.find_free_step(p, m)
     for lane, problem in enumerate(problems):

@@ -29,11 +29,11 @@ from featherlane.dynamics.inertia.articulated import (
     SIZE,
     add_to_parent,
     multiply_packed,
-    packed_index,
     store_rigid,
     subtract_outer,
     uses_articulated,
 )
+from featherlane.dynamics.sparse.packed_factor import triangle_index
 from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
 from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, is_pushing
 from featherlane.solver.hessian.entries.joint_rows import free_weight
@@ -110,12 +110,12 @@ def add_body_stiffness(d, b):
     a, A, K = SIZE * b, d.aba_inertia, d.hessian.body_K[b]
     for e in unrolled(range(6)):
         r, c = UPPER[e]
-        A[a + packed_index(c, r)] += K.aa[e]
-        A[a + packed_index(c + 3, r + 3)] += K.ll[e]
+        A[a + triangle_index(c, r)] += K.aa[e]
+        A[a + triangle_index(c + 3, r + 3)] += K.ll[e]
     # the lower triangle has the transpose of al, which is stored by rows
     for r in unrolled(range(3)):
         for c in unrolled(range(3)):
-            A[a + packed_index(c + 3, r)] += K.al[3 * r + c]
+            A[a + triangle_index(c + 3, r)] += K.al[3 * r + c]
 
 
 # ---- the recursion -------------------------------------------------------------------------------------------------
