@@ -80,10 +80,10 @@ class GroupedWorlds(Worlds):
 
     def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
-        keys = keyframe if isinstance(keyframe, int | str) else regular("keyframe", keyframe)
-        each, resets = isinstance(keys, np.ndarray) and keys.shape == chosen.shape, []
+        each = None if isinstance(keyframe, int | str) else regular("keyframe", keyframe)
+        resets = []
         for k, worlds, at in self._split(chosen):
-            own = keys[at] if each else keyframe
+            own = keyframe if each is None or each.shape != chosen.shape else each[at]
             resets.append((self.groups[k], worlds, keyframe_numbers(self.groups[k].model, own, len(worlds))))
         for group, worlds, keys in resets:
             hold((group.runner.turn,), group.runner.reset, worlds, keys)
