@@ -25,6 +25,8 @@ from featherlane.simulation.batch.worlds import Worlds
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.recordings import Control, check_bindable, inputs_of_rollout, recordings
 
+FOR_ALL = (int, str)  # types of a keyframe for all worlds of a call
+
 
 class GroupedWorlds(Worlds):
     """Runs calls of worlds in groups.
@@ -80,13 +82,13 @@ class GroupedWorlds(Worlds):
 
     def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
-        each = None if isinstance(keyframe, int | str) else regular("keyframe", keyframe)
-        resets = []
+        each = None if isinstance(keyframe, FOR_ALL) else regular("keyframe", keyframe)
+        groups, resets = self.groups, []
         for k, worlds, at in self._split(chosen):
             own = keyframe if each is None or each.shape != chosen.shape else each[at]
-            resets.append((self.groups[k], worlds, keyframe_numbers(self.groups[k].model, own, len(worlds))))
-        for group, worlds, keys in resets:
-            hold((group.runner.turn,), group.runner.reset, worlds, keys)
+            resets.append((groups[k].runner, worlds, keyframe_numbers(groups[k].model, own, len(worlds))))
+        for runner, worlds, keys in resets:
+            hold((runner.turn,), runner.reset, worlds, keys)
         if forward:
             self.forward_bound(chosen)
 
