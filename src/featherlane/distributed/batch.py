@@ -11,7 +11,7 @@ Each world's result is bitwise identical on any machine, and also if a worker is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,9 @@ from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyfram
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure, numbered
-from featherlane.simulation.batch.gather import gather_rows
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.simulation.batch.runner import stage_number
-from featherlane.simulation.query.camera import Camera, Images
-from featherlane.simulation.query.imaging import camera_of_worlds, images_of
-from featherlane.simulation.query.scan import ScanRequest, scan_of
+from featherlane.simulation.batch.sensing import SENSED
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import BINDABLE, check_bindable
@@ -299,21 +296,11 @@ class Batch(Rollouts, Given):
         return [result for _, result in self._ask(self._everyone(), lambda part: [("call", (shipped,))], edits=True)]
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
-    def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
-        of = lambda first, last: camera_of_worlds(camera, self.nworld, int(first), int(last))  # noqa: E731
-        empty, _ = images_of(self._one, of(0, 1), np.zeros(0, int))  # checks the arguments
-        found = self._ask(
-            self._spread.parts(chosen),
-            lambda part: [("images", (of(*self.starts[part.worker : part.worker + 2]), part.ids))],
-            edits=True,
-        )
-        black = [int(self.starts[part.worker]) + world for part, (_, own) in found for world in own]
-        return Images(*gather_rows(empty, len(chosen), ((part.at, images) for part, (images, _) in found))), black
-
-    def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> list[Any]:
-        empty = scan_of(self._one, request, np.zeros(0, int))  # checks the arguments
-        found = self._ask(self._spread.parts(chosen), lambda part: [("scan", (request, part.ids))], edits=True)
-        return gather_rows(empty, len(chosen), ((part.at, rows) for part, rows in found))
+    def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
+        empty = SENSED[kind](self._one, request(0, 1), np.zeros(0, int))  # checks the arguments
+        of = lambda part: request(*self.starts[part.worker : part.worker + 2].tolist())  # noqa: E731
+        found = self._ask(self._spread.parts(chosen), lambda part: [("sensed", (kind, of(part), part.ids))], edits=True)
+        return empty, ((self.starts[part.worker], part.at, result) for part, result in found)
 
     # ---- results -----------------------------------------------------------------------------------------------------
     @property

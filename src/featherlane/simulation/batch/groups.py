@@ -20,10 +20,12 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import keyframe_numbers
 from featherlane.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.runner import Share, run_shares, stage_number
+from featherlane.simulation.batch.runner import Share, roll_shares, run_shares, stage_number
 from featherlane.simulation.batch.worlds import Worlds
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.recordings import Control, check_bindable, inputs_of_rollout, recordings
+
+FOR_ALL = (int, str)  # types of a keyframe for all worlds of a call
 
 
 class GroupedWorlds(Worlds):
@@ -68,26 +70,25 @@ class GroupedWorlds(Worlds):
 
     def _advance(self, nstep: int, chosen: np.ndarray, stage: int = 0) -> None:
         """Runs steps, or a forward pass if nstep is 0."""
-        self._run(nstep, [Share(self.groups[k].runner, worlds, stage=stage) for k, worlds, _ in self._split(chosen)])
+        shares = [Share(self.groups[k].runner, worlds, stage=stage) for k, worlds, _ in self._split(chosen)]
+        if shares:
+            run_shares(nstep, shares)
+            self._warn(nstep)
 
-    def _run(self, nstep: int, shares: list[Share]) -> None:
-        """Runs the shares of a call that have worlds, and warns of what it found."""
-        used = [share for share in shares if len(share.chosen)]
-        if used:
-            run_shares(nstep, used)
-            for first, group in zip(self.starts.tolist(), self.groups, strict=False):
-                group.runner.warn_of_found(nstep, first)
+    def _warn(self, nstep: int) -> None:
+        """Warns of what a call found."""
+        for first, group in zip(self.starts.tolist(), self.groups, strict=False):
+            group.runner.warn_of_found(nstep, first)
 
     def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
-        keys = keyframe if isinstance(keyframe, int | str) else regular("keyframe", keyframe)
-        each = keys if isinstance(keys, np.ndarray) and keys.shape == chosen.shape else None
-        resets = []
+        each = None if isinstance(keyframe, FOR_ALL) else regular("keyframe", keyframe)
+        groups, resets = self.groups, []
         for k, worlds, at in self._split(chosen):
-            own = keyframe if each is None else each[at]
-            resets.append((self.groups[k], worlds, keyframe_numbers(self.groups[k].model, own, len(worlds))))
-        for group, worlds, keys in resets:
-            hold((group.runner.turn,), group.runner.reset, worlds, keys)
+            own = keyframe if each is None or each.shape != chosen.shape else each[at]
+            resets.append((groups[k].runner, worlds, keyframe_numbers(groups[k].model, own, len(worlds))))
+        for runner, worlds, keys in resets:
+            hold((runner.turn,), runner.reset, worlds, keys)
         if forward:
             self.forward_bound(chosen)
 
@@ -132,20 +133,17 @@ class GroupedWorlds(Worlds):
                 rows[...] = 0
             if not isinstance(control, Kernel | None):
                 control = inputs_of_rollout(control, (len(chosen), nstep), self._dims)
-        shares, after = [], []
+        parts = []
         for k, worlds, at in self._split(chosen):
-            runner, result, own = self.groups[k].runner, out, control
+            result, own = out, control
             if several:
                 span = slice(at[0], at[-1] + 1)
                 result = {name: self._cut(name, k, rows[span]) for name, rows in out.items()}
                 if isinstance(control, dict):
                     own = {name: self._cut(name, k, rows[span]) for name, rows in control.items()}
-            share, reads = runner.share(nstep, worlds, own, result)
-            shares.append(share)
-            after.append((runner, worlds, reads, result))
-        self._run(nstep, shares)
-        for runner, worlds, reads, result in after:
-            runner.measure_recorded(worlds, reads, result)
+            parts.append((self.groups[k].runner, worlds, own, result))
+        roll_shares(nstep, parts)
+        self._warn(nstep)
 
     # ---- for programs that display or run a user's batch -------------------------------------------------------------
     @property

@@ -13,7 +13,7 @@ models, so no thread is idle after the worlds of one model.  Results are bitwise
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,9 @@ from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import REPORTS, STATE
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure, numbered
-from featherlane.simulation.batch.gather import Arrays, gather_rows
 from featherlane.simulation.batch.groups import GroupedWorlds
 from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
-from featherlane.simulation.query.camera import Camera, Images
-from featherlane.simulation.query.imaging import camera_of_worlds, images_of
-from featherlane.simulation.query.scan import ScanRequest, scan_of
+from featherlane.simulation.batch.sensing import SENSED
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
@@ -205,35 +202,18 @@ class MixedBatch(GroupedWorlds):
             self.groups[group].set_variant(geom, chosen, variant, inertia=inertia)
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
-    def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
-        black: list[int] = []
-
-        def images(k: int, worlds: np.ndarray) -> Images:
-            first = int(self.starts[k])
-            own = camera_of_worlds(camera, self.nworld, first, int(self.starts[k + 1]))
-            found, spoiled = images_of(self.groups[k], own, worlds)
-            black.extend(first + world for world in spoiled)
-            return found
-
-        return Images(*self._gathered(chosen, images)), black
-
-    def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> list[np.ndarray]:
-        return self._gathered(chosen, lambda k, worlds: scan_of(self.groups[k], request, worlds))
-
-    def _gathered(self, chosen: np.ndarray, of: Callable[[int, np.ndarray], Arrays]) -> list[Any]:
-        """Returns the arrays of groups for their worlds among the chosen ones, in the order of these."""
-
-        def named(k: int, worlds: np.ndarray) -> Arrays:
+    def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
+        def share(k: int, worlds: np.ndarray) -> Any:
             try:
-                return of(k, worlds)
+                return SENSED[kind](self.groups[k], request(*self.starts[k : k + 2].tolist()), worlds)
             except ModelError as error:
                 error.args = (f"group {k}: {error}",)
                 raise
 
         parts = self._split(chosen)
         some = [k for k, *_ in parts] or range(len(self.groups))
-        empty, *_ = [named(k, chosen[:0]) for k in some]  # checks the arguments before any group computes
-        return gather_rows(empty, len(chosen), ((at, named(k, worlds)) for k, worlds, at in parts))
+        empty, *_ = [share(k, chosen[:0]) for k in some]  # checks the arguments before any group computes
+        return empty, ((self.starts[k], at, share(k, worlds)) for k, worlds, at in parts)
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray, Any]]:

@@ -321,6 +321,24 @@ def run_shares(nstep: int, shares: Sequence[Share]) -> None:
     hold([share.runner.turn for share in shares], _run, nstep, shares)
 
 
+def roll_shares(nstep: int, parts: Sequence[tuple[Runner, np.ndarray, Any, Mapping[str, np.ndarray]]]) -> None:
+    """Runs steps with controls and recordings, and evaluates the recorded user-defined sensors.
+
+    Args:
+        nstep: steps.
+        parts: runner, worlds, control and recordings of each batch, as for `Runner.share`.
+
+    Raises:
+        RuntimeError: another call of one of the batches is running.
+    """
+    shares = [runner.share(nstep, chosen, control, result) for runner, chosen, control, result in parts]
+    used = [share for share, _ in shares if len(share.chosen)]
+    if used:
+        run_shares(nstep, used)
+    for (runner, chosen, _, result), (_, reads) in zip(parts, shares, strict=True):
+        runner.measure_recorded(chosen, reads, result)
+
+
 def _run(nstep: int, shares: Sequence[Share]) -> None:
     """Runs the call, while the batches are locked against other calls."""
     recorded, number = False, 0

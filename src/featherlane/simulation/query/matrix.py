@@ -29,7 +29,8 @@ class MatrixBuffer(dict[tuple[int, ...], Callable[[], None]]):
         record = allocated(JACOBIAN, {"jac_nv": nv, "jac_nbody": nbody}, 1, np.float64)
         self._records, arrays = (workspace.rows.record, workspace.record, record), record.arrays
         self.point, self._motion = arrays["jac_point"][:, 0], arrays["motion"][:, 0]
-        self.results = dict.fromkeys(MATRICES, arrays["jac"][: 6 * nv].reshape(2, 3, nv))
+        jac = arrays["jac"][: 6 * nv].reshape(2, 3, nv)
+        self.results = {quantity: jac for quantity in MATRICES}
         self.results[INERTIA] = arrays["jac_M"][: nv * nv].reshape(nv, nv)
 
     def __missing__(self, numbers: tuple[int, ...]) -> Callable[[], None]:
