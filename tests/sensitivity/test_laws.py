@@ -14,6 +14,7 @@ from featherlane.dynamics.actuator import rate
 from featherlane.dynamics.actuator.dcmotor import mechanical_force
 from featherlane.dynamics.actuator.gain import gain_force
 from featherlane.dynamics.body import force_laws
+from featherlane.dynamics.passive import fluid, fluid_derivative
 from featherlane.lanes import jvp, kernel, seed, split_tangents
 from featherlane.lanes.record import python_record
 from featherlane.lanes.values import Row
@@ -23,11 +24,12 @@ from featherlane.solver.rows import cone, coulomb, pyramid
 from featherlane.solver.rows.rows import TURN
 from featherlane.spatial.types import Vec3
 from featherlane.spatial.vector import norm3
-from scenes import actuators
+from scenes import actuators, fluids
 
 N = 2000  # worlds
 CLOSE = 1e-13  # relative to the largest term: a rounding error for each of about 20 operations, with cancellation
 BASIS = [(0, 0), (0, 1), (0, 2), ((TURN, 0), 0), ((TURN, 0), 1), ((TURN, 0), 2)]  # n, two tangents, three turns
+UNITS = [Vec3(*(1.0 if i == j else 0.0 for j in range(3))) for i in range(3)]
 
 
 def values(x):
@@ -76,16 +78,18 @@ def weighted(weights, y, z):
     return [normal, *(q * along * t[k][i] - e * z[0][0] * t[k][i] + b * z[k][i] for k, i in BASIS[1:])]
 
 
+def records(model, data):
+    """Returns the records (m, d) of a world, for uncompiled kernels, after a forward pass."""
+    fl.forward(model, data)
+    workspace = ready(model, data).workspace
+    return python_record(workspace.rows.record), python_record(workspace.record)
+
+
 def close(found, expected):
     """Asserts that two vectors agree."""
     found, expected = (np.array([x + np.zeros(N) for x in y]) for y in (found, expected))
     scale = 1.0 + np.abs(expected).max(axis=0)
     assert (np.abs(found - expected) / scale).max() < CLOSE
-
-
-def derivative(f, d, *inputs):
-    """Returns the tangent of f(inputs)."""
-    return split_tangents(f(*inputs), 1)[1]
 
 
 # ---- contacts --------------------------------------------------------------------------------------------------------
@@ -139,8 +143,7 @@ def test_force_of_the_pyramid_is_minus_the_derivative_of_its_cost(contact):
     D, y = contact.con_D[0], contact.primal.con_y[0]
     f, _ = pyramid.pyramid_force(D, y)
     g, m, _ = pyramid.edge_pair_force(D, y[0], y[1])
-    units = [Vec3(*(1.0 if i == j else 0.0 for j in range(3))) for i in range(3)]
-    for i, unit in enumerate(units):
+    for i, unit in enumerate(UNITS):
         moved = seed(y, unit)
         close([-split_tangents(pyramid.pyramid_force(D, moved)[1], 1)[1]], [f[i]])
         if i < 2:
@@ -172,6 +175,46 @@ def test_force_of_a_spring_is_minus_the_derivative_of_its_energy(coefficients, r
     close([force.x * dx.x + force.y * dx.y + force.z * dx.z], [-slope])
 
 
+# ---- fluids ----------------------------------------------------------------------------------------------------------
+def test_rates_of_fluid_forces_are_derivatives_of_the_forces(rng):
+    model = fl.load(fluids.scene("water", "Euler", fluids.ELLIPSOIDS))
+    m, _ = records(model, fl.Data(model))
+    shapes = [g for g in range(model.ngeom) if m.geom_fluid[g].scale.item() > 0.0]
+    for g in shapes:
+        w, u = (Vec3(*map(values, rng.normal(size=(3, 1)))) for _ in range(2))
+        r = fluid.semi_axes(m, g)
+        lift = fluid_derivative._lift_rates(m, None, g, r, w, u)
+        torque, drag = fluid_derivative._torque_rate(m, g, r, w), fluid_derivative._drag_rate(m, g, r, u)
+        by_w, by_u = (torque + lift[0], lift[2]), (lift[1], drag + lift[3])
+        for k, unit in enumerate(UNITS):
+            for rates, law in (
+                (by_w, fluid._ellipsoid_force(m, g, seed(w, unit), u)),
+                (by_u, fluid._ellipsoid_force(m, g, w, seed(u, unit))),
+            ):
+                _, slopes = split_tangents(law, 1)
+                found, expected = (
+                    np.array([float(np.ravel(part)[0]) for x in y for part in x]) for y in (columns(rates, k), slopes)
+                )
+                np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE * (1.0 + np.abs(expected).max()))
+    assert shapes
+
+
+def columns(rates, k):
+    """Returns column k of each matrix."""
+    return [A.columns[k] for A in rates]
+
+
+def test_rates_of_boxes_in_a_fluid_are_derivatives_of_their_resistance(rng):
+    m = SimpleNamespace(opt_viscosity=[0.3], opt_density=[800.0])
+    box, w, u, dw, du = (Vec3(*map(values, rng.uniform(-1.0, 1.0, (3, N)))) for _ in range(5))
+    found = fluid_derivative._box_rates(m, box, w, u)
+    for slope, viscous, drag, v, dv in zip(
+        found, fluid.box_resistance(m, box), fluid.box_drag(m, box), (w, u), (dw, du), strict=True
+    ):
+        _, slopes = split_tangents(fluid._resistance(viscous, drag, seed(v, dv)), 1)
+        close([slope[i] * dv[i] for i in range(3)], list(slopes))
+
+
 # ---- actuators -------------------------------------------------------------------------------------------------------
 # others have terms that MuJoCo's slopes omit: bounds of voltage and current, the change of act_dot
 KINDS = ("motor", "position", "affine", "integrator", "filter", "filterexact", "damper", "cylinder", "pid-velocity")
@@ -194,9 +237,7 @@ def test_slopes_of_actuators_are_derivatives_of_their_forces(rng):
         data = fl.Data(model)
         data.qpos, data.qvel = model.qpos0 + 0.3 * rng.normal(size=model.nq), 0.5 * rng.normal(size=model.nv)
         data.ctrl, data.act = 0.5 * rng.uniform(size=model.nu), 0.5 * rng.uniform(size=model.na)
-        fl.forward(model, data)
-        workspace = ready(model, data).workspace
-        m, d = python_record(workspace.rows.record), python_record(workspace.record)
+        m, d = records(model, data)
         for i, kind in enumerate(KINDS):
             _, by_length, by_velocity = by_length_and_velocity(m, d, i)
             pairs = zip(rate._slopes(m, d, i), (by_length, by_velocity), strict=True)
