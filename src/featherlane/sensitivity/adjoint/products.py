@@ -23,12 +23,12 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.integrator.integrate import is_implicit
 from featherlane.lanes.layout import Declare, Layout
+from featherlane.sensitivity.columns.coordinates import difference_steps
 from featherlane.sensitivity.columns.formulas import rates_column
 from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
 from featherlane.sensitivity.systems.formulas import begin_step
 from featherlane.sensitivity.systems.solution import implicit_rates
 from featherlane.sensitivity.systems.tangent import linear_jacobian, right_jacobian
-from featherlane.sensitivity.worlds.differentiated_worlds import EPS
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import leaves_out, substitute
@@ -115,21 +115,6 @@ def solve_costate(m, d, p, damped):
     substitute(m, d, p.solved)  # y = H^-1 M z, or H^-1 h m where K is M
     for i in range(m.nv):
         p.y[i], p.z[i] = p.solved[i], d.qacc_step[i]
-
-
-@kernel
-def difference_steps(m, d, c):
-    """Returns (up, down): displacements of coordinate c for differences of forces; controls stay in their range."""
-    up = EPS
-    down = up
-    i = c - (2 * m.nv + m.na)  # number of the control; negative: c is no control
-    if i >= 0:
-        u = d.ctrl[i]
-        if m.actuator_ctrllimited[i]:
-            low, high = m.actuator_ctrlrange[i].lower, m.actuator_ctrlrange[i].upper
-            up = where((u >= low) & (u + EPS <= high), up, 0.0)
-            down = where((u - EPS >= low) & (u <= high), down, 0.0)
-    return up, down
 
 
 @kernel

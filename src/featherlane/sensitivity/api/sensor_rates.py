@@ -16,17 +16,15 @@ import numpy as np
 from featherlane.prelude import *
 from featherlane.model.model import Model
 from featherlane.sensitivity.api.transition import differentiate
-from featherlane.sensitivity.columns.coordinates import displace
-from featherlane.sensitivity.columns.points import move_state
+from featherlane.sensitivity.columns.coordinates import EPS, Seeds, move_coordinate
 from featherlane.sensitivity.columns.system import Stages
 from featherlane.sensitivity.rates.records import COLUMNS
-from featherlane.sensitivity.worlds.differentiated_worlds import EPS
 from featherlane.sensitivity.worlds.displaced_worlds import MovedWorlds, borrowed
 from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.consistency import inverse_constraint
 from featherlane.simulation.step.forward import forward_outputs, forward_unconstrained
-from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.world.data import Data
 
@@ -37,13 +35,12 @@ def sensor_points(m, d, b, p, thread, tile):
 
     The acceleration is qacc, displaced by its rate da.  `at` is the coordinate of a point, `up` its displacement.
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, energy, active, recall_address,
-            tree_settled, and all else of this thread's workspace.
+    Writes: those that they take back; qpos, qvel, act, ctrl, qfrc_applied, qacc, con_fresh, energy, active,
+            recall_address, tree_settled, and all else of this thread's workspace.
     """
-    move_state(m, d, b, p, thread, tile)  # reads p.at, p.up, p.da, the inputs of the call
-    at, step = p.at[0], p.up[0]
-    displace(d.act, m.na, at, step, 2 * m.nv)
-    displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
+    copy_step_inputs(b, thread, tile, s=0)  # p.at, p.up, p.da
+    step = p.up[0]
+    move_coordinate(m, d, p.at[0], step)
     for i in range(m.nv):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])
     # `forward` at the given acceleration
@@ -60,8 +57,7 @@ def sensor_rates(
 
     stages: those of the system that forward dynamics solves.
     """
-    nx = 2 * model.nv + model.na
-    n = nx + model.nu
+    n = Seeds.of_model(model).input.stop
     with borrowed(ImplicitWorlds, model, data, stages, True, nthread, disabled) as worlds:
         _, da, _, left = worlds.rates()
         qacc, da = worlds.accelerations().copy(), np.ascontiguousarray(da[:, :n])
@@ -69,5 +65,5 @@ def sensor_rates(
     how = sensor_points, ("sensordata",), n, True, nthread, disabled, True
     with borrowed(MovedWorlds, model, data, *how) as points:
         points.set_steps(EPS)
-        points.set_some_steps(nx, *points.control_steps(slice(None), EPS))
+        points.hold_controls(EPS)
         return differentiate(points, lambda worlds, low, high: high - low, 1, qacc, da), left

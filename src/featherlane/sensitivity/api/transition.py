@@ -19,6 +19,7 @@ from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.assignment import broadcast_reals, flag
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
+from featherlane.sensitivity.columns.coordinates import Seeds
 from featherlane.sensitivity.columns.points import inverse_points, step_points
 from featherlane.sensitivity.worlds.displaced_worlds import MovedWorlds, as_given, borrowed
 from featherlane.simulation.batch.batch import Batch
@@ -120,11 +121,11 @@ def transition_fd(
         from featherlane.model.features import refuse_sensors  # imports mujoco
 
         refuse_sensors(model)
-    nx, outputs = 2 * sizes["nv"] + sizes["na"], (*STATE, "sensordata") if sensors else STATE
-    n, disabled = nx + sizes["nu"], 0 if frictionloss else int(Disable.FRICTIONLOSS)
+    seeds, outputs = Seeds.of(sizes["nv"], sizes["na"], sizes["nu"]), (*STATE, "sensordata") if sensors else STATE
+    nx, n, disabled = seeds.state.stop, seeds.input.stop, 0 if frictionloss else int(Disable.FRICTIONLOSS)
     with borrowed(MovedWorlds, model, data, step_points, outputs, n, centered, threads(nthread), disabled) as worlds:
         worlds.set_steps(eps)
-        _hold_controls(worlds, nx, eps)
+        worlds.hold_controls(eps)
         out = as_given(data, differentiate(worlds, _state_difference).swapaxes(1, 2))
     C, D = (out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else (None, None)
     unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
@@ -233,18 +234,6 @@ def _force_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) ->
     if low.shape[-1] == nv:
         return high - low
     return (high[..., :nv] - high[..., nv:]) - (low[..., :nv] - low[..., nv:])
-
-
-def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
-    """Sets the displacements of controls, coordinates `first` and later, to 0 where they would leave their range."""
-    batch, ctrl = worlds.batch, worlds.batch.arrays.rows["ctrl"]
-    limited = worlds.model.__dict__["actuator_ctrllimited"]
-    ranges = batch.arrays.expanded.shared_or_own("actuator_ctrlrange", slice(None))
-    if len(ctrl) == 1:  # for a few numbers a Python loop is faster
-        rows = zip(ctrl[0].tolist(), ranges.reshape(-1, 2).tolist(), limited.tolist(), strict=True)
-        if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
-            return
-    worlds.set_some_steps(first, *worlds.control_steps(slice(None), eps, worlds.centered))
 
 
 # ---- differences -----------------------------------------------------------------------------------------------------

@@ -1,12 +1,71 @@
-"""Coordinates by which a step is differentiated: their numbers, and their displacements.
+"""Seeds of columns: the coordinates by which a step is differentiated, their unit derivatives and displacements.
 
-Coordinates are numbered: positions by dof, velocities, activations, controls, generalized forces.  A coordinate `at` is
-a value (a lane may have a different one), so numbers are compared with 1.0 * number.
+Coordinates are numbered: positions by dof, velocities, activations, controls, generalized forces.  A column is seeded
+by the number of its coordinate: a formula starts from the derivatives `seed`, and a difference from the displacements
+of `move_coordinate`.  A kernel's coordinate `at` is an int if all lanes have the same one; otherwise it is a value,
+and numbers are compared with 1.0 * number.
 """
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 from featherlane.prelude import *
+from featherlane.model.model import Model
+
+EPS = 2e-7  # displacement of a coordinate [m, rad, m/s, rad/s, ...] where a residual is differenced
 
 
+class Seeds(NamedTuple):
+    """The columns of each kind of coordinates, slices of an axis.
+
+    Attributes:
+        position, velocity, activation, control, force: by kind.
+        state: the first three.
+        input: state and controls.
+    """
+
+    position: slice
+    velocity: slice
+    activation: slice
+    control: slice
+    force: slice
+    state: slice
+    input: slice
+
+    @classmethod
+    def of(cls, nv: int, na: int, nu: int) -> Seeds:
+        """Returns the columns for these numbers of dofs, activations and controls."""
+        act, ctrl, force = 2 * nv, 2 * nv + na, 2 * nv + na + nu
+        kinds = slice(0, nv), slice(nv, act), slice(act, ctrl), slice(ctrl, force), slice(force, force + nv)
+        return cls(*kinds, slice(0, ctrl), slice(0, force))
+
+    @classmethod
+    def of_model(cls, model: Model) -> Seeds:
+        """Returns the columns of a model."""
+        return cls.of(model.nv, model.na, model.nu)
+
+
+# ---- derivatives by the coordinate itself ----------------------------------------------------------------------------
+@kernel
+def seed(at, i):
+    """Returns the derivative of coordinate i by coordinate `at`, an int: 1 if they are the same, else 0."""
+    return 1.0 if at == i else 0.0
+
+
+@kernel
+def seed3(at, i):
+    """Returns the derivatives of coordinates i, i + 1, i + 2 by coordinate `at`, an int."""
+    return Vec3(seed(at, i + c) for c in range(3))
+
+
+@kernel
+def lane_seed(at, i):
+    """Returns the derivative of coordinate i by coordinate `at`, a value: 1 in lanes in which they are the same."""
+    return where(at == 1.0 * i, 1.0, 0.0)
+
+
+# ---- displacements ---------------------------------------------------------------------------------------------------
 @kernel
 def copy(x, n, out, first):
     """out[first ...] <- the n rows x, numbers or typed rows."""
@@ -58,8 +117,31 @@ def move_pos(m, d, at, step):
 
 
 @kernel
-def move_forces(m, d, at, step):
-    """Adds step to coordinate `at` if it is a velocity, activation or control; see the numbering above."""
+def move_inputs(m, d, at, step):
+    """Adds step to coordinate `at` if it is a velocity, activation or control, which do not move bodies."""
     displace(d.qvel, m.nv, at, step, m.nv)
     displace(d.act, m.na, at, step, 2 * m.nv)
     displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
+
+
+@kernel
+def move_coordinate(m, d, at, step):
+    """Displaces coordinate `at` of any kind by step; -1: none."""
+    move_pos(m, d, at, step)
+    move_inputs(m, d, at, step)
+    displace(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
+
+
+@kernel
+def difference_steps(m, d, c):
+    """Returns (up, down): displacements of coordinate c for differences of forces; controls stay in their range."""
+    up = EPS
+    down = up
+    i = c - (2 * m.nv + m.na)  # number of the control; negative: c is no control
+    if i >= 0:
+        u = d.ctrl[i]
+        if m.actuator_ctrllimited[i]:
+            low, high = m.actuator_ctrlrange[i].lower, m.actuator_ctrlrange[i].upper
+            up = where((u >= low) & (u + EPS <= high), up, 0.0)
+            down = where((u - EPS >= low) & (u <= high), down, 0.0)
+    return up, down

@@ -34,7 +34,7 @@ from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.lanes import Kernel
 from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, move_forces, move_pos
+from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, move_inputs, move_pos
 from featherlane.sensitivity.columns.system import difference_column
 from featherlane.sensitivity.rates.records import COLUMNS
 from featherlane.sensitivity.systems.solution import compute_position
@@ -145,7 +145,7 @@ def _residual_of_moved_forces(m, d, p, step, overflow, upper):
 
     overflow: what `compute_position` returned for the undisplaced position.
     """
-    move_forces(m, d, p.at[0], step)
+    move_inputs(m, d, p.at[0], step)
     _follow_prediction(m, d, p, step)
     _store_residual(m, d, p, overflow, p.dg if upper else p.lower_g, p.dp if upper else p.lower_p)
 
@@ -161,7 +161,7 @@ def _lag_of_bodies(m, d, p, step, given, upper):
 @kernel
 def _lag_of_forces(m, d, p, step, given, upper):
     """Computes lag with velocity, activation or control p.at displaced by step; `given` is unused."""
-    move_forces(m, d, p.at[0], step)
+    move_inputs(m, d, p.at[0], step)
     _store_lag(m, d, p, p.dp if upper else p.lower_p)
 
 

@@ -39,6 +39,7 @@ from featherlane.sensitivity.rates.tendon_rates import tendon_rates
 from featherlane.sensitivity.systems.noslip_rates import correct_columns, prepare_noslip
 from featherlane.sensitivity.systems.panel import prepare_panels, put_column, solve_panel, step_panel, take_column
 from featherlane.sensitivity.systems.solution import accelerate_state, is_damped
+from featherlane.sensitivity.systems.tangent import store_next_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records, write_rows
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
@@ -158,10 +159,8 @@ def begin_step(m, d, p):
 
     Writes: next_qvel; what `accelerate_state` and `prepare_rates` write.   Returns the mask of `is_damped`.
     """
-    h = timestep(m)
     accelerate_state(m, d, p)
-    for i in range(m.nv):
-        p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+    store_next_velocity(m, d, p, d.qacc_step)
     if d.con_overflow[0] == 0:  # the contacts fit into the tile
         prepare_rates(m, d, p)
         factor_hessian(m, d)

@@ -23,7 +23,7 @@ from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
-from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, displace, move_forces, move_pos
+from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, move_coordinate
 from featherlane.sensitivity.columns.system import System, columns_of, difference_column
 from featherlane.sensitivity.rates.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.rates.records import FITS, NEAREST
@@ -46,7 +46,7 @@ from featherlane.sensitivity.systems.lcp_solution import (
     sort_rows,
 )
 from featherlane.sensitivity.systems.switching import limit_distance
-from featherlane.sensitivity.systems.tangent import advance_tangent
+from featherlane.sensitivity.systems.tangent import advance_state, store_next_velocity
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
@@ -161,11 +161,7 @@ def _evaluate_at_point(m, d, p, step, c, upper):
 
     upper: unused, as both points are evaluated alike.
     """
-    at = 1.0 * c  # as a value
-    move_pos(m, d, at, step)
-    move_forces(m, d, at, step)
-    # generalized forces are the last coordinates
-    displace(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
+    move_coordinate(m, d, p.at[0], step)
     if c < m.nv:
         forward_position(m, d)
     place_contacts(d, p, step)
@@ -334,12 +330,8 @@ def _step_column(m, d, p, s, shared):
 
     Reads: qacc, the derivative of the acceleration in this column; col_act of column s; next_qvel.   Writes: unit.
     """
-    c, h = whole(read_lane(p.at, 0, 0)), timestep(m)
-    for i in range(m.nv):
-        p.da[i] = d.qacc[i]
-        p.unit[i] = 1.0 if c == i else 0.0
-        p.dv[i] = fma(h, d.qacc[i], 1.0 if c == m.nv + i else 0.0)
-    advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
+    copy(d.qacc, m.nv, p.da, first=0)
+    advance_state(m, p, p.at[0], d.qacc)
     for a in range(m.na):
         p.dact[a] = p.col_act[s * m.na + a]
 
@@ -373,9 +365,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         _evaluate_own_state(m, d, b, p, thread, tile, store=1)
         fits = 1 if d.lcp.n[0] == rows else 0
     if fits:
-        h = timestep(m)
-        for i in range(m.nv):
-            p.next_qvel[i] = fma(h, d.qacc[i], d.qvel[i])
+        store_next_velocity(m, d, p, d.qacc)
         _difference_columns(m, d, b, p, thread, tile)
         _evaluate_own_state(m, d, b, p, thread, tile, store=0)
         p.report[FITS] = p.rows_same[0] + 0.0

@@ -17,6 +17,7 @@ from featherlane.dynamics.inertia.joint_space import multiply_joint_space, solve
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.integrator.integrate import is_implicit
 from featherlane.dynamics.sparse.tree_factor import PANEL
+from featherlane.sensitivity.columns.coordinates import seed, seed3
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.systems.solution import follow_bounds, step_column
 from featherlane.sensitivity.systems.tangent import advance_quaternion, quaternion_tangent
@@ -119,33 +120,21 @@ def step_panel(m, d, p, damped):
 
 
 @kernel
-def _one_if_moved(at, i):
-    """Returns 1 if coordinate `at` is number i, else 0: the derivative of coordinate i by it."""
-    return 1.0 if at == i else 0.0
-
-
-@kernel
-def _displacement(at, v):
-    """Returns the displacements of dofs v, v + 1, v + 2 for a unit of coordinate `at`."""
-    return Vec3(_one_if_moved(at, v + c) for c in range(3))
-
-
-@kernel
 def _next_position(m, d, p, at):
     """dq <- dq', the derivative of the next position by coordinate `at`, from dv'; see tangent.py."""
     h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), _displacement(at, v))
+            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), seed3(at, v))
             v += 3
         if has_quaternion(kind):
             # dq' = J(r) h dv' + exp(-r) dq, with the columns of both matrices that `prepare_panels` stored
             J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
             h_dv = h * Vec3(p.dv[v : v + 3])
-            p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, _displacement(at, v))
+            p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, seed3(at, v))
         else:
-            p.dq[v] = _one_if_moved(at, v) + h * p.dv[v]
+            p.dq[v] = seed(at, v) + h * p.dv[v]
 
 
 @kernel
@@ -167,5 +156,5 @@ def take_column(m, d, p, c, damped):
         step_column(m, d, p, 1.0 * at, damped)  # `at` as a value
     elif p.rate_steps:
         for i in range(m.nv):
-            p.dv[i] = fma(h, flat(p.panel_step)[PANEL * i + c], _one_if_moved(at, m.nv + i))
+            p.dv[i] = fma(h, flat(p.panel_step)[PANEL * i + c], seed(at, m.nv + i))
         _next_position(m, d, p, at)

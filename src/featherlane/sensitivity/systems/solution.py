@@ -42,7 +42,7 @@ from featherlane.sensitivity.columns.coordinates import copy
 from featherlane.sensitivity.columns.system import System, columns_of
 from featherlane.sensitivity.rates.records import COLUMNS, FITS, HELD, NEAREST
 from featherlane.sensitivity.systems.switching import switching_distance
-from featherlane.sensitivity.systems.tangent import advance_tangent
+from featherlane.sensitivity.systems.tangent import advance_state, store_next_velocity
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import write_records
@@ -224,7 +224,6 @@ def step_column(m, d, p, at, damped):
 
     damped: the mask of `is_damped`.
     """
-    h = timestep(m)
     if is_implicit(m):
         # K da* = M da + dp; `implicit_rates` reads the right-hand side in qfrc_smooth
         inertia_times(m, d, p.da, p.product)
@@ -234,11 +233,7 @@ def step_column(m, d, p, at, damped):
         implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
         copy(p.da, m.nv, d.qacc_step, first=0)
-    # dv' = dv + h da*; dq and dv are 1 for the coordinate itself
-    for i in range(m.nv):
-        p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
-        p.dv[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
-    advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
+    advance_state(m, p, at, d.qacc_step)
 
 
 @kernel
@@ -276,9 +271,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     Scratch: qvec, primal.*, krylov.*, con_motion, con_wrench, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU.
     """
     accelerate_state(m, d, p)
-    h = timestep(m)
-    for i in range(m.nv):
-        p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+    store_next_velocity(m, d, p, d.qacc_step)
     damped = is_damped(m, d)
     if d.con_overflow[0] == 0:  # the contacts fit into the tile
         factor_hessian(m, d)

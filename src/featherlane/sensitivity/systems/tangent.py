@@ -10,6 +10,7 @@ Source: Sola, Deray, Atchuthan, A micro Lie theory for state estimation in robot
 """
 
 from featherlane.prelude import *
+from featherlane.sensitivity.columns.coordinates import lane_seed
 
 SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 1e-14
 
@@ -74,6 +75,14 @@ def advance_quaternion(J, back, x, dq):
 
 
 @kernel
+def store_next_velocity(m, d, p, acceleration):
+    """next_qvel <- qvel + h a of the integrator's acceleration, around which positions are differentiated."""
+    h = timestep(m)
+    for i in range(m.nv):
+        p.next_qvel[i] = fma(h, acceleration[i], d.qvel[i])
+
+
+@kernel
 def advance_tangent(m, dq, dv, velocity, h, out):
     """out <- dq' for the displacement dq of the position and dv of the next velocity, all by dof.
 
@@ -90,3 +99,16 @@ def advance_tangent(m, dq, dv, velocity, h, out):
             out[v : v + 3] = advance_quaternion(J, back, h_dw, Vec3(dq[v : v + 3]))
         else:
             out[v] = dq[v] + h * dv[v]
+
+
+@kernel
+def advance_state(m, p, at, acceleration):
+    """dq, dv <- the derivatives of the next state by coordinate `at`, a value.
+
+    acceleration: those of the integrator's acceleration.   Reads: next_qvel.   Writes also unit.
+    """
+    h = timestep(m)
+    for i in range(m.nv):
+        p.unit[i] = lane_seed(at, i)
+        p.dv[i] = fma(h, acceleration[i], lane_seed(at, m.nv + i))
+    advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)

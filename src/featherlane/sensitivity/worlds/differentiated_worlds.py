@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from featherlane.model.model import Model
+from featherlane.sensitivity.columns.coordinates import Seeds
 from featherlane.sensitivity.columns.system import Stages
 from featherlane.sensitivity.systems.served import serves
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds
-from featherlane.sensitivity.worlds.parameters import Parameters
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data
-
-EPS = 2e-7  # displacement of a coordinate where the residual is differenced
 
 
 class DifferentiatedWorlds(OwnWorlds):
@@ -25,7 +23,7 @@ class DifferentiatedWorlds(OwnWorlds):
         stages: of the system that a step solves.
         torques: whether generalized forces are coordinates, too, after the controls.
         by_formulas: use formulas where they apply; otherwise differences of the residual.
-        parameters: fields of the model whose values are coordinates, too.
+        parameters: the `Parameters` of the model whose values are coordinates, too; None for none.
 
     Attributes:
         qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
@@ -44,9 +42,9 @@ class DifferentiatedWorlds(OwnWorlds):
         nthread: int,
         disabled: int = 0,
         by_formulas: bool = True,
-        parameters: Parameters | None = None,
+        parameters: Any = None,
     ):
-        n = 2 * (2 * model.nv + model.na + model.nu)
+        n = 2 * Seeds.of_model(model).input.stop
         super().__init__(model, source, n, nthread, disabled)
         self.stages, self.torques, self.formulas_wanted, self.parameters = stages, torques, by_formulas, parameters
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
@@ -67,7 +65,7 @@ class DifferentiatedWorlds(OwnWorlds):
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""
-        nx, ctrl = 2 * self.model.nv + self.model.na, self.batch.arrays.rows["ctrl"]
+        ctrl = self.batch.arrays.rows["ctrl"]
         limits = (
             self.model.__dict__["actuator_ctrllimited"],
             self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen),
@@ -75,7 +73,5 @@ class DifferentiatedWorlds(OwnWorlds):
         # with one world they are unchanged until its controls or their limits change
         key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
         if key is None or key != self._stepped:
-            up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
-            up[:, nx:], down[:, nx:] = self.control_steps(chosen, EPS)
-            self._stepped, self._steps = key, (up, down)
+            self._stepped, self._steps = key, self.displacements(chosen, self.seeds.input.stop)
         return self._steps

@@ -19,6 +19,7 @@ from featherlane.lanes.cores import cores
 from featherlane.model.enums import CRB
 from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
+from featherlane.sensitivity.columns.coordinates import EPS, Seeds
 from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA
@@ -44,6 +45,7 @@ class OwnWorlds:
 
     Attributes:
         batch: the worlds in their present state.
+        seeds: columns of the model's coordinates.
         plans: of these worlds.
         rows: the rows that tiles load, by field.
         width: of tiles.
@@ -53,7 +55,7 @@ class OwnWorlds:
     solves_columns = False
 
     def __init__(self, model: Model, source: Data | Batch, npoint: int, nthread: int, disabled: int):
-        self.model, self.disabled = model, disabled
+        self.model, self.disabled, self.seeds = model, disabled, Seeds.of_model(model)
         nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source.arrays.expanded))
         # threads whose work exceeds their start-up cost
         worth = max(1, min(cores(), nworld * npoint * model.nv // (8 * TILE_DOFS)))
@@ -148,6 +150,15 @@ class OwnWorlds:
         down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
         return eps * up, eps * down
 
+    def displacements(self, chosen: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the displacements of the first n coordinates of some worlds, up and down, (k, n); EPS, but controls.
+
+        A control does not leave its range.
+        """
+        up, down = np.full((2, len(chosen), n), EPS)
+        up[:, self.seeds.control], down[:, self.seeds.control] = self.control_steps(chosen, EPS)
+        return up, down
+
     def go(self, plan: Plan, ntile: int) -> None:
         """Runs all tiles of a plan that has begun."""
         work([(plan, ntile)], self.plans.team)
@@ -199,9 +210,16 @@ class MovedWorlds(OwnWorlds):
             self._steps_changed()
             self._eps = eps
 
-    def set_some_steps(self, first: int, up: np.ndarray, down: np.ndarray) -> None:
-        """Sets other displacements of the coordinates from `first` on, (nworld, ...); 0: no displacement."""
-        self.up[:, first:], self.down[:, first:] = up, down
+    def hold_controls(self, eps: float) -> None:
+        """Sets the displacements of controls to 0 where they would leave their range."""
+        limited, ctrl = self.model.__dict__["actuator_ctrllimited"], self.batch.arrays.rows["ctrl"]
+        ranges = self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", slice(None))
+        if len(ctrl) == 1:  # for a few numbers a Python loop is faster
+            rows = zip(ctrl[0].tolist(), ranges.reshape(-1, 2).tolist(), limited.tolist(), strict=True)
+            if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
+                return
+        at = self.seeds.control
+        self.up[:, at], self.down[:, at] = self.control_steps(slice(None), eps, self.centered)
         self._steps_changed()
 
     def _steps_changed(self) -> None:

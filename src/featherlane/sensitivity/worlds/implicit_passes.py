@@ -18,10 +18,11 @@ from featherlane.dynamics.inertia.articulated import recurses
 from featherlane.lanes import Stage
 from featherlane.lanes.record import address
 from featherlane.model.enums import COULOMB
+from featherlane.sensitivity.columns.coordinates import EPS
 from featherlane.sensitivity.rates.records import FITS, HELD, KNOWN, NEAREST
 from featherlane.sensitivity.systems.served import acts_at_once, noslip_capacity
 from featherlane.sensitivity.worlds.analytic import FAR, WEIGHTS, are_analytic
-from featherlane.sensitivity.worlds.differentiated_worlds import EPS, DifferentiatedWorlds
+from featherlane.sensitivity.worlds.differentiated_worlds import DifferentiatedWorlds
 from featherlane.sensitivity.worlds.displaced_worlds import each_step
 from featherlane.sensitivity.worlds.parameters import Parameters
 from featherlane.simulation.tile.transfer import Plan
@@ -77,18 +78,18 @@ class Passes:
 
     def __init__(self, worlds: DifferentiatedWorlds, width: int, lag: bool):
         model, batch = worlds.model, worlds.batch
-        nv, nx = model.nv, 2 * model.nv + model.na
+        nv, nx, seeds = model.nv, worlds.seeds.state.stop, worlds.seeds
         self.width, self.worlds, self.lags = width, worlds, lag
         self.copies = width * batch.nthread if batch.nworld == 1 else 1
         #: width of tiles in which a world has one lane
         self.narrow = 1 if batch.nworld == 1 else width
         # first and last coordinate of each part
         by_positions, by_others = zip(worlds.stages.residual, worlds.stages.correction, strict=True)
-        groups: list[tuple] = [(0, nv, *by_positions), (nv, nx + model.nu, *by_others)]
+        groups: list[tuple] = [(0, nv, *by_positions), (nv, seeds.input.stop, *by_others)]
         if worlds.torques:
-            groups.append((nx + model.nu, nx + model.nu + nv))
+            groups.append((seeds.force.start, seeds.force.stop))
         if worlds.parameters is not None:
-            groups.append((nx + model.nu + nv, nx + model.nu + nv + worlds.parameters.n))
+            groups.append((seeds.force.stop, seeds.force.stop + worlds.parameters.n))
         at, self.parts = [], []
         for first, last, *stages in groups:
             npass = -(-(last - first) // self.copies)

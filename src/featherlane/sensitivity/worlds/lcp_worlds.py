@@ -6,13 +6,13 @@ import numpy as np
 
 from featherlane.lanes import Stage
 from featherlane.model.model import Model
+from featherlane.sensitivity.columns.coordinates import Seeds
 from featherlane.sensitivity.rates.records import FITS, NEAREST
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, each_step
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
 
-EPS = 2e-7  # displacement of a coordinate
 GAP = 1e-4  # m: distance within which contacts may open at displaced poses without being lost
 ROWS, ROWS_ALONE = 192, 1200  # rows of the LCPs of a tile of several worlds together, and of one world
 REALS = 1 << 21  # values of a pass
@@ -46,8 +46,8 @@ class LcpWorlds(OwnWorlds):
     """
 
     def __init__(self, model: Model, source: Data | Batch, loop: Stage, torques: bool, nthread: int, disabled: int = 0):
-        nx = 2 * model.nv + model.na
-        self.loop, self.n = loop, nx + model.nu + (model.nv if torques else 0)
+        seeds = Seeds.of_model(model)
+        self.loop, self.n, nx = loop, (seeds.force if torques else seeds.input).stop, seeds.state.stop
         super().__init__(model, source, 2 * self.n, nthread, disabled)
         self._own_gaps = [name for name in GAPS if name not in self.batch.arrays.expanded and getattr(model, name).size]
         for name in GAPS:
@@ -71,13 +71,13 @@ class LcpWorlds(OwnWorlds):
 
     def _plan(self, width: int) -> Plan:
         """Prepares the transfers through tiles of that width."""
-        nv, workspaces = self.model.nv, self.plans.prepare(width)
+        workspaces = self.plans.prepare(width)
         brought = {"at": self.at, "up": self.up, "down": self.down}
         taken = {
             "da": self.acceleration,
-            "dq": self.state[..., :nv],
-            "dv": self.state[..., nv : 2 * nv],
-            "dact": self.state[..., 2 * nv :],
+            "dq": self.state[..., self.seeds.position],
+            "dv": self.state[..., self.seeds.velocity],
+            "dact": self.state[..., self.seeds.activation],
             "report": each_step(self.report, self.n),
         }
         sizes = _sizes(workspaces[0].sizes, self.n, width)
@@ -86,10 +86,8 @@ class LcpWorlds(OwnWorlds):
     def _run(self, chosen: np.ndarray, width: int) -> None:
         """Runs a pass of at most `each` worlds."""
         plan = self.kept(width, lambda: self._plan(width))
-        k, nx = len(chosen), 2 * self.model.nv + self.model.na
-        self.up[:k], self.down[:k] = EPS, EPS
-        ctrl = slice(nx, nx + self.model.nu)
-        self.up[:k, ctrl, 0], self.down[:k, ctrl, 0] = self.control_steps(chosen, EPS)
+        k = len(chosen)
+        self.up[:k, :, 0], self.down[:k, :, 0] = self.displacements(chosen, self.n)
         self.plans.prepare(width)
         plan.begin(self.n, chosen, np.arange(k))
         self.go(plan, -(-k // width))

@@ -63,7 +63,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
         the four accelerations (nworld,), and the indices of worlds whose rows do not fit, which have no rates.
     """
     model, rows = worlds.model, worlds.batch.arrays.rows
-    nv, n, nworld = model.nv, 2 * model.nv + model.nu, worlds.batch.nworld
+    nv, n, nworld = model.nv, worlds.seeds.input.stop, worlds.batch.nworld
     h = np.reshape(worlds.batch.arrays.expanded.shared_or_own("opt_timestep", slice(None)), (-1, 1))
     h, states = np.broadcast_to(h, (nworld, 1)), _states(worlds)
     dq0, dv0 = np.eye(n, nv), np.eye(n, nv, -nv)
