@@ -265,13 +265,15 @@ def reduce_blocks(m, d):
     """
     for b in range(m.nblock - 1, -1, -1):  # in the order of the elimination
         first, row_list = m.block_dofadr[b], d.hessian.blockadr[b]
+        above = d.hessian.rownnz[first] - 1
         for r in range(m.block_dofnum[b] - 1, -1, -1):  # in the order of the elimination
             row, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
-            # x_i -= L_ki x_k: in the blocks above, and in the block itself up to its row
-            for at in range(row_list, row_list + d.hessian.blocknum[b]):
-                c = d.hessian.blockcol[at]
-                entry, j = row + d.hessian.blockplace[at], m.block_dofadr[c]
-                for i in range(r if c == b else m.block_dofnum[c]):
+            # x_i -= L_ki x_k: in the block itself, then in the blocks above
+            for i in range(r):
+                d.primal.search[first + i] = fma(-d.hessian.H[row + above + i], xk, d.primal.search[first + i])
+            for at in range(row_list, row_list + d.hessian.blocknum[b] - 1):
+                entry, j = row + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+                for i in range(m.block_dofnum[d.hessian.blockcol[at]]):
                     d.primal.search[j + i] = fma(-d.hessian.H[entry + i], xk, d.primal.search[j + i])
 
 
