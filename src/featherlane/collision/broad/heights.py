@@ -55,10 +55,8 @@ def highest_under(m, d, field, centre, half, inside, low):
     sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
     unit = real(d, m.hfield_size[field][2])  # height of the sample value 1
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
-    first_column, last_column = (
-        sample_before(centre[0] - half[0], sx, ncol - 1),
-        sample_behind(centre[0] + half[0], sx, ncol - 1),
-    )
+    first_column = sample_before(centre[0] - half[0], sx, ncol - 1)
+    last_column = sample_behind(centre[0] + half[0], sx, ncol - 1)
     row, last_row = sample_before(centre[1] - half[1], sy, nrow - 1), sample_behind(centre[1] + half[1], sy, nrow - 1)
     # worlds advance together; one with fewer rows or columns repeats its last sample
     top = -(unit + half[2])  # below all samples, which are from 0 to `unit`

@@ -231,7 +231,7 @@ def close_tetrahedron(d1):
     vertex1, vertex2 = 1, 2
     if dot(normal, d1.epa.point[3] - vertex0) > 0.0:
         vertex1, vertex2 = 2, 1
-    # vertex 3 lies behind face 0, which has the vertices 0, vertex1, vertex2
+    # vertex 3 lies behind face 0, which has the vertices 0, vertex1, vertex2; each other face shares an edge with it
     make_face(d1, 0, 0, vertex1, vertex2)
     make_face(d1, 1, 0, 3, vertex1)
     make_face(d1, 2, vertex1, 3, vertex2)

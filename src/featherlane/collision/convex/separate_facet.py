@@ -127,7 +127,7 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
 
 @kernel
 def has_edge_along(m1, d1, side, vertex, direction):
-    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction (`edge_orthogonal_to`)."""
+    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction: sine up to 2 PARALLEL."""
     position, found = vertex_of(m1, d1, side, vertex), False
     for k in range(count_neighbours(m1, d1, side, vertex)):
         edge = vertex_of(m1, d1, side, neighbour(m1, d1, side, vertex, k)) - position

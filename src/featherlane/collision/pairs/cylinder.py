@@ -39,6 +39,7 @@ def plane_cylinder(height, n, c, R, r, half):
     length.
     Source: mjc_PlaneCylinder; a point is a contact if its distance and the first point's are within the margin.
     """
+    # a: the axis, downwards; slope: n . a; v: from the axis to the lowest point of the rim
     a, slope, v = lowest_radius(n, R, r)
     dv, da = plain_dot3(v, n), half * slope  # changes of height along v and along half the axis
     dist_low, dist_high, dist_side = height + da + dv, height - da + dv, height + da - 0.5 * dv

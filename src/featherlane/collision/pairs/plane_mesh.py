@@ -37,7 +37,7 @@ def climb_to_lowest(m1, start, n, down, vertex):
     best, lead = dot(m1.hull_vert[start + vertex], down), 0.0 * down[0]
     for _ in range(n):
         place = start + vertex
-        # second: depth of the lowest neighbour, at first 1 m above the vertex: enough for any lead that matters
+        # second: depth of the lowest neighbour; the start, 1 m above the vertex, limits the lead to 1 m
         previous, second = vertex, best - 1.0
         for e in range(m1.hull_edgeadr[place], m1.hull_edgeadr[place] + m1.hull_edgenum[place]):
             neighbour = m1.hull_edge[e]

@@ -118,14 +118,8 @@ def meet_wall(m1, d1, field, p, v, side, across):
     # a wall across y, at the first or the last row of samples
     if across:
         start, stride, n = 0, 1, ncol
-        half_width, along, p_along, v_along, p_normal, v_normal = (
-            m1.hfield_size[field][1],
-            half_width,
-            p[0],
-            v[0],
-            p[1],
-            v[1],
-        )
+        half_width, along = m1.hfield_size[field][1], half_width
+        p_along, v_along, p_normal, v_normal = p[0], v[0], p[1], v[1]
         if side > 0:
             start = (nrow - 1) * ncol
     top = m1.hfield_size[field][2]

@@ -146,6 +146,7 @@ def _add_scalar(d, p, t, error, angle):
 @kernel
 def _add_joints(m, d, p, t, e):
     """Adds equality e of two joints, or of one and a constant, as constraint t.   Writes: column."""
+    # error = x_1 - f(x_2), slope = df/dx_2: the derivatives of the error are 1 and -slope
     error, slope = joint_equality_error(m, d, e)
     j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
     for i in range(p.ndof):
