@@ -144,7 +144,7 @@ def described(name: str, thing, level: int, anchor: str, owner: str = "") -> lis
     """Heading, signature, docstring, common errors."""
     lines = [f"{'#' * level} {html.escape(name)} {{ #{anchor} }}", ""]
     if isinstance(thing, property):
-        return [*lines, entry(inspect.getdoc(thing.fget) or ""), ""]
+        return [*lines, entry(inspect.getdoc(thing) or ""), ""]
     if callable(thing):
         lines += [f"```python\n{signature(name, thing)}\n```", ""]
     text = inspect.getdoc(plain(thing)) or inspect.getdoc(thing) or ""

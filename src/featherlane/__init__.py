@@ -41,7 +41,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
-from featherlane.simulation.batch.protocol import Worlds
+from featherlane.simulation.batch.worlds import Worlds
 from featherlane.simulation.histories import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from featherlane.simulation.integration.integrate import integrate
 from featherlane.simulation.inverse_kinematics.ik import ik

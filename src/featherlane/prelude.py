@@ -1,8 +1,8 @@
 """Common imports of a kernel file: `from featherlane.prelude import *`.
 
 It exports the functions of the kernel language (`lanes`), vectors, motions, inertias and quaternions (`spatial`),
-MuJoCo's enumerations (`model/enums.py`), the joint types, the status codes, and the time step.  Kernel files import
-everything else by name.
+MuJoCo's enumerations (`model/enums.py`), index spaces, the joint types, the status codes, and the time step.  Kernel
+files import everything else by name.
 """
 
 from featherlane.lanes import (
@@ -30,6 +30,7 @@ from featherlane.lanes import (
     gather_rows,
     has,
     join,
+    jvp,
     kernel,
     lane_index,
     log,
@@ -41,9 +42,11 @@ from featherlane.lanes import (
     rint,
     scalars,
     scale_exponent,
+    seed,
     sincos,
     single_precision,
     split_exponent,
+    split_tangents,
     sqrt,
     stage,
     true_mask,
@@ -55,6 +58,15 @@ from featherlane.lanes import (
 )
 from featherlane.model.cone import has_pyramids
 from featherlane.model.enums import *
+from featherlane.model.index_spaces import (
+    actuator_outputs,
+    body_dofs,
+    body_geoms,
+    body_joints,
+    inertia_entries,
+    moment_entries,
+    tendon_entries,
+)
 from featherlane.model.joint import (
     has_quaternion,
     is_angle,

@@ -259,14 +259,14 @@ def test_a_world_without_a_row_holds_zeros(rng):
     for w, state in enumerate(states):
         state.eq_active[:] = np.arange(mj.neq) % WIDTH != w
     arrays = tile(mj, states, make_rows).arrays
-    n = int(arrays["ngenrow"][0])
-    absent = arrays["genrow_present"][:n] == 0.0
+    n = int(arrays["nrow"][0])
+    absent = arrays["row_present"][:n] == 0.0
     assert absent.any()
     for name in "pos margin vel D aref lo hi".split():
-        assert not arrays[f"genrow_{name}"][:n][absent].any()
+        assert not arrays[f"row_{name}"][:n][absent].any()
     for k in range(n):
-        entries = slice(arrays["genrow_dofadr"][k], arrays["genrow_dofadr"][k] + arrays["genrow_dofnum"][k])
-        assert not arrays["genrow_J"][entries][:, absent[k]].any()
+        entries = slice(arrays["row_dofadr"][k], arrays["row_dofadr"][k] + arrays["row_dofnum"][k])
+        assert not arrays["row_J"][entries][:, absent[k]].any()
 
 
 @pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
@@ -291,11 +291,11 @@ def test_the_capacity_covers_every_possible_row(rng):
     state = forward(mj, *kicked(mj, rng))
     state.eq_active[:] = 1
     arrays, capacity = tile(mj, [state], make_rows).arrays, row_capacity(fl.load(mj))
-    n = int(arrays["ngenrow"][0])
-    balls = n - state.ne - 3  # the connect that was off is on now
-    assert capacity["ngenrowmax"] == state.ne + 3 + 1
-    last = arrays["genrow_dofadr"][n - 1] + arrays["genrow_dofnum"][n - 1]
-    assert capacity["ngenJmax"] == last + 3 * (1 - balls)
+    n, one = int(arrays["nrow"][0]), int(arrays["ndofrow"][0])
+    balls = n - one - state.ne - 3  # the connect that was off is on now
+    assert capacity["nrowmax"] - capacity["ndofrowmax"] == state.ne + 3 + 1
+    last = arrays["row_dofadr"][n - 1] + arrays["row_dofnum"][n - 1] - one
+    assert capacity["nrowJmax"] - capacity["ndofrowmax"] == last + 3 * (1 - balls)
 
 
 def test_states_of_rows_equal_mujoco(rng):

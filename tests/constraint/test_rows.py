@@ -94,13 +94,11 @@ def test_the_force_of_a_slot_lies_between_its_bounds(rng):
     data = forward(mj, *kicked(mj, rng))
     workspace = tile(mj, [data], make_rows)
     n, d = int(workspace.arrays["ndofrow"][0]), {name: a.ravel() for name, a in workspace.arrays.items()}
-    D, J, aref, dof, lo, hi = (d[f"dofrow_{name}"][:n] for name in "D J aref dof lo hi".split())
+    D, J, aref, dof, lo, hi = (d[f"row_{name}"][:n] for name in "D J aref dof lo hi".split())
     force = np.clip(-D * (J * data.qacc[dof] - aref), lo, hi)
     np.testing.assert_allclose(np.bincount(dof, J * force, mj.nv)[:2], data.qfrc_constraint[:2], rtol=1e-9)
-    J, axes = d["genrow_J"][:3], slice(2, 5)
-    force = np.clip(
-        -d["genrow_D"][0] * (J @ data.qacc[axes] - d["genrow_aref"][0]), d["genrow_lo"][0], d["genrow_hi"][0]
-    )
+    J, axes = d["row_J"][n : n + 3], slice(2, 5)
+    force = np.clip(-d["row_D"][n] * (J @ data.qacc[axes] - d["row_aref"][n]), d["row_lo"][n], d["row_hi"][n])
     assert force > 0.0
     np.testing.assert_allclose(force, data.efc_force[(data.efc_id == 2) & (data.efc_type == LIMIT_JOINT)][0], rtol=1e-9)
 
@@ -157,7 +155,7 @@ def test_a_ball_without_a_rotation_turns_about_x():
         qpos = mj.qpos0.copy()
         qpos[2] = w
         arrays = tile(mj, [forward(mj, qpos, np.ones(mj.nv))], make_rows).arrays
-        np.testing.assert_array_equal(arrays["genrow_J"][:3, 0], [-1.0, 0.0, 0.0])
+        np.testing.assert_array_equal(arrays["row_J"][arrays["ndofrow"][0] :][:3, 0], [-1.0, 0.0, 0.0])
 
 
 def alone_and_together(xml, rng, position, dtype):
@@ -186,14 +184,13 @@ def test_rows_of_a_world_are_bitwise_equal_in_any_batch(xml, position, dtype, rn
 def test_a_world_that_lacks_a_row_holds_zeros(xml, position, rng):
     _, together = alone_and_together(xml, rng, position, np.float64)
     arrays, absences = together.arrays, 0
-    for prefix, rows in (("dofrow", "ndofrow"), ("genrow", "ngenrow")):
-        n = int(arrays[rows][0])
-        absent = arrays[f"{prefix}_present"][:n] == 0.0
-        absences += absent.sum()
-        for name in "pos margin vel D aref lo hi".split():
-            assert not arrays[f"{prefix}_{name}"][:n][absent].any()
-        width = 3 if prefix == "genrow" else 1
-        assert not arrays[f"{prefix}_J"][: n * width][np.repeat(absent, width, axis=0)].any()
+    n = int(arrays["nrow"][0])
+    absent = arrays["row_present"][:n] == 0.0
+    absences += absent.sum()
+    for name in "pos margin vel D aref lo hi".split():
+        assert not arrays[f"row_{name}"][:n][absent].any()
+    entries = np.repeat(absent, arrays["row_dofnum"][:n], axis=0)
+    assert not arrays["row_J"][: len(entries)][entries].any()
     n = int(arrays["ncon_slot"][0])
     absent = arrays["con_present"][:n] == 0.0
     absences += absent.sum()
@@ -211,17 +208,17 @@ def test_parameters_can_differ_by_world(rng):
     workspace.arrays["qvel"][:] = np.array([data.qvel for data in states]).T
     workspace.run(make_rows)
     arrays = workspace.arrays
-    assert arrays["dofrow_dof"][0] == 1 and arrays["dofrow_type"][1] != arrays["dofrow_type"][0]
-    np.testing.assert_array_equal(arrays["dofrow_hi"][0], np.where(np.arange(8) == 2, 0.4, 0.0))
+    assert arrays["row_dof"][0] == 1 and arrays["row_type"][1] != arrays["row_type"][0]
+    np.testing.assert_array_equal(arrays["row_hi"][0], np.where(np.arange(8) == 2, 0.4, 0.0))
 
 
 def test_the_capacity_covers_every_possible_row():
     mj = edited(JOINTS, jnt_margin=1e3, dof_frictionloss=1.0)
     mj.jnt_range[:] = -50.0, 50.0
     arrays = tile(mj, [forward(mj, mj.qpos0, np.zeros(mj.nv))], make_rows).arrays
-    capacity = row_capacity(load(mj))
-    assert capacity == {"ndofrowmax": mj.nv + 2 * 3, "ngenrowmax": 2, "ngenJmax": 6}
-    assert arrays["ndofrow"][0] == mj.nv + 2 * 3 and arrays["ngenrow"][0] == 2
+    capacity, one = row_capacity(load(mj)), mj.nv + 2 * 3
+    assert capacity == {"nrowmax": one + 2, "ndofrowmax": one, "nrowJmax": one + 6}
+    assert arrays["ndofrow"][0] == one and arrays["nrow"][0] == one + 2
 
 
 @pytest.mark.parametrize("name", ["gymnasium/humanoid", "gymnasium/walker2d", "gymnasium/ant"])

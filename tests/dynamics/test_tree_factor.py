@@ -1,4 +1,4 @@
-"""L^T D L by rows and by columns: bitwise identical, and the inverse of the matrix."""
+"""L^T D L: bitwise identical to an elimination by rows, the inverse of the matrix; four columns equal single ones."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import pytest
 import featherlane as fl
 from featherlane.dynamics.inertia.joint_space import inertia_rows
 from featherlane.dynamics.sparse.tree_factor import (
+    PANEL,
     System,
     TreeRows,
     expand_columns,
     factor_columns,
-    multiply_rows,
-    solve_lt_rows,
+    multiply_symmetric,
+    reduce_columns,
 )
 from featherlane.lanes import fma
 from featherlane.lanes.record import Rows
 from featherlane.model.bundle import resolve_name
+from featherlane.spatial.types import Vec4
 from oracles import smooth
 
 WIDTH = 8
@@ -72,7 +74,7 @@ def test_column_and_row_factorizations_are_bitwise_equal(name, own):
     by_columns = np.zeros_like(A)
     system = System(*views(source, by_columns, D, y), inertia=1)
     factor_columns(inertia_rows(model), 0, system, own, reduce=1)
-    expand_columns(inertia_rows(model), *system[1:4])
+    expand_columns(inertia_rows(model), *system[1:4], most=4)
     for one, other in ((by_rows, by_columns), (inverse, D), (x, y)):
         np.testing.assert_array_equal(one, other)
     for k in range(WIDTH):
@@ -91,14 +93,21 @@ def scattered_tree(rng, links, n=24):
     return np.cumsum(nnz) - nnz, nnz, np.concatenate(rows), below
 
 
+def listed_pattern(rng, links):
+    """Returns TreeRows of a scattered tree with lists of the rows below, and a positive definite matrix with it."""
+    adr, nnz, col, below = scattered_tree(rng, links)
+    n, count = len(nnz), np.array([len(b) for b in below])
+    A = rng.uniform(-1, 1, (len(col), WIDTH))
+    A[adr + nnz - 1] += 2 * n
+    return TreeRows(n, adr, nnz, col, count, np.cumsum(count) - count, np.concatenate(below).astype(int)), A
+
+
 @pytest.mark.parametrize("links", [1, 2, 3, 4, 5, 8])
 def test_listed_column_and_row_factorizations_are_bitwise_equal(links, rng):
     """Rows of chains are finished four or two at a time."""
-    adr, nnz, col, below = scattered_tree(rng, links)
-    n, count = len(nnz), np.array([len(b) for b in below])
-    pattern = TreeRows(n, adr, nnz, col, count, np.cumsum(count) - count, np.concatenate(below).astype(int))
-    A, f = rng.uniform(-1, 1, (len(col), WIDTH)), rng.standard_normal((n, WIDTH))
-    A[adr + nnz - 1] += 2 * n
+    pattern, A = listed_pattern(rng, links)
+    n, adr, nnz, col = pattern[:4]
+    f = rng.standard_normal((n, WIDTH))
     results = []
     for listed in (0, 1):
         L, x, inverse = A.copy(), f.copy(), np.zeros((n, WIDTH))
@@ -106,7 +115,7 @@ def test_listed_column_and_row_factorizations_are_bitwise_equal(links, rng):
         if listed:
             # rows: the factor, 1 / D, the column
             factor_columns(pattern, 1, System(rows[0], *rows, inertia=0), own=1, reduce=1)
-            expand_columns(pattern, *rows)
+            expand_columns(pattern, *rows, most=4)
         else:
             factor_by_rows(n, adr, nnz, col, *rows)
         results.append((L, x, inverse))
@@ -114,10 +123,54 @@ def test_listed_column_and_row_factorizations_are_bitwise_equal(links, rng):
         np.testing.assert_array_equal(one, other)
     again = f.copy()
     L, x, inverse = views(results[0][0], again, results[0][2])
-    solve_lt_rows(pattern, L, x)
-    expand_columns(pattern, L, inverse, x)
+    reduce_columns(pattern, 1, L, x)
+    expand_columns(pattern, L, inverse, x, most=4)
     np.testing.assert_array_equal(again, results[0][1])
     product = np.zeros((n, WIDTH))
     matrix, x, y = views(A, results[0][1], product)
-    multiply_rows(pattern, matrix, x, y)
+    multiply_symmetric(pattern, matrix, x, y)
     assert smooth.relative(product, f) <= LAW * n
+
+
+# ---- panels of columns ---------------------------------------------------------------------------------------------
+def panel(rng, n):
+    """Returns an array (n, PANEL, WIDTH), and a field of Vec4 rows with the same numbers."""
+    X = rng.standard_normal((n, PANEL, WIDTH))
+    return X, Rows(X.reshape(n * PANEL, WIDTH).copy(), "", Vec4)
+
+
+@pytest.mark.parametrize("name", ["all joints", "humanoid", "arm", "quadruped"])
+def test_panels_on_the_pattern_of_the_inertia_matrix_equal_single_columns(name, rng):
+    model, A, _ = pattern(name)
+    n, rows = model.nv, inertia_rows(model)
+    (X, together), (_, product) = panel(rng, n), panel(rng, n)
+    source, factor, D, spare = views(A, np.zeros_like(A), *np.zeros((2, n, WIDTH)))
+    factor_columns(rows, 0, System(source, factor, D, spare, inertia=1), own=1, reduce=0)
+    multiply_symmetric(rows, source, together, product)
+    reduce_columns(rows, 0, factor, together)
+    expand_columns(rows, factor, D, together, most=2)
+    for c in range(PANEL):
+        x, y = X[:, c].copy(), np.zeros((n, WIDTH))
+        alone, image = views(x, y)
+        multiply_symmetric(rows, source, alone, image)
+        np.testing.assert_array_equal(product.array.reshape(n, PANEL, WIDTH)[:, c], y)
+        reduce_columns(rows, 0, factor, alone)
+        expand_columns(rows, factor, D, alone, most=4)
+        np.testing.assert_array_equal(together.array.reshape(n, PANEL, WIDTH)[:, c], x)
+
+
+@pytest.mark.parametrize("links", [1, 2, 3, 4, 5, 8])
+def test_panels_on_listed_rows_equal_single_columns(links, rng):
+    rows, A = listed_pattern(rng, links)
+    n = rows.n
+    factor, D, spare = views(A, *np.zeros((2, n, WIDTH)))
+    factor_columns(rows, 1, System(factor, factor, D, spare, inertia=0), own=1, reduce=1)
+    X, together = panel(rng, n)
+    reduce_columns(rows, 1, factor, together)
+    expand_columns(rows, factor, D, together, most=2)
+    for c in range(PANEL):
+        x = X[:, c].copy()
+        (alone,) = views(x)
+        reduce_columns(rows, 1, factor, alone)
+        expand_columns(rows, factor, D, alone, most=4)
+        np.testing.assert_array_equal(together.array.reshape(n, PANEL, WIDTH)[:, c], x)

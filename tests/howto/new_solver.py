@@ -41,7 +41,7 @@ def descend(m, d):
         d.primal.search[i] = -d.primal.grad[i]
     solve_factored(m, LD, inverse, d.primal.search)
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
 
 
 @stage
@@ -49,7 +49,7 @@ def steepest(m, d):
     """Steps along the negative gradient, each time to the minimum on the line: x <- x - a M^-1 g(x).
 
     Reads:  qLD, qLDiagInv, M, qacc_smooth, qfrc_smooth, qacc_warmstart, all rows.
-    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row_force, con_force,
             solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for itself primal.*, cacc, cfrc,
             con_motion, con_wrench, aba_inertia, aba_axis, qHDiagInv.
     Cost:   per iteration O(contacts + nv * depth).

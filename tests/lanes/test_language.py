@@ -162,6 +162,38 @@ def loops_of_all_kinds(d):
     d.out[o + 1] = 1.0 * i
 
 
+@kernel
+def inner(n, ends):
+    """The ints between 0 and n, without `ends` of them at each end."""
+    return range(ends, n - ends)
+
+
+@kernel
+def backwards(first, last):
+    if first < last:
+        return range(last, first - 1, -1)
+    return range(first, last - 1, -1)
+
+
+@tried
+def ranges(d):
+    o = 0
+    for i in inner(d.n, 1):
+        d.out[o] = 1.0 * i
+        o += 1
+    for i in inner(d.n, ends=d.n):
+        d.out[o + i] = 1.0
+    for i in backwards(2, 0):
+        if i == 1:
+            continue
+        d.out[o] = 10.0 + i
+        o += 1
+    kept = range(2) if d.n > 0 else range(3)
+    for i in kept:
+        d.out[o] = 20.0 + i
+        o += 1
+
+
 @tried
 def tuples(d):
     t = join((d.x[0], d.x[1]), (d.x[2],))

@@ -423,10 +423,53 @@ def calls_a_plain_function(d):
     d.x[0] = says(d.x[0])  # broken
 
 
-@says(r"range\(...\) is allowed only in a `for` loop or a comprehension")
-def keeps_a_range(d):
-    r = range(3)  # broken
+@says("got a range with step 1, needed is an int")
+def stores_a_range(d):
+    r = range(3)
+    d.k[0] = r  # broken
+
+
+@says("the step of a range that is returned or assigned must be a number")
+def keeps_a_range_with_any_step(d):
+    r = range(3, 0, d.n)  # broken
+    for i in r:
+        d.k[0] = i
+
+
+@says("range takes one to three arguments, got 0")
+def keeps_an_empty_range(d):
+    r = range()  # broken
     d.k[0] = r
+
+
+@says("an unrolled loop runs over a tuple or over range")
+def unrolls_a_range_of_a_kernel(d):
+    for i in unrolled(first_rows(d)):  # broken
+        d.k[0] = i
+
+
+@says("an unrolled loop runs over a tuple or over range")
+def makes_a_tuple_of_a_range_of_a_kernel(d):
+    t = tuple(d.x[i] for i in first_rows(d))  # broken
+    d.x[0] = t[0]
+
+
+@says("one return has a range with step 1, another has a range with step -1")
+def returns_ranges_of_two_steps(d):
+    for i in up_or_down(d.n):
+        d.k[0] = i
+
+
+@kernel
+def first_rows(d):
+    return range(d.n)
+
+
+@kernel
+def up_or_down(n):
+    if n > 0:
+        return range(n)
+    return range(-n, 0, -1)  # broken
 
 
 @says(r"twice takes \(x\), got 2 arguments")

@@ -33,7 +33,7 @@ def in_lanes(problems, W):
     A, *vectors = stacked(problems)
     batch = Problems(Matrices(A), *vectors)
     count, n = len(problems), problems[0].n
-    found = {name: np.empty((count, n)) for name in ("lcp.x", "lcp.w", "lcp.y", "lcp.g")}
+    found = {name: np.empty((count, n)) for name in ("lcp.x", "lcp.w", "lcp.lower", "lcp.upper")}
     found |= {name: np.empty((count, 1)) for name in ("lcp.status", "lcp.niter", "lcp.residual")}
     tile = Tile(batch.structure, W)
     tile.serve(batch.fields, found, [RESIDUAL])

@@ -1,14 +1,16 @@
-"""Prints the size of the source by package, and its change since a commit.
+"""Prints the size of the source by package, counts of repeated mechanisms, and their changes since a commit.
 
     python tests/measure/size.py [COMMIT]
 
 Code lines are lines with code: without blank lines, comments, docstrings and imports.  Lines are all lines of a file.
+A mechanism is counted by the rule that its function states: by names of fields, decorators, functions and methods.
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tarfile
@@ -23,6 +25,9 @@ SOURCE = "src/featherlane"
 ENGINE = tuple(
     "lanes spatial model dynamics collision constraint solver sensor simulation sensitivity lcp tree".split()
 )
+# the count that bounds a loop over rows, and the kind of these rows; `nrow` from `ndofrow` on: general rows
+ROW_KINDS = {"nfrictionrow": "dof", "ndofrow": "dof", "ngenrow": "general", "nrow": "scalar"}
+ROW_KINDS |= {"ncon_slot": "contact", "nslot": "contact"}
 NOT_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
     tokenize.ENDMARKER,
@@ -96,7 +101,95 @@ def table(new: tuple[Counter, Counter], old: tuple[Counter, Counter] | None) -> 
     return lines
 
 
+# ---- mechanisms ----------------------------------------------------------------------------------------------------
+def functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def decorators(function: ast.FunctionDef) -> set[str]:
+    """Returns the names of a function's decorators."""
+    calls = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
+    return {d.id for d in calls if isinstance(d, ast.Name)}
+
+
+def row_kinds(function: ast.FunctionDef) -> set[str]:
+    """Returns the kinds of rows over which a function loops."""
+    kinds: set[str] = set()
+    for node in ast.walk(function):
+        bounds = node.iter.args if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else []
+        names = {a.attr for bound in bounds for a in ast.walk(bound) if isinstance(a, ast.Attribute)}
+        found = {ROW_KINDS[name] for name in names & ROW_KINDS.keys()}
+        if {"ndofrow", "nrow"} <= names:
+            found = {"general"}
+        elif {"nfrictionrow", "ndofrow"} <= names:
+            found = {"dof"}
+        # a loop over rows and contacts together has one kind, blocks
+        kinds |= found if len(found) == 1 else set()
+    return kinds
+
+
+def row_enumerations(trees: Iterable[ast.Module]) -> int:
+    """Returns the number of functions that loop over several kinds of rows."""
+    # a kernel within a function is counted, its function is not
+    whole = (f for tree in trees for f in functions(tree) if not any(isinstance(n, ast.FunctionDef) for n in f.body))
+    return sum(len(row_kinds(function)) > 1 for function in whole)
+
+
+def statement_lines(function: ast.FunctionDef) -> int:
+    """Returns the lines of a function's body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return sum(statement.end_lineno - statement.lineno + 1 for statement in body)
+
+
+def repeated_methods(trees: Iterable[ast.Module]) -> list[tuple[str, int]]:
+    """Returns (name, lines of its docstrings) of public methods with docstrings in three or more classes."""
+    documented: dict[str, list[int]] = {}
+    for tree in trees:
+        for node in ast.walk(tree):
+            for method in functions(ast.Module(node.body, [])) if isinstance(node, ast.ClassDef) else ():
+                text = ast.get_docstring(method, clean=False)
+                if text and not method.name.startswith("_"):
+                    documented.setdefault(method.name, []).append(text.count("\n") + 1)
+    return [(name, sum(lines)) for name, lines in documented.items() if len(lines) >= 3]
+
+
+def mechanisms(files: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Returns counts of mechanisms by title, of pairs (path, text) of the engine."""
+    trees = [ast.parse(text) for path, text in files if package(path) in ENGINE]
+    kernels = [f for tree in trees for f in functions(tree) if decorators(f) & {"kernel", "stage", "operator"}]
+    used = Counter(node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name))
+    called = Counter(
+        node.func.id
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
+    methods = repeated_methods(trees)
+
+    def named(pattern: str) -> int:
+        return sum(re.search(pattern, f.name) is not None for f in kernels)
+
+    return {
+        "functions with loops over several kinds of rows": row_enumerations(trees),
+        "kernels that factor or eliminate": named("^_?(factor|eliminate|ltdl)"),
+        "kernels that whiten": named("whiten|half_solve"),
+        "kernels of at most three lines, called once": sum(
+            used[f.name] == called[f.name] == 1 and statement_lines(f) <= 3 for f in kernels
+        ),
+        "methods documented in three classes or more": len(methods),
+        "lines of these docstrings": sum(lines for _, lines in methods),
+    }
+
+
+def mechanism_table(new: dict[str, int], old: dict[str, int] | None) -> list[str]:
+    """Returns the lines of the report of mechanisms, with their changes."""
+    return [f"{title:46s}{count:>7,d}{(count - old[title] if old else 0):>+9,d}" for title, count in new.items()]
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 2 or sys.argv[1:2] in (["-h"], ["--help"]):
         sys.exit("usage: python tests/measure/size.py [COMMIT]")
-    print("\n".join(table(sizes(working_tree()), sizes(of_commit(sys.argv[1])) if len(sys.argv) == 2 else None)))
+    now = working_tree()
+    before = of_commit(sys.argv[1]) if len(sys.argv) == 2 else None
+    print("\n".join(table(sizes(now), sizes(before) if before else None)), end="\n\n")
+    print("\n".join(mechanism_table(mechanisms(now), mechanisms(before) if before else None)))

@@ -127,23 +127,18 @@ def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
 def _joint_rows(model, d):
     """Returns columns and Jacobian of friction loss and limits, in MuJoCo's order."""
     columns, J, order = {name: [] for name in COLUMNS}, [], []
-    for prefix, count in (("dofrow", d["ndofrow"][0]), ("genrow", d["ngenrow"][0])):
-        for k in range(count):
-            if d[f"{prefix}_present"][k] == 0.0 or d[f"{prefix}_type"][k] == METRIC:
-                continue
-            row = np.zeros(model.nv)
-            if prefix == "dofrow":
-                row[d["dofrow_dof"][k]] = d["dofrow_J"][k]
-            else:
-                entries = slice(d["genrow_dofadr"][k], d["genrow_dofadr"][k] + d["genrow_dofnum"][k])
-                row[d["genrow_dof"][entries]] = d["genrow_J"][entries]
-            J.append(row)
-            for name in COLUMNS:
-                if name != "frictionloss":
-                    columns[name].append(d[f"{prefix}_{name}"][k])
-            friction = columns["type"][-1] in FRICTION
-            columns["frictionloss"].append(d[f"{prefix}_hi"][k] if friction else 0.0)
-            order.append((columns["type"][-1], columns["id"][-1]))
+    for k in range(d["nrow"][0]):
+        if d["row_present"][k] == 0.0 or d["row_type"][k] == METRIC:
+            continue
+        row, entries = np.zeros(model.nv), slice(d["row_dofadr"][k], d["row_dofadr"][k] + d["row_dofnum"][k])
+        row[d["row_dof"][entries]] = d["row_J"][entries]
+        J.append(row)
+        for name in COLUMNS:
+            if name != "frictionloss":
+                columns[name].append(d[f"row_{name}"][k])
+        friction = columns["type"][-1] in FRICTION
+        columns["frictionloss"].append(d["row_hi"][k] if friction else 0.0)
+        order.append((columns["type"][-1], columns["id"][-1]))
 
     # friction before limits, each by id; a joint's lower side stays before its upper one
     index = sorted(range(len(order)), key=order.__getitem__)
@@ -245,7 +240,7 @@ def _cone_force(d, k: int, y: np.ndarray) -> tuple[np.ndarray, int]:
 
 def _set_dual_forces(d, rows) -> None:
     """Sets the contact forces of a dual solver; elliptic ones are kept in the basis scaled by friction."""
-    joint = d["ndofrow"][0] + d["ngenrow"][0]
+    joint = d["nrow"][0]
     for i, ident in zip(rows.contact_efc_address, range(len(rows.contact_slot)), strict=True):
         if i >= 0:
             k = rows.contact_slot[ident]

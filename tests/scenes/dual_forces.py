@@ -14,17 +14,14 @@ EXACT = 1e-10  # relative: sums of a hundred products
 def ready(cone, **options):
     s = touching(cone, solver="pgs", **options)
     call(make_blocks, s.m, s.d)
-    s.first = s.a["ndofrow"][0] + s.a["ngenrow"][0]
+    s.first = s.a["nrow"][0]
     return s
 
 
 def admissible(s, slack=1e-12):
     a = s.a
-    for k in range(a["ndofrow"][0]):
-        assert (a["dual.f"][10 * k] >= a["dofrow_lo"][k]).all() and (a["dual.f"][10 * k] <= a["dofrow_hi"][k]).all()
-    for k in range(a["ngenrow"][0]):
-        f = a["dual.f"][10 * (a["ndofrow"][0] + k)]
-        assert (f >= a["genrow_lo"][k]).all() and (f <= a["genrow_hi"][k]).all()
+    for k in range(s.first):
+        assert (a["dual.f"][10 * k] >= a["row_lo"][k]).all() and (a["dual.f"][10 * k] <= a["row_hi"][k]).all()
     for k in range(a["ncon_slot"][0]):
         n = call(force_count, s.m, s.d, k)
         f = a["dual.f"][10 * (s.first + k) :][:n]

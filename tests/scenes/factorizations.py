@@ -33,7 +33,7 @@ def on(way, monkeypatch, rng, cone="elliptic", xml=None):
         s = touching(cone, 1, XML, **options)
     s.point = near(s, rng)
     for k in range(s.a["nfrictionrow"][0]):  # inside its bounds in some worlds
-        s.point[s.a["dofrow_dof"][k], ::2] = (s.a["dofrow_aref"][k] / s.a["dofrow_J"][k])[::2]
+        s.point[s.a["row_dof"][k], ::2] = (s.a["row_aref"][k] / s.a["row_J"][k])[::2]
     go_to(s, s.point)
     call(choose_way, s.m, s.d)
     s.a["primal.live"][...] = 1.0

@@ -20,7 +20,7 @@ from featherlane.lanes.processor import tile_width
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward_position, forward_velocity
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.primal.problem import compute_row_products, subtract_reference
+from featherlane.solver.primal.problem import compute_row_products, compute_rows_at
 from featherlane.solver.rows.rows import prepare_contacts
 from oracles.convex import Convex
 from oracles.uncompiled import call, records
@@ -101,8 +101,7 @@ def go_to(s, a):
     d = s.d
     s.a["qacc"][: s.nv] = a
     call(metric_times, s.m, d, d.qacc, d.primal.Ma)
-    call(compute_row_products, s.m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-    call(subtract_reference, s.m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    call(compute_rows_at, s.m, d, d.qacc, d.primal.row_x, d.primal.con_y)
 
 
 def go_along(s, p):
@@ -110,16 +109,7 @@ def go_along(s, p):
     d = s.d
     s.a["primal.search"][: s.nv] = p
     call(metric_times, s.m, d, d.primal.search, d.primal.Mv)
-    call(
-        compute_row_products,
-        s.m,
-        d,
-        d.primal.search,
-        d.con_motion,
-        d.primal.dofrow_v,
-        d.primal.genrow_v,
-        d.primal.con_z,
-    )
+    call(compute_row_products, s.m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
 
 
 def near(s, rng, size=20.0):
@@ -149,16 +139,14 @@ def contact_jacobian(s, lane, k):
     return (scale * np.vstack([frame @ point, frame @ turn]))[: a["con_dim"][k]]
 
 
-def joint_jacobians(s):
-    """Returns (rows of one dof (n, nv, width), general rows (n, nv, width))."""
-    a, dof = s.a, np.zeros((s.a["ndofrow"][0], s.nv, s.width))
-    general = np.zeros((a["ngenrow"][0], s.nv, s.width))
-    for k in range(len(dof)):
-        dof[k, a["dofrow_dof"][k]] = a["dofrow_J"][k]
-    for k in range(len(general)):
-        for e in range(a["genrow_dofadr"][k], a["genrow_dofadr"][k] + a["genrow_dofnum"][k]):
-            general[k, a["genrow_dof"][e]] = a["genrow_J"][e]
-    return dof, general
+def scalar_jacobian(s):
+    """Returns the Jacobian of the scalar rows, (n, nv, width)."""
+    a = s.a
+    J = np.zeros((a["nrow"][0], s.nv, s.width))
+    for k in range(len(J)):
+        for e in range(a["row_dofadr"][k], a["row_dofadr"][k] + a["row_dofnum"][k]):
+            J[k, a["row_dof"][e]] = a["row_J"][e]
+    return J
 
 
 def present(s):

@@ -272,6 +272,22 @@ def test_a_second_failure_in_a_call_starts_at_the_reset(rng):
     assert len(long.failures) == len(batch.failures)
 
 
+@pytest.mark.slow  # compiles a step with bounds checks
+def test_a_replay_with_checked_kernels_has_the_same_bits(rng):
+    batch = drawn(fl.load(SCENE), rng)
+    batch.step(3)
+    batch.qvel[VICTIM] = np.nan
+    batch.step()
+    failure = batch.failures[0]
+    plain = lasting(failure.replay())
+    checked = failure.replay(checked=True)
+    assert checked.workspace.checked
+    assert_equal(lasting(checked), plain)
+    assert not failure.replay().workspace.checked
+    with pytest.raises(fl.ModelError, match="checked"):
+        failure.replay(checked="yes")
+
+
 def test_the_window_after_a_reset_is_short(rng):
     model = fl.load(SCENE)
     batch = drawn(model, rng)

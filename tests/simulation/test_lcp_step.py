@@ -36,22 +36,18 @@ def full_inertia(model, d):
 def joint_rows(model, d):
     """Returns (J, c, cfm, lo, hi, mu, normal) of each row that is not a contact, and its force."""
     h, erp, rows = model.opt.timestep, model.opt.erp, []
-    for prefix in ("dofrow", "genrow"):
-        for k in range(d[f"n{prefix}"][0]):
-            if d[f"{prefix}_present"][k] == 0.0:
-                continue
-            J, kind = np.zeros(model.nv), d[f"{prefix}_type"][k]
-            if prefix == "dofrow":
-                J[d["dofrow_dof"][k]] = d["dofrow_J"][k]
-            else:
-                at = slice(d["genrow_dofadr"][k], d["genrow_dofadr"][k] + d["genrow_dofnum"][k])
-                J[d["genrow_dof"][at]] = d["genrow_J"][at]
-            err, lo, hi = d[f"{prefix}_pos"][k] - d[f"{prefix}_margin"][k], 0.0, np.inf
-            if kind in (FRICTION_DOF, FRICTION_TENDON):
-                err, lo, hi = 0.0, d[f"{prefix}_lo"][k], d[f"{prefix}_hi"][k]
-            elif kind == EQUALITY:
-                lo = -np.inf
-            rows.append((J, -erp / h * err, model.opt.cfm, lo, hi, 0.0, -1, d[f"{prefix}_force"][k]))
+    for k in range(d["nrow"][0]):
+        if d["row_present"][k] == 0.0:
+            continue
+        J, kind = np.zeros(model.nv), d["row_type"][k]
+        at = slice(d["row_dofadr"][k], d["row_dofadr"][k] + d["row_dofnum"][k])
+        J[d["row_dof"][at]] = d["row_J"][at]
+        err, lo, hi = d["row_pos"][k] - d["row_margin"][k], 0.0, np.inf
+        if kind in (FRICTION_DOF, FRICTION_TENDON):
+            err, lo, hi = 0.0, d["row_lo"][k], d["row_hi"][k]
+        elif kind == EQUALITY:
+            lo = -np.inf
+        rows.append((J, -erp / h * err, model.opt.cfm, lo, hi, 0.0, -1, d["row_force"][k]))
     return rows
 
 
@@ -124,7 +120,7 @@ def test_the_forces_solve_the_lcp_of_the_step(width, rng):
                 unsettled += 1  # pivoting found no consistent friction limits
                 continue
             check_forces(model, d)
-            kinds |= {*d["dofrow_type"][: d["ndofrow"][0]], *d["genrow_type"][: d["ngenrow"][0]]}
+            kinds |= {*d["row_type"][: d["nrow"][0]]}
             kinds |= {10 + dim for dim in d["con_dim"][: d["ncon_slot"][0]]}
     assert len(kinds) >= 8 and unsettled <= width // 4
 
@@ -193,7 +189,7 @@ def test_rows_can_be_switched_off(flag):
 
 def rows_by_kind(a):
     """Returns the number of rows of each kind in a tile's LCP."""
-    kinds = [int(k) for prefix in ("dofrow", "genrow") for k in a[f"{prefix}_type"][: a[f"n{prefix}"][0]]]
+    kinds = [int(k) for k in a["row_type"][: a["nrow"][0]]]
     kinds += ["contact"] * sum(a["con_dim"][: a["ncon_slot"][0]][a["con_lcprow"][: a["ncon_slot"][0]] >= 0])
     assert len(kinds) == a["lcp.n"][0]
     return {kind: kinds.count(kind) for kind in set(kinds)}

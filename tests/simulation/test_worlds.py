@@ -9,8 +9,8 @@ import featherlane as fl
 
 NWORLD = 6
 CLASSES = {"batch": fl.Batch, "mixed": fl.MixedBatch, "distributed": fl.distributed.Batch}
-MEMBERS = [name for name in vars(fl.Worlds) if not name.startswith("_")]
-METHODS = [name for name in MEMBERS if inspect.isfunction(vars(fl.Worlds)[name])]
+METHODS = [name for name, _ in inspect.getmembers(fl.Worlds, inspect.isfunction) if not name.startswith("_")]
+DECLARED = [name for name in METHODS if inspect.getsource(getattr(fl.Worlds, name)).rstrip().endswith(('"""', "..."))]
 
 
 def made(kind: str, model: fl.Model) -> fl.Worlds:
@@ -25,14 +25,39 @@ def parameters(function):
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_signatures_equal_those_of_the_protocol(kind):
+def test_each_kind_implements_the_methods_of_worlds_with_their_signatures(kind):
+    cls = CLASSES[kind]
+    assert len(DECLARED) > 10
+    assert not [name for name in DECLARED if getattr(cls, name) is getattr(fl.Worlds, name)]
     wrong = {
-        name: (parameters(vars(fl.Worlds)[name]), parameters(getattr(CLASSES[kind], name)))
+        name: (parameters(getattr(fl.Worlds, name)), parameters(getattr(cls, name)))
         for name in METHODS
-        if parameters(vars(fl.Worlds)[name]) != parameters(getattr(CLASSES[kind], name))
+        if parameters(getattr(fl.Worlds, name)) != parameters(getattr(cls, name))
     }
     assert not wrong
-    assert all(hasattr(made(kind, fl.bundled("cartpole")), name) for name in MEMBERS)
+    worlds = made(kind, fl.bundled("cartpole"))
+    assert isinstance(worlds, fl.Worlds)
+    assert all(hasattr(worlds, name) for name in ("nworld", "dtype", "status", "failures"))
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_member_that_all_kinds_have_is_documented_once(kind):
+    """Other members, properties included, have separate docstrings."""
+    for name, member in vars(CLASSES[kind]).items():
+        if isinstance(member, property) or (inspect.isfunction(member) and not name.startswith("_")):
+            assert inspect.getdoc(member), name
+            assert member.__doc__ is None or not hasattr(fl.Worlds, name), name
+
+
+def test_a_copy_of_a_mixed_batch_is_independent():
+    model = fl.bundled("cartpole")
+    mixed = fl.MixedBatch([(model, 2), (fl.bundled("arm"), 1)])
+    kept = mixed.qpos.copy()
+    copied = mixed.copy()
+    copied.qvel = np.full(copied.qvel.shape, 0.1)
+    copied.step(3)
+    np.testing.assert_array_equal(mixed.qpos, kept)
+    assert copied.models == mixed.models and (copied.qpos != kept).any()
 
 
 def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
@@ -43,6 +68,10 @@ def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
     worlds.step(3, ids=[0, 4, 5])
     kept = worlds.checkpoint()
     found["xpos"] = np.array(worlds.xpos)
+    found["state"] = worlds.get_state()
+    worlds.set_state(0.5 * found["state"])
+    found["half"] = worlds.get_state(fl.State.QPOS)
+    worlds.set_state(found["state"])
     worlds.step(1, stage="position")
     found["present xpos"] = np.array(worlds.xpos)
     worlds.restore(kept)
@@ -65,6 +94,7 @@ def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
         worlds.step()
         worlds.rollout(1)
     found["bad"] = worlds.status["non_finite"]
+    found["counted"] = worlds.count_of("non_finite", "bad_control")
     found["failures"] = np.array([failure.world for failure in worlds.failures])
     return found
 

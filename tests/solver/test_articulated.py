@@ -54,7 +54,7 @@ def accelerations(model, way, near):
     for name, value in zip(("qpos", "qvel"), kicked(model, near), strict=True):
         tile.arrays[name][: value.shape[1]] = value.T
     tile.run(forward)
-    balls = tile.arrays["genrow_present"][: tile.arrays["ngenrow"][0]]
+    balls = tile.arrays["row_present"][tile.arrays["ndofrow"][0] : tile.arrays["nrow"][0]]
     return tile.arrays["qacc"][: model.nv].T.copy(), balls.sum(axis=0), tile.arrays["hessian.coupled"][0].copy()
 
 

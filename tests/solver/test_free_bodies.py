@@ -51,7 +51,7 @@ def test_trees_are_touched_by_rows_and_servos(s):
 
 def test_rows_mark_bodies_per_world_and_per_tile_part(s):
     call(mark_touched, s.m, s.d)
-    s.a["dofrow_D"][0, 2] = s.a["genrow_D"][0, 3] = 0.0
+    s.a["row_D"][0, 2] = s.a["row_D"][s.a["ndofrow"][0], 3] = 0.0
     s.a["active"][0, 5:] = 0.0
     s.a["dof_touched"][:, 5:] = 7.0
     call(mark_touched, s.m, s.d)

@@ -8,7 +8,7 @@ from oracles.uncompiled import call
 from scenes.touching import each, near, touching
 
 EXACT = 1e-10  # relative: sums of a hundred products
-STORED = "dofrow_force", "genrow_force", "con_force"
+STORED = "row_force", "con_force"
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
@@ -24,10 +24,10 @@ def test_forces_equal_those_of_the_definition(cone, rng):
     assert all((s.a[name] == 7.0).all() for name in STORED)
     call(constraint_forces, s.m, s.d, 1)
     assert np.abs(s.a["qfrc_constraint"][: s.nv] - expected).max() <= EXACT * np.abs(expected).max()
-    n = s.a["ngenrow"][0]
+    n = s.a["nrow"][0]
     for lane, p in enumerate(s.problems):
         f = p.force(a[:, lane])
-        mine = s.a["genrow_force"][:n, lane][np.isin(s.a["genrow_type"][:n], (0, 2))]
+        mine = s.a["row_force"][:n, lane][np.isin(s.a["row_type"][:n], (0, 2))]
         assert np.abs(np.sort(mine) - np.sort(f[np.isin(p.type, (0, 2))])).max() <= EXACT * np.abs(f).max()
     assert (s.a["con_force"][: 6 * s.a["ncon_slot"][0] : 6] >= 0).all()
     np.testing.assert_array_equal(s.a["qacc"][: s.nv], a)
@@ -43,15 +43,19 @@ def test_a_solver_in_forces_finds_them_block_by_block(solver, rng):
         kept = (s.a["dual.f"] == 7.0).all()
         assert kept == (store == 0 or solver == "newton")
     if solver == "pgs":
-        n = s.a["ndofrow"][0]
-        np.testing.assert_array_equal(s.a["dual.f"][: 10 * n : 10], s.a["dofrow_force"][:n])
+        n = s.a["nrow"][0]
+        np.testing.assert_array_equal(s.a["dual.f"][: 10 * n : 10], s.a["row_force"][:n])
 
 
 @pytest.mark.parametrize("counts", [(2, 0, 0), (0, 2, 0), (0, 0, 2), (2, 2, 0), (1, 1, 2), (0, 0, 0)])
 def test_any_row_has_forces_and_tiles_without_rows_have_none(counts):
     s = touching(width=1)
-    for name, count in zip(("ncon_slot", "ndofrow", "ngenrow"), counts, strict=True):
-        s.a[name][0] = count
+    contacts, one, general = counts
+    at = s.a["ndofrow"][0] - one  # the last one-dof rows, then the first general rows
+    for name, a in s.a.items():
+        if name.startswith("row_") and name not in ("row_dof", "row_J"):
+            a[: one + general] = a[at : at + one + general].copy()
+    s.a["ncon_slot"][0], s.a["ndofrow"][0], s.a["nrow"][0] = contacts, one, one + general
     s.a["qfrc_constraint"][...] = 7.0
     call(constraint_forces, s.m, s.d, 0)
     x = s.a["qfrc_constraint"][: s.nv]
@@ -60,7 +64,7 @@ def test_any_row_has_forces_and_tiles_without_rows_have_none(counts):
 
 def test_a_world_without_rows_has_positive_zeros(rng):
     s = touching()
-    for name in ("con_D", "con_Dt", "con_slip", "dofrow_D", "genrow_D"):
+    for name in ("con_D", "con_Dt", "con_slip", "row_D"):
         s.a[name][:, 3] = 0.0
     s.a["qacc"][: s.nv] = near(s, rng)
     call(constraint_forces, s.m, s.d, 0)

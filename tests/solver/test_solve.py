@@ -85,7 +85,7 @@ def test_without_rows_nothing_is_solved_and_hard_contacts_use_lcp_solvers(called
     call(solve, s.m, s.d)
     assert called == ["solve_lcp"] and not s.a["ordered"].any() and not s.a["hessian.coupled"].any()
     s.m.opt_contact_model = 0
-    for name in ("ncon_slot", "ndofrow", "ngenrow"):
+    for name in ("ncon_slot", "nrow"):
         called.clear()
         call(solve, s.m, s.d)
         assert "run" in called
@@ -104,12 +104,12 @@ def test_a_tile_to_be_split_is_not_solved(called, monkeypatch):
 
 def test_rows_are_masked_per_world():
     empty = np.zeros((2, 4))
-    D = {name: empty.copy() for name in ("dofrow_D", "genrow_D", "con_D")}
-    D["dofrow_D"][1, 0] = D["genrow_D"][0, 1] = D["con_D"][1, 2] = 2.0
-    d = record(4, ndofrow=[2], ngenrow=[2], ncon_slot=[2], **D)
-    np.testing.assert_array_equal(call(has_constraint_rows, d), [True, True, True, False])
-    d = record(4, ndofrow=[1], ngenrow=[0], ncon_slot=[1], **D)
-    assert not call(has_constraint_rows, d).any()
+    D = {name: empty.copy() for name in ("row_D", "con_D")}
+    D["row_D"][1, 0] = D["row_D"][0, 1] = D["con_D"][1, 2] = 2.0
+    d = record(4, nrow=[2], ncon_slot=[2], **D)
+    np.testing.assert_array_equal(call(has_constraint_rows, None, d), [True, True, True, False])
+    d = record(4, nrow=[1], ncon_slot=[1], **D)
+    np.testing.assert_array_equal(call(has_constraint_rows, None, d), [False, True, False, False])
 
 
 def test_worlds_without_rows_move_freely_and_non_finite_worlds_are_counted():
@@ -118,8 +118,8 @@ def test_worlds_without_rows_move_freely_and_non_finite_worlds_are_counted():
     fields = {name: np.full((1, 3), 5.0) for name in names}
     fields["solver_residual"][0, 2] = np.nan
     fields |= {"qacc": [[-0.0, 3.0, 3.0]], "qacc_smooth": [[1.0, 1.0, 1.0]], "qfrc_constraint": [[-0.0, 4.0, 4.0]]}
-    fields |= {"warning": np.full((5, 3), 9.0), "dofrow_D": [[1.0, 0.0, 1.0]]}
-    d = record(3, ndofrow=[1], ngenrow=[0], ncon_slot=[0], **{k: np.array(v) for k, v in fields.items()})
+    fields |= {"warning": np.full((5, 3), 9.0), "row_D": [[1.0, 0.0, 1.0]]}
+    d = record(3, nrow=[1], ncon_slot=[0], **{k: np.array(v) for k, v in fields.items()})
     call(reset_worlds_without_rows, record(1, nv=1), d, np.full(3, 8.0))
     np.testing.assert_array_equal(d.qacc.array[0, :2], [0.0, 1.0])
     np.testing.assert_array_equal(d.qfrc_constraint.array[0], [0.0, 0.0, FAR])

@@ -306,7 +306,7 @@ def test_a_tile_whose_dual_rows_do_not_fit_is_split(monkeypatch):
 def dual_entries(w):
     """Returns entries of the rows of all blocks of a tile."""
     a = w.arrays
-    joint, n = a["ndofrow"][0] + a["ngenrow"][0], a["dual.ndual"][0]
+    joint, n = a["nrow"][0], a["dual.ndual"][0]
     rows = np.append(np.ones(joint, int), a["con_dim"][: a["ncon_slot"][0]])[:n]
     return int((rows * a["dual.dofnum"][:n]).sum())
 

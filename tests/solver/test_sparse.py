@@ -86,18 +86,19 @@ def test_the_factor_solves(cone, room, rng):
 
 def couple_dofs(w, rows, rng):
     """Replaces the scene's general rows by ones on given dofs: (dofs, J, D) of each."""
-    d, adr, made = w.arrays, 0, []
-    for k, dofs in enumerate(rows):
+    d, made = w.arrays, []
+    first = adr = int(d["ndofrow"][0])
+    for k, dofs in enumerate(rows, first):
         J, D = rng.normal(size=len(dofs)), rng.uniform(1, 50)
-        d["genrow_dofadr"][k], d["genrow_dofnum"][k] = adr, len(dofs)
-        d["genrow_dof"][adr : adr + len(dofs)] = dofs
-        d["genrow_J"][adr : adr + len(dofs)] = J[:, None]
+        d["row_dofadr"][k], d["row_dofnum"][k] = adr, len(dofs)
+        d["row_dof"][adr : adr + len(dofs)] = dofs
+        d["row_J"][adr : adr + len(dofs)] = J[:, None]
         for name, value in (("present", 1), ("D", D), ("lo", -1e30), ("hi", 1e30), ("aref", 2.0)):
-            d[f"genrow_{name}"][k] = value
-        d["genrow_type"][k], d["genrow_rownum"][k] = 0, 1
+            d[f"row_{name}"][k] = value
+        d["row_type"][k], d["row_rownum"][k] = 0, 1
         adr += len(dofs)
         made.append((dofs, J, D))
-    d["ngenrow"][0] = len(rows)
+    d["nrow"][0] = first + len(rows)
     return made
 
 
@@ -124,7 +125,7 @@ def test_rows_over_several_trees_enter_the_hessian(width, room, rng):
         d = w.arrays
         assert d["hessian.pattern"][0] in (BLOCKS, PATHS)
         H = dense_hessian(w, width - 1)
-        d["genrow_D"][: len(rows)] = 0.0
+        d["row_D"][d["ndofrow"][0] : d["nrow"][0]] = 0.0
         w.run(hessian_there)
         expected = dense_hessian(w, width - 1)
         for dofs, J, D in made:

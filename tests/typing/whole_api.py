@@ -174,7 +174,7 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     if batch.failures:
         failure: results.Failure = batch.failures[0]
         failure.save("failure.npz")
-        again: fl.Data = fl.load_failure("failure.npz").replay(-1)
+        again: fl.Data = fl.load_failure("failure.npz").replay(-1, checked=True)
         print(failure.cause, failure.time, again)
     print(groups, position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
     return batch
@@ -185,6 +185,9 @@ def energy(worlds: fl.Worlds) -> float:
     worlds.qvel = np.zeros(worlds.qvel.shape)
     worlds.bind("energy")
     worlds.forward()
+    state: Array = worlds.get_state()
+    worlds.set_state(state)
+    assert worlds.count_of("non_finite").shape == (worlds.nworld,)
     recorded: dict[str, Array] = worlds.rollout(3, record=("energy", fl.Camera("eye", 8, 6)))
     return float(recorded["energy"].sum()) + worlds.nworld
 
@@ -198,6 +201,8 @@ def kinds(model: fl.Model, batch: fl.Batch) -> float:
     assert len(models) == 2 and mixed.count_of("non_finite").sum() == 0
     twice = fl.MixedBatch([(model, 1), (model, 1)], cpu_ids=[0])
     assert fl.Batch(model, 2, cpu_ids=(0,)).nthread == twice.nthread == 1
+    copied: fl.MixedBatch = twice.copy()
+    assert copied.models == (model, model) and batch.groups[0].nworld == batch.nworld and batch.models == (model,)
     linear: results.Linearization = fl.linearize(twice.models, twice)
     seen: results.Images = twice.camera("eye", 8, 6, "normal", [1], far=3.0)
     found: results.Scan = twice.scan("box", fl.patterns.ring(), output="geom")

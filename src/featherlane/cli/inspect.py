@@ -26,7 +26,7 @@ SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".spl
 CAPACITIES = {
     "nconmax": "contacts",
     "ndofrowmax": "one-DoF rows (friction loss, limits)",
-    "ngenrowmax": "general rows (equalities, limits of ball joints and tendons)",
+    "nrowmax": "scalar rows (one-DoF rows, equalities, limits of ball joints and tendons)",
 }
 PICTURE = 96  # largest number of DoFs for a sparsity picture
 BLOCKS = " ▀▄█"  # empty, upper half, lower half and full cell

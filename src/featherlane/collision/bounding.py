@@ -1,4 +1,8 @@
-"""Runs the bounding tests without the narrow phase, in the order in which `collision` runs them, for measurements."""
+"""Runs the bounding tests without the narrow phase, in the order in which `collision` runs them, for measurements.
+
+m.pair_function[type1, type2] is the id of the function that finds the contact points of two geom types, lower type
+first; m.ncrowd is the number of geoms in the tree of bounding boxes, 0 without one.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.collision import is_near, near_pair, near_pairs
@@ -34,8 +38,9 @@ def bounding_tests(m, d, last):
     The number of pairs is in near.count.  The pairs are in near.cand_near, or in near.key if the model has a crowd.
 
     Args:
-        last: LISTED: pairs left by lists and boxes of bodies and by near spheres, and pairs found by a crowd's tree.
-                SPHERES: those of LISTED with near bounding spheres.  BOXES: those of SPHERES with near oriented boxes.
+        last: LISTED: all pairs of `near_pairs`: candidates with near bounding spheres, and in a model with a crowd the
+            pairs whose boxes overlap in its tree.  SPHERES: of these, the pairs with near bounding spheres.  BOXES: of
+            these, the pairs with near oriented boxes.
 
     Reads:  geom_xpos, geom_xmat, near.detects, cvel, subtree_com.
     Writes: near.*, con_overflow.

@@ -6,6 +6,8 @@ bounding spheres are within margin and gap in at least one world.  A model with 
 its pairs are listed by sort keys in near.key, those of other models by candidate indices in near.cand_near.
 near.detects is 1 in worlds that detect contacts (`given_contacts`).  collide_geom lists the geoms of all pairs.
 Group k has the candidates from group_first[k] on, of the two bodies group_body[k].
+The model has ncand candidates, ngroup groups, ncollide colliding geoms, and ncrowd geoms in a crowd.
+m.pair_function[type1, type2] is the id of the function that finds the contact points of two geom types.
 """
 
 from featherlane.prelude import *
@@ -70,7 +72,10 @@ def is_near(m, d, pair_id, geom1, geom2):
 
 @kernel
 def near_and_awake(m, d, first, end, count):
-    """As `near_in_group`, for models with sleep: at least one body of each pair must be awake."""
+    """Appends the near candidates of first .. end - 1 with an awake body to near.cand_near; returns its new length.
+
+    Every pair is written, and the length `count` advances only for pairs that are near in some world.
+    """
     for k in range(first, end):
         geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
         body1, body2 = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
@@ -98,7 +103,10 @@ def comes_near(m, d, pair_id, geom1, geom2):
 
 @kernel
 def near_in_step(m, d, first, end, count):
-    """As `near_in_group`, for models with the flag `speculative`: pairs that come near during the step."""
+    """Appends the candidates of first .. end - 1 that come near in the step to near.cand_near; returns its new length.
+
+    Every pair is written, and the length `count` advances only for pairs that come near in some world.
+    """
     for k in range(first, end):
         geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
         near = comes_near(m, d, m.cand_pair[k], geom1, geom2)
@@ -182,9 +190,10 @@ def list_neighbours(m, d):
         pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
         d.neighbours.pair[count] = k
         spheres_near = is_near(m, d, pair_id, geom1, geom2)
-        # left out: a pair whose spheres are near now, but whose boxes stay apart while the list is valid (never_meet)
-        # explicit pairs stay on the list; other pairs stay, too, since few come near before the list is rebuilt
-        count += 0 if pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near)) else 1
+        # left out: a pair whose spheres are near now, but whose boxes stay apart while the list is valid; explicit
+        # pairs and those whose spheres are apart now stay on the list without a test of boxes
+        stay_apart = pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near))
+        count += 0 if stay_apart else 1
     d.neighbours.count[0] = count + 1
 
 
@@ -271,7 +280,7 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
 
     Args:
         function: id of the pair function; below FIRST_SCALAR it computes all worlds at once, else one world at a time.
-        number: pair number of `near_pair`.
+        number: candidate index of the pair, which its entry in the cache depends on; with a crowd any index.
     """
     near = is_near(m, d, pair_id, geom1, geom2)
     if sleeping(m):

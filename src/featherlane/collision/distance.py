@@ -8,6 +8,8 @@ m1 and d1 are the model and the data of one world.  shapes.*[0] and shapes.*[1] 
 convex.normal (from the first to the second shape) and convex.witness, the two nearest points, are the result.
 `lane` is the index of a world in the tile.
 NO_DISTANCE is a distance beyond the limit.  PRISM is a type of shape: a prism with the vertices shapes.prism.
+A height field has hfield_nrow rows of hfield_ncol samples; hfield_size is (half side along x, half side along y, height
+of the sample value 1, depth of the base) [m].
 """
 
 from featherlane.prelude import *
@@ -27,7 +29,7 @@ def plane_distance(m1, d1):
     """
     plane_mat, shape_mat = d1.shapes.mat[0], d1.shapes.mat[1]
     normal = plane_mat.columns[2]
-    d1.support.vertex[1] = 0  # a valid vertex: no search stores one
+    d1.support.vertex[1] = 0  # a valid index, because no search for a plane stores one
     up = shape_mat.T @ normal
     lowest, _ = core_support(m1, d1, 1, -up)
     # the core's lowest point in world axes, moved down by the radius around the core

@@ -9,6 +9,10 @@ The eight points are in the frame of the second shape.  descent.trial (3, 8) hol
 descent.jet (2, 4, 8) the value and gradient of the first and of the second shape's field there.  `eights(field)` is a
 field as rows of eight values.
 LANES is the number of points, eight.
+m1 and d1 are the model and the data of one world.  shapes.*[side] has the pose of each shape, its field and its
+bounding box; convex.mat and convex.pos are the second shape's pose in the frame of the first.  The result is
+convex.dist, convex.normal and the nearest points convex.witness; manifold.* are the contacts of overlapping
+shapes.  NOWHERE is larger than any distance.
 Source: MuJoCo mj_geomDistance.  Deviation: MuJoCo finds no distance of SDF geoms that do not overlap.
 """
 

@@ -34,7 +34,7 @@ def turning_tangent(n, t):
     With `frame_of`'s axis e, t = (e - c n) / |e - c n| and c = n . e.  For a rotation of the normal, dn = w x n:
     dt . (n x t) = c / sqrt(1 - c^2) t . w.
     """
-    c = where(fabs(n[1]) < 0.5, n[1], n[2])
+    c = where(fabs(n[1]) < 0.5, n[1], n[2])  # e is y, or z if n is close to +-y
     return c / sqrt(fma(-c, c, 1.0)) * Vec3(t)
 
 

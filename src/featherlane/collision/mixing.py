@@ -3,6 +3,7 @@
 A pair is (pair_id, geom1, geom2): the index of the explicit pair or -1, and the two geoms.
 If one geom has a higher priority, it alone sets friction, solref and solimp.  The flag `override` replaces
 margin, friction, solref and solimp of all contacts by the options o_margin, o_friction, o_solref and o_solimp.
+The fields m.pair_* are the parameters of explicit pairs.
 Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 """
 

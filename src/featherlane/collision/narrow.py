@@ -4,6 +4,8 @@ The pair's shapes are copied to shapes.* (0 is the first geom, 1 the second).  A
 writes contact points to manifold.*, which are copied to the pair's slots.  A point's position is halfway between
 the surfaces, its normal points from the first shape to the second, its distance is negative where they overlap.
 
+narrow.near is 1 in worlds where the pair is near; narrow.limit is the largest distance of a contact in each world,
+shapes.limit that of one world, shapes.slack an overlap that counts as rounding.
 Measured on five robots with meshes, with eight different states of each in a tile: of the pairs with near bounding
 spheres, 0 to 27 % pass the test of oriented boxes, which runs in lanes.  These pairs remain in 2.3 to 7.9 of the eight
 worlds, most if a pair is in permanent contact.  A search takes 0.1 to 1 us for separated and 1 to 5 us for overlapping

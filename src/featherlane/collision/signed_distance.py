@@ -4,6 +4,9 @@ A field is negative inside, and its zero level is the surface.  Fields of plugin
 first order only.  They are computed as jets (jet.py): a value and its gradient; affine(a, jet, b) is a jet + b.
 p is a point in the frame of the geom [m].
 The kinds of fields are types of geoms, OCTREE for a mesh, and the plugins BOLT, NUT, GEAR, BOWL and TORUS.
+A mesh's octree has the root mesh_octree and the box mesh_octbox, centre and half sides; octree_child is the first of a
+node's eight children, negative for a leaf, octree_coeff the field at a node's corners.  sdf_param has the parameters of
+all plugins.  TINY is the least divisor of a coordinate.
 Source: MuJoCo engine_collision_sdf.c (geomDistance, geomGradient, oct_distance, oct_gradient) and plugin/sdf.
 Deviations: derivatives of bolt, nut, gear and bowl, and of an octree outside its box, are analytic (MuJoCo:
 differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its half-planes (MuJoCo: a rotation).
@@ -73,7 +76,7 @@ def box_interior(size, p, exact):
 def box_field(size, p, exact):
     """Returns the jet of a box about the origin: outside, the distance |max(|p| - size, 0)|, inside `box_interior`.
 
-    size: half sides [m]; exact: see `box_interior`.
+    size: half sides [m]; exact: inside, 1: the distance to the nearest face, 0: MuJoCo's field.
     """
     excess = fabs(p) - size
     outside = (excess[0] >= 0.0) | (excess[1] >= 0.0) | (excess[2] >= 0.0)
@@ -94,6 +97,7 @@ def ellipsoid_field(size, p):
     p_over_square = Vec3(p_over_size[k] / size[k] for k in range(3))
     k0, k1 = norm3(p_over_size), norm3(p_over_square)
     inverse0, inverse1 = 1.0 / fmax(k0, MINVAL), 1.0 / fmax(k1, MINVAL)
+    # gradient: rise p / size^2 - fall p / size^4
     rise, fall = (2.0 * k0 - 1.0) * inverse1 * inverse0, k0 * (k0 - 1.0) * inverse1 * inverse1 * inverse1
     (x, y, z), _ = normalize3(Vec3(p_over_square[k] * (rise - fall / (size[k] * size[k])) for k in range(3)))
     return Jet(k0 * (k0 - 1.0) * inverse1, x, y, z)
@@ -149,6 +153,7 @@ def hexagon_head(p, radius):
     x, side, half = absolute(x), affine(COS_30, y, 0.0), affine(0.5, x, 0.0)
     head = intersection(x, intersection(absolute(half + side), absolute(half - side)))
     head = intersection(affine(1.0, head, -0.5), affine(1.0, absolute(affine(1.0, z, 0.25)), -0.25))
+    # within the cone z + radius = 0.22
     return intersection(head, affine(HALF_ROOT, z + radius, -0.22 * HALF_ROOT))
 
 
@@ -161,7 +166,7 @@ def bolt_field(p, shank):
     _, _, z = axis_jets(p)
     radius = affine(1.0, radius_jet(p), -shank)
     bolt = intersection(thread_field(p, radius), affine(1.0, absolute(affine(1.0, z, 0.5)), -0.5))
-    cone = affine(HALF_ROOT, z - radius, HALF_ROOT)
+    cone = affine(HALF_ROOT, z - radius, HALF_ROOT)  # negative where radius > z + 1: cut off at the end z = -1
     return union(difference(bolt, cone), hexagon_head(p, radius))
 
 
@@ -237,10 +242,10 @@ def gear_field(p, parameters):
     _, _, z = axis_jets(p)
     rho, angle = radius_jet(p), azimuth_jet(p)
     azimuth = angle.value + turn
-    # angles from the two sides of the nearest tooth
+    # angles from the two sides of the nearest tooth, in [-shift / 2, stride - shift / 2)
     side = Jet(wrapped(azimuth + 0.5 * shift, stride) - 0.5 * shift, angle.x, angle.y, angle.z)
     other = Jet(wrapped(-azimuth - 0.5 * shift, stride) - 0.5 * shift, -angle.x, -angle.y, -angle.z)
-    # teeth: between both sides, as radial walls and as involutes
+    # teeth: where both angles are below stride - shift, as radial walls, and between two involutes
     walls = affine(1.0, intersection(side, other), shift - stride)
     cogs = intersection(walls, intersection(flank(rho, side, base), flank(rho, other, base)))
     # rounded tip and root, and the hole

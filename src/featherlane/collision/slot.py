@@ -6,6 +6,7 @@ MuJoCo's order, whatever else is in the batch.  The object d.contact[slot] has t
 con_dist[slot].  Slots 0 to ncon_slot - 1 are in use; nconmax is their capacity.
 `lane` is the index of a world in the tile.
 The field OCTREE is that of a mesh.
+manifold.* are the manifold.count contact points of one world: pos, dist and normal.
 """
 
 from featherlane.prelude import *

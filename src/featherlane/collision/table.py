@@ -54,7 +54,7 @@ __all__ = ["BUILT_IN", "lane_points", "parted"]
 def over_plane(m, d, plane, geom, limit, near):
     """Returns the mask of worlds where the oriented box of a geom is farther above a plane than the limit.
 
-    The box's lowest point is the height of its centre less sum_k |half_k (axis_k . normal)|.
+    The box's lowest point is the height of its centre less sum_k |half_k (axis_k . normal)|.   near: unused.
     """
     normal, offset = z_axis(d, plane), box_centre(m, d, geom) - d.geom_xpos[plane]
     part_x, part_y, part_z = fabs(half_axis_heights(d.geom_xmat[geom], m.geom_aabb[geom].half, normal))

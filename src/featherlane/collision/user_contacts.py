@@ -4,6 +4,7 @@ Each world stores its contacts in its state as reals: the i-th contacts of two w
 slot's bodies are ints that all worlds of a tile share.  Worlds whose i-th contacts agree in bodies, geoms and
 dimension share a slot; the other worlds get further slots.  near.given_left is 1 in worlds whose i-th contact has no
 slot yet.  The contacts of one world keep their order.  `lane` is the index of a world in the tile.
+near.detects is 1 in worlds that also detect contacts.  m.flg_adhesion is 1 for a model with adhesive geoms or pairs.
 """
 
 from featherlane.prelude import *
@@ -94,6 +95,7 @@ def given_contacts(m, d):
     Cost: O(ngiven W).
     """
     active = d.active[0] > 0.0
+    # given_replace: 1 in worlds whose given contacts replace detected ones
     d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), 1.0, 0.0)
     for i in range(d.ngiven):
         # worlds whose i-th contact has no slot yet

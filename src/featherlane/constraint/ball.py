@@ -1,6 +1,6 @@
 """Limits of ball joints: one row per joint, which bounds the rotation angle.
 
-Names: k: a general row (fields genrow_*, row.py); o: its first entry in genrow_dof and genrow_J; K, B, imp: stiffness,
+Names: k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J; K, B, imp: stiffness,
     damping and impedance of a row, r: its position error less the margin (impedance.py).
 """
 
@@ -39,8 +39,8 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     for c in range(3):
-        d.genrow_dof[o + c] = first + c
-        d.genrow_J[o + c] = where(present, -axis[c], 0.0)
+        d.row_dof[o + c] = first + c
+        d.row_J[o + c] = where(present, -axis[c], 0.0)
     place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
     # the three dofs are a chain: the last one and its ancestors contain all of them
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], i=first + 2, j=-1))

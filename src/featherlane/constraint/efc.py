@@ -4,8 +4,8 @@ Order: equality constraints; friction loss by dof, then by tendon; limits by joi
 by tendon, lower side first; contacts.  A contact of dimension n acts along the first n of (normal, two tangents,
 rotations about the three).  The rows of an elliptic cone are these directions; those of a pyramid are
 normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1, 2, ...
-Names: er: the arrays, of a tile with one world, so that any_(x) is x of this world; dofrow_*: rows on one dof;
-    genrow_*: rows on several dofs (row.py); METRIC: type of the rows that add to the integrator's metric;
+Names: er: the arrays, of a tile with one world, so that any_(x) is x of this world; row_*: scalar rows
+    (row.py); METRIC: type of the rows that add to the integrator's metric;
     K, B, imp: stiffness, damping, impedance of a row; R = 1 / D; STATE_*: mjtConstraintState.
 """
 
@@ -18,7 +18,6 @@ from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import (
     friction_reference,
     impedance,
-    impedance_rate,
     reference,
     shortest_timeconst,
 )
@@ -46,17 +45,13 @@ def _insert_sorted(er, n, source, kind, ident):
 def _list_sources(d, er):
     """Lists the sources of the world's rows in MuJoCo's order; returns their number.
 
-    Source k >= 0 is one-dof row k, source -1 - k is general row k.   Writes: efc_type, efc_id, efc_source.
+    Writes: efc_type, efc_id, efc_source, the number of the scalar row.
     """
     n = 0
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nrow[0]):
         # rows of the metric are no constraint rows; MuJoCo does not list them
-        if any_(d.dofrow_present[k] != 0.0) and d.dofrow_type[k] != METRIC:
-            _insert_sorted(er, n, k, d.dofrow_type[k], d.dofrow_id[k])
-            n += 1
-    for k in range(d.ngenrow[0]):
-        if any_(d.genrow_present[k] != 0.0) and d.genrow_type[k] != METRIC:
-            _insert_sorted(er, n, -1 - k, d.genrow_type[k], d.genrow_id[k])
+        if any_(d.row_present[k] != 0.0) and d.row_type[k] != METRIC:
+            _insert_sorted(er, n, k, d.row_type[k], d.row_id[k])
             n += 1
     return n
 
@@ -89,18 +84,12 @@ def _copy_rows(m, d, er, n):
         for c in range(nv):
             er.efc_J[nv * i + c] = 0.0
         k = er.efc_source[i]
-        if k >= 0:
-            er.efc_J[nv * i + d.dofrow_dof[k]] = d.dofrow_J[k]
-            er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = d.dofrow_pos[k], d.dofrow_margin[k], d.dofrow_vel[k]
-            er.efc_D[i], er.efc_aref[i], er.efc_force[i] = d.dofrow_D[k], d.dofrow_aref[k], d.dofrow_force[k]
-            _write_state(er, i, d.dofrow_hi[k])
-        else:
-            k = -1 - k
-            for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-                er.efc_J[nv * i + d.genrow_dof[e]] = d.genrow_J[e]
-            er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = d.genrow_pos[k], d.genrow_margin[k], d.genrow_vel[k]
-            er.efc_D[i], er.efc_aref[i], er.efc_force[i] = d.genrow_D[k], d.genrow_aref[k], d.genrow_force[k]
-            _write_state(er, i, d.genrow_hi[k])
+        row = d.row[k]
+        for e in range(row.dofadr, row.dofadr + row.dofnum):
+            er.efc_J[nv * i + d.row_dof[e]] = d.row_J[e]
+        er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = row.pos, row.margin, row.vel
+        er.efc_D[i], er.efc_aref[i], er.efc_force[i] = row.D, row.aref, row.force
+        _write_state(er, i, row.hi)
 
 
 # ---- softness --------------------------------------------------------------------------------------------------------
@@ -108,9 +97,7 @@ def _copy_rows(m, d, er, n):
 def _solver_parameters(m, d, er, i):
     """Returns (solref, solimp) of row i."""
     kind, ident = er.efc_type[i], er.efc_id[i]
-    if kind == FRICTION_DOF:
-        solref, solimp = m.dof_solref[ident], m.dof_solimp[ident]
-    elif kind >= CONTACT_FRICTIONLESS:  # the kinds of contacts have the largest numbers
+    if kind >= CONTACT_FRICTIONLESS:  # the kinds of contacts have the largest numbers
         ident = er.contact_slot[ident]
         solref, solimp = d.con_solref[ident], d.con_solimp[ident]
     else:
@@ -142,7 +129,7 @@ def _write_softness(m, d, er, i):
         first = er.contact_row[er.efc_id[i]]
     solref, solimp = _solver_parameters(m, d, er, i)
     shortest, r = shortest_timeconst(m), _violation(m, er, i, first)
-    imp = impedance(solimp, r)
+    imp, rate = split_tangents(impedance(solimp, seed(r, 1.0)), 1)
     K, B = reference(solref, solimp, shortest)
     # friction has no stiffness
     if kind in (FRICTION_DOF, FRICTION_TENDON):
@@ -152,10 +139,8 @@ def _write_softness(m, d, er, i):
         K, B = 0.0, friction_reference(d.con_solreffriction[k], B, solimp, shortest)
     elif kind != EQUALITY:
         K, B = limit_to_step(m, timestep(m), solref, imp, (K, B))
-    rate = impedance_rate(solimp, r)
     er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2] = K, B, imp
-    # dd/dr = sign(r) dd/d|r|
-    er.efc_KBIP[i, 3] = where(r > 0.0, rate, where(r < 0.0, -rate, 0.0))
+    er.efc_KBIP[i, 3] = rate
     er.efc_R[i] = 1.0 / er.efc_D[i]
     er.efc_diagA[i] = er.efc_R[i] * imp / (1.0 - imp)
 
@@ -178,15 +163,13 @@ def efc_numbers(m, d, er):
     """Counts the rows of each kind and lists the first row of each contact.
 
     efc_count holds the number of all rows, equalities, friction loss, limits, and contacts.
-    Reads:  dofrow_present, dofrow_type, genrow_present, genrow_type, con_present, con_D, con_dim.
+    Reads:  row_present, row_type, con_present, con_D, con_dim.
     Writes: efc_count (5,), contact_slot (efc_ncon,), contact_row (efc_ncon,).   Cost: O(nefc).
     """
     for k in range(4):  # `list_contacts` writes efc_count[4]
         er.efc_count[k] = 0
-    for k in range(d.ndofrow[0]):
-        _count_row(er, d.dofrow_present[k], d.dofrow_type[k])
-    for k in range(d.ngenrow[0]):
-        _count_row(er, d.genrow_present[k], d.genrow_type[k])
+    for k in range(d.nrow[0]):
+        _count_row(er, d.row_present[k], d.row_type[k])
     before = er.efc_count[0]  # rows that precede those of contacts
     er.efc_count[0] = list_contacts(m, d, er, before)
 
@@ -195,7 +178,7 @@ def efc_numbers(m, d, er):
 def efc_rows(m, d, er):
     """Writes the rows of a world in MuJoCo's order, after `make_rows` and, for forces and states, after the solver.
 
-    Reads:  dofrow_*, genrow_*, con_*, dual.f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
+    Reads:  row_*, con_*, dual.f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
     Writes: efc_*, direction_*, contact_slot, contact_row.   Frame: world.   Cost: O(nefc nv).
     """
     efc_numbers(m, d, er)

@@ -145,10 +145,10 @@ def _write_cone_forces(m, d, er, i, k, dim):
 def _write_dual_forces(m, d, er, i, k, rows):
     """Writes the forces of a dual solver for the contact in slot k, from row i on.
 
-    dual.f has ten places for each one-dof row, general row and contact, in this order.  Forces of elliptic contacts are
+    dual.f has ten places for each scalar row and contact, in this order.  Forces of elliptic contacts are
     stored in the basis scaled by friction.
     """
-    first = 10 * (d.ndofrow[0] + d.ngenrow[0] + k)
+    first = 10 * (d.nrow[0] + k)
     for r in range(rows):
         er.efc_force[i + r] = d.dual.f[first + r]
         if r > 0 and not has_pyramids(m):  # friction of an elliptic cone

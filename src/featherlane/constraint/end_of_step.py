@@ -136,19 +136,19 @@ def rescale_rows(m, d):
     """Scales D of every row by the ratio of the metric's diagonal to M's: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
 
     Reads:  M (nC,), Mhat (nC,), cdof, subtree_com, the rows.
-    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip.
+    Writes: row_D, con_D, con_Dt, con_slip.
     Scratch: exact.diagonal.
     """
     _write_metric_diagonal(m, d)  # exact.diagonal
-    for k in range(d.ndofrow[0]):  # of a row on one dof i, the ratio is Mhat_ii / M_ii
-        i = d.dofrow_dof[k]
-        d.dofrow_D[k] = d.dofrow_D[k] * (d.exact.diagonal[i] / d.M[_diagonal_address(m, i)])
-    for k in range(d.ngenrow[0]):
-        bare, hat = 0.0, 0.0
-        if d.genrow_type[k] <= LIMIT_TENDON:  # all types but the rows of the metric, whose D is exact
-            for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-                bare, hat = _add_dof(m, d, d.genrow_dof[e], d.genrow_J[e], bare, hat)
-        d.genrow_D[k] = d.genrow_D[k] * _inertia_ratio(bare, hat)
+    for k in range(d.nrow[0]):
+        if k < d.ndofrow[0]:  # of a row on one dof i, the ratio is Mhat_ii / M_ii
+            i = d.row_dof[k]
+            d.row_D[k] = d.row_D[k] * (d.exact.diagonal[i] / d.M[_diagonal_address(m, i)])
+        elif d.row_type[k] <= LIMIT_TENDON:  # all types but the rows of the metric, whose D is exact
+            bare, hat = 0.0, 0.0
+            for e in range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k]):
+                bare, hat = _add_dof(m, d, d.row_dof[e], d.row_J[e], bare, hat)
+            d.row_D[k] = d.row_D[k] * _inertia_ratio(bare, hat)
     for k in range(d.ncon_slot[0]):
         contact = d.contact[k]
         ratio = where(contact.D > 0.0, _contact_ratio(m, d, k), 1.0)

@@ -8,8 +8,8 @@
 The Jacobian has entries at the dofs above either body.  The rows of a connect or weld share the impedance at the norm
 of their errors; their reference includes the derivative of the Jacobian: aref = -B J v - K d r - (dJ/dt) v.  That of
 a joint or tendon does not.  A row whose constraint is inactive in a world holds zeros there.
-In all kernels e is the equality, k a general row (fields genrow_*, row.py), o the first of its entries in genrow_dof
-and genrow_J; K, B, imp are stiffness, damping and impedance (impedance.py).
+In all kernels e is the equality, k a general row (fields row_*, row.py), o the first of its entries in row_dof
+and row_J; K, B, imp are stiffness, damping and impedance (impedance.py).
 Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
 mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 """
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
 from featherlane.constraint.end_of_step import reference_at_end, step_scale
-from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
+from featherlane.constraint.general import place_rows_at, row_product, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.constraint.joint_equality import write_joint_equality
 from featherlane.constraint.tendon import equality_dofs, equality_moves, write_tendon_equality
@@ -141,11 +141,11 @@ def next_dof(m, last, c):
 
 @kernel
 def list_dofs(m, d, o, last1, last2):
-    """Writes dofs last1, last2 (-1: none) and their ancestors to genrow_dof[o ..], ascending; returns their number."""
+    """Writes dofs last1, last2 (-1: none) and their ancestors to row_dof[o ..], ascending; returns their number."""
     n, c1, c2 = 0, 0, 0  # entries written; places in the two sorted lists, which are merged
     i = min(next_dof(m, last1, c=0), next_dof(m, last2, c=0))
     while i < m.nv:
-        d.genrow_dof[o + n] = i
+        d.row_dof[o + n] = i
         n += 1
         c1 += is_next(m, last1, c1, i)
         c2 += is_next(m, last2, c2, i)
@@ -157,21 +157,21 @@ def list_dofs(m, d, o, last1, last2):
 @kernel
 def store_column(d, o, n, v, present):
     """Writes the vector v, the column of one dof, to three rows of n entries; o: its place in the first row."""
-    d.genrow_J[o] = where(present, v[0], 0.0)
-    d.genrow_J[o + n] = where(present, v[1], 0.0)
-    d.genrow_J[o + 2 * n] = where(present, v[2], 0.0)
+    d.row_J[o] = where(present, v[0], 0.0)
+    d.row_J[o + n] = where(present, v[1], 0.0)
+    d.row_J[o + 2 * n] = where(present, v[2], 0.0)
 
 
 @kernel
 def point_columns(m, d, e, o, n, arms, present):
     """Writes three rows from entry o on: the Jacobian of p_1 - p_2, with arms from the coms of the bodies' trees.
 
-    n: dofs per row, in genrow_dof; arms: (r_1, r_2) [m]; present: mask of worlds that have the rows.
+    n: dofs per row, in row_dof; arms: (r_1, r_2) [m]; present: mask of worlds that have the rows.
     A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
     (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)  # c1, c2: places in the bodies' lists of dofs
     for c in range(n):
-        i = d.genrow_dof[o + c]
+        i = d.row_dof[o + c]
         S = d.cdof[i]
         w, v = S.angular, S.linear
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)  # 1: dof i moves body 1, 2
@@ -191,11 +191,11 @@ def turn_columns(m, d, e, o, n, held, present):
     """Writes three rows from entry o on: Jacobian of scale vec(turn), of rate scale vec(y turn) / 2.
 
     Here y = R^T (omega_1 - omega_2), so a dof above both bodies has no entry.
-    n: dofs per row, in genrow_dof; held: a `Turn`; present: mask of worlds that have the rows.
+    n: dofs per row, in row_dof; held: a `Turn`; present: mask of worlds that have the rows.
     """
     (c1, c2), (last1, last2) = (0, 0), last_dofs(m, e)
     for c in range(n):
-        i = d.genrow_dof[o + c]
+        i = d.row_dof[o + c]
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         column = Vec3(zeros(3))
         if on1 != on2:  # S_rot is omega_1 or omega_2
@@ -234,7 +234,7 @@ def store_equality_row(d, k, response, pos, rate, A, present):
 
     response: from `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds.
     """
-    aref = -fma(response.B, general_velocity(d, k), response.K * pos) - rate * response.scale
+    aref = -fma(response.B, row_product(d, k, d.qvel), response.K * pos) - rate * response.scale
     D, bound = inverse_regularisation(response.imp, A), UNBOUNDED
     store_general_row(d, k, present, pos, margin=0.0, D=D, aref=aref, bounds=(-bound, bound))
 
@@ -258,10 +258,10 @@ def turn_rate(m, d, e, held, a1, a2):
 
 @kernel
 def moves_any(d, o, n, present):
-    """Returns the mask of worlds of `present` in which one of n entries of genrow_J from o on is not zero."""
+    """Returns the mask of worlds of `present` in which one of n entries of row_J from o on is not zero."""
     moves = false_mask(d)
     for i in range(o, o + n):
-        moves = moves | (d.genrow_J[i] != 0.0)
+        moves = moves | (d.row_J[i] != 0.0)
     return moves & present
 
 
@@ -323,12 +323,11 @@ def equality_awake(m, d, e):
 
 
 @kernel
-def write_equality_rows(m, d):
-    """Writes the first general rows of the tile: equalities that are active in any world and depend on a dof.
+def write_equality_rows(m, d, row, entry):
+    """Writes rows from `row` on, entries from `entry` on: equalities active in any world that depend on a dof.
 
-    Returns the numbers of rows and of entries.
+    Returns the next row and the next entry.
     """
-    row, entry = 0, 0
     for e in range(m.neq):
         present = d.eq_active[e] != 0.0
         if sleeping(m) and m.eq_type[e] != EQ_TENDON:  # models with sleep have no equality of tendons

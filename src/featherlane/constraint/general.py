@@ -7,29 +7,67 @@ from featherlane.prelude import *
 
 
 @kernel
+def place_dof_row(d, k, i, kind, ident):
+    """Assigns dof i to the one-dof row k, of type `kind` (mjtConstraint); ident: id of the dof or joint.
+
+    One-dof rows come first: entry k is that of row k.
+    """
+    d.row_dofadr[k], d.row_dofnum[k], d.row_rownum[k] = k, 1, 1
+    d.row_dof[k], d.row_type[k], d.row_id[k] = i, kind, ident
+
+
+@kernel
 def place_rows_at(d, k, size, o, n, kind, ident):
-    """Assigns the n dofs in genrow_dof from entry o on to rows k .. k + size - 1, of type `kind` (mjtConstraint).
+    """Assigns the n dofs in row_dof from entry o on to rows k .. k + size - 1, of type `kind` (mjtConstraint).
 
     ident: id of the equality, joint or tendon.  Entries are stored row by row: row k + r begins at entry o + r n.
     """
     for r in range(size):
-        d.genrow_dofadr[k + r] = o + r * n
-        d.genrow_dofnum[k + r] = n
-        d.genrow_rownum[k + r] = size - r
-        d.genrow_type[k + r] = kind
-        d.genrow_id[k + r] = ident
+        d.row_dofadr[k + r] = o + r * n
+        d.row_dofnum[k + r] = n
+        d.row_rownum[k + r] = size - r
+        d.row_type[k + r] = kind
+        d.row_id[k + r] = ident
         # the first row's dofs are already stored; the others have the same
         for e in range(n if r > 0 else 0):
-            d.genrow_dof[o + r * n + e] = d.genrow_dof[o + e]
+            d.row_dof[o + r * n + e] = d.row_dof[o + e]
 
 
 @kernel
-def general_velocity(d, k):
-    """Returns J v of row k."""
-    first, v = d.genrow_dofadr[k], 0.0
-    for e in range(first, first + d.genrow_dofnum[k]):
-        v = fma(d.genrow_J[e], d.qvel[d.genrow_dof[e]], v)
-    return v
+def row_parameters(m, kind, ident):
+    """Returns (solref, solimp) of a scalar row of type `kind` (mjtConstraint); ident: its dof, joint, tendon, equality.
+
+    A row of another type has those of the limit of joint `ident`.
+    """
+    if kind == EQUALITY:
+        solref, solimp = m.eq_solref[ident], m.eq_solimp[ident]
+    elif kind == FRICTION_DOF:
+        solref, solimp = m.dof_solref[ident], m.dof_solimp[ident]
+    elif kind == FRICTION_TENDON:
+        solref, solimp = m.tendon_solref_fri[ident], m.tendon_solimp_fri[ident]
+    elif kind == LIMIT_TENDON:
+        solref, solimp = m.tendon_solref_lim[ident], m.tendon_solimp_lim[ident]
+    else:
+        solref, solimp = m.jnt_solref[ident], m.jnt_solimp[ident]
+    return solref, solimp
+
+
+@kernel
+def row_product(d, k, v):
+    """Returns J v of scalar row k, of a joint-space vector v."""
+    first, x = d.row_dofadr[k], 0.0
+    for e in range(first, first + d.row_dofnum[k]):
+        x = fma(d.row_J[e], v[d.row_dof[e]], x)
+    return x
+
+
+@kernel
+def add_joint_force(d, k, f, out):
+    """Adds J^T f of scalar row k to a joint-space vector."""
+    first = d.row_dofadr[k]
+    for e in range(first, first + d.row_dofnum[k]):
+        i = d.row_dof[e]
+        out[i] = fma(d.row_J[e], f, out[i])
 
 
 @kernel
@@ -38,26 +76,11 @@ def store_general_row(d, k, present, pos, margin, D, aref, bounds):
 
     pos, margin: position error and margin; D = 1 / R; aref: reference acceleration; bounds: least and greatest force.
     """
-    d.genrow_present[k] = where(present, 1.0, 0.0)
-    d.genrow_pos[k] = where(present, pos, 0.0)
-    d.genrow_margin[k] = where(present, margin, 0.0)
-    d.genrow_vel[k] = where(present, general_velocity(d, k), 0.0)
-    d.genrow_D[k] = where(present, D, 0.0)
-    d.genrow_aref[k] = where(present, aref, 0.0)
-    d.genrow_lo[k] = where(present, bounds[0], 0.0)
-    d.genrow_hi[k] = where(present, bounds[1], 0.0)
-
-
-@kernel
-def row_parameters(m, kind, i):
-    """Returns (solref, solimp) of a general row of type `kind`; i: its equality, joint or tendon."""
-    tendon = m.tendon[i]
-    if kind == EQUALITY:
-        solref, solimp = m.eq_solref[i], m.eq_solimp[i]
-    elif kind == LIMIT_JOINT:
-        solref, solimp = m.jnt_solref[i], m.jnt_solimp[i]
-    elif kind == LIMIT_TENDON:
-        solref, solimp = tendon.solref_lim, tendon.solimp_lim
-    else:
-        solref, solimp = tendon.solref_fri, tendon.solimp_fri
-    return solref, solimp
+    d.row_present[k] = where(present, 1.0, 0.0)
+    d.row_pos[k] = where(present, pos, 0.0)
+    d.row_margin[k] = where(present, margin, 0.0)
+    d.row_vel[k] = where(present, row_product(d, k, d.qvel), 0.0)
+    d.row_D[k] = where(present, D, 0.0)
+    d.row_aref[k] = where(present, aref, 0.0)
+    d.row_lo[k] = where(present, bounds[0], 0.0)
+    d.row_hi[k] = where(present, bounds[1], 0.0)

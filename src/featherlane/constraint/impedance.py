@@ -52,23 +52,6 @@ def impedance(solimp, r):
 
 
 @kernel
-def impedance_rate(solimp, r):
-    """Returns the derivative of `impedance` with respect to |r|: 0 beyond the width, and without a width."""
-    dmin, dmax = clip(solimp[0], MINIMP, MAXIMP), clip(solimp[1], MINIMP, MAXIMP)
-    mid, p, width = clip(solimp[3], MINIMP, MAXIMP), fmax(solimp[4], 1.0), fmax(solimp[2], MINVAL)
-    x = fabs(r) / width
-    lower = x <= mid
-    ratio = where(lower, x, fmax(1.0 - x, 0.0)) / where(lower, mid, 1.0 - mid)
-    # dy/dx = p ratio^(p - 1) on both halves; powers 1 and 2 need no pow
-    slope = 2.0 * ratio
-    general = not_((p == 1.0) | (p == 2.0))
-    if any_(general):
-        slope = where(general, p * pow_(ratio, p - 1.0), slope)
-    slope = where(p == 1.0, 1.0, slope)
-    return where((x >= 1.0) | (solimp[2] <= MINVAL), 0.0, slope * (dmax - dmin) / width)
-
-
-@kernel
 def shortest_timeconst(m):
     """Returns the least time constant of a reference [s]: two time steps; 0 without `refsafe` and under `discrete`."""
     if m.opt_disableflags & DISABLE_REFSAFE or has_metric(m):

@@ -2,8 +2,8 @@
 
     x_1 - x_1(0) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0    with y = x_2 - x_2(0)
 
-Names: e: the equality; k: its general row (fields genrow_*, row.py); o: the first entry of the row in genrow_dof and
-    genrow_J; A: estimate of J M^-1 J^T.
+Names: e: the equality; k: its general row (fields row_*, row.py); o: the first entry of the row in row_dof and
+    row_J; A: estimate of J M^-1 J^T.
 Source: MuJoCo's documentation, "XML reference", equality/joint.
 """
 
@@ -14,15 +14,15 @@ from featherlane.constraint.general import place_rows_at
 
 @kernel
 def list_joint_dofs(m, d, o, e):
-    """Writes the dofs of the joints of equality e to genrow_dof[o ..], ascending; returns their number."""
+    """Writes the dofs of the joints of equality e to row_dof[o ..], ascending; returns their number."""
     equality = m.equality[e]
     i, count = m.jnt_dofadr[equality.obj1id], 1
-    d.genrow_dof[o] = i
+    d.row_dof[o] = i
     # one dof if there is no second joint, or both are the same
     if equality.obj2id >= 0 and equality.obj2id != equality.obj1id:
         j = m.jnt_dofadr[equality.obj2id]
-        d.genrow_dof[o] = min(i, j)
-        d.genrow_dof[o + 1] = i + j - min(i, j)  # the larger one
+        d.row_dof[o] = min(i, j)
+        d.row_dof[o + 1] = i + j - min(i, j)  # the larger one
         count = 2
     return count
 
@@ -57,12 +57,12 @@ def write_joint_equality(m, d, k, o, e, present):
     A = m.dof_invweight0[i1]
     pos, slope = joint_equality_error(m, d, e)
     for c in range(n):
-        d.genrow_J[o + c] = where(present & (d.genrow_dof[o + c] == i1), 1.0, 0.0)
+        d.row_J[o + c] = where(present & (d.row_dof[o + c] == i1), 1.0, 0.0)
     if j2 >= 0:
         last2 = m.jnt_dofadr[j2]
         A = A + m.dof_invweight0[last2]
         for c in range(n):
-            if d.genrow_dof[o + c] == last2:  # subtracted: both joints may be the same
-                d.genrow_J[o + c] = where(present, d.genrow_J[o + c] - slope, 0.0)
+            if d.row_dof[o + c] == last2:  # subtracted: both joints may be the same
+                d.row_J[o + c] = where(present, d.row_J[o + c] - slope, 0.0)
     place_rows_at(d, k, size=1, o=o, n=n, kind=EQUALITY, ident=e)
     return pos, chosen_diagonal(m, d, k, A, i1, last2), n

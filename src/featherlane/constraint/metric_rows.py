@@ -15,7 +15,7 @@ Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are appli
 from __future__ import annotations
 
 from featherlane.prelude import *
-from featherlane.constraint.general import place_rows_at, store_general_row
+from featherlane.constraint.general import add_joint_force, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.integrator.discrete import (
@@ -36,8 +36,8 @@ def _write_metric_row(d, k, o, J, dof, first, n, s):
     """
     present, bound = s > 0.0, UNBOUNDED
     for e in range(n):
-        d.genrow_dof[o + e] = dof[first + e]
-        d.genrow_J[o + e] = where(present, J[first + e], 0.0)
+        d.row_dof[o + e] = dof[first + e]
+        d.row_J[o + e] = where(present, J[first + e], 0.0)
     place_rows_at(d, k, size=1, o=o, n=n, kind=METRIC, ident=0)
     store_general_row(d, k, present, pos=0.0, margin=0.0, D=s, aref=0.0, bounds=(-bound, bound))
 
@@ -72,16 +72,13 @@ def write_metric_rows(m, d, k, o):
 def release_metric(m, d):
     """Subtracts the forces of metric rows from qfrc_constraint: -s J^T (J a) is an inertial force.
 
-    Reads: primal.genrow_x = J a - a_ref, with a_ref = 0.
+    Reads: primal.row_x = J a - a_ref, with a_ref = 0.
     """
     if has_metric(m):
-        for k in range(d.ngenrow[0]):
-            if d.genrow_type[k] == METRIC:
+        for k in range(d.ndofrow[0], d.nrow[0]):
+            if d.row_type[k] == METRIC:
                 # the row's force is -D (J a)
-                minus_force, first = d.genrow_D[k] * d.primal.genrow_x[k], d.genrow_dofadr[k]
-                for e in range(first, first + d.genrow_dofnum[k]):
-                    i = d.genrow_dof[e]
-                    d.qfrc_constraint[i] = fma(d.genrow_J[e], minus_force, d.qfrc_constraint[i])
+                add_joint_force(d, k, d.row_D[k] * d.primal.row_x[k], d.qfrc_constraint)
 
 
 def metric_capacity(model) -> tuple[int, int]:

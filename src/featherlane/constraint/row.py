@@ -1,13 +1,15 @@
 """Rows as slots of a tile: a slot exists if any world has the row; it holds zeros for the other worlds.
 
-    one-dof rows   friction loss by dof, then limits of slides and hinges: by joint, lower side first
-    general rows   equality constraints, friction loss of tendons, limits of balls and tendons, terms of the metric of
-                   the integrator discrete: entries at several dofs
+    scalar rows    one row each, with stored Jacobian entries:
+        one-dof rows   friction loss by dof, then limits of slides and hinges: by joint, lower side first
+        general rows   equality constraints, friction loss of tendons, limits of balls and tendons, terms of the metric
+                       of the integrator discrete: entries at several dofs
     contacts       no stored Jacobian: a contact's rows are computed from its frame and share its slot's fields
 
 The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within each class the order is MuJoCo's.
-Fields: dofrow_*, genrow_*, con_* of each class; c = d.contact[k] has the con_* of slot k.  K, B, imp: stiffness,
-damping and impedance of a row, A: its estimate of J M^-1 J^T, STICK: stiffness of rigid rows (impedance.py).
+Fields: row_* of scalar rows, con_* of contacts; d.row[k] has the row_* of row k, d.contact[k] the con_* of slot k.
+K, B, imp: stiffness, damping and impedance of a row, A: its estimate of J M^-1 J^T, STICK: stiffness of rigid rows
+(impedance.py).
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from featherlane.constraint.end_of_step import (
     rescale_rows,
 )
 from featherlane.constraint.equality import equality_capacity, write_equality_rows
+from featherlane.constraint.fold import fold_rows
 from featherlane.constraint.friction_loss import loss_parameters
+from featherlane.constraint.general import place_dof_row
 from featherlane.constraint.impedance import (
     MINVAL,
     STICK,
@@ -80,18 +84,16 @@ def write_dof_friction(m, d, k, i, present, shortest):
     D, B = loss_parameters(m, m.dof_solref[i], solimp, shortest, dof_inverse_inertia(m, d, i))
     loss = m.dof_frictionloss[i]
 
-    d.dofrow_dof[k] = i
-    d.dofrow_type[k] = FRICTION_DOF
-    d.dofrow_id[k] = i
-    d.dofrow_present[k] = where(present, 1.0, 0.0)
-    d.dofrow_J[k] = where(present, 1.0, 0.0)
-    d.dofrow_pos[k] = 0.0
-    d.dofrow_margin[k] = 0.0
-    d.dofrow_vel[k] = where(present, v, 0.0)
-    d.dofrow_D[k] = where(present, D, 0.0)
-    d.dofrow_aref[k] = where(present, -(B * v), 0.0)
-    d.dofrow_lo[k] = where(present, -loss, 0.0)
-    d.dofrow_hi[k] = where(present, loss, 0.0)
+    place_dof_row(d, k, i, FRICTION_DOF, ident=i)
+    d.row_present[k] = where(present, 1.0, 0.0)
+    d.row_J[k] = where(present, 1.0, 0.0)
+    d.row_pos[k] = 0.0
+    d.row_margin[k] = 0.0
+    d.row_vel[k] = where(present, v, 0.0)
+    d.row_D[k] = where(present, D, 0.0)
+    d.row_aref[k] = where(present, -(B * v), 0.0)
+    d.row_lo[k] = where(present, -loss, 0.0)
+    d.row_hi[k] = where(present, loss, 0.0)
 
 
 @kernel
@@ -111,18 +113,16 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
 
-    d.dofrow_dof[k] = i
-    d.dofrow_type[k] = LIMIT_JOINT
-    d.dofrow_id[k] = j
-    d.dofrow_present[k] = where(present, 1.0, 0.0)
-    d.dofrow_J[k] = where(present, sign, 0.0)
-    d.dofrow_pos[k] = where(present, dist, 0.0)
-    d.dofrow_margin[k] = where(present, margin, 0.0)
-    d.dofrow_vel[k] = where(present, v, 0.0)
-    d.dofrow_D[k] = where(present, D, 0.0)
-    d.dofrow_aref[k] = where(present, -fma(damping, v, stiffness * r), 0.0)
-    d.dofrow_lo[k] = 0.0
-    d.dofrow_hi[k] = where(present, UNBOUNDED, 0.0)
+    place_dof_row(d, k, i, LIMIT_JOINT, ident=j)
+    d.row_present[k] = where(present, 1.0, 0.0)
+    d.row_J[k] = where(present, sign, 0.0)
+    d.row_pos[k] = where(present, dist, 0.0)
+    d.row_margin[k] = where(present, margin, 0.0)
+    d.row_vel[k] = where(present, v, 0.0)
+    d.row_D[k] = where(present, D, 0.0)
+    d.row_aref[k] = where(present, -fma(damping, v, stiffness * r), 0.0)
+    d.row_lo[k] = 0.0
+    d.row_hi[k] = where(present, UNBOUNDED, 0.0)
 
 
 @kernel
@@ -151,7 +151,7 @@ def make_dof_rows(m, d):
 
     Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
     Reads:  qpos (nq,), qvel (nv,).
-    Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,).
+    Writes: nfrictionrow, ndofrow, row_* (nrowmax,), row_dof and row_J (nrowJmax,).
     Scratch: exact.*, primal.*.
     """
     k, disabled, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
@@ -178,20 +178,22 @@ def make_dof_rows(m, d):
 def make_general_rows(m, d):
     """Makes general rows: equalities, friction loss of tendons, limits of balls and tendons, terms of the metric.
 
-    Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length, ten_J.
-    Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
+    They follow the one-dof rows, each of which has one entry.
+    Reads:  ndofrow, qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length,
+            ten_J.
+    Writes: nrow, row_* (nrowmax,), row_dof and row_J (nrowJmax,).
     Scratch: exact.*, primal.*.
     """
-    row, entry, disabled = 0, 0, m.opt_disableflags  # next row, next entry in genrow_dof and genrow_J
+    # next row, next entry in row_dof and row_J
+    row, entry, disabled = d.ndofrow[0], d.ndofrow[0], m.opt_disableflags
     if disabled & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
-        row, entry = write_equality_rows(m, d)
+        row, entry = write_equality_rows(m, d, row, entry)
     if disabled & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
         row, entry = write_tendon_frictions(m, d, row, entry)
     if disabled & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
         row, entry = write_ball_limits(m, d, row, entry)
         row, entry = write_tendon_limits(m, d, row, entry)
-    row = write_metric_rows(m, d, row, entry)
-    d.ngenrow[0] = row
+    d.nrow[0] = write_metric_rows(m, d, row, entry)
 
 
 # ---- contacts ----------------------------------------------------------------------------------------
@@ -322,18 +324,21 @@ def contact_row_count(m, d, k):
 
 
 @kernel
-def count_rows(m, d):
-    """Counts the rows of each world in nefc, as a real; rows of the metric are no constraint rows."""
-    count = 0.0
-    for k in range(d.ndofrow[0]):
-        if d.dofrow_type[k] != METRIC:
-            count += d.dofrow_present[k]
-    for k in range(d.ngenrow[0]):
-        if d.genrow_type[k] != METRIC:
-            count += d.genrow_present[k]
-    for k in range(d.ncon_slot[0]):
-        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), 1.0 * contact_row_count(m, d, k), 0.0)
-    d.nefc[0] = count
+def count_row(m, d, k, unused, count):
+    """Returns `count` plus 1 in worlds that have scalar row k; rows of the metric are no constraint rows."""
+    if d.row_type[k] != METRIC:
+        count += d.row_present[k]
+    return count
+
+
+@kernel
+def count_contact(m, d, k, unused, count):
+    """Returns `count` plus the number of rows of contact k."""
+    here = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
+    return count + where(here, 1.0 * contact_row_count(m, d, k), 0.0)
+
+
+count_rows = fold_rows(count_row, count_contact)
 
 
 @stage
@@ -356,11 +361,11 @@ def make_rows(m, d):
         rescale_rows(m, d)
     if m.flg_adhesion:
         add_adhesion_reference(m, d)
-    count_rows(m, d)
+    d.nefc[0] = count_rows(m, d, 0, 0.0)
 
 
 def row_capacity(model) -> dict[str, int]:
-    """Returns the maximum numbers of rows of a model: sizes ndofrowmax, ngenrowmax and ngenJmax of a tile.
+    """Returns the maximum numbers of rows of a model: sizes nrowmax, ndofrowmax and nrowJmax of a tile.
 
     Every dof and tendon may have friction loss (editable between steps); a slide, hinge or tendon has two limits, a
     ball has one.  All equalities may be active.
@@ -369,4 +374,5 @@ def row_capacity(model) -> dict[str, int]:
     balls, others = int(is_ball(kinds).sum()), int(is_scalar(kinds).sum())
     parts = (equality_capacity(model), tendon_capacity(model), metric_capacity(model))
     rows, entries = (sum(counts) for counts in zip(*parts, strict=True))
-    return {"ndofrowmax": int(model.nv) + 2 * others, "ngenrowmax": rows + balls, "ngenJmax": entries + 3 * balls}
+    one = int(model.nv) + 2 * others
+    return {"nrowmax": one + rows + balls, "ndofrowmax": one, "nrowJmax": one + entries + 3 * balls}

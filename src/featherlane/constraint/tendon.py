@@ -5,7 +5,7 @@
     equality         (L_1 - L_1(0)) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = L_2 - L_2(0)
 
 The Jacobian is that of the lengths.  A length that does not depend on any dof has no row.
-Names: i, j: tendons; k: a general row (fields genrow_*, row.py); o: its first entry in genrow_dof and genrow_J;
+Names: i, j: tendons; k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J;
     K, B, imp: stiffness, damping and impedance of a row; A: estimate of J M^-1 J^T (impedance.py).
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 """
@@ -16,7 +16,7 @@ from featherlane.prelude import *
 from featherlane.constraint.diagonal import exact_row_diagonal, wants_exact
 from featherlane.constraint.end_of_step import limit_to_step, reference_at_end
 from featherlane.constraint.friction_loss import loss_parameters
-from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
+from featherlane.constraint.general import place_rows_at, row_product, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tendon_awake
 
@@ -31,8 +31,8 @@ def store_tendon_jacobian(m, d, o, i, sign, present):
     first, n, nonzero = m.ten_J_rowadr[i], m.ten_J_rownnz[i], false_mask(d)
     for e in range(n):
         J = d.ten_J[first + e]
-        d.genrow_dof[o + e] = m.ten_J_colind[first + e]
-        d.genrow_J[o + e] = where(present, sign * J, 0.0)
+        d.row_dof[o + e] = m.ten_J_colind[first + e]
+        d.row_J[o + e] = where(present, sign * J, 0.0)
         nonzero = nonzero | (J != 0.0)
     return n, present & nonzero
 
@@ -56,7 +56,7 @@ def write_tendon_friction(m, d, k, o, i, present):
     A = tendon_inverse_inertia(m, d, k, i)
     D, B = loss_parameters(m, m.tendon_solref_fri[i], solimp, shortest_timeconst(m), A)
     loss = m.tendon_frictionloss[i]
-    aref = -(B * general_velocity(d, k))
+    aref = -(B * row_product(d, k, d.qvel))
     store_general_row(d, k, present, pos=0.0, margin=0.0, D=D, aref=aref, bounds=(-loss, loss))
     return n
 
@@ -92,7 +92,7 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
-    aref = -fma(damping, general_velocity(d, k), stiffness * r)
+    aref = -fma(damping, row_product(d, k, d.qvel), stiffness * r)
     store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
     return n
 
@@ -135,12 +135,12 @@ def store_difference_jacobian(m, d, o, i, j, slope, present):
     # merge the dofs of both rows, which are sorted
     while dof_i < m.nv or dof_j < m.nv:
         J = 0.0
-        d.genrow_dof[o + n] = min(dof_i, dof_j)
+        d.row_dof[o + n] = min(dof_i, dof_j)
         if dof_i <= dof_j:
             J = d.ten_J[m.ten_J_rowadr[i] + at_i]
         if dof_j <= dof_i:
             J = fma(-slope, d.ten_J[m.ten_J_rowadr[j] + at_j], J)
-        d.genrow_J[o + n] = where(present, J, 0.0)
+        d.row_J[o + n] = where(present, J, 0.0)
         nonzero = nonzero | (J != 0.0)
         n += 1
         at_i, at_j = at_i + (1 if dof_i <= dof_j else 0), at_j + (1 if dof_j <= dof_i else 0)

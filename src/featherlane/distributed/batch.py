@@ -11,7 +11,7 @@ Each world's result is bitwise identical on any machine, and also if a worker is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -33,19 +33,15 @@ from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyfram
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure, numbered
-from featherlane.simulation.batch.gather import gather_rows
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.simulation.batch.runner import stage_number
-from featherlane.simulation.batch.sensing import Sensing
-from featherlane.simulation.query.camera import Camera, Images
-from featherlane.simulation.query.imaging import camera_of_worlds, images_of
-from featherlane.simulation.query.scan import ScanRequest, scan_of
-from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.batch.sensing import SENSED
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import BINDABLE, check_bindable
 
 
-class Batch(Rollouts, Given, Sensing):
+class Batch(Rollouts, Given):
     """Simulates nworld worlds of one model on several workers; as a context manager it ends the workers.
 
     Args:
@@ -68,6 +64,10 @@ class Batch(Rollouts, Given, Sensing):
     workers compute.  Their errors are raised by the next call that waits: a call with a result, `wait`, or the end of
     the context.  All worlds are then in the state before the failed piece (a short call is one piece), and all later
     requests are discarded.
+
+    `step` returns while the last steps (about one second) are running.  A first Ctrl-C is raised once all worlds of the
+    call are at the same step.  A second one is raised at once; the worlds are then at the end of the last complete
+    piece of this call.  A call raises RuntimeError if a worker was lost too often.
 
     Attributes:
         nworld, dtype, model: the arguments.
@@ -161,7 +161,6 @@ class Batch(Rollouts, Given, Sensing):
         return getattr(self._one, name).shape[1:]
 
     def bind(self, name: str) -> np.ndarray:
-        """Binds an output, which each later call computes, as `featherlane.Batch.bind`; returns a copy as `get`."""
         return self._gathered(name, np.arange(self.nworld))
 
     def _check_kept(self, name: str) -> None:
@@ -179,19 +178,10 @@ class Batch(Rollouts, Given, Sensing):
             self._bound.add(name)
 
     def expand(self, name: str) -> np.ndarray:
-        """Gives a real model field separate values in each world, as `featherlane.Batch.expand`.
-
-        Returns:
-            (nworld, ...) live local array; the next call sends written values to the workers.
-
-        Raises:
-            ModelError: the real field does not exist.
-        """
         self._one.expand(name)  # or raises its error
         return self._fields.lend(name.replace("opt.", "opt_"))
 
     def set_const(self, ids: ArrayLike | None = None) -> None:
-        """Recomputes the model fields that depend on expanded fields, for each world; they become per-world fields."""
         chosen = self._ids(ids)
         self._one.set_const([])
         ids_of = {part.worker: part.ids for part in self._spread.parts(chosen)}
@@ -208,7 +198,6 @@ class Batch(Rollouts, Given, Sensing):
         self._run(body)
 
     def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
-        """Gives worlds a variant of a geom, a body, or another group of the model; see `featherlane.Batch`."""
         chosen = self._ids(ids)
         values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
         for name, (places, entries) in values.items():
@@ -221,26 +210,15 @@ class Batch(Rollouts, Given, Sensing):
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
-        """Advances worlds, as `featherlane.Batch.step`; returns while the last steps (about one second) are running.
-
-        A first Ctrl-C is raised once all worlds of the call are at the same step.  A second one is raised at once; the
-        worlds are then at the end of the last complete piece of this call.
-
-        Raises:
-            RuntimeError: another thread is in a call of this batch, or a worker was lost too often.
-            Exception: the error of an earlier call that did not wait.
-        """
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         stage_number(stage)  # checks it
         self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids, stage))])
 
     def forward(self, ids: ArrayLike | None = None) -> None:
-        """Computes all derived fields of the present state, without a step."""
         self.__dict__["_computed"] = True
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
     def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
-        """Resets worlds to the model's defaults, or to keyframes, as `featherlane.Batch.reset`."""
         chosen, forward = self._ids(ids), flag("forward", forward)
         self.__dict__["_computed"] |= forward
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
@@ -318,40 +296,22 @@ class Batch(Rollouts, Given, Sensing):
         return [result for _, result in self._ask(self._everyone(), lambda part: [("call", (shipped,))], edits=True)]
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
-    def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
-        of = lambda first, last: camera_of_worlds(camera, self.nworld, int(first), int(last))  # noqa: E731
-        empty, _ = images_of(self._one, of(0, 1), np.zeros(0, int))  # checks the arguments
-        found = self._ask(
-            self._spread.parts(chosen),
-            lambda part: [("images", (of(*self.starts[part.worker : part.worker + 2]), part.ids))],
-            edits=True,
-        )
-        black = [int(self.starts[part.worker]) + world for part, (_, own) in found for world in own]
-        return Images(*gather_rows(empty, len(chosen), ((part.at, images) for part, (images, _) in found))), black
-
-    def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> list[Any]:
-        empty = scan_of(self._one, request, np.zeros(0, int))  # checks the arguments
-        found = self._ask(self._spread.parts(chosen), lambda part: [("scan", (request, part.ids))], edits=True)
-        return gather_rows(empty, len(chosen), ((part.at, rows) for part, rows in found))
+    def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
+        empty = SENSED[kind](self._one, request(0, 1), np.zeros(0, int))  # checks the arguments
+        of = lambda part: request(*self.starts[part.worker : part.worker + 2].tolist())  # noqa: E731
+        found = self._ask(self._spread.parts(chosen), lambda part: [("sensed", (kind, of(part), part.ids))], edits=True)
+        return empty, ((self.starts[part.worker], part.at, result) for part, result in found)
 
     # ---- results -----------------------------------------------------------------------------------------------------
     @property
-    def status(self) -> dict[str, np.ndarray]:
-        """Returns counts since the last reset of each world, by name, each (nworld,) int64."""
-        counts = self.get("warning")
-        return {name: counts[:, k].astype(np.int64) for k, name in enumerate(STATUS)}
-
-    @property
     def failures(self) -> list[Failure]:
-        """Returns the failures recorded with `record_failures`, with global world numbers; see `featherlane.Batch`."""
+        """Returns, with `record_failures`, copies of all failures with world numbers of this batch, by step."""
         return numbered(self.call(attrgetter("failures")), self.starts)
 
     def get_data(self, world: int) -> Data:
-        """Returns one world as an `fl.Data` in float64, after `forward`."""
         return self._of_world("get_data", world)
 
     def get_model(self, world: int) -> Model:
-        """Returns one world's model: a copy with its expanded fields."""
         return self._of_world("get_model", world)
 
     def _of_world(self, method: str, world: int) -> Any:
@@ -363,7 +323,6 @@ class Batch(Rollouts, Given, Sensing):
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Returns copies of the persistent state, as `featherlane.Batch`; either batch can restore it."""
         names: dict[str, None] = {}
         for _, found in self._ask(self._everyone(), lambda part: [("kept_names", ())], edits=True):
             names |= dict.fromkeys(found)
@@ -371,11 +330,6 @@ class Batch(Rollouts, Given, Sensing):
         return {name: np.concatenate([kept[name] for _, kept in answers]) for name in names}
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
-        """Restores a checkpoint of this or of a local batch; the simulation continues bitwise identically.
-
-        Raises:
-            ModelError: a field is missing, or has another shape or dtype; nothing is restored then.
-        """
         instance("restore", kept, Mapping, "the result of checkpoint()")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():

@@ -25,18 +25,16 @@ from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.lanes.cores import cores
 from featherlane.model.arguments import whole_argument
 from featherlane.model.model import Model
-from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch as Local
+from featherlane.simulation.batch.worlds import Worlds
 
 OrdersOf = Callable[[Part], list[Order]]
 _open: weakref.WeakSet = weakref.WeakSet()  # batches with running workers
 
 
-class Calls(Pieces):
+class Calls(Pieces, Worlds):
     """Sends calls to the workers of a batch; `one` is a local batch of one world, the rest is as in `Batch`."""
 
-    nworld: int
-    dtype: np.dtype
     threads: list[int]
     _one: Local
     _spread: Spread
@@ -157,9 +155,6 @@ class Calls(Pieces):
         return (
             f"distributed.Batch({self.model!r}, nworld={self.nworld}, threads={self.threads}, dtype={self.dtype.name})"
         )
-
-    def _ids(self, ids) -> np.ndarray:
-        return chosen_worlds(ids, self.nworld)
 
     # ---- short calls -------------------------------------------------------------------------------------------------
     def wait(self) -> None:

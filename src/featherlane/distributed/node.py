@@ -27,9 +27,7 @@ from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.reduction import reduced
 from featherlane.simulation.batch.runner import NAMED
-from featherlane.simulation.query.camera import Camera, Images
-from featherlane.simulation.query.imaging import images_of
-from featherlane.simulation.query.scan import ScanRequest, scan_of
+from featherlane.simulation.batch.sensing import SENSED
 from featherlane.simulation.tile.workspace import Workspace
 
 Order = tuple[str, tuple[Any, ...]]
@@ -214,13 +212,9 @@ class NodeWorlds:
         worlds = self.spec.first + (np.arange(self.batch.nworld) if ids is None else ids)
         return reduced(reduction, rows, worlds)
 
-    def order_images(self, camera: Camera, ids) -> tuple[Images, list[int]]:
-        """Returns images of worlds, and the worlds whose colours could not be computed."""
-        return images_of(self.batch, camera, chosen_worlds(ids, self.batch.nworld))
-
-    def order_scan(self, request: ScanRequest, ids) -> list[np.ndarray]:
-        """Returns the results of a scan of worlds."""
-        return scan_of(self.batch, request, chosen_worlds(ids, self.batch.nworld))
+    def order_sensed(self, kind: str, request: Any, ids) -> Any:
+        """Returns images or the results of a scan of worlds."""
+        return SENSED[kind](self.batch, request, chosen_worlds(ids, self.batch.nworld))
 
     def order_call(self, function: bytes | Callable) -> Any:
         """Returns a function's result for this batch."""

@@ -43,22 +43,6 @@ class Rollouts(Calls):
         out: Mapping[str, np.ndarray] | str | None = None,
         reduce: Reduction | None = None,
     ) -> Any:
-        """Advances worlds and records fields and images after each step, as `featherlane.Batch.rollout`.
-
-        Args:
-            nstep, record, ids: as in `featherlane.Batch.rollout`.
-            control: likewise; a function is called in this process between steps, a kernel is sent to the workers.
-            out: likewise; "refs" leaves recordings on the workers.
-            reduce: likewise; computed by the workers.
-
-        Returns:
-            As `featherlane.Batch.rollout`; with out="refs" a list of `Recorded`, which `gathered` assembles.
-
-        Raises:
-            ModelError, InstallationError, UnknownNameError: as `featherlane.Batch.rollout`; also if a kernel cannot be
-                serialized.
-            RuntimeError: as `step`.
-        """
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         if not isinstance(out, Mapping | None) and not (isinstance(out, str) and out == "refs"):
             given = repr(out) if isinstance(out, str) else type(out).__name__

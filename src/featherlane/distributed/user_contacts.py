@@ -24,19 +24,7 @@ class Given(Calls):
         count: ArrayLike | None = None,
         ids: ArrayLike | None = None,
     ) -> None:
-        """Sets given contacts of each world, as `featherlane.Batch.give_contacts` does.
-
-        Args:
-            contacts: a `featherlane.Contacts`, or a mapping of its fields by name.  Arrays broadcast to
-                (nworld, n, ...).
-            replace: () or (nworld,): whether to skip contact detection in this world.
-            count: (nworld,) number of contacts that each world uses, the first ones; None for all n.
-            ids: worlds to set, by number or as a mask; None for all.
-
-        Raises:
-            ModelError: as `featherlane.Batch.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.  Nothing
-                is changed then.
-        """
+        """Gives each world user-defined contacts; arguments and errors are those of `featherlane.Batch`."""
         chosen = self._ids(ids)
 
         def values(name: str) -> np.ndarray:

@@ -113,14 +113,14 @@ class ExaminedModel:
         frames(m, data)
         crb(m, data)
         view = data.workspace.view
-        n = int(view("ngenrow")[0])
-        rows = np.flatnonzero((view("genrow_type")[:n] == EQUALITY) & (view("genrow_present")[:n] > 0.0))
+        n = int(view("nrow")[0])
+        rows = np.flatnonzero((view("row_type")[:n] == EQUALITY) & (view("row_present")[:n] > 0.0))
         return Start(
             name="qpos0" if keyframe < 0 else self.label("keyframe", keyframe),
             keyframe=keyframe,
             data={name: np.array(getattr(data, name)) for name in KEPT},
             contact=data.contact.copy(),
-            loops=(view("genrow_id")[rows].copy(), view("genrow_pos")[rows].copy()),
+            loops=(view("row_id")[rows].copy(), view("row_pos")[rows].copy()),
             M=full_m(m, data),
         )
 

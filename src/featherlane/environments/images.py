@@ -7,7 +7,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from featherlane.environments.task import models_of
 from featherlane.errors import ModelError
 from featherlane.model.names import index_of
 from featherlane.simulation.query.camera import Camera
@@ -28,7 +27,7 @@ class ObservedImages:
     def __init__(self, batch: Any, cameras: Any):
         self.batch, self.cameras, names = batch, _checked(cameras), list[str]()
         for camera in self.cameras:
-            for model in models_of(batch):
+            for model in batch.models:
                 index_of(model, "camera", camera.camera)
             names += [f"{camera.camera}/{output}" for output in camera.names]
         if len(set(names)) < len(names):
@@ -36,7 +35,7 @@ class ObservedImages:
 
     def spaces(self) -> dict[str, gym.Space]:
         """Returns the space of each image of a world."""
-        most = max(model.ngeom for model in models_of(self.batch))
+        most = max(model.ngeom for model in self.batch.models)
         bounds = {
             "depth": (0.0, np.inf, np.float32),
             "segmentation": (-1, max(most - 1, 0), np.int32),

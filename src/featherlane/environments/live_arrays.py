@@ -58,7 +58,7 @@ def live_arrays(batch: Batch | MixedBatch, holder: object) -> list[LiveArray]:
 def _tables(batch: Batch | MixedBatch) -> Iterator[tuple[int, str, Mapping[str, np.ndarray]]]:
     """Yields number of the group, table and arrays by field; groups share the padded arrays of all but `EXPANDED`."""
     for table in TABLES:
-        for k, group in enumerate(batch.groups if isinstance(batch, MixedBatch) and table == EXPANDED else [batch]):
+        for k, group in enumerate(batch.groups if table == EXPANDED else [batch]):
             yield k, table, getattr(group, table)
 
 
@@ -67,7 +67,7 @@ def attach(batch: Batch | MixedBatch, holder: Any, arrays: list[LiveArray]) -> N
     for array in arrays:
         k, table, name = array.field
         if table == EXPANDED:
-            rows: Any = (batch.groups[k] if isinstance(batch, MixedBatch) else batch).expanded(name)
+            rows: Any = batch.groups[k].expanded(name)
         else:
             rows = getattr(batch, table)[name]
         part = np.ndarray(array.shape, array.dtype, rows, array.offset, array.strides)

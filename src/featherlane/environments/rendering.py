@@ -42,8 +42,8 @@ class Painting:
         """Returns a picture (height, width, 3) uint8 of each world, under the model that the world has now."""
         if self.mode is None:
             return None
-        pictures, groups = [], worlds.groups if isinstance(worlds, MixedBatch) else (worlds,)
-        for k, group in enumerate(groups):
+        pictures = []
+        for k, group in enumerate(worlds.groups):
             pictures += self._of_group(k, group, min(self.drawn - len(pictures), group.nworld))
         black = [np.zeros_like(pictures[0])] if len(pictures) < worlds.nworld else []
         return (*pictures, *black * (worlds.nworld - len(pictures)))

@@ -229,7 +229,7 @@ def _settle(env: Episodes, policy: MLP, kept: dict[str, np.ndarray], rows: dict[
             batch.forward_bound(ids)
         task.started(batch, ids)
     env.history.observed = env.observe(), kept["obs"]
-    env.batch.runner.warn_of_found(found=rows["non_finite"].any(axis=(1, 2)))
+    env.batch.runner.warn_of_found(found=rows["non_finite"].any(axis=(1, 2)), level=3)
 
 
 def _program(env: Episodes) -> Program:

@@ -140,18 +140,13 @@ class Task:
 
         Of several models it returns the widest range of each control; the engine clamps a control to that of its world.
         """
-        models = models_of(worlds)
+        models = worlds.models
         low, high = np.full((2, max(model.nu for model in models)), [[np.inf], [-np.inf]])
         for model in models:
             limited, part = np.asarray(model.actuator_ctrllimited, bool), slice(model.nu)
             low[part] = np.minimum(low[part], np.where(limited, model.actuator_ctrlrange[:, 0], -np.inf))
             high[part] = np.maximum(high[part], np.where(limited, model.actuator_ctrlrange[:, 1], np.inf))
         return low, high
-
-
-def models_of(worlds: Any) -> tuple[Model, ...]:
-    """Returns the models of a `Batch` or a `MixedBatch`."""
-    return worlds.models if isinstance(worlds, MixedBatch) else (worlds.model,)
 
 
 def unused_controls(worlds: Any) -> np.ndarray | None:

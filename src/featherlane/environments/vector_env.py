@@ -18,7 +18,7 @@ from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
-from featherlane.environments.task import Task, models_of, unused_controls, worlds_of
+from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
@@ -97,10 +97,10 @@ class TaskEnv(VectorEnv):
         self.autoreset_mode = mode_of(autoreset_mode)
         settings = {"nthread": nthread, "dtype": dtype, "record_failures": record_failures}
         self.batch: Any = worlds_of(task, num_envs, settings)  # a Batch or a MixedBatch
-        model = models_of(self.batch)[0]
+        model = self.batch.models[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
         self._unused = unused_controls(self.batch)
-        self._has_delays = any((m.actuator_history[:, 0] > 0).any() for m in models_of(self.batch))
+        self._has_delays = any((m.actuator_history[:, 0] > 0).any() for m in self.batch.models)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),

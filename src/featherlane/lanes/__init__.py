@@ -6,6 +6,7 @@ Modules:
     values, mathematics       the functions that kernels may call
     sort, worlds              kernels for sorting integers, and for the worlds of a tile one by one
     kernel, choice            `@kernel`, `@stage`; kernels with a table of cases
+    derivative, tangents      `jvp`: derivatives of kernels; values with tangents
     runtime, cache            loading or compiling a stage
     build                     ahead-of-time compilation of all stages in several processes, and linking
     compiler, toolchain       the kernel compiler's front end, and LLVM; imported only for compiling
@@ -13,6 +14,7 @@ Modules:
 """
 
 from featherlane.lanes.choice import Choice
+from featherlane.lanes.derivative import derivative_rule, jvp
 from featherlane.lanes.kernel import Kernel, Stage, kernel, stage
 from featherlane.lanes.layout import Field, Layout
 from featherlane.lanes.mathematics import acos, asin, atan2, exp, log, pow_, sincos
@@ -47,8 +49,10 @@ from featherlane.lanes.values import (
     rint,
     scalars,
     scale_exponent,
+    seed,
     single_precision,
     split_exponent,
+    split_tangents,
     sqrt,
     true_mask,
     unrolled,
@@ -92,6 +96,11 @@ __all__ = [  # noqa: RUF022  in groups
     "log",
     "pow_",
     "sincos",
+    # derivatives
+    "derivative_rule",
+    "jvp",
+    "seed",
+    "split_tangents",
     # masks and selection
     "all_",
     "any_",

@@ -23,6 +23,7 @@ from typing import Any, overload
 from featherlane.errors import ArgumentTypeError
 from featherlane.lanes.layout import Layout, layout_hash
 from featherlane.lanes.rows import used_operators
+from featherlane.lanes.tangents import Dual, chained, primal
 
 SCALAR = "f64", 1  # the only variant of a scalar stage
 DERIVATIVES = "featherlane.sensitivity."  # package whose stages no step runs
@@ -31,7 +32,13 @@ SIGNS = {4: "@", 17: "@", 0: "+", 13: "+", 10: "-", 23: "-", 5: "*", 18: "*", 11
 
 
 class Kernel:
-    """A function over values, inlined into the stages that use it."""
+    """A function over values, inlined into the stages that use it.
+
+    Attributes:
+        rule: its derivative rule (derivative.py); None: its code is differentiated.
+    """
+
+    rule: Kernel | None = None
 
     def __init__(self, function):
         if not isinstance(function, types.FunctionType):
@@ -40,6 +47,11 @@ class Kernel:
         functools.update_wrapper(self, function)
 
     def __call__(self, *args, **keywords):
+        if self.rule is not None and any(isinstance(a, Dual) for a in (*args, *keywords.values())):
+            args = (*args, *(keywords[name] for name in self.arguments[len(args) :]))
+            x = [primal(a) for a in args]
+            result = self.function(*x)
+            return chained(result, self.rule(result, *x), args)
         return self.function(*args, **keywords)
 
     def __reduce__(self):
@@ -74,6 +86,8 @@ class Kernel:
                 found += _members(name, value, self.names)
             elif value is not None:
                 found.append((name, value))
+        if self.rule is not None:
+            found.append(("derivative rule", self.rule))
         return found + used_operators(_signs(code) | (self.names & {"dot"}), self.names)
 
     def contained(self) -> list[Kernel]:

@@ -10,6 +10,7 @@ an error below 2^-57 of the result.  Source: Muller, Elementary Functions, ch. 1
 parts); fdlibm (log, asin, acos).
 """
 
+from featherlane.lanes.derivative import derivative_rule
 from featherlane.lanes.kernel import kernel
 from featherlane.lanes.values import (
     clip,
@@ -284,3 +285,62 @@ def atan2(y, x):
     left = copysign(1.0, x) < 0.0
     k, r = where(left, 4.0 - k, k), where(left, -r, r)
     return copysign(fma(k, QUARTER_PI_1, fma(k, QUARTER_PI_REST, r)), y)
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------
+@derivative_rule(exp)
+@kernel
+def _exp_partials(result, x):
+    """Returns (e^x,)."""
+    return (result,)
+
+
+@derivative_rule(log)
+@kernel
+def _log_partials(result, x):
+    """Returns (1 / x,)."""
+    return (1.0 / x,)
+
+
+@derivative_rule(pow_)
+@kernel
+def _pow_partials(result, x, y):
+    """Returns (y x^(y - 1), x^y log x)."""
+    return y * pow_(x, y - 1.0), result * log(x)
+
+
+@derivative_rule(sincos)
+@kernel
+def _sincos_partials(result, x):
+    """Returns ((cos x, -sin x),)."""
+    return ((result[1], -result[0]),)
+
+
+@kernel
+def _asin_slope(x):
+    """Returns 1 / sqrt(1 - x^2); at -1 and 1, where it is infinite, 0."""
+    square = (1.0 - x) * (1.0 + x)
+    return 1.0 / sqrt(where(square == 0.0, INF, square))
+
+
+@derivative_rule(asin)
+@kernel
+def _asin_partials(result, x):
+    """Returns (1 / sqrt(1 - x^2),)."""
+    return (_asin_slope(x),)
+
+
+@derivative_rule(acos)
+@kernel
+def _acos_partials(result, x):
+    """Returns (-1 / sqrt(1 - x^2),)."""
+    return (-_asin_slope(x),)
+
+
+@derivative_rule(atan2)
+@kernel
+def _atan2_partials(result, y, x):
+    """Returns (x, -y) / (x^2 + y^2); 0 at the origin."""
+    square = fma(x, x, y * y)
+    square = where(square == 0.0, INF, square)
+    return x / square, -y / square

@@ -355,6 +355,10 @@ class Objects:
     def __getitem__(self, i):
         return _Object(self, i)
 
+    def of_record(self, record):
+        """Returns the same objects of another record."""
+        return Objects(record, self.prefix)
+
 
 class _Object:
     """One object: its fields are those of the record with the prefix of its group, at its index."""

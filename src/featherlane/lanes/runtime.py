@@ -40,9 +40,9 @@ def mode() -> str:
     return given
 
 
-def _argument(address: int):
-    """Returns an address as an argument that needs no conversion."""
-    return ctypes.byref(ctypes.c_char.from_address(address))
+def _argument(number: int):
+    """Returns an address or an int as an argument of 64 bits that needs no conversion."""
+    return ctypes.byref(ctypes.c_char.from_address(number & (1 << 64) - 1))
 
 
 class KernelError(FeatherlaneError, RuntimeError):
@@ -94,8 +94,8 @@ class Library:
         if not checked:
             run = functools.partial(function, *addresses)
             if numbers is not None or len(records) == len(stage.arguments):
-                code, given = ctypes.cast(function, ctypes.c_void_p).value or 0, map(ctypes.c_int64, numbers or ())
-                run = functools.partial(UNCONVERTED(code), *map(_argument, addresses), *given)
+                code = ctypes.cast(function, ctypes.c_void_p).value or 0
+                run = functools.partial(UNCONVERTED(code), *map(_argument, (*addresses, *(numbers or ()))))
             run.alive = function, records  # the function holds addresses only, so this keeps their owners alive
             return run
 

@@ -14,6 +14,8 @@ import numpy as np
 from featherlane.lanes.rows import OPERATORS
 from featherlane.lanes.rows import kind_of as _kind_of
 from featherlane.lanes.rows import partwise as _partwise
+from featherlane.lanes.tangents import Dual as _Dual
+from featherlane.lanes.tangents import split as _split
 
 
 class Row(np.ndarray):
@@ -81,7 +83,9 @@ def fmax(a, b):
 @_partwise
 def clip(x, lo, hi):
     """Returns x clipped to [lo, hi]; NaN becomes lo."""
-    return fmin(fmax(x, lo), hi)
+    clipped = fmin(fmax(x, lo), hi)
+    # a derivative by x is 1 up to both bounds
+    return where((x >= lo) & (x <= hi), x, clipped) if isinstance(x, _Dual) else clipped
 
 
 # ---- tuples ----------------------------------------------------------------------------------------------------------
@@ -117,6 +121,22 @@ def not_(mask):
 def has(mask, lane: int) -> bool:
     """Returns whether the mask holds in the world at this place of the tile."""
     return bool(np.ravel(mask)[lane % np.size(mask)])
+
+
+# ---- derivatives -----------------------------------------------------------------------------------
+
+
+@_partwise
+def seed(x, *tangents):
+    """Returns x with tangents, which derivatives of results are multiples of; a literal 0.0 costs nothing."""
+    if isinstance(x, _Dual):
+        raise TypeError("seed: the value already has tangents")
+    return _Dual(x, [None if isinstance(t, float) and t == 0.0 else t for t in tangents])
+
+
+def split_tangents(x, n: int):
+    """Returns (result, tangent 1, ..., tangent n) of a value, or of a tuple, with n tangents."""
+    return _split(x, n)
 
 
 # ---- bits: the exponent and the significand, for lane mathematics --------------------------------------

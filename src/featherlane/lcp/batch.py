@@ -168,7 +168,7 @@ class _Results:
     """Buffers of the results; fields of a record -> (N, rows)."""
 
     def __init__(self, count: int, n: int):
-        rows = dict.fromkeys(("lcp.x", "lcp.w", "lcp.y", "lcp.g"), n)
+        rows = dict.fromkeys(("lcp.x", "lcp.w", "lcp.lower", "lcp.upper"), n)
         rows |= dict.fromkeys(("lcp.status", "lcp.niter", "lcp.residual"), 1)
         self.fields = {name: np.empty((count, width)) for name, width in rows.items()}
 
@@ -179,7 +179,7 @@ class _Results:
 
     def set_bounds(self, batch: Problems) -> None:
         """Computes the bounds in effect at x, for methods that update friction limits during the iterations."""
-        x, lower, upper = (self.fields[name] for name in ("lcp.x", "lcp.y", "lcp.g"))
+        x, lower, upper = (self.fields[name] for name in ("lcp.x", "lcp.lower", "lcp.upper"))
         lower[...], upper[...] = batch.lo, batch.hi
         rows = np.flatnonzero(batch.findex >= 0)
         force, mu = np.abs(x[:, batch.findex[rows]]), batch.hi[:, rows]

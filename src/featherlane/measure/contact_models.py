@@ -230,9 +230,9 @@ def _moves(model: Model) -> np.ndarray:
 def loop_error(data: Data) -> float:
     """Computes the largest error of an equality constraint [m, rad]."""
     view = data.workspace.view
-    n = int(view("ngenrow")[0])
-    equalities = (view("genrow_type")[:n] == EQUALITY) & (view("genrow_present")[:n] > 0.0)
-    return float(np.abs(view("genrow_pos")[:n][equalities]).max(initial=0.0))
+    n = int(view("nrow")[0])
+    equalities = (view("row_type")[:n] == EQUALITY) & (view("row_present")[:n] > 0.0)
+    return float(np.abs(view("row_pos")[:n][equalities]).max(initial=0.0))
 
 
 def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> Curves:

@@ -27,16 +27,17 @@ def cameras(m, d):
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
     for i in range(m.ncam):
-        # mode `fixed`; the other modes replace this frame, those with a target only if it exists (-1: none); pos0,
-        # poscom0, mat0: offset from the body or its subtree's com, and axes, in the world's axes at qpos0
         camera = m.camera[i]
         b, target, mode = camera.bodyid, camera.targetbodyid, camera.mode
+        # mode `fixed`: the pose in the body's frame
         pos = d.xpos[b] + d.xmat[b] @ camera.pos
         R = (d.xquat[b] @ camera.quat).matrix
+        # track: the offset from the body, or from its subtree's com, and the axes keep their values at qpos0
         if mode == CAMLIGHT_TRACK:
             pos, R = d.xpos[b] + camera.pos0, camera.mat0
         elif mode == CAMLIGHT_TRACKCOM:
             pos, R = d.subtree_com[b] + camera.poscom0, camera.mat0
+        # target: the fixed position, looking at a body (-1: none) or its subtree's com
         elif mode == CAMLIGHT_TARGETBODY and target >= 0:
             R = look_at(pos, d.xpos[target])
         elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
@@ -82,10 +83,14 @@ def principal_point(m, i):
 
 @kernel
 def project(m, d, i, point):
-    """Returns the pixel coordinates (x, y) of a point in camera i's image, right of and below its upper left corner."""
+    """Returns the pixel coordinates (x, y) of a point in camera i's image, right of and below its upper left corner.
+
+    (width / 2 - fx x / z, height / 2 + fy y / z) of a point (x, y, z) in the camera's frame, z < 0 in front of it.  The
+    optical axis passes through the middle of the image, as in MuJoCo's projection sensor, not the principal point.
+    """
     fx, fy = focal_lengths(m, i, image_size(m, i))
     x, y, z = d.cam_xmat[i].T @ (point - d.cam_xpos[i])
-    # distance along the axis, negative in front of the camera; keeps its sign, at least MINVAL large
+    # |z| is at least MINVAL, with the sign of z
     z = where(z < 0.0, -fmax(-z, MINVAL), fmax(z, MINVAL))
     width_px, height_px = image_size(m, i)
     return fma(-fx, x / z, 0.5 * width_px), fma(fy, y / z, 0.5 * height_px)

@@ -3,6 +3,7 @@
 A kernel with the parameter `lane` works on one world, whose values read_lane reads and write_lane writes.  Sides 0 and
 1 of a contact are its first and second geom, con_geom[k, side], of body con_carrier[k, side]; k is a contact slot, s a
 `Selection`.  con_present is 1 in worlds that have the contact.  write3 writes three values from a row on.
+m.flg_adhesion is 1 for a model with adhesive geoms or pairs.
 Source: MuJoCo's documentation, XML reference, sensor/contact.
 """
 
@@ -120,7 +121,10 @@ def in_site(m, d, s, k, lane):
 
 @kernel
 def matched_direction(m, d, s, k, lane):
-    """Returns `match_direction` if the world has contact k and it is inside the site, else 0."""
+    """Returns 0 if contact k does not match the selection s, 1 if it does, 2 if it does with a reversed normal.
+
+    It does not match in a world that lacks it, or outside of the selection's site.
+    """
     direction = 0
     if read_lane(d.con_present, k, lane) > 0.0:
         direction = match_direction(m, d, s, k)
@@ -195,7 +199,8 @@ def field_size(fields):
 def reversed_vector(v, direction):
     """Returns a vector in the contact's frame as the sensor reports it.
 
-    direction 1: v.  2, reversed normal: -v in the frame rotated by pi about tangent 2.
+    direction 1: v = (normal, tangent 1, tangent 2).  2: that of the opposite body, -v, in the frame rotated by pi about
+    tangent 2, whose axes are (-normal, -tangent 1, tangent 2): (v_0, v_1, -v_2).
     """
     z = v[2]
     if direction == 2:

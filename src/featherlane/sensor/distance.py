@@ -1,4 +1,8 @@
-"""Measures the distance of two geoms, or of the nearest geoms of two bodies, with its direction and segment."""
+"""Measures the distance of two geoms, or of the nearest geoms of two bodies, with its direction and segment.
+
+distance.geom and distance.limit are the arguments of a measurement; distance.dist and distance.fromto, the two nearest
+points, are its result.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.distance import measure_geoms, store_distance
@@ -67,7 +71,9 @@ def nearest_of_world(m, d, i, lane):
 
 @stage
 def nearest_geoms(m, d, i):
-    """Writes sensor i: signed distance, direction or segment of the nearest geoms; beyond the cutoff that, or zeros.
+    """Writes sensor i: signed distance, direction or segment of the nearest geoms.
+
+    Without geoms within the cutoff, the distance is the cutoff, and the direction and the segment are zeros.
 
     Source: MuJoCo's documentation, XML reference, collision sensors.
     Reads:  geom_xpos, geom_xmat, sensor_cutoff.

@@ -4,6 +4,7 @@ A bundle of rays lies within the distance rho + slope t of its axis, at the dist
 The caller lists the candidates, geoms that the camera may see, in camera.candidate, and sets camera.clip, the
 distances of the near and far planes [m].  SLACK, slightly above 1, scales bounding spheres, so that rounding misses no
 grazing ray.
+camera.ncandidate is the number of candidates.
 """
 
 from featherlane.prelude import *
@@ -17,8 +18,9 @@ def near_bundle(m, d, g, origin, axis, rho, slope):
     """Returns (mask: geom g comes near the bundle, t, r) with the bounding sphere of the geom.
 
     origin, axis: start and direction of the bundle's axis.
-    The sphere has the radius r, and its centre the distance t along the axis.  It touches the cone rho + slope t if
-    its distance from the axis is at most rho + slope t + r sqrt(1 + slope^2); the front t + r is used for t.
+    The sphere has the radius r, and its centre the distance t along the axis.  It touches the cone of radius rho +
+    slope t if its distance from the axis is at most rho + slope t + r sqrt(1 + slope^2).  The test uses t + r in place
+    of t, with which it is weaker.
     """
     r = SLACK * radius_of(m.geom_type[g], m.geom_size[g], m.geom_rbound[g])
     centre = d.geom_xpos[g] - origin
@@ -40,7 +42,7 @@ def choose_geoms(m, d, i, image, corner, extent):
         extent: (columns, rows) of the block.
     """
     (column, row), (ncolumn, nrow), far = corner, extent, d.camera.clip[1]
-    optical_axis = d.cam_xmat[i].columns[2]  # backwards
+    backwards = d.cam_xmat[i].columns[2]  # a camera looks along -z
     # the bundle's axis is the ray through the block's centre; image_ray adds half a pixel
     origin, axis = image_ray(m, d, i, image, column + 0.5 * ncolumn - 0.5, row + 0.5 * nrow - 0.5)
     rho, slope = 0.0, 0.0
@@ -53,7 +55,7 @@ def choose_geoms(m, d, i, image, corner, extent):
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)
-        before_far = -dot(d.geom_xpos[g] - origin, optical_axis) - r <= far
+        before_far = -dot(d.geom_xpos[g] - origin, backwards) - r <= far
         # a plane has no bounding sphere
         if m.geom_type[g] == PLANE or any_(near & before_far):
             d.ray.seen[n] = g

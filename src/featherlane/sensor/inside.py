@@ -1,4 +1,9 @@
-"""Tests whether a point is inside a site."""
+"""Tests whether a point is inside a site.
+
+The hull of mesh h has hull_polynum[h] faces from hull_polyadr[h] on, each with the normal hull_polynormal and the
+vertices hull_polyvert from hull_polyvertadr on, numbered from hull_vertadr[h].  mesh_pos and mesh_quat are the pose of
+the mesh's principal frame in its original frame.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape

@@ -84,7 +84,7 @@ def sensor_vel(m, d):
 def sensor_rows(m, d):
     """Computes contact and limit sensors, in the worlds whose rows are in the tile.
 
-    Reads:  con_*, dofrow_*, genrow_* and their forces.   Writes: sensor_now, cfrc_ext of these worlds.
+    Reads:  con_*, row_* and their forces.   Writes: sensor_now, cfrc_ext of these worlds.
     """
     if is_needed(m, d, WRENCHES, d.want_wrenches):
         external_forces(m, d)

@@ -1,4 +1,7 @@
-"""Rangefinders: one ray along the z axis of a site, or one ray per pixel of a camera."""
+"""Rangefinders: one ray along the z axis of a site, or one ray per pixel of a camera.
+
+ray.point, ray.direction and ray.exclude, a body, are set for `cast`.  FAR is larger than any distance.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import cast

@@ -8,6 +8,8 @@ Callers set ray.cutoff, the largest distance of a hit [m], ray.seen, the geoms t
 
 The grid of fixed geoms, of `cells_of` (simulation/query/ground.py), is a table of numbers: GRID numbers of the header,
 then for each cell the first place in the list of geoms (x fastest, one more at the end), then this list, cell by cell.
+camera.candidate lists the camera.ncandidate geoms that are not in the grid.  SLACK, slightly above 1, scales bounding
+spheres; FAR is larger than any distance.
 """
 
 from featherlane.prelude import *
@@ -65,7 +67,7 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
 
     Args:
         origin: (centre of the rays' origins, axis of the bundle) in world axes.
-        bundle: (rho, slope, behind, reach), see above.
+        bundle: (rho, slope, behind, reach).
         chosen: field of ascending geoms.
 
     Returns:
@@ -111,36 +113,40 @@ def range_of_cells(start, end, radius, grid, axis):
 def choose_fixed(m, d, p, origin, bundle, chosen, n):
     """Inserts the fixed geoms near a bundle of rays, from the grid's cells; returns the number of chosen geoms.
 
-    p: record with the address `ground` of the grid, and `local` for scratch; other arguments as for `choose_geom`:
-    origin = (centre of the rays' origins, axis of the bundle), n geoms are chosen so far.
+    A cylinder about the bundle's axis holds all rays until they are below the lowest geom.  The geoms are those of the
+    cells under the bounding rectangle of the cylinder, widened by the largest extent of a geom.
+
+    p: record with the address `ground` of the grid, and `local` for scratch; origin: (centre of the rays' origins, axis
+    of the bundle), world axes; bundle: (rho, slope, behind, reach); chosen: field of ascending geoms, n of them so far.
     """
     # doubles: the float64 numbers at an address
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
     center, axis = origin
-    # as numbers of one world
+    # centre and axis as numbers of one world: its frame is in all lanes
     p.local[0:6] = join(center, axis)
-    x, y, z, ax, ay, az = tuple(finite_or_zero(read_lane(p.local, i, 0)) for i in range(6))
-    # length and radius of a cylinder that holds the rays until all of them are below the lowest geom
+    x, y, z, axis_x, axis_y, axis_z = tuple(finite_or_zero(read_lane(p.local, i, 0)) for i in range(6))
+    # the cylinder, from -behind to length along the axis
     length, radius = cutoff + reach, cutoff + reach
     if slope >= 0.0:
-        # the rays descend at least this much per length along the axis
-        sinking = -(az + slope * sqrt(fmax(1.0 - az * az, 0.0)))
+        # per length along the axis a ray descends at least this much: its direction is axis + slope (unit normal to it)
+        sinking = -(axis_z + slope * sqrt(fmax(1.0 - axis_z * axis_z, 0.0)))
         if sinking > LEAST_SINKING:
+            # the height of the highest origin over the lowest geom, divided by that
             length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / sinking)
         radius = fmin(radius, rho + slope * (length + behind))
     else:
         length = 0.0 * length  # no common direction: a circle around the centre
     radius = radius + read_lane(grid, EXTENT, 0)
-    # cells below the cylinder: columns along x, rows along y
-    first, last = range_of_cells(x - behind * ax, x + length * ax, radius, grid, axis=0)
-    low, high = range_of_cells(y - behind * ay, y + length * ay, radius, grid, axis=1)
-    nx = whole(read_lane(grid, NCELL, 0))
-    listed = GRID + 1 + nx * whole(read_lane(grid, NCELL + 1, 0))  # first place of the list of geoms
+    # cells under the cylinder: columns along x, rows along y
+    first, last = range_of_cells(x - behind * axis_x, x + length * axis_x, radius, grid, axis=0)
+    low, high = range_of_cells(y - behind * axis_y, y + length * axis_y, radius, grid, axis=1)
+    ncolumn = whole(read_lane(grid, NCELL, 0))
+    geoms = GRID + 1 + ncolumn * whole(read_lane(grid, NCELL + 1, 0))  # first place of the list of geoms
     for row in range(low, high + 1):
-        # the lists of a row's cells follow each other
-        start = whole(read_lane(grid, GRID + nx * row + first, 0))
-        for k in range(start, whole(read_lane(grid, GRID + nx * row + last + 1, 0))):
-            n, _ = choose_geom(m, d, whole(read_lane(grid, listed + k, 0)), origin, bundle, chosen, n)
+        # the lists of a row's cells follow each other: from that of the first cell to the end of the last one's
+        start = whole(read_lane(grid, GRID + ncolumn * row + first, 0))
+        for k in range(start, whole(read_lane(grid, GRID + ncolumn * row + last + 1, 0))):
+            n, _ = choose_geom(m, d, whole(read_lane(grid, geoms + k, 0)), origin, bundle, chosen, n)
     return n
 
 

@@ -9,7 +9,8 @@ Deviation: light is computed for each pixel, not for each corner of a tessellati
     No reflections, haze or transparency: a geom whose alpha is not 0 is opaque.
 
 Lanes hold different pixels, so the geom of a lane is a value, and its data is gathered from tables of numbers: SURFACE
-numbers for each geom, TRIANGLE for each triangle, LIGHT for each light.  The constants below are places in these.
+numbers for each geom, TRIANGLE for each triangle, LIGHT for each light.  The constants below are places in these.  A
+type of geoms is compared as a value: kind == 1.0 * MESH.
 The record p has the addresses of these tables (surfaces, triangles, lights, texels), nlight, light_frame (position and
 direction of each light), camera, rgb (the result) and the sky: sky_texel (first texel), sky_width (of a face, in
 texels), sky_stride (rows from one face to the next).
@@ -96,10 +97,8 @@ def corner_weights(a, b, c, point):
     good = det > 0.0
     scale = 1.0 / where(good, det, 1.0)
     # (vv wu - uv wv) / det and (uu wv - uv wu) / det
-    weight_b, weight_c = (
-        where(good, fma(vv, wu, -uv * wv) * scale, 0.0),
-        where(good, fma(uu, wv, -uv * wu) * scale, 0.0),
-    )
+    weight_b = where(good, fma(vv, wu, -uv * wv) * scale, 0.0)
+    weight_c = where(good, fma(uu, wv, -uv * wu) * scale, 0.0)
     return 1.0 - weight_b - weight_c, weight_b, weight_c
 
 
@@ -151,6 +150,9 @@ def local_places(m, d, g, kind, local):
 def texture_colour(m, d, p, g, textures, local, normal, mapped):
     """Returns the colour of each lane's texture at a point of geom g, white without one.
 
+    The place in the image is computed for both kinds of textures, and selected by the mask `flat`: (s, t) on the geom's
+    surface, repeated, or the face of a cube around the geom and the place on it.
+
     Args:
         g: the lane's geom, a value.
         textures: kind of the lane's texture: NO_TEXTURE, FLAT or CUBE, a value.
@@ -161,33 +163,34 @@ def texture_colour(m, d, p, g, textures, local, normal, mapped):
     kind = gather(table, surface + SHAPE)
     size, q = local_places(m, d, g, kind, local)
     flat, uniform = textures == 1.0 * FLAT, gather(table, surface + UNIFORM) > 0.0
-    start, wide, high = (
-        (gather(table, surface + TEXEL_HIGH), gather(table, surface + TEXEL_LOW)),
-        gather(table, surface + WIDE),
-        gather(table, surface + HIGH),
-    )
+    # the image: its first texel, in two parts, and its size in texels
+    first_texel = gather(table, surface + TEXEL_HIGH), gather(table, surface + TEXEL_LOW)
+    wide = gather(table, surface + WIDE)
+    high = gather(table, surface + HIGH)
 
-    # images on surfaces
+    # flat: place on the surface, before it is repeated
     s, t = flat_place(kind, local, q, normal, size, mapped)
-    infinite = (kind == 1.0 * PLANE) & ((size[0] <= 0.0) | (size[1] <= 0.0))
-    free = ((kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)) & not_(mapped[0])
+    is_infinite = (kind == 1.0 * PLANE) & ((size[0] <= 0.0) | (size[1] <= 0.0))
+    is_projected = ((kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)) & not_(mapped[0])
     # an image on an infinite plane or a projection has its centre at the origin
-    shift = where(infinite | free, -0.5, 0.0)
-    # texuniform: the number of repetitions is in proportion to the geom's size
+    shift = where(is_infinite | is_projected, -0.5, 0.0)
+    # repeated; texuniform: the number of repetitions is in proportion to the geom's size
     s = fma(s, gather(table, surface + REPEAT_X) * where(uniform & (size[0] > 0.0), size[0], 1.0), shift)
     t = fma(t, gather(table, surface + REPEAT_Y) * where(uniform & (size[1] > 0.0), size[1], 1.0), shift)
 
-    # images on the faces of a cube around the geom
-    scaled = (kind >= 1.0 * SPHERE) & (kind <= 1.0 * BOX)  # shapes with sizes in all axes
-    direction = tuple(where(scaled, q[i], local[i]) * where(uniform, size[i], 1.0) for i in range(3))
+    # cube: the face in the direction of the point from the geom's centre
+    has_sizes = (kind >= 1.0 * SPHERE) & (kind <= 1.0 * BOX)  # in all axes
+    direction = tuple(where(has_sizes, q[i], local[i]) * where(uniform, size[i], 1.0) for i in range(3))
     face, s_cube, t_cube = cube_face(direction)
+
+    # the selected place, in an image of (first texel, first row, (texels in a row, rows)); the six faces of a cube,
+    # each wide x wide, are `high` rows apart
     place = where(flat, s, s_cube), where(flat, t, t_cube)
     wide = where(wide > 0.0, wide, 1.0)
-    # the six faces of a cube, each wide x wide, are `high` rows apart
-    image = start, where(flat, 0.0, face * high), (wide, where(flat, high, wide))
-    colour = interpolated(m, texels, image, place, flat)
-    white = textures == 1.0 * NO_TEXTURE
-    return Vec3(where(white, 1.0, x) for x in colour)
+    image = first_texel, where(flat, 0.0, face * high), (wide, where(flat, high, wide))
+    colour = interpolated(m, texels, image, place, repeats=flat)
+    is_white = textures == 1.0 * NO_TEXTURE
+    return Vec3(where(is_white, 1.0, x) for x in colour)
 
 
 @kernel
@@ -278,11 +281,9 @@ def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, 
         if any_(lit):
             lit = reached_by_light(m, d, lit, fma(skin, normal, point), to_light, distance)
         fade = where(lit, fade, 0.0)
-    ambient, diffuse, bright = (
-        table3(d, table, light + AMBIENT),
-        table3(d, table, light + DIFFUSE),
-        table3(d, table, light + SHINE),
-    )
+    ambient = table3(d, table, light + AMBIENT)
+    diffuse = table3(d, table, light + DIFFUSE)
+    bright = table3(d, table, light + SHINE)
     return fade * fma(facing, diffuse, ambient), fade * (gloss * bright)
 
 
@@ -299,11 +300,8 @@ def shade(m, d, p, origin, direction, seen, colours):
     """
     rgb, base = sky_colour(m, d, p, direction), doubles(d, colours)
     if any_(seen):
-        table, g, distance = (
-            doubles(d, p.surfaces),
-            where(seen, d.ray.geom[0], 0.0),
-            where(seen, d.ray.distance[0], 0.0),
-        )
+        table = doubles(d, p.surfaces)
+        g, distance = where(seen, d.ray.geom[0], 0.0), where(seen, d.ray.distance[0], 0.0)
         surface, face_normal = SURFACE * g, d.ray.normal[0]
         normal, point = face_normal, fma(distance, direction, origin)
         kind, textures = gather(table, surface + SHAPE), gather(table, surface + TEXTURE)
@@ -312,11 +310,9 @@ def shade(m, d, p, origin, direction, seen, colours):
         if any_(is_mesh | (textures > 0.0)):
             # the point and the normal in the geom's frame; R by rows
             k = 9.0 * g
-            row0, row1, row2 = (
-                gather_components(d.geom_xmat, k),
-                gather_components(d.geom_xmat, k + 3.0),
-                gather_components(d.geom_xmat, k + 6.0),
-            )
+            row0 = gather_components(d.geom_xmat, k)
+            row1 = gather_components(d.geom_xmat, k + 3.0)
+            row2 = gather_components(d.geom_xmat, k + 6.0)
             R = Mat3(join(row0, row1, row2))
             local = R.T @ (point - gather_components(d.geom_xpos, 3.0 * g))
             local_normal, mapped = R.T @ face_normal, (false_mask(d), 0.0, 0.0)
@@ -327,12 +323,11 @@ def shade(m, d, p, origin, direction, seen, colours):
             if any_(textures > 0.0):
                 texture = texture_colour(m, d, p, g, textures, local, local_normal, mapped)
         colour = gather3(base, 3.0 * g)
-        emission, specular, shininess = (
-            gather(table, surface + EMISSION),
-            gather(table, surface + SPECULAR),
-            gather(table, surface + SHININESS),
-        )
+        emission = gather(table, surface + EMISSION)
+        specular = gather(table, surface + SPECULAR)
+        shininess = gather(table, surface + SHININESS)
         to_eye = -direction
+        # sums over the lights without and with shadows
         plain, shadowed = emission * colour, Vec3(zeros(3))
         # the module's formula, regrouped: colour = texture * (colour * (emission + sum of matt) + sum of gloss)
         for k in range(p.nlight):

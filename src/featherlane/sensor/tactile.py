@@ -1,5 +1,6 @@
 """Tactile sensors: depth and sliding speed at points of a surface; touch grids: contact forces by direction.
 
+m.taxel_pos and m.taxel_tangent are the points of tactile sensors and two tangents there, in the geom's frame.
 Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `mujoco.sensor.touch_grid`.
 """
 
@@ -36,7 +37,7 @@ def _add_geom(m, d, i, g, mask):
     sensor = m.sensor[i]
     geom = m.geom[g]
     own, n, out = sensor.refid, sensor.dim // 3, d.sensor_now  # own: the geom with the points
-    # first: the sensor's first point in the list of all sensors' points
+    # first: the sensor's first point in the list of all sensors' points; the body `weld` carries that of the geom
     adr, first, weld = sensor.adr, sensor.taxel, m.body_weldid[m.geom_bodyid[own]]
     own_R, geom_R, size = d.geom_xmat[own], d.geom_xmat[g], geom.size
     own_pos, geom_pos, body = d.geom_xpos[own], d.geom_xpos[g], geom.bodyid

@@ -3,6 +3,8 @@
 The total force of a tendon (spring, damper, actuators, rows and armature) is positive if it pushes the ends of the
 path apart.  Every segment applies a force along its line to the bodies at its two ends.  If the path wraps around
 a geom, forces act on the geom's body at the first and last contact points of the path.
+Element k of the paths of all tendons is a site, a geom or a pulley (wrap_type), with the index wrap_objid; wrap_sideid
+is a geom's side site, wrap_prm a pulley's divisor.  Tendon i has tendon_num elements from tendon_adr on.
 Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 """
 
@@ -21,9 +23,9 @@ def row_sign(m, d, i, k):
 
     Both have the same sparse entries; the sign is that of their dot product.
     """
-    row, ten_row, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], 0.0
+    row, ten_row, along = d.row_dofadr[k], m.ten_J_rowadr[i], 0.0
     for n in range(m.ten_J_rownnz[i]):
-        along = fma(d.genrow_J[row + n], d.ten_J[ten_row + n], along)
+        along = fma(d.row_J[row + n], d.ten_J[ten_row + n], along)
     return where(along < 0.0, -1.0, 1.0)
 
 
@@ -31,9 +33,9 @@ def row_sign(m, d, i, k):
 def row_force(m, d, i):
     """Returns the force of the rows of tendon i: friction loss, limits, equalities."""
     force = 0.0
-    for k in range(d.ngenrow[0]):
-        kind, obj = d.genrow_type[k], d.genrow_id[k]
-        f = where(d.genrow_present[k] > 0.0, d.genrow_force[k], 0.0)
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        kind, obj = d.row_type[k], d.row_id[k]
+        f = where(d.row_present[k] > 0.0, d.row_force[k], 0.0)
         if kind in (FRICTION_TENDON, LIMIT_TENDON) and obj == i:
             force = fma(row_sign(m, d, i, k), f, force)
         elif kind == EQUALITY and m.eq_type[obj] == EQ_TENDON:
@@ -53,7 +55,7 @@ def armature_force(m, d, i):
     armature, length_acc = tendon_armature(m, i), 0.0  # length_acc: second derivative of the length
     if any_(armature != 0.0):
         length_acc = jacobian_rate(m, d, i)  # (dJ/dt) qvel
-        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        for e in tendon_entries(m, i):
             length_acc = fma(d.ten_J[e], d.qacc[m.ten_J_colind[e]], length_acc)
     return -(armature * length_acc)
 
@@ -101,6 +103,7 @@ def add_wrapped_forces(m, d, k, mask, force):
     bends, first, last, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
     # without wrapping, the first and the last segment are both the whole straight line
     first, last = where(bends, first, t_pos), where(bends, last, s_pos)
+    # directions of the segments before and after the geom
     u, v = normalize3(first - s_pos)[0], normalize3(t_pos - last)[0]
     add_tension_force(m, d, m.site_bodyid[s], mask, s_pos, -force * u)
     add_tension_force(m, d, m.geom_bodyid[g], mask & bends, first, force * u)
@@ -134,7 +137,7 @@ def add_path_forces(m, d, i, mask, force):
 def tendon_forces(m, d, active):
     """Adds the forces of all spatial tendons to cfrc_ext, in the active worlds.
 
-    Reads:  ten_*, qacc, actuator_force, genrow_* and genrow_force, cacc of Newton-Euler without joint accelerations.
+    Reads:  ten_*, qacc, actuator_force, row_* and row_force, cacc of Newton-Euler without joint accelerations.
     """
     for i in range(m.ntendon):
         if not is_fixed(m, i):

@@ -52,10 +52,8 @@ def add_contact_forces(m, d, active):
         acts = active & (c.present > 0.0) & (c.D != 0.0)  # D = 0: no row, no force
         # in the frame of the contact; normal_force: without the pull of adhesion
         R, contact_force = c.frame, c.force
-        force, moment = (
-            R.T @ Vec3(normal_force(m, d, k), contact_force.fy, contact_force.fz),
-            R.T @ contact_force.torque,
-        )
+        force = R.T @ Vec3(normal_force(m, d, k), contact_force.fy, contact_force.fz)
+        moment = R.T @ contact_force.torque
         point = c.pos
         add_body_wrench(m, d, c.carrier[0], acts, -1.0, force, moment, point)
         add_body_wrench(m, d, c.carrier[1], acts, 1.0, force, moment, point)
@@ -80,14 +78,14 @@ def add_fastening_forces(m, d, active):
 
     A connect or weld has three rows of forces; a weld has three more of its rotation error.   active: mask of worlds.
     """
-    k = 0
-    while k < d.ngenrow[0]:
-        nrow, e = d.genrow_rownum[k], d.genrow_id[k]  # rows of the constraint that begins at row k
-        if d.genrow_type[k] == EQUALITY and is_fastening(m, e):
-            acts = active & (d.genrow_present[k] > 0.0)
-            force, moment = Vec3(d.genrow_force[k : k + 3]), Vec3(zeros(3))
+    k = d.ndofrow[0]
+    while k < d.nrow[0]:
+        nrow, e = d.row_rownum[k], d.row_id[k]  # rows of the constraint that begins at row k
+        if d.row_type[k] == EQUALITY and is_fastening(m, e):
+            acts = active & (d.row_present[k] > 0.0)
+            force, moment = Vec3(d.row_force[k : k + 3]), Vec3(zeros(3))
             if m.eq_type[e] == EQ_WELD:
-                moment = weld_moment(m, d, e, Vec3(d.genrow_force[k + 3 : k + 6]))
+                moment = weld_moment(m, d, e, Vec3(d.row_force[k + 3 : k + 6]))
             add_body_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
             add_body_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, 1))
         k += nrow
@@ -98,7 +96,7 @@ def external_forces(m, d):
     """Computes forces on bodies that do not act through their joints, in the worlds whose rows are in the tile.
 
     Source: MuJoCo mj_rnePostConstraint.
-    Reads:  xfrc_applied, con_* and con_force, genrow_* and genrow_force, ten_*, actuator_force, qacc, subtree_com, cacc
+    Reads:  xfrc_applied, con_* and con_force, row_* and row_force, ten_*, actuator_force, qacc, subtree_com, cacc
             of Newton-Euler without joint accelerations.
     Writes: cfrc_ext (nbody, 6) [N m, N] of these worlds.   Frame: world axes at the tree's com.
     """
@@ -127,8 +125,7 @@ def pass_moving_joints(m, d, b, vel, acc):
 
     vel, acc: velocity and acceleration of its parent.
     """
-    first = m.body_jntadr[b]
-    for j in range(first, first + m.body_jntnum[b]):
+    for j in body_joints(m, b):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))

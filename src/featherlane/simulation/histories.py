@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.dynamics.actuator.history import CURSOR, SAME_TIME, TIMES
-from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.model.arguments import instance, one_of
+from featherlane.errors import ModelError
+from featherlane.model.arguments import one_of
 from featherlane.model.assignment import reals
 from featherlane.model.enums import INTERP_CUBIC, INTERP_LINEAR, INTERP_ZOH
 from featherlane.model.model import Model
@@ -23,8 +23,9 @@ from featherlane.model.names import find_object
 from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
-from featherlane.simulation.integration.source import source_of
-from featherlane.simulation.world.data import Data, ready
+from featherlane.simulation.batch.one_world import checked_worlds
+from featherlane.simulation.integration.source import Source
+from featherlane.simulation.world.data import Data
 
 ORDERS = {"zoh": INTERP_ZOH, "linear": INTERP_LINEAR, "cubic": INTERP_CUBIC}
 
@@ -68,15 +69,10 @@ class _Worlds:
     """
 
     def __init__(self, model: Model, data: Data | Batch, ids: ArrayLike | None):
-        instance("data", data, Data | Batch, "a Data or a Batch of the model", ArgumentTypeError)
-        self.is_batch = isinstance(data, Batch)
-        if isinstance(data, Data):
-            ready(model, data)
-            if ids is not None:
-                raise ModelError("ids: got worlds of a Data, allowed is None, or worlds of a Batch")
-        elif data.model is not model:
-            raise ModelError("model: got another model than the batch's")
-        self.model, self.data, self.source = model, data, source_of(data)
+        self.model, self.source = model, Source(checked_worlds(model, data))
+        self.is_batch = not self.source.is_one
+        if self.source.is_one and ids is not None:
+            raise ModelError("ids: got worlds of a Data, allowed is None, or worlds of a Batch")
         self.at = chosen_worlds(ids, self.source.nworld)
 
     def history(self, kind: str, element: str | int) -> _History:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ModelError
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.one_world import checked_worlds
 from featherlane.simulation.world.data import KEYFRAME, Data, ready
 
 
@@ -33,7 +33,7 @@ def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
         Components that the engine does not store (user data, states of plugins) are zeros; no computed motion depends
         on them.
     """
-    return _checked(model, data).get_state(bits)
+    return checked_worlds(model, data).get_state(bits)
 
 
 def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int) -> None:
@@ -51,7 +51,7 @@ def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int) -> 
 
     Source: MuJoCo mj_setState (parts that the engine does not store are ignored, see `get_state`).
     """
-    _checked(model, data).set_state(state, bits)
+    checked_worlds(model, data).set_state(state, bits)
 
 
 def set_keyframe(model: Model, data: Data, key: str | int) -> None:
@@ -71,12 +71,3 @@ def set_keyframe(model: Model, data: Data, key: str | int) -> None:
     for name, source in KEYFRAME.items():
         target = getattr(model, f"key_{source}")
         target[k] = np.reshape(getattr(world, name), np.shape(target[k]))
-
-
-def _checked(model: Model, data: Data | Batch) -> Data | Batch:
-    """Returns the world or the batch, checked to be of this model."""
-    if not isinstance(data, Batch):
-        return ready(model, data)
-    if data.model is not model:
-        raise ModelError("model: got another model than the batch's")
-    return data

@@ -24,8 +24,7 @@ FIELDS = (
     _report.real(
         "solver_gap", "1", "1", "scaled duality gap after the last iteration, an upper bound of cost minus minimum"
     ),
-    _slot.real("dofrow_force", "ndofrowmax", "N, N m", "force of the row"),
-    _slot.real("genrow_force", "ngenrowmax", "N, N m", "force of the row"),
+    _slot.real("row_force", "nrowmax", "N, N m", "force of the row"),
     _slot.rows(Wrench, "con_force", "nconmax", "N, N m", "force along normal and tangents, moment about them"),
     _solve_scratch.rows(Motion, "con_motion", "nbody", "rad/s^2, m/s^2", "body motion of a joint-space vector"),
     size("want_islands", "1: compute constraint islands, which a model with the flag sleep always computes"),

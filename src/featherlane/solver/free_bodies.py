@@ -2,12 +2,13 @@
 
 `has_metric(m)`: whether the model uses the integrator `discrete`, which solves in a metric in place of M, with an
 entry for each actuator that has rates (`actuator_metric`).
-Rows: con_* of contacts, on the bodies con_carrier; dofrow_* on one dof; genrow_* on the dofs genrow_dof, genrow_dofnum
-of them from genrow_dofadr on.  D = 0 in worlds without the row.
+Rows: con_* of contacts, on the bodies con_carrier; row_* on the dofs row_dof, row_dofnum of them from row_dofadr on.
+D = 0 in worlds without the row.
 dof_touched[i], at the first dof i of a tree: 1 if a row or such an actuator acts on the tree.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.fold import fold_rows
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.inertia.metric import metric, metric_force
 from featherlane.dynamics.integrator.discrete import actuator_metric, has_actuator_metric
@@ -24,6 +25,25 @@ def _touch_tree(m, d, b, mask):
 
 
 @kernel
+def _touch_by_row(m, d, k, unused, touched):
+    """Marks the trees that scalar row k acts on."""
+    for e in range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k]):
+        _touch_tree(m, d, m.dof_bodyid[d.row_dof[e]], d.row_D[k] > 0.0)
+    return touched
+
+
+@kernel
+def _touch_by_contact(m, d, k, unused, touched):
+    """Marks the trees that contact k acts on."""
+    for side in range(2):
+        _touch_tree(m, d, d.con_carrier[k, side], d.con_D[k] > 0.0)
+    return touched
+
+
+_touch_by_rows = fold_rows(_touch_by_row, _touch_by_contact)
+
+
+@kernel
 def mark_touched(m, d):
     """Sets dof_touched of a tree's first dof to 1 if a row or an actuator's metric part acts on the tree, else to 0.
 
@@ -32,7 +52,7 @@ def mark_touched(m, d):
     if has_metric(m):
         for i in range(m.nv):
             d.dof_touched[i] = where(d.active[0] > 0.0, 0.0, d.dof_touched[i])
-        _touch_by_rows(m, d)
+        _touch_by_rows(m, d, 0, 0)
         if has_actuator_metric(m):
             for i in range(m.nactuator):
                 if not is_disabled(m, i):
@@ -46,19 +66,6 @@ def _touch_by_actuator(m, d, i, acts):
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
         for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
             _touch_tree(m, d, m.dof_bodyid[m.moment_colind[e]], acts)
-
-
-@kernel
-def _touch_by_rows(m, d):
-    """Marks the trees that rows act on."""
-    for k in range(d.ncon_slot[0]):
-        for side in range(2):
-            _touch_tree(m, d, d.con_carrier[k, side], d.con_D[k] > 0.0)
-    for k in range(d.ndofrow[0]):
-        _touch_tree(m, d, m.dof_bodyid[d.dofrow_dof[k]], d.dofrow_D[k] > 0.0)
-    for k in range(d.ngenrow[0]):
-        for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-            _touch_tree(m, d, m.dof_bodyid[d.genrow_dof[e]], d.genrow_D[k] > 0.0)
 
 
 @stage

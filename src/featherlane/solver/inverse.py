@@ -7,12 +7,7 @@ Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynami
 
 from featherlane.prelude import *
 from featherlane.solver.dual.problem import forces_at_rows
-from featherlane.solver.primal.problem import (
-    apply_row_forces,
-    compute_row_products,
-    store_primal_forces,
-    subtract_reference,
-)
+from featherlane.solver.primal.problem import apply_row_forces, compute_rows_at, store_primal_forces
 from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.solver.solve import uses_blocks
 
@@ -25,18 +20,17 @@ def constraint_forces(m, d, store):
         store: 1 also writes the forces of the rows; 0 keeps those of the solver.
 
     Reads:  qacc, cvel, all rows.
-    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual.*.
+    Writes: qfrc_constraint (nv,) [N, N m]; row_force, con_force, dual.*.
     Scratch: con_body, con_arm, con_basis, con_motion, con_wrench, primal.*, body_reached.
     Cost:   O(nv + contacts).
     """
-    if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
+    if d.ncon_slot[0] + d.nrow[0] == 0:
         for i in range(m.nv):
             d.qfrc_constraint[i] = 0.0
     else:
         prepare_contacts(m, d)  # writes con_body, con_arm, con_basis
         # rows x = J a - aref, then their forces
-        compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-        subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+        compute_rows_at(m, d, d.qacc, d.primal.row_x, d.primal.con_y)
         apply_row_forces(m, d)  # writes qfrc_constraint
         if store:
             store_primal_forces(m, d)

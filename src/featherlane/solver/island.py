@@ -4,12 +4,13 @@ The problem of a scene separates into one problem per island.  The sparse factor
 because no entry of H joins them; this file only identifies them.
 While islands are found, dof_island[t] is the label of tree t: the smallest number of a tree that is known to be in its
 island, ntree if no row acts on it.  A label is a real number: each world of the tile has its own.
-Rows: dofrow_* on dof dofrow_dof; genrow_* on genrow_dofnum dofs, genrow_dof from genrow_dofadr on; contacts on the
-bodies carrier; *_present, D: not 0 in worlds that have the row.
+Rows: row_* on row_dofnum dofs, row_dof from row_dofadr on; contacts on the bodies carrier; *_present, D: not 0 in
+worlds that have the row.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.fold import fold_rows
 
 
 @kernel
@@ -33,28 +34,36 @@ def merge_labels(d, present, s, t, changed):
 
 
 @kernel
+def lower_labels_of_row(m, d, k, unused, changed):
+    """Gives the trees of scalar row k the smallest of their labels; returns 1 in worlds with a changed label."""
+    first = d.row_dofadr[k]
+    for e in range(first, first + d.row_dofnum[k]):
+        s, t = m.dof_treeid[d.row_dof[first]], m.dof_treeid[d.row_dof[e]]
+        changed = merge_labels(d, d.row_present[k] > 0.0, s, t, changed)
+    return changed
+
+
+@kernel
+def lower_labels_of_contact(m, d, k, unused, changed):
+    """Gives the trees of contact k the smallest of their labels; returns 1 in worlds with a changed label."""
+    c = d.contact[k]
+    return merge_labels(d, c.D > 0.0, m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]], changed)
+
+
+lower_labels_of_rows = fold_rows(lower_labels_of_row, lower_labels_of_contact)
+
+
+@kernel
 def lower_labels(m, d):
     """Runs one pass over all rows, each of which gives its trees the smallest of their labels.
 
     Returns a positive number in worlds in which some label became smaller.
     """
-    changed = 0.0
-    for k in range(d.ndofrow[0]):
-        t = m.dof_treeid[d.dofrow_dof[k]]
-        changed = merge_labels(d, d.dofrow_present[k] > 0.0, t, t, changed)
-    for k in range(d.ngenrow[0]):
-        first = d.genrow_dofadr[k]
-        for e in range(first, first + d.genrow_dofnum[k]):
-            s, t = m.dof_treeid[d.genrow_dof[first]], m.dof_treeid[d.genrow_dof[e]]
-            changed = merge_labels(d, d.genrow_present[k] > 0.0, s, t, changed)
+    changed = lower_labels_of_rows(m, d, 0, 0.0)
     # links of the LCP contact model are in every world
     for k in range(m.nlink):
         s, t = m.body_treeid[m.link_body[k, 0]], m.body_treeid[m.link_body[k, 1]]
         changed = merge_labels(d, true_mask(d), s, t, changed)
-    for k in range(d.ncon_slot[0]):
-        c = d.contact[k]
-        s, t = m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]]
-        changed = merge_labels(d, c.D > 0.0, s, t, changed)
     return changed
 
 

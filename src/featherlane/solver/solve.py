@@ -5,6 +5,7 @@ FAR stands for a number out of range.  con_overflow = 1: the caller splits the t
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.fold import fold_rows
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.model.integrator import has_metric
@@ -32,16 +33,24 @@ def set_unconstrained(m, d):
 
 
 @kernel
-def has_constraint_rows(d):
+def find_row(m, d, k, unused, found):
+    """Returns 1 in worlds that have scalar row k, else `found`."""
+    return where(d.row_D[k] != 0.0, 1.0, found)
+
+
+@kernel
+def find_contact(m, d, k, unused, found):
+    """Returns 1 in worlds that have rows of contact k, else `found`."""
+    return where(d.con_D[k] != 0.0, 1.0, found)
+
+
+find_rows = fold_rows(find_row, find_contact)
+
+
+@kernel
+def has_constraint_rows(m, d):
     """Returns a mask of worlds with rows: a tile's slots may belong to other worlds, or to inactive contacts."""
-    found = 0.0
-    for k in range(d.ndofrow[0]):
-        found = where(d.dofrow_D[k] != 0.0, 1.0, found)
-    for k in range(d.ngenrow[0]):
-        found = where(d.genrow_D[k] != 0.0, 1.0, found)
-    for k in range(d.ncon_slot[0]):
-        found = where(d.con_D[k] != 0.0, 1.0, found)
-    return found > 0.0
+    return find_rows(m, d, 0, 0.0) > 0.0
 
 
 @kernel
@@ -53,7 +62,7 @@ def reset_worlds_without_rows(m, d, unconverged):
     of range.
     unconverged: the count warning[NOT_CONVERGED] before the solve.
     """
-    has_rows, broken = has_constraint_rows(d), not_(d.solver_residual[0] < FAR)
+    has_rows, broken = has_constraint_rows(m, d), not_(d.solver_residual[0] < FAR)
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = where(has_rows, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
@@ -108,9 +117,9 @@ def solve(m, d):
     """Computes the constrained acceleration: qacc, qfrc_constraint, row forces; and each world's solver diagnostics.
 
     Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.
-    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row_force, con_force,
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_* if iterations are recorded;
-            con_overflow, found_bad, ordered; con_D, con_Dt, dofrow_D and genrow_D under coulomb.
+            con_overflow, found_bad, ordered; con_D, con_Dt and row_D under coulomb.
     Scratch: hessian.*, primal.*, krylov.*, coulomb.*, graph.*, body_reached, qHDiagInv, aba_*, cacc, cfrc, con_body,
             con_arm, con_basis, con_motion, con_wrench.
     Cost:   see newton, cg, pgs.
@@ -119,7 +128,7 @@ def solve(m, d):
     d.ordered[0], d.hessian.coupled[0] = 0.0, 0.0
     if m.opt_contact_model == LCP:
         solve_lcp(m, d)
-    elif d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
+    elif d.ncon_slot[0] + d.nrow[0] == 0:
         set_unconstrained(m, d)
     else:
         prepare_contacts(m, d)

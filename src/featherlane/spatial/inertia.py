@@ -35,19 +35,19 @@ def inert_from_com(moments, R, c, mass):
     J = R diag(moments) R^T + mass (|c|^2 1 - c c^T).
     Source: parallel axis theorem, Featherstone eq. 2.63.
     """
-    # rows a, b, c of R diag(moments)
-    a0, a1, a2 = moments[0] * R[0], moments[1] * R[1], moments[2] * R[2]
-    b0, b1, b2 = moments[0] * R[3], moments[1] * R[4], moments[2] * R[5]
-    c0, c1, c2 = moments[0] * R[6], moments[1] * R[7], moments[2] * R[8]
+    # rows x, y, z of R diag(moments); row x of R is R[0:3], row y R[3:6], row z R[6:9]
+    x0, x1, x2 = moments[0] * R[0], moments[1] * R[1], moments[2] * R[2]
+    y0, y1, y2 = moments[0] * R[3], moments[1] * R[4], moments[2] * R[5]
+    z0, z1, z2 = moments[0] * R[6], moments[1] * R[7], moments[2] * R[8]
     x, y, z = c
     mx, my, mz = mass * x, mass * y, mass * z
     return Inertia(
-        fma(a0, R[0], fma(a1, R[1], a2 * R[2])) + fma(my, y, mz * z),
-        fma(b0, R[3], fma(b1, R[4], b2 * R[5])) + fma(mx, x, mz * z),
-        fma(c0, R[6], fma(c1, R[7], c2 * R[8])) + fma(mx, x, my * y),
-        fma(-mx, y, fma(a0, R[3], fma(a1, R[4], a2 * R[5]))),
-        fma(-mx, z, fma(a0, R[6], fma(a1, R[7], a2 * R[8]))),
-        fma(-my, z, fma(b0, R[6], fma(b1, R[7], b2 * R[8]))),
+        fma(x0, R[0], fma(x1, R[1], x2 * R[2])) + fma(my, y, mz * z),
+        fma(y0, R[3], fma(y1, R[4], y2 * R[5])) + fma(mx, x, mz * z),
+        fma(z0, R[6], fma(z1, R[7], z2 * R[8])) + fma(mx, x, my * y),
+        fma(-mx, y, fma(x0, R[3], fma(x1, R[4], x2 * R[5]))),
+        fma(-mx, z, fma(x0, R[6], fma(x1, R[7], x2 * R[8]))),
+        fma(-my, z, fma(y0, R[6], fma(y1, R[7], y2 * R[8]))),
         mx,
         my,
         mz,

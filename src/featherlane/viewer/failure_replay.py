@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from featherlane.errors import ModelError
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.tile.fields import STATUS
-from featherlane.viewer.history import FRAME, History, Kept, Pull, bad_steps
+from featherlane.viewer.history import BAD, FRAME, History, Kept, Pull
 
 SECONDS = 1.0
 INPUTS = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split())  # that the user sets
@@ -41,28 +41,33 @@ class Incident:
     pieces: list[Piece]
     dtype: np.dtype
 
-    def replay(self) -> tuple[dict[str, np.ndarray], Failure | None]:
-        """Replays all steps of the second, up to the state before the failed step.
+    def replay(self) -> tuple[dict[str, np.ndarray], Failure]:
+        """Repeats all steps of the second, up to the failed one.
 
         Returns:
-            Frames (1, nframe, ...) by name, in the format of a recording, and a `Failure` from the failed step, which
-            can be saved.
+            Frames (1, nframe, ...) by name, in the format of a recording, and the `Failure`, which can be saved.
+
+        Raises:
+            ModelError: the failure did not occur again.
         """
         total = sum(piece.steps for piece in self.pieces)
         batch = Batch(self.model, 1, nthread=1, dtype=self.dtype, record_failures=max(total, 1))
         batch.mute()
-        frames: dict[str, list[np.ndarray]] = {name: [] for name in (*FRAME, "status")}
         batch.restore(self.pieces[0].kept)
-        start = bad_steps(batch)[0]
-        _take(batch, frames)
         for piece in self.pieces:
             _set_inputs(batch, piece.kept)
             for k in range(piece.steps):
                 _pulled(batch, piece.pulls[k] if piece.pulls else [])
-                if bad_steps(batch)[0] > start:
-                    return _joined(frames), next(iter(batch.failures), None)
-                _take(batch, frames)
-        return _joined(frames), next(iter(batch.failures), None)
+                for failure in batch.failures:
+                    if not {*BAD}.isdisjoint(failure.causes):
+                        return frames_of(failure), failure
+        raise ModelError("the failure did not occur again in the replay")
+
+
+def frames_of(failure: Failure) -> dict[str, np.ndarray]:
+    """Returns the recorded states of a failure as frames of one world, (1, nframe, ...) by name."""
+    rows = {name: failure.states[name][None] for name in FRAME if name in failure.states}
+    return rows | {"time": rows["time"].reshape(1, -1)}
 
 
 def incident_of(batch: Batch, part: int, row: int, world: int, history: History, epoch: int) -> Incident:
@@ -103,14 +108,3 @@ def _pulled(batch: Batch, pulls: list[Pull]) -> None:
     batch.step()
     if before is not None:
         batch.xfrc_applied[0] = before
-
-
-def _take(batch: Batch, frames: dict[str, list[np.ndarray]]) -> None:
-    for name in FRAME:
-        frames[name].append(np.array(getattr(batch, name)[0]))
-    status = batch.status
-    frames["status"].append(np.array([status[name][0] for name in STATUS]))
-
-
-def _joined(frames: dict[str, list[np.ndarray]]) -> dict[str, np.ndarray]:
-    return {name: np.stack(rows)[None] for name, rows in frames.items()}

@@ -13,13 +13,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import instance, one_of
 from featherlane.model.model import Model, check_model
 from featherlane.model.variant import nearest_variants
-from featherlane.simulation.batch.arrays import LASTING, MOCAP, chosen_worlds
+from featherlane.simulation.batch.arrays import LASTING, chosen_worlds
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.one_world import batch_of
 from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.tendon_wrap import ArcsRoundGeoms
 from featherlane.simulation.step.forward import forward_pass
@@ -135,11 +135,11 @@ class Frame:
         if source.model is not model:
             raise ModelError("model: got another model than that of the source")
         needs = {need for layer in layers for need in LAYERS[one_of("layers", layer, LAYERS)]}
-        chosen = _chosen(source, worlds)
+        source = batch_of(source)
+        chosen = chosen_worlds(worlds, source.nworld)
         fields = {"xpos", "xquat"}.union(*(names for need, names in FIELDS.items() if need in needs))
-        found = _poses(source, chosen, fields)
-        time = source.time[chosen] if isinstance(source, Batch) else np.array([source.time])
-        frame = cls(chosen, time, found["xpos"], found["xquat"], found.get("xanchor"))
+        found = source.query(Poses(model, len(chosen), source.dtype, fields), chosen)
+        frame = cls(chosen, source.time[chosen], found["xpos"], found["xquat"], found.get("xanchor"))
         frame.axis = found.get("xaxis")
         if model.nvariant:
             frame.variants = nearest_variants(model, lambda name: _per_world(source, name, chosen), len(chosen))
@@ -147,8 +147,7 @@ class Frame:
             mass, inertia = (_per_world(source, f"body_{name}", chosen) for name in ("mass", "inertia"))
             frame.masses = Masses(found["xipos"], mass, inertia)
         if "paths" in needs:
-            batch = source if isinstance(source, Batch) else _beside(source).batch(source)
-            arcs = batch.query(ArcsRoundGeoms(model, len(chosen), batch.dtype), chosen)
+            arcs = source.query(ArcsRoundGeoms(model, len(chosen), source.dtype), chosen)
             frame.paths = paths(model, found["site_xpos"], found["geom_xpos"], found["geom_xmat"], arcs)
         if "sleep" in needs:
             frame.asleep = _asleep(model, source, chosen)
@@ -157,91 +156,43 @@ class Frame:
         return frame
 
 
-def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
-    """Returns the numbers of the worlds."""
-    if isinstance(source, Batch):
-        return chosen_worlds(worlds, source.nworld)
-    given = np.atleast_1d(np.zeros(1, int) if worlds is None else np.asarray(worlds))
-    if given.shape != (1,) or given[0] != (given.dtype == bool):
-        raise ModelError(f"worlds: got {worlds!r}, allowed with a Data is world 0")
-    return np.zeros(1, np.int64)
-
-
-def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> dict[str, np.ndarray]:
-    """Returns fields of kinematics, (n, ...)."""
-    if isinstance(source, Batch):
-        return source.query(Poses(source.model, len(chosen), source.dtype, fields), chosen)
-    data = _beside(source).data(source, 0, ("qpos", *MOCAP))
-    run_stage(data.model, data, kinematics)
-    run_stage(data.model, data, frames)
-    return {name: getattr(data, name)[None].copy() for name in fields}
-
-
-def _per_world(source: Data | Batch, name: str, chosen: np.ndarray) -> np.ndarray:
+def _per_world(source: Batch, name: str, chosen: np.ndarray) -> np.ndarray:
     """Returns a field of the model: (n, ...) if it differs between worlds, else (1, ...)."""
-    own = source.expanded_fields.get(name) if isinstance(source, Batch) else None
+    own = source.expanded_fields.get(name)
     return source.model.__dict__[name][None].copy() if own is None else own[chosen]
 
 
-# ---- the viewer's copies -----------------------------------------------------------------------------------
-class _Beside:
-    """The viewer's own worlds, into which states are copied; kept as long as the source exists."""
-
-    def __init__(self, model: Model, given: int):
-        self.model, self.given = model, given
-        self._batch: Batch | None = None
-        self._data: Data | None = None
-
-    def batch(self, source: Data) -> Batch:
-        """Returns the positions of a `Data` as a batch of one world."""
-        if self._batch is None:
-            self._batch = Batch(self.model, 1, nthread=1)
-        for name in ("qpos", *MOCAP):
-            self._batch.rows[name][0] = getattr(source, name)
-        return self._batch
-
-    def data(self, source: Data | Batch, world: int, fields: Iterable[str] = LASTING) -> Data:
-        """Returns a `Data` with the state of one world, or with these fields of it."""
-        data = self._data
-        if data is None:
-            data = self._data = Data(self.model, self.given)
-        if isinstance(source, Batch) and source.expanded_fields:
-            data.use(source.get_model(world))
-        arrays = data.workspace.arrays
-        for name in fields:
-            if isinstance(source, Data):
-                arrays[name][...] = source.workspace.arrays[name]
-            elif name in source.rows:
-                row = source.rows[name][world]
-                arrays[name][: row.size, 0] = row.reshape(-1)
-        arrays["tree_settled"][...] = 0  # its value belongs to another state
-        return data
+_BESIDE: WeakKeyDictionary[Batch, Data] = WeakKeyDictionary()  # the viewer's worlds, kept as long as their source
 
 
-_BESIDE: WeakKeyDictionary[Data | Batch, _Beside] = WeakKeyDictionary()
+def _beside(source: Batch, world: int) -> Data:
+    """Returns a `Data` with the state of one world."""
+    data = _BESIDE.get(source)
+    if data is None:
+        data = _BESIDE[source] = Data(source.model, source.ngiven)
+    if source.expanded_fields:
+        data.use(source.get_model(world))
+    arrays = data.workspace.arrays
+    for name in LASTING:
+        if name in source.rows:
+            row = source.rows[name][world]
+            arrays[name][: row.size, 0] = row.reshape(-1)
+    arrays["tree_settled"][...] = 0  # its value belongs to another state
+    return data
 
 
-def _beside(source: Data | Batch) -> _Beside:
-    found = _BESIDE.get(source)
-    if found is None or found.model is not source.model:
-        found = _BESIDE[source] = _Beside(source.model, source.ngiven)
-    return found
-
-
-def _asleep(model: Model, source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
+def _asleep(model: Model, source: Batch, chosen: np.ndarray) -> np.ndarray:
     """Returns whether each tree sleeps, (n, ntree)."""
-    if isinstance(source, Data):
-        return source.tree_asleep[None] >= 0
     if "tree_asleep" not in source.rows:
         return np.zeros((len(chosen), model.ntree), bool)
     return source.rows["tree_asleep"][chosen] >= 0
 
 
-def _rows(model: Model, source: Data | Batch, chosen: np.ndarray) -> tuple[Touches, np.ndarray]:
+def _rows(model: Model, source: Batch, chosen: np.ndarray) -> tuple[Touches, np.ndarray]:
     """Returns contacts with their forces, and islands."""
     found, island = [], np.full((len(chosen), model.ntree), -1, np.int64)
     for k, world in enumerate(chosen[:MOST_DETAILED]):
-        data = _beside(source).data(source, int(world))
+        data = _beside(source, int(world))
         run_stage(data.model, data, forward_pass)
         island[k] = data.tree_island
         slots, contact = data.contact_slots(), data.contact

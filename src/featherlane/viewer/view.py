@@ -270,6 +270,7 @@ def _check(worlds, token) -> None:
 
 def shown_source(what, frames, nworld: int):
     """Returns the source to show: a session, a watch or a playback."""
+    from featherlane.viewer.failure_replay import frames_of
     from featherlane.viewer.playback import Playback
     from featherlane.viewer.session import Session
     from featherlane.viewer.watch import Watch
@@ -277,7 +278,7 @@ def shown_source(what, frames, nworld: int):
     if isinstance(what, Failure):
         if frames is not None:
             raise ModelError("frames: not allowed with a failure, which has its own states")
-        return Playback(what.model, {name: rows[None] for name, rows in _states(what).items()}, "failure")
+        return Playback(what.model, frames_of(what), "failure")
     worlds = what if isinstance(what, WORLDS) else getattr(getattr(what, "unwrapped", what), "batch", None)
     if isinstance(worlds, MixedBatch):
         if frames is not None:
@@ -290,10 +291,3 @@ def shown_source(what, frames, nworld: int):
     else:
         model = what if isinstance(what, Model) else load(resolve_name(what))
     return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")
-
-
-def _states(failure: Failure) -> dict[str, np.ndarray]:
-    """Returns the states that a failure kept, as frames of one world."""
-    states = dict(failure.states)
-    states["time"] = states["time"].reshape(-1)
-    return {name: rows for name, rows in states.items() if name != "warning"}

@@ -16,6 +16,7 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
+from featherlane.simulation.batch.one_world import batch_of
 from featherlane.simulation.world.data import Data
 
 RATE = 30.0  # most copies per second
@@ -41,14 +42,11 @@ class Watch:
     """
 
     def __init__(self, source: Batch | Data, mixed: MixedBatch | None = None):
-        self.source, self.mixed = source, mixed
+        self.worlds, self.mixed = source, mixed
         self.first = 0 if mixed is None else int(mixed.starts[mixed.groups.index(source)])
         self.model: Model = copy.deepcopy(source.model)
-        many = isinstance(source, Batch)
-        self.nworld = source.nworld if many else 1
-        self.batch = Batch(
-            self.model, self.nworld, nthread=1, dtype=source.dtype if many else np.float64, given_contacts=source.ngiven
-        )
+        self.nworld = self.source.nworld
+        self.batch = Batch(self.model, self.nworld, nthread=1, dtype=self.source.dtype, given_contacts=source.ngiven)
         self.batch.mute()
         self.drawn = np.arange(self.nworld)
         self.rate = RATE
@@ -58,16 +56,19 @@ class Watch:
         self.take()
         self._next = 0.0
 
+    @property
+    def source(self) -> Batch:
+        """Returns the observed worlds."""
+        return batch_of(self.worlds)
+
     # ---- start and stop ----------------------------------------------------------------------------------------------
     def attach(self) -> None:
         """Starts observing: the batch calls the watcher from now on."""
-        if isinstance(self.source, Batch):
-            self.source.watch(self._called_back)
+        self.source.watch(self._called_back)
 
     def detach(self) -> None:
         """Stops observing: the batch no longer calls the watcher."""
-        if isinstance(self.source, Batch):
-            self.source.watch(None)
+        self.source.watch(None)
 
     def whole(self, seconds: float = 1.0) -> None:
         """Copies all worlds, drawn or not, into `batch`; waits for a copy for at most `seconds`."""
@@ -118,18 +119,10 @@ class Watch:
             time.sleep(1e-3)
 
     def _time(self) -> bytes:
-        arrays = self.source.rows if isinstance(self.source, Batch) else self.source.workspace.arrays
-        return arrays["time"].tobytes()
+        return self.source.rows["time"].tobytes()
 
     def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
         """Returns the copied worlds, None for all, and their rows."""
-        if isinstance(self.source, Data):
-            arrays = self.source.workspace.arrays
-            shapes = {name: (1, *rows.shape[1:]) for name, rows in self.batch.rows.items()}
-            return None, {
-                name: arrays[name][: np.prod(shape, dtype=int), 0].reshape(shape).copy()
-                for name, shape in shapes.items()
-            }
         rows = {name: a for name in KEPT if (a := self.source.rows.get(name)) is not None}
         if sum(a.nbytes for a in rows.values()) <= MOST_BYTES:
             return None, {name: a.copy() for name, a in rows.items()}
@@ -143,7 +136,6 @@ class Watch:
         edited = {name: value for name, value in theirs.size_values().items() if sizes[name] != value}
         edited |= {name: rows for name, rows in theirs.rows.items() if not np.array_equal(rows, own.rows[name])}
         own.take_constants(edited)
-        if isinstance(self.source, Batch):
-            for name, rows in tuple(self.source.expanded_fields.items()):
-                if not np.array_equal(self.batch.expanded_fields.get(name, ()), rows):
-                    self.batch.expand(name)[...] = rows
+        for name, rows in tuple(self.source.expanded_fields.items()):
+            if not np.array_equal(self.batch.expanded_fields.get(name, ()), rows):
+                self.batch.expand(name)[...] = rows

@@ -21,9 +21,7 @@ def test_the_visit_of_a_row_is_its_best_force(s, rng):
     started(s, rng)
     live = np.arange(s.width) != 1
     for q in range(s.first):
-        kind, k = ("dofrow", q) if q < s.a["ndofrow"][0] else ("genrow", q - s.a["ndofrow"][0])
-        D, lo, hi = (getattr(s.d, f"{kind}_{name}")[k] for name in ("D", "lo", "hi"))
-        b = getattr(s.d.primal, f"{kind}_v")[k]
+        D, lo, hi, b = s.d.row_D[q], s.d.row_lo[q], s.d.row_hi[q], s.d.primal.row_v[q]
         before, f = call(dual_cost, s.m, s.d), s.a["dual.f"][10 * q].copy()
         fall, _ = call(update_row_force, s.d, q, b, D, lo, hi, live)
         after = call(dual_cost, s.m, s.d)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.dual.friction_disc import disc_triangle_index, solve_on_disc
+from featherlane.dynamics.sparse.packed_factor import triangle_index
+from featherlane.solver.dual.friction_disc import solve_on_disc
 from oracles.uncompiled import call, record
 
 WORLDS = 200
@@ -24,7 +25,7 @@ def problem(matrix, b, worlds, dtype=float):
     n, disc = len(b), {name: np.full((size, worlds), np.nan) for name, size in SIZES.items()}
     for c in range(n):
         for e in range(c + 1):
-            disc["A"][disc_triangle_index(c, e)] = matrix[c, e]
+            disc["A"][triangle_index(c, e)] = matrix[c, e]
     disc["b"][:n] = b
     return record(worlds, dtype, disc=disc)
 
@@ -69,7 +70,7 @@ def test_a_disc_of_zero_radius_has_no_force(rng):
 
 def test_an_immobile_direction_has_no_force(rng):
     matrix, b, d = disc(2, rng)
-    d.disc.A.array[[disc_triangle_index(1, 0), disc_triangle_index(1, 1)]] = 0.0
+    d.disc.A.array[[triangle_index(1, 0), triangle_index(1, 1)]] = 0.0
     call(solve_on_disc, d, 2, np.full(WORLDS, 100.0))
     t, alone = d.disc.t.array[:2], -b[0] / matrix[0, 0]
     short = np.abs(alone) < 99

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import FRICTION_TENDON
+from featherlane.model.enums import FRICTION_DOF, FRICTION_TENDON
 from featherlane.solver.dual.noslip import noslip, regularisation_cost
 from featherlane.solver.dual.pgs import pgs
 from featherlane.solver.dual.problem import basis_force, force_count, has_edges
 from featherlane.solver.dual.rows import make_blocks
 from oracles.uncompiled import call
-from scenes.touching import basis_rows, contact_jacobian, go_to, joint_jacobians, present, touching
+from scenes.touching import basis_rows, contact_jacobian, go_to, present, scalar_jacobian, touching
 
 EXACT = 1e-9  # relative to the forces: rounding of a solve
+FRICTION = FRICTION_DOF, FRICTION_TENDON
 SWEPT = 1e-5  # relative to the accelerations: error after thousands of sweeps
 
 
@@ -19,7 +20,7 @@ def solved(cone, **options):
     s = touching(cone, solver="pgs", iterations=2000, noslip_iterations=3000, noslip_tolerance=0.0, **options)
     s.w.run(make_blocks)
     s.w.run(pgs)
-    s.before = {name: s.a[name].copy() for name in ("dual.f", "dofrow_force", "genrow_force", "con_force", "qacc")}
+    s.before = {name: s.a[name].copy() for name in ("dual.f", "row_force", "con_force", "qacc")}
     return s
 
 
@@ -36,27 +37,23 @@ def s(request):
 
 def test_normal_forces_limits_and_equalities_stay(s):
     scale = EXACT * np.abs(s.before["con_force"]).max()
-    n, free = 6 * s.a["ncon_slot"][0], s.a["nfrictionrow"][0]
+    n = 6 * s.a["ncon_slot"][0]
     assert np.abs(s.after["con_force"][:n:6] - s.before["con_force"][:n:6]).max() < scale
-    np.testing.assert_array_equal(s.after["dofrow_force"][free:], s.before["dofrow_force"][free:])
-    held = s.a["genrow_type"][: s.a["ngenrow"][0]] != FRICTION_TENDON
-    np.testing.assert_array_equal(
-        s.after["genrow_force"][: len(held)][held], s.before["genrow_force"][: len(held)][held]
-    )
+    held = ~np.isin(s.a["row_type"][: s.a["nrow"][0]], FRICTION)
+    np.testing.assert_array_equal(s.after["row_force"][: len(held)][held], s.before["row_force"][: len(held)][held])
 
 
 def test_an_inactive_world_keeps_its_forces(s):
-    for name in ("dual.f", "con_force", "dofrow_force", "genrow_force"):
+    for name in ("dual.f", "con_force", "row_force"):
         assert np.abs(s.after[name][:, 5] - s.before[name][:, 5]).max() <= EXACT * np.abs(s.before[name][:, 5]).max()
     assert np.abs(s.after["con_force"] - s.before["con_force"]).max() > 1e-3
 
 
 def test_the_acceleration_equals_that_of_the_forces(s):
-    dof, general = joint_jacobians(s)
+    scalar = scalar_jacobian(s)
     for lane in range(s.width):
         p = s.problems[lane]
-        pull = sum(J[:, lane] * f for J, f in zip(dof, s.a["dofrow_force"][:, lane], strict=False))
-        pull = pull + sum(J[:, lane] * f for J, f in zip(general, s.a["genrow_force"][:, lane], strict=False))
+        pull = sum(J[:, lane] * f for J, f in zip(scalar, s.a["row_force"][:, lane], strict=False))
         for k, w in present(s):
             if w == lane:
                 mu = np.array([1.0, *s.a["con_friction"][5 * k : 5 * k + 5, lane]])[: s.a["con_dim"][k]]
@@ -70,14 +67,11 @@ def test_the_acceleration_equals_that_of_the_forces(s):
 def test_contacts_slip_only_at_the_friction_limit(s):
     """y = J a - aref along friction is 0 inside the bounds, and opposite to the force on them."""
     part = np.arange(s.width) != 5
-    for kind, n in (("dofrow", s.a["nfrictionrow"][0]), ("genrow", s.a["ngenrow"][0])):
-        for k in range(n):
-            if kind == "genrow" and s.a["genrow_type"][k] != FRICTION_TENDON:
-                continue
-            f, y, hi = (s.a[name][k] for name in (f"{kind}_force", f"primal.{kind}_x", f"{kind}_hi"))
-            assert (np.abs(f) <= hi).all()
-            inside = (np.abs(f) < hi * (1 - 1e-9)) & part
-            assert (np.abs(y[inside]) < 100 * SWEPT).all() and (y * f <= 1e-2)[~inside & part].all()
+    for k in np.flatnonzero(np.isin(s.a["row_type"][: s.a["nrow"][0]], FRICTION)):
+        f, y, hi = (s.a[name][k] for name in ("row_force", "primal.row_x", "row_hi"))
+        assert (np.abs(f) <= hi).all()
+        inside = (np.abs(f) < hi * (1 - 1e-9)) & part
+        assert (np.abs(y[inside]) < 100 * SWEPT).all() and (y * f <= 1e-2)[~inside & part].all()
     stuck = slid = 0
     for k, lane in present(s):
         dim = s.a["con_dim"][k]
@@ -88,7 +82,7 @@ def test_contacts_slip_only_at_the_friction_limit(s):
         if f[0] <= 1e-9:
             continue
         if call(has_edges, s.m, s.d, k):
-            q = 10 * (s.a["ndofrow"][0] + s.a["ngenrow"][0] + k)
+            q = 10 * (s.a["nrow"][0] + k)
             pairs = s.a["dual.f"][q : q + 2 * dim - 2 : 2, lane] + s.a["dual.f"][q + 1 : q + 2 * dim - 2 : 2, lane]
             rim = np.abs(f[1:]) >= pairs * (1 - 1e-9)
             assert (np.abs(f[1:]) <= pairs * (1 + 1e-9)).all()
@@ -109,9 +103,9 @@ def test_the_improvement_of_the_first_sweep_includes_regularization(rng):
     for cone in ("pyramidal", "elliptic"):
         s = touching(cone, solver="pgs")
         s.a["dual.f"][...] = rng.normal(size=s.a["dual.f"].shape)
-        first, expected = s.a["ndofrow"][0] + s.a["ngenrow"][0], np.zeros(s.width)
+        first, expected = s.a["nrow"][0], np.zeros(s.width)
         for q in range(first):
-            D = s.a["dofrow_D"][q] if q < s.a["ndofrow"][0] else s.a["genrow_D"][q - s.a["ndofrow"][0]]
+            D = s.a["row_D"][q]
             expected += np.divide(0.5 * s.a["dual.f"][10 * q] ** 2, D, where=D > 0, out=np.zeros(s.width))
         for k, lane in present(s):
             n, D = call(force_count, s.m, s.d, k), s.a["con_D"][k, lane]

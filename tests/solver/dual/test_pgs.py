@@ -44,8 +44,8 @@ def test_momentum_stays_admissible(s, rng):
     n = s.a["dual.ndual"][0]
     np.testing.assert_array_equal(s.a["dual.f"][: 10 * n, 1::2], before[: 10 * n, 1::2])
     np.testing.assert_array_equal(s.a["dual.old"][: 10 * s.first : 10], before[: 10 * s.first : 10])
-    a, joint = s.a, s.a["ndofrow"][0]
-    lo, hi = (np.vstack([a[f"dofrow_{x}"][:joint], a[f"genrow_{x}"][: a["ngenrow"][0]]]) for x in ("lo", "hi"))
+    a = s.a
+    lo, hi = a["row_lo"][: s.first], a["row_hi"][: s.first]
     expected = (before + beta * (before - old))[: 10 * s.first : 10]
     np.testing.assert_allclose(a["dual.f"][: 10 * s.first : 10], np.clip(expected, lo, hi), rtol=1e-14)
     z = s.a["dual.z"].copy()

@@ -27,7 +27,7 @@ from oracles.uncompiled import call
 from scenes.touching import each, go_to, near, touching
 
 EXACT = 1e-10  # relative: products with J and a solve with M
-STORED = "dofrow_force", "genrow_force", "con_force"
+STORED = "row_force", "con_force"
 
 
 @pytest.fixture(scope="module", params=["pyramidal", "elliptic"])
@@ -57,7 +57,7 @@ def test_forces_at_a_point_equal_those_of_the_primal_problem(s, rng):
     for name in STORED:
         s.a[name][...] = np.nan
     call(store_dual_forces, s.m, s.d)
-    sizes = s.a["ndofrow"][0], s.a["ngenrow"][0], 6 * s.a["ncon_slot"][0]
+    sizes = s.a["nrow"][0], 6 * s.a["ncon_slot"][0]
     for name, x, n in zip(STORED, expected, sizes, strict=True):
         close(s.a[name][:n], x[:n])
 
@@ -105,8 +105,8 @@ def test_the_gap_is_the_sum_of_both_costs(s, rng):
 def test_rows_times_z_and_back(s, rng):
     """y . z, z += f y of each row, one by one and three at once."""
     a, d = s.a, s.d
-    for q in (0, a["ndofrow"][0] + 1, *range(a["ndofrow"][0] + a["ngenrow"][0], a["dual.ndual"][0])):
-        k, n = q - a["ndofrow"][0] - a["ngenrow"][0], a["dual.dofnum"][q]
+    for q in (0, a["ndofrow"][0] + 1, *range(a["nrow"][0], a["dual.ndual"][0])):
+        k, n = q - a["nrow"][0], a["dual.dofnum"][q]
         dim = a["con_dim"][k] if k >= 0 else 1
         Y = a["dual.Y"][a["dual.rowadr"][q] :][: dim * n].reshape(dim, n, s.width)
         at = a["dual.dof"][a["dual.dofadr"][q] :][:n]
@@ -129,7 +129,7 @@ def test_rows_times_z_and_back(s, rng):
 
 def test_edges_are_forces_and_their_sums_act(s, rng):
     s.a["dual.f"][...] = rng.normal(size=s.a["dual.f"].shape)
-    first = s.a["ndofrow"][0] + s.a["ngenrow"][0]
+    first = s.a["nrow"][0]
     for k in range(s.a["ncon_slot"][0]):
         dim, f = s.a["con_dim"][k], s.a["dual.f"][10 * (first + k) :][:10]
         pyramid = dim > 1 and s.m.opt_cone == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import FRICTION_TENDON
+from featherlane.model.enums import FRICTION_DOF, FRICTION_TENDON
 from featherlane.solver.dual.rows import (
     all_fit,
     block_triangle_index,
@@ -15,7 +15,7 @@ from featherlane.solver.dual.rows import (
 )
 from featherlane.solver.rows.rows import basis_value
 from oracles.uncompiled import call, record
-from scenes.touching import XML, basis_rows, contact_jacobian, joint_jacobians, present, touching
+from scenes.touching import XML, basis_rows, contact_jacobian, present, scalar_jacobian, touching
 
 EXACT = 1e-11  # relative: J M^-1 J^T of a chain of bodies
 
@@ -37,7 +37,7 @@ def dense_rows(s, lane):
     a, found = s.a, []
     for q in range(a["dual.ndual"][0]):
         n, o, row = a["dual.dofnum"][q], a["dual.dofadr"][q], a["dual.rowadr"][q]
-        k = q - a["ndofrow"][0] - a["ngenrow"][0]
+        k = q - a["nrow"][0]
         Y = np.zeros((a["con_dim"][k] if k >= 0 else 1, s.nv))
         dofs = a["dual.dof"][o : o + n]
         assert list(dofs) == sorted({*dofs.tolist()}, reverse=True)
@@ -49,10 +49,9 @@ def dense_rows(s, lane):
 
 def jacobians(s, lane):
     """Returns J of every block of one world; None for an inactive contact."""
-    dof, general = joint_jacobians(s)
     there = {k for k, w in present(s) if w == lane}
     contacts = [contact_jacobian(s, lane, k) if k in there else None for k in range(s.a["ncon_slot"][0])]
-    return [*(J[None, :, lane] for J in dof), *(J[None, :, lane] for J in general), *contacts]
+    return [*(J[None, :, lane] for J in scalar_jacobian(s)), *contacts]
 
 
 def test_the_matrix_of_the_dual_problem_equals_that_of_the_definition(s):
@@ -78,7 +77,7 @@ def test_blocks_contain_exactly_their_dofs(s):
     adr = row = 0
     for q in range(s.a["dual.ndual"][0]):
         assert (s.a["dual.dofadr"][q], s.a["dual.rowadr"][q]) == (adr, row)
-        k = q - s.a["ndofrow"][0] - s.a["ngenrow"][0]
+        k = q - s.a["nrow"][0]
         adr += s.a["dual.dofnum"][q]
         row += s.a["dual.dofnum"][q] * (s.a["con_dim"][k] if k >= 0 else 1)
     assert not s.a["dual.mark"].any()
@@ -90,14 +89,14 @@ def test_blocks_contain_exactly_their_dofs(s):
                 i = s.model.dof_parentid[i]
         o, n = s.a["dual.dofadr"][q], s.a["dual.dofnum"][q]
         listed = {*s.a["dual.dof"][o : o + n].tolist()}
-        assert above == listed if q < s.a["ndofrow"][0] + s.a["ngenrow"][0] else above <= listed
+        assert above == listed if q < s.a["nrow"][0] else above <= listed
 
 
 def test_a_friction_only_pass_has_friction_blocks_only():
     s = touching(noslip_iterations=3)
     call(make_blocks, s.m, s.d)
-    a, n, g = s.a, s.a["ndofrow"][0], s.a["ngenrow"][0]
-    full = [*(k < a["nfrictionrow"][0] for k in range(n)), *(a["genrow_type"][:g] == FRICTION_TENDON)]
+    a = s.a
+    full = [*np.isin(a["row_type"][: a["nrow"][0]], (FRICTION_DOF, FRICTION_TENDON))]
     full += [*(a["con_dim"][: a["ncon_slot"][0]] > 1)]
     np.testing.assert_array_equal(a["dual.dofnum"][: a["dual.ndual"][0]] > 0, full)
     assert 0 < sum(full) < len(full)
@@ -123,7 +122,7 @@ def test_blocks_beyond_the_capacity_are_omitted_and_reported(room):
 
 
 def test_the_capacity_covers_all_possible_rows(s):
-    rows = {"ndofrowmax": 5, "ngenrowmax": 4}
+    rows = {"ndofrowmax": 5, "nrowmax": 9}
     size = dual_capacity(s.model, 6, rows, 0)
     nv, chain = s.nv, max(s.model.chain_rownnz)
     assert size["ndualmax"] == 15
@@ -134,7 +133,7 @@ def test_the_capacity_covers_all_possible_rows(s):
 
 def test_indices_of_contact_values(s):
     for k in (0, 3):
-        assert call(contact_block, s.d, k) == s.a["ndofrow"][0] + s.a["ngenrow"][0] + k
+        assert call(contact_block, s.d, k) == s.a["nrow"][0] + k
         y = [call(basis_value, s.d, s.d.primal.con_y, k, c) for c in range(s.a["con_dim"][k])]
         np.testing.assert_array_equal(y, s.a["primal.con_y"][basis_rows(s, k)])
 

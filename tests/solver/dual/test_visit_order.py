@@ -23,11 +23,9 @@ def blocks(keep=None, again=()):
     d = record(
         1,
         ndofrow=[len(r)],
-        ngenrow=[len(g)],
-        dofrow_type=types[r],
-        dofrow_id=ids[r],
-        genrow_type=general[g],
-        genrow_id=names[g],
+        nrow=[len(r) + len(g)],
+        row_type=[*types[r], *general[g]],
+        row_id=[*ids[r], *names[g]],
         con_point=points[c],
         con_carrier=carriers[c].ravel(),
         con_geom=geoms[c].ravel(),
@@ -76,11 +74,10 @@ def test_every_property_of_a_block_changes_its_hash():
     d, names = blocks()
     for q, (kind, _) in enumerate(names):
         before = call(block_number, d, q, 3)
-        k = q - {"row": 0, "general": ROWS, "contact": ROWS + GENERAL}[kind]
-        prefix = {"row": "dofrow", "general": "genrow"}.get(kind)
+        k = q - (ROWS + GENERAL if kind == "contact" else 0)
         tables = [(d.con_point, k), *((t, 2 * k + i) for t in (d.con_carrier, d.con_geom) for i in range(2))]
-        if prefix:
-            tables = [(getattr(d, f"{prefix}_{name}"), k) for name in ("type", "id")]
+        if kind != "contact":
+            tables = [(d.row_type, k), (d.row_id, k)]
         for table, at in tables:
             table.array[at] += 1
             assert call(block_number, d, q, 3) != before

@@ -40,7 +40,7 @@ def test_a_pattern_is_kept_if_the_couplings_are_unchanged(monkeypatch, rng):
         s.a["ncon_slot"][0] -= 1
         call(choose_way, s.m, s.d)
         assert s.a["hessian.rowadr"][0] != 77 and s.a["hessian.ncoupling"][1] == s.a["hessian.ncoupling"][0] < n
-        s.a["ncon_slot"][0] = s.a["ngenrow"][0] = 0
+        s.a["ncon_slot"][0], s.a["nrow"][0] = 0, s.a["ndofrow"][0]
         call(choose_way, s.m, s.d)
         assert s.a["hessian.pattern"][0] == TREE
 
@@ -48,11 +48,11 @@ def test_a_pattern_is_kept_if_the_couplings_are_unchanged(monkeypatch, rng):
 def test_tiles_with_two_factorizations_or_overflowing_rows_are_split(monkeypatch, rng):
     s = on("ordered", monkeypatch, rng)
     monkeypatch.setattr(ordered, "FILLED", 1.0)
-    s.a["genrow_present"][...] = 0.0
+    s.a["row_present"][...] = 0.0
     call(choose_way, s.m, s.d)
     told = s.a["ordered"][0]
     assert told[:-1].any() or not told.any()
-    s.a["genrow_present"][: s.a["ngenrow"][0], :-1] = 1.0
+    s.a["row_present"][s.a["ndofrow"][0] : s.a["nrow"][0], :-1] = 1.0
     monkeypatch.setattr(ordered, "FILLED", 0.0)
     call(choose_way, s.m, s.d)
     assert s.a["ordered"][0, :-1].all() and s.a["ordered"][0, -1] == 0

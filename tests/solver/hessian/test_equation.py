@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.dynamics.sparse.tree_factor import PANEL
+from featherlane.lanes.record import Rows
 from featherlane.solver.hessian.choice import choose_way
 from featherlane.solver.hessian.equation import (
     assemble_hessian,
@@ -18,6 +19,7 @@ from featherlane.solver.hessian.equation import (
     substitute,
     substitute_columns,
 )
+from featherlane.spatial.types import Vec4
 from oracles.uncompiled import call, record
 from scenes.factorizations import PATTERNS, assert_solution, dense, on
 from scenes.touching import CHAIN, go_to, near, touching, vectors
@@ -65,7 +67,7 @@ def test_a_first_solve_and_all_that_follow(s, rng):
 def test_columns_together_are_bitwise_equal_to_single_columns(s, rng):
     call(assemble_hessian, s.m, s.d)
     columns = [vectors(s, rng) for _ in range(PANEL)]
-    X = record(s.width, X=np.stack(columns, 1).reshape(-1, s.width)).X
+    X = Rows(np.stack(columns, 1).reshape(-1, s.width), "X", Vec4)
     call(substitute_columns, s.m, s.d, X)
     for c, f in enumerate(columns):
         x = record(s.width, x=f).x

@@ -15,7 +15,7 @@ from scenes.states import kicked
 
 def room(nv=10, chain=4, njnt=6, nlink=2, ncon=5, dofrows=7, genrows=3):
     model = SimpleNamespace(nv=nv, chain_rownnz=[1, chain, 2], njnt=njnt, nlink=nlink)
-    return capacity.lcp_capacity(model, ncon, {"ndofrowmax": dofrows, "ngenrowmax": genrows})
+    return capacity.lcp_capacity(model, ncon, {"ndofrowmax": dofrows, "nrowmax": dofrows + genrows})
 
 
 def test_each_kind_of_row_has_its_share():

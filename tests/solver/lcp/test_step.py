@@ -60,15 +60,14 @@ def test_each_row_has_its_own_force(rng):
     tile.run(make_lcp)
     d, n = tile.d, tile.d.lcp.n[0]
     x = d.lcp.x.array[:n] = rng.standard_normal((n, 2))
-    for name, count in (("dofrow", d.ndofrow[0]), ("genrow", d.ngenrow[0]), ("con", d.ncon_slot[0])):
+    for name, count in (("row", d.nrow[0]), ("con", d.ncon_slot[0])):
         rows = getattr(d, f"{name}_lcprow").array
         rows[: count // 2] = -1  # no capacity
         getattr(d, f"{name}_force").array[...] = 7.0
     step.store_lcp_forces(d)
-    for name, count in (("dofrow", d.ndofrow[0]), ("genrow", d.ngenrow[0])):
-        rows, force = getattr(d, f"{name}_lcprow").array, getattr(d, f"{name}_force").array
-        for k in range(count):
-            np.testing.assert_array_equal(force[k], x[rows[k]] if rows[k] >= 0 else 0.0)
+    rows, force = d.row_lcprow.array, d.row_force.array
+    for k in range(d.nrow[0]):
+        np.testing.assert_array_equal(force[k], x[rows[k]] if rows[k] >= 0 else 0.0)
     for k in range(d.ncon_slot[0]):
         r, dim, expected = d.con_lcprow[k], d.con_dim[k], np.zeros((6, 2))
         if r >= 0:

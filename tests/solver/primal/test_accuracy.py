@@ -36,7 +36,7 @@ ROUNDED = 16.0  # rounding errors of each term of a row
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_recomputed_rows_belong_to_the_acceleration(cone, rng):
     s = touching(cone)
-    chosen, names = np.arange(s.width) % 3 != 0, ("primal.con_y", "primal.dofrow_x", "primal.genrow_x", "primal.Ma")
+    chosen, names = np.arange(s.width) % 3 != 0, ("primal.con_y", "primal.row_x", "primal.Ma")
     a = near(s, rng)
     go_to(s, a)
     expected = {name: s.a[name].copy() for name in names}
@@ -45,8 +45,7 @@ def test_recomputed_rows_belong_to_the_acceleration(cone, rng):
     call(recompute_rows, s.m, s.d, chosen)
     counts = {
         "primal.con_y": 3 * s.a["ncon_slot"][0],
-        "primal.dofrow_x": s.a["ndofrow"][0],
-        "primal.genrow_x": s.a["ngenrow"][0],
+        "primal.row_x": s.a["nrow"][0],
         "primal.Ma": s.nv,
     }
     for name, n in counts.items():

@@ -51,7 +51,7 @@ def test_a_search_direction_updates_its_rows_and_keeps_the_gradient(rng):
     Mv = each(s, expected, lambda q, x: q.M @ x).T
     assert np.abs(s.a["primal.Mv"][: s.nv] - Mv).max() <= EXACT * np.abs(Mv).max()
     k = s.a["nfrictionrow"][0] - 1
-    assert np.abs(s.a["primal.dofrow_v"][k] - expected[s.a["dofrow_dof"][k]]).max() <= EXACT * np.abs(expected).max()
+    assert np.abs(s.a["primal.row_v"][k] - expected[s.a["row_dof"][k]]).max() <= EXACT * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

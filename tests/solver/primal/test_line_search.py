@@ -1,11 +1,12 @@
 """The line search: the slope is the cost's, and its root is found for any active-set changes on the line."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from featherlane.solver.primal import line_search as room
 from featherlane.solver.primal.line_search import (
-    add_bounded_slope,
     bounded_row_rounding,
     cost_slope,
     line_rounding,
@@ -115,11 +116,11 @@ def bent(D, x, v, evaluations):
         1,
         nfrictionrow=[0],
         ndofrow=[n],
-        ngenrow=[0],
-        dofrow_D=D,
-        primal={"dofrow_x": x, "dofrow_v": v, "nslot": [0]},
+        nrow=[n],
+        row_D=D,
+        primal={"row_x": x, "row_v": v, "nslot": [0]},
     )
-    d.dofrow_lo, d.dofrow_hi = record(1, x=zero.repeat(n)).x, record(1, x=np.full(n, 1e30)).x
+    d.row_lo, d.row_hi = record(1, x=zero.repeat(n)).x, record(1, x=np.full(n, 1e30)).x
     d.primal.Ma = d.primal.search = d.qfrc_constraint = d.qfrc_smooth = record(1, x=zero).x
     m = record(1, nv=1, opt_ls_iterations=evaluations, opt_cone=0, opt_integrator=0, opt_contact_model=0)
     return m, d
@@ -142,13 +143,9 @@ def test_few_evaluations_end_below_the_start(count, evaluations, rng):
         assert cost(t[0]) <= min(map(cost, scan)) * (0.5 if evaluations < count else 1 - 1e-9)
 
 
-def test_the_slope_of_a_bounded_row_ends_at_its_bounds():
+def test_the_rounding_of_a_bounded_row_is_that_of_its_larger_force():
     x = np.array([-3.0, -0.25, 0.25, 3.0])
-    g, h = call(add_bounded_slope, 2.0, x, 0.5, 0.1, -1.0, 1.0, 7.0, 9.0)
-    y = x + 0.05
-    np.testing.assert_allclose(g - 7.0, 0.5 * np.clip(2 * y, -1, 1))
-    np.testing.assert_allclose(h - 9.0, np.where(np.abs(2 * y) < 1, 0.5, 0.0))
-    size = call(bounded_row_rounding, 2.0, x, -0.5, 1.0, -1.0, 1.0)
+    size = call(bounded_row_rounding, SimpleNamespace(D=2.0, lo=-1.0, hi=1.0), x, -0.5, 1.0)
     np.testing.assert_allclose(
         size, 0.5 * np.maximum(np.clip(2 * np.abs(x), 0, 1), np.clip(np.abs(2 * (x - 0.5)), 0, 1))
     )

@@ -6,8 +6,6 @@ import pytest
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.primal.problem import (
     advance_rows,
-    bounded_force,
-    count_row_switches,
     evaluate,
     find_switching_worlds,
     step_along,
@@ -72,20 +70,6 @@ def test_a_step_that_switches_no_row_is_exact(s, rng):
     assert any(seen) and not all(seen)
 
 
-def test_a_row_switches_if_its_force_reaches_or_leaves_a_bound():
-    x, v = np.array([0.5, 0.5, 3.0, 3.0, -3.0, 0.1, -3.0]), np.array([0.1, 2.0, 1.0, -2.0, 1.0, -0.2, 6.0])
-    n = call(count_row_switches, 1.0, x, v, 1.0, -1.0, 1.0)
-    np.testing.assert_array_equal(n > 0, [False, True, False, False, False, False, True])
-    assert call(count_row_switches, 1.0, 3.0, -1.5, 2.0, -1.0, 1.0) > 0
-
-
-def test_a_bounded_row_has_the_force_and_the_cost_of_its_bounds():
-    x = np.array([-3.0, -0.25, 0.0, 0.25, 3.0])
-    f, c = call(bounded_force, 2.0, x, -1.0, 1.0)
-    np.testing.assert_array_equal(f, [1.0, 0.5, 0.0, -0.5, -1.0])
-    np.testing.assert_allclose(c, [2.75, 0.0625, 0.0, 0.0625, 2.75], rtol=1e-15)  # |x| - 1 / 2D, and D x^2 / 2
-
-
 def test_stored_forces_are_the_rows(s, rng):
     a = near(s, rng)
     go_to(s, a)
@@ -94,13 +78,11 @@ def test_stored_forces_are_the_rows(s, rng):
     for lane, p in enumerate(s.problems):
         f, joint = p.force(a[:, lane]), np.isin(p.type, (0, 2))
         scale = np.abs(f).max()
-        n = s.a["ngenrow"][0]
-        mine = s.a["genrow_force"][:n, lane][np.isin(s.a["genrow_type"][:n], (0, 2))]
-        assert np.abs(np.sort(mine) - np.sort(f[joint])).max() <= EXACT * scale
-        mine = s.a["dofrow_force"][: s.a["ndofrow"][0], lane]
+        n = s.a["nrow"][0]
+        mine, kind = s.a["row_force"][:n, lane], s.a["row_type"][:n]
+        assert np.abs(np.sort(mine[np.isin(kind, (0, 2))]) - np.sort(f[joint])).max() <= EXACT * scale
         assert abs(mine[0] - f[p.type == 1][0]) <= EXACT * scale
-        limits = mine[1:].sum() + s.a["genrow_force"][:n, lane][s.a["genrow_type"][:n] == 3].sum()
-        assert abs(limits - f[p.type == 3].sum()) <= EXACT * scale
+        assert abs(mine[kind == 3].sum() - f[p.type == 3].sum()) <= EXACT * scale
         total = sum(s.a["con_force"][6 * k, lane] for k in range(s.a["ncon_slot"][0]))
         normal = f[[at.start for at, *_ in p.cones]].sum() + f[(p.type == 5) | (p.type == 6)].sum()
         assert abs(total - normal) <= EXACT * scale * 10

@@ -7,7 +7,7 @@ from featherlane.solver.primal.proximal import try_step, undo_step
 from oracles.uncompiled import call
 from scenes.touching import touching, vectors
 
-POINT = ("qacc", "primal.Ma", "primal.dofrow_x", "primal.genrow_x", "primal.con_y")
+POINT = ("qacc", "primal.Ma", "primal.row_x", "primal.con_y")
 
 
 def test_a_full_step_is_taken_and_taken_back(rng):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.cone import add_cone_slope, cone_force, cone_weights, count_cone_switches, is_held
+from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switch, cone_weights, is_held
 from oracles.uncompiled import call, record, typed
 
 MODEL = record(1, opt_contact_model=0)
@@ -78,10 +78,10 @@ def test_derivatives_along_a_line_equal_those_of_the_cost(dim, rng):
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
     d.primal.con_z = typed(z, "primal.con_z", {"nconmax": 2})
     y, a, e = d.primal.con_y.array, 0.3, 1e-6
-    g, h = call(add_cone_slope, MODEL, d, 1, a, 2.0, 5.0)
+    g, h = call(cone_slope, MODEL, d, 1, a, 2.0, 5.0)
     up, down = (forces(d, dim, y + (a + s) * z)[1] for s in (e, -e))
     np.testing.assert_allclose(g - 2.0, (up - down) / (2 * e), rtol=DIFFERENCE, atol=1e-8)
-    after, before = (call(add_cone_slope, MODEL, d, 1, a + s, 0.0, 0.0)[0] for s in (e, -e))
+    after, before = (call(cone_slope, MODEL, d, 1, a + s, 0.0, 0.0)[0] for s in (e, -e))
     apart = np.abs((after - before) / (2 * e) - (h - 5.0)) > 1e-4 * np.maximum(1, np.abs(h))
     assert apart.sum() <= 1  # a world at a zone's border
 
@@ -111,7 +111,7 @@ def test_switches_mark_inexact_steps(dim, rng):
     d.primal.con_z = typed(z, "primal.con_z", {"nconmax": 2})
     a = 0.2
     before, after = zones(forces(d, dim)[0]), zones(forces(d, dim, d.primal.con_y.array + a * z)[0])
-    n = call(count_cone_switches, d, 1, a)
+    n = call(cone_switch, d, 1, a)
     assert (n[before != after] > 0).all() and (before != after).any()
     same = (before == after) & (before != 2)
     assert not n[same].any()
@@ -121,7 +121,7 @@ def test_switches_mark_inexact_steps(dim, rng):
     straight[3] = z[3]
     d.primal.con_z = typed(straight, "primal.con_z", {"nconmax": 2})
     after = zones(forces(d, dim, d.primal.con_y.array + 1e-3 * straight)[0])
-    n = call(count_cone_switches, d, 1, 1e-3)
+    n = call(cone_switch, d, 1, 1e-3)
     slides = (before == 2) & (after == 2)
     assert slides.any() and not n[slides].any()
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from featherlane.solver.rows.coulomb import (
-    add_model_slope,
-    add_tresca_slope,
     coulomb_force,
     coulomb_weights,
     friction_bound,
     model_friction,
+    model_slope,
     slip_rate,
+    tresca_slope,
 )
 from oracles.uncompiled import call, record
 
@@ -72,7 +72,7 @@ def test_slopes_along_a_line_keep_the_bound(dim, rng):
     y, p = d.primal.con_y.array[rows_of(dim)], v[rows_of(dim)]
     limit = np.maximum(-d.con_D.array[1] * y[0], 0.0)
     for a in (0.0, 0.4, 1.0):
-        g, h = call(add_tresca_slope, d, 1, a, 2.0, 5.0)
+        g, h = call(tresca_slope, d, 1, a, 2.0, 5.0)
         expected = -(forces(d, dim, y + a * p, limit) * p).sum(0)
         np.testing.assert_allclose(g - 2.0, expected, atol=1e-10)
         e = 1e-6
@@ -98,7 +98,7 @@ def test_slopes_along_a_line_are_those_of_the_linear_model(dim, rng):
     along, stiffness = call(model_friction, d, 1)
     np.testing.assert_allclose(along * np.array(t) - stiffness * y[1:], model(y)[1:], atol=1e-12)
     for a in (0.0, 0.4, 1.0):
-        g, h = call(add_model_slope, d, 1, a, 2.0, 5.0)
+        g, h = call(model_slope, d, 1, a, 2.0, 5.0)
         np.testing.assert_allclose(g - 2.0, -(model(y + a * p) * p).sum(0), atol=1e-10)
         e = 1e-6
         after, before = (-(model(y + (a + s) * p) * p).sum(0) for s in (e, -e))

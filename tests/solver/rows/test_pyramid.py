@@ -5,15 +5,13 @@ import pytest
 
 from featherlane.solver.rows.pyramid import (
     add_push_slope,
-    count_turning_switches,
     edge_pair_force,
-    edge_switch,
-    edge_weights,
-    one_sided_row,
     pyramid_force,
+    pyramid_weights,
     smallest_edge,
-    turning_edges_force,
+    turning_force,
     turning_slope,
+    turning_switch,
     turning_weights,
 )
 from oracles.uncompiled import call, record
@@ -51,11 +49,9 @@ def close(a, b):
     np.testing.assert_allclose(np.array(a), b, rtol=0, atol=20 * ROUNDING)
 
 
-def test_one_sided_rows_push_only(rng):
-    D, (x, v, g, h) = rng.uniform(1, 4, WORLDS), rng.normal(size=(4, WORLDS))
-    close(call(one_sided_row, D, x), [np.maximum(-D * x, 0), 0.5 * D * np.minimum(x, 0) ** 2])
+def test_a_push_has_the_slopes_of_its_cost(rng):
+    x, v, g, h = rng.normal(size=(4, WORLDS))
     close(call(add_push_slope, x, v, g, h), [g + np.minimum(x, 0) * v, h + (x < 0) * v * v])
-    close(call(one_sided_row, D, np.zeros(WORLDS)), np.zeros((2, WORLDS)))
 
 
 def test_four_edges_of_two_tangents(rng):
@@ -69,14 +65,14 @@ def test_four_edges_of_two_tangents(rng):
     close(c, C)
     E = edge_matrix(2)
     W = np.einsum("ea,ew,eb->abw", E, D * (E @ y < 0), E)
-    close(call(edge_weights, D, y), [W[0, 0], W[0, 1], W[1, 1], W[0, 2], W[2, 2]])
+    close(call(pyramid_weights, D, y), [W[0, 0], W[0, 1], W[1, 1], W[0, 2], W[2, 2]])
 
 
 @pytest.mark.parametrize("dim", [4, 6])
 def test_edges_of_torsional_and_rolling_friction(dim, rng):
     d, E, n = contact(dim, rng), edge_matrix(dim - 3), dim - 3
     y, z, D = turning(d.primal.con_y.array, dim), turning(d.primal.con_z.array, dim), d.con_D.array[1]
-    f, t, c = call(turning_edges_force, d, 1, d.primal.con_y)
+    f, t, c = call(turning_force, d, 1, d.primal.con_y)
     F, C = pushing(E, D, y)
     close([f, *t[:n]], F)
     assert not np.any(t[n:])
@@ -84,7 +80,7 @@ def test_edges_of_torsional_and_rolling_friction(dim, rng):
 
     a, x, v = 0.7, E @ (y + 0.7 * z), E @ z
     close(call(turning_slope, d, 1, a), [(np.minimum(x, 0) * v).sum(0), ((x < 0) * v * v).sum(0)])
-    np.testing.assert_array_equal(call(count_turning_switches, d, 1, a), ((E @ y < 0) != (x < 0)).sum(0))
+    np.testing.assert_array_equal(call(turning_switch, d, 1, a), ((E @ y < 0) != (x < 0)).sum(0))
 
     W = np.einsum("ea,ew,eb->abw", E, D * (E @ y < 0), E)
     between, own = call(turning_weights, d, 1)
@@ -99,9 +95,3 @@ def test_the_minimum_edge_shows_whether_any_pushes(dim, rng):
     d = contact(dim, rng)
     y = d.primal.con_y.array[[3, 4, 5, 9, 10, 11][:dim]]
     close(call(smallest_edge, d, 1), (edge_matrix(dim - 1) @ y).min(0))
-
-
-def test_a_switch_is_a_change_of_sign(rng):
-    y, v = rng.normal(size=(2, WORLDS))
-    np.testing.assert_array_equal(call(edge_switch, y, v, 0.5), (y < 0) != (y + 0.5 * v < 0))
-    assert not call(edge_switch, y, v, 0.0).any()

@@ -1,9 +1,10 @@
 """Computes bounding boxes of geoms and bodies and tests whether they overlap, in all worlds at once.
 
-An axis-aligned box is stored as its lower and upper corner, enlarged by the geom's margin and gap.  A contact of two
-geoms requires that their axis-aligned boxes overlap and that their oriented boxes overlap.
+An axis-aligned box is stored as its lower and upper corner, enlarged by the geom's reach: its margin and gap.  A
+contact of two geoms requires that their axis-aligned boxes overlap and that their oriented boxes overlap.
 collide_geom lists the geoms that may collide, crowd_geom those in the bounding volume tree (box_tree.py).
-geom_aabb[g] is the bounding box of geom g in its frame: centre and half sides.
+geom_aabb[g] is the bounding box of geom g in its frame: centre and half sides; geom_rbound[g] is the radius of its
+bounding sphere.
 """
 
 from featherlane.prelude import *
@@ -26,7 +27,7 @@ def geom_box(m, d, g, margin):
     radius, rounding = m.geom_rbound[g], ROUNDING
     if single_precision(d):
         rounding = ROUNDING32
-    # without the rounding terms, a pair of touching surfaces would depend on the other worlds of the tile
+    # rounding must not separate touching surfaces: their pair would remain only if another world of the tile is near
     added = fma(SLACK, radius, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
     half_x = fma(fabs(R[0]), size[0], fma(fabs(R[1]), size[1], fabs(R[2]) * size[2]))
     half_y = fma(fabs(R[3]), size[0], fma(fabs(R[4]), size[1], fabs(R[5]) * size[2]))
@@ -37,7 +38,9 @@ def geom_box(m, d, g, margin):
 
 @kernel
 def swept_box(m, d, g):
-    """Returns the bounds of geom g during the whole step.
+    """Returns the bounds of geom g during the whole step: those at its start, extended by the displacement.
+
+    A rotation moves its points by at most the angle times the radius of the bounding sphere.
 
     Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Swept broadphase AABBs".
     """
@@ -124,10 +127,13 @@ def face_axes_separate(C, a, b, reach, t):
 def edge_axes_separate(R, C, a, b, reach, t):
     """Returns the mask of worlds where a cross product of edges separates the boxes: axis i of box 1 x axis j of box 2.
 
-    R: cosines, C = |R|; a, b, t: as in `face_axes_separate`.  R[3 i + j] is R_ij.
+    |t_i2 R_i1j - t_i1 R_i2j| > a_i1 C_i2j + a_i2 C_i1j + b_j1 C_ij2 + b_j2 C_ij1 + reach, with i1, i2 the axes after i
+    and j1, j2 those after j.
+    R: cosines between the axes, R[3 i + j] is R_ij; C = |R|; a, b: half sides; t: offset of the centres on the first
+    box's axes.
     The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
     """
-    apart = reach < 0.0
+    apart = reach < 0.0  # false: reach is not negative
     # LLVM does not unroll these loops, and would select each entry at run time
     for i in unrolled(range(3)):
         i1, i2 = (i + 1) % 3, (i + 2) % 3
@@ -145,7 +151,7 @@ def boxes_separate(m, d, g, h, reach, near):
     """Returns the mask where the oriented bounding boxes of geoms g, h are farther apart than reach [m].
 
     Most separated boxes are separated along an axis of the first box; the other axes are tested only if worlds of
-    `near` need them.
+    `near` need them.  A, B: orientations; a, b: half sides; t: offset of the centres; R = A^T B, C = |R|.
     Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the face normals and the cross products of edges.
     """
     A, B = d.geom_xmat[g], d.geom_xmat[h]

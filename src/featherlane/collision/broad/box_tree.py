@@ -16,11 +16,16 @@ by a key that gives them MuJoCo's order:
     key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
     place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
 
-crowd_geom[i] is the geom with index i in the crowd, which has ncrowd geoms.
+m1 and d1 are the model and the data of one world.  crowd_geom[i] is the geom with index i in the crowd, which has
+ncrowd geoms.
 The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
 A leaf is a place on the curve; its key is (position on the curve) << INDEX_BITS | (index in the crowd).
 An empty box has the bounds EMPTY to -EMPTY.
+crowd.leaf_key holds the keys of the leaves, crowd.node_box the boxes of the nodes, and crowd.node_stack the nodes or
+pairs of nodes that remain to be visited.  crowd.fixed is 1 if the tree holds the geoms that cannot move, with the boxes
+crowd.fixed_box.  m.excluded_body and m.named_geom are the sorted pairs of bodies that are excluded, and of geoms that
+have an explicit pair (m.pair_geom1, m.pair_geom2); m.filter_parent and m.sorted_by_type are options of the model.
 Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is Featherlane's.
 Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
 """
@@ -152,6 +157,7 @@ def order_leaves(m1, d1, box):
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
         d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i  # the box index
+    # radix sort by the bits of the place on the curve, with two scratch arrays
     sort_digits(
         d1.crowd.leaf_key, d1.crowd.leaf_room, d1.crowd.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS
     )
@@ -209,7 +215,7 @@ def add_pair(m, d, i, j):
 def find_pairs(m1, d1, leaves, depth):
     """Records all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights.
 
-    depth: height of the root.   Scratch: crowd.node_stack.
+    a, b: a pair of nodes.  depth: height of the root.   Scratch: crowd.node_stack.
     """
     d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
     top = 1

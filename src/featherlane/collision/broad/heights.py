@@ -3,6 +3,8 @@
 Most shapes over a field are in the air, above every sample under their box.  Only the other shapes are tested against
 prisms (hfield.py), one world at a time.  For a robot of 20 geoms on flat ground, those tests took a third of a step.
 SLACK is added to |cosines| and sizes, so that rounding does not separate touching boxes.
+A height field has m.hfield_nrow rows of m.hfield_ncol samples from 0 to 1, m.hfield_data from hfield_adr on.  Its
+hfield_size is (half side along x, half side along y, height of the sample value 1, depth of the base) [m].
 """
 
 from featherlane.prelude import *
@@ -53,10 +55,8 @@ def highest_under(m, d, field, centre, half, inside, low):
     sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
     unit = real(d, m.hfield_size[field][2])  # height of the sample value 1
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
-    first_column, last_column = (
-        sample_before(centre[0] - half[0], sx, ncol - 1),
-        sample_behind(centre[0] + half[0], sx, ncol - 1),
-    )
+    first_column = sample_before(centre[0] - half[0], sx, ncol - 1)
+    last_column = sample_behind(centre[0] + half[0], sx, ncol - 1)
     row, last_row = sample_before(centre[1] - half[1], sy, nrow - 1), sample_behind(centre[1] + half[1], sy, nrow - 1)
     # worlds advance together; one with fewer rows or columns repeats its last sample
     top = -(unit + half[2])  # below all samples, which are from 0 to `unit`

@@ -6,6 +6,10 @@ as without a list.  The list is not part of the state: after the state is replac
 next step builds a new list.
 
 collide_geom lists the geoms that may collide; neighbours.* have an entry for each of these, `travel` one for each geom.
+neighbours.pos, axis (two rows of the orientation) and box are the stored pose and bounding box; move [m] and turn are
+the allowed changes of a coordinate and of a cosine; reach and margin are the geom's reach and its margin plus gap.
+near.geom_reach[g] is the radius of geom g's bounding sphere plus its margin and gap; two geoms are near if their
+distance is at most the sum of these.  m.pair_function is the id of the function of two geom types.
 Source: L. Verlet, Phys. Rev. 159 (1967).
 """
 
@@ -20,7 +24,8 @@ from featherlane.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, SPHERE_
 LEAST_PAIRS = 7
 AHEAD = 12  # steps that a geom may continue at its current velocity, in addition to MOVE and TURN
 MOVE, TURN = 0.03, 0.02  # per axis, relative to the bounding radius; per cosine
-ALL_AXES, ALL_COSINES = 1.75, 4.25  # bounds of sqrt(3) for points, sqrt(18) for cosines (two rows are tested)
+# a move of each axis by at most 1 is one of sqrt(3); changes of six cosines by at most 1 turn a point by sqrt(18) radii
+ALL_AXES, ALL_COSINES = 1.75, 4.25  # upper bounds of these
 
 
 def listed_pairs(ncand: int, ncollide: int, width: int) -> int:

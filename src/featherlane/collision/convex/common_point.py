@@ -7,6 +7,10 @@ The features of polytopes are those of their facet, if it is known (`facet_depth
 Points are two-dimensional here: coordinates along the two tangents of the contact, whose origin is the middle of the
 nearest points.  A feature is stored for each side in feature.*: feature.count is POINT, SEGMENT, DISC or a polygon's
 number of corners; corner k is `load_corner`, and the middle of a disc is corner RIM.
+m1 and d1 are the model and the data of one world; shapes.*[side] has the type, the size and the pose of each shape.
+The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
+convex.dist is the distance, convex.normal points from the first to the second shape, convex.witness[side] is the
+nearest point on each.
 Source: Featherlane's own method.
 """
 
@@ -20,7 +24,7 @@ from featherlane.collision.convex.support import support_along
 STRICT = 1.0 - 1e-12  # cosine between normal and face normal above which a face touches: stored normals are float32
 HUGE = 1e300  # m^2: above any squared distance
 PARALLEL = 1e-7  # sine below which two edges are parallel
-NEAR = 1e-12  # relative to the first witness' distance from the middle of the shapes: nearer points are not moved
+NEAR = 1e-12  # least length of a move, relative to the distances of the shapes' centres and of the point from its own
 
 
 @kernel
@@ -30,7 +34,7 @@ def touch_along_lines(m1, d1):
     Reads: convex.normal, in the frame of the first shape.  Writes: support.*.
     """
     kinds = d1.shapes.type[0], d1.shapes.type[1]
-    several = SPHERE not in kinds and ELLIPSOID not in kinds
+    several = SPHERE not in kinds and ELLIPSOID not in kinds  # these touch with a point
     if several:
         normal = d1.convex.normal[0]
         support_along(m1, d1, normal)  # writes support.vertex, which is_point reads
@@ -40,9 +44,9 @@ def touch_along_lines(m1, d1):
 
 @kernel
 def part_on_segment(d1, side, a, e):
-    """Returns (from, to): the part of the line a + t e on the segment of `side`, if the two are parallel.
+    """Returns (lo, hi): the part lo <= t <= hi of the line a + t e on the segment of `side`, if the two are parallel.
 
-    Else from = to is their crossing.  Not limited to 0 <= t <= 1.  a, e: two coordinates each.
+    Else lo = hi is their crossing.  Not limited to 0 <= t <= 1.  a, e: two coordinates each.
     """
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
@@ -89,7 +93,7 @@ def point_on_segment(d1, side):
         else:
             lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
         if lo > hi and d1.feature.count[other] == DISC:
-            # a tangent that misses the disc by rounding
+            # the features touch, so a line that misses the disc is a tangent, up to rounding
             lo = foot_of_centre(d1, other, a, e) / e_squared
             hi = lo
         if lo <= hi:
@@ -177,6 +181,7 @@ def move_to_common_point(m1, d1):
             x, y = point_on_disc(d1, 0 if count1 == DISC else 1)
     centres = d1.shapes.pos[1] - d1.shapes.pos[0]
     arm = d1.convex.witness[0] - d1.shapes.pos[0]
+    # a shorter move is rounding
     if x * x + y * y > NEAR * NEAR * (dot(centres, centres) + dot(arm, arm)):
         tangent1, tangent2, _ = d1.feature.axes[0].rows
         for side in range(2):

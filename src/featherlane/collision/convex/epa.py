@@ -12,9 +12,16 @@ reason that ended the search (closed gap, exhausted buffer, a fan that would not
 Vertex v of the polytope has a position epa.point[v] = a - b, its point epa.first[v] = a of the first core, and the
 indices epa.vertex[v] of a and b.  Face f has corners epa.corner[f], counterclockwise from outside, and a plane
 normal . x = epa.offset[f].  The search takes the face of least epa.key, which is the offset, GROWN for a removed face.
+epa.best has the corners of the face whose upper bound is the least so far; epa.closed is 1 if the bounds agree in the
+end, up to epa.gap times the size epa.size.
 Edge e of face f goes from its corner e to the next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of
 face g.  `0.0 * x` is a zero with the precision of x.
-FACES is the capacity of faces.
+m1 and d1 are the model and the data of one world.  FACES is the capacity of faces.
+The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
+A facet is a part of the difference's surface that vertices of both cores span (facet.py): facet.kind, NO_FACET if none
+is known; facet.apart, 1 if the cores are separated.
+convex.mat and convex.pos are the second shape's pose in the frame of the first.  The simplex of the distance search
+(gjk.py) has simplex.count points: simplex.point, simplex.first and simplex.vertex, as the polytope's vertices.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8 (signed distances, slivers and
 the upper bound are Featherlane's).
 """
@@ -22,7 +29,7 @@ the upper bound are Featherlane's).
 from featherlane.prelude import *
 from featherlane.collision.convex.facet import NO_FACET
 from featherlane.collision.convex.fan import replace_by_fan
-from featherlane.collision.convex.gjk import size_of_point
+from featherlane.collision.convex.gjk import squared_reach
 from featherlane.collision.convex.polytope import (
     FACES,
     GROWN,
@@ -50,7 +57,7 @@ def face_of_least_key(d1, nface):
     """Returns the face of least key, the first of equal ones.
 
     epa.key is compared in rows of eight, so that lane l finds the least key of faces 8 row + l; then the eight lanes
-    are compared.  nface: number of faces ever made.
+    are compared.  nface: number of faces ever made.   Scratch: epa.least.
     """
     keys, least_keys = eights(d1.epa.key), eights(d1.epa.least)
     lane_least = keys[0]
@@ -71,7 +78,10 @@ def face_of_least_key(d1, nface):
 
 @kernel
 def count_faces_below(d1, nface, key):
-    """Returns the number of faces with a smaller key, of nface faces; eight are compared at once."""
+    """Returns the number of faces with a smaller key, of nface faces.   Scratch: epa.least.
+
+    Eight keys are compared at once.
+    """
     keys, sums = eights(d1.epa.key), eights(d1.epa.least)
     lane_count = 0.0 * keys[0]
     for row in range((nface + 7) // 8):
@@ -97,7 +107,7 @@ def weights_of_projection(d1, vertex1, vertex2, vertex3, normal, depth):
     if total > 0.0:
         scale = 1.0 / total
         weight1, weight2, weight3 = weight1 * scale, weight2 * scale, weight3 * scale
-    else:
+    else:  # a face without area: its first corner
         weight1, weight2, weight3 = 0.0 * weight1 + 1.0, 0.0 * weight1, 0.0 * weight1
     return weight1, weight2, weight3
 
@@ -137,15 +147,10 @@ def deepest_of_first(d1, nface, normal, depth, near):
                 face_weights = weights_of_projection(d1, corner1, corner2, corner3, normal, depth)
                 face_least = least_of_three(face_weights)
                 if face_least > least_weight:
-                    vertex1, vertex2, vertex3, weights, least_weight = (
-                        corner1,
-                        corner2,
-                        corner3,
-                        face_weights,
-                        face_least,
-                    )
+                    vertex1, vertex2, vertex3 = corner1, corner2, corner3
+                    weights, least_weight = face_weights, face_least
 
-    # negative weights are left out: outside the face, its nearest corners or edge
+    # a projection outside the face has negative weights; without them the point is on the nearest edge or corner
     total = 0.0 * depth
     point = Vec3(total, total, total)
     for corner in range(3):
@@ -187,10 +192,13 @@ def store_best_as_simplex(d1):
 
 @kernel
 def size_of_simplex(d1):
-    """Returns the approximate extent of the shapes: the maximum over the simplex and the points on each shape."""
+    """Returns the approximate extent of the shapes, for tolerances [m].
+
+    It is the largest of the distance of their centres and the lengths of the simplex points a - b, of a and of b.
+    """
     size_squared = dot(d1.convex.pos[0], d1.convex.pos[0])
     for k in range(d1.simplex.count[0]):
-        reach_squared = size_of_point(d1, k)
+        reach_squared = squared_reach(d1, k)
         if reach_squared > size_squared:
             size_squared = reach_squared
     return sqrt(size_squared)
@@ -220,7 +228,7 @@ def grow_polytope(m1, d1, steps, most):
 
     Args:
         steps: maximum number of support points.
-        most: number of faces below the upper bound of the depth above which the search gives up, after LOOSE steps.
+        most: after LOOSE steps, the search gives up if more faces than this are below the upper bound of the depth.
 
     Reads:  shapes.*, convex.mat, convex.pos; epa.gap, epa.size; the polytope: epa.count, epa.point, epa.corner, ...
     Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best;
@@ -229,16 +237,18 @@ def grow_polytope(m1, d1, steps, most):
     """
     size, exact = d1.epa.size[0], d1.epa.gap[0] == EXACT
     gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
+    # depth: least upper bound so far; is_flat: whether it is that of a face on the surface
     nspare, depth, is_flat, closed = 0, GROWN, False, 0
     normal = normal_of_face(d1, 0)
     for step in range(steps):
         face = face_of_least_key(d1, nface)
         # lower bound of the depth: the least distance of a plane; upper bound: a support point along its normal
         lower, face_normal = d1.epa.key[face], normal_of_face(d1, face)
-        # the search ends if the bounds agree, or if all faces are removed and have the key GROWN
-        bounds_agree = is_flat or not exact
-        if not lower < depth - gap and (bounds_agree or not lower < 0.5 * GROWN):  # NaN ends the search, too
-            closed = 1 if bounds_agree and depth < GROWN else 0
+        # the search ends if the bounds agree, for polytopes those of one face, or if all faces are removed and have the
+        # key GROWN; `not <`, so that NaN ends it, too
+        may_end = is_flat or not exact
+        if not lower < depth - gap and (may_end or not lower < 0.5 * GROWN):
+            closed = 1 if may_end and depth < GROWN else 0
             break
         support = support_along(m1, d1, face_normal)
         upper = dot(face_normal, support)
@@ -269,9 +279,9 @@ def epa(m1, d1):
     """Computes the depth of the origin in the difference of the two cores, which overlap or touch.
 
     Reads:  shapes.*, convex.mat, convex.pos, simplex.*; epa.gap, allowed difference of the bounds relative to the size.
-    Writes: convex.*, minus the depth [m]; convex.normal (3,); the deepest point of the first core [m]; all in the
-            frame of the first shape; simplex.*, the corners of the nearest face; facet.*, facet.vertex (2, 3): the
-            facet.
+    Writes: convex.dist, minus the depth [m]; convex.normal (3,); convex.witness[0], the deepest point of the first
+            core [m]; all in the frame of the first shape; simplex.*, the corners of the nearest face; facet.*, the
+            facet, with facet.vertex (2, 3).
     Scratch: epa.*, support.*.
     Cost:   one support point and about 60 ns per step, up to VERTICES steps.
     """
@@ -286,7 +296,7 @@ def epa(m1, d1):
         open_group(d1, face=0)  # writes epa.key
         close_tetrahedron(d1)
         d1.epa.count[0], d1.epa.count[1], d1.epa.size[0] = 4, 4, size
-        grow_polytope(m1, d1, 2 * VERTICES, FACES)  # writes convex.dist, convex.normal, epa.best
+        grow_polytope(m1, d1, steps=2 * VERTICES, most=FACES)  # writes convex.dist, convex.normal, epa.best
         depth, normal = -d1.convex.dist[0], d1.convex.normal[0]
         point = deepest_of_first(d1, d1.epa.count[1], normal, depth, NEAR * size)
         store_best_as_simplex(d1)

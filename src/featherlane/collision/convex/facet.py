@@ -21,7 +21,8 @@ are below it.  Then a search may end anywhere on the face, and its plane is the 
 WELL_INSIDE (relative to the size) from the face's border, the final plane of the search is rotated against the face by
 at most error / WELL_INSIDE.  A vertex lower by the drop, at most twice the size away, does not reach that plane if this
 angle is below drop / 2.  No adjacent face is nearer to that plane if the angle is below drop / 4.
-`side` is 0 for the first shape, 1 for the second.
+m1 and d1 are the model and the data of one world.  `side` is 0 for the first shape, 1 for the second.
+The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  Of a vertex, hull_flat lists the flat
 faces with more than three corners, from hull_flatadr on, numbered within their hull; its first face is hull_polyadr.
@@ -93,12 +94,10 @@ def face_towards(m1, d1, side, vertex, direction, max_difference):
     shape, face = d1.shapes.type[side], NO_FACE
     if shape == MESH:
         mesh = d1.shapes.data[side]
-        at, least_cosine = (
-            m1.hull_vertadr[mesh] + vertex,
-            0.0 * direction[0] + (1.0 - 0.5 * max_difference * max_difference),
-        )
-        # the flat faces at this vertex
-        for k in range(m1.hull_flatadr[at], m1.hull_flatadr[at] + m1.hull_flatnum[at]):
+        hull_vertex = m1.hull_vertadr[mesh] + vertex
+        least_cosine = 0.0 * direction[0] + (1.0 - 0.5 * max_difference * max_difference)
+        # the flat face at this vertex with the largest cosine
+        for k in range(m1.hull_flatadr[hull_vertex], m1.hull_flatadr[hull_vertex] + m1.hull_flatnum[hull_vertex]):
             plane = m1.hull_polyadr[mesh] + m1.hull_flat[k]
             cosine = dot(m1.hull_planenormal[plane], direction)
             if cosine > least_cosine:
@@ -130,6 +129,7 @@ def name_facet(d1, vertices1, vertices2):
     kind = NO_FACET
     # points of curved shapes have no vertex
     if i0 >= 0 and j0 >= 0:
+        # three different vertices of one core, one of the other
         if i0 < i1 and i1 < i2 and j0 == j2:
             kind = FIRST
         elif i0 == i2 and j0 < j1 and j1 < j2:

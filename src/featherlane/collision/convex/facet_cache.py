@@ -26,7 +26,12 @@ A proof is checked completely and depends on nothing else, so a proof of an old 
 valid.  A closed surface of triangles with the origin on the inner side of all of them surrounds it in every direction
 (its projection on the sphere has no folds), so the polytope need not stay convex.
 `record` is the array of a record's values; nvertex and nface are its numbers of vertices and faces.
+m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
+any other shape is its own core.  The facet is given by facet.kind and facet.vertex, three vertices of each core;
+facet.apart is 1 if the cores are separated.  convex.dist is minus the depth, or the distance.
 EXACT is the gap at which the search of two polytopes ends.  BY_PROOF and BY_GROWTH are methods that the cache counts.
+convex.mat and convex.pos are the second shape's pose in the frame of the first.  epa.gap and epa.size are the allowed
+difference of the search's bounds, and the size that it is relative to.  NO_FACET is the kind without a facet.
 Source: Featherlane's own method.
 """
 
@@ -129,7 +134,7 @@ def write_proof(d1):
                 write_vertices(d1, record, ncorner)
         record[KEY] = one * d1.recall.key[0] if ncorner <= VERTICES else 0.0 * one
         record[SHAPES], record[NVERTEX], record[NFACE] = one * shapes_code(d1), one * ncorner, one * nface
-        # facet.apart is the lowest bit; facet.vertex has three vertices of each core
+        # facet.apart is the lowest bit of the kind
         record[KIND] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
         for k in range(6):
             record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
@@ -158,7 +163,7 @@ def unpack_vertices(m1, d1, record, nvertex):
         first1, first2 = m1.hull_vertadr[d1.shapes.data[0]], m1.hull_vertadr[d1.shapes.data[1]]
     for pair in range((nvertex + 1) // 2):
         codes = whole(record[FIRST_VERTEX + pair])
-        # the last vertex is in the lowest bits, the second core's index lowest
+        # backwards, because the last vertex is in the lowest bits; of its two indices the second core's is lower
         for v in range(min(2 * pair + 1, nvertex - 1), 2 * pair - 1, -1):
             vertex1, vertex2 = (codes >> CODE_BITS) & (CODES - 1), codes & (CODES - 1)
             codes = codes >> (2 * CODE_BITS)
@@ -180,7 +185,7 @@ def unpack_faces(d1, record, nface):
         corners, count = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
         for i in range(count):
             face = 3 * word + i
-            # the last corner is in the lowest bits
+            # backwards, because the last corner is in the lowest bits
             for corner in range(2, -1, -1):
                 d1.epa.corner[face, corner] = corners & (CORNERS - 1)
                 corners = corners >> CORNER_BITS
@@ -202,7 +207,8 @@ def polytope_holds(m1, d1, size):
     distance = -d1.convex.dist[0] + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
     holds, keys, offsets = True, eights(d1.epa.key), eights(d1.epa.offset)
     for group in range((d1.epa.count[1] + 7) // 8):
-        # the key of a face that could not grow is not its distance
+        # a face is farther if its plane is, or if it is removed; offsets, because the key of a face that cannot grow is
+        # not its distance; groups whose faces are all farther are skipped
         if any_(not_((offsets[group] > distance) | (keys[group] > DEAD))):
             for face in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
                 if not (d1.epa.offset[face] > distance or d1.epa.key[face] > DEAD):
@@ -219,6 +225,7 @@ def link_faces(d1, nface):
     """Sets the neighbours of the polytope's faces; returns whether these form a closed surface.
 
     edge_at[CORNERS i + j] is the edge from vertex i to vertex j, as 4 face + edge, -1 if no face has it.
+    Writes: epa.neighbour.  Scratch: epa.side, which holds edge_at.
     """
     edge_at, closed = d1.epa.side, nface > 0
     # each edge's reverse is unknown at first; then the edges of all faces are entered, and their reverses read
@@ -280,6 +287,7 @@ def is_proved(m1, d1):
     if address != 0:
         record = scalars(d1, address)
         if record[SHAPES] == 1.0 * shapes_code(d1):
+            # facet.apart is the lowest bit of the kind
             d1.facet.kind[0], d1.facet.apart[0] = whole(record[KIND]) // 2, whole(record[KIND]) % 2
             for k in range(6):
                 d1.facet.vertex[k] = whole(record[FIRST_OF_FACET + k])

@@ -3,14 +3,21 @@
 The facet of the difference of the cores is given by facet.kind and facet.vertex (facet.py).  Its *foot* is the
 projection of the origin on its plane.  The result is valid if the foot is inside the facet: convex.dist, minus the
 depth; convex.normal; convex.witness[0], the first core's deepest point; all in the frame of the first shape.
+Kernels measure_* store this result, and return a lower bound of the foot's distance from the facet's border [m].  It is
+0 if the foot is outside or near to the border; then they store nothing.  plane_of_face is the (normal, offset) of a
+face, error_and_drop the largest distance of its corners from the plane, and the height by which all other vertices are
+below it.
 `0.0 * x` is a zero with the precision of x; shapes.size has three values per shape.
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
+m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
+any other shape is its own core.  facet.apart is 1 if the cores are separated.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m] (`size_of_pair`).
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_outline lists the corners of a
 face's outline, from hull_outlineadr on, counterclockwise and numbered within their hull.
 FIRST, CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  FLAT is the largest error of a flat
 face relative to its drop.
+WELL_INSIDE is a distance from a face's border, relative to the size; NO_FACET is the kind without a facet.
 """
 
 from featherlane.prelude import *
@@ -81,7 +88,7 @@ def size_of_pair(m1, d1):
 
 @kernel
 def measure_triangle(m1, d1, size):
-    """Computes `measure_facet` for a triangle p, q, r of the difference: of one core, less a vertex of the other.
+    """Measures the facet that is a triangle p, q, r of the difference: of one core, less a vertex of the other.
 
     With normal = pq x pr, depth = n . p for its unit vector n.  The foot is weight_p p + weight_q q + weight_r r.
     """
@@ -127,7 +134,7 @@ def measure_triangle(m1, d1, size):
 
 @kernel
 def measure_crossing(m1, d1, size):
-    """Computes `measure_facet` for an edge of each core, whose difference is the parallelogram p + s edge1 - t edge2.
+    """Measures the facet of an edge of each core, whose difference is the parallelogram p + s edge1 - t edge2.
 
     With normal = edge1 x edge2, the foot has s = -normal . (p x edge2) / |normal|^2 and t = -normal . (p x edge1) /
     |normal|^2.  Its distance from the border is |normal| min(s, 1 - s) / |edge2|, and with t over |edge1|.
@@ -184,9 +191,10 @@ def border_distance(m1, d1, side, normal, point):
 
 @kernel
 def measure_face(m1, d1, side, size):
-    """Computes `measure_facet` for a face of one core, that of `side`, and a vertex of the other.
+    """Measures the facet of a face of one core, that of `side`, and a vertex of the other.
 
-    depth = offset - normal . point, point: the vertex in the frame of the face's shape.
+    depth = offset - normal . point, point: the vertex in the frame of the face's shape.  The facet counts only if the
+    face's error does not matter (`is_decided`).
     """
     normal, offset = plane_of_face(m1, d1, side)
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
@@ -263,9 +271,10 @@ def cut_part(here, there, lo, hi):
 
 @kernel
 def measure_edge(m1, d1, side, size):
-    """Computes `measure_facet` for a face of one core, that of `side`, and a parallel edge of the other over it.
+    """Measures the facet of a face of one core, that of `side`, and a parallel edge of the other over it.
 
-    depth = offset - the lower end's height; the result is the middle of the edge's part over the face.
+    depth = offset - the lower end's height along the face's normal.  The first core's deepest point is the middle of
+    the edge's part over the face, or the face's point under it.
     """
     normal, offset = plane_of_face(m1, d1, side)
     mat, pos, other = d1.convex.mat[0], d1.convex.pos[0], 1 - side
@@ -278,7 +287,8 @@ def measure_edge(m1, d1, side, size):
     else:
         start, end = mat.T @ (edge_start - pos), mat.T @ (edge_end - pos)
     edge = end - start
-    # heights of the ends differ by rise; the edge is parallel to the face if this and the face's error are small
+    # heights of the ends differ by rise; the edge counts as parallel if its sine is below PARALLEL, and rise and the
+    # face's error are small relative to the drop and to the distance from the border
     rise = dot(normal, edge)
     error, drop = error_and_drop(m1, d1, side)
     if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
@@ -319,11 +329,13 @@ def count_corners(m1, d1, side):
 
 @kernel
 def measure_faces(m1, d1, size):
-    """Computes `measure_facet` for two overlapping parallel faces: their depth along the first one's normal.
+    """Measures the facet of two overlapping parallel faces: their depth along the first one's normal.
 
-    The foot is well inside the facet if a point of one face, a corner or an edge point, is well inside the other face.
-    The depth is offset - lowest corner of the second face.  corners2: number of its corners, 0 if the faces are not
-    parallel enough.  deepest: the first face's point under the point that was found, or that point itself.
+    depth = offset - height of the second face's lowest corner along the first one's normal.
+    The foot is well inside the facet if a point of one face, projected, is well inside the other face.  Such a point is
+    searched among the second face's corners, then the first one's corners, then the second one's edges.  The deepest
+    point of the first core is the projection of this point on the first face.
+    corners2: number of the second face's corners, 0 if the faces are not parallel enough.
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)
@@ -382,6 +394,7 @@ def measure_facet(m1, d1):
     projection is outside or near to the border; then nothing is written.
     """
     inside = 0.0 * d1.convex.pos[0][0]
+    # without a facet there is no size
     kind, size = d1.facet.kind[0], size_of_pair(m1, d1) if d1.facet.kind[0] != NO_FACET else inside
     if kind == CROSSING:
         inside = measure_crossing(m1, d1, size)

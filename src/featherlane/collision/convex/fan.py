@@ -11,7 +11,8 @@ indices epa.vertex[v] of a and b.  Face f has corners epa.corner[f], countercloc
 normal . x = epa.offset[f].  Its epa.key is its priority in the search, GROWN if it is removed.
 Edge e of face f goes from its corner e to the next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of
 face g.
-`size` is the approximate extent of the shapes [m], for tolerances.
+d1 is the data of one world.  `size` is the approximate extent of the shapes [m], for tolerances.
+epa.mark is 1 for a face that is visible; FACES is the capacity of faces and of edges of the horizon.
 """
 
 from featherlane.prelude import *
@@ -40,7 +41,7 @@ def is_on_line(d1, vertex1, vertex2, point, size):
 def mark_visible_faces(d1, face, point, size):
     """Marks and lists the faces visible from the point, from one of them on; returns their number.
 
-    Visits neighbours of listed faces.  A face beyond an edge whose line holds the point counts as visible (see above).
+    Visits neighbours of listed faces.  A face beyond an edge whose line holds the point counts as visible.
     Writes: epa.seen, the list; epa.mark, 1 for its faces.
     """
     d1.epa.seen[0], d1.epa.mark[face] = face, 1

@@ -12,7 +12,10 @@ The fields hull_* hold the convex hulls of all meshes.  Each list has an array o
 `...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
 neighbours of a vertex, hull_map its faces, hull_outline the corners of a face's outline.  All three are numbered within
 their hull.
-facet.kind is the kind of the known facet, NO_FACET if there is none (facet.py).
+facet.kind is the kind of the known facet, NO_FACET if there is none (facet.py); facet.vertex[side] has three vertices
+of a shape that span it, equal ones for a single vertex, or three times its face if it has one (`has_face`).
+m1 and d1 are the model and the data of one world; shapes.*[side] has the type, the size and the pose of each shape, and
+in shapes.data the index of its mesh.
 Source: MuJoCo (engine_collision_gjk.h) has the same tolerances, and also treats a height field's prism as a point.
 """
 
@@ -106,7 +109,8 @@ def compute_face_edges(d1, side, count):
     """Computes the edges of a face from its corners; edges after the last one have length 0.
 
     ON_EDGE times the edge's length is stored, too: the tolerance of a cross product with the edge.
-    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array.
+    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array; run: rows of eight
+    values of a coordinate.
     """
     edges, first, last, run = eights(d1.feature.edge), 3 * RUN * side, count - 1, RUN // 8
     # clears the last group of eight edges, which may be incomplete
@@ -191,7 +195,8 @@ def is_face_at(m1, mesh, vertex, face):
 def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
     """Returns the hull's face nearest to orthogonal to a direction at one to three vertices, or NO_FACE.
 
-    vertices: three, fewer ones are repeated; least_cosine: of a face's normal and the direction.
+    A face counts if it has all these vertices, and the cosine between its normal and the direction is above
+    least_cosine.   vertices: three numbers, with equal ones for fewer vertices.
     """
     vertex1, vertex2, vertex3 = vertices
     hull_vertex, first_face = m1.hull_vertadr[mesh] + vertex1, m1.hull_polyadr[mesh]
@@ -212,26 +217,31 @@ def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
 def find_mesh_feature(m1, d1, side, direction, least_cosine):
     """Sets the feature to the face or edge nearest to the contact plane at a hull's highest vertex, or to nothing.
 
-    If the facet is known (`facet`), its face is used, if it has one.  If it has an edge or a triangle, only the faces
-    that meet there are considered: other faces at the same vertex lie next to the contact.
+    If the facet is known and has a face of this hull, this face is the feature.  If the facet has an edge or a
+    triangle, only the faces that meet there are considered: other faces at the same vertex lie next to the contact.
+    Without a face, the feature is the vertex' edge that is nearest to orthogonal to the direction.
 
-    direction, least_cosine: as in `find_box_feature`.
+    direction: contact normal, outwards, in the hull's frame; least_cosine: between it and a face's normal above which
+    the face is the feature.
+    Writes: feature.point, feature.edge, feature.normal and feature.count of this side.
     """
     mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
     first = m1.hull_vertadr[mesh]
+    # the face, or NO_FACE and the vertex with the edges
     vertex1, vertex2, vertex3 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
-        face = vertex1
+        face = vertex1  # facet.vertex holds the face
     elif d1.facet.kind[0] != NO_FACET and vertex1 != vertex3:
         vertex, face = vertex1, face_at_vertices(m1, mesh, direction, (vertex1, vertex2, vertex3), least_cosine)
     else:
-        # among equally high vertices the support point's is used: the facet's first may have no face near the plane
+        # no facet, or its only vertex of this hull: among equally high vertices the support point's is used, because
+        # the facet's may have no face near the plane
         _, vertex = core_support(m1, d1, side, direction)
         face = face_at_vertices(m1, mesh, direction, (vertex, vertex, vertex), least_cosine)
     hull_vertex = first + vertex
     if face != NO_FACE:
+        # the face's corners; of more than CORNERS, every stride-th one
         count, outline, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
-        # of a face with too many corners, every stride-th one is used
         if count > CORNERS:
             stride = (count + CORNERS - 1) // CORNERS
             count = (count + stride - 1) // stride
@@ -247,7 +257,7 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
         compute_face_edges(d1, side, count)
         set_plane_of_corners(d1, side)
     else:
-        # the edge at the vertex that is nearest to orthogonal to the direction, if the cosine is below EDGE
+        # the edge of the smallest cosine to the direction, if that is below EDGE
         position = m1.hull_vert[hull_vertex]
         least_squared_cosine, edge_end = 0.0 * direction[0] + EDGE * EDGE, -1
         for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
@@ -264,7 +274,8 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
 def find_cylinder_feature(d1, side, normal, least_cosine):
     """Sets the feature to a cap with points around its rim, a line of the side, or nothing.
 
-    normal: contact normal, outwards, in the shape's frame; least_cosine: as in `find_box_feature`.
+    normal: contact normal, outwards, in the shape's frame; least_cosine: between it and the axis above which the cap is
+    the feature.
     """
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     zero = 0.0 * radius
@@ -306,6 +317,7 @@ def find_feature(m1, d1, side, least_cosine):
     Writes: feature.count, feature.point, feature.edge, feature.normal of this side.
     """
     d1.feature.count[side] = 0
+    # the contact's normal points from the first to the second shape: out of the first
     normal = d1.feature.axes[0].rows[2]
     if side == 1:
         normal = -normal

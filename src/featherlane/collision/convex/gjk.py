@@ -1,8 +1,8 @@
 """Computes the distance of two convex shapes: the point of their difference that is nearest to the origin.
 
-A simplex of support points moves towards the origin.  Each step adds the support point against the current nearest
-point v and keeps the smallest face of the simplex that contains the new nearest point.  v . w / |v| is a lower bound
-of the distance: the search ends when it exceeds the limit, or when it meets the upper bound |v|.
+A simplex of support points moves towards the origin.  Each step adds the support point w along -v, v being the current
+nearest point, and keeps the smallest face of the simplex that contains the new nearest point.  v . w / |v| is a lower
+bound of the distance: the search ends when it exceeds the limit, or when it meets the upper bound |v|.
 
 The nearest point of a triangle is computed along its normal, that of an edge orthogonal to it, not as a weighted
 sum of corners.  So the direction stays exact for distances far below the shapes' size.  Every face of the simplex with
@@ -10,7 +10,8 @@ the origin possibly outside is tested, so a sliver with signs from rounding caus
 The simplex has simplex.count points: simplex.point[k] = a - b of the difference, simplex.first[k] = a on the first
 core, simplex.vertex[k] the vertex indices of a and b, simplex.weight[k] the barycentric coordinates of the nearest
 point.  `0.0 * x` is a zero with the precision of x.
-NO_VERTEX is the index of a point on a curved shape.
+NO_VERTEX is the index of a point on a curved shape.  m1 and d1 are the model and the data of one world.
+The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
 Source: Gilbert, Johnson, Keerthi 1988; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3;
 Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by cases, not determinants, is Featherlane's).
 """
@@ -18,7 +19,7 @@ Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by case
 from featherlane.prelude import *
 from featherlane.collision.convex.support import NO_VERTEX, support_along
 
-APART, FAR, OVERLAP = 0, 1, 2
+APART, FAR, OVERLAP = 0, 1, 2  # ends of the search: a nearest point within the limit, beyond it, or the origin
 ITERATIONS = 128
 TOUCH = 1e-9  # shapes nearer than this, relative to their size, touch: the normal is that of the polytope's face
 SLIVER = 1e-30  # squared area, relative to the longest edge's fourth power, below which a triangle is only its edges
@@ -180,8 +181,8 @@ def add_support(d1):
 
 
 @kernel
-def size_of_point(d1, k):
-    """Returns the largest squared distance from the first shape's centre of simplex point k and its points a and b."""
+def squared_reach(d1, k):
+    """Returns the largest squared length of simplex point k = a - b and of its points a and b [m^2]."""
     point, on_first = d1.simplex.point[k], d1.simplex.first[k]
     on_second = on_first - point
     size_squared, first_squared, second_squared = dot(point, point), dot(on_first, on_first), dot(on_second, on_second)
@@ -231,7 +232,7 @@ def gjk(m1, d1):
     # |v|^2, the squared upper bound of the distance
     distance_squared, reach = dot(nearest, nearest), d1.gjk.reach[0]
     # the distance of the centres: the first core may be a point, on the surface of the second
-    size_squared, state = fmax(size_of_point(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
+    size_squared, state = fmax(squared_reach(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
     for _ in range(ITERATIONS):
         if distance_squared <= TOUCH * TOUCH * size_squared:
             state = OVERLAP

@@ -7,7 +7,11 @@ deeper.  Of many points four are kept: the deepest one, and those that span the 
 Candidate i has contact coordinates clip.point[:, i] (two tangents and the normal) and the distance clip.dist[i].
 `eights(field)` is a field as rows of eight values; a coordinate of clip.point has CAPACITY // 8 rows.
 feature.count is POINT, SEGMENT, DISC or the number of corners; FACE is the cosine above which a face is in contact
-(feature.py).  SAME is the distance within which positions coincide.
+(feature.py).  SAME is the distance within which positions coincide.  m1 and d1 are the model and the data of one world.
+convex.dist is the shapes' signed distance, convex.normal points from the first to the second shape, and
+convex.witness[side] is the nearest point on each, in world axes.
+feature.axes has the tangents and the normal as rows, feature.origin is the origin of the contact coordinates.  FAR is
+larger than any distance.  The result is manifold.count points: manifold.pos, manifold.dist and manifold.normal.
 Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
     the tolerances are the same.
 Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; here it is the direction of the depth.
@@ -74,6 +78,7 @@ def move_selected_first(d1):
     These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds the
     most area.  The value to maximize is computed for eight candidates at once, into clip.place.
     """
+    # run: rows of eight values of a coordinate
     count, points, distances, values, run = (
         d1.clip.count[0],
         eights(d1.clip.point),
@@ -150,7 +155,7 @@ def add_candidates(m1, d1):
 def add_nearest(d1):
     """Adds the nearest points themselves as a candidate, if no other is as near.
 
-    It replaces a candidate at the same position: if a face's corners leave its plane, its corner has another depth.
+    It replaces a candidate at the same position, which has another depth if a face's corners are not exactly coplanar.
     """
     index, count = d1.clip.count[0], d1.clip.count[0]
     for k in range(count):

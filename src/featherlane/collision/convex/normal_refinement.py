@@ -14,11 +14,15 @@ strategy that diverges is never selected.
 All vectors are in the frame of the first shape.  The search's result is convex.dist, convex.normal and
 convex.witness[0], and the simplex: simplex.first[k] on the first core, simplex.point[k] = a - b, simplex.vertex[k].
 convex.way is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
-`0.0 * x` is a zero with the precision of x.
+`0.0 * x` is a zero with the precision of x.  m1 and d1 are the model and the data of one world.
+The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
+convex.mat and convex.pos are the second shape's pose in the frame of the first.  support.first is the first core's
+support point, support.vertex[side] the index of each core's.
 shapes.*[side] has the type and the size of each shape, and in shapes.data the index of its mesh.
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following; hull_edge lists the neighbours of a
 vertex, from hull_edgeadr on, numbered within their hull.
 PRISM is a type of shape: a prism with the vertices shapes.prism.
+The simplex has simplex.count points.  D is the diagonal matrix of an ellipsoid's sizes.
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 
@@ -286,15 +290,18 @@ def is_close(a, b, size):
 def store_nearest_point(m1, d1, edge1, edge2, size):
     """Stores in convex.witness[0] the first core's nearest point for the normal that was found, exact if it is unique.
 
-    If a core touches with a point, that is its support point; else the other core's support point is used.  Crossing
-    edges touch where they cross.  Otherwise the search's point is moved into the plane that touches the first core.
+    If the first core touches with a point, this is its support point.  If only the second core does, it is that core's
+    support point, moved along the normal to the first core.  Crossing edges touch where they cross.  Otherwise the
+    search's point is moved into the plane that touches the first core.
 
     edge1, edge2: the edges of the strategy CROSSED, one of each core; size: extent of the shapes [m].
     """
     n, h, point = d1.convex.normal[0], -d1.convex.dist[0], d1.convex.witness[0]
     support = support_along(m1, d1, n)
     first = d1.support.first[0]
+    # support = a - b: the second core's support point b is first - support, and b + h n is in the first core's plane
     second = fma(h, n, first - support)
+    # the search's point, projected on the plane n . x = n . first
     point = fma(dot(first - point, n), n, point)
     if is_point(m1, d1, 0, n):
         point = first
@@ -313,11 +320,13 @@ def store_nearest_point(m1, d1, edge1, edge2, size):
 def may_touch_cap(m1, d1, side, z):
     """Returns whether the normal may be the axis z of a cylinder, the core of `side`, which then touches with its cap.
 
-    Not if the other core has a single nearest point, outside of the cap.
+    Not if the other core has a single nearest point, outside of the cap.  z: unit vector from the first core to the
+    second.
     """
     support = support_along(m1, d1, z)
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    # the other core's support point, from the centre of the cap
+    # the other core's support point, from the centre of the cap.  For a cap of the first core, at half z, it is
+    # b = support.first - support, as support = a - b; for one of the second core, at pos - half z, it is support.first
     other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
         other_point = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]

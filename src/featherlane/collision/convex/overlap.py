@@ -3,11 +3,14 @@
 For a face with a face or an edge, these are the corners of the overlap; for parallel edges, the ends of the common
 part.  Such a position becomes a candidate if the features are near enough and it is new.  Clipping of edges, tests of
 corners and measurements run eight at once; one edge is clipped by eight edges of a polygon with more than FEW corners.
-Positions have two coordinates, along the tangents of the contact.  A feature is stored in feature.*[side]: corners
-feature.point, edges feature.edge and feature.count, which is SEGMENT, DISC or the number of corners (feature.py).  In
-flat arrays, a coordinate of a feature has RUN values.  `eights(field)` is a field as rows of eight values.
-clip.place holds positions to be measured, in rows of eight: x in row i, y in row i + ROWS, height in row i + 2 ROWS,
-distance in row i + 3 ROWS; the distance is FAR if the position is invalid.  clip.point and clip.dist hold candidates.
+d1 is the data of one world.  Positions have two coordinates, along the tangents of the contact.  A feature is stored in
+feature.*[side]: corners feature.point, edges feature.edge and feature.count, which is SEGMENT, DISC or the number of
+corners (feature.py).  In flat arrays, a coordinate of a feature has RUN values.  `eights(field)` is a field as rows of
+eight values.  clip.place holds positions to be measured, in rows of eight: x in row i, y in row i + ROWS, height in row
+i + 2 ROWS, distance in row i + 3 ROWS; the distance is FAR if the position is invalid.  clip.point and clip.dist hold
+candidates.
+The points on the rim of a disc are corners 0 to RIM - 1, its middle is corner RIM, its radius
+shapes.size[side][0].  ON_EDGE [m]: a point outside by less is on an edge.
 Source: MuJoCo's native ccd, with its tolerances.
 Deviation: MuJoCo's rim is a polygon, here its crossings with edges are exact; parallel edges touch at two points here,
     at one in MuJoCo.
@@ -50,11 +53,11 @@ def feature_height(d1, side, x, y):
 def measure_overlap(d1, x, y):
     """Returns (height, distance) at positions in both features, halfway between them; FAR beyond the limit.
 
-    The depth along the normal is an upper bound: nearly parallel edges would exceed it away from their crossing.
+    The distance is the difference of their heights, at least the signed distance of the shapes: no point is deeper.
+    Two nearly parallel edges would be, away from their crossing.
     """
     low, high = feature_height(d1, 0, x, y), feature_height(d1, 1, x, y)
     dist = high - low
-    # not below the signed distance of the shapes
     dist = where(dist < d1.convex.dist[0], d1.convex.dist[0], dist)
     return 0.5 * (low + high), where(dist <= d1.shapes.limit[0], dist, FAR)
 
@@ -105,7 +108,10 @@ def add_place(d1, x, y, z, dist, least):
 
 @kernel
 def add_row_place(d1, i, least):
-    """Applies `add_place` to position i of `clip.place`; x, y, height and distance are 8 ROWS values apart."""
+    """Adds position i of `clip.place` as a candidate if it is valid and new; returns the least distance so far.
+
+    Its x, y, height and distance are 8 ROWS values apart.   least: the least distance before.
+    """
     stride = 8 * ROWS
     x = d1.clip.place[i]
     y = d1.clip.place[i + stride]
@@ -275,7 +281,10 @@ def store_rim_inside(d1, side, place_row):
 
 @kernel
 def part_over_polygon(d1, side, a, e):
-    """As `cut_by_polygon` for one line, by eight edges at a time; returns (lo, hi).  Scratch: clip.place."""
+    """Returns (lo, hi): the part lo <= t <= hi, within 0 .. 1, of a line a + t e inside the polygon of `side`.
+
+    An empty part has hi < lo.  The line is cut by eight edges at a time.   Scratch: clip.place.
+    """
     run, sign, misses = RUN // 8, polygon_orientation(d1, side), False
     points = eights(d1.feature.point)
     edges = eights(d1.feature.edge)
@@ -374,8 +383,9 @@ def disc_with_disc(d1):
         height_squared = radius1 * radius1 / ab_squared - t * t
         if height_squared >= 0.0:
             height = sqrt(height_squared)
-            foot_x, foot_y, half_x, half_y = a_x + t * ab_x, a_y + t * ab_y, height * ab_y, height * ab_x
-            least = add_ends(d1, foot_x - half_x, foot_y + half_y, foot_x + half_x, foot_y - half_y)
+            # foot +- height (-ab_y, ab_x)
+            foot_x, foot_y, across_x, across_y = a_x + t * ab_x, a_y + t * ab_y, height * ab_y, height * ab_x
+            least = add_ends(d1, foot_x - across_x, foot_y + across_y, foot_x + across_x, foot_y - across_y)
     # both write clip.place: RIM // 8 rows for each rim
     store_rim_inside(d1, side=0, place_row=0)
     store_rim_inside(d1, side=1, place_row=RIM // 8)

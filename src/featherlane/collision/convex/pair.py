@@ -10,8 +10,15 @@ the search uses a coarse tolerance, and Newton's method computes the remaining d
 The result is convex.dist, the signed distance; convex.normal, from the first to the second shape; convex.witness, the
 nearest point on each.  Until `shapes_to_world` it belongs to the cores, in the first shape's frame.  facet.kind is the
 facet of the difference at which the search ended, NO_FACET if there is none.
+m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
+any other shape is its own core.  Shapes have a contact if their distance is at most shapes.limit - shapes.slack; the
+slack is an overlap that rounding of poses may make, 0 for queries.
 gjk.state is APART, FAR (beyond the limit) or OVERLAP.  BY_DIRECTION and BY_SEARCH are methods that the cache counts
 (result_cache.py).
+gjk.gap and epa.gap are the allowed differences of the bounds at the end of the two searches; gjk.reach is the largest
+distance that matters.  support.dir is the first direction of the search.  simplex.* are the simplex.count points of its
+final simplex.  convex.way is 0 if `polish` found nothing better than the search.  facet.apart is 1 if the cores are
+separated.  manifold.* are the contact points.
 """
 
 from featherlane.prelude import *

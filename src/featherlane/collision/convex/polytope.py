@@ -5,7 +5,9 @@ core, epa.vertex[v] the vertex indices of a and b.  Face f has corners epa.corne
 unit normal epa.normal[:, f], and the plane normal . x = epa.offset[f].  Edge e of face f goes from its corner e to the
 next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of face g.  `0.0 * x` is a zero with the precision
 of x; `eights(field)` is a field as rows of eight values.
-`size` is the approximate extent of the shapes [m], for tolerances.
+m1 and d1 are the model and the data of one world.  `size` is the approximate extent of the shapes [m], for tolerances.
+A face's priority in the search is epa.key, its offset, or GROWN if it is removed; epa.mark is 0 until a new vertex sees
+it.  simplex.* are the points from which the polytope starts, stored as its vertices.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8.
 """
 
@@ -55,7 +57,9 @@ def normal_of_face(d1, f):
 
 @kernel
 def make_faces(d1, nface):
-    """Creates faces 0 .. nface - 1, at most 64, from `epa.corner`, eight at once, as `make_face` does.
+    """Computes the planes of faces 0 .. nface - 1, at most 64, from their corners `epa.corner`, eight at once.
+
+    A face without area has the key GROWN.   Writes: epa.normal, epa.offset, epa.key, epa.mark.
 
     All corners are stored before the first ones are loaded: a load of eight waits for recent stores of one.
     epa.place (8, 9, 8) has for each group of eight faces nine rows of eight: x, y, z of corner a, of b, of c.
@@ -66,7 +70,7 @@ def make_faces(d1, nface):
     offsets, run = eights(d1.epa.offset), FACES // 8
     for group in range((nface + 7) // 8):
         for lane in range(8):
-            face = min(8 * group + lane, nface - 1)
+            face = min(8 * group + lane, nface - 1)  # the last face fills the last group
             d1.epa.mark[8 * group + lane] = 0
             for corner in unrolled(range(3)):
                 x, y, z = d1.epa.point[d1.epa.corner[face, corner]]
@@ -144,6 +148,7 @@ def third_vertex(m1, d1, size):
     edge = d1.epa.point[1] - vertex0
     across = cross(edge, axis_across(edge))
     across2 = cross(edge, across)
+    # as long as `across`
     across2 = sqrt(dot(across, across) / dot(across2, across2)) * across2
     for k in range(4):
         if count == 2:  # no vertex was found yet
@@ -226,7 +231,7 @@ def close_tetrahedron(d1):
     vertex1, vertex2 = 1, 2
     if dot(normal, d1.epa.point[3] - vertex0) > 0.0:
         vertex1, vertex2 = 2, 1
-    # vertex 3 lies behind face 0, which has the vertices 0, vertex1, vertex2
+    # vertex 3 lies behind face 0, which has the vertices 0, vertex1, vertex2; each other face shares an edge with it
     make_face(d1, 0, 0, vertex1, vertex2)
     make_face(d1, 1, 0, 3, vertex1)
     make_face(d1, 2, vertex1, 3, vertex2)

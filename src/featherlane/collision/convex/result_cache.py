@@ -17,7 +17,10 @@ fewer; they are stored in a ring buffer.
 `lane` is the index of a world in the tile.
 For the current pair, recall.pair has the addresses of its entry and of the world's memory (`find_entry`), 0 without a
 cache, and recall.key its key (`branching_points`).
-NO_VERTEX is the index of a point on a curved shape.
+m1 and d1 are the model and the data of one world; shapes.*[side] has the type, the size and the pose of each shape, and
+in shapes.data the index of its mesh.  The core of a sphere is its centre, that of a capsule its segment; any other
+shape is its own core.  NO_VERTEX is the index of a point on a curved shape.
+The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[mesh]] on.
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """
@@ -139,16 +142,14 @@ def is_apart_as_before(m1, d1):
             world_direction = d1.shapes.mat[0] @ direction
             direction_in_second = d1.shapes.mat[1].T @ -world_direction
             point, vertex = second_support(m1, d1, direction_in_second, whole(entry[VERTEX]))
-            entry[VERTEX] = 1.0 * vertex
+            entry[VERTEX] = 1.0 * vertex  # where the next climb starts
             centres = d1.shapes.pos[1] - d1.shapes.pos[0]
-            gap, limit = dot(world_direction, centres) - (height + dot(point, direction_in_second)), core_limit(d1)
-            # extent of the shapes, for the tolerance
+            gap = dot(world_direction, centres) - (height + dot(point, direction_in_second))
+            limit = core_limit(d1)
+            # bound of the extent of the shapes, for the tolerance
             size = 2.0 * (size + sqrt(dot(centres, centres))) + sqrt(dot(point, point))
-            clear = (
-                CLEAR
-                if is_curved(d1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1))
-                else CLEAR_POLYTOPES
-            )
+            inexact = is_curved(d1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1))
+            clear = CLEAR if inexact else CLEAR_POLYTOPES
             # a negative limit is a depth: the search decides
             apart = gap > limit + clear * size and d1.shapes.limit[0] >= 0.0
     return apart

@@ -6,12 +6,16 @@ the results derived from it are bitwise identical with or without a search.
 The facet is given by facet.kind and facet.vertex (facet.py): facet.vertex[side] has three vertices of a core; a face,
 or a single vertex, is stored three times.  convex.mat is the second shape's orientation in the frame of the first.
 `0.0 * x` is a zero with the precision of x.
+m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
+any other shape is its own core.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m].
 shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_edge lists the neighbours of a
 vertex, from hull_edgeadr on, hull_polyvert the corners of a face; both are numbered within their hull.
 CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  Its WELL_INSIDE is a distance from a
 border, relative to the size; LEVEL is the largest deviation of parallel parts, relative to that distance.
+PARALLEL is the largest sine between parts that count as parallel; NO_FACE means that there is no face.  convex.normal
+is the facet's normal in the frame of the first shape.
 """
 
 from featherlane.prelude import *
@@ -89,9 +93,9 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
     """Returns whether a core falls away from the facet at one of its vertices.
 
     That is, whether all edges from the vertex to vertices outside the facet descend along the normal (in the shape's
-    frame) more steeply than the slope, after subtracting the slack.  Also false if the vertex has a face that a search
-    might confuse with its result (`is_distinct_face`).  The edges of such a face may be steep: corners closer than its
-    flatness error.
+    frame) more steeply than the slope, after subtracting the slack [m].  Also false if the vertex has a nearly parallel
+    face at which a search might end instead (not `is_distinct_face`).  The slope does not exclude such a face: an edge
+    that is hardly longer than the face's flatness error may be steep.
     """
     lower, position = True, vertex_of(m1, d1, side, vertex)
     if d1.shapes.type[side] == MESH:
@@ -123,7 +127,7 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
 
 @kernel
 def has_edge_along(m1, d1, side, vertex, direction):
-    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction (`edge_orthogonal_to`)."""
+    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction: sine up to 2 PARALLEL."""
     position, found = vertex_of(m1, d1, side, vertex), False
     for k in range(count_neighbours(m1, d1, side, vertex)):
         edge = vertex_of(m1, d1, side, neighbour(m1, d1, side, vertex, k)) - position
@@ -184,7 +188,7 @@ def error_of_facet(m1, d1, size):
         if has_face(d1, side):
             error, _ = error_and_drop(m1, d1, side)
             total = total + error
-    if kind == FACES:
+    if kind == FACES:  # the limit up to which measure_facet accepts two faces
         total = LEVEL * (WELL_INSIDE * size)
     elif kind == FACE_EDGE:
         normal_in_second = d1.convex.mat[0].T @ d1.convex.normal[0]

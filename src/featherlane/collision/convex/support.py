@@ -17,6 +17,7 @@ of a vertex, from hull_edgeadr on.  Neighbours and hull_start are numbered withi
 
 m1 and d1 are the model and the data of one world.  `side` is 0 for the first shape, 1 for the second; shapes.*[side]
 holds its type, size, pose and mesh.  The frequent product `0.0 * x` is a zero with the precision of x.
+support.dir is the direction of a support point of the difference, support.first the point a, support.point a - b.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3; MuJoCo mjc_*Support.
 """
 

@@ -3,6 +3,11 @@
 Fifteen axes can separate two boxes: three face normals of each and nine cross products of their edges (Gottschalk, Lin
 and Manocha, OBBTree, 1996).  The axis of least overlap selects the contact type: a face contact, with up to eight
 corners of the polygon where the other box's face overlaps it, or an edge contact, with one point.
+In all kernels R and p are the second box's pose in the frame of the first, q is the first box's centre in the frame of
+the second, size1 and size2 are half sides, and slack is the separation up to which boxes have contacts [m].
+m1 and d1 are the model and the data of one world; shapes.* are the two boxes.  The products plain_* are not fused, so
+that they round as MuJoCo's (box_frame.py).
+Contact points are stored in manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo 4.0.1 mjc_BoxBox, with its tolerances.
 """
 
@@ -40,8 +45,7 @@ def extent(n, size):
 def best_face(R, p, q, size1, size2, slack):
     """Returns (code, separation) of the face normal of least overlap, the first of equal ones.
 
-    The separation is that of the boxes' projections.  If one exceeds `slack` [m], the code is SEPARATED.
-    R, p, q: see `box_box`; size1, size2: half sides.
+    The separation is that of the boxes' projections.  If one exceeds the slack, the code is SEPARATED.
     """
     code, best = SEPARATED, -1e10  # less than any separation
     for k in range(3):
@@ -71,9 +75,9 @@ def store_axes(d1, R):
 
 @kernel
 def store_edge_gaps(d1, R, p, size1, size2):
-    """Stores in box.axis the cross products of the boxes' edges and the separations along them.
+    """Stores in box.axis the cross products of the boxes' edges, normalized, and the separations along them.
 
-    R, p: see `box_box`; size1, size2: half sides.
+    The separation along u is |u . p| less half the width of each box along u.
     """
     rows = eights(d1.box.axis)
     columns = Vec3(rows[0:3])
@@ -88,8 +92,8 @@ def store_edge_gaps(d1, R, p, size1, size2):
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
     """Returns (code, separation, unit vector) of the best of all axes, given the best face's code and separation.
 
-    The unit vector is that of an edge axis.  R, p, slack: see `box_box`; face, depth: code and separation from
-    `best_face`, negative if the boxes overlap; size1, size2: half sides.
+    The unit vector is that of an edge axis.  face, depth: code and separation of the best face; the separation is
+    negative if the boxes overlap.
     Writes: box.axis, rows 3 to 14.
     """
     code, best, n, rows, flat_rows = face, depth, unit_vector(0), eights(d1.box.axis), d1.box.axis
@@ -115,8 +119,7 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
 def separating_axis(d1, R, p, q, size1, size2, slack):
     """Returns (code, unit vector if an edge axis) of the axis of least overlap; SEPARATED if the boxes are apart.
 
-    R, p, q, slack: see `box_box`; size1, size2: half sides.  An edge axis close to the best face's normal, and hardly
-    better, is rejected: the face yields more points.
+    An edge axis close to the best face's normal, and hardly better, is rejected: the face yields more points.
     """
     store_axes(d1, R)  # box.axis, for best_edges
     face, depth = best_face(R, p, q, size1, size2, slack)

@@ -1,5 +1,9 @@
 """Computes the nearest points of two box edges that are in contact.
 
+The products plain_* are not fused, so that they round as MuJoCo's (box_frame.py).
+
+d1 is the data of one world; shapes.*[side] has the pose and the half sides of each box.  Contact points are stored in
+manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 

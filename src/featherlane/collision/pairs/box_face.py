@@ -2,6 +2,8 @@
 
 The polygon is clipped by the four sides of the face, one after the other (Sutherland and Hodgman, Reentrant polygon
 clipping, 1974).  Its corners have two coordinates along the face; the third is their height over it.
+d1 is the data of one world; shapes.*[side] has the pose and the half sides of each box, shapes.limit is the largest
+distance of a contact.  Contact points are stored in manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 
@@ -36,10 +38,12 @@ def store_incident_face(d1, o, R, size, level, a, up):
         if fabs(R[3 * a + k]) > fabs(R[3 * a + b]):
             b = k
     turn = -1.0 if up * R[3 * a + b] > 0.0 else 1.0
+    # of each coordinate: the face's middle, and the changes along half of its two sides
     x, y = face_coordinate(o, R, size, (a + 1) % 3, b, turn), face_coordinate(o, R, size, (a + 2) % 3, b, turn)
     z = tuple(up * v for v in face_coordinate(o, R, size, a, b, turn))
     for k in range(4):
-        su, sv = -1.0 if k in (1, 2) else 1.0, -1.0 if k >= 2 else 1.0  # corners in cyclic order
+        # signs of corner k along the two sides, in cyclic order: (1, 1), (-1, 1), (-1, -1), (1, -1)
+        su, sv = -1.0 if k in (1, 2) else 1.0, -1.0 if k >= 2 else 1.0
         d1.box.polygon[k][0] = x[0] + su * x[1] + sv * x[2]
         d1.box.polygon[k][1] = y[0] + su * y[1] + sv * y[2]
         d1.box.polygon[k][2] = z[0] - level + su * z[1] + sv * z[2]

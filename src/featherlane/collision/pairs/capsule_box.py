@@ -3,13 +3,21 @@
 The first sphere is at the segment's point nearest to the box: an end that lies over a face, or the nearest point
 to one of the edges.  The second sphere is as far from the first as the capsule extends along the box, so a capsule
 rests on a face or an edge in two points.  If the capsule points at the box, only one sphere is used.  Points of
-the segment and of edges have coordinates from -1 to 1, from end to end.
+the segment and of edges have coordinates from -1 to 1, from end to end.  An extent is the difference of two coordinates
+of the segment: that of the second sphere less that of the first, NO_SECOND without a second sphere.
 In all functions p is the centre of the segment, h half of it as a vector, both in the box's frame, and size the box's
 half sides.  x is a coordinate of the segment, e one of an edge.  Bit k of a corner's index is 1 if its coordinate k is
 positive.
-shapes.*[0] is the capsule, shapes.*[1] the box, in one world; points are stored in manifold.*.
+With gap from p to the middle of an edge along axis k, and s_k half of this edge, the nearest points of the two lines
+minimize |gap + e s_k - x h|: they solve ma e + mb x = u, mb e + mc x = v, where ma = |s_k|^2, mb = -s_k . h,
+mc = |h|^2, u = -s_k . gap, v = h . gap, det = ma mc - mb^2.  box.edge has for each axis k four rows of eight lanes,
+from row 4 k on: squared distance, x, e, and the end where the edge was clipped, or 0.  An edge has the lane of its
+lower corner.
+m1 and d1 are the model and the data of one world: shapes.*[0] is the capsule, shapes.*[1] the box; points are stored
+in manifold.*.
+The number of points is manifold.count, a point has manifold.pos, dist and normal; shapes.limit is the largest distance.
 Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
-Note: sums are not fused; see box_frame.
+Note: sums, such as those of plain_dot3, are not fused, so that they round as MuJoCo's; see box_frame.
 """
 
 from featherlane.prelude import *
@@ -48,9 +56,11 @@ def nearest_end(d1, p, h, size):
 def none_nearer(p, h, half, size, feature, k, x, best):
     """Returns whether no edge is nearer than end x: x is inside, or over face k with the segment leading away from it.
 
-    Then the plane of the face separates the segment from all edges by that distance.  For a product of lengths below 1,
-    the rounding of their squared distances stays below MINVAL.
-    feature: from `nearest_end`; half: half the segment's length; best: squared distance of end x.
+    Then the plane of the face separates the segment from all edges by the distance of the end, sqrt(best), and
+    `nearest_edge` could find an edge only by rounding, by more than MINVAL.  The rounding error of a squared distance
+    is about 1e-16 sqrt(best) lengths: this is below MINVAL if best lengths^2 < 1.
+    feature: INSIDE, FACE or NOWHERE; k: axis of the face; half: half the segment's length; best: squared distance of
+    end x.
     """
     lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
     # from end x to the other end, the segment does not come nearer to the plane of face k
@@ -85,8 +95,8 @@ def is_out_of_interval(e):
 def edges_and_segment(mb, ma, mc, u, v, inverse):
     """Returns (e, x, end) of the nearest points of edges and a segment; `end` is where the edge was clipped, else 0.
 
-    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det, of `compute_box_edges`.  The first is clipped and
-    the second recomputed, then vice versa.   inverse: 1 / det.
+    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  The first is clipped and the second recomputed from
+    its equation, then vice versa.   inverse: 1 / det.
     """
     e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
     cut = is_out_of_interval(e)
@@ -105,11 +115,9 @@ def edges_and_segment(mb, ma, mc, u, v, inverse):
 def compute_box_edges(d1, signs, p, h, half, size, k):
     """Computes squared distances, coordinates of nearest points and clipped ends of the four edges along axis k.
 
-    The least |gap + e s_k - x h| over e and x solves [ma mb; mb mc] (e, x) = (u, v): gap leads from p to the middle of
-    an edge, s_k is half of it, ma = |s_k|^2, mb = -s_k . h, mc = |h|^2, u = -s_k . gap, v = h . gap.
-    half: |h|; signs: from `corner_signs`.   A parallel edge is never the nearest: its distance is NEVER.
-    Writes: box.edge, rows 4 k .. 4 k + 3: squared distance, x, e, clipped end.  Each edge is stored in the lane of its
-    lower corner; lanes of upper corners are empty.
+    A parallel edge is never the nearest: its distance is NEVER.  Lanes of upper corners are empty.
+    half: |h|; signs: x, y and z = -1 or 1 of the eight corners.
+    Writes: box.edge, rows 4 k .. 4 k + 3.
     """
     rows = eights(d1.box.edge)
     ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
@@ -130,13 +138,14 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
 def nearest_edge(d1, p, h, feature, axis, x, best):
     """Returns (feature, axis, x, e, corner) of the nearest edge or corner if nearer than the previous best, else that.
 
-    feature, axis, x, best: from `nearest_end`; corner: index of the edge's lower corner, or of the nearest corner.
+    feature, axis, x, best: those of the nearest end of the segment, `best` being its squared distance; corner: index of
+    the edge's lower corner, or of the nearest corner.
     Writes: box.corner, box.edge.
     """
     signs, half, size = corner_signs(d1), d1.shapes.size[0][1], d1.shapes.size[1]
     for k in (0, 1, 2):
         compute_box_edges(d1, signs, p, h, half, size, k)
-    place = -1.0
+    place = -1.0  # of the nearest edge's squared distance in box.edge, as a value
     for k in range(3):
         if any_(eights(d1.box.edge)[4 * k] < best - MINVAL):
             for j in range(4):
@@ -179,20 +188,23 @@ def single_axis(bits):
 def extent_from_corner(z, h, size, corner, x):
     """Returns the extent of the segment from a corner along an edge, or over a face; NO_SECOND if it points at the box.
 
+    From a corner, one of the directions h and -h leads into the box along a single axis k, and the other along the two
+    other axes.  If the segment is within 45 degrees of axis k, the extent follows the first direction along the edge on
+    axis k; else the second one, over the face across k.  It ends there, or with the segment.  If h leads inward along
+    all axes or none, the segment points at the box.
     z: unit direction of the segment; corner: index of the corner; x: coordinate of the segment's point nearest to it.
     """
-    # inward: the axes along which h leads from the corner into the box; for -h it is the complement;
-    # sign: 1 if the second sphere is along h, -1 if it is along -h
+    # bits of the axes along which h leads inward, and of those along which -h does; sign h is the first direction
     inward, sign = positive_bits(h) ^ corner, 1
     if single_axis(inward) < 0:
         inward, sign = 7 - inward, -1
     k = single_axis(inward)
     if k < 0:
         return NO_SECOND
-    # less than 45 degrees from the edge along axis k: along it, to its end or the segment's end; else over the face
-    # across k, on which the opposite direction leads inward along both other axes
+    # to the end of the edge, at the distance 2 size_k, or the end of the segment
     if z[k] * z[k] > 0.5:
         return sign * fmin(segment_extent(2.0 * size[k], h, k), 1.0 - sign * x)
+    # to one of the two other sides of the face, or the end of the segment
     i, j = (k + 1) % 3, (k + 2) % 3
     return -sign * fmin(segment_extent(2.0 * size[j], h, j), fmin(segment_extent(2.0 * size[i], h, i), 1.0 + sign * x))
 
@@ -270,6 +282,7 @@ def capsule_box(m1, d1):
     z = plain_mat_t_mul_vec(R, d1.shapes.mat[0].columns[2])
     h = half * z
 
+    # the nearest feature, its axis k, the coordinates of the nearest points on the segment (x) and on an edge (e)
     feature, k, x, best = nearest_end(d1, p, h, size)
     e, corner = 0.0, 0
     if not none_nearer(p, h, half, size, feature, k, x, best):

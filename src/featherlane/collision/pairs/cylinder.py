@@ -1,5 +1,6 @@
 """Computes contacts of cylinders with planes and spheres, in all worlds at once.
 
+plain_dot3 is a dot product without fused operations.
 Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
 """
 
@@ -38,6 +39,7 @@ def plane_cylinder(height, n, c, R, r, half):
     length.
     Source: mjc_PlaneCylinder; a point is a contact if its distance and the first point's are within the margin.
     """
+    # a: the axis, downwards; slope: n . a; v: from the axis to the lowest point of the rim
     a, slope, v = lowest_radius(n, R, r)
     dv, da = plain_dot3(v, n), half * slope  # changes of height along v and along half the axis
     dist_low, dist_high, dist_side = height + da + dv, height - da + dv, height + da - 0.5 * dv

@@ -4,6 +4,10 @@ Eight starting points are minimized at once, in the lanes of one world, so that 
 The two shapes are fields A (the second geom, an SDF) and B, and points are in the frame of A.  Each starting point
 descends on A + B + |max(A, B)|, whose minimum lies in the intersection of the shapes, and then one step on max(A, B).
 If the result is in both shapes, it is a contact: depth -max(A, B), normal along the gradient of B - A.
+The argument `exact` is 1 if the minimization has a tolerance, else 0; inside a box the field is then the exact
+distance.  m1 and d1 are the model and the data of one world.  `eights(field)` is a field as rows of eight values, one
+per point.  Shape side of a pair has the pose shapes.mat[side], shapes.pos[side] and the bounding box
+shapes.box[side].  Contacts are stored in manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo engine_collision_sdf.c (mjc_SDF, stepGradient, addPreContact).  Deviation: the gradients are analytic
     (`signed_distance`), and a value that is not finite is no contact.
 """
@@ -73,7 +77,7 @@ def field_jets(m1, d1, side, exact):
 
     Args:
         side: 0, the first shape (B), or 1, the second (A).
-        exact: 1 if the minimization has a tolerance, see `signed_distance`.
+        exact: 1 if the minimization has a tolerance.
 
     Reads:  shapes.field, shapes.size, convex.pos, convex.mat, descent.trial (3, 8) [m].
     Writes: descent.jet (2, 4, 8) [m, 1]: value and gradient for each shape.
@@ -94,7 +98,7 @@ def field_jets(m1, d1, side, exact):
 def jets_at(m1, d1, x, exact):
     """Returns the `Jets` at eight points x of A's frame.
 
-    exact: 1 with a tolerance, for `signed_distance`.   Writes: descent.trial, descent.jet.
+    exact: 1 with a tolerance.   Writes: descent.trial, descent.jet.
     """
     eights(d1.descent.trial)[0:3] = x
     # both write descent.jet, of B and of A
@@ -139,7 +143,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
 
     A step is accepted if the value falls by a fraction DECREASE of what the slope promises, else halved.  A descent
     ends where the last trial is not lower either.
-    x, jets: eight points and the fields there; kind: see `objective`; iterations: largest number of steps; exact: 1
+    x, jets: eight points and the fields there; kind: OVERLAP or DEPTH; iterations: largest number of steps; exact: 1
     with a tolerance.
     """
     alive = x[0] == x[0]  # not NaN
@@ -148,7 +152,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
         if not any_(alive):
             break
         start, slope = objective(jets, kind)
-        steep = dot(slope, slope)
+        steep = dot(slope, slope)  # decrease that the slope promises for the factor 1
         is_finite = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
         failed, alive = failed | (alive & not_(is_finite)), alive & is_finite
         origin, origin_jets, searching, factor = x, jets, alive, 1.0
@@ -160,6 +164,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
             trial_value, _ = objective(trial_jets, kind)
             x, value = where(searching, trial, x), where(searching, trial_value, value)
             jets = where(searching, trial_jets, jets)
+            # points whose decrease is too small search on, with half the factor
             searching = searching & (trial_value - start > -(DECREASE * factor * steep))
             factor = 0.5 * factor
         # where no trial is lower, the descent ends at the point before
@@ -184,7 +189,7 @@ def shift_weight(weights, total, values, slopes, reach, i, j):
     """Returns (weights, total) after the best shift of weight from plane j to plane i; total: sum_k(w_k slopes_k).
 
     The dual function sum_k(w_k values_k) - reach |total|^2 / 2 is maximized over the shift t, within w >= 0.
-    values, slopes: of the four planes; reach: see `proximal_step`.
+    values, slopes: of the four planes; reach: weight of the step's length, [m].
     """
     across = slopes[i] - slopes[j]
     t = (values[i] - values[j] - reach * dot(total, across)) / fmax(reach * dot(across, across), MINVAL)
@@ -224,7 +229,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        # the four planes at x; those of the other point are lowered to the fields there
+        # values at x of the four planes; a plane of the other point that is above the field at x is lowered to it
         slope_b, slope_a = slope_of_b(jets), slope_of_a(jets)
         other_slope_b, other_slope_a = slope_of_b(other_jets), slope_of_a(other_jets)
         away = x - other
@@ -237,6 +242,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
         step = proximal_step(values, (slope_b, slope_a, other_slope_b, other_slope_a), reach)
         trial = where(moving, x + step, x)
         trial_jets = jets_at(m1, d1, trial, exact=1)
+        # the function here, and what the planes of this point promise after the step
         start, promise = fmax(jets.b, jets.a), fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
         lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
         accepted = moving & lower
@@ -312,7 +318,7 @@ def field_pair(m1, d1):
             jets = jets_at(m1, d1, x, exact)
             x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations, exact)
             if exact:
-                # the first reach is a tenth of the box's diagonal
+                # the first reach is a tenth of the box's diagonal; shift: to the middle between the two surfaces
                 x, jets = converge(m1, d1, x, jets, 0.1 * norm3(high - low), tolerance)
                 overlaps = fmax(jets.b, jets.a) <= 0.0
                 value, shift = where(overlaps, jets.b + jets.a, NOWHERE), 0.5 * (jets.a - jets.b)

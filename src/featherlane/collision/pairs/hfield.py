@@ -1,10 +1,14 @@
 """Computes contacts of a height field and a convex shape from the prisms under the shape.
 
 A cell of the grid is two triangular prisms between the surface and the bottom of the base, cut along the diagonal from
-(row, column) to (row + 1, column + 1); columns of samples run along x, rows along y.  Each prism is a convex shape and
-yields at most one point, its nearest or deepest one.
+(row, column) to (row + 1, column + 1); columns of samples run along x, rows along y.  In kernels, r is a row and c a
+column.  Each prism is a convex shape and yields at most one point, its nearest or deepest one.
 A sphere whose centre is in a prism or above it has a closed form; other cases use the search for convex pairs.
-PRISM is a type of shape: the current prism, with the vertices shapes.prism.
+m1 and d1 are the model and the data of one world.  shapes.*[0] is the field, shapes.*[1] the convex shape.  PRISM is a
+type of shape: the current prism, with the vertices shapes.prism.
+The field has hfield_nrow rows of hfield_ncol samples from 0 to 1; hfield_size is (half side along x, half side along y,
+height of the sample value 1, depth of the base) [m].  A contact is at most shapes.limit away; manifold.count points are
+stored in manifold.pos, dist and normal.
 Source: MuJoCo mjc_ConvexHField, with its order of the prisms.  If there are more points than capacity, the first ones
     are kept, as there.  Deviation: depths of boxes and meshes are minimal.  MuJoCo 4.0.1 does not number the corners
     of a prism, mistakes a new corner for a known one and stops early, unless there is a margin.

@@ -9,8 +9,11 @@ descent.corner 9 coordinates of the triangle of each starting point.
 descent.triangle has the corners of eight triangles, a coordinate per row; descent.count is the number of points found.
 A node of the tree (fieldnode_*) has eight children: nodes, or -1 - group for a group of eight triangles (fieldgroup_*),
 or NO_CHILD for an absent one.
+m1 and d1 are the model and the data of one world.  `eights(field)` is a field as rows of eight values.
 LANES is eight.  DECREASE and MOST_STEPS are those of field_pair.py: the fraction of the promised decrease that a step
 must reach, and the largest number of steps.
+fieldnode_adr is the root of a mesh's tree, fieldnode_box the boxes of a node's children.  descent.start holds waiting
+starting points; NOWHERE is the value descent.dist of a point that is no contact.
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
     triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.

@@ -6,6 +6,9 @@ The fields hull_* hold the convex hulls of all meshes.  Each list has an array o
 `...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
 neighbours of a vertex, hull_map its faces, hull_polyvert the corners of a face.  All three are numbered within their
 hull.
+m1 and d1 are the model and the data of one world.  The points of shape 1 are in the world at shapes.mat[1] x +
+shapes.pos[1].  A contact is at most shapes.limit away; manifold.count points are stored in manifold.pos, dist and
+normal.  hull_polynormal is the outward normal of a face; faces count from hull_polyadr on.
 Source: MuJoCo 4.0.1, measured on its contacts.  It returns up to four corners of that face, in the face's order from
     the lowest vertex on, that are within the margin and not above the mesh's centre.  Of more than four it returns the
     lowest and three that span a large area with it: the next three, advanced while the area grows.
@@ -34,6 +37,7 @@ def climb_to_lowest(m1, start, n, down, vertex):
     best, lead = dot(m1.hull_vert[start + vertex], down), 0.0 * down[0]
     for _ in range(n):
         place = start + vertex
+        # second: depth of the lowest neighbour; the start, 1 m above the vertex, limits the lead to 1 m
         previous, second = vertex, best - 1.0
         for e in range(m1.hull_edgeadr[place], m1.hull_edgeadr[place] + m1.hull_edgenum[place]):
             neighbour = m1.hull_edge[e]
@@ -111,7 +115,7 @@ def spread_corners(m1, start, face, lead, n):
     """Returns (q, r, s): three corners of the face's n that span a large area with corner 0, p.
 
     The last corner advances while the area grows; at each of its steps, the middle and the first do the same.
-    start, lead: as in `face_corner`.
+    start: first vertex of the hull; lead: the face's corner that counts as its corner 0.
     """
     p, q = face_corner(m1, start, face, lead, 0), face_corner(m1, start, face, lead, 1)
     r, s = face_corner(m1, start, face, lead, 2), face_corner(m1, start, face, lead, 3)

@@ -2,7 +2,8 @@
 
 `g` and `h` are the geoms of the pair, in the order of the function's name.  `near` is the mask of worlds where the pair
 is near; `limit` is margin plus gap, the maximum distance of a contact point.  `append` stores point i in worlds of
-its mask.
+its mask.  Of geom 1 and 2, c is the centre, R the orientation, z its z axis, r the radius, in world axes; n is the
+contact's normal or that of a plane, `touch` the mask of worlds with a contact.
 """
 
 from featherlane.prelude import *
@@ -58,7 +59,7 @@ def plane_box_points(m, d, g, h, near, limit):
     n, c = z_axis(d, g), d.geom_xpos[h]
     R, size = d.geom_xmat[h], m.geom_size[h]
     height, half_axis_height = dot(c - d.geom_xpos[g], n), half_axis_heights(R, size, n)
-    u, v, w = R.columns
+    u, v, w = R.columns  # the box's axes
     frame = frame_of(n)
     corners = plane_box(height, half_axis_height, limit, none=-1.0)  # indices 0..7, -1: none
     for i in range(4):
@@ -134,7 +135,7 @@ def capsule_capsule_points(m, d, g, h, near, limit):
     """Appends one point of crossing capsules, up to two of parallel ones."""
     c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
     c2, z2, r2 = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0]
-    a1, a2 = m.geom_size[g][1] * z1, m.geom_size[h][1] * z2
+    a1, a2 = m.geom_size[g][1] * z1, m.geom_size[h][1] * z2  # half the segments; points of these are c + x a
     parallel, x1, x2, y1, y2 = capsule_segments(c1, a1, c2, a2)
     touch, dist, pos, n = sphere_sphere(fma(x1, a1, c1), z1, r1, fma(x2, a2, c2), z2, r2, limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))

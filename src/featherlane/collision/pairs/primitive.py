@@ -88,7 +88,8 @@ def sphere_capsule(c1, z1, r1, c2, z2, r2, half, margin):
 def clip_to_segments(ma, mb, mc, u, v, x1, x2):
     """Returns (x1, x2) of the nearest points of two segments from those of their lines; coordinates in -1..1.
 
-    ma, mb, mc, u, v: see `capsule_segments`.  The first is clipped and the second recomputed, then vice versa.
+    The points of the lines solve ma x1 + mb x2 = u, mb x1 + mc x2 = v.  The first is clipped and the second recomputed,
+    then vice versa.
     """
     # the second's point nearest to x1 is x2 = (v - mb x1) / mc, the first's nearest to x2 is (u - mb x2) / ma
     x2 = where(x1 > 1.0, (v - mb) / mc, where(x1 < -1.0, (v + mb) / mc, x2))
@@ -99,11 +100,11 @@ def clip_to_segments(ma, mb, mc, u, v, x1, x2):
 
 @kernel
 def overlap_end(x1, within, end2, mb, mc, v):
-    """Returns (x1, x2) of one end of the overlap of two parallel segments.
+    """Returns (x1, x2): the coordinates, on both segments, of one end of the overlap of two parallel segments.
 
-    x1: the first's coordinate of the second's end `end2`, -1 or 1; within: mask.
-    If that end is `within` the first segment, or beyond its other end, it defines the pair; else the first's end
-    does, with its projection on the second.   mb, mc, v: see `capsule_segments`.
+    In worlds of the mask `within` it is an end of the second segment, end2 = -1 or 1, which has the coordinate x1 on
+    the first segment.  In the others this end is outside of the first segment, so the overlap ends at the first's end,
+    with the projection x2 = (v - mb x1) / mc.
     """
     x1 = clip(x1, -1.0, 1.0)
     return x1, where(within, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
@@ -134,6 +135,7 @@ def capsule_segments(c1, a1, c2, a2):
 
     # parallel: the second segment's ends lie at (u +- |mb|) / ma on the first
     if any_(parallel):
+        # end: the second's end that comes first in the direction of a1, 1 for antiparallel segments (mb > 0)
         reach, end = fabs(mb), where(mb > 0.0, 1.0, -1.0)
         lo, hi = (u - reach) / ma, (u + reach) / ma
         lo1, lo2 = overlap_end(lo, lo > -1.0, end, mb, mc, v)

@@ -2,6 +2,8 @@
 
 Inside, the depth of the centre is its depth below the nearest of the five faces.  Above, the nearest point is on
 the top triangle.  A sphere at the side of the prism, or below it, uses the search for convex pairs.
+d1 is the data of one world: shapes.prism has the prism's vertices, the bottom 0 to 2 and the top 3 to 5.  Vectors are
+in the frame of the field, in which convex.pos is the sphere's centre.
 NO_DISTANCE is larger than any distance.  Shapes nearer than TOUCH, relative to their size, touch.
 """
 
@@ -60,6 +62,7 @@ def collide_prism_sphere(d1):
     met = False
     if d1.shapes.type[1] == SPHERE:
         centre = d1.convex.pos[0]
+        # the top triangle, then relative to the centre; scale2: square of the size
         a, b, c = d1.shapes.prism[3], d1.shapes.prism[4], d1.shapes.prism[5]
         scale2, a, b, c = fmax(dot(centre, centre), dot(a, a)), a - centre, b - centre, c - centre
         if find_face_of_centre(d1, a, b, c):

@@ -54,6 +54,7 @@ def intersect_in_lanes(m, d, g, near, p, v, heights):
     """
     R, kind = d.geom_xmat[g], m.geom_type[g]
     size = m.geom_size[g]
+    # in the geom's frame; then for each hit its distance x and the outward normal n
     p, v = R.T @ (p - d.geom_xpos[g]), R.T @ v
     if heights:
         met, x, n = traverse_heights(m, d, m.geom_dataid[g], p, v, near)

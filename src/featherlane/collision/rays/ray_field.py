@@ -3,6 +3,8 @@
 A ray advances by the distance that the field reports, but at least by a fixed part of the geom's box, until the sign of
 the field changes.  The crossing is then refined by the Illinois method.
 The field OCTREE is that of a mesh.
+ray.local_point and ray.local_direction are the rays in the geom's frame; ray.local_distance and ray.local_normal are
+their hits, in worlds where ray.met is 1.
 Source: Hart, Sphere tracing (1996); MuJoCo mj_raySdf: surfaces are hit from inside, too, and a ray that starts on the
     surface hits it there.  Deviations: MuJoCo stops at the first distance below 1e-7 m and after 40 advances, even if a
     grazing ray has not arrived; it advances by the field outside of an octree's box, which exceeds the distance to the
@@ -76,6 +78,7 @@ def march(m, d):
     Writes: ray.met (1: a hit nearer than before), ray.local_distance [m] and ray.local_normal of this hit.
     Frame: the geom's.   Cost: O(advances of the longest march).
     """
+    # a point of the ray is p + x v; `start`, `end` and the like are distances x, f_start and f_end the fields there
     g = d.ray.field[0]
     p, v = d.ray.local_point[0], d.ray.local_direction[0]
     size, (lower, upper, diagonal) = m.geom_size[g], padded_box(m, g)
@@ -86,6 +89,7 @@ def march(m, d):
     running, least = (d.ray.near[0] > 0.0) & (enter <= leave), diagonal / PARTS
     start = where(running, enter, 0.0)
     f_start = field_at(m, d, g, size, fma(start, v, p))
+    # touches: rays that start on the surface; crossed: rays that have crossed it
     touches, crossed = running & (start == 0.0) & (fabs(f_start) <= TOUCH), false_mask(d)
     running, start_sign, end, f_end = running & not_(touches), where(f_start < 0.0, -1.0, 1.0), start, f_start
     # advance from `start` to `end` until the field changes its sign

@@ -2,6 +2,9 @@
 
 `field` is the index of the height field.  Columns of samples run along x, rows along y.  A cell is cut from
 (row, column) to (row + 1, column + 1).
+The field has hfield_nrow rows of hfield_ncol samples from 0 to 1, hfield_data from hfield_adr on; hfield_size is (half
+side along x, half side along y, height of the sample value 1, depth of the base) [m].  m1 and d1 are the model and the
+data of one world; line.* are the ray and its nearest hit: line.distance, line.normal, line.hit.
 Source: MuJoCo mj_rayHfield, with the same surfaces: the top of the base is one, too, for a ray that starts inside.
     Deviation: only the cells near the ray's path over the grid are tested, row by row, not the whole
     rectangle between its ends.
@@ -59,6 +62,7 @@ def meet_surface(m1, d1, field, cell, enter, leave):
     # position on the grid, in cells, and its rate
     grid_x, grid_y = (p[0] + m1.hfield_size[field][0]) / dx, (p[1] + m1.hfield_size[field][1]) / dy
     rate_x, rate_y = v[0] / dx, v[1] / dy
+    # the rows from the entry to the exit, in the direction of the ray
     grid_y0, grid_y1 = fma(enter, rate_y, grid_y), fma(leave, rate_y, grid_y)
     first, last, step = clamped_floor(grid_y0 - PADDING, ncell_y), clamped_floor(grid_y1 + PADDING, ncell_y), 1
     if grid_y1 < grid_y0:
@@ -103,22 +107,19 @@ def meet_wall(m1, d1, field, p, v, side, across):
     coordinate p_normal and rate v_normal.  It extends to +-along on the other axis (p_along, v_along).  The n samples
     along a wall are `stride` apart and begin at `start`.  x is the distance along the ray, y and z the position on the
     wall.   Writes: line.*, for a nearer hit.
+    side: -1 or 1; across: 0: the wall's normal is along x, 1: along y.
     """
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
+    # a wall across x, at the first or the last column of samples
     half_width, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow
     along, normal_sign, p_along, v_along, p_normal, v_normal = m1.hfield_size[field][1], side, p[1], v[1], p[0], v[0]
     if side > 0:
         start = ncol - 1
+    # a wall across y, at the first or the last row of samples
     if across:
         start, stride, n = 0, 1, ncol
-        half_width, along, p_along, v_along, p_normal, v_normal = (
-            m1.hfield_size[field][1],
-            half_width,
-            p[0],
-            v[0],
-            p[1],
-            v[1],
-        )
+        half_width, along = m1.hfield_size[field][1], half_width
+        p_along, v_along, p_normal, v_normal = p[0], v[0], p[1], v[1]
         if side > 0:
             start = (nrow - 1) * ncol
     top = m1.hfield_size[field][2]
@@ -132,7 +133,7 @@ def meet_wall(m1, d1, field, p, v, side, across):
             adr = m1.hfield_adr[field] + start + sample * stride
             fraction = y - sample
             if z < top * (m1.hfield_data[adr] * (1.0 - fraction) + m1.hfield_data[adr + stride] * fraction):
-                sign = 0.0 + side
+                sign = 0.0 + side  # as a value
                 if across:
                     store_nearer(d1, x, (0.0, sign, 0.0))
                 else:
@@ -148,6 +149,7 @@ def meet_heights(m1, d1):
     """
     p, v = d1.line.point[0], d1.line.direction[0]
     field = d1.shapes.data[0]
+    # half sides, height of the sample value 1, depth of the base
     sx, sy, top, base = m1.hfield_size[field]
     met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, 0.0))
     if met:

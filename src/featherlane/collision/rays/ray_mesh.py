@@ -6,6 +6,9 @@ GROUP is this number, eight.  A child of a node is a node, -1 - group for a grou
 Triangles are two-sided.  No ray passes between two triangles that share an edge, because the edge is bitwise identical
 in both.
 FAR is the distance without a hit.
+m1 and d1 are the model and the data of one world; line.* are the ray and its nearest hit: line.distance, line.normal,
+line.triangle, line.hit.  meshnode_adr is the root of a mesh's tree; meshnode_box and meshnode_child are the boxes of a
+node and where they lead.  trianglegroup_vert has the corners of each group.  line.near holds eight distances.
 Source: Wald, Benthin and Boulos, Getting rid of packets: efficient SIMD single-ray traversal using multi-branching BVHs
     (2008).
 """
@@ -32,7 +35,7 @@ class Ray(NamedTuple):
 
     p: Any  # origin
     v: Any  # direction
-    s: Any
+    s: Any  # orthogonal to v, as t
     t: Any
 
 
@@ -54,6 +57,7 @@ def cross_triangle(a, b, c, ray):
     """
     p, v, s, t = ray
     a, b, c = a - p, b - p, c - p
+    # coordinates of the corners along s and t
     ax, ay, bx, by, cx, cy = dot(s, a), dot(t, a), dot(s, b), dot(t, b), dot(s, c), dot(t, c)
     # no fma: for an edge traversed in the opposite direction, each product is the exact negative
     e0, e1, e2 = bx * cy - by * cx, cx * ay - cy * ax, ax * by - ay * bx

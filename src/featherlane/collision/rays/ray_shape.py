@@ -87,7 +87,8 @@ def meet_tube(p, v, r, half):
 def meet_cap(p, v, r, half, side):
     """Returns the distance to the half sphere on one end of a capsule, FAR without a hit; side: 1 top, -1 bottom."""
     from_centre = Vec3(p.x, p.y, fma(-side, half, p.z))
-    b = dot(from_centre, v)  # as in `meet_sphere`, about the end of the segment
+    # of the sphere about the end of the segment: x = -b -+ sqrt(r^2 - |foot|^2)
+    b = dot(from_centre, v)
     foot = fma(-b, v, from_centre)
     half_chord2 = fma(r, r, -dot(foot, foot))
     half_chord = sqrt(fmax(half_chord2, 0.0))

@@ -4,6 +4,8 @@ Along a ray, its height above the surface is a continuous function, linear withi
 in the first triangle at whose end the sign of this function has changed, so no ray passes between two triangles.
 Columns of samples run along x, rows along y.  A cell is cut from (row, column) to (row + 1, column + 1).
 FAR is the distance without a hit.
+The field has hfield_nrow rows of hfield_ncol samples from 0 to 1, hfield_data from hfield_adr on; hfield_size is (half
+side along x, half side along y, height of the sample value 1, depth of the base) [m].
 Source: Amanatides and Woo, A fast voxel traversal algorithm for ray tracing (1987), for the order of cells; MuJoCo
     mj_rayHfield, with the same surfaces.
 """
@@ -27,8 +29,8 @@ def cell_heights(m, field, top, row, column):
 def plane_of_cell(heights, lower):
     """Returns (height at the first corner, rise along x, rise along y) of a triangle, over one cell.
 
-    heights: from `cell_heights`; lower: mask; the triangle with corner (row, column + 1), else that with (row + 1,
-    column).
+    heights: of the cell's corners (0, 0), (0, 1), (1, 0), (1, 1) of added (row, column); lower: mask; the triangle with
+    corner (0, 1), else that with (1, 0).
     """
     z00, z01, z10, z11 = heights
     return z00, where(lower, z01 - z00, z11 - z10), where(lower, z11 - z01, z10 - z00)
@@ -51,8 +53,11 @@ def first_wall(enter, leave, v, side):
 def traverse_heights(m, d, field, p, v, near):
     """Returns (met, distance, outward normal) of rays (p, v) in the field's frame: base, surface and walls, two-sided.
 
-    x is the distance of the nearest hit so far, t that at which the ray enters the current cell.  Within a triangle the
-    height of the ray above it is f0 + f1 t; `sign` is its sign at the start of the traversal.
+    x is the distance of the nearest hit so far, n the normal there, t the distance at which the ray enters the current
+    cell.  Within a triangle the height of the ray above it is f0 + f1 t; `sign` is its sign at the start of the
+    traversal.  A ray enters the slabs of x, y and z at lo0, lo1 and lo2, and leaves them at hi0, hi1 and hi2.  It
+    passes the field's walls at side_entry and side_exit.  A cell has the sizes dx and dy [m]; on the grid, positions
+    and rates are in cells.
     near: mask of the rays to intersect.   Cost: O(cells under the longest ray).
     """
     sx, sy, top, base = tuple(real(d, m.hfield_size[field][i]) for i in range(4))
@@ -87,18 +92,18 @@ def traverse_heights(m, d, field, p, v, near):
         tx = where(moves_x, (column + where(x_grows, 1.0, 0.0) - grid_x) * inverse_rate_x, FAR)
         ty = where(moves_y, (row + where(y_grows, 1.0, 0.0) - grid_y) * inverse_rate_y, FAR)
         end = fmax(fmin(fmin(tx, ty), leave), t)
-        # the diagonal divides the way through the cell
-        u, w = grid_x - column, grid_y - row  # position in the cell at distance 0; the diagonal is u = w
+        # the diagonal u + t rate_x = w + t rate_y divides the way through the cell
+        u, w = grid_x - column, grid_y - row  # position in the cell at distance 0
         du = rate_x - rate_y
         slanted = fabs(du) > MINVAL
         middle = where(slanted, clip((w - u) / where(slanted, du, 1.0), t, end), end)
         heights = cell_heights(m, field, top, row, column)
         for half in unrolled(range(2)):
-            # the triangle between distances a and b: lower if its middle is at u >= w
+            # the triangle between distances a and b: lower if the middle of this part is at u >= w
             a = middle if half else t
             b = end if half else middle
             lower = fma(0.5 * (a + b), du, u - w) >= 0.0
-            z, zx, zy = plane_of_cell(heights, lower)
+            z, zx, zy = plane_of_cell(heights, lower)  # height at the first corner, rise over a cell along x and y
             f0, f1 = p[2] - (z + fma(u, zx, w * zy)), v[2] - fma(rate_x, zx, rate_y * zy)
             if k == 0 and half == 0:
                 # on the outside if the ray enters from above; otherwise decided by the height where it enters

@@ -6,11 +6,14 @@ nothing.  Each corner has a point on its own shape and one on the other.  MuJoCo
 the limit, along the normals of faces, and narrows them afterwards along the contact's normal; so the points of inclined
 faces are shifted.
 
+m1 and d1 are the model and the data of one world; shapes.limit is the distance up to which a point counts.
 All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Polygons are
 stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
 POINT, SEGMENT, DISC or the number of corners (feature.py).
 FACE and EDGE are the cosines above which a face, and below which an edge, is in contact; ON_EDGE [m]: a point outside
 by less is on it.
+shapes.*[side] has the type, the size and the pose of each shape; convex.dist, convex.normal (from the first to the
+second shape) and the nearest points convex.witness are those at impact.  feature.axes has the contact's axes as rows.
 Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
 Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """
@@ -90,7 +93,12 @@ def store_corners(d1, polygon, count, side, point, normal, along):
 def store_corners_within(d1, polygon, count, side, point, normal, along):
     """Stores at most four corners within the limit above the other shape's plane; none if no corner is.
 
-    Parameters as of `store_corners`.  Writes: sweep.impact, manifold.count.
+    Args:
+        polygon, count: the polygon, a feature of the shape of `side`, and its number of corners.
+        point, normal: point and outward normal of the other shape's plane.
+        along: normal of the polygon, or `normal` for an edge, from the first to the second shape.
+
+    Writes: sweep.impact, manifold.count.
     """
     is_edge, limit = d1.feature.count[side] == SEGMENT, d1.shapes.limit[0]
     if d1.shapes.type[side] == CAPSULE:

@@ -14,8 +14,11 @@ at most by the end of the step.  has_metric(m) is true under the integrator disc
 dampratio), solimp is (dmin, dmax, width, midpoint, power).
 t is the time of impact as a fraction of the step, sweep.times; w is sweep.rates [m].  Fields of one world have the
 singular name: sweep.step, sweep.spin, sweep.travel, sweep.margin, sweep.time and sweep.rate.
-geom1 and geom2 are the geoms of the pair, `first` is its first slot, and `lane` the index of a world in the tile.
-sweep.state is IMPACT if the shapes meet within the step.
+m1 and d1 are the model and the data of one world.  geom1 and geom2 are the geoms of the pair, `first` is its first
+slot, and `lane` the index of a world in the tile.  sweep.state is IMPACT if the shapes meet within the step.
+Of all worlds, sweep.steps, sweep.spins and sweep.travels have the displacements, rotation vectors and travels of the
+two geoms, sweep.margins the margins; sweep.found is 1 in worlds with a contact within the step.  sweep.tolerance is the
+tolerance of the distance at impact.  manifold.* are the manifold.count contact points of one world.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact distance".
 """
 
@@ -240,6 +243,7 @@ def sweep_pair(m, d, pair_id, geom1, geom2, first):
         d.con_speculative[slot] = 0.0
     if is_swept_pair(m, geom1, geom2):
         margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
+        # displacement, rotation vector and travel of each geom in the step
         dx1, dw1, s1 = step_motion(m, d, geom1)
         dx2, dw2, s2 = step_motion(m, d, geom2)
         # worlds in which one of the geoms may pass through the other

@@ -8,7 +8,8 @@ until the distance is at most half of the clearance above the target,
 
 Each shape translates by dx and turns about its centre by dw, in fractions of the step that sum up to the time of
 impact t < 1.  The closing rate at impact is that of the nearest points, or the mean until t if that is larger.
-facet.kind, the facet where a search ended, is NO_FACET for a plane.
+m1 and d1 are the model and the data of one world.  Of shape `side`, sweep.step[side] is dx, sweep.spin[side] is dw, and
+sweep.travel[side] is |dx| + |dw| r.  facet.kind, the facet where a search ended, is NO_FACET for a plane.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Conservative advancement"; the tolerance, the number of
     advances and the rate at impact were found by experiment with 4.0.1.
 """

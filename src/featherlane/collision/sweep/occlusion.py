@@ -5,6 +5,8 @@ segments are tested: the path of each contact point from the start of the step t
 two points at impact.  A geom that may touch the moving one, and does not touch it yet, hides a contact if it meets a
 segment.
 `lane` is the index of a world in the tile.
+shapes.*, line.* (a ray and its nearest hit) and the distance convex.dist belong to one world.  The explicit pairs
+are m.pair_geom1 and m.pair_geom2; sweep.tolerance is the tolerance of a distance.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Line-of-sight raycasting"; the tested segments and the
     margins at their ends were found by experiment with 4.0.1.
 """
@@ -96,7 +98,7 @@ def is_touching(m, d, geom1, geom2, lane):
     touch = False
     if m.geom_type[geom1] != PLANE or m.geom_type[geom2] != PLANE:
         margin, _ = margin_and_gap(m, explicit_pair(m, geom1, geom2), geom1, geom2)
-        d.narrow.limit[0] = margin
+        d.narrow.limit[0] = margin  # stored in order to read that of one world
         first, second = geom1, geom2
         if m.geom_type[geom2] == PLANE:
             first, second = geom2, geom1

@@ -3,7 +3,9 @@
 Two polygons are stored in clip.place, one before and one after a cut.  All points are in contact coordinates: two
 tangents and the normal, from the first shape to the second.  Features are stored in feature.*[side]: `load_corner`, and
 feature.count, which is POINT, SEGMENT, DISC or the number of corners (feature.py).
-RIM is the number of points around a disc.
+d1 is the data of one world.  RIM is the number of points around a disc.
+shapes.*[side] has the type, the size and the pose of each shape; convex.dist is their distance, shapes.limit the
+largest one that counts.  feature.axes and feature.origin define the contact coordinates.
 """
 
 from featherlane.prelude import *

@@ -54,6 +54,19 @@ def _store_pid_rates(m, d, i):
         d.act_dot[a] = bounded_integral_rate(d.act[a], error, prm.bound)
 
 
+@kernel
+def activation_rate(m, d, i):
+    """Returns the rate of the last activation of actuator i, an integrator, a filter or a muscle, by its control."""
+    actuator = m.actuator[i]
+    kind, u, w = actuator.dyntype, d.actuator_input[actuator.ctrladr], d.act[actuator.actadr + actuator.actnum - 1]
+    rate = u
+    if kind in (DYN_FILTER, DYN_FILTEREXACT):
+        rate = (u - w) / fmax(actuator.dynprm[0], MINVAL)
+    elif kind == DYN_MUSCLE:
+        rate = muscle_rate(u, w, MuscleRates(actuator.dynprm))
+    return rate
+
+
 @stage
 def activation(m, d):
     """Computes act_dot of all actuators, including those of disabled groups.
@@ -74,10 +87,8 @@ def activation(m, d):
                 number = actuator.ctrlnum  # of its activations the last ones, one for each control
                 for k in range(number):
                     d.act_dot[last - number + 1 + k] = d.actuator_input[u + k]
-            elif kind in (DYN_FILTER, DYN_FILTEREXACT):
-                d.act_dot[last] = (d.actuator_input[u] - d.act[last]) / fmax(actuator.dynprm[0], MINVAL)
-            elif kind == DYN_MUSCLE:
-                d.act_dot[last] = muscle_rate(d.actuator_input[u], d.act[last], MuscleRates(actuator.dynprm))
+            elif kind in (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE):
+                d.act_dot[last] = activation_rate(m, d, i)
             elif kind == DYN_PID:
                 _store_pid_rates(m, d, i)
             elif kind == DYN_DCMOTOR:
@@ -90,16 +101,22 @@ def activation(m, d):
 
 @kernel
 def next_activation(m, d, i, a, rate):
-    """Returns act[a] of actuator i after a step with that rate, clamped to its range.
+    """Returns act[a] of actuator i after a step with that rate, clamped to its range."""
+    if m.actuator_dyntype[i] == DYN_DCMOTOR:
+        return next_motor_state(m, d, i, a, rate)
+    return next_filtered(m, d, i, a, rate)
+
+
+@kernel
+def next_filtered(m, d, i, a, rate):
+    """Returns `next_activation` of an actuator that is no motor.
 
     w + h rate; with filterexact w + rate tau (1 - exp(-h / tau)).
     """
     actuator = m.actuator[i]
-    h, kind, w = timestep(m), actuator.dyntype, d.act[a]
-    if kind == DYN_DCMOTOR:
-        return next_motor_state(m, d, i, a, rate)
+    h, w = timestep(m), d.act[a]
     new = fma(rate, h, w)
-    if kind == DYN_FILTEREXACT:
+    if actuator.dyntype == DYN_FILTEREXACT:
         tau = fmax(actuator.dynprm[0], MINVAL)
         new = fma(rate * tau, lag_response(h, tau), w)
     if actuator.actlimited:

@@ -12,7 +12,7 @@ from featherlane.dynamics.body.wrench import add_wrench_moment, clear_moment
 
 
 @kernel
-def _gradients(m, d, i, axis, v):
+def slider_crank_gradients(m, i, axis, v):
     """Returns (l, dl/dv, dl/da) of actuator i, without its gear;  v: from the slider's site to the pin;  a: the axis.
 
     With s = sqrt(det):  dl/dv = (1 - a.v / s) a + v / s,  dl/da = (1 - a.v / s) v;  if det <= 0, dl/dv = a, dl/da = v.
@@ -35,7 +35,7 @@ def store_slider_crank(m, d, i):
     o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     pin, slider_pos = d.site_xpos[crank], d.site_xpos[slider]
     axis = d.site_xmat[slider].columns[2]
-    length, dl_dv, dl_da = _gradients(m, d, i, axis, pin - slider_pos)
+    length, dl_dv, dl_da = slider_crank_gradients(m, i, axis, pin - slider_pos)
 
     gear = m.actuator_gear[o][0]
     d.actuator_length[o] = gear * length

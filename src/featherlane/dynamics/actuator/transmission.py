@@ -90,7 +90,7 @@ def transmission(m, d):
 def output_velocity(m, d, o):
     """Returns the rate of the length of output o: its row of the moments times qvel."""
     rate = 0.0
-    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+    for e in moment_entries(m, o):
         rate = fma(d.actuator_moment[e], d.qvel[m.moment_colind[e]], rate)
     return rate
 
@@ -98,6 +98,6 @@ def output_velocity(m, d, o):
 @kernel
 def add_output_force(m, d, o, force, x):
     """x += moment^T force of output o; x is (nv,)."""
-    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+    for e in moment_entries(m, o):
         v = m.moment_colind[e]
         x[v] = fma(d.actuator_moment[e], force, x[v])

@@ -46,8 +46,7 @@ def com_pos(m, d):
             d.ximat[i] = R
         offset = d.xipos[i] - com
         d.cinert[i] = inert_from_com(body.inertia, R, offset, body.mass)
-        first = body.jntadr
-        for j in range(first, first + body.jntnum):
+        for j in body_joints(m, i):
             store_motion_axes(m, d, i, j, com)  # writes cdof
 
 
@@ -75,8 +74,7 @@ def com_vel(m, d):
     d.cvel[0] = zeros(6)
     for i in range(1, m.nbody):
         vel = d.cvel[m.body_parentid[i]]
-        first = m.body_jntadr[i]
-        for j in range(first, first + m.body_jntnum[i]):
+        for j in body_joints(m, i):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
             if is_free_joint(kind):
                 # its first three DoFs, the translations; then v is the first rotation

@@ -36,8 +36,7 @@ def _project_forces(m, d, result):
         f, p = d.cfrc[i], m.body_parentid[i]
         if p > 0:
             d.cfrc[p] += f
-        first = m.body_dofadr[i]
-        for k in range(first, first + m.body_dofnum[i]):
+        for k in body_dofs(m, i):
             result[k] = dot(d.cdof[k], f)
 
 
@@ -53,8 +52,7 @@ def rne(m, d):
     d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
         acc = d.cacc[m.body_parentid[i]]
-        first = m.body_dofadr[i]
-        for k in range(first, first + m.body_dofnum[i]):
+        for k in body_dofs(m, i):
             acc = fma(d.qvel[k], d.cdof_dot[k], acc)
         _store_body_force(d, i, acc)  # writes cacc, cfrc
     _project_forces(m, d, d.qfrc_bias)
@@ -72,8 +70,7 @@ def rne_acc(m, d):
     d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
         acc = d.cacc[m.body_parentid[i]]
-        first = m.body_dofadr[i]
-        for k in range(first, first + m.body_dofnum[i]):
+        for k in body_dofs(m, i):
             acc = fma(d.qvel[k], d.cdof_dot[k], acc)
             acc = fma(d.qacc[k], d.cdof[k], acc)
         _store_body_force(d, i, acc)  # writes cacc, cfrc
@@ -93,8 +90,7 @@ def pass_joints(m, d, i, vel, acc):
 
     dS/dt is computed from the velocity before the joint, which the three axes of a ball share.
     """
-    first = m.body_jntadr[i]
-    for j in range(first, first + m.body_jntnum[i]):
+    for j in body_joints(m, i):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             # the three translations keep world axes: dS/dt = 0

@@ -109,7 +109,7 @@ def yield_springs(m, d, length, J, velocity):
             if m.tendon_plasticadr[i] >= 0:
                 # new length = length + h J velocity
                 rate = 0.0
-                for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+                for e in tendon_entries(m, i):
                     rate = fma(J[e], velocity[m.ten_J_colind[e]], rate)
                 limit = fmax(m.tendon_springyield[i], 0.0)
                 _yield_tendon(m, d, m.tendon_plasticadr[i], fma(h, rate, length[i]), limit)

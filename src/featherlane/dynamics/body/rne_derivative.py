@@ -101,9 +101,8 @@ def _store_axis_rates(m, d, i):
 
     Translations of a free joint keep world axes, so they have w = 0.   Reads:  cvel, qvel, cdof.
     """
-    first = m.body_jntadr[i]
     vel = d.cvel[m.body_parentid[i]]
-    for j in range(first, first + m.body_jntnum[i]):
+    for j in body_joints(m, i):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             for k in range(3):

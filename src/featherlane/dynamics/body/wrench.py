@@ -12,7 +12,7 @@ from featherlane.dynamics.body.com import point_wrench
 @kernel
 def clear_moment(m, d, o):
     """Sets the row of output o to zero."""
-    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+    for e in moment_entries(m, o):
         d.actuator_moment[e] = 0.0
 
 

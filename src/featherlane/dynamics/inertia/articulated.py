@@ -21,18 +21,13 @@ from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.joint_space import multiply_joint_space
+from featherlane.dynamics.sparse.packed_factor import triangle_index
 from featherlane.dynamics.sparse.tree_factor import clamped_pivot, is_singular
 from featherlane.model.integrator import has_metric, reads_inertia
 
 # an articulated inertia is a full symmetric 6 x 6 matrix: its lower triangle by rows, 21 values; IA_i starts at SIZE i
 SIZE = 21
 LONG = 128  # DoFs from which the recursion over bodies solves columns faster than the factor of M
-
-
-@kernel
-def packed_index(r, c):
-    """Returns the index of entry (r, c), r >= c, of a lower triangle packed by rows: row r starts at r (r + 1) / 2."""
-    return r * (r + 1) // 2 + c
 
 
 @kernel
@@ -59,7 +54,7 @@ def multiply_packed(A, start, x):
 @kernel
 def _entry(A, start, r, c):
     """Returns entry (r, c) of the packed symmetric matrix that starts at A[start]."""
-    return A[start + (packed_index(r, c) if r >= c else packed_index(c, r))]
+    return A[start + (triangle_index(r, c) if r >= c else triangle_index(c, r))]
 
 
 @kernel
@@ -111,7 +106,7 @@ def subtract_outer(d, start, k, U, inverse):
     U_over_D = inverse * Force(U)
     for r in unrolled(range(6)):
         for c in unrolled(range(r + 1)):
-            e = start + packed_index(r, c)
+            e = start + triangle_index(r, c)
             d.aba_inertia[e] = fma(-U_over_D[r], U[c], d.aba_inertia[e])
     d.aba_axis[k] = U_over_D
 

@@ -10,15 +10,15 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.jacobian import JACOBIAN
+from featherlane.dynamics.sparse.half_solve import half_solve_column
 from featherlane.dynamics.sparse.tree_factor import (
     System,
     TreeRows,
     expand_columns,
     factor_columns,
-    multiply_rows,
-    solve_lt_columns,
+    multiply_symmetric,
+    reduce_columns,
 )
-from featherlane.dynamics.sparse.tree_panel import expand_panel, multiply_panel, reduce_panel
 from featherlane.dynamics.tendon.force import add_tendon_armature
 
 
@@ -165,15 +165,15 @@ def factor(m, source, LD, inverse):
 @kernel
 def solve_factored(m, LD, inverse, x):
     """x <- L^-1 D^-1 L^-T x; LD: L below the diagonal, D on it; inverse (nv,): 1 / D."""
-    solve_lt_columns(inertia_rows(m), LD, x)
-    expand_columns(inertia_rows(m), LD, inverse, x)
+    reduce_columns(inertia_rows(m), 0, LD, x)
+    expand_columns(inertia_rows(m), LD, inverse, x, most=4)
 
 
 @kernel
 def solve_columns(m, LD, inverse, X):
-    """Applies `solve_factored` to a panel X of columns (sparse/tree_panel.py)."""
-    reduce_panel(inertia_rows(m), listed=0, L=LD, X=X)
-    expand_panel(inertia_rows(m), LD, inverse, X)
+    """Applies `solve_factored` to a panel X of columns."""
+    reduce_columns(inertia_rows(m), 0, LD, X)
+    expand_columns(inertia_rows(m), LD, inverse, X, most=2)
 
 
 @kernel
@@ -184,19 +184,13 @@ def factor_and_solve(m, source, LD, inverse, x, own):
     """
     # reduce=1: also x <- L^-T x;  the fifth item of System states that A is an inertia
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x, 1), own=own, reduce=1)
-    expand_columns(inertia_rows(m), LD, inverse, x)
+    expand_columns(inertia_rows(m), LD, inverse, x, most=4)
 
 
 @kernel
 def multiply_joint_space(m, M, x, y):
-    """y <- M x for a symmetric matrix with M's pattern."""
-    multiply_rows(inertia_rows(m), M, x, y)
-
-
-@kernel
-def multiply_columns(m, M, X, Y):
-    """Applies `multiply_joint_space` to a panel X of columns (sparse/tree_panel.py)."""
-    multiply_panel(inertia_rows(m), M, X, Y)
+    """y <- M x for a symmetric matrix with M's pattern; x and y are columns or panels of columns."""
+    multiply_symmetric(inertia_rows(m), M, x, y)
 
 
 @stage
@@ -228,9 +222,7 @@ def half_solve(m, d):
     Source: MuJoCo mj_solveM2.
     Reads:  qLD, qLDiagInv, qvec.   Writes: qvec (nv,).   Cost: O(nv * depth).
     """
-    solve_lt_columns(inertia_rows(m), d.qLD, d.qvec)
-    for i in range(m.nv):
-        d.qvec[i] = d.qvec[i] * sqrt(d.qLDiagInv[i])
+    half_solve_column(inertia_rows(m), d.qLD, d.qLDiagInv, d.qvec)
 
 
 @stage
@@ -240,4 +232,4 @@ def mul_m(m, d):
     Source: MuJoCo mj_mulM.
     Reads:  M, qvec.   Writes: qproduct (nv,).   Cost: O(nv * depth).
     """
-    multiply_rows(inertia_rows(m), d.M, d.qvec, d.qproduct)
+    multiply_joint_space(m, d.M, d.qvec, d.qproduct)

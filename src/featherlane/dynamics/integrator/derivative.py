@@ -8,29 +8,22 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_by_velocity
 from featherlane.dynamics.actuator.reflected import damping_coefficients
+from featherlane.dynamics.body.force_laws import implicit_rate
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, add_fluid_vel, fluid_acts
 from featherlane.dynamics.sparse.outer import FULL, LOWER, add_row, diagonal_address
 from featherlane.dynamics.tendon.force import add_tendon_damping
 
 
 @kernel
-def polynomial_rate(b, c, e, v):
-    """Returns d/dv of v (b + c |v| + e v^2): b + 2 c |v| + 3 e v^2."""
-    speed = fabs(v)
-    return fma(speed, fma(3.0 * e, speed, 2.0 * c), b)
-
-
-@kernel
 def damping_rate(m, d, i):
     """Returns -d(damping force) / d qvel of DoF i: b + 2 c |v| + 3 e v^2."""
-    b, c, e = damping_coefficients(m, d, i)
-    return polynomial_rate(b, c, e, d.qvel[i])
+    return implicit_rate(damping_coefficients(m, d, i), fabs(d.qvel[i]))
 
 
 @kernel
 def add_moments(m, d, i, s, A, pattern):
     """A += s moment^T moment of actuator i, summed over its outputs, on the pattern."""
-    for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+    for o in actuator_outputs(m, i):
         add_row(m, d.actuator_moment, m.moment_colind, m.moment_rowadr[o], m.moment_rownnz[o], s, A, pattern)
 
 

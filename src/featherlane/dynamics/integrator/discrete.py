@@ -19,11 +19,12 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_by_length, force_by_velocity
 from featherlane.dynamics.actuator.transmission import add_output_force
+from featherlane.dynamics.body.force_laws import has_coefficients, implicit_rate
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
 from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, fluid_acts
-from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
+from featherlane.dynamics.passive.forces import ball_deflection, spring_coefficients
 from featherlane.dynamics.sparse.outer import LOWER
 from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_metric_rate
 from featherlane.dynamics.tendon.length import add_tendon_force
@@ -32,9 +33,8 @@ from featherlane.model.solver import takes_couplings
 
 @kernel
 def _spring_rate(coefficients, x):
-    """Returns d/dx of x (k + c x + e x^2), that is k + 2 c x + 3 e x^2, at least 0; coefficients: (k, c, e)."""
-    k, c, e = coefficients
-    return where(is_sprung(coefficients), fmax(fma(x, fma(3.0 * e, x, 2.0 * c), k), 0.0), 0.0)
+    """Returns d/dx of x (k + c x + e x^2), at least 0; coefficients: (k, c, e)."""
+    return fmax(implicit_rate(coefficients, x), 0.0)
 
 
 @kernel
@@ -47,7 +47,7 @@ def _spring_rates(m, d, j):
     first, rotation = 0.0, 0.0
     if is_scalar(kind):
         first = _spring_rate(coefficients, d.qpos[a] - spring_reference(m, d, j))
-    elif any_(is_sprung(coefficients)):
+    elif any_(has_coefficients(coefficients)):
         if is_free_joint(kind):
             first = _spring_rate(coefficients, norm3(Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])))
             rotation = _spring_rate(coefficients, norm3(ball_deflection(m, d, j)))
@@ -96,7 +96,7 @@ def tendon_metric(m, d, i):
     if not (m.opt_disableflags & DISABLE_DAMPER):
         damping = fmax(tendon_damping_rate(m, d, i), 0.0)
     if not (m.opt_disableflags & DISABLE_SPRING):
-        stiffness = fmax(tendon_metric_rate(m, d, i, at_rest=0), 0.0)
+        stiffness = fmax(tendon_metric_rate(m, d, i), 0.0)
     return h * fma(h, stiffness, damping)
 
 
@@ -115,13 +115,13 @@ def add_spring_change(m, d, s, x):
                 x[v + k] = fma(s * (h * (first if k < 3 else rotation)), d.qvel[v + k], x[v + k])
         if has_tendon_metric(m):
             for i in range(m.ntendon):
-                h_stiffness = h * fmax(tendon_metric_rate(m, d, i, at_rest=0), 0.0)
+                h_stiffness = h * fmax(tendon_metric_rate(m, d, i), 0.0)
                 add_tendon_force(m, d, i, s * h_stiffness * d.ten_velocity[i], x)
     if has_actuator_metric(m):
         for i in range(m.nactuator):
             if not is_disabled(m, i):
                 h_stiffness = h * fmax(-force_by_length(m, d, i), 0.0)
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                for o in actuator_outputs(m, i):
                     add_output_force(m, d, o, s * h_stiffness * d.actuator_velocity[o], x)
 
 
@@ -149,7 +149,7 @@ def add_couplings(m, d, x, y):
         for i in range(m.nactuator):
             if is_coupling(m, i) and not is_disabled(m, i):
                 s = actuator_metric(m, d, i)
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                for o in actuator_outputs(m, i):
                     first, number = m.moment_rowadr[o], m.moment_rownnz[o]
                     _add_outer_product(d.actuator_moment, m.moment_colind, first, number, s, x, y)
 
@@ -172,7 +172,7 @@ def add_coupling_diagonal(m, d, x):
         for i in range(m.nactuator):
             if is_coupling(m, i) and not is_disabled(m, i):
                 s = actuator_metric(m, d, i)
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                for o in actuator_outputs(m, i):
                     first, number = m.moment_rowadr[o], m.moment_rownnz[o]
                     _add_outer_diagonal(d.actuator_moment, m.moment_colind, first, number, s, x)
 

@@ -16,11 +16,12 @@ from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.actuator.reflected import damping_coefficients, has_reflected_terms
+from featherlane.dynamics.body.force_laws import implicit_rate
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
-from featherlane.dynamics.integrator.derivative import add_smooth_rates, polynomial_rate
+from featherlane.dynamics.integrator.derivative import add_smooth_rates
 from featherlane.dynamics.integrator.free_body import has_single_free_body, solve_free_bodies
 from featherlane.dynamics.integrator.velocity_derivative import store_rates_without_bias
 from featherlane.dynamics.passive.fluid import fluid_worlds
@@ -64,7 +65,7 @@ def store_damped_diagonal(m, d, articulated):
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
         if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
             found = where(has_reflected_terms(m, m.dof_jntid[i]), 1.0, found)
-        rate = polynomial_rate(b, c, e, d.qvel[i])
+        rate = implicit_rate((b, c, e), fabs(d.qvel[i]))
         if articulated:
             d.qHDiagInv[i] = h * rate
         else:

@@ -1,14 +1,14 @@
 """Computes the acceleration without constraints, and energy."""
 
 from featherlane.prelude import *
+from featherlane.dynamics.body.force_laws import has_coefficients, spring_energy
 from featherlane.dynamics.body.motor import add_motors_at_stops
-from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
 from featherlane.dynamics.inertia.metric import metric
 from featherlane.dynamics.integrator.discrete import discrete_smooth
-from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
+from featherlane.dynamics.passive.forces import ball_deflection, joint_spring_energy, spring_coefficients
 from featherlane.dynamics.sparse.tree_factor import is_singular
 from featherlane.dynamics.tendon.force import tendon_energy
 from featherlane.model.integrator import has_metric
@@ -84,15 +84,6 @@ def smooth_acceleration(m, d):
     warn_singular_inertia(m, d, singular)
 
 
-@kernel
-def _spring_energy(coefficients, x):
-    """Returns the integral of x (k + c x + e x^2): x^2 (k / 2 + c x / 3 + e x^2 / 4); coefficients: (k, c, e)."""
-    k, c, e = coefficients
-    has_spring = is_sprung(coefficients)
-    integral = (x * x) * fma(x, fma(0.25 * x, e, c * (1.0 / 3.0)), 0.5 * k)
-    return where(has_spring, integral, 0.0)
-
-
 @stage
 def energy(m, d):
     """Computes potential energy of gravity and springs, and kinetic energy.
@@ -113,13 +104,13 @@ def energy(m, d):
         for j in range(m.njnt):
             a, kind, coefficients = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
             if is_scalar(kind):
-                potential = potential + _spring_energy(coefficients, d.qpos[a] - spring_reference(m, d, j))
-            elif any_(is_sprung(coefficients)):
+                potential = potential + joint_spring_energy(m, d, j)
+            elif any_(has_coefficients(coefficients)):
                 # of a free joint: a spring of the translation and one of the rotation
                 if is_free_joint(kind):
                     offset = Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])
-                    potential = potential + _spring_energy(coefficients, norm3(offset))
-                potential = potential + _spring_energy(coefficients, norm3(ball_deflection(m, d, j)))
+                    potential = potential + spring_energy(coefficients, norm3(offset))
+                potential = potential + spring_energy(coefficients, norm3(ball_deflection(m, d, j)))
         if m.ntendon > 0:
             potential = potential + tendon_energy(m, d)
     # 1/2 v^T M v = sum over i of v_i (M_ii v_i / 2 + sum over ancestors j of M_ij v_j)

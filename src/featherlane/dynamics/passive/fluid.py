@@ -44,7 +44,7 @@ def passive_forces_act(m):
 def has_ellipsoids(m, i):
     """Returns the mask of worlds where geoms represent body i in the fluid."""
     found = 0.0
-    for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
+    for g in body_geoms(m, i):
         found = where(m.geom_fluid[g].scale > 0.0, 1.0, found)
     return found > 0.0
 
@@ -277,7 +277,7 @@ def _body_wrench(m, d, i):
     if any_(not_(ellipsoids)):
         f += _box_wrench(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
-        for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
+        for g in body_geoms(m, i):
             if any_(m.geom_fluid[g].scale != 0.0):
                 f += _geom_wrench(m, d, i, g, ellipsoids)
     return f

@@ -253,7 +253,7 @@ def _store_body_matrix(m, d, i, dissipative):
     if any_(not_(ellipsoids)):
         _add_box(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
-        for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
+        for g in body_geoms(m, i):
             if any_(m.geom_fluid[g].scale != 0.0):
                 _add_ellipsoid(m, d, i, g, dissipative, ellipsoids)
 
@@ -337,6 +337,6 @@ def add_fluid_metric(m, d, s, dissipative, A):
         S_k, b = d.cdof[k], m.dof_bodyid[k]
         f = 0.5 * (drag_times(d, b, S_k) + drag_transposed_times(d, b, S_k))
         # row k of A: the ancestors of k, and k itself
-        for e in range(m.M_rowadr[k], m.M_rowadr[k] + m.M_rownnz[k]):
+        for e in inertia_entries(m, k):
             rate = dot(f, d.cdof[m.M_colind[e]])
             A[e] = where(has_fluid, fma(s, rate, A[e]), A[e])

@@ -3,6 +3,13 @@
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.body.com import last_dof, point_wrench
+from featherlane.dynamics.body.force_laws import (
+    damper_law,
+    has_coefficients,
+    spring_energy,
+    spring_law,
+    vector_spring_law,
+)
 from featherlane.dynamics.body.plastic import ball_reference, spring_reference
 from featherlane.dynamics.passive.fluid import fluid_force, fluid_worlds, passive_forces_act
 from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_springs
@@ -12,21 +19,6 @@ from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_spr
 def spring_coefficients(m, j):
     """Returns (k, c, e): the spring force of joint j is -x (k + c x + e x^2)."""
     return m.jnt_stiffness[j], m.jnt_stiffnesspoly[j].second, m.jnt_stiffnesspoly[j].third
-
-
-@kernel
-def is_sprung(coefficients):
-    """Returns the mask of worlds where the joint has a spring: one of its coefficients (k, c, e) is not 0."""
-    return (coefficients[0] != 0.0) | (coefficients[1] != 0.0) | (coefficients[2] != 0.0)
-
-
-@kernel
-def _store_vector_spring(d, v, coefficients, x):
-    """qfrc_spring of three DoFs from v on <- -x (k + c |x| + e |x|^2), along the deflection x."""
-    sprung, length = is_sprung(coefficients), norm3(x)
-    k, c, e = coefficients
-    s = fma(length, fma(length, e, c), k)
-    d.qfrc_spring[v : v + 3] = where(sprung, -(s * x), Vec3(zeros(3)))
 
 
 @kernel
@@ -41,30 +33,43 @@ def ball_deflection(m, d, j):
 
 
 @kernel
+def joint_spring_force(m, d, j):
+    """Returns the force of the spring of slide or hinge j [N, N m]."""
+    return spring_law(spring_coefficients(m, j), d.qpos[m.jnt_qposadr[j]] - spring_reference(m, d, j))
+
+
+@kernel
+def joint_spring_energy(m, d, j):
+    """Returns the energy of the spring of slide or hinge j [J]; its derivative by the position is minus the force."""
+    return spring_energy(spring_coefficients(m, j), d.qpos[m.jnt_qposadr[j]] - spring_reference(m, d, j))
+
+
+@kernel
+def dof_damper_force(m, d, i):
+    """Returns the force of the damper of DoF i [N, N m]."""
+    return damper_law(damping_coefficients(m, d, i), d.qvel[i])
+
+
+@kernel
 def _store_spring_forces(m, d):
-    """qfrc_spring <- -x (k + c x + e x^2) of each joint; three DoFs of a ball or a free joint by the length of x."""
+    """qfrc_spring <- forces of the joints' springs; three DoFs of a ball or a free joint along the deflection."""
     for j in range(m.njnt):
-        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
-        k, c, e = spring_coefficients(m, j)
+        a, v, kind, coefficients = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j], spring_coefficients(m, j)
         if is_scalar(kind):
-            x = d.qpos[a] - spring_reference(m, d, j)
-            d.qfrc_spring[v] = where(is_sprung((k, c, e)), -(x * fma(x, fma(x, e, c), k)), 0.0)
-        elif any_(is_sprung((k, c, e))):
+            d.qfrc_spring[v] = joint_spring_force(m, d, j)
+        elif any_(has_coefficients(coefficients)):
             if is_free_joint(kind):
-                _store_vector_spring(d, v, (k, c, e), Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3]))
+                x = Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])
+                d.qfrc_spring[v : v + 3] = vector_spring_law(coefficients, x)
                 v += 3
-            _store_vector_spring(d, v, (k, c, e), ball_deflection(m, d, j))
+            d.qfrc_spring[v : v + 3] = vector_spring_law(coefficients, ball_deflection(m, d, j))
 
 
 @kernel
 def _store_damping_forces(m, d):
-    """qfrc_damper <- -v (b + c |v| + e v^2) of each DoF."""
+    """qfrc_damper <- forces of the DoFs' dampers."""
     for i in range(m.nv):
-        b, c, e = damping_coefficients(m, d, i)
-        v = d.qvel[i]
-        speed = fabs(v)
-        is_damped = (b != 0.0) | (c != 0.0) | (e != 0.0)
-        d.qfrc_damper[i] = where(is_damped, -(v * fma(speed, fma(speed, e, c), b)), 0.0)
+        d.qfrc_damper[i] = dof_damper_force(m, d, i)
 
 
 @kernel

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from featherlane.prelude import *
 
 ROUNDED = 1e-6  # kg, kg m^2: bound on the rounding errors of the pivots of large inertias
+PANEL = 4  # columns of a panel: a field of Vec4 rows
 SINGULAR, SINGULAR32 = 1e-15, 5e-7  # D_i / A_ii that is only rounding: 4 roundings of float64, and of float32
 
 
@@ -57,16 +58,8 @@ class TreeRows(NamedTuple):
     belowrow: Any  # rows, descending in each list
 
 
-@kernel
-def solve_lt_rows(rows, L, x):
-    """x <- L^-T x, row by row: x_j -= L_kj x_k from the last k to the first, for the ancestors j of k.
-
-    Valid also for rows whose descendants do not directly follow.
-    """
-    for k in range(rows.n - 1, -1, -1):
-        start, xk = rows.adr[k], x[k]
-        for e in range(start, start + rows.nnz[k] - 1):
-            x[rows.col[e]] = fma(-L[e], xk, x[rows.col[e]])
+# Rows that form a chain are computed together, `height` of them, an argument that is a constant: their common
+# columns are read once, and their sums overlap.  The roundings and their order are those of one row at a time.
 
 
 @kernel
@@ -82,34 +75,13 @@ def three_follow(rows, k):
 
 
 @kernel
-def multiply_rows(rows, A, x, y):
-    """y <- A x for the symmetric matrix with lower triangle A: the rows of a parent k and its child k + 1 at once.
+def is_only_child(rows, i):
+    """Returns whether row i - 1 is the parent of row i, and has no other child.
 
-    Each entry A_kj, j < k, contributes A_kj x_j to y_k and A_kj x_k to y_j.
+    Its diagonal is then one index left of that of row i, and both have the same descendants below i.
     """
-    k = 0
-    while k < rows.n:
-        start, depth, x_k = rows.adr[k], rows.nnz[k] - 1, x[k]
-        y_k = A[start + depth] * x_k
-        if follows(rows, k):
-            start_child, x_child = rows.adr[k + 1], x[k + 1]
-            y_child = A[start_child + depth + 1] * x_child
-            for c in range(depth):
-                j = rows.col[start + c]
-                A_kj, A_child_j, x_j = A[start + c], A[start_child + c], x[j]
-                y_k, y_child = fma(A_kj, x_j, y_k), fma(A_child_j, x_j, y_child)
-                y[j] = fma(A_child_j, x_child, fma(A_kj, x_k, y[j]))
-            A_child_k = A[start_child + depth]
-            y[k] = fma(A_child_k, x_child, y_k)
-            y[k + 1] = fma(A_child_k, x_k, y_child)
-            k += 2
-        else:
-            for e in range(start, start + depth):
-                j = rows.col[e]
-                y_k = fma(A[e], x[j], y_k)
-                y[j] = fma(A[e], x_k, y[j])
-            y[k] = y_k
-            k += 1
+    start, depth = rows.adr[i], rows.nnz[i] - 1
+    return depth > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.col[start + depth - 1] == i - 1
 
 
 # ---- elimination column by column ------------------------------------------------------------------------
@@ -122,8 +94,6 @@ def multiply_rows(rows, A, x, y):
 # tile of humanoids, with the same roundings in the same order as an elimination row by row.
 #
 # listed: 0 the rows below are i + below[i] ... i + 1, as on a model's tree; 1 they are stored in `belowrow`.
-# height: rows i, i - 1, ... i - height + 1 are a chain, each the only child of the next; they are completed together.
-#     Row i - r has its diagonal at the index depth - r, so all have the same descendants below i.
 
 
 class System(NamedTuple):
@@ -152,13 +122,6 @@ def row_below(rows, listed, start, t):
     if listed:
         k = rows.belowrow[start + t]
     return k
-
-
-@kernel
-def is_only_child(rows, i):
-    """Returns whether row i - 1 is the parent of row i, and has no other child."""
-    start, depth = rows.adr[i], rows.nnz[i] - 1
-    return depth > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.col[start + depth - 1] == i - 1
 
 
 @kernel
@@ -300,71 +263,108 @@ def factor_columns(rows, listed, system, own, reduce):
             i -= 1
 
 
-@kernel
-def solve_lt_columns(rows, L, x):
-    """x <- L^-T x: x_i -= L_ki x_k, from the last i to the first, for the descendants k of i, which directly follow it.
+# ---- substitution and product ------------------------------------------------------------------------------------
+#
+# x holds values: a column; or rows of values, such as Vec4: PANEL columns, of which each matrix entry is read once.
+# Each column has the same roundings in the same order as a column computed separately.
 
-    Two rows at a time: i and its parent i - 1, if it has no other child.
-    """
+
+@kernel
+def reduce_rows(rows, listed, L, x, i, height):
+    """Computes rows i to i - height + 1 of L^-T x: x_i -= L_ki x_k for the descendants k of i, the last one first."""
+    depth, nbelow = rows.nnz[i] - 1, rows.below[i]
+    start = rows.belowadr[i] if listed else i + nbelow
+    y = tuple(x[i - r] for r in range(height))
+    for t in range(nbelow):
+        k = row_below(rows, listed, start, t)
+        L_ki, x_k = rows.adr[k] + depth, x[k]  # address of L_ki; that of L_k,i-r is r less
+        y = tuple(fma(-L[L_ki - r], x_k, y[r]) for r in range(height))
+    for u in unrolled(range(height)):
+        row = rows.adr[i - u] + depth  # L_i-u,i-r is at row - r
+        y = tuple(fma(-L[row - r], y[u], y[r]) if r > u else y[r] for r in range(height))
+        x[i - u] = y[u]
+
+
+@kernel
+def reduce_columns(rows, listed, L, x):
+    """x <- L^-T x, from the last row to the first, two rows of a chain at a time; listed: as for `factor_columns`."""
     i = rows.n - 1
     while i >= 0:
-        depth, last = rows.nnz[i] - 1, i + rows.below[i]
-        if depth > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.nnz[i - 1] == depth:
-            x_i, x_parent = x[i], x[i - 1]
-            # the last descendant first, as in `solve_lt_rows`: the same roundings in the same order
-            for k in range(last, i, -1):
-                L_ki, x_k = rows.adr[k] + depth, x[k]  # address of L_ki; that of L_k,i-1 is one less
-                x_i, x_parent = fma(-L[L_ki], x_k, x_i), fma(-L[L_ki - 1], x_k, x_parent)
-            x[i] = x_i
-            x[i - 1] = fma(-L[rows.adr[i] + depth - 1], x_i, x_parent)
+        if is_only_child(rows, i):
+            reduce_rows(rows, listed, L, x, i, height=2)
             i -= 2
         else:
-            x_i = x[i]
-            for k in range(last, i, -1):
-                x_i = fma(-L[rows.adr[k] + depth], x[k], x_i)
-            x[i] = x_i
+            reduce_rows(rows, listed, L, x, i, height=1)
             i -= 1
 
 
 @kernel
-def expand_columns(rows, L, inverse, x):
-    """x <- L^-1 D^-1 x: x_k = x_k / D_k - sum over ancestors j of L_kj x_j, from the first k to the last.
+def expand_rows(rows, L, inverse, x, k, height):
+    """Computes rows k to k + height - 1 of L^-1 D^-1 x: x_k = x_k / D_k - sum over ancestors j of L_kj x_j.
 
-    Four rows of a chain at a time, or two, whose sums overlap.  Each row has one sum, term by term: partial sums would
-    depend on the zeros of a wider pattern.  inverse: 1 / D.
+    Each row has one sum, term by term: partial sums would depend on the zeros of a wider pattern.
+    """
+    row, depth = tuple(rows.adr[k + r] for r in range(height)), rows.nnz[k] - 1
+    y = tuple(x[k + r] * inverse[k + r] for r in range(height))
+    for c in range(depth):
+        x_j = x[rows.col[row[0] + c]]
+        y = tuple(fma(-L[row[r] + c], x_j, y[r]) for r in range(height))
+    # the entries between the rows of the chain
+    for u in unrolled(range(height)):
+        y = tuple(fma(-L[row[r] + depth + u], y[u], y[r]) if r > u else y[r] for r in range(height))
+        x[k + u] = y[u]
+
+
+@kernel
+def expand_columns(rows, L, inverse, x, most):
+    """x <- L^-1 D^-1 x, from the first row to the last; inverse: 1 / D.
+
+    most: rows of a chain at a time: 4 of values, 2 of rows of values, whose sums fit into registers.
     """
     k = 0
     while k < rows.n:
-        row, depth = rows.adr[k], rows.nnz[k] - 1
-        x0 = x[k] * inverse[k]
-        if three_follow(rows, k):
-            # x0 to x3: the sums of rows k to k + 3
-            row1, row2, row3 = rows.adr[k + 1], rows.adr[k + 2], rows.adr[k + 3]
-            x1, x2, x3 = x[k + 1] * inverse[k + 1], x[k + 2] * inverse[k + 2], x[k + 3] * inverse[k + 3]
-            for c in range(depth):
-                x_j = x[rows.col[row + c]]
-                x0, x1, x2, x3 = (
-                    fma(-L[row + c], x_j, x0),
-                    fma(-L[row1 + c], x_j, x1),
-                    fma(-L[row2 + c], x_j, x2),
-                    fma(-L[row3 + c], x_j, x3),
-                )
-            # the entries between the four rows
-            x1 = fma(-L[row1 + depth], x0, x1)
-            x2 = fma(-L[row2 + depth + 1], x1, fma(-L[row2 + depth], x0, x2))
-            x3 = fma(-L[row3 + depth + 2], x2, fma(-L[row3 + depth + 1], x1, fma(-L[row3 + depth], x0, x3)))
-            x[k], x[k + 1], x[k + 2], x[k + 3] = x0, x1, x2, x3
+        if most == 4 and three_follow(rows, k):
+            expand_rows(rows, L, inverse, x, k, height=4)
             k += 4
         elif follows(rows, k):
-            row1, x1 = rows.adr[k + 1], x[k + 1] * inverse[k + 1]
-            for c in range(depth):
-                x_j = x[rows.col[row + c]]
-                x0, x1 = fma(-L[row + c], x_j, x0), fma(-L[row1 + c], x_j, x1)
-            x[k] = x0
-            x[k + 1] = fma(-L[row1 + depth], x0, x1)
+            expand_rows(rows, L, inverse, x, k, height=2)
             k += 2
         else:
-            for c in range(depth):
-                x0 = fma(-L[row + c], x[rows.col[row + c]], x0)
-            x[k] = x0
+            expand_rows(rows, L, inverse, x, k, height=1)
+            k += 1
+
+
+@kernel
+def multiply_rows(rows, A, x, y, k, height):
+    """Adds the terms of entries A_kj, j <= k, of rows k to k + height - 1 to y = A x: A_kj x_j to y_k, A_kj x_k to y_j.
+
+    y_k is first written here, y_j has the terms of the rows before k.
+    """
+    row, depth = tuple(rows.adr[k + r] for r in range(height)), rows.nnz[k] - 1
+    x_k = tuple(x[k + r] for r in range(height))
+    y_k = tuple(A[row[r] + depth + r] * x_k[r] for r in range(height))
+    for c in range(depth):
+        j = rows.col[row[0] + c]
+        A_kj, x_j, y_j = tuple(A[row[r] + c] for r in range(height)), x[j], y[j]
+        y_k = tuple(fma(A_kj[r], x_j, y_k[r]) for r in range(height))
+        for r in unrolled(range(height)):
+            y_j = fma(A_kj[r], x_k[r], y_j)
+        y[j] = y_j
+    if height == 2:
+        link = A[row[1] + depth]  # the entry between both rows
+        y_k = fma(link, x_k[1], y_k[0]), fma(link, x_k[0], y_k[1])
+    for r in unrolled(range(height)):
+        y[k + r] = y_k[r]
+
+
+@kernel
+def multiply_symmetric(rows, A, x, y):
+    """y <- A x for the symmetric matrix with lower triangle A: the rows of a parent and its child at once."""
+    k = 0
+    while k < rows.n:
+        if follows(rows, k):
+            multiply_rows(rows, A, x, y, k, height=2)
+            k += 2
+        else:
+            multiply_rows(rows, A, x, y, k, height=1)
             k += 1

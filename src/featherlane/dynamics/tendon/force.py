@@ -14,6 +14,13 @@ Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.body.force_laws import (
+    damper_law,
+    has_coefficients,
+    implicit_rate,
+    spring_energy,
+    spring_law,
+)
 from featherlane.dynamics.body.plastic import tendon_reference
 from featherlane.dynamics.sparse.outer import add_outer, add_row
 from featherlane.dynamics.tendon.length import add_tendon_force, is_fixed
@@ -70,44 +77,44 @@ def tendon_armature(m, i):
 @kernel
 def is_elastic(m, i):
     """Returns the mask of worlds in which tendon i has a spring or a damper."""
-    return _has_nonzero(tendon_stiffness(m, i)) | _has_nonzero(tendon_damping(m, i))
-
-
-@kernel
-def _has_nonzero(coefficients):
-    """Returns the mask of worlds where one of three coefficients is not 0."""
-    return (coefficients[0] != 0.0) | (coefficients[1] != 0.0) | (coefficients[2] != 0.0)
+    return has_coefficients(tendon_stiffness(m, i)) | has_coefficients(tendon_damping(m, i))
 
 
 # ---- forces ----------------------------------------------------------------------------------------------------------
 @kernel
 def stretch(m, d, i):
-    """Returns the deflection of tendon i from its spring's rest interval [m], negative below."""
+    """Returns the deflection of tendon i from its spring's rest interval [m], negative below.
+
+    An interval of one length has no dead band: the derivative by the length is 1 everywhere.
+    """
     length = d.ten_length[i]
     low, high = tendon_reference(m, d, i)
-    return where(length > high, length - high, where(length < low, length - low, 0.0))
+    return where(length >= high, length - high, where(length < low, length - low, 0.0))
 
 
 @kernel
 def spring_force(m, d, i):
     """Returns the force of the spring of tendon i [N]: -x (k + c x + e x^2), x the stretch."""
-    (k, c, e), x = tendon_stiffness(m, i), stretch(m, d, i)
-    return where(_has_nonzero((k, c, e)), -(x * fma(x, fma(x, e, c), k)), 0.0)
+    return spring_law(tendon_stiffness(m, i), stretch(m, d, i))
+
+
+@kernel
+def tendon_spring_energy(m, d, i):
+    """Returns the energy of the spring of tendon i [J]; its derivative by the length is minus the force."""
+    return spring_energy(tendon_stiffness(m, i), stretch(m, d, i))
 
 
 @kernel
 def damper_force(m, d, i):
     """Returns the force of the damper of tendon i [N]: -v (b + c |v| + e v^2)."""
-    (b, c, e), v = tendon_damping(m, i), d.ten_velocity[i]
-    speed = fabs(v)
-    return where(_has_nonzero((b, c, e)), -(v * fma(speed, fma(speed, e, c), b)), 0.0)
+    return damper_law(tendon_damping(m, i), d.ten_velocity[i])
 
 
 @kernel
 def add_tendon_springs(m, d):
     """qfrc_spring += J^T f of each tendon's spring."""
     for i in range(m.ntendon):
-        if any_(_has_nonzero(tendon_stiffness(m, i))):
+        if any_(has_coefficients(tendon_stiffness(m, i))):
             add_tendon_force(m, d, i, spring_force(m, d, i), d.qfrc_spring)
 
 
@@ -115,52 +122,35 @@ def add_tendon_springs(m, d):
 def add_tendon_dampers(m, d):
     """qfrc_damper += J^T f of each tendon's damper."""
     for i in range(m.ntendon):
-        if any_(_has_nonzero(tendon_damping(m, i))):
+        if any_(has_coefficients(tendon_damping(m, i))):
             add_tendon_force(m, d, i, damper_force(m, d, i), d.qfrc_damper)
 
 
 @kernel
 def tendon_energy(m, d):
-    """Returns the energy [J] of all tendon springs: x^2 (k / 2 + c x / 3 + e x^2 / 4), x the stretch."""
+    """Returns the energy [J] of all tendon springs."""
     energy = 0.0
     for i in range(m.ntendon):
-        k, c, e = tendon_stiffness(m, i)
-        if any_(_has_nonzero((k, c, e))):
-            x = stretch(m, d, i)
-            spring_energy = (x * x) * fma(x, fma(0.25 * x, e, c * (1.0 / 3.0)), 0.5 * k)
-            energy = energy + where(_has_nonzero((k, c, e)), spring_energy, 0.0)
+        if any_(has_coefficients(tendon_stiffness(m, i))):
+            energy = energy + tendon_spring_energy(m, d, i)
     return energy
 
 
-# ---- derivatives -----------------------------------------------------------------------------------------------------
+# ---- rates of implicit integrators ----------------------------------------------------------------------------------
 @kernel
 def tendon_damping_rate(m, d, i):
     """Returns -d(damping force) / d(rate of length) of tendon i: b + 2 c |v| + 3 e v^2."""
-    b, c, e = tendon_damping(m, i)
-    speed = fabs(d.ten_velocity[i])
-    return fma(speed, fma(3.0 * e, speed, 2.0 * c), b)
+    return implicit_rate(tendon_damping(m, i), fabs(d.ten_velocity[i]))
 
 
 @kernel
-def tendon_spring_rate(m, d, i):
-    """Returns -d(spring force) / d(length) of tendon i: k + 2 c x + 3 e x^2, 0 in the dead band."""
-    low, high = tendon_reference(m, d, i)
-    # at x = 0 the tendon is in the dead band, unless the band is empty
-    outside_band = (stretch(m, d, i) != 0.0) | (low >= high)
-    return where(outside_band, tendon_metric_rate(m, d, i, at_rest=1), 0.0)
+def tendon_metric_rate(m, d, i):
+    """Returns k + 2 c x + 3 e x^2, the spring rate of tendon i in the metric of `discrete`; 0 at zero stretch x.
 
-
-@kernel
-def tendon_metric_rate(m, d, i, at_rest):
-    """Returns k + 2 c x + 3 e x^2, the spring rate of tendon i; without `at_rest` it is 0 at zero stretch x.
-
-    Source: MuJoCo's integrator discrete; found by experiment with 4.0.1.
+    Source: found by experiment with MuJoCo 4.0.1.
     """
-    (k, c, e), x = tendon_stiffness(m, i), stretch(m, d, i)
-    acts = _has_nonzero((k, c, e))
-    if not at_rest:
-        acts = acts & (x != 0.0)
-    return where(acts, fma(x, fma(3.0 * e, x, 2.0 * c), k), 0.0)
+    x = stretch(m, d, i)
+    return where(x != 0.0, implicit_rate(tendon_stiffness(m, i), x), 0.0)
 
 
 @kernel

@@ -53,7 +53,7 @@ def moving_body(m, b):
 @kernel
 def _clear_forces(m, d, i):
     """cfrc <- 0 of the bodies that tendon i can pull."""
-    for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+    for e in tendon_entries(m, i):
         k = m.ten_J_colind[e]
         b = m.dof_bodyid[k]
         # once per body, at its first DoF
@@ -192,7 +192,7 @@ def tendon_velocity(m, d):
     """
     for i in range(m.ntendon):
         rate = 0.0
-        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        for e in tendon_entries(m, i):
             rate = fma(d.ten_J[e], d.qvel[m.ten_J_colind[e]], rate)
         d.ten_velocity[i] = rate
 
@@ -200,6 +200,6 @@ def tendon_velocity(m, d):
 @kernel
 def add_tendon_force(m, d, i, force, x):
     """x += J^T force of tendon i, bitwise unchanged where the force is 0; x is (nv,)."""
-    for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+    for e in tendon_entries(m, i):
         k = m.ten_J_colind[e]
         x[k] = where(force != 0.0, fma(d.ten_J[e], force, x[k]), x[k])

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from featherlane.integrations.batch.fields import DATA_FIELDS, STATE, USER, WHOLE, template, unbindable
 from featherlane.integrations.batch.worlds import Part, Worlds
 from featherlane.model.status import BAD_CONTROL, NON_FINITE
-from featherlane.simulation.batch.runner import run_shares
+from featherlane.simulation.batch.runner import roll_shares
 from featherlane.simulation.tile.fields import DATA
 
 CTRL = int(mujoco.mjtState.mjSTATE_CTRL)
@@ -144,7 +144,7 @@ def _steps(
     parts: Sequence[Part], nstep: int, inputs: Inputs, names: Iterable[str], buffers: Mapping[str, np.ndarray]
 ) -> list[dict[str, np.ndarray]]:
     """Advances the simulations of the parts; returns the recorded fields of each part, and `warning`."""
-    shares, founds = [], []
+    rolled, founds = [], []
     for batch, chosen, at in parts:
         lead, sizes = (len(chosen), nstep), batch.arrays.sizes
         shapes = {
@@ -154,13 +154,9 @@ def _steps(
         for name in {*names, "warning"} & shapes.keys():
             found[name] = buffers[name].reshape(shapes[name]) if name in buffers else np.empty(shapes[name])
         given = {name: a[at][:, :nstep].reshape(shapes[name]) for name, a in inputs.fields.items() if name in shapes}
-        shares.append(batch.runner.share(nstep, chosen, given or None, found))
+        rolled.append((batch.runner, chosen, given or None, found))
         founds.append(found)
-    some = [share for share, _ in shares if len(share.chosen)]
-    if some:
-        run_shares(nstep, some)
-    for part, (_, reads), found in zip(parts, shares, founds, strict=True):
-        part.batch.runner.measure_recorded(part.chosen, reads, found)
+    roll_shares(nstep, rolled)
     return founds
 
 

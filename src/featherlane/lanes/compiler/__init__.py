@@ -4,6 +4,7 @@
     source, webs      a kernel's syntax tree; grouping of a name's bindings into variables
     writer            the LLVM IR of one function: registers, blocks, variables
     value_functions, record_functions   compiled definitions of the functions of `values`; one table in `functions`
+    tangents          values with tangents: the chain rule of each operation
     expressions, statements   translation of the syntax tree
     program           functions by kernel and argument types; the LLVM IR of stages
     rules             the error for code outside the language, with the line and the rule

@@ -10,17 +10,20 @@ from collections.abc import Hashable
 from types import ModuleType
 
 from featherlane.errors import near
-from featherlane.lanes.compiler import record_functions
+from featherlane.lanes.compiler import record_functions, tangents
 from featherlane.lanes.compiler.functions import FUNCTIONS
 from featherlane.lanes.compiler.types import (
     BOOL,
+    INT,
     NOTHING,
     Number,
     Object,
     Record,
     Tuple,
+    range_of,
 )
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
+from featherlane.lanes.derivative import Derivative
 from featherlane.lanes.kernel import Kernel, Stage, is_named_tuple, symbol
 from featherlane.lanes.rows import ATTRIBUTES, TypedRow
 
@@ -158,6 +161,8 @@ def _if_else(w: Writer, node: ast.IfExp) -> Thing:
 # ---- calls ---------------------------------------------------------------------------------------------------------
 def _call(w: Writer, node: ast.Call) -> Thing:
     called = _callable(w, node.func)
+    if called is range:
+        return _range(w, node)
     arguments = _arguments(w, node, called)
     if isinstance(called, Stage):
         return record_functions.stage_call(w, node, called, symbol, arguments)
@@ -205,11 +210,9 @@ def _callable(w: Writer, node: ast.expr):
     if _is_local(node):
         raise w.broken(node, f"{name} is a local variable; a called function must be known when the kernel is compiled")
     called = _outside(w, node)
-    known = isinstance(called, Kernel) or is_named_tuple(called)
+    known = isinstance(called, Kernel) or is_named_tuple(called) or called is range
     if not known and not (isinstance(called, Hashable) and called in FUNCTIONS):
         names = [f.name for f in FUNCTIONS.values()] + ["exp", "log", "pow_", "sincos", "asin", "acos", "atan2"]
-        if called is range:
-            raise w.broken(node, "range(...) is allowed only in a `for` loop or a comprehension")
         raise w.broken(
             node,
             f"{name} cannot be called in a kernel{near(name.split('.')[-1], names)}; allowed are "
@@ -219,7 +222,31 @@ def _callable(w: Writer, node: ast.expr):
     return called
 
 
+def range_bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
+    """Returns (start, stop, step) of a range."""
+    if not 1 <= len(ranged.args) <= 3 or ranged.keywords:
+        raise w.broken(ranged, f"range takes one to three arguments, got {len(ranged.args)}")
+    numbers = [w.convert(expression(w, a), INT, a) for a in ranged.args]
+    zero, one = w.constant(0, ranged), w.constant(1, ranged)
+    start, stop, step = [zero, *numbers, one] if len(numbers) == 1 else [*numbers, one][:3]
+    if step.constant == 0:
+        raise w.broken(ranged, "a range with step 0 does not end")
+    return start, stop, step
+
+
+def _range(w: Writer, node: ast.Call) -> Thing:
+    """Returns a range as a result or a variable."""
+    start, stop, step = range_bounds(w, node)
+    if step.constant is None:
+        raise w.broken(node, "the step of a range that is returned or assigned must be a number")
+    return Thing(range_of(step.constant), (start.operand, stop.operand))
+
+
 def kernel_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing]) -> Thing:
+    if isinstance(called, Derivative):
+        return tangents.derivative_call(w, node, called, arguments, kernel_call)
+    if called.rule is not None and any(map(tangents.is_dual, arguments)):
+        return tangents.ruled_call(w, node, called, arguments, kernel_call)
     f = w.program.function(called, arguments, w, node)
     w.called[f.symbol] = f
     operands = ", ".join(f"{llvm} {x}" for a in arguments for llvm, x in zip(a.type.operands, a.operands, strict=True))

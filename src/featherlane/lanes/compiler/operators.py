@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 
+from featherlane.lanes.compiler import tangents
 from featherlane.lanes.compiler.expressions import EXPRESSIONS, kernel_call, something
 from featherlane.lanes.compiler.functions import FUNCTIONS
 from featherlane.lanes.compiler.table import refuse
@@ -12,6 +13,7 @@ from featherlane.lanes.compiler.types import (
     BOOL,
     INT,
     REAL,
+    Dual,
     Mask,
     Number,
     Tuple,
@@ -83,7 +85,7 @@ def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
         return Thing(INT, (w.register(code),))
     if isinstance(node.op, ast.USub) and isinstance(a.type, Tuple) and a.type.row:
         return w.tuple([_negated(w, node, p) for p in w.parts(a)], kind=a.type.row)
-    if a.type is REAL or isinstance(a.type, Value):
+    if a.type is REAL or isinstance(a.type, (Value, Dual)):
         if isinstance(node.op, ast.UAdd):
             return a
         if isinstance(node.op, ast.USub):
@@ -94,6 +96,8 @@ def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
 
 def _negated(w: Writer, node, a: Thing) -> Thing:
     """Writes -a of a real."""
+    if isinstance(a.type, Dual):
+        return tangents.negative(w, node, a)
     if a.constant is not None:
         return w.constant(-a.constant, node)
     return Thing(a.type, (w.register(f"fneg {a.type.llvm} {a.operand}"),))
@@ -105,7 +109,7 @@ def _binary(w: Writer, node: ast.BinOp) -> Thing:
 
 def operand_kind(t):
     """Returns the row type of an operand, None of a number, and the type itself, which no operator has, of others."""
-    return None if isinstance(t, (Number, Value)) else getattr(t, "row", None) or type(t)
+    return None if isinstance(t, (Number, Value, Dual)) else getattr(t, "row", None) or type(t)
 
 
 def _of_rows(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
@@ -140,6 +144,9 @@ def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     s, t = a.type, b.type
     if getattr(s, "row", None) or getattr(t, "row", None):
         return _of_rows(w, node, op, a, b)
+    numeric = all(isinstance(u, (Number, Value, Dual)) for u in (s, t))
+    if numeric and op in OF_REALS and (isinstance(s, Dual) or isinstance(t, Dual)):
+        return tangents.binary(w, node, op, a, b, binary)
     if op is ast.MatMult:
         raise w.broken(node, f"{s.description} @ {t.description}; `@` is a product of typed rows, such as Mat3 @ Vec3")
     numbers = isinstance(s, Number) and isinstance(t, Number)
@@ -250,6 +257,7 @@ def _membership(w: Writer, node, op, a: Thing, b: Thing) -> Thing:
 
 def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     of_reals, of_ints, python = ORDERS[op]
+    a, b = tangents.primal(a), tangents.primal(b)
     numbers = isinstance(a.type, Number) and isinstance(b.type, Number)
     if numbers and a.constant is not None and b.constant is not None:
         return w.constant(python(a.constant, b.constant), node)

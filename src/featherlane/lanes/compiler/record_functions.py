@@ -10,6 +10,7 @@ import ast
 import math
 
 from featherlane.errors import near
+from featherlane.lanes.compiler import tangents
 from featherlane.lanes.compiler.table import Table, refuse
 from featherlane.lanes.compiler.types import (
     BASES,
@@ -19,6 +20,7 @@ from featherlane.lanes.compiler.types import (
     Group,
     Record,
     Tuple,
+    Type,
     Value,
     View,
     group_of,
@@ -67,7 +69,10 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
     base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
     inner = t.layout.inner(f)
     width, shared = (t.width, False) if kind == "real" else (1, kind == "scalar")
-    rows = view(base, width, constant, t.checked, False, f.rows, inner, shared)
+    seed = (t.seeds.index(name), len(t.seeds)) if name in t.seeds else None
+    if seed and (f.rows or kind != "real"):
+        raise w.broken(node, f"jvp: {name} is not a field of reals without a row type; seed(x, ...) seeds a row")
+    rows = view(base, width, constant, t.checked, False, f.rows, inner, shared, seed)
     sizes = [FAULT_WORDS + 2 * t.layout.index[n] for n in inner if isinstance(n, str)]
     place = [w.register(f"inttoptr i64 {word} to ptr")]
     if t.checked:
@@ -100,7 +105,7 @@ def load_member(w: Writer, whole: Thing, name: str, node) -> Thing:
         place = (w.register(f"getelementptr {t.row}, ptr {rows.operands[0]}, i64 {first}"), str(n), *rows.operands[2:])
     else:
         place = (w.register(f"getelementptr [{n} x {t.row}], ptr {rows.operands[0]}, i64 {index.operand}"),)
-    return Thing(view(t.base, t.width, t.constant, t.checked, t.dense, t.kind, t.inner[1:], t.shared), place)
+    return Thing(view(t.base, t.width, t.constant, t.checked, t.dense, t.kind, t.inner[1:], t.shared, t.seed), place)
 
 
 def _word(w: Writer, table: str, k: int) -> str:
@@ -117,7 +122,8 @@ def load_row(w: Writer, rows: Thing, index: Thing, node) -> Thing:
     pointer = write_row_address(w, rows, w.index(index, node))
     constant = INVARIANT if t.constant and not t.checked else ""
     x = w.register(f"load {t.row}, ptr {pointer}, align {t.alignment}{constant}")
-    return Thing(t.element, (w.register(f"sext i32 {x} to i64") if t.base == "i32" else x,))
+    loaded = Thing(t.element, (w.register(f"sext i32 {x} to i64") if t.base == "i32" else x,))
+    return tangents.loaded(w, loaded, t.seed, node)
 
 
 def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
@@ -129,6 +135,7 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
     t: View = rows.type
     if t.constant:
         raise w.broken(node, READ_ONLY)
+    _refuse_seeded(w, node, t)
     if t.kind:
         _refuse_flat_index(w, t.kind, getattr(node, "slice", node))
         if not isinstance(thing.type, Tuple) or len(thing.type.items) != len(t.kind._fields):
@@ -145,11 +152,20 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
     w.write(f"store {t.row} {x}, ptr {pointer}, align {t.alignment}")
 
 
+def _refuse_seeded(w: Writer, node, t: Type) -> None:
+    """Refuses what a kernel that is differentiated by this field, or by fields of this record, may not do."""
+    if getattr(t, "seed", None) or getattr(t, "seeds", None):
+        raise w.broken(
+            node,
+            "a kernel that is differentiated by a field can only load the field's values, and calls no stage",
+        )
+
+
 # ---- typed rows ----------------------------------------------------------------------------------------------------
 def flattened(rows: Thing) -> Thing:
     """Returns a field without its row type."""
     t: View = rows.type
-    rows_of_numbers = view(t.base, t.width, t.constant, t.checked, t.dense, None, (), t.shared)
+    rows_of_numbers = view(t.base, t.width, t.constant, t.checked, t.dense, None, (), t.shared, t.seed)
     return Thing(rows_of_numbers, rows.operands[: len(t.place)])
 
 
@@ -234,6 +250,7 @@ ONE = value(1, "double", True)
 
 
 def _lane(w: Writer, node, rows: Thing, i: Thing, lane: Thing) -> str:
+    _refuse_seeded(w, node, rows.type)
     i, lane = w.index(i, node), w.index(lane, node)
     pointer = write_row_address(w, rows, i)
     if rows.type.checked:
@@ -280,6 +297,7 @@ def _gathered(name: str, own_lane: bool) -> None:
         rows, index = arguments
         if not isinstance(rows.type, View) or rows.type.element is INT or not isinstance(index.type, Value):
             raise refuse(w, node, name, arguments, "a field of reals and a value, the index in each world")
+        _refuse_seeded(w, node, rows.type)
         s, base, out = index.type, rows.type.base, "poison"
         t = value(s.width, base if own_lane else s.base)  # a table of float64 is rounded to the index's precision
         for lane in range(t.width):
@@ -311,6 +329,7 @@ def eights(w: Writer, node, arguments):
     t = arguments[0].type
     if not isinstance(t, View) or (t.base, t.width) != ("double", 1):
         raise refuse(w, node, "eights", arguments, "a field of scalars")
+    _refuse_seeded(w, node, t)
     operands = list(arguments[0].operands[: len(t.place)])
     if t.checked:
         operands[1] = w.register(f"lshr i64 {operands[1]}, 3")
@@ -348,6 +367,8 @@ def call(w: Writer, node, arguments):
     address, *given = arguments
     if address.type is not INT or not all(isinstance(a.type, Record) or a.type is INT for a in given):
         raise refuse(w, node, "call", arguments, "an address and three records or ints")
+    for a in given:
+        _refuse_seeded(w, node, a.type)
     pointer = w.register(f"inttoptr i64 {address.operand} to ptr")
     w.register(f"call i32 {pointer}({', '.join(f'{a.type.operands[0]} {a.operand}' for a in given)})")
     return NO_THING
@@ -365,6 +386,8 @@ def stage_call(w: Writer, node, stage, symbol, arguments) -> Thing:
     first = arguments[0].type
     if not isinstance(first, Record):
         raise w.broken(node, f"the first argument of the stage {stage.name} is a record, got {first.description}")
+    for a in arguments:
+        _refuse_seeded(w, node, a.type)
     operands = [a if isinstance(a.type, Record) else w.convert(a, INT, node) for a in arguments]
     for name, layout in stage.records.items():
         given = arguments[stage.parameters.index(name)].type

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from featherlane.lanes.compiler.expressions import expression
+from featherlane.lanes.compiler.expressions import expression, range_bounds
 from featherlane.lanes.compiler.indices import augment
 from featherlane.lanes.compiler.operators import binary
 from featherlane.lanes.compiler.rules import UnknownYetError
 from featherlane.lanes.compiler.source import is_call
-from featherlane.lanes.compiler.types import INT, Number
-from featherlane.lanes.compiler.unrolled import bind, range_bounds, unrolled_values
+from featherlane.lanes.compiler.types import INT, Number, Range
+from featherlane.lanes.compiler.unrolled import bind, parts, unrolled_values
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 
 
@@ -97,13 +97,19 @@ def _body(w: Writer, s: ast.For | ast.While, head: str, end: str) -> None:
 
 def _for(w: Writer, s: ast.For) -> None:
     if is_call(s.iter, "range"):
-        _count(w, s, s.iter)
+        _count(w, s, *range_bounds(w, s.iter))
         return
-    over = s.iter
-    if is_call(over, "unrolled") and len(over.args) == 1 and not over.keywords:
-        over = over.args[0]
+    if is_call(s.iter, "unrolled") and len(s.iter.args) == 1 and not s.iter.keywords:
+        turns = unrolled_values(w, s.iter.args[0])
+    else:
+        over = expression(w, s.iter)
+        if isinstance(over.type, Range):
+            start, stop = (Thing(INT, (operand,)) for operand in over.operands)
+            _count(w, s, start, stop, w.constant(over.type.step, s.iter))
+            return
+        turns = parts(w, over, s.iter)
     end = w.label()
-    for part in unrolled_values(w, over):
+    for part in turns:
         again = w.label()
         w.loops.append((end, again))
         bind(w, s.target, part)
@@ -113,9 +119,8 @@ def _for(w: Writer, s: ast.For) -> None:
     w.place(end)
 
 
-def _count(w: Writer, s: ast.For, ranged: ast.Call) -> None:
+def _count(w: Writer, s: ast.For, start: Thing, stop: Thing, step: Thing) -> None:
     """Writes for i in range(start, stop, step): the counter is separate, so the body may rebind i."""
-    start, stop, step = range_bounds(w, ranged)
     ((count, _),) = w.slot("count", INT)
     head, body, end = w.label(), w.label(), w.label()
     w.write(f"store i64 {start.operand}, ptr {count}")

@@ -27,6 +27,10 @@ class Function(NamedTuple):
 class Table(dict[Any, Function]):
     """Maps the objects that kernels name to functions."""
 
+    def writer(self, name: str) -> Callable[..., Any]:
+        """Returns the writer of one function."""
+        return self[BUILTINS.get(name) or getattr(values, name)].write
+
     def function(self, name: str, arity: int | None):
         """Decorates the writer of one function."""
 

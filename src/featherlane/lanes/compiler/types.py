@@ -2,14 +2,17 @@
 
     Number   a plain number: `int` (64 bits), `bool`, or `real`, a literal that takes any precision
     Value    one real for each of W worlds: a float or double at W = 1, else a vector <W x float> or <W x double>
+    Dual     a value with tangents, for derivatives
     Mask     one truth value for each of W worlds, from a comparison of values; at W = 1 it is also a bool
     Tuple    several things, by index or by name, such as a kernel's results
+    Range    ints over which a `for` loop runs, such as the dofs of a body
     View     a field of a record: rows at an address
     Record   the model, or a tile of worlds
     NOTHING  the result of a kernel that returns nothing
 
 A thing has operands, the registers or literals of the LLVM IR: one for a number, a value or a mask, those of all parts
-for a tuple, an address for a record and a view (with bounds checks: address, length, index of the field, table).
+for a tuple, start and stop of a range, an address for a record and a view (with bounds checks: address, length, index
+of the field, table).
 """
 
 from __future__ import annotations
@@ -65,6 +68,16 @@ class Value(Type):
         self.description = f"a value (float{BITS[base]} x {width})"
 
 
+class Dual(Type):
+    """A value with tangents, of which those that are not `active` are zero by construction."""
+
+    def __init__(self, primal: Value, active: tuple[bool, ...]):
+        self.primal, self.active, self.base = primal, active, primal.base
+        self.operands = (primal.llvm,) * (1 + sum(active))
+        self.key = f"dual{primal.key}{''.join(str(int(a)) for a in active)}"
+        self.description = f"{primal.description} with {len(active)} tangents"
+
+
 class Mask(Type):
     """One truth value for each of W worlds; `base` is that of the compared values, and of where(mask, 1.0, 0.0)."""
 
@@ -92,6 +105,15 @@ class Tuple(Type):
         return self.kind if self.kind and issubclass(self.kind, TypedRow) else None
 
 
+class Range(Type):
+    """The ints range(start, stop, step), with a step that is known when the kernel is compiled."""
+
+    operands = ("i64", "i64")
+
+    def __init__(self, step: int):
+        self.step, self.key, self.description = step, f"range{step}", f"a range with step {step}"
+
+
 class View(Type):
     """The rows of a field.
 
@@ -107,22 +129,32 @@ class View(Type):
         kind: row type of an indexed row; None: a number.
         inner: sizes of the indices after the first one, by number or by name; an operand holds each named one.
         shared: whether all worlds share its reals.
+        seed: (number of the tangent, number of all tangents) of loaded values in a derivative; None: none.
     """
 
     def __init__(
-        self, base: str, width: int, constant: bool, checked: bool, dense=False, kind=None, inner=(), shared=False
+        self,
+        base: str,
+        width: int,
+        constant: bool,
+        checked: bool,
+        dense=False,
+        kind=None,
+        inner=(),
+        shared=False,
+        seed: tuple[int, int] | None = None,
     ):
         self.base, self.width, self.constant, self.checked, self.dense = base, width, constant, checked, dense
         self.kind: type[TypedRow] | None = kind
         self.row = base if width == 1 else f"<{width} x {base}>"
         self.element = INT if base in ("i32", "i64") else value(width, base, shared)
-        self.shared = shared
+        self.shared, self.seed = shared, seed
         self.alignment = BITS[base] // 8 if dense else min(BITS[base] // 8 * width, 64)
         self.inner: tuple[int | str, ...] = inner
         self.place = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
         self.operands = (*self.place, *("i64" for n in inner if isinstance(n, str)))
         form = f"{constant:d}{checked:d}{'dense' if dense else ''}{kind.__name__ if kind else ''}"
-        self.key = f"rows{width}{base}{form}{'x'.join(map(str, inner))}{'shared' if shared else ''}"
+        self.key = f"rows{width}{base}{form}{'x'.join(map(str, inner))}{'shared' if shared else ''}{seed or ''}"
         self.description = f"a field of {kind.__name__ if kind else 'ints' if self.element is INT else 'reals'}"
 
 
@@ -144,6 +176,7 @@ class Record(Type):
         shared: whether only fields that all worlds of a tile share are accessible.
         access: fields that may be read and written; None: everything that is not constant.
         prefix: `primal.` for the nested record `primal`, empty for the record itself.
+        seeds: fields whose values have a unit tangent, in a derivative by them.
     """
 
     operands = ("ptr",)
@@ -158,19 +191,28 @@ class Record(Type):
         shared: bool,
         access: Access | None = None,
         prefix: str = "",
+        seeds: tuple[str, ...] = (),
     ):
         self.layout, self.width, self.base = layout, width, base
         self.constant, self.checked, self.shared, self.access, self.prefix = constant, checked, shared, access, prefix
-        self.key = f"{layout.name}{width}{base}{constant:d}{checked:d}{shared:d}{prefix}"
+        self.seeds = seeds
+        self.key = f"{layout.name}{width}{base}{constant:d}{checked:d}{shared:d}{prefix}{' '.join(seeds)}"
         self.description = f"a record ({layout.name})"
-        self._within: dict[str, Record] = {}
+        self._variants: dict[tuple, Record] = {}
 
     def within(self, name: str) -> Record:
         """Returns the type of a nested record, which has the same address."""
-        if name not in self._within:
+        return self._variant(f"{name}.", self.seeds)
+
+    def seeded(self, seeds: tuple[str, ...]) -> Record:
+        """Returns the type of the same record with seeded fields."""
+        return self._variant(self.prefix, seeds)
+
+    def _variant(self, prefix: str, seeds: tuple[str, ...]) -> Record:
+        if (prefix, seeds) not in self._variants:
             form = self.layout, self.width, self.base, self.constant, self.checked, self.shared, self.access
-            self._within[name] = Record(*form, prefix=f"{name}.")
-        return self._within[name]
+            self._variants[prefix, seeds] = Record(*form, prefix, seeds)
+        return self._variants[prefix, seeds]
 
     @property
     def value(self) -> Value:
@@ -206,13 +248,17 @@ def value(width: int, base: str, shared: bool = False) -> Value:
     return _value(width, base, shared)
 
 
-def view(base: str, width: int, constant: bool, checked: bool, dense=False, kind=None, inner=(), shared=False) -> View:
+def view(
+    base: str, width: int, constant: bool, checked: bool, dense=False, kind=None, inner=(), shared=False, seed=None
+) -> View:
     """Returns the type of a field."""
-    return _view(base, width, constant, checked, dense, kind, inner, shared)
+    return _view(base, width, constant, checked, dense, kind, inner, shared, seed)
 
 
+dual = functools.cache(Dual)
 mask = functools.cache(Mask)
 tuple_of = functools.cache(Tuple)
+range_of = functools.cache(Range)
 group_of = functools.cache(Group)
 object_of = functools.cache(Object)
 
@@ -255,7 +301,18 @@ def common_type(a: Type, b: Type) -> Type | None:
         return INT if {a, b} == {INT, BOOL} else None
     if INT in (a, b):
         return None
+    if isinstance(a, Dual) or isinstance(b, Dual):
+        return _common_dual(a, b)
     return common_value((a, b)) or common_mask((a, b))
+
+
+def _common_dual(a: Type, b: Type) -> Dual | None:
+    """Returns the common type of two numbers, of which one has tangents."""
+    base = common_value([t.primal if isinstance(t, Dual) else t for t in (a, b)])
+    active = [t.active for t in (a, b) if isinstance(t, Dual)]
+    if base is None or len({len(t) for t in active}) > 1:
+        return None
+    return dual(base, tuple(map(any, zip(*active, strict=True))))
 
 
 # ---- literals ------------------------------------------------------------------------------------------------------

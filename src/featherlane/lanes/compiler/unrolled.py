@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from featherlane.lanes.compiler.expressions import EXPRESSIONS, expression, something
+from featherlane.lanes.compiler.expressions import EXPRESSIONS, expression, range_bounds, something
 from featherlane.lanes.compiler.indices import TARGETS, assign
 from featherlane.lanes.compiler.source import is_call
-from featherlane.lanes.compiler.types import INT, Tuple
+from featherlane.lanes.compiler.types import Range, Tuple
 from featherlane.lanes.compiler.writer import Thing, Writer
 
 MOST_TURNS = 64  # iterations of a range: each one is text to compile
@@ -30,16 +30,11 @@ def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
 
 
 # ---- turns ---------------------------------------------------------------------------------------------------------
-def range_bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
-    """Returns (start, stop, step) of a range."""
-    if not 1 <= len(ranged.args) <= 3 or ranged.keywords:
-        raise w.broken(ranged, f"range takes one to three arguments, got {len(ranged.args)}")
-    numbers = [w.convert(expression(w, a), INT, a) for a in ranged.args]
-    zero, one = w.constant(0, ranged), w.constant(1, ranged)
-    start, stop, step = [zero, *numbers, one] if len(numbers) == 1 else [*numbers, one][:3]
-    if step.constant == 0:
-        raise w.broken(ranged, "a range with step 0 does not end")
-    return start, stop, step
+def parts(w: Writer, things: Thing, node: ast.expr) -> list[Thing]:
+    """Returns the parts of a tuple: one per unrolled iteration."""
+    if not isinstance(things.type, Tuple):
+        raise w.broken(node, f"`for` loops over {things.type.description}, allowed are a range and a tuple")
+    return w.parts(things)
 
 
 def unrolled_values(w: Writer, node: ast.expr) -> list[Thing]:
@@ -50,9 +45,9 @@ def unrolled_values(w: Writer, node: ast.expr) -> list[Thing]:
     """
     if not is_call(node, "range"):
         things = expression(w, node)
-        if not isinstance(things.type, Tuple):
-            raise w.broken(node, f"`for` loops over {things.type.description}, allowed are range(...) and a tuple")
-        return w.parts(things)
+        if isinstance(things.type, Range):
+            raise w.broken(node, "an unrolled loop runs over a tuple or over range(...) with known bounds")
+        return parts(w, things, node)
     limits = [x.constant for x in range_bounds(w, node)]
     if None in limits:
         raise w.broken(

@@ -5,6 +5,8 @@ A result of plain numbers is a plain number: `sqrt(2.0)` has 64 bits and later t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from featherlane.lanes.compiler.table import Table, refuse
 from featherlane.lanes.compiler.types import (
     BASES,
@@ -12,6 +14,7 @@ from featherlane.lanes.compiler.types import (
     BOOL,
     INT,
     REAL,
+    Dual,
     Mask,
     Number,
     Record,
@@ -28,6 +31,7 @@ from featherlane.lanes.compiler.types import (
 from featherlane.lanes.compiler.writer import Thing, Writer
 
 OF_VALUES = Table()
+DUALS: dict[str, Callable[..., Thing]] = {}  # writers of functions whose arguments have tangents: tangents.py
 UNROLLED = "unrolled(range(...)) is allowed only in a `for` loop"
 function = OF_VALUES.function
 
@@ -80,6 +84,8 @@ def _of_reals(name: str, arity: int, code) -> None:
         kind = _row_type(w, node, name, arguments)
         if kind:
             return _part_by_part(w, node, write, kind, arguments)
+        if any(isinstance(a.type, Dual) for a in arguments):
+            return DUALS[name](w, node, arguments)
         t = common_value([a.type for a in arguments])
         if t is None and all(isinstance(a.type, Number) for a in arguments):
             t = REAL
@@ -115,6 +121,8 @@ _of_ints("max", "sgt")
 @function("abs", 1)
 def absolute(w: Writer, node, arguments):
     (a,) = arguments
+    if isinstance(a.type, Dual):
+        return DUALS["abs"](w, node, arguments)
     if a.type is INT:
         negative = w.register(f"icmp slt i64 {a.operand}, 0")
         return Thing(
@@ -147,6 +155,8 @@ def where(w: Writer, node, arguments):
     kind = _row_type(w, node, "where", (a, b))
     if kind and isinstance(a.type, Tuple) and isinstance(b.type, Tuple):
         return _part_by_part(w, node, where, kind, arguments)
+    if isinstance(a.type, Dual) or isinstance(b.type, Dual):
+        return DUALS["where"](w, node, arguments)
     if not (isinstance(condition.type, Mask) or condition.type is BOOL):
         raise refuse(w, node, "where", arguments, "a mask or a comparison of ints as the first argument")
     t = _chosen_type(w, node, arguments)
@@ -280,7 +290,7 @@ def scale_exponent(w: Writer, node, arguments):
 @function("single_precision", 1)
 def single_precision(w: Writer, node, arguments):
     t = arguments[0].type
-    if not isinstance(t, (Value, Record, Number)):
+    if not isinstance(t, (Value, Dual, Record, Number)):
         raise refuse(w, node, "single_precision", arguments, "a value or a record")
     return w.constant(getattr(t, "base", "double") == "float", node)
 

@@ -11,6 +11,7 @@ from featherlane.lanes.compiler.types import (
     INT,
     NOTHING,
     REAL,
+    Dual,
     Mask,
     Number,
     Tuple,
@@ -261,7 +262,8 @@ class Writer:
 
     def _allocate(self, web, t: Type) -> list[tuple[str, str]]:
         """Returns the memory of a variable, allocated in the function's first lines."""
-        if web not in self._memory:
+        # a variable that gets tangents in this pass has more operands; the pass is then repeated
+        if web not in self._memory or len(self._memory[web]) != len(t.operands):
             self._memory[web] = [(f"%v{len(self._memory)}.{k}", llvm) for k, llvm in enumerate(t.operands)]
         return self._memory[web]
 
@@ -320,6 +322,8 @@ def _converted(w: Writer, thing: Thing, t: Type, node) -> Thing | None:
         if t.row and s.row and t.row is not s.row:
             return None
         return w.tuple([w.convert(p, u, node) for p, u in zip(w.parts(thing), t.items, strict=True)], kind=t.kind)
+    if isinstance(t, Dual):
+        return _as_dual(w, thing, t, node)
     if isinstance(t, Number):
         return _as_number(w, thing, t)
     if isinstance(t, Value):
@@ -369,6 +373,21 @@ def _as_value(w: Writer, thing: Thing, t: Value) -> Thing | None:
     return Thing(t, (splat(w, x, t.base, t) if s.width < t.width else x,))
 
 
+def _as_dual(w: Writer, thing: Thing, t: Dual, node) -> Thing | None:
+    """Converts a number, or a value with fewer active tangents."""
+    s, given = thing.type, list(thing.operands)
+    if isinstance(s, Dual):
+        values = [w.convert(Thing(s.primal, (x,)), t.primal, node).operand for x in given]
+        active = s.active
+    elif isinstance(s, (Number, Value)):
+        values, active = [w.convert(thing, t.primal, node).operand], (False,) * len(t.active)
+    else:
+        return None
+    rest, zero = iter(values[1:]), literal(0.0, t.primal)
+    parts = [next(rest) if has else zero for has, wanted in zip(active, t.active, strict=True) if wanted]
+    return Thing(t, [values[0], *parts])
+
+
 def splat(w: Writer, x: str, element: str, t: Value | Mask) -> str:
     """Copies one world's number or truth value to every lane."""
     if t.width == 1:
@@ -383,6 +402,8 @@ def _advice(given: Type, needed: Type) -> str:
         return ": an int is shared by all worlds; whole(x) converts one world's number"
     if isinstance(given, (Value, Mask)) and isinstance(needed, (Value, Mask)) and given.width > needed.width:
         return ": W numbers cannot become one"
+    if isinstance(given, Dual):
+        return "; split_tangents(x, n) returns its value and its tangents"
     if isinstance(given, (Mask, Number)) and isinstance(needed, Value):
         return "; where(mask, 1.0, 0.0) converts a mask to a value"
     if given is REAL and needed is INT:
@@ -391,7 +412,7 @@ def _advice(given: Type, needed: Type) -> str:
 
 
 def _advice_on_kinds(a: Type, b: Type) -> str:
-    kinds = {INT if t is BOOL else REAL if isinstance(t, Value) else t for t in (a, b)}
+    kinds = {INT if t is BOOL else REAL if isinstance(t, (Value, Dual)) else t for t in (a, b)}
     if kinds == {INT, REAL}:
         return ".  Start a sum with 0.0, not with 0"
     if isinstance(a, Tuple) and isinstance(b, Tuple):

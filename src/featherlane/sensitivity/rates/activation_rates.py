@@ -9,8 +9,8 @@ p.dg of the residual, which contains minus the actuators' forces, p.dact of the 
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.actuator.activation import activation_rate, next_filtered
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.dcmotor import lag_response
 from featherlane.dynamics.actuator.gain import present_gain
 from featherlane.dynamics.actuator.rate import is_saturated
 
@@ -58,28 +58,13 @@ def actuator_of_activation(m, d, a):
 
 
 @kernel
-def _next_activation_slopes(m, d, i):
-    """Returns the derivatives of the next activation w' of actuator i: (by its activation w, by its control u)."""
-    actuator = m.actuator[i]
-    a, h, dyntype = actuator.actadr, timestep(m), actuator.dyntype
-    # dw'/dw, dw'/du and T of an integrator; MINVAL, the lower bound of the time constant, is that of the step
-    tau, by_activation, by_control, T = fmax(actuator.dynprm[0], MINVAL), 1.0, h, h
-    if dyntype != DYN_INTEGRATOR:
-        by_control = h / tau
-        if dyntype == DYN_FILTEREXACT:
-            by_control = lag_response(h, tau)  # 1 - exp(-h / tau)
-            T = tau * by_control
-        by_activation = 1.0 - by_control
-    rate = d.act_dot[a]
-    if is_disabled(m, i):
-        # a disabled actuator keeps its activation
-        by_activation, by_control, rate = 1.0, 0.0, 0.0
-    if actuator.actlimited:
-        # beyond its range the next activation is clamped to a constant
-        next_activation = fma(rate, T, d.act[a])
-        inside = (next_activation >= actuator.actrange.lower) & (next_activation <= actuator.actrange.upper)
-        by_activation, by_control = where(inside, by_activation, 0.0), where(inside, by_control, 0.0)
-    return by_activation, by_control
+def _next_activation(m, d, i):
+    """Returns the activation w' of actuator i after a step; a disabled actuator keeps its activation."""
+    rate = 0.0 if is_disabled(m, i) else activation_rate(m, d, i)
+    return next_filtered(m, d, i, m.actuator_actadr[i], rate)
+
+
+_next_activation_slopes = jvp(_next_activation, "act", "actuator_input")
 
 
 @kernel
@@ -92,7 +77,7 @@ def _store_force_rates(m, d, p, i, slope):
         output = m.actuator_outadr[i]
         rate = where(is_saturated(m, d, i), 0.0, slope * present_gain(m, d, i))
         # force by dof = moment * force: the entries of the actuator's row of moments
-        for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+        for e in moment_entries(m, output):
             p.dg[m.moment_colind[e]] = -(d.actuator_moment[e] * rate)
 
 
@@ -108,7 +93,7 @@ def control_rates(m, d, p, i, c):
         acts = acts & (u >= m.actuator_ctrlrange[c].lower) & (u <= m.actuator_ctrlrange[c].upper)
     slope = where(acts, 1.0, 0.0)
     if actuator.dyntype != DYN_NONE:
-        _, by_control = _next_activation_slopes(m, d, i)
+        _, _, by_control = _next_activation_slopes(m, d, i)
         slope = where(acts, by_control, 0.0)
         p.dact[actuator.actadr] = slope
     # without actearly the force reads the present activation, which does not depend on the control
@@ -119,6 +104,6 @@ def control_rates(m, d, p, i, c):
 @kernel
 def activation_rates(m, d, p, i):
     """Computes dg and dact by the activation of actuator i."""
-    slope, _ = _next_activation_slopes(m, d, i)
+    _, slope, _ = _next_activation_slopes(m, d, i)
     p.dact[m.actuator_actadr[i]] = slope
     _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)

@@ -12,23 +12,19 @@ p.ten_bend, the derivative of the row of a limit's Jacobian.
 
 from featherlane.prelude import *
 from featherlane.constraint.ball import ball_axis_angle
+from featherlane.dynamics.body.force_laws import has_coefficients, vector_spring_law
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
-from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
+from featherlane.dynamics.passive.forces import ball_deflection, spring_coefficients
 from featherlane.sensitivity.rates.paths import unit3
 
 
 @kernel
 def _add_spring(p, coefficients, v, x, dx):
-    """dg of the three dofs from v on += d(s x), x the spring's deflection with the change dx.
-
-    d(s x) = s dx + s'(r) / r (x . dx) x,  r = |x|.
-    coefficients: (k, c, e), as in the docstring of the file.
-    """
-    r, along, dg = norm3(x), dot(x, dx), Vec3(p.dg[v : v + 3])
-    s = fma(r, fma(r, coefficients[2], coefficients[1]), coefficients[0])
-    rate = fma(2.0 * r, coefficients[2], coefficients[1]) * along / where(r > 0.0, r, 1.0)
+    """dg of the three dofs from v on -= df, the change of the spring's force by the change dx of its deflection x."""
+    _, df = split_tangents(vector_spring_law(coefficients, seed(x, dx)), 1)
+    dg = Vec3(p.dg[v : v + 3])
     # worlds without this spring stay unchanged
-    p.dg[v : v + 3] = where(is_sprung(coefficients), dg + fma(s, dx, rate * x), dg)
+    p.dg[v : v + 3] = where(has_coefficients(coefficients), dg - df, dg)
 
 
 @kernel
@@ -37,7 +33,7 @@ def add_vector_spring(m, d, p, i):
     j = m.dof_jntid[i]
     coefficients, dofadr, kind = spring_coefficients(m, j), m.jnt_dofadr[j], m.jnt_type[j]
     # springs of slides and hinges are in dof_rates.py
-    if not is_scalar(kind) and any_(is_sprung(coefficients)) and not (m.opt_disableflags & DISABLE_SPRING):
+    if not is_scalar(kind) and any_(has_coefficients(coefficients)) and not (m.opt_disableflags & DISABLE_SPRING):
         if is_free_joint(kind) and i < dofadr + 3:
             # a translation of a free joint
             a = m.jnt_qposadr[j]

@@ -9,7 +9,7 @@ without the contact.  con_dim > 3: torsional or rolling friction, with all three
 from featherlane.prelude import *
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.coulomb import slip_rate
-from featherlane.solver.rows.pyramid import edge_weights, turning_weights
+from featherlane.solver.rows.pyramid import pyramid_weights, turning_weights
 from featherlane.solver.rows.rows import basis_value
 
 
@@ -27,7 +27,7 @@ def _set_pyramid_curvature(d, p, k):
     """C[k] <- that of a pyramid: the sum of D (n + u)(n + u)^T over its pushing edges, u a direction of friction."""
     y = d.primal.con_y[k]
     # entries (normal, normal), (normal, tangent 1), (tangent 1, tangent 1), (normal, tangent 2), (tangent 2, tangent 2)
-    normal, normal_1, own_1, normal_2, own_2 = edge_weights(d.con_D[k], y)
+    normal, normal_1, own_1, normal_2, own_2 = pyramid_weights(d.con_D[k], y)
     _set_entry(p, k, 0, 1, normal_1)
     _set_entry(p, k, 1, 1, own_1)
     _set_entry(p, k, 0, 2, normal_2)

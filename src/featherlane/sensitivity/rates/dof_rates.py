@@ -6,58 +6,58 @@ and the stiffness depend on r.
 The record p (records.py) has for each dof the diagonal entries of the derivatives of the residual
 g = M a + c - tau - J^T f: dof_stiffness by position, dof_friction by velocity, dof_curvature by acceleration;
 dof_lag_friction is that of the integrator's damping (solution.py), divided by -h.
-Row k of a single dof: dofrow_dof is the dof, dofrow_id the joint of a limit, dofrow_D is D, 0 in worlds without the
-row, and [dofrow_lo, dofrow_hi] the range of its force.
+Row k of a single dof: row_dof is the dof, row_id the joint of a limit, row_D is D, 0 in worlds without the row, and
+[row_lo, row_hi] the range of its force.
 """
 
 from featherlane.prelude import *
 from featherlane.constraint.friction_loss import loss_damping
-from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
+from featherlane.constraint.impedance import impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_by_length, force_by_velocity
-from featherlane.dynamics.actuator.reflected import damping_coefficients
 from featherlane.dynamics.actuator.transmission import drives_joint
-from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.integrator.derivative import damping_rate
-from featherlane.dynamics.passive.forces import is_sprung, spring_coefficients
-from featherlane.solver.rows.pyramid import one_sided_row
+from featherlane.dynamics.passive.forces import dof_damper_force, joint_spring_force
+from featherlane.solver.rows.laws import one_sided_force
+
+_joint_spring, _joint_damper = jvp(joint_spring_force, "qpos"), jvp(dof_damper_force, "qvel")
+_joint_damping_rate = jvp(damping_rate, "qvel")
+
+
+@kernel
+def _row_law(solref, solimp, r, shortest):
+    """Returns (D over the constant 1 / A, K d r, B) of a row at distance or error r."""
+    (K, B), d = reference(solref, solimp, shortest), impedance(solimp, r)
+    return inverse_regularisation(d, 1.0), K * d * r, B
 
 
 @kernel
 def impedance_slopes(solref, solimp, r, shortest):
     """Returns (relative derivative of D by r, derivative of K d r by r, B) of a row at distance or error r.
 
-    D is proportional to d / (1 - d), so its relative derivative is d' / (d (1 - d)).
     solref, solimp: of the row; shortest: the smallest allowed time constant of a solref [s].
     """
-    K, B = reference(solref, solimp, shortest)
-    sign = where(r < 0.0, -1.0, where(r > 0.0, 1.0, 0.0))
-    d, d_rate = impedance(solimp, r), sign * impedance_rate(solimp, r)
-    return d_rate / fmax(d * (1.0 - d), MINVAL), K * fma(r, d_rate, d), B
+    (D, _, B), (D_slope, pull, _) = split_tangents(_row_law(solref, solimp, seed(r, 1.0), shortest), 1)
+    return D_slope / D, pull, B
 
 
 @kernel
 def _set_springs(m, d, p):
-    """dof_stiffness <- the slope k + 2 c x + 3 e x^2 of the spring of each slide and hinge, x its deflection."""
+    """dof_stiffness <- minus the derivative of the force of the spring of each slide and hinge."""
     for j in range(m.njnt):
-        v, coefficients = m.jnt_dofadr[j], spring_coefficients(m, j)  # (k, c, e)
         if is_scalar(m.jnt_type[j]):
-            x = d.qpos[m.jnt_qposadr[j]] - spring_reference(m, d, j)
-            slope = fma(x, fma(3.0 * coefficients[2], x, 2.0 * coefficients[1]), coefficients[0])
-            p.dof_stiffness[v] = where(is_sprung(coefficients), slope, 0.0)
+            p.dof_stiffness[m.jnt_dofadr[j]] = -_joint_spring(m, d, j)[1]
 
 
 @kernel
 def _set_dampers(m, d, p):
-    """dof_friction <- the slope b + 2 c |v| + 3 e v^2 of the damper's force, v the velocity of the dof.
+    """dof_friction <- minus the derivative of the damper's force.
 
-    dof_lag_friction <- the derivative of this slope by v, times the integrator's acceleration a*.
+    dof_lag_friction <- the derivative by v of the integrator's damping rate, times the integrator's acceleration a*.
     """
     for i in range(m.nv):
-        _, c, e = damping_coefficients(m, d, i)  # (b, c, e)
-        p.dof_friction[i] = damping_rate(m, d, i)
-        sign = where(d.qvel[i] < 0.0, -1.0, 1.0)
-        p.dof_lag_friction[i] = 2.0 * fma(3.0 * e, d.qvel[i], sign * c) * d.qacc_step[i]
+        p.dof_friction[i] = -_joint_damper(m, d, i)[1]
+        p.dof_lag_friction[i] = _joint_damping_rate(m, d, i)[1] * d.qacc_step[i]
 
 
 @kernel
@@ -82,18 +82,18 @@ def _add_rows(m, d, p):
     """dof_stiffness, dof_friction, dof_curvature += those of the active rows of limits and dry friction."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]  # x = J a - aref at the solution
-        if d.dofrow_type[k] == LIMIT_JOINT:
-            j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
+        i, D, x = d.row_dof[k], d.row_D[k], d.primal.row_x[k]  # x = J a - aref at the solution
+        if d.row_type[k] == LIMIT_JOINT:
+            j, r = d.row_id[k], d.row_pos[k] - d.row_margin[k]
             stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)
-            f, _ = one_sided_row(D, x)  # a limit only pushes
+            f, _ = one_sided_force(D, x)  # a limit only pushes
             active = (D > 0.0) & (f > 0.0)
             # -df/dr = D d(K d r)/dr - f (dD/dr) / D
             p.dof_stiffness[i] = p.dof_stiffness[i] + where(active, fma(D, pull, -(f * stiffer)), 0.0)
         else:
             B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest)
             f = -(D * x)
-            active = (D > 0.0) & (f > d.dofrow_lo[k]) & (f < d.dofrow_hi[k])
+            active = (D > 0.0) & (f > d.row_lo[k]) & (f < d.row_hi[k])
         p.dof_friction[i] = p.dof_friction[i] + where(active, D * B, 0.0)
         p.dof_curvature[i] = p.dof_curvature[i] + where(active, D, 0.0)
 

@@ -19,7 +19,7 @@ derivatives of M a + c - tau - J^T f.
 
 from featherlane.prelude import *
 from featherlane.constraint.equality import anchor, fastened_body, half_turn, is_fastening, weld_turn
-from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
+from featherlane.constraint.impedance import MINVAL, impedance, reference, shortest_timeconst
 from featherlane.sensitivity.rates.paths import add_moved_force, before_joint, is_before
 
 POSITION, VELOCITY, ACCELERATION = range(3)  # coordinates of a dof, the argument `by`
@@ -107,8 +107,8 @@ def _turn_changes(m, d, e, held, first, second):
 @kernel
 def _row_forces(d, k):
     """Returns (D, f) of the three rows from k on, vectors; 0 where the world does not have them."""
-    D = Vec3(d.genrow_D[k : k + 3])
-    return D, Vec3(-(D[c] * d.primal.genrow_x[k + c]) for c in range(3))
+    D = Vec3(d.row_D[k : k + 3])
+    return D, Vec3(-(D[c] * d.primal.row_x[k + c]) for c in range(3))
 
 
 @kernel
@@ -147,7 +147,8 @@ def _add_column(m, d, p, k, e, dof, by):
     # without an error |E| has no slope, and dr is 0
     solimp, dr = m.eq_solimp[e], along / fmax(r, MINVAL)
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
-    law = K, B, impedance(solimp, r), impedance_rate(solimp, r)
+    imp, imp_slope = split_tangents(impedance(solimp, seed(r, 1.0)), 1)
+    law = K, B, imp, imp_slope
     # f: force of the anchors' rows; law: K, B, impedance d and its slope d'
     D, f = _row_forces(d, k)
     df, moment, dmoment = _change_of_force(D, f, law, error, error_changes, dr), none, none
@@ -171,10 +172,10 @@ def _add_column(m, d, p, k, e, dof, by):
 @kernel
 def add_fastenings(m, d, p, dof, by):
     """dg += derivatives of connects and welds by the POSITION, VELOCITY or ACCELERATION `by` of a dof."""
-    k = 0  # first row of a constraint: a connect has 3, a weld 6, others are passed one by one
-    while k < d.ngenrow[0]:
-        e, nrow = d.genrow_id[k], 1
-        if d.genrow_type[k] == EQUALITY and is_fastening(m, e):
+    k = d.ndofrow[0]  # first row of a constraint: a connect has 3, a weld 6, others are passed one by one
+    while k < d.nrow[0]:
+        e, nrow = d.row_id[k], 1
+        if d.row_type[k] == EQUALITY and is_fastening(m, e):
             nrow = 3 if m.eq_type[e] == EQ_CONNECT else 6
             # other dofs do not change its forces
             if is_before(m, dof, fastened_body(m, e, 0)) or is_before(m, dof, fastened_body(m, e, 1)):

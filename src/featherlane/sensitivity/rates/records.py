@@ -4,10 +4,10 @@ A column belongs to a coordinate.  `COLUMNS` is the record of all passes.  `RATE
 formulas.  `LCP_RATES` (lcp_rates.py) has the fields of `RATES` first.
 """
 
-from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.lanes.layout import Declare, Layout, size
 from featherlane.sensitivity.rates.contact_types import ContactPlace, ContactSlope, Weight
-from featherlane.spatial.types import Force, Mat3, Motion, Vec3, Wrench
+from featherlane.spatial.types import Force, Mat3, Motion, Vec3, Vec4, Wrench
 
 # indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone;
 # HELD, of `base_tiles`: 1 the world has constraint rows
@@ -114,13 +114,13 @@ RATES = Layout(
         _scratch.real("ten_bend", "nv", "m", "derivative of a row of the tendons' Jacobian by the position of a dof"),
         _scratch.real("ten_stiffness", "ntendon", "N/m", "minus the derivative of the tension by the length"),
         _scratch.real("ten_friction", "ntendon", "N s/m", "minus the derivative of the tension by the length's rate"),
-        _scratch.real("row_force", "ngenrowmax", "N", "force of an equality, or of the limit of a ball"),
-        _scratch.real("row_stiffness", "ngenrowmax", "N/m", "derivative of an equality's force by its error"),
-        _scratch.real("row_friction", "ngenrowmax", "N s/m", "derivative of an equality's force by its velocity"),
-        _scratch.real("row_curvature", "ngenrowmax", "kg", "derivative of an equality's force by its acceleration"),
-        _scratch.real("row_bend", "ngenrowmax", "N/m", "second derivative of an equality's polynomial times the force"),
+        _scratch.real("row_force", "nrowmax", "N", "force of an equality, or of the limit of a ball"),
+        _scratch.real("row_stiffness", "nrowmax", "N/m", "derivative of an equality's force by its error"),
+        _scratch.real("row_friction", "nrowmax", "N s/m", "derivative of an equality's force by its velocity"),
+        _scratch.real("row_curvature", "nrowmax", "kg", "derivative of an equality's force by its acceleration"),
+        _scratch.real("row_bend", "nrowmax", "N/m", "second derivative of an equality's polynomial times the force"),
         _scratch.real(
-            "row_swing", "ngenrowmax", "N/m", "derivative of the row's force by the second coordinate's Jacobian entry"
+            "row_swing", "nrowmax", "N/m", "derivative of the row's force by the second coordinate's Jacobian entry"
         ),
         _scratch.rows(
             Vec3, "dof_tangent", "nv", "1", "columns of the right Jacobian of SO(3) at h w' (quaternion joints)"
@@ -129,9 +129,9 @@ RATES = Layout(
         _scratch.real("act_upper", "na", "1", "next activations at the upper point"),
         # of the columns that are solved together
         _scratch.int("panel_at", f"{PANEL}", "1", "coordinates of the columns solved together"),
-        _scratch.real("panel_acceleration", f"nv {PANEL}", "m/s^2, rad/s^2", "derivatives of the acceleration"),
-        _scratch.real("panel_lag", f"nv {PANEL}", "N, N m", "derivatives of the integrator's correction p"),
-        _scratch.real("panel_step", f"nv {PANEL}", "m/s^2, rad/s^2", "derivatives of the integrator's acceleration"),
+        _scratch.rows(Vec4, "panel_acceleration", "nv", "m/s^2, rad/s^2", "derivatives of the acceleration"),
+        _scratch.rows(Vec4, "panel_lag", "nv", "N, N m", "derivatives of the integrator's correction p"),
+        _scratch.rows(Vec4, "panel_step", "nv", "m/s^2, rad/s^2", "derivatives of the integrator's acceleration"),
         _scratch.real("panel_act", f"na {PANEL}", "1", "derivatives of the next activations"),
         # of each body
         _scratch.int("npushed", "1", "1", "number of bodies with applied forces"),

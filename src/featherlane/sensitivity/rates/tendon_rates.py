@@ -26,12 +26,14 @@ from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocity
-from featherlane.dynamics.tendon.force import damper_force, spring_force, tendon_damping_rate, tendon_spring_rate
+from featherlane.dynamics.tendon.force import damper_force, spring_force
 from featherlane.dynamics.tendon.length import is_fixed
 from featherlane.sensitivity.rates.ball_rates import set_ball_bend
 from featherlane.sensitivity.rates.dof_rates import impedance_slopes
 from featherlane.sensitivity.rates.tendon_bend import add_tendon_bend
-from featherlane.solver.primal.problem import bounded_force
+from featherlane.solver.rows.laws import bounded_force
+
+_spring, _damper = jvp(spring_force, "ten_length"), jvp(damper_force, "ten_velocity")
 
 
 # ---- forces along tendons --------------------------------------------------------------------------------------------
@@ -47,10 +49,11 @@ def _set_tendons(m, d, p):
         p.ten_force[i], p.ten_stiffness[i], p.ten_friction[i] = 0.0, 0.0, 0.0
         p.ten_curvature[i] = 0.0
         if not (flags & DISABLE_SPRING):
-            p.ten_force[i], p.ten_stiffness[i] = spring_force(m, d, i), tendon_spring_rate(m, d, i)
+            force, slope = _spring(m, d, i)
+            p.ten_force[i], p.ten_stiffness[i] = force, -slope
         if not (flags & DISABLE_DAMPER):
-            p.ten_force[i] = p.ten_force[i] + damper_force(m, d, i)
-            p.ten_friction[i] = tendon_damping_rate(m, d, i)
+            force, slope = _damper(m, d, i)
+            p.ten_force[i], p.ten_friction[i] = p.ten_force[i] + force, -slope
     if not (flags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
@@ -69,14 +72,14 @@ def _is_separate(m, d, k):
 
     It is then an equality, or the limit of a ball.
     """
-    kind = d.genrow_type[k]
-    return kind == LIMIT_JOINT or (kind == EQUALITY and not is_fastening(m, d.genrow_id[k]))
+    kind = d.row_type[k]
+    return kind == LIMIT_JOINT or (kind == EQUALITY and not is_fastening(m, d.row_id[k]))
 
 
 @kernel
 def _has_polynomial(m, d, k):
     """Returns whether row k is an equality that follows a polynomial of a second joint or tendon."""
-    return d.genrow_type[k] == EQUALITY and m.eq_obj2id[d.genrow_id[k]] >= 0
+    return d.row_type[k] == EQUALITY and m.eq_obj2id[d.row_id[k]] >= 0
 
 
 @kernel
@@ -86,7 +89,7 @@ def _second_entry(m, d, e, k):
     if m.eq_type[e] == EQ_JOINT:
         entry = 1.0 if m.jnt_dofadr[j] == k else 0.0
     else:
-        for n in range(m.ten_J_rowadr[j], m.ten_J_rowadr[j] + m.ten_J_rownnz[j]):
+        for n in tendon_entries(m, j):
             if m.ten_J_colind[n] == k:
                 entry = d.ten_J[n]
     return entry
@@ -101,8 +104,8 @@ def _polynomial_slopes(m, d, e):
     else:
         y = d.ten_length[j] - m.tendon_length0[j]
     a1, a2, a3, a4 = tuple(m.eq_data[e, c] for c in range(1, 5))
-    slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
-    return slope, fma(y, fma(y, 12.0 * a4, 6.0 * a3), 2.0 * a2)
+    y = seed(y, 1.0)
+    return split_tangents(fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1), 1)
 
 
 @kernel
@@ -111,11 +114,11 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
 
     B, D: damping and inverse regularization of the row, D = 0 in worlds without it; f: its force.
     """
-    e, first, along = d.genrow_id[k], d.genrow_dofadr[k], 0.0
+    e, first, along = d.row_id[k], d.row_dofadr[k], 0.0
     _, c_slope = _polynomial_slopes(m, d, e)
     # along = J_2 (B v + a)
-    for n in range(first, first + d.genrow_dofnum[k]):
-        i = d.genrow_dof[n]
+    for n in range(first, first + d.row_dofnum[k]):
+        i = d.row_dof[n]
         along = fma(_second_entry(m, d, e, i), fma(B, d.qvel[i], d.qacc[i]), along)
     p.row_bend[k] = where(D > 0.0, c_slope * f, 0.0)
     p.row_swing[k] = where(D > 0.0, -(D * c_slope * along), 0.0)
@@ -124,9 +127,9 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
 @kernel
 def _side_of_limit(m, d, k, i):
     """Returns -1 if row k has the opposite Jacobian of tendon i, as that of an upper limit has, else 1."""
-    same, row, ten_row = 0.0, d.genrow_dofadr[k], m.ten_J_rowadr[i]
-    for n in range(d.genrow_dofnum[k]):
-        same = fma(d.genrow_J[row + n], d.ten_J[ten_row + n], same)
+    same, row, ten_row = 0.0, d.row_dofadr[k], m.ten_J_rowadr[i]
+    for n in range(d.row_dofnum[k]):
+        same = fma(d.row_J[row + n], d.ten_J[ten_row + n], same)
     return where(same < 0.0, -1.0, 1.0)
 
 
@@ -137,18 +140,18 @@ def _set_rows(m, d, p):
     ten_* += those of the tendons' limits and dry friction.
     """
     shortest = shortest_timeconst(m)
-    for k in range(d.ngenrow[0]):
-        kind, i = d.genrow_type[k], d.genrow_id[k]
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        kind, i = d.row_type[k], d.row_id[k]
         solref, solimp = row_parameters(m, kind, i)
         B = loss_damping(m, solref, solimp, shortest)  # of dry friction; other rows replace it
-        lo, hi = d.genrow_lo[k], d.genrow_hi[k]
-        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)  # genrow_x = J a - aref at the solution
+        lo, hi = d.row_lo[k], d.row_hi[k]
+        f, _ = bounded_force(d.row[k], d.primal.row_x[k])  # row_x = J a - aref at the solution
         # 0 in worlds where the row is absent or at a bound
-        D = where((f > lo) & (f < hi), d.genrow_D[k], 0.0)
+        D = where((f > lo) & (f < hi), d.row_D[k], 0.0)
         p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0
         if kind != FRICTION_TENDON:  # dry friction has no stiffness
             # stiffness = D d(K d r)/dr - f s
-            stiffer, pull, B = impedance_slopes(solref, solimp, d.genrow_pos[k] - d.genrow_margin[k], shortest)
+            stiffer, pull, B = impedance_slopes(solref, solimp, d.row_pos[k] - d.row_margin[k], shortest)
             stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
         friction = where(D > 0.0, D * B, 0.0)
         if _is_separate(m, d, k):
@@ -190,9 +193,9 @@ def _add_rows(m, d, p, k, weights):
 
     weights: row_stiffness, row_friction or row_curvature.
     """
-    for r in range(d.ngenrow[0]):
+    for r in range(d.ndofrow[0], d.nrow[0]):
         if _is_separate(m, d, r):
-            _add_square(p, d.genrow_J, d.genrow_dof, d.genrow_dofadr[r], d.genrow_dofnum[r], k, weights[r])
+            _add_square(p, d.row_J, d.row_dof, d.row_dofadr[r], d.row_dofnum[r], k, weights[r])
 
 
 @kernel
@@ -252,7 +255,7 @@ def _add_bend_of_tendon(m, d, p, i, k):
 @kernel
 def _has_variable_jacobian(m, d, r):
     """Returns whether row r is the limit of a ball or an equality of spatial tendons."""
-    e, kind = d.genrow_id[r], d.genrow_type[r]
+    e, kind = d.row_id[r], d.row_type[r]
     variable = kind == LIMIT_JOINT
     if kind == EQUALITY and m.eq_type[e] == EQ_TENDON:
         j = m.eq_obj2id[e]
@@ -266,10 +269,10 @@ def _add_bend_of_row(m, d, p, r, k):
 
     An equality has dJ = dJ_1 - c(y) dJ_2; `_add_swing` adds the term with c'(y).
     """
-    obj, first, number = d.genrow_id[r], d.genrow_dofadr[r], d.genrow_dofnum[r]
-    if _has_dof(d.genrow_dof, first, number, k):
-        _clear_bend(p, d.genrow_dof, first, number)
-        if d.genrow_type[r] == LIMIT_JOINT:
+    obj, first, number = d.row_id[r], d.row_dofadr[r], d.row_dofnum[r]
+    if _has_dof(d.row_dof, first, number, k):
+        _clear_bend(p, d.row_dof, first, number)
+        if d.row_type[r] == LIMIT_JOINT:
             set_ball_bend(m, d, p, obj, k)  # ten_bend <- dJ
         else:
             tendon1, tendon2 = m.eq_obj1id[obj], m.eq_obj2id[obj]
@@ -278,7 +281,7 @@ def _add_bend_of_row(m, d, p, r, k):
             if tendon2 >= 0 and not is_fixed(m, tendon2):
                 slope, _ = _polynomial_slopes(m, d, obj)
                 add_tendon_bend(m, d, p, tendon2, k, scale=-slope)  # ten_bend -= c dJ_2
-        row = d.genrow_J, d.genrow_dof, first, number
+        row = d.row_J, d.row_dof, first, number
         _add_bend(d, p, row, p.row_force[r], p.row_friction[r], p.row_curvature[r])
 
 
@@ -290,11 +293,11 @@ def add_tendon_position_column(m, d, p, k):
         if not is_fixed(m, i):
             _add_bend_of_tendon(m, d, p, i, k)
     _add_rows(m, d, p, k, p.row_stiffness)
-    for r in range(d.ngenrow[0]):
+    for r in range(d.ndofrow[0], d.nrow[0]):
         if _has_variable_jacobian(m, d, r):
             _add_bend_of_row(m, d, p, r, k)
         # connects and welds have a second object, but no polynomial
-        if _has_polynomial(m, d, r) and not is_fastening(m, d.genrow_id[r]):
+        if _has_polynomial(m, d, r) and not is_fastening(m, d.row_id[r]):
             _add_swing(m, d, p, r, k)
 
 
@@ -304,13 +307,13 @@ def _add_swing(m, d, p, r, k):
 
     J_2^T f c' (J_2)_k for dJ^T f, and J^T row_swing (J_2)_k for the change of f.
     """
-    e, first = d.genrow_id[r], d.genrow_dofadr[r]
+    e, first = d.row_id[r], d.row_dofadr[r]
     if any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):
         J2_k = _second_entry(m, d, e, k)
         bend, swing = p.row_bend[r] * J2_k, p.row_swing[r] * J2_k
-        for n in range(first, first + d.genrow_dofnum[r]):
-            i = d.genrow_dof[n]
-            p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.genrow_J[n], swing, p.dg[i]))
+        for n in range(first, first + d.row_dofnum[r]):
+            i = d.row_dof[n]
+            p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.row_J[n], swing, p.dg[i]))
 
 
 @kernel

@@ -12,6 +12,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocity
 from featherlane.dynamics.actuator.site_transmission import site_quat
+from featherlane.dynamics.actuator.slider_crank import slider_crank_gradients
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
 from featherlane.sensitivity.rates.paths import add_moved_force, point_motion, unit3
@@ -86,42 +87,28 @@ def _site_bend(m, d, p, i, k):
 def _crank_bend(m, d, p, i, k):
     """Adds to ten_bend of actuator i on a slider-crank; returns the derivative of its length by the position of dof k.
 
-    The length is l = a.v - s, s = sqrt((a.v)^2 + rod^2 - v.v), with v from the slider's site to the crank's pin and a
-    the slider's axis; l = a.v if the rod does not reach the axis (dynamics/actuator/slider_crank.py).
+    A rotation of the slider's body turns its axis a: the torque a x dl/da.
     """
     actuator = m.actuator[i]
-    output, crank, slider = actuator.outadr, actuator.trnid[0], actuator.trnid[1]
-    pin, end = d.site_xpos[crank], d.site_xpos[slider]
-    crank_body, slider_body = m.site_bodyid[crank], m.site_bodyid[slider]
-    a = d.site_xmat[slider].columns[2]
-    v, gear, rod, none = pin - end, m.actuator_gear[output][0], actuator.cranklength, Vec3(zeros(3))
+    crank, slider, gear = actuator.trnid[0], actuator.trnid[1], m.actuator_gear[actuator.outadr][0]
+    pin, end, a = d.site_xpos[crank], d.site_xpos[slider], d.site_xmat[slider].columns[2]
+    crank_body, slider_body, none = m.site_bodyid[crank], m.site_bodyid[slider], Vec3(zeros(3))
     _, dpin = point_motion(m, d, crank_body, k, pin)
     w, dend = point_motion(m, d, slider_body, k, end)
-    dv, da, av = dpin - dend, cross(w, a), dot(a, v)
-    det = fma(av, av, fma(rod, rod, -dot(v, v)))
-    reaches = det > 0.0
-    s = sqrt(where(reaches, det, 1.0))
-    dav = dot(da, v) + dot(a, dv)
-    ds = (av * dav - dot(v, dv)) / s
-    # dl/dv = across v + along a,  dl/da = along v,  with along = 1 - a.v / s,  across = 1 / s
-    along, across = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
-    dalong, dacross = where(reaches, (av * ds / s - dav) / s, 0.0), where(reaches, -ds / (s * s), 0.0)
-    force, by_axis = fma(across, v, along * a), along * v
-    dforce = fma(dacross, v, across * dv) + fma(dalong, a, along * da)
-    # a rotation of the slider's body turns its axis: torque a x dl/da
-    torque = cross(a, by_axis)
-    dtorque = cross(da, by_axis) + cross(a, fma(dalong, v, along * dv))
+    axis = seed(a, cross(w, a))
+    l, dl_dv, dl_da = slider_crank_gradients(m, i, axis, seed(pin - end, dpin - dend))
+    (_, force, torque), (dl, dforce, dtorque) = split_tangents((l, dl_dv, cross(axis, dl_da)), 1)
     force, torque, dforce, dtorque = gear * force, gear * torque, gear * dforce, gear * dtorque
     add_moved_force(m, d, p.ten_bend, crank_body, k, (pin, dpin), (force, none), (dforce, none))
     add_moved_force(m, d, p.ten_bend, slider_body, k, (end, dend), (-force, torque), (-dforce, dtorque))
-    return dot(force, dv) + gear * dot(by_axis, da)
+    return gear * dl
 
 
 @kernel
 def _store_moment_change(m, d, p, i, k):
     """ten_bend <- dJ, J the moments of actuator i, by the position of dof k; returns the derivative of its length."""
     output = m.actuator_outadr[i]
-    for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+    for e in moment_entries(m, output):
         p.ten_bend[m.moment_colind[e]] = 0.0
     if drives_joint(m, i):
         length_change = _joint_bend(m, d, p, i, k)
@@ -136,7 +123,7 @@ def _store_moment_change(m, d, p, i, k):
 def _find_moment(m, d, output, k):
     """Returns (1 if dof k is in the row of moments of this output, else 0; its moment there)."""
     found, moment = 0, 0.0
-    for e in range(m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]):
+    for e in moment_entries(m, output):
         if m.moment_colind[e] == k:
             found, moment = 1, d.actuator_moment[e] + 0.0
     return found, moment

@@ -19,7 +19,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import fluid_worlds
-from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.dynamics.tendon.force import tendon_armature, tendon_damping
 from featherlane.sensitivity.columns.formulas import clear_rates, rates_column
 from featherlane.sensitivity.columns.system import System, columns_of

@@ -238,14 +238,12 @@ def _nearest_change(m, d, p):
     """
     h, size = timestep(m), solution_size(d, p.row_x)  # size of the forces [N]
     least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
-    for k in range(d.ndofrow[0]):
-        if d.dofrow_type[k] == LIMIT_JOINT:
-            row, change = d.dofrow_lcprow[k], p.dof_edge[k] / h
-            least = _least_of_row(d, row, change, size, d.dofrow_present[k] > 0.0, least)
-    for k in range(d.ngenrow[0]):
-        if d.genrow_type[k] == LIMIT_JOINT or d.genrow_type[k] == LIMIT_TENDON:
-            gap = fabs(d.genrow_pos[k] - d.genrow_margin[k])
-            least = _least_of_row(d, d.genrow_lcprow[k], gap / (h * h), size, d.genrow_present[k] > 0.0, least)
+    for k in range(d.nrow[0]):
+        if d.row_type[k] in (LIMIT_JOINT, LIMIT_TENDON):
+            change = fabs(d.row_pos[k] - d.row_margin[k]) / (h * h)
+            if k < d.ndofrow[0]:  # the limit of a slide or hinge
+                change = p.dof_edge[k] / h
+            least = _least_of_row(d, d.row_lcprow[k], change, size, d.row_present[k] > 0.0, least)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         if c.lcprow >= 0:
@@ -299,20 +297,20 @@ def _subtract_product(m, d, p):
 def _solve_column(m, d, p, s):
     """qacc <- derivatives of the acceleration in column s, including the change of the forces, Mh^-1 J^T dx.
 
-    Writes: row_dx = dx.   Scratch: lcp.x, lcp.y, lcp.z, qacc_step.
+    Writes: row_dx = dx.   Scratch: lcp.x, lcp.dx, lcp.z, qacc_step.
     """
     n = d.lcp.n[0]
     for r in range(n):
         p.row_dx[r] = where(p.row_free[r] > 0.0, -p.col_w[s * n + r], 0.0)
     if freezes(m):
-        # known: dx of sliding friction, kept in lcp.y; unknown: dx of the free rows
+        # known: dx of sliding friction, kept in lcp.dx; unknown: dx of the free rows
         follow_normals(d, p, p.col_first, s * n)
         for r in range(n):
-            d.lcp.y[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
+            d.lcp.dx[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
         _subtract_product(m, d, p)
         solve_system(d, p)
         for r in range(n):
-            p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.y[r])
+            p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.dx[r])
     else:
         if has_cones(m):
             turn_side(d, p)  # sliding friction on a cone: projects the right-hand side on the cone's tangent
@@ -350,7 +348,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, da, dq, dv, dact, next_qvel, unit; all else of p: col_*, row_*,
             rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc, qacc_step, qfrc_constraint,
-            con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp.*, stat_residual, warning, found_bad, all else of this
+            con_*, row_*, row_lcprow, link_lcprow, lcp.*, stat_residual, warning, found_bad, all else of this
             thread's workspace.
     Scratch: exact.*, qH, qHDiagInv, primal.*, dual.*, one.*, geom_xpos, geom_xmat.
     """

@@ -38,16 +38,16 @@ def _slide_lengths(d, x, w, k, count):
     """Returns (|s|, |s - step mu w|, radius of the circle) of the friction that follows row k.
 
     A contact slides if the second length, after a step against the slack w, is at least the radius.
-    x: forces of all rows; w: their slack.   Writes: lcp.old at the friction rows.
+    x: forces of all rows; w: their slack.   Writes: lcp.target at the friction rows.
     """
     # s - step mu w, as a force: times mu
     step = _step_length(d, k, count)
     for c in range(count):
         i = k + 1 + c
-        d.lcp.old[i] = fma(-(step * mu_of(d, i) * mu_of(d, i)), w[i], x[i])
+        d.lcp.target[i] = fma(-(step * mu_of(d, i) * mu_of(d, i)), w[i], x[i])
     # x_n + a
     radius = where(x[k] > 0.0, x[k], 0.0) + cone_offset(d, k, count)
-    return length_across(d, x, k, count), length_across(d, d.lcp.old, k, count), radius
+    return length_across(d, x, k, count), length_across(d, d.lcp.target, k, count), radius
 
 
 @kernel

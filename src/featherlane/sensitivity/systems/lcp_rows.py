@@ -25,7 +25,7 @@ from featherlane.sensitivity.rates.paths import is_before
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.contact import append_friction, contact_softness, fill_contact_row
 from featherlane.solver.lcp.rows.contact_parameters import set_contact_parameters
-from featherlane.solver.lcp.rows.joint import append_bounded_rows, append_dof_loss, append_dof_row, append_equality_rows
+from featherlane.solver.lcp.rows.joint import append_bounded_rows, append_equality_rows, append_loss, append_row
 from featherlane.solver.lcp.rows.link import append_link_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
 from featherlane.solver.lcp.rows.motor import append_motor_rows
@@ -134,12 +134,12 @@ def place_dof_rows(m, d):
     """Computes the existing rows of single dofs at the present position and velocity."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        present = d.dofrow_present[k] > 0.0  # worlds that have the row
-        if d.dofrow_type[k] == FRICTION_DOF:
-            write_dof_friction(m, d, k, d.dofrow_id[k], present, shortest)
+        present = d.row_present[k] > 0.0  # worlds that have the row
+        if d.row_type[k] == FRICTION_DOF:
+            write_dof_friction(m, d, k, d.row_id[k], present, shortest)
         else:
             # J is 1 for a lower limit, -1 for an upper one
-            j, sign = d.dofrow_id[k], d.dofrow_J[k] + 0.0
+            j, sign = d.row_id[k], d.row_J[k] + 0.0
             limit = where(sign > 0.0, m.jnt_range[j].lower, m.jnt_range[j].upper)
             dist = sign * (d.qpos[m.jnt_qposadr[j]] - limit)
             write_joint_limit(m, d, k, j, sign, dist, present, shortest)
@@ -152,12 +152,12 @@ def _append_limit(m, d, p, k, store):
     The target velocity is -(erp / h) err, or the rebound -e v if the limit bounces.
     store: 1 in the own state, where the branch dof_bounces and its margin dof_edge are stored.
     """
-    j, present, h = d.dofrow_id[k], d.dofrow_present[k] > 0.0, timestep(m)
+    j, present, h = d.row_id[k], d.row_present[k] > 0.0, timestep(m)
     joint = m.joint[j]
-    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], joint.solref, joint.solimp
-    erp, cfm = softness(m, joint.stop_erp, joint.stop_cfm, solref, solimp, err, d.dofrow_D[k])
+    err, solref, solimp = d.row_pos[k] - d.row_margin[k], joint.solref, joint.solimp
+    erp, cfm = softness(m, joint.stop_erp, joint.stop_cfm, solref, solimp, err, d.row_D[k])
     # row number, J v, J a
-    row, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
+    row, v, a = append_row(m, d, k)
     target, e = -(erp / h) * err, joint.stop_bounce
     rebound = -(e * v)
     if store:
@@ -171,17 +171,16 @@ def _append_limit(m, d, p, k, store):
 
 @kernel
 def _append_dof_rows(m, d, p, store):
-    """Appends the LCP rows of single dofs, dry friction and limits; dofrow_lcprow <- their numbers.
+    """Appends the LCP rows of single dofs, dry friction and limits; row_lcprow <- their numbers.
 
     store: see `_append_limit`.
     """
     for k in range(d.ndofrow[0]):
-        d.dofrow_lcprow[k] = NO_ROW
         if has_capacity(m, d, rows=1):
-            if d.dofrow_type[k] == FRICTION_DOF:
-                d.dofrow_lcprow[k] = append_dof_loss(m, d, k)
+            if d.row_type[k] == FRICTION_DOF:
+                d.row_lcprow[k] = append_loss(m, d, k)
             else:
-                d.dofrow_lcprow[k] = _append_limit(m, d, p, k, store)
+                d.row_lcprow[k] = _append_limit(m, d, p, k, store)
 
 
 # ---- rows of contacts ------------------------------------------------------------------------------------------------
@@ -272,7 +271,7 @@ def evaluate_rows(m, d, p, store):
 
     store: 1 in the world's own state, where branches are stored; 0: use the stored branches.
     Reads:  qfrc_smooth; what `place_contacts` writes.
-    Writes: qacc_step, the acceleration without the rows' forces; dofrow_*, genrow_*, link_*, con_lcprow,
+    Writes: qacc_step, the acceleration without the rows' forces; row_*, link_*, con_lcprow,
             lcp.*; with `store` dof_bounces, dof_edge, slot_branch, slot_edge.
     """
     # rows of single dofs, of equalities and tendons
@@ -284,7 +283,7 @@ def evaluate_rows(m, d, p, store):
     append_equality_rows(m, d)
     append_link_rows(m, d)
     _append_dof_rows(m, d, p, store)
-    append_bounded_rows(m, d)
+    append_bounded_rows(m, d, first=d.ndofrow[0])
     append_motor_rows(m, d)
     _append_contact_rows(m, d, p, store)
 

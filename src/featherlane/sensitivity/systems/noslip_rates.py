@@ -28,8 +28,8 @@ Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps
 from featherlane.prelude import *
 from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import shortest_timeconst
-from featherlane.dynamics.inertia.joint_space import factor_m, multiply_columns, solve_columns
-from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.dynamics.inertia.joint_space import factor_m, multiply_joint_space, solve_columns
+from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.sensitivity.rates.contact_rates import (
     BOTH,
     along_basis,
@@ -52,7 +52,7 @@ from featherlane.sensitivity.systems.noslip_rows import (
 )
 from featherlane.sensitivity.systems.switching import FAR
 from featherlane.solver.dual.noslip import MINVAL
-from featherlane.solver.primal.problem import TINY
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import (
     add_contact_force,
     add_contact_moment,
@@ -109,11 +109,11 @@ def _joint_rates(m, d, p, at, r):
     dy = J (da1 + B dv), df = -D dy between the bounds.   Reads: p.da = da1.
     """
     row = p.slip_axis[r]
-    i, f = d.dofrow_dof[row], p.slip_force[r]
+    i, f = d.row_dof[row], p.slip_force[r]
     B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest_timeconst(m))
-    dy = d.dofrow_J[row] * (p.da[i] + (B if at == m.nv + i else 0.0))
+    dy = d.row_J[row] * (p.da[i] + (B if at == m.nv + i else 0.0))
     p.slip_dy[r], p.slip_dbound[r] = dy, 0.0
-    p.slip_dforce[r] = where(fabs(f) < p.slip_bound[r], -(d.dofrow_D[row] * dy), 0.0)
+    p.slip_dforce[r] = where(fabs(f) < p.slip_bound[r], -(d.row_D[row] * dy), 0.0)
 
 
 @kernel
@@ -268,8 +268,8 @@ def _add_row_change(m, d, p, at, r):
     """
     k, place = p.slip_con[r], _moved_body(m, d, p, at, r)
     if k < 0:
-        i = d.dofrow_dof[p.slip_axis[r]]
-        p.product[i] = fma(d.dofrow_J[p.slip_axis[r]], p.slip_dgain[r], p.product[i])
+        i = d.row_dof[p.slip_axis[r]]
+        p.product[i] = fma(d.row_J[p.slip_axis[r]], p.slip_dgain[r], p.product[i])
     else:
         f, g = unit_force(d, p, r)  # g: moment
         add_contact_force(d, k, p.slip_dgain[r] * f)
@@ -296,7 +296,7 @@ def _correct_column(m, d, p, c):
     """
     at = p.panel_at[c]
     for i in range(m.nv):
-        p.da[i], p.product[i] = p.panel_acceleration[i, c], 0.0
+        p.da[i], p.product[i] = flat(p.panel_acceleration)[PANEL * i + c], 0.0
     compute_body_motions(m, d, p.da, p.body_lag)  # motions of bodies at da1
     for r in range(p.nslip[0]):
         if p.slip_con[r] < 0:
@@ -312,7 +312,7 @@ def _correct_column(m, d, p, c):
         _add_row_change(m, d, p, at, r)
     body_forces_to_dofs(m, d, p.product)
     for i in range(m.nv):
-        p.panel_lag[i, c] = p.panel_lag[i, c] + p.product[i]
+        flat(p.panel_lag)[PANEL * i + c] = flat(p.panel_lag)[PANEL * i + c] + p.product[i]
 
 
 @kernel
@@ -321,9 +321,8 @@ def correct_columns(m, d, p):
     if p.nslip[0] > 0:
         for c in range(PANEL):
             _correct_column(m, d, p, c)
-    multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
-    # all columns of the panel, read flat
-    for e in range(PANEL * m.nv):
-        p.panel_step[e] = p.panel_step[e] + p.panel_lag[e]
-        p.panel_acceleration[e] = p.panel_step[e]
+    multiply_joint_space(m, d.M, p.panel_acceleration, p.panel_step)
+    for i in range(m.nv):
+        p.panel_step[i] = p.panel_step[i] + p.panel_lag[i]
+        p.panel_acceleration[i] = p.panel_step[i]
     solve_columns(m, d.qLD, d.qLDiagInv, p.panel_acceleration)  # with the factor of M

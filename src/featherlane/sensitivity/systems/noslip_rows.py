@@ -2,7 +2,7 @@
 
 Symbols and fields of the record p are those of noslip_rates.py.  Row r is row slip_axis of dry friction (slip_con =
 -1), or direction slip_axis of contact slip_con; f = slip_force, b = slip_bound, y = slip_y; A = J M^-1 J^T is slip_A by
-rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion of all bodies.  primal.dofrow_x and
+rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion of all bodies.  primal.row_x and
 primal.con_y are J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2 tangents,
 3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k] the rotation
 axes; TURN is an index.
@@ -14,8 +14,8 @@ from featherlane.sensitivity.columns.coordinates import copy
 from featherlane.sensitivity.rates.paths import relative_motion
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.rates.smooth_rates import inward_pass, outward_pass
-from featherlane.sensitivity.systems.switching import size_of_contact, size_of_dof_row
-from featherlane.solver.primal.problem import bounded_force
+from featherlane.sensitivity.systems.switching import size_of_contact, size_of_scalar_row
+from featherlane.solver.rows.laws import bounded_force
 from featherlane.solver.rows.rows import (
     TURN,
     add_contact_force,
@@ -44,10 +44,10 @@ def list_rows(m, d, p):
     # rows of dry friction are the first ones of single dofs
     for k in range(d.nfrictionrow[0]):
         if n < p.nslipmax:
-            f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-            p.slip_con[n], p.slip_axis[n], p.slip_y[n] = -1, k, d.primal.dofrow_x[k]
-            p.slip_size[n], _ = size_of_dof_row(m, d, k)
-            p.slip_force[n], p.slip_bound[n] = f, where(d.dofrow_D[k] > 0.0, d.dofrow_hi[k], 0.0)
+            f, _ = bounded_force(d.row[k], d.primal.row_x[k])
+            p.slip_con[n], p.slip_axis[n], p.slip_y[n] = -1, k, d.primal.row_x[k]
+            p.slip_size[n], _ = size_of_scalar_row(m, d, k)
+            p.slip_force[n], p.slip_bound[n] = f, where(d.row_D[k] > 0.0, d.row_hi[k], 0.0)
         n += 1
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
@@ -91,7 +91,7 @@ def compute_field(m, d, p, r):
         p.solved[j] = 0.0
     # solved <- J_r^T
     if p.slip_con[r] < 0:
-        p.solved[d.dofrow_dof[p.slip_axis[r]]] = d.dofrow_J[p.slip_axis[r]]
+        p.solved[d.row_dof[p.slip_axis[r]]] = d.row_J[p.slip_axis[r]]
     else:
         clear_body_forces(m, d)
         force, moment = unit_force(d, p, r)
@@ -107,7 +107,7 @@ def compute_field(m, d, p, r):
     # A_re = J_e w_r
     for e in range(p.nslip[0]):
         if p.slip_con[e] < 0:
-            entry = d.dofrow_J[p.slip_axis[e]] * p.solved[d.dofrow_dof[p.slip_axis[e]]]
+            entry = d.row_J[p.slip_axis[e]] * p.solved[d.row_dof[p.slip_axis[e]]]
         else:
             motion = relative_motion(d, p.slip_con[e], p.body_lag, first=0)
             force, moment = unit_force(d, p, e)
@@ -119,7 +119,7 @@ def compute_field(m, d, p, r):
 def has_dry_tendons(d):
     """Returns the mask of worlds with dry friction of tendons: its updates have no formulas."""
     found = false_mask(d)
-    for k in range(d.ngenrow[0]):
-        if d.genrow_type[k] == FRICTION_TENDON:
-            found = found | (d.genrow_D[k] > 0.0)
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        if d.row_type[k] == FRICTION_TENDON:
+            found = found | (d.row_D[k] > 0.0)
     return found

@@ -2,22 +2,21 @@
 
     da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py
 
-A panel of columns (dynamics/sparse/tree_panel.py) is solved together.  If K is not symmetric or lacks M's pattern, the
+A panel of columns (dynamics/sparse/tree_factor.py) is solved together.  If K is not symmetric or lacks M's pattern, the
 columns are solved one by one (solution.py).  A column has the derivatives by one coordinate: da of the acceleration a,
 da* of the integrator's acceleration, dq' and dv' of the next state, dact' of the next activations.
 
 Fields of the record p (records.py): panel_acceleration (-dg, then da), panel_lag (dp), panel_step (M da + dp, then
 da*), panel_act (dact'), each with the indices (dof, column); panel_at: the coordinate of each column; at: index of a
 coordinate, positions by dof, then velocities, activations, controls; rate_steps: 1 if the call requests derivatives of
-the next state, 0: those of the acceleration; report[KNOWN]: 1 in worlds in which all rates have formulas.  Arrays of
-PANEL columns are also read flat, if each entry is treated alike.
+the next state, 0: those of the acceleration; report[KNOWN]: 1 in worlds in which all rates have formulas.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns
+from featherlane.dynamics.inertia.joint_space import multiply_joint_space, solve_columns
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.integrator.integrate import is_implicit
-from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.sensitivity.columns.coordinates import seed, seed3
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.systems.solution import follow_bounds, step_column
@@ -35,8 +34,8 @@ def put_column(m, d, p, c, at):
     """
     p.panel_at[c] = at
     for i in range(m.nv):
-        p.panel_acceleration[i, c] = -p.dg[i]
-        p.panel_lag[i, c] = p.dp[i]
+        flat(p.panel_acceleration)[PANEL * i + c] = -p.dg[i]
+        flat(p.panel_lag)[PANEL * i + c] = p.dp[i]
     for a in range(m.na):
         p.panel_act[a, c] = p.dact[a]
 
@@ -81,11 +80,11 @@ def _follow_bounds(m, d, p):
     # `follow_bounds` works in the memory of the Krylov method, which has finished
     for c in range(PANEL):
         for i in range(m.nv):
-            d.krylov.newton[i] = p.panel_acceleration[i, c]  # input of `follow_bounds`
+            d.krylov.newton[i] = flat(p.panel_acceleration)[PANEL * i + c]  # input of `follow_bounds`
         # krylov.x <- solution
         p.report[KNOWN] = where(follow_bounds(m, d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for i in range(m.nv):
-            p.panel_acceleration[i, c] = d.krylov.x[i]
+            flat(p.panel_acceleration)[PANEL * i + c] = d.krylov.x[i]
     # `follow_bounds` overwrites con_motion, which the next columns read
     compute_body_motions(m, d, d.qacc, d.con_motion)
 
@@ -107,19 +106,19 @@ def step_panel(m, d, p, damped):
     """
     if m.opt_noslip_iterations == 0 and p.rate_steps and is_implicit(m) and _shares_factor(m):
         # M da + dp
-        multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
-        for e in range(PANEL * m.nv):
-            p.panel_step[e] = p.panel_step[e] + p.panel_lag[e]
+        multiply_joint_space(m, d.M, p.panel_acceleration, p.panel_step)
+        for i in range(m.nv):
+            p.panel_step[i] = p.panel_step[i] + p.panel_lag[i]
     if p.rate_steps and is_implicit(m) and _shares_factor(m):
         # K^-1 (M da + dp), with the factor of K in qH
         solve_columns(m, d.qH, d.qHDiagInv, p.panel_step)
         # under euler, worlds without damping use the acceleration itself
         if m.opt_integrator == EULER:
-            for e in range(PANEL * m.nv):
-                p.panel_step[e] = where(damped, p.panel_step[e], p.panel_acceleration[e])
+            for i in range(m.nv):
+                p.panel_step[i] = where(damped, p.panel_step[i], p.panel_acceleration[i])
     elif p.rate_steps:
-        for e in range(PANEL * m.nv):
-            p.panel_step[e] = p.panel_acceleration[e]
+        for i in range(m.nv):
+            p.panel_step[i] = p.panel_acceleration[i]
 
 
 @kernel
@@ -152,12 +151,12 @@ def take_column(m, d, p, c, damped):
     # without da* in panel_step, da is the result, or `step_column` reads da and dp
     if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
-            p.da[i] = p.panel_acceleration[i, c]
-            p.dp[i] = p.panel_lag[i, c]
+            p.da[i] = flat(p.panel_acceleration)[PANEL * i + c]
+            p.dp[i] = flat(p.panel_lag)[PANEL * i + c]
     if p.rate_steps and not _shares_factor(m):
         # writes dq and dv from da
         step_column(m, d, p, 1.0 * at, damped)  # `at` as a value
     elif p.rate_steps:
         for i in range(m.nv):
-            p.dv[i] = fma(h, p.panel_step[i, c], seed(at, m.nv + i))
+            p.dv[i] = fma(h, flat(p.panel_step)[PANEL * i + c], seed(at, m.nv + i))
         _next_position(m, d, p, at)

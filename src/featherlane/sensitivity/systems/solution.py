@@ -123,7 +123,7 @@ def _exchange_accelerations(m, d):
 
     Before the call qacc is the no-slip solver's, and dual.start the main solver's.
     """
-    has_rows = has_constraint_rows(d)
+    has_rows = has_constraint_rows(m, d)
     for i in range(m.nv):
         after_noslip = d.qacc[i]
         d.qacc[i] = where(has_rows, d.dual.start[i], after_noslip)
@@ -152,7 +152,7 @@ def accelerate_state(m, d, p):
         solve(m, d)
         if d.con_overflow[0] == 0:
             turn_free_bodies(m, d)  # qacc of untouched free bodies, under `discrete`
-            has_noslip, rows = m.opt_noslip_iterations > 0, d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+            has_noslip, rows = m.opt_noslip_iterations > 0, d.nrow[0] + d.ncon_slot[0]
             if has_noslip:
                 _exchange_accelerations(m, d)
             constraint_forces(m, d, store=0)
@@ -177,7 +177,7 @@ def base_tile(m, d, b, p, thread, tile):
     Scratch: aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec.
     """
     accelerate_state(m, d, p)
-    p.report[HELD] = where(has_constraint_rows(d), 1.0, 0.0)
+    p.report[HELD] = where(has_constraint_rows(m, d), 1.0, 0.0)
     write_records(b, thread, tile, s=0)
 
 

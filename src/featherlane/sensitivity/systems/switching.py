@@ -11,7 +11,7 @@ A contact or limit also ends where its gap closes: there the distance is that of
 divided by the same size.  A contact that waits in its gap counts with the gap itself, in metres, a limit on both sides
 of its margin with its gap divided by REACH.
 
-Kernels pass the smallest distance so far as `least`.  A value primal.dofrow_x, genrow_x or con_y is x = J a - aref,
+Kernels pass the smallest distance so far as `least`.  A value primal.row_x or con_y is x = J a - aref,
 primal.con_z is J v of a contact.  In con_y and con_z, row [k] has the components along normal and tangents of contact
 k, and basis_value(d, con_y, k, i) is component i of all, 3 to 5 those of the rotation axes.  Of a row, D is the inverse
 regularization, 0 in worlds without it; TINY avoids divisions by 0 there.  Of a contact, con_Dt is D of its friction,
@@ -22,8 +22,8 @@ from featherlane.prelude import *
 from featherlane.constraint.ball import ball_axis_angle
 from featherlane.constraint.general import row_parameters
 from featherlane.constraint.impedance import reference, shortest_timeconst
-from featherlane.solver.primal.problem import TINY
 from featherlane.solver.rows.cone import friction_dot
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import basis_value
 
 FAR = 1.0  # the distance if no switch is nearer
@@ -50,24 +50,22 @@ def size_of_row(K, x, aref):
 
 
 @kernel
-def size_of_dof_row(m, d, k):
-    """Returns (`size_of_row` of dof row k, its stiffness K [1/s^2])."""
-    i = d.dofrow_id[k]  # a joint, or a dof
-    if d.dofrow_type[k] == LIMIT_JOINT:
-        K = _stiffness(m, m.jnt_solref[i], m.jnt_solimp[i])
-    else:
-        K = _stiffness(m, m.dof_solref[i], m.dof_solimp[i])
-    size = size_of_row(K, d.primal.dofrow_x[k], d.dofrow_aref[k])
-    # Coulomb's law has rigid dry friction
-    if d.dofrow_type[k] != LIMIT_JOINT and m.opt_contact_model == COULOMB:
-        size = rigid_size(d.dofrow_D[k], d.dofrow_hi[k])
-    return size, K
-
-
-@kernel
 def rigid_size(D, loss):
     """Returns loss / D, the |x| at which a rigid friction-loss row of Coulomb's law slips; |aref| is far larger."""
     return loss / fmax(D, TINY)
+
+
+@kernel
+def size_of_scalar_row(m, d, k):
+    """Returns (`size_of_row` of scalar row k, its stiffness K [1/s^2])."""
+    kind = d.row_type[k]
+    solref, solimp = row_parameters(m, kind, d.row_id[k])
+    K = _stiffness(m, solref, solimp)
+    size = size_of_row(K, d.primal.row_x[k], d.row_aref[k])
+    # Coulomb's law has rigid dry friction
+    if kind in (FRICTION_DOF, FRICTION_TENDON) and m.opt_contact_model == COULOMB:
+        size = rigid_size(d.row_D[k], d.row_hi[k])
+    return size, K
 
 
 @kernel
@@ -161,26 +159,15 @@ def switching_distance(m, d):
     Reads rows at the solution, J v of contacts in primal.con_z.
     """
     least = limit_distance(m, d)
-    for k in range(d.ndofrow[0]):
-        D = d.dofrow_D[k]
-        size, K = size_of_dof_row(m, d, k)
-        least = _least_to_bounds(D, d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k], size, least)
-        if d.dofrow_type[k] == LIMIT_JOINT:
-            least = _least_scaled(K * (d.dofrow_pos[k] - d.dofrow_margin[k]), size, D > 0.0, least)
-    for k in range(d.ngenrow[0]):
-        kind = d.genrow_type[k]
+    for k in range(d.nrow[0]):
+        kind = d.row_type[k]
         # rows of dry friction and limits (types up to LIMIT_TENDON); an equality is always active
         if kind != EQUALITY and kind <= LIMIT_TENDON:
-            D, x = d.genrow_D[k], d.primal.genrow_x[k]
-            solref, solimp = row_parameters(m, kind, d.genrow_id[k])
-            K = _stiffness(m, solref, solimp)
-            size = size_of_row(K, x, d.genrow_aref[k])
-            # Coulomb's law has rigid dry friction
-            if kind == FRICTION_TENDON and m.opt_contact_model == COULOMB:
-                size = rigid_size(D, d.genrow_hi[k])
-            least = _least_to_bounds(D, x, d.genrow_lo[k], d.genrow_hi[k], size, least)
-            if kind != FRICTION_TENDON:
-                least = _least_scaled(K * (d.genrow_pos[k] - d.genrow_margin[k]), size, D > 0.0, least)
+            D = d.row_D[k]
+            size, K = size_of_scalar_row(m, d, k)
+            least = _least_to_bounds(D, d.primal.row_x[k], d.row_lo[k], d.row_hi[k], size, least)
+            if kind in (LIMIT_JOINT, LIMIT_TENDON):
+                least = _least_scaled(K * (d.row_pos[k] - d.row_margin[k]), size, D > 0.0, least)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         waits = (c.present > 0.0) & (c.D == 0.0)  # in its gap, without a row

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.lanes import aligned, processor
+from featherlane.lanes import Field, aligned, processor
 from featherlane.model.assignment import regular
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
@@ -18,8 +18,7 @@ from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Entries, Expanded, dependent
-from featherlane.simulation.batch.padded import PaddedRows
-from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts
@@ -40,6 +39,12 @@ REPORTED = DATA.of("report", "count", "cause")  # stored by steps and forward pa
 SLEEPS = int(Enable.SLEEP)  # an int, because testing a flag of Python's enum takes a microsecond
 
 
+class RowSource(Protocol):
+    """Provides rows (nworld, n, ...) of fields in memory that others share."""
+
+    def rows(self, field: Field, /) -> np.ndarray: ...
+
+
 class WorldArrays:
     """Holds the arrays of nworld worlds of one model, `(nworld, ...)` in C order.
 
@@ -49,6 +54,7 @@ class WorldArrays:
         dtype: dtype of reals, except fields that are float64 at every precision.
         ngiven: contacts that the caller may give to a world.
         place: function that writes zeros to a new array in the threads that step its rows; None: no one does.
+        rows: provides the arrays, which have values already (`batch_of`); None: new arrays have the defaults.
 
     Attributes:
         rows: arrays that persist between calls, by field: state, inputs in use and reports.
@@ -60,7 +66,13 @@ class WorldArrays:
     """
 
     def __init__(
-        self, model: Model, nworld: int, dtype: np.dtype, ngiven: int, place: Callable[[np.ndarray], None] | None = None
+        self,
+        model: Model,
+        nworld: int,
+        dtype: np.dtype,
+        ngiven: int,
+        place: Callable[[np.ndarray], None] | None = None,
+        rows: RowSource | None = None,
     ):
         self.model, self.nworld, self.dtype, self.ngiven, self.place = model, nworld, dtype, ngiven, place
         self.sizes = Workspace.sizes_of(model, ngiven)
@@ -68,19 +80,20 @@ class WorldArrays:
         self.bound: dict[str, np.ndarray] = {}
         self.expanded = Expanded(model, nworld, dtype)
         self.revision, self.computed = 0, False
-        self._padded: PaddedRows | None = None
+        self._source, self._has_values = rows, rows is not None
         self._row_views: dict[tuple[str, ...], list[tuple[np.ndarray, Any]]] = {}
         given = GIVEN_ROWS if ngiven else ()
-        for name in (*(n for n in STATE if n not in ON_DEMAND), *REPORTS, *given):
+        for name in (*(n for n in STATE if self._has_values or n not in ON_DEMAND), *REPORTS, *given):
             self.rows[name] = self._new(name)
-        set_all(self.defaults(np.arange(nworld)))
+        if not self._has_values:
+            set_all(self.defaults(np.arange(nworld)))
         self.keep_sleep()
 
     def _new(self, name: str) -> np.ndarray:
         """Returns a new array of a field, filled with zeros."""
         field = DATA[name]
-        if self._padded is not None:
-            return self._padded.rows(field)
+        if self._source is not None:
+            return self._source.rows(field)
         rows = aligned((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
         if self.place is not None:
             self.place(rows)
@@ -90,9 +103,9 @@ class WorldArrays:
         self.revision += 1
         self._row_views.clear()
 
-    def move_into(self, rows: PaddedRows) -> None:
+    def move_into(self, rows: RowSource) -> None:
         """Moves all arrays, and those allocated later, into parts of arrays that several batches share."""
-        self._padded = rows
+        self._source, self._has_values = rows, False
         for arrays in (self.rows, self.bound):
             for name, old in arrays.items():
                 arrays[name] = self._new(name)
@@ -118,7 +131,8 @@ class WorldArrays:
         """Returns the array of an output, which each call stores from now on; NaN if no call has kept its values."""
         if name not in self.bound:
             self.bound[name] = rows = self._new(name)
-            rows[...] = np.nan if self.computed else 0.0
+            if not self._has_values:
+                rows[...] = np.nan if self.computed else 0.0
             self._changed()
         return self.bound[name]
 
@@ -180,19 +194,6 @@ class WorldArrays:
         for name, value in rows.items():
             self.rows[name][chosen] = value
 
-    # ---- status ------------------------------------------------------------------------------------------------------
-    @property
-    def status(self) -> dict[str, np.ndarray]:
-        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
-        return {n: self.rows["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
-
-    def count_of(self, *causes: str) -> np.ndarray:
-        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,)."""
-        counts, total = self.rows["warning"], np.zeros(self.nworld)
-        for cause in causes:
-            total += counts[:, STATUS.index(cause)]
-        return total
-
     # ---- defaults ----------------------------------------------------------------------------------------------------
     def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
         """Sets worlds to the defaults or to keyframes, within one bytecode."""
@@ -237,7 +238,8 @@ class WorldArrays:
     def _add_sleep(self) -> None:
         """Allocates the arrays of sleep."""
         rows = {name: self._new(name) for name in SLEEP_ROWS}
-        set_all(self._sleep_defaults(np.arange(self.nworld), self.rows, rows))
+        if not self._has_values:
+            set_all(self._sleep_defaults(np.arange(self.nworld), self.rows, rows))
         self.rows.update(rows)
         self._changed()
 
@@ -305,7 +307,7 @@ class WorldArrays:
         set_all(new + [(rows, ..., self.model.__dict__[name]) for name, rows in shared.items()])
 
     def __getstate__(self):
-        return self.__dict__ | {"_padded": None, "_row_views": {}, "place": None}
+        return self.__dict__ | {"_source": None, "_has_values": False, "_row_views": {}, "place": None}
 
 
 def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:

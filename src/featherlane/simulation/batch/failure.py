@@ -12,10 +12,11 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
+from featherlane.model.assignment import flag
 from featherlane.model.model import Model
 from featherlane.model.set_const import model_of_world
 from featherlane.simulation.batch.failure_file import save
-from featherlane.simulation.batch.protocol import Worlds
+from featherlane.simulation.batch.worlds import Worlds
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
@@ -127,12 +128,14 @@ class Failure:
         assert self._data is not None
         return self._data
 
-    def replay(self, stop: int | None = None) -> Data:
+    def replay(self, stop: int | None = None, *, checked: bool = False) -> Data:
         """Resets `data` to the first recorded state and steps it with the recorded inputs.
 
         Args:
             stop: number of steps to take, 0 to nstep.  A negative number counts from the end.  None takes all steps,
                 the failed one included.
+            checked: whether kernels check the bounds of every index, to find an invalid access before the failure.
+                These kernels are compiled at their first use.
 
         Returns:
             `data`.  If steps are left, its inputs are those of the next step.  Derived fields are those of the last
@@ -140,6 +143,7 @@ class Failure:
 
         Raises:
             ModelError: stop is out of range; the failure was read from a file and lacks its `control`.
+            KernelError: with `checked`, an index was out of bounds; the message names the stage and the field.
             UnsupportedFeatureError: the failure was read from a file and its model called user callbacks, which
                 `set_user_actuator(failure.model, ...)` registers again.
 
@@ -148,23 +152,18 @@ class Failure:
             `replay_batch`.  If the batch reset the world for non-finite or out-of-range values, the replay resets it,
             too.  `replay(-1)`, followed by `data.forward()`, shows the source of these values.
         """
-        stop = self._stop(stop)
-        edits = self._edited()
-        if self._data is None:
+        stop, checked = self._stop(stop), flag("checked", checked)
+        if self._data is None or self._data.workspace.checked != checked:
             self._data = Data(self.model, self._given_contacts)
+            self._data.workspace.checked = checked
             self._data.mute()  # a replay needs no warning
         data, model = self._data, self.model
         data.reset()
-        address = self._control_address(data, model)
-        for k in range(stop):
-            self._enter(data, k, edits)
-            data.workspace.record.set_size("user_control", address)
-            try:
-                step(model, data)
-            finally:
-                data.workspace.record.set_size("user_control", 0)
-        if stop < self.nstep:
-            self._enter(data, stop, edits)
+        data.workspace.record.set_size("user_control", self._control_address(data, model))
+        try:
+            self._repeat(stop, self._edited(), lambda: step(model, data), lambda name: data.workspace.view(name))
+        finally:
+            data.workspace.record.set_size("user_control", 0)
         return data
 
     def replay_batch(self, stop: int | None = None) -> Worlds:
@@ -179,14 +178,9 @@ class Failure:
         Raises:
             ModelError, UnsupportedFeatureError: as `replay` does.
         """
-        stop = self._stop(stop)
-        edits = self._edited()
-        batch = self._made_batch(self.model)
-        for k in range(stop):
-            self._enter_batch(batch, k, edits)
-            batch.rollout(1, self.control, ())
-        if stop < self.nstep:
-            self._enter_batch(batch, stop, edits)
+        stop, batch = self._stop(stop), self._made_batch(self.model)
+        advance = lambda: batch.rollout(1, self.control, ())  # noqa: E731
+        self._repeat(stop, self._edited(), advance, lambda name: batch.row_memory(name)[0])
         return batch
 
     def save(self, path: str | Path) -> None:
@@ -252,27 +246,34 @@ class Failure:
         if self._edits is None:
             edits: list[list[str]] = [list(self.states)]
             batch = self._made_batch(self._made_model())
-            for k in range(self.nstep - 1):
-                self._enter_batch(batch, k, edits)
+
+            def advance() -> None:
                 batch.rollout(1, self.control, ())
-                came = {name: batch.rows.get(name) for name in self.states if name not in GIVEN}
-                edits.append(
-                    [n for n, a in came.items() if a is None or a[0].tobytes() != self.states[n][k + 1].tobytes()]
-                )
+                came, k = {name: batch.rows.get(name) for name in self.states if name not in GIVEN}, len(edits)
+                edits.append([n for n, a in came.items() if a is None or a[0].tobytes() != self.states[n][k].tobytes()])
+
+            self._repeat(self.nstep - 1, edits, advance, lambda name: batch.row_memory(name)[0])
             self._edits = edits
         return self._edits
 
-    def _set_names(self, k: int, edits: list[list[str]]) -> list[str]:
-        """Returns the fields that are set before step k."""
-        return [name for name in self.states if name in GIVEN or name in edits[k]]
+    def _repeat(
+        self,
+        stop: int,
+        edits: list[list[str]],
+        advance: Callable[[], object],
+        memory: Callable[[str], np.ndarray],
+    ) -> None:
+        """Sets the recorded states and inputs before each of the first `stop` steps, and those of the next step.
 
-    def _enter(self, data: Data, k: int, edits: list[list[str]]) -> None:
-        """Copies state or inputs of step k into the `Data`."""
-        for name in self._set_names(k, edits):
-            value = self.states[name][k]
-            data.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
-
-    def _enter_batch(self, batch: Worlds, k: int, edits: list[list[str]]) -> None:
-        """Copies state or inputs of step k into the batch's world."""
-        for name in self._set_names(k, edits):
-            batch.row_memory(name)[0] = self.states[name][k]
+        Args:
+            stop: number of steps.
+            edits: fields to set before each step, in addition to the inputs.
+            advance: takes one step.
+            memory: returns the memory of a field of the world.
+        """
+        for k in range(min(stop + 1, self.nstep)):
+            for name in self.states:
+                if name in GIVEN or name in edits[k]:
+                    memory(name)[...] = self.states[name][k]
+            if k < stop:
+                advance()

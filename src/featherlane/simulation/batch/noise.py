@@ -14,6 +14,7 @@ from featherlane.model.enums import (
 )
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.one_world import checked_worlds
 from featherlane.simulation.world.data import Data, ready
 from featherlane.spatial.rotation import cross, exp_so3, product
 
@@ -60,8 +61,7 @@ def _target(model: Model, sensordata: Data | Batch | np.ndarray) -> tuple[np.nda
     if isinstance(sensordata, Data):
         return ready(model, sensordata).sensordata, model.sensor_noise
     if isinstance(sensordata, Batch):
-        if sensordata.model is not model:
-            raise ModelError("model: got another model than the batch's")
+        checked_worlds(model, sensordata)
         own = sensordata.expanded("sensor_noise")
         return sensordata.writable("sensordata"), model.sensor_noise if own is None else own
     allowed = f"allowed is a Data, a Batch or a writable array of reals (..., {model.nsensordata})"

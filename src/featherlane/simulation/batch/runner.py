@@ -62,6 +62,7 @@ class Runner:
         warned: bits of the conditions of which a warning has been emitted or none is wanted: FOUND_NON_FINITE,
             FOUND_FULL.
         at_once: world steps that take about PIECE_SECONDS.
+        turn: the lock of the worlds; None: a new one.
 
     Attributes:
         turn: a lock, held during a call.
@@ -76,10 +77,11 @@ class Runner:
         recorder: Recorder | None = None,
         warned: int = 0,
         at_once: int = AT_ONCE,
+        turn: Turn | None = None,
     ):
         self.arrays, self.recorder, self.warned, self.at_once = arrays, recorder, warned, at_once
         self.model: Model = arrays.model
-        self.turn, self.plans = Turn("batch"), Plans(arrays, team, recorder)
+        self.turn, self.plans = turn or Turn("batch"), Plans(arrays, team, recorder)
         self.watcher: Callable[[], None] | None = None
         self._prepared: list[tuple] = [(), ()]  # state of model and arrays for which plain steps and passes are ready
         self._controls: dict[Kernel, UserFunction] = {}
@@ -136,6 +138,16 @@ class Runner:
                 w.record.set_size("user_control", w.calls.address(control))
         return begun
 
+    def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
+        """Sets worlds to the defaults or to keyframes, within a call."""
+        self.forget(chosen)
+        self.arrays.reset(chosen, keys)
+
+    def forget(self, worlds: slice | np.ndarray) -> None:
+        """Discards the recorded steps of worlds whose state is about to be set."""
+        if self.recorder is not None:
+            self.recorder.forget(worlds)
+
     def ready(self) -> None:
         """Allocates the arrays that a call may need."""
         self.arrays.keep_sleep()
@@ -162,7 +174,7 @@ class Runner:
         """Emits no warnings from now on."""
         self.warned = EVERY
 
-    def warn_of_found(self, nstep: int = 1, first: int = 0, found: np.ndarray | None = None) -> None:
+    def warn_of_found(self, nstep: int = 1, first: int = 0, found: np.ndarray | None = None, level: int = 4) -> None:
         """Warns once of worlds with non-finite or out-of-range values, and once of worlds that lost contacts or rows.
 
         Args:
@@ -170,17 +182,18 @@ class Runner:
             first: number of the first world.
             found: (n,) bool, which worlds had non-finite values; None for those that have counted them since their
                 reset.
+            level: number of frames above this one at which the user's call stands.
         """
         flags = [w.arrays["found_bad"] for some in self.plans.workspaces.values() for w in some]
         bits = functools.reduce(operator.or_, map(operator.itemgetter(0), flags), 0) & ~self.warned
         if bits & FOUND_NON_FINITE and nstep:
-            self._warn_of_bad(first, found, flags)
+            self._warn_of_bad(first, found, flags, level + 1)
         if bits & FOUND_FULL:
             self.warned |= FOUND_FULL
             full = first + np.flatnonzero(self.arrays.rows["warning"][:, [CONTACTS_FULL, ROWS_FULL]].any(axis=1))
-            warn_of_full(_who(full), self.arrays.sizes["nconmax"], "batch", 3)
+            warn_of_full(_who(full), self.arrays.sizes["nconmax"], "batch", level)
 
-    def _warn_of_bad(self, first: int, found: np.ndarray | None, flags: Sequence[np.ndarray]) -> None:
+    def _warn_of_bad(self, first: int, found: np.ndarray | None, flags: Sequence[np.ndarray], level: int) -> None:
         """Warns of worlds with non-finite or out-of-range values, unless they were reset since."""
         rows = self.arrays.rows
         worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE] if found is None else found)
@@ -189,7 +202,7 @@ class Runner:
                 each[0] &= ~FOUND_NON_FINITE
             return
         self.warned |= FOUND_NON_FINITE
-        warn_of_non_finite(_who(worlds), found is not None or bool(rows["nreset"].any()), "batch", 4)
+        warn_of_non_finite(_who(worlds), found is not None or bool(rows["nreset"].any()), "batch", level)
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
     def control_kernel(self, control: Kernel) -> UserFunction:
@@ -306,6 +319,24 @@ def run_shares(nstep: int, shares: Sequence[Share]) -> None:
         RuntimeError: another call of one of the batches is running.
     """
     hold([share.runner.turn for share in shares], _run, nstep, shares)
+
+
+def roll_shares(nstep: int, parts: Sequence[tuple[Runner, np.ndarray, Any, Mapping[str, np.ndarray]]]) -> None:
+    """Runs steps with controls and recordings, and evaluates the recorded user-defined sensors.
+
+    Args:
+        nstep: steps.
+        parts: runner, worlds, control and recordings of each batch, as for `Runner.share`.
+
+    Raises:
+        RuntimeError: another call of one of the batches is running.
+    """
+    shares = [runner.share(nstep, chosen, control, result) for runner, chosen, control, result in parts]
+    used = [share for share, _ in shares if len(share.chosen)]
+    if used:
+        run_shares(nstep, used)
+    for (runner, chosen, _, result), (_, reads) in zip(parts, shares, strict=True):
+        runner.measure_recorded(chosen, reads, result)
 
 
 def _run(nstep: int, shares: Sequence[Share]) -> None:

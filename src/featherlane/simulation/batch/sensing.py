@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,16 +13,20 @@ from featherlane.errors import MissingMethodError
 from featherlane.model.arguments import several_of
 from featherlane.model.assignment import real_number
 from featherlane.simulation.batch.arrays import chosen_worlds
+from featherlane.simulation.batch.gather import gather_rows
 from featherlane.simulation.query.camera import VISIBLE, Camera, Images
-from featherlane.simulation.query.imaging import camera_of, warn_of_black
+from featherlane.simulation.query.imaging import camera_of, camera_of_worlds, images_of, warn_of_black
 from featherlane.simulation.query.objects import Object
 from featherlane.simulation.query.pattern import RayPattern
-from featherlane.simulation.query.scan import FIELDS, Scan, ScanRequest, pattern_of, scan_result
+from featherlane.simulation.query.scan import FIELDS, Scan, ScanRequest, pattern_of, scan_of, scan_result
 from featherlane.simulation.world.recordings import result_array
+
+# functions of a batch of one model, a request and worlds
+SENSED: Mapping[str, Callable[[Any, Any, np.ndarray], Any]] = {"images": images_of, "scan": scan_of}
 
 
 class Sensing:
-    """Checks the arguments of cameras and scans; a kind of batch computes the results of its worlds."""
+    """Checks the arguments of cameras and scans, and gathers the results of parts of the worlds."""
 
     nworld: int
     dtype: np.dtype
@@ -29,13 +35,36 @@ class Sensing:
         """Returns world numbers (n,) int64, checked."""
         return chosen_worlds(ids, self.nworld)
 
+    def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
+        """Returns results of no world, and those of parts of the worlds.
+
+        Args:
+            kind: a key of `SENSED`.
+            request: returns what is computed for the worlds from a first one to before a last one.
+            chosen: the worlds.
+
+        Returns:
+            The results of no world, after a check of the request; first world, indices in `chosen`, and results of each
+            part.
+        """
+        raise MissingMethodError("_shares")
+
     def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
         """Returns images of worlds, and the worlds whose `rgb` is black because a pose is not finite."""
-        raise MissingMethodError("_images")
+        black: list[int] = []
+        (empty, _), parts = self._shares("images", functools.partial(camera_of_worlds, camera, self.nworld), chosen)
 
-    def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> Sequence[np.ndarray]:
+        def rows() -> Iterator[tuple[Any, Images]]:
+            for first, at, (images, own) in parts:
+                black.extend(int(first) + world for world in own)
+                yield at, images
+
+        return Images(*gather_rows(empty, len(chosen), rows())), black
+
+    def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> Sequence[Any]:
         """Returns the results of a scan of worlds by field, each (n, nray, ...); may write heights to `out`."""
-        raise MissingMethodError("_scanned")
+        empty, parts = self._shares("scan", lambda first, last: request, chosen)
+        return gather_rows(empty, len(chosen), ((at, rows) for _, at, rows in parts))
 
     def camera(
         self,

@@ -16,15 +16,15 @@ from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
+from featherlane.simulation.batch.groups import GroupedWorlds
 from featherlane.simulation.batch.runner import Runner
-from featherlane.simulation.batch.sensing import Sensing
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.recordings import BINDABLE, check_bindable
 
 
-class WorldFields(Sensing, NamedAccess):
+class WorldFields(GroupedWorlds, NamedAccess):
     """Gives access to the arrays of a batch's worlds by name."""
 
     layout = DATA
@@ -62,33 +62,7 @@ class WorldFields(Sensing, NamedAccess):
     def __dir__(self):
         return sorted({*super().__dir__(), *BINDABLE})
 
-    @property
-    def status(self) -> dict[str, np.ndarray]:
-        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
-        return self.arrays.status
-
-    def count_of(self, *causes: str) -> np.ndarray:
-        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,)."""
-        return self.arrays.count_of(*causes)
-
     def bind(self, name: str) -> np.ndarray:
-        """Returns a live array of a state field, or of an output that each call refreshes.
-
-        After `step` an output belongs to the state before the last step, as in MuJoCo.  After `forward` it belongs to
-        the present state.  Before the first `step`, `forward` or `reset` it is zero.  An output that is bound after
-        such a call is NaN until the next call computes it.  In this case, reading the attribute (`batch.xpos`) raises
-        an error.
-
-        Args:
-            name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
-
-        Returns:
-            (nworld, ...) array; outputs are read-only.
-
-        Raises:
-            ModelError: an unknown field, or a field of a tile instead of a world.
-            UnsupportedFeatureError: `sensordata` of a model with unsupported sensors.
-        """
         check_bindable(self.model, "bind", name)
         if name in LASTING or name in self.arrays.rows:
             return getattr(self, name)
@@ -134,21 +108,6 @@ class WorldFields(Sensing, NamedAccess):
 
     # ---- model fields by world ---------------------------------------------------------------------------------------
     def expand(self, name: str) -> np.ndarray:
-        """Gives a real model field separate values in each world, as for domain randomization.
-
-        Call `set_const` after writing a field on which other fields depend (masses, inertias, ...).  A field may be 0
-        in the model and nonzero in a world, or the reverse.  Each call checks the values of all worlds.
-
-        Args:
-            name: a real field of the model (`body_mass`), options as `opt.timestep` or `opt_timestep`.
-
-        Returns:
-            (nworld, ...) live array, initialized with the model's values.
-
-        Raises:
-            ModelError: an unknown real field.
-            RuntimeError: another thread is in a call of this batch.
-        """
         key = str(name).replace("opt.", "opt_")
         if key in MODEL and MODEL[key].kind != "real":
             raise ModelError(
@@ -166,35 +125,9 @@ class WorldFields(Sensing, NamedAccess):
         return self.arrays.expanded.lend(key) if key in self.arrays.expanded else None
 
     def set_const(self, ids: ArrayLike | None = None) -> None:
-        """Recomputes the model fields that depend on expanded fields, for each world; they become per-world fields.
-
-        Raises:
-            ModelError: ids out of range, values that fields cannot hold.
-            RuntimeError: another thread is in a call of this batch.
-        """
         hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
 
     def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
-        """Gives worlds a variant of a geom, of a body, or of another group of `fl.load(..., variants=...)`.
-
-        Sets the meshes, sizes, bounding volumes, materials and colours of geoms, and the masses and inertias of bodies,
-        to the values that MuJoCo compiles for this variant.  A variant may also lack geoms.  Dependent fields are
-        recomputed, as by `set_const`.  The results of the world are then those of a model with this variant alone.  A
-        reset keeps the variant.
-
-        Args:
-            geom: name of the group: a geom, a body, or another key of `variants`.
-            ids: the worlds; None for all.
-            variant: name of the variant.
-            inertia: whether the masses and inertias of bodies are set, too; False leaves them as they are.
-
-        Raises:
-            UnknownNameError: the model has no such group or variant.
-            ModelError: ids out of range or repeated; `inertia` is not a bool.
-            RuntimeError: another thread is in a call of this batch.
-
-        Source: mjlab's entity variants.
-        """
         values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
         hold((self.runner.turn,), self.arrays.set_variant, self._ids(ids), values)
 
@@ -252,7 +185,6 @@ class WorldFields(Sensing, NamedAccess):
         return self.arrays.lasting(name)
 
     def is_left_out(self, name: str) -> bool:
-        """Returns whether a field is an input that has not been accessed yet, and is zero in all worlds."""
         return isinstance(name, str) and name in ON_DEMAND and name not in self.arrays.rows
 
     @property

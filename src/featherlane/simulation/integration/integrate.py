@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
+from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.lanes import Kernel
-from featherlane.model.arguments import LARGEST, bounded, instance, whole_argument
+from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.assignment import as_real_array, described, reals
 from featherlane.model.enums import Enable
 from featherlane.model.integrator import SCHEMES
 from featherlane.model.model import Model
 from featherlane.model.names import element
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.one_world import checked_worlds
 from featherlane.simulation.integration.result import Integration
 from featherlane.simulation.integration.run import Request, integrated
-from featherlane.simulation.integration.source import Source, source_of
+from featherlane.simulation.integration.source import Source
 from featherlane.simulation.integration.step_size import StepBounds
 from featherlane.simulation.step.non_finite import LARGEST as LARGEST_STATE
 from featherlane.simulation.tile.call_lock import hold
-from featherlane.simulation.world.data import Data, ready
+from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import check_bindable, field_names
 
-WORLDS = "a Data or a Batch of the model"
 FINEST = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}  # accuracies above the rounding of states
 SHARE = 0.05  # part of the accuracy that a step may use: errors of many steps add up
 MOST = 1_000_000
@@ -117,21 +117,16 @@ def integrate(
 # ---- arguments -------------------------------------------------------------------------------------------------------
 def _checked_worlds(model: Model, data: Data | Batch) -> Source:
     """Returns the worlds, checked to be of this model, without unsupported features and in a finite state."""
-    instance("data", data, Data | Batch, WORLDS, ArgumentTypeError)
-    if isinstance(data, Data):
-        ready(model, data)
-    elif data.model is not model:
-        raise ModelError("model: got another model than the batch's")
+    source = Source(checked_worlds(model, data))
     refused = list(_refused(model))
     if refused:
         raise UnsupportedFeatureError(refused, what="not supported by integrate")
-    source = source_of(data)
     for name in ("time", "qpos", "qvel", "act"):
         rows = source.row(name).reshape(source.nworld, -1)
         bad = ~(np.abs(rows) <= LARGEST_STATE)
         if bad.any():
             world, i = np.argwhere(bad)[0]
-            where = f"{name}[{i}]" if isinstance(data, Data) else f"{name}[{world}, {i}]"
+            where = f"{name}[{i}]" if source.is_one else f"{name}[{world}, {i}]"
             raise ModelError(f"{where}: got {rows[world, i]}, allowed are numbers up to {LARGEST_STATE:g}")
     return source
 
@@ -158,7 +153,7 @@ def _direction(event: Any) -> int:
 def _end_times(source: Source, until: ArrayLike) -> np.ndarray:
     """Returns the end time of each world, (n,) [s]."""
     n, now = source.nworld, source.rows["time"][:, 0]
-    allowed = "is a time [s]" if isinstance(source.worlds, Data) else f"are times () or ({n},) [s]"
+    allowed = "is a time [s]" if source.is_one else f"are times () or ({n},) [s]"
     given = reals("until", until, allowed)
     if given.shape not in ((), source.shown(now).shape) or not np.isfinite(given).all():
         raise ModelError(f"until: got {described(until)}, allowed {allowed}, finite")

@@ -9,6 +9,7 @@ import numpy as np
 from featherlane.model.enums import Disable
 from featherlane.simulation.batch.arrays import EVOLVING, GIVEN_ROWS, LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.one_world import batch_of
 from featherlane.simulation.tile.uninterrupted import set_all
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import INPUTS
@@ -17,97 +18,63 @@ CARRIED = (*EVOLVING, *REPORTS, "ctrl")  # fields that a step or a control funct
 CONSTANT = (*INPUTS, *GIVEN_ROWS)  # fields that it reads only
 
 
-class OneWorld:
-    """A `Data`, as a batch of one world.
+class Source:
+    """The worlds of a call.
+
+    Args:
+        worlds: a `Data` or a `Batch`.
 
     Attributes:
-        worlds: the `Data`.
+        batch: the worlds as a batch.
+        is_one: whether users have a `Data`, and read results without an axis of worlds.
         turns: locks that a call holds.
         sizes: sizes of fields by name.
-        rows: live arrays (1, ...) of its state, inputs and reports, by field.
-        expanded: nothing; the model's fields that differ by world.
+        rows: live arrays (nworld, ...) of state, inputs and reports, by field.
+        expanded: the model's fields that differ by world.
     """
 
-    expanded: Mapping[str, np.ndarray] = {}
-    nworld, nthread, dtype = 1, 1, np.dtype(np.float64)
-
-    def __init__(self, data: Data):
-        self.worlds, self.model, self.ngiven = data, data.model, data.ngiven
-        self.turns, self.sizes = data._turns, data.workspace.sizes
-        names = (*CARRIED, *CONSTANT)
-        self.rows = {name: data.workspace.view(name)[None] for name in names if data.workspace.arrays[name].size}
-
-    def copy(self) -> OneWorld:
-        """Returns a copy of the world."""
-        return OneWorld(self.worlds.copy())
-
-    def row(self, name: str) -> np.ndarray:
-        """Returns the rows of a field of the state."""
-        return self.worlds.workspace.view(name)[None]
-
-    def forward(self, ids: np.ndarray) -> None:
-        """Computes derived fields."""
-        self.worlds.forward()
-
-    def bind(self, name: str) -> None:
-        """Keeps a derived field from now on; a `Data` has all of them."""
-
-    def values(self, name: str, ids: np.ndarray) -> np.ndarray:
-        """Returns a derived field of worlds, (k, ...)."""
-        return np.asarray(getattr(self.worlds, name))[None]
-
-    def shown(self, array: np.ndarray) -> np.ndarray:
-        """Returns an array (1, ...) in the form that users of one world read."""
-        return array[0, ...]
-
-
-class ManyWorlds:
-    """A `Batch`; the attributes are those of `OneWorld`, with n worlds."""
-
-    def __init__(self, batch: Batch):
-        self.worlds, self.model, self.ngiven = batch, batch.model, batch.ngiven
-        self.nworld, self.nthread, self.dtype = batch.nworld, batch.nthread, batch.dtype
+    def __init__(self, worlds: Data | Batch):
+        self.worlds, self.is_one = worlds, isinstance(worlds, Data)
+        self.batch = batch = batch_of(worlds)
+        self.model, self.nworld, self.nthread = batch.model, batch.nworld, batch.nthread
+        self.dtype, self.ngiven = batch.dtype, batch.ngiven
         self.rows, self.expanded = batch.rows, batch.expanded_fields
         self.turns, self.sizes = (batch.runner.turn,), batch.arrays.sizes
 
-    def copy(self) -> ManyWorlds:
-        """Returns a batch with the same per-world model fields and its own rows."""
+    def copy(self) -> Source:
+        """Returns a copy of a `Data`, or a batch with the same per-world model fields and its own rows."""
+        if isinstance(self.worlds, Data):
+            return Source(self.worlds.copy())
         batch = Batch(self.model, self.nworld, self.nthread, self.dtype, self.ngiven)
-        batch.arrays.share_expanded(self.worlds.arrays)
+        batch.arrays.share_expanded(self.batch.arrays)
         batch.mute()
-        copied = ManyWorlds(batch)
+        copied = Source(batch)
         set_all([(copied.row(name), ..., rows) for name, rows in self.rows.items() if name in LASTING])
         return copied
 
     def row(self, name: str) -> np.ndarray:
         """Returns the rows of a field of the state, allocated at the first use."""
-        return self.worlds.row_memory(name)
+        return self.batch.row_memory(name)
 
     def forward(self, ids: np.ndarray) -> None:
-        """Computes bound outputs; the recorded steps of failures end here."""
-        if self.worlds.runner.recorder is not None:
-            self.worlds.runner.recorder.forget(ids)
-        self.worlds.forward_bound(ids)
+        """Computes all fields of a `Data`, or bound outputs; the recorded steps of failures end here."""
+        if isinstance(self.worlds, Data):
+            self.worlds.forward()
+        else:
+            self.batch.runner.forget(ids)
+            self.batch.forward_bound(ids)
 
     def bind(self, name: str) -> None:
         """Keeps a derived field from now on."""
-        self.worlds.bind(name)
+        self.batch.bind(name)
 
     def values(self, name: str, ids: np.ndarray) -> np.ndarray:
         """Returns a derived field of worlds, (k, ...)."""
-        return self.worlds.bind(name)[ids]
+        return np.asarray(getattr(self.worlds, name))[None] if self.is_one else self.batch.bind(name)[ids]
 
     def shown(self, array: np.ndarray) -> np.ndarray:
-        """Returns an array in the form that users of a batch read: unchanged."""
-        return array
-
-
-Source = OneWorld | ManyWorlds
-
-
-def source_of(worlds: Data | Batch) -> Source:
-    """Returns the interface of a `Data` or a `Batch`."""
-    return OneWorld(worlds) if isinstance(worlds, Data) else ManyWorlds(worlds)
+        """Returns an array (n, ...) in the form that users of these worlds read."""
+        return array[0, ...] if self.is_one else array
 
 
 def two_copies(source: Source) -> Batch:

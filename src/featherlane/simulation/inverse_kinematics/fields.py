@@ -47,6 +47,7 @@ IK = Layout(
         size("npos", "coordinates"),
         size("nvel", "dofs of the model"),
         size("ndof", "dofs that move"),
+        size("ntriangle", "entries of the lower triangle of a matrix of these dofs"),
         size("njoint", "joints with these dofs"),
         size("nframe", "bodies whose frames the targets depend on"),
         size("ntarget", "targets"),
@@ -85,7 +86,7 @@ IK = Layout(
         _scratch.real("A", "ndof ndof", "1", "J^T W J of the accepted position, lower triangle"),
         _scratch.real("g", "ndof", "1", "J^T W e of the accepted position"),
         _scratch.real("free", "ndof", "1", "1: the dof is not held at a limit"),
-        _scratch.real("L", "ndof ndof", "1", "factor L D L^T of the damped system; D on the diagonal"),
+        _scratch.real("L", "ntriangle", "1", "factor L D L^T of the damped system; D on the diagonal"),
         _scratch.real("x", "ndof", "m, rad", "step of the dofs"),
     ),
 )

@@ -171,11 +171,12 @@ class Problem:
     def __init__(
         self, batch: Batch, chosen: np.ndarray, targets: Targets, dofs: Dofs, limits: bool, tolerance: np.ndarray
     ):
-        model, n = batch.model, dofs.equality.size
+        model, n, ndof = batch.model, dofs.equality.size, dofs.dof.size
         self.batch, self.chosen, self.limits, self.targets, self.dofs = batch, chosen, limits, targets, dofs
         self.tables = targets.tables | dofs.tables
         self.sizes = {"npos": model.nq, "nvel": model.nv, "ntarget": targets.number, "limited": int(limits)}
-        self.sizes |= {"ndof": dofs.dof.size, "njoint": dofs.joint.size, "nframe": self.tables["frame"].size}
+        self.sizes |= {"ndof": ndof, "ntriangle": ndof * (ndof + 1) // 2, "njoint": dofs.joint.size}
+        self.sizes["nframe"] = self.tables["frame"].size
         self.sizes |= {"nequality": n, "nrow": targets.number + n}
         self.sizes["has_tendons"] = int((model.eq_type[dofs.equality] == EQ_TENDON).any())
         self.rows = targets.rows | {"tolerance": self._same(tolerance), "weight": self._weights(1.0)}

@@ -14,6 +14,7 @@ Projected Newton methods, 1982 (limits); More, The Levenberg-Marquardt algorithm
 from featherlane.prelude import *
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.kinematics import kinematics, store_body_frame
+from featherlane.dynamics.sparse.packed_factor import factor_packed, solve_packed, triangle_index
 from featherlane.simulation.inverse_kinematics.fields import IK
 from featherlane.simulation.inverse_kinematics.residual import ik_residual
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
@@ -100,38 +101,17 @@ def _mark_free_dofs(m, d, p):
 
 # ---- linear systems --------------------------------------------------------------------------------------------------
 @kernel
-def _factor(d, p, mu):
-    """Writes p.L: A + mu I of the free DoFs as L D L^T, D on the diagonal; held DoFs have rows of the identity."""
+def _solve(d, p, mu):
+    """Writes p.x, the solution of (A + mu I) x = g on the free DoFs, in p.L; held DoFs have rows of the identity."""
     n = p.ndof
     for i in range(n):
+        p.x[i] = p.g[i] * p.free[i]
         for j in range(i + 1):
             x = p.A[i, j] * (p.free[i] * p.free[j])
-            if i == j:
-                x = where(p.free[i] > 0.0, x + mu, 1.0)
-            # x = A_ij - sum of L_ik D_k L_jk over k < j
-            for k in range(j):
-                x = fma(-(p.L[i, k] * p.L[k, k]), p.L[j, k], x)
-            if i != j:
-                x = x / p.L[j, j]
-            p.L[i, j] = x
-
-
-@kernel
-def _solve_factored(d, p):
-    """Writes p.x, the solution of L D L^T x = g on the free DoFs, by substitution forward, then backward."""
-    n = p.ndof
-    # x <- y with L y = g
-    for i in range(n):
-        x = p.g[i] * p.free[i]
-        for k in range(i):
-            x = fma(-p.L[i, k], p.x[k], x)
-        p.x[i] = x
-    # D L^T x = y, from the last row to the first
-    for i in range(n - 1, -1, -1):
-        x = p.x[i] / p.L[i, i]
-        for k in range(i + 1, n):
-            x = fma(-p.L[k, i], p.x[k], x)
-        p.x[i] = x
+            p.L[triangle_index(i, j)] = where(p.free[i] > 0.0, x + mu, 1.0) if i == j else x
+    # a pivot below 0 by rounding remains: the step is accepted only if it lowers the cost
+    factor_packed(p.L, n, bounded=0, least=0.0)
+    solve_packed(p.L, n, p.x)
 
 
 @kernel
@@ -224,8 +204,7 @@ def levenberg_marquardt(m, d, p):
         flat = live & (steepest <= cosine * sqrt(2.0 * p.cost[0]))
         status = where(flat, STATIONARY, status)
         live = live & not_(flat)
-        _factor(d, p, mu)  # L
-        _solve_factored(d, p)  # x
+        _solve(d, p, mu)  # x
         length = _apply_step(m, d, p)  # qpos, x
         ik_residual(m, d, p)  # trial_*
         gain, promised = p.cost[0] - p.trial_cost[0], _model_decrease(p)

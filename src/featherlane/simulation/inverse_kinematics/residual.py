@@ -96,7 +96,7 @@ def _add_orientation(m, d, p, t, pos, quat):
 
     pos: the object's position.   Writes: column, trial_error.
     """
-    e = quat @ quat_sub(p.goal[t].quat, quat)
+    e = quat @ quat_sub(p.goal[t].quat, quat)  # in world axes
     for i in range(p.ndof):
         _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], pos)
         p.column[i] = w
@@ -108,8 +108,9 @@ def _add_orientation(m, d, p, t, pos, quat):
 def _add_look(m, d, p, t, pos, quat):
     """Adds the rotation from the axis of target t to the direction of the point that it looks at.
 
-    The direction u turns by u x du = -(u x v) / r as the object moves by v at a distance r.  Rotation about the axis
-    itself has no effect.   pos, quat: pose of the object.   Writes: column, trial_error.
+    The direction u turns by u x du = -(u x v) / r as the object moves by v at a distance r.  So the axis turns relative
+    to it by w + (u x v) / r; the part of this along the axis has no effect.
+    pos, quat: pose of the object.   Writes: column, trial_error.
     """
     u, r = normalize3(p.goal[t].point - pos)  # direction and distance of the point
     axis = quat @ normalize3(p.goal[t].axis)[0]
@@ -134,7 +135,8 @@ def _add_look(m, d, p, t, pos, quat):
 def _add_scalar(d, p, t, error, angle):
     """Adds constraint t, one row whose Jacobian is in p.column.   Writes: trial_error.
 
-    error: a length, or an angle if `angle` is 1.
+    error: a length, or an angle if `angle` is 1.  p.weight[t] and the errors of t have one entry for lengths and one
+    for angles.
     """
     size = fabs(error)
     p.trial_error[t] = Vec2(0.0, size) if angle else Vec2(size, 0.0)
@@ -144,6 +146,7 @@ def _add_scalar(d, p, t, error, angle):
 @kernel
 def _add_joints(m, d, p, t, e):
     """Adds equality e of two joints, or of one and a constant, as constraint t.   Writes: column."""
+    # error = x_1 - f(x_2), slope = df/dx_2: the derivatives of the error are 1 and -slope
     error, slope = joint_equality_error(m, d, e)
     j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
     for i in range(p.ndof):

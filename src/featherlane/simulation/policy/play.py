@@ -96,10 +96,12 @@ def set_initial_states(m, d, p, resting):
 def begin_episodes(m, d, p, resting):
     """Sets initial states, and stores their observations, `before` and `warning` until the end of the step.
 
+    `warning` counts from 0 in worlds that start.  In the other worlds it does not change, although `forward_to` counts
+    there, too.
     Writes: the states, warning, start_obs, start_before, start_status; what `forward_to` writes.
     """
     set_initial_states(m, d, p, resting)
-    # a started world counts from 0; start_status of the others holds their counts
+    # start_status keeps the counts of the other worlds during `forward_to`
     for k in range(NSTATUS):
         p.start_status[k] = where(resting, 0.0, d.warning[k])
         d.warning[k] = p.start_status[k]
@@ -107,7 +109,7 @@ def begin_episodes(m, d, p, resting):
         forward_to(m, d, p.start_stage)
     for k in range(NSTATUS):
         counted = d.warning[k]
-        d.warning[k] = where(resting, counted, p.start_status[k])  # the others are computed again by the step
+        d.warning[k] = where(resting, counted, p.start_status[k])
         p.start_status[k] = d.warning[k]
     # the functions at these addresses write obs and next; 1: first state of an episode
     call(p.observe, d, p, 1)

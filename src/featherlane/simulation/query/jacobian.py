@@ -56,10 +56,38 @@ def to_local(p, R):
     p.jac has 6 rows of n entries: three translational, then three rotational ones.
     """
     n = p.jac_nv
-    for column in range(2 * n):
+    for column in range(2 * n):  # of the translational rows, then of the rotational ones
         at = 3 * n * (column // n) + column % n
         v = R.T @ Vec3(p.jac[at], p.jac[at + n], p.jac[at + 2 * n])
         p.jac[at], p.jac[at + n], p.jac[at + 2 * n] = v[0], v[1], v[2]
+
+
+@stage(p=JACOBIAN)
+def object_quantity(m, d, p, quantity, kind, i, local):
+    """Computes a quantity of an object, whose positions and, if it depends on them, motions the tile has.
+
+    quantity: JAC, ...; kind: an mjtObj, or 0 for a point of a body in world axes; i: index of the object; local: 1: in
+    the axes of the object, 0: in world axes.
+    Reads:  what `jacobian`, `jacobian_dot`, `subtree_jacobian`, `angular_momentum_matrix`, `dense_inertia` and
+            `object_motion` read; jac.
+    Writes: jac; what these stages write.
+    """
+    if quantity == JAC:
+        jacobian(m, d, p, kind, i)
+    elif quantity == JAC_DOT:
+        jacobian_dot(m, d, p, kind, i)
+    elif quantity == SUBTREE_JAC:
+        subtree_jacobian(m, d, p, i)
+    elif quantity == ANGULAR_MOMENTUM:
+        angular_momentum_matrix(m, d, p, i)
+    elif quantity == INERTIA:
+        dense_inertia(m, d, p)
+    else:
+        is_acceleration = 1 if quantity == OBJECT_ACCELERATION else 0
+        object_motion(m, d, p, kind, i, is_acceleration, is_local=local)
+    # `object_motion` rotates by itself; the others are always in world axes.  Kind 0: a point in its body's axes
+    if local and quantity in (JAC, JAC_DOT):
+        to_local(p, object_mat(m, d, OBJ_XBODY if kind == OBJ_UNKNOWN else kind, i))
 
 
 @over_tiles(p=OBJECT_RECORD)
@@ -81,29 +109,15 @@ def object_tiles(m, d, b, p, thread, tile):
         com_pos(m, d)
         if quantity >= JAC_DOT:  # these depend on velocities
             com_vel(m, d)
+    if quantity == INERTIA:
+        crb(m, d)
     cameras(m, d)
     for s in range(b.nstep):  # objects
         copy_step_inputs(b, thread, tile, s)  # p.jac_point, if a point is given
         objects = doubles(b, p.objects)
         # (type, id) of the object, mjtObj
         kind, i = whole(read_lane(objects, 2 * s, 0)), whole(read_lane(objects, 2 * s + 1, 0))
-        if quantity == JAC:
-            jacobian(m, d, p, kind, i)
-        elif quantity == JAC_DOT:
-            jacobian_dot(m, d, p, kind, i)
-        elif quantity == SUBTREE_JAC:
-            subtree_jacobian(m, d, p, i)
-        elif quantity == ANGULAR_MOMENTUM:
-            angular_momentum_matrix(m, d, p, i)
-        elif quantity == INERTIA:
-            crb(m, d)
-            dense_inertia(m, d, p)
-        else:
-            is_acceleration = 1 if quantity == OBJECT_ACCELERATION else 0
-            object_motion(m, d, p, kind, i, is_acceleration, is_local=p.local)
-        # `object_motion` rotates by itself; the others are always in world axes.  Kind 0: a point in its body's axes
-        if p.local and quantity in (JAC, JAC_DOT):
-            to_local(p, object_mat(m, d, OBJ_XBODY if kind == OBJ_UNKNOWN else kind, i))
+        object_quantity(m, d, p, quantity, kind, i, p.local)
         write_records(b, thread, tile, s)
 
 

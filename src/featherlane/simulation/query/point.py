@@ -11,16 +11,21 @@ import operator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.body.jacobian import angular_momentum_matrix as _angular_momentum
-from featherlane.dynamics.body.jacobian import jacobian, jacobian_dot, object_motion, subtree_jacobian
 from featherlane.errors import ModelError, OutOfRangeError
-from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import index_of
+from featherlane.simulation.query.jacobian import (
+    ANGULAR_MOMENTUM,
+    JAC,
+    JAC_DOT,
+    OBJECT_ACCELERATION,
+    OBJECT_VELOCITY,
+    SUBTREE_JAC,
+)
 from featherlane.simulation.query.matrix import matrix
-from featherlane.simulation.query.objects import OBJECTS
+from featherlane.simulation.query.objects import object_of
 from featherlane.simulation.world.data import Data, ready
 
 Key = str | int
@@ -53,7 +58,7 @@ def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarr
     """
     world = ready(model, data)
     given = _vector("point", point)
-    both = matrix(world, jacobian, OBJ_UNKNOWN, index_of(model, "body", body), point=given)
+    both = matrix(world, JAC, OBJ_UNKNOWN, index_of(model, "body", body), point=given)
     return both[0], both[1]
 
 
@@ -66,7 +71,7 @@ def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarra
     Source: MuJoCo mj_jacBody.
     """
     world = ready(model, data)
-    both = matrix(world, jacobian, OBJ_XBODY, index_of(model, "body", body))
+    both = matrix(world, JAC, OBJ_XBODY, index_of(model, "body", body))
     return both[0], both[1]
 
 
@@ -79,7 +84,7 @@ def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.nd
     Source: MuJoCo mj_jacBodyCom.
     """
     world = ready(model, data)
-    both = matrix(world, jacobian, OBJ_BODY, index_of(model, "body", body))
+    both = matrix(world, JAC, OBJ_BODY, index_of(model, "body", body))
     return both[0], both[1]
 
 
@@ -94,7 +99,7 @@ def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
     Source: MuJoCo mj_jacSubtreeCom.
     """
     world = ready(model, data)
-    return matrix(world, subtree_jacobian, index_of(model, "body", body))[0]
+    return matrix(world, SUBTREE_JAC, i=index_of(model, "body", body))[0]
 
 
 def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +122,7 @@ def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.n
     """
     world = ready(model, data)
     given = _vector("point", point)
-    both = matrix(world, jacobian_dot, OBJ_UNKNOWN, index_of(model, "body", body), point=given)
+    both = matrix(world, JAC_DOT, OBJ_UNKNOWN, index_of(model, "body", body), point=given)
     return both[0], both[1]
 
 
@@ -138,7 +143,7 @@ def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
     Source: MuJoCo mj_angmomMat.
     """
     world = ready(model, data)
-    return matrix(world, _angular_momentum, index_of(model, "body", body))[0]
+    return matrix(world, ANGULAR_MOMENTUM, i=index_of(model, "body", body))[0]
 
 
 def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -150,7 +155,7 @@ def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarra
     Source: MuJoCo mj_jacGeom.
     """
     world = ready(model, data)
-    both = matrix(world, jacobian, OBJ_GEOM, index_of(model, "geom", geom))
+    both = matrix(world, JAC, OBJ_GEOM, index_of(model, "geom", geom))
     return both[0], both[1]
 
 
@@ -163,7 +168,7 @@ def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarra
     Source: MuJoCo mj_jacSite.
     """
     world = ready(model, data)
-    both = matrix(world, jacobian, OBJ_SITE, index_of(model, "site", site))
+    both = matrix(world, JAC, OBJ_SITE, index_of(model, "site", site))
     return both[0], both[1]
 
 
@@ -210,7 +215,7 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
     Source: MuJoCo mj_objectVelocity.
     """
-    return _motion(model, data, kind, key, 0, local)
+    return _motion(model, data, OBJECT_VELOCITY, kind, key, local)
 
 
 def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
@@ -232,15 +237,14 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
 
     Source: MuJoCo mj_objectAcceleration.
     """
-    return _motion(model, data, kind, key, 1, local)
+    return _motion(model, data, OBJECT_ACCELERATION, kind, key, local)
 
 
-def _motion(model: Model, data: Data, kind: str, key: Key, is_acceleration: int, local: bool) -> np.ndarray:
+def _motion(model: Model, data: Data, quantity: int, kind: str, key: Key, local: bool) -> np.ndarray:
     """Returns the velocity or acceleration (6,) of an object at its origin."""
     check_model(model)
-    lookup, number = OBJECTS[one_of("kind", kind, OBJECTS)]
-    i = getattr(model, lookup)(key).id
-    return matrix(ready(model, data), object_motion, number, i, is_acceleration, int(flag("local", local)))
+    number, i = object_of(model, (kind, key), "kind")
+    return matrix(ready(model, data), quantity, number, i, int(flag("local", local)))
 
 
 def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.inertia.joint_space import dense_inertia
 from featherlane.dynamics.inertia.joint_space import half_solve as _half_solve
 from featherlane.dynamics.inertia.joint_space import mul_m as _mul_m
 from featherlane.dynamics.inertia.joint_space import solve_m as _solve_m
@@ -13,6 +12,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Stage
 from featherlane.model.assignment import reals
 from featherlane.model.model import Model
+from featherlane.simulation.query.jacobian import INERTIA
 from featherlane.simulation.query.matrix import matrix
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.data import Data, ready
@@ -80,7 +80,7 @@ def full_m(model: Model, data: Data) -> np.ndarray:
 
     Source: MuJoCo mj_fullM.
     """
-    return matrix(ready(model, data), dense_inertia)
+    return matrix(ready(model, data), INERTIA)
 
 
 def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray:

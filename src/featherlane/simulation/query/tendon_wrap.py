@@ -1,6 +1,8 @@
 """Finds where tendons wrap around geoms in the present states of worlds, for drawing them.
 
 `fl.query.tendon_path` computes this for one world, uncompiled; here it runs in the tiles of a batch.
+Element k of the paths of all tendons is a site or a geom (wrap_type), with the index wrap_objid; wrap_sideid is a
+geom's side site.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 With the flag `fwdinv` each step makes the comparison once the acceleration is known.  It compares the solver's
 constraint forces with those that inverse dynamics computes from the acceleration, and the applied force with the
 external force of inverse dynamics.  Both differences vanish as the solver converges.
+`rows_and_forces` stores the forces of rows with STORE_FORCES, and keeps those of the solver with KEEP_FORCES.
 """
 
 from featherlane.prelude import *
@@ -40,9 +41,9 @@ def inverse_constraint(m, d, store):
 
 @stage
 def inverse_force(m, d):
-    """Computes qfrc_inverse = M qacc + C(q, v) - passive - constraint forces; in `discrete` Mhat qacc + h K qvel + ...
+    """Computes qfrc_inverse = M qacc + C(q, v) - passive - constraint forces.
 
-    The force of a sleeping tree is zero.
+    Under the integrator discrete, Mhat qacc + h K qvel replaces M qacc.  The force of a sleeping tree is zero.
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
     Reads:  qacc, qfrc_bias, qfrc_passive, qfrc_constraint, M; under discrete Mhat, qpos, qvel.
     Writes: qfrc_inverse (nv,) [N, N m].
@@ -66,7 +67,8 @@ def inverse_force(m, d):
 def compare_forward_inverse(m, d):
     """Computes the differences between forward and inverse dynamics, after `forward`.
 
-    solver_fwdinv = |qfrc_constraint - its inverse|, |applied and actuator forces - qfrc_inverse|.
+    solver_fwdinv = (|constraint forces of the solver - those of inverse dynamics|,
+                     |applied and actuator forces - qfrc_inverse|).
     Source: MuJoCo mj_compareFwdInv.  Deviations: a world without rows is compared, too (MuJoCo returns 0 for it); qacc
         is always the continuous-time acceleration, also under `invdiscrete`.
     Reads:  what forward left.
@@ -77,7 +79,7 @@ def compare_forward_inverse(m, d):
     """
     contacts_full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
     for i in range(m.nv):
-        d.qfrc_inverse[i] = d.qfrc_constraint[i]  # keeps the solver's forces; the rows use all of primal
+        d.qfrc_inverse[i] = d.qfrc_constraint[i]  # keeps the solver's forces: the pass overwrites all scratch memory
     d.in_stage[0] = 1  # a pass whose results are discarded: no sensors
     inverse_constraint(m, d, store=0)  # qfrc_constraint of inverse dynamics
     d.in_stage[0] = 0

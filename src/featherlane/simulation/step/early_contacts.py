@@ -2,6 +2,7 @@
 
 If the contact slots of a tile overflow, its parts are processed one after the other, and each part stores the values
 that forces need from its contacts.  `make_rows` needs the contacts again later: slots hold one part at a time.
+m.nadhesion is the number of adhesion actuators on bodies; m.flg_adhesion is 1 with adhesive geoms or pairs.
 """
 
 from featherlane.prelude import *

@@ -154,7 +154,7 @@ def make_constraint(m, d):
     integrator `discrete` they are computed in its metric.
     Source: MuJoCo mj_makeConstraint, mj_referenceConstraint; chapter Computation, sec. "Constraint model".
     Reads:  qpos, qvel, eq_active, what `forward_position` and `com_vel` wrote, the contacts of `collision`.
-    Writes: ndofrow, dofrow_* (ndofrowmax,): rows of one DoF; ngenrow, genrow_* (ngenrowmax,): all other rows except
+    Writes: nrow, ndofrow, row_* (nrowmax,): all rows except those of
             contacts; con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos (nconmax,); dof_touched.
     """
     make_rows(m, d)
@@ -170,7 +170,7 @@ def solve_constraint(m, d):
     problem is solved in its metric.
     Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver".  Open Dynamics Engine, for the model lcp.
     Reads:  qacc_smooth, qfrc_smooth, qacc_warmstart, M and its factor, cvel, the rows of `make_constraint`.
-    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row_force, con_force;
             solver_niter; solver_residual, the norm of the scaled gradient, or of the LCP's complementarity, at the end;
             solver_gap; warning (not converged); stat_* if each iteration is recorded.
     """

@@ -68,22 +68,20 @@ def write_merged_results(m, d):
 def rows_and_forces(m, d, purpose):
     """Computes the rows of the tile, and solves them or computes their forces at qacc.
 
-    purpose: SOLVE also computes islands on request; STORE_FORCES and KEEP_FORCES compute forces, of rows and DoFs or of
-    DoFs.
+    purpose: SOLVE: solves the rows, and computes islands on request; STORE_FORCES: computes the forces of rows and DoFs
+    at qacc; KEEP_FORCES: those of DoFs alone.
     Writes: what `make_rows`, `solve`, `islands` and `constraint_forces` write.
     """
-    # the integrator `discrete`: trees on which rows act (dof_touched), free bodies without rows, and inertial forces,
-    # which `release_metric` takes out of qfrc_constraint
     make_rows(m, d)
-    mark_touched(m, d)
+    mark_touched(m, d)  # under the integrator `discrete`: dof_touched, the trees on which rows act
     if purpose == SOLVE:
         solve(m, d)
-        turn_free_bodies(m, d)
+        turn_free_bodies(m, d)  # under `discrete`: gyroscopic terms of free bodies that nothing touches
         if needs_islands(m, d):
             islands(m, d)
     else:
         constraint_forces(m, d, store=1 if purpose == STORE_FORCES else 0)
-    release_metric(m, d)
+    release_metric(m, d)  # under `discrete`: the metric's inertial forces are no constraint forces
 
 
 @by_halves  # for each part of the worlds

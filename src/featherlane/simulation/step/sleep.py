@@ -4,6 +4,8 @@ A tree whose velocities stay below the tolerance for 10 steps is ready to sleep.
 falls asleep.  Its trees form a cycle: tree_asleep of each is the index of the next; that of an awake tree is a negative
 counter of still steps, from AWAKE (fully awake) to -1 (ready to sleep).  Their velocities and accelerations
 become 0, and their positions stay bitwise identical.
+Tree t has the DoFs from m.tree_dofadr[t] on, tree_dofnum of them, and the bodies from tree_bodyadr on.  An actuator
+output acts on the DoFs moment_colind, moment_rownnz of them from moment_rowadr on.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
 """
 
@@ -154,7 +156,7 @@ def clear_sleeping_actuators(m, d):
     """Sets the force of an actuator output to zero in worlds in which all its DoFs sleep."""
     for o in range(m.nout):
         asleep = d.active[0] >= 0.0  # true in all worlds
-        for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+        for e in moment_entries(m, o):
             asleep = asleep & (d.tree_awake[m.dof_treeid[m.moment_colind[e]]] == 0.0)
         if m.moment_rownnz[o] > 0:  # an output without DoFs never sleeps
             d.actuator_force[o] = where(asleep, 0.0, d.actuator_force[o])

@@ -49,7 +49,7 @@ def by_halves(function: Callable) -> Kernel:
         )
         while size > 1 and parts_fit(m, d, size, purpose) == 0:
             size = size // 2
-            # the smaller parts count again what a part had counted before the next one did not fit
+            # all worlds are processed again, so counts of the larger parts are discarded
             d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
         # a world that does not fit alone drops contacts, so its part always counts
         if size <= 1:

@@ -10,6 +10,7 @@ A sleeping tree stays asleep until
 All trees of a sleeping island wake together.  They form a cycle: tree_asleep of each is the index of the next.  That
 of an awake tree is a negative counter of still steps, from AWAKE (fully awake) to -1 (ready to sleep).
 Waking is rare and is done world by world; the test in each step is done for all worlds at once.
+Tree t has the DoFs from m.tree_dofadr[t] on, tree_dofnum of them, and the bodies from tree_bodyadr on.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeTendon, mj_wakeCollision, mj_wakeEquality.
     Deviations: a changed position is detected in qpos, not in the frames; a woken tree that touches a tree of
     another sleeping island wakes that island in the same step.
@@ -130,7 +131,7 @@ def mocap_moved(d, k, moved):
 def couples_tree(m, i, t):
     """Returns 1 if tendon i connects tree t to other trees, else 0."""
     if m.tendon_treenum[i] > 1:
-        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        for e in tendon_entries(m, i):
             if m.dof_treeid[m.ten_J_colind[e]] == t:
                 return 1
     return 0

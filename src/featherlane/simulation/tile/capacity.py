@@ -57,7 +57,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         **rows,
         **dual_capacity(model, slots, rows, given),
         **lcp_capacity(model, slots, rows),
-        **hessian_capacity(model, slots + rows["ngenJmax"] + crossings(model)),
+        **hessian_capacity(model, slots + rows["nrowJmax"] - rows["ndofrowmax"] + crossings(model)),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "want_frames": 1,
         "want_energy": 0,

@@ -30,7 +30,8 @@ from featherlane.solver.rows import fields as rows
 FIELD_MODULES = (state, step, body, inertia, tendon, actuator, passive, integrator, collision, constraint)
 FIELD_MODULES += (solver, rows, hessian, primal, dual, lcp_rows, lcp, island_fields, sensor)
 
-OBJECTS = {"contact": "con_", "actuator": "actuator_", "tendon": "ten_", "geom": "geom_", "site": "site_"}
+OBJECTS = {"contact": "con_", "row": "row_", "actuator": "actuator_", "tendon": "ten_"}
+OBJECTS |= {"geom": "geom_", "site": "site_"}
 DATA = Layout("Data", tuple(field for module in FIELD_MODULES for field in module.FIELDS), OBJECTS)
 
 # the fields that a step computes if a size is not 0

@@ -151,7 +151,10 @@ class Workspace:
     Attributes:
         arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
         calls: the user callbacks that stages call.
+        checked: whether stages check the bounds of every index; set before the first one is bound.
     """
+
+    checked = False
 
     def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None, given: int = 0):
         model.check_edits()
@@ -220,7 +223,7 @@ class Workspace:
         """Returns the stage, bound to this workspace, as a function of its integer arguments."""
         if stage.name not in self._bound:
             self.calls.require(stage)
-            run = library().bind(stage, self.rows.record, self.record)
+            run = library().bind(stage, self.rows.record, self.record, check=self.checked)
             self._bound[stage.name] = self.calls.raising(run)
         return self._bound[stage.name]
 

@@ -160,7 +160,7 @@ def read_rows(model, sizes: Mapping[str, int], mj_data: Any) -> list[tuple[str, 
         ModelError: more contacts or rows than slots.
     """
     rows = TheirRows(mj_data)
-    values = _one_dof_rows(rows, mj_data) + _general_rows(rows, mj_data) + _contacts(model, sizes, rows, mj_data)
+    values = _scalar_rows(rows, mj_data) + _contacts(model, sizes, rows, mj_data)
     for name, value in values:
         most = DATA[name].count(sizes)
         if np.size(value) > most:
@@ -190,29 +190,24 @@ def _bounds(mj_data: Any, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, np.where(friction, loss, np.inf)
 
 
-def _common(prefix: str, mj_data: Any, chosen: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Returns the columns that rows of one dof and general rows share."""
-    names = ("type", "id", "pos", "margin", "vel", "D", "aref", "force")
-    values = [(f"{prefix}_{name}", getattr(mj_data, f"efc_{name}")[chosen]) for name in names]
-    low, high = _bounds(mj_data, chosen)
-    return [*values, (f"{prefix}_lo", low), (f"{prefix}_hi", high), (f"{prefix}_present", np.ones(len(chosen)))]
-
-
-def _one_dof_rows(rows: TheirRows, mj_data: Any) -> list[tuple[str, np.ndarray]]:
-    chosen = rows.one
-    dof = np.abs(rows.J[chosen]).argmax(1) if len(chosen) else np.zeros(0, int)
-    friction = np.count_nonzero(mj_data.efc_type[chosen] == FRICTION_DOF)
-    values = [("ndofrow", np.array([len(chosen)])), ("nfrictionrow", np.array([friction])), ("dofrow_dof", dof)]
-    return [*values, ("dofrow_J", rows.J[chosen, dof]), *_common("dofrow", mj_data, chosen)]
-
-
-def _general_rows(rows: TheirRows, mj_data: Any) -> list[tuple[str, np.ndarray]]:
-    chosen = rows.general
-    row, column = np.nonzero(rows.J[chosen])
+def _scalar_rows(rows: TheirRows, mj_data: Any) -> list[tuple[str, np.ndarray]]:
+    """Returns the fields of rows that are not of contacts: rows of one dof, then general rows."""
+    chosen, one = np.concatenate([rows.one, rows.general]), len(rows.one)
+    entries = rows.J[chosen] != 0.0
+    # a row of one dof has exactly one entry, even if it is 0
+    entries[:one] = False
+    entries[np.arange(one), np.abs(rows.J[rows.one]).argmax(1) if one else []] = True
+    row, column = np.nonzero(entries)
     count = np.bincount(row, minlength=len(chosen))
-    values = [("ngenrow", np.array([len(chosen)])), ("genrow_dofnum", count), ("genrow_rownum", np.ones(len(chosen)))]
-    values += [("genrow_dofadr", np.cumsum(count) - count), ("genrow_dof", column)]
-    return [*values, ("genrow_J", rows.J[chosen][row, column]), *_common("genrow", mj_data, chosen)]
+    friction = np.count_nonzero(mj_data.efc_type[rows.one] == FRICTION_DOF)
+    counts = {"nrow": len(chosen), "ndofrow": one, "nfrictionrow": friction}
+    values = [(name, np.array([n])) for name, n in counts.items()]
+    values += [("row_dofnum", count), ("row_rownum", np.ones(len(chosen)))]
+    values += [("row_dofadr", np.cumsum(count) - count), ("row_dof", column), ("row_J", rows.J[chosen][row, column])]
+    names = ("type", "id", "pos", "margin", "vel", "D", "aref", "force")
+    values += [(f"row_{name}", getattr(mj_data, f"efc_{name}")[chosen]) for name in names]
+    low, high = _bounds(mj_data, chosen)
+    return [*values, ("row_lo", low), ("row_hi", high), ("row_present", np.ones(len(chosen)))]
 
 
 def _contacts(model, sizes: Mapping[str, int], rows: TheirRows, mj_data: Any) -> list[tuple[str, np.ndarray]]:

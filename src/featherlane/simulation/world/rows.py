@@ -28,7 +28,7 @@ class RowsBuffer:
     def __init__(self, workspace: Workspace):
         size = workspace.sizes
         self.slots = min(2 * int(workspace.arrays["ncon_slot"][0]) + 1, size["nconmax"])
-        rows = size["ndofrowmax"] + size["ngenrowmax"] + CONTACT_ROWS * self.slots
+        rows = size["nrowmax"] + CONTACT_ROWS * self.slots
         record = allocated(EFC, {"efc_nv": size["nv"], "efc_nrow": rows, "efc_ncon": self.slots}, 1, np.float64)
         records = workspace.rows.record, workspace.record, record
         self.count_rows, self.make_rows = (library().bind(stage, *records) for stage in (efc_numbers, efc_rows))

@@ -17,7 +17,8 @@ delta of a force with derivative y and second derivative a decreases the cost by
 
 from featherlane.prelude import *
 from featherlane.constraint.row import UNBOUNDED
-from featherlane.solver.dual.friction_disc import disc_triangle_index, solve_on_disc
+from featherlane.dynamics.sparse.packed_factor import triangle_index
+from featherlane.solver.dual.friction_disc import solve_on_disc
 from featherlane.solver.dual.problem import (
     add_row_force,
     add_three_row_forces,
@@ -27,7 +28,7 @@ from featherlane.solver.dual.problem import (
     three_row_products,
 )
 from featherlane.solver.dual.rows import block_triangle_index
-from featherlane.solver.primal.problem import TINY
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import basis_value
 
 ROUNDS = 2  # visits of a contact within a sweep
@@ -226,7 +227,7 @@ def solve_friction(d, q, dim, R, Rt, live):
         d.disc.b[c] = b
         for e in range(c + 1):
             a = d.dual.A[q, block_triangle_index(c + 1, e + 1)]
-            d.disc.A[disc_triangle_index(c, e)] = a + Rt if c == e else a
+            d.disc.A[triangle_index(c, e)] = a + Rt if c == e else a
     normal_force = d.dual.block_force[0]
     solve_on_disc(d, n, where(normal_force > TOUCHING, normal_force, 0.0))  # writes disc.t
     fall = 0.0

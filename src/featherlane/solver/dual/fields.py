@@ -8,7 +8,7 @@ _disc = Declare("solve", "scratch", record="disc")
 _dual_room = Declare("solve", "room", record="dual")
 
 FIELDS = (
-    size("ndualmax", "capacity: blocks of the dual problem: one-dof rows, general rows, contacts"),
+    size("ndualmax", "capacity: blocks of the dual problem: scalar rows, contacts"),
     size("ndualdofmax", "capacity: dofs of all blocks"),
     size("ndualYmax", "capacity: entries of all blocks' rows"),
     _dual.int("ndual", "1", "1", "number of blocks of the dual problem"),

@@ -13,53 +13,21 @@ Note:   a direction without mobility (pivot 0) gets no force; MuJoCo omits all f
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.sparse.packed_factor import factor_packed, solve_packed, triangle_index
 
 ROUNDS = 20  # of Newton's method; 3 to 6 are usual
 FLAT = 1e-12  # a pivot this small relative to the trace counts as 0
-BLOCKED = 1e30  # replaces such a pivot
 TINY = 1e-30  # avoids a division by 0
 
 
 @kernel
-def disc_triangle_index(c, e):
-    """Returns the place of entry (c, e), c >= e, in a packed triangle."""
-    return c * (c + 1) // 2 + e
-
-
-@kernel
 def factor_disc(d, n, multiplier, least):
-    """Factors A + multiplier as L D L^T into disc.L, with D on the diagonal; pivots up to `least` become BLOCKED."""
+    """Factors A + multiplier as L D L^T into disc.L; pivots up to `least` become BLOCKED."""
+    for e in range(triangle_index(n, 0)):
+        d.disc.L[e] = d.disc.A[e]
     for c in range(n):
-        for e in range(c + 1):
-            x = d.disc.A[disc_triangle_index(c, e)]
-            if c == e:
-                x = x + multiplier
-            # x = A_ce - sum of L_ck D_k L_ek
-            for k in range(e):
-                L_D = d.disc.L[disc_triangle_index(c, k)] * d.disc.L[disc_triangle_index(k, k)]
-                x = fma(-L_D, d.disc.L[disc_triangle_index(e, k)], x)
-            if c == e:
-                x = where(x > least, x, BLOCKED)
-            else:
-                x = x / d.disc.L[disc_triangle_index(e, e)]
-            d.disc.L[disc_triangle_index(c, e)] = x
-
-
-@kernel
-def solve_disc(d, n, x):
-    """Computes x <- (A + multiplier)^-1 x by the factor in disc.L: x <- L^-1 x, x <- D^-1 x, x <- L^-T x."""
-    for c in range(n):
-        s = x[c]
-        for e in range(c):
-            s = fma(-d.disc.L[disc_triangle_index(c, e)], x[e], s)
-        x[c] = s
-    for c in range(n):
-        x[c] = x[c] / d.disc.L[disc_triangle_index(c, c)]
-    for c in range(n - 1, -1, -1):  # L^T: from the last component to the first
-        s = x[c]
-        for e in range(c + 1, n):
-            s = fma(-d.disc.L[disc_triangle_index(e, c)], x[e], s)
-        x[c] = s
+        d.disc.L[triangle_index(c, c)] = d.disc.L[triangle_index(c, c)] + multiplier
+    factor_packed(d.disc.L, n, bounded=1, least=least)
 
 
 @kernel
@@ -83,7 +51,7 @@ def solve_on_disc(d, n, r):
     """
     trace, multiplier = 0.0, 0.0
     for c in range(n):
-        trace = trace + d.disc.A[disc_triangle_index(c, c)]
+        trace = trace + d.disc.A[triangle_index(c, c)]
     slack = 1e-13  # relative, of |t| = r
     if single_precision(d):
         slack = 1e-6
@@ -92,14 +60,14 @@ def solve_on_disc(d, n, r):
         factor_disc(d, n, multiplier, FLAT * trace)  # writes disc.L
         for c in range(n):
             d.disc.t[c] = -d.disc.b[c]
-        solve_disc(d, n, d.disc.t)  # t = -(A + l)^-1 b
+        solve_packed(d.disc.L, n, d.disc.t)  # t = -(A + l)^-1 b
         length = sqrt(disc_product(n, d.disc.t, d.disc.t))
         outside = outside & (length > fma(slack, r, r)) & (r > 0.0)
         if not any_(outside):
             break
         for c in range(n):
             d.disc.w[c] = d.disc.t[c]
-        solve_disc(d, n, d.disc.w)  # w = (A + l)^-1 t
+        solve_packed(d.disc.L, n, d.disc.w)  # w = (A + l)^-1 t
         slope = where(outside, disc_product(n, d.disc.t, d.disc.w), 1.0)
         gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
         multiplier = where(outside, multiplier + gain, multiplier)

@@ -4,16 +4,16 @@ Normal forces, limits and equalities stay fixed.  PGS sweeps over the forces of 
 pair of opposite pyramid edges, and the tangential forces of an elliptic cone, with A in place of A + R.
 The result minimises no single cost: residual and gap are the main solver's, from before this pass.
 Symbols and layouts as in block_update.py: y = J a - aref of a row, dual.f[q, c] its force, A: dual.A.
-`noslip` stores b = J a0 - aref of all rows in primal.dofrow_v, genrow_v and con_warm.  live: mask of worlds that
+`noslip` stores b = J a0 - aref of all rows in primal.row_v and con_warm.  live: mask of worlds that
 continue.  `load_contact` computes y of a contact in dual.block_y, `add_contact_change` adds its change to z.
-Rows: dofrow_*: on one dof, nfrictionrow of friction loss, then limits; lo, hi: bounds of the force; genrow_*: entries
-genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k]
-directions each.  D = 1 / R.
+Rows: row_*: scalar rows, with force bounds lo, hi, and entries row_J at the dofs row_dof, row_dofnum[k] of them from
+row_dofadr[k] on; con_*: contacts, con_dim[k] directions each.  D = 1 / R.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip).
 Note:   friction directions without mobility: see friction_disc.py.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.fold import fold_rows
 from featherlane.model.solver import in_forces
 from featherlane.solver.dual.block_update import add_contact_change, change_force, load_contact, solve_friction
 from featherlane.solver.dual.problem import (
@@ -28,8 +28,9 @@ from featherlane.solver.dual.problem import (
     store_whitened_force,
     whiten_constraint_force,
 )
-from featherlane.solver.dual.rows import block_triangle_index
-from featherlane.solver.primal.problem import TINY, compute_row_products, subtract_reference, trace_of_inertia
+from featherlane.solver.dual.rows import block_triangle_index, contact_block
+from featherlane.solver.primal.problem import compute_rows_at, trace_of_inertia
+from featherlane.solver.rows.laws import TINY
 
 MINVAL = 1e-15  # 1/kg: a smaller A counts as 0
 INVERSE = 1  # place of 1 / A in the block of a row, whose A is a scalar
@@ -38,12 +39,9 @@ INVERSE = 1  # place of 1 / A in the block of a row, whose A is a scalar
 @kernel
 def store_inverses(d):
     """Computes 1 / A of rows with friction loss, next to their A: sweeps need no division."""
-    for k in range(d.nfrictionrow[0]):
-        d.dual.A[k, INVERSE] = 1.0 / fmax(d.dual.A[k, 0], MINVAL)
-    for k in range(d.ngenrow[0]):
-        if d.genrow_type[k] == FRICTION_TENDON:
-            q = d.ndofrow[0] + k
-            d.dual.A[q, INVERSE] = 1.0 / fmax(d.dual.A[q, 0], MINVAL)
+    for k in range(d.nrow[0]):
+        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+            d.dual.A[k, INVERSE] = 1.0 / fmax(d.dual.A[k, 0], MINVAL)
 
 
 @kernel
@@ -113,39 +111,50 @@ def solve_contact_friction(m, d, k, q, live):
 
 
 @kernel
-def regularisation_cost(m, d):
-    """Returns 1/2 f^T R f: the part of the cost that R contributes."""
-    fRf, general = 0.0, d.ndofrow[0]  # first block of general rows
-    for k in range(general):
-        f = d.dual.f[k, 0]
-        fRf = fma(f * regularisation(d.dofrow_D[k]), f, fRf)
-    for k in range(d.ngenrow[0]):
-        f = d.dual.f[general + k, 0]
-        fRf = fma(f * regularisation(d.genrow_D[k]), f, fRf)
-    for k in range(d.ncon_slot[0]):
-        for e in range(force_count(m, d, k)):
-            f = d.dual.f[general + d.ngenrow[0] + k, e]
-            # friction rows of an elliptic cone have Dt
-            D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-            fRf = fma(f * regularisation(D), f, fRf)
-    return 0.5 * fRf
+def add_scalar_regularisation(m, d, k, unused, fRf):
+    """Returns f^T R f plus the term of scalar row k."""
+    f = d.dual.f[k, 0]
+    return fma(f * regularisation(d.row_D[k]), f, fRf)
 
 
 @kernel
-def sweep_friction(m, d, live):
-    """Sweeps once over all friction; returns the cost's decrease."""
-    fall, contacts = 0.0, d.ndofrow[0] + d.ngenrow[0]  # first block of contacts
-    for k in range(d.nfrictionrow[0]):
-        fall = fall + solve_friction_row(d, k, d.primal.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k], live)
-    for k in range(d.ngenrow[0]):
-        if d.genrow_type[k] == FRICTION_TENDON:
-            q = d.ndofrow[0] + k
-            fall = fall + solve_friction_row(d, q, d.primal.genrow_v[k], d.genrow_lo[k], d.genrow_hi[k], live)
-    for k in range(d.ncon_slot[0]):
-        # frictionless contacts, and contacts without a force, have no friction to solve
-        if d.con_dim[k] > 1 and any_(live & has_force(m, d, k, contacts + k)):
-            fall = fall + solve_contact_friction(m, d, k, contacts + k, live)
+def add_contact_regularisation(m, d, k, unused, fRf):
+    """Returns f^T R f plus the terms of contact k."""
+    for e in range(force_count(m, d, k)):
+        f = d.dual.f[contact_block(d, k), e]
+        # friction rows of an elliptic cone have Dt
+        D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
+        fRf = fma(f * regularisation(D), f, fRf)
+    return fRf
+
+
+add_regularisation = fold_rows(add_scalar_regularisation, add_contact_regularisation)
+
+
+@kernel
+def regularisation_cost(m, d):
+    """Returns 1/2 f^T R f: the part of the cost that R contributes."""
+    return 0.5 * add_regularisation(m, d, 0, 0.0)
+
+
+@kernel
+def solve_row(m, d, k, live, fall):
+    """Solves scalar row k if it is friction loss; returns the cost's decrease so far."""
+    if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+        fall = fall + solve_friction_row(d, k, d.primal.row_v[k], d.row_lo[k], d.row_hi[k], live)
     return fall
+
+
+@kernel
+def solve_contact(m, d, k, live, fall):
+    """Solves the friction of contact k; returns the cost's decrease so far."""
+    # frictionless contacts, and contacts without a force, have no friction to solve
+    if d.con_dim[k] > 1 and any_(live & has_force(m, d, k, contact_block(d, k))):
+        fall = fall + solve_contact_friction(m, d, k, contact_block(d, k), live)
+    return fall
+
+
+sweep_friction = fold_rows(solve_row, solve_contact)  # of (m, d, live, 0.0): returns the cost's decrease
 
 
 @stage
@@ -154,7 +163,7 @@ def noslip(m, d):
 
     Reads:  the blocks of `make_blocks`, the forces of PGS, or the rows and qfrc_constraint of another solver,
             qacc_smooth.
-    Writes: dual.*, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
+    Writes: dual.*, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row_force, con_force;
             dual.start, dual.nsweep.
     Scratch: primal.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep two products with Y.
@@ -166,8 +175,7 @@ def noslip(m, d):
         forces_at_rows(m, d)  # writes dual.f
         whiten_constraint_force(m, d)  # writes dual.z
     # b = J a0 - aref
-    compute_row_products(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
-    subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    compute_rows_at(m, d, d.qacc_smooth, d.primal.row_v, d.primal.con_warm)
     store_inverses(d)  # writes dual.A[q, INVERSE]
     for i in range(m.nv):
         d.dual.start[i] = d.qacc[i]
@@ -177,7 +185,7 @@ def noslip(m, d):
     for _ in range(m.opt_noslip_iterations):
         if not any_(live):
             break
-        fall = sweep_friction(m, d, live) + gain
+        fall = sweep_friction(m, d, live, 0.0) + gain
         d.dual.nsweep[0] = where(live, d.dual.nsweep[0] + 1.0, d.dual.nsweep[0])
         gain = 0.0
         live = live & (scale * fall >= m.opt_noslip_tolerance[0])

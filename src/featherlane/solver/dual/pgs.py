@@ -9,11 +9,11 @@ A sweep visits block by block (rows.py) and sets each force to its optimum with 
 Before a sweep forces are extrapolated along their last change by beta = (k - 1) / (k + 2), and projected to their
 admissible set.  k counts sweeps since the last one that opposed that change, or increased the cost.  A world stops if a
 sweep gains less than the tolerance; it has not converged if its residual is neither small nor rounding (rounding.py).
-Layout: dual.f[q, e] is force e of block q; blocks are the one-dof rows, then the general rows, then the contacts.
-dual.z = Y^T f; b = J a0 - aref is in primal.dofrow_v, genrow_v and con_warm.  `has_edges`: the forces of a contact are
+Layout: dual.f[q, e] is force e of block q; blocks are the scalar rows, then the contacts.
+dual.z = Y^T f; b = J a0 - aref is in primal.row_v and con_warm.  `has_edges`: the forces of a contact are
 those of a pyramid's edges; `force_count`: their number; `basis_force`: the force along a vector of the basis.
-Rows: dofrow_* on one dof, genrow_* on several, con_* contacts; D = 1 / R, lo, hi: bounds of the force; dual.ndual:
-number of blocks.  con_motion: work array for the motions of bodies.
+Rows: row_* scalar rows, con_* contacts; D = 1 / R, lo, hi: bounds of the force; dual.ndual:
+number of blocks.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Differences: A is not
 formed; blocks are shuffled only in each fourth sweep (visit_order.py); a contact is visited twice in a row, which
@@ -37,8 +37,9 @@ from featherlane.solver.dual.problem import (
 )
 from featherlane.solver.dual.visit_order import block_at, is_scrambled, order_blocks
 from featherlane.solver.primal.history import record_iteration
-from featherlane.solver.primal.problem import TINY, compute_row_products, subtract_reference, trace_of_inertia
+from featherlane.solver.primal.problem import compute_rows_at, trace_of_inertia
 from featherlane.solver.primal.rounding import has_large_gradient, is_rounding
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import basis_value
 
 PATIENCE = 4.0  # sweeps without progress
@@ -52,16 +53,13 @@ def sweep_blocks(m, d, sweep, live):
     sweep: its number.  live: mask.  Writes: dual.f, dual.z.
     """
     fall, against = 0.0, 0.0
-    general, contacts = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]  # first blocks of general rows and of contacts
+    contacts = d.nrow[0]  # first block of contacts
     if is_scrambled(sweep):
         order_blocks(d, sweep)  # writes the order that `block_at` reads
     for at in range(d.dual.ndual[0]):
         q = block_at(d, sweep, at)  # f, a: fall and drift of this block
-        if q < general:
-            f, a = update_row_force(d, q, d.primal.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
-        elif q < contacts:
-            k = q - general
-            f, a = update_row_force(d, q, d.primal.genrow_v[k], d.genrow_D[k], d.genrow_lo[k], d.genrow_hi[k], live)
+        if q < contacts:
+            f, a = update_row_force(d, q, d.primal.row_v[q], d.row_D[q], d.row_lo[q], d.row_hi[q], live)
         else:
             f, a = visit_contact(m, d, q - contacts, q, sweep, live)
         fall, against = fall + f, against + a
@@ -101,13 +99,10 @@ def extrapolate_contact(m, d, k, q, beta):
 @kernel
 def extrapolate_forces(m, d, beta):
     """Extrapolates all forces along their last change by beta, within their admissible set; writes dual.f, old, z."""
-    general, contacts = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]  # first blocks of general rows and of contacts
+    contacts = d.nrow[0]  # first block of contacts
     for q in range(d.dual.ndual[0]):
-        if q < general:
-            d.dual.f[q, 0] = clip(extrapolate_force(d, q, e=0, beta=beta), d.dofrow_lo[q], d.dofrow_hi[q])
-        elif q < contacts:
-            k = q - general
-            d.dual.f[q, 0] = clip(extrapolate_force(d, q, e=0, beta=beta), d.genrow_lo[k], d.genrow_hi[k])
+        if q < contacts:
+            d.dual.f[q, 0] = clip(extrapolate_force(d, q, e=0, beta=beta), d.row_lo[q], d.row_hi[q])
         else:
             extrapolate_contact(m, d, q - contacts, q, beta)
     store_whitened_force(m, d)  # writes dual.z
@@ -123,15 +118,13 @@ def force_cost(f, b, D):
 @kernel
 def dual_cost(m, d):
     """Returns 1/2 f^T (A + R) f + f^T b, with f^T A f = z^T z."""
-    cost, general, contacts = 0.0, d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]  # first blocks of general rows, contacts
+    cost, contacts = 0.0, d.nrow[0]  # first block of contacts
     for i in range(m.nv):
         cost = fma(d.dual.z[i], d.dual.z[i], cost)
     cost = 0.5 * cost
     for q in range(d.dual.ndual[0]):
-        if q < general:
-            cost = cost + force_cost(d.dual.f[q, 0], d.primal.dofrow_v[q], d.dofrow_D[q])
-        elif q < contacts:
-            cost = cost + force_cost(d.dual.f[q, 0], d.primal.genrow_v[q - general], d.genrow_D[q - general])
+        if q < contacts:
+            cost = cost + force_cost(d.dual.f[q, 0], d.primal.row_v[q], d.row_D[q])
         else:
             k = q - contacts
             contact = d.contact[k]
@@ -148,15 +141,13 @@ def dual_cost(m, d):
 def start_forces(m, d):
     """Computes b = J a0 - aref, and the first forces: those of the last acceleration if their cost is negative, else 0.
 
-    Writes: primal.dofrow_v, genrow_v, con_warm (b); dual.f, dual.old, dual.z.
+    Writes: primal.row_v, con_warm (b); dual.f, dual.old, dual.z.
     """
-    compute_row_products(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
-    subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
-    blocks, warm = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], false_mask(d)
+    compute_rows_at(m, d, d.qacc_smooth, d.primal.row_v, d.primal.con_warm)
+    blocks, warm = d.nrow[0] + d.ncon_slot[0], false_mask(d)
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         # x = J a - aref at the last acceleration, and its forces
-        compute_row_products(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-        subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+        compute_rows_at(m, d, d.qacc_warmstart, d.primal.row_x, d.primal.con_y)
         forces_at_rows(m, d)  # writes dual.f
         clear_overflow_forces(m, d)  # blocks beyond the capacity are not solved
         store_whitened_force(m, d)  # writes dual.z, which the cost reads
@@ -186,8 +177,8 @@ def pgs(m, d):
     """Sweeps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
 
     Reads:  the blocks of `make_blocks`, qLD, qacc_smooth, qfrc_smooth, qacc_warmstart.
-    Writes: dual.f (ndualmax, 10) [N, N m], qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force,
-            genrow_force, con_force, solver_niter, solver_residual, solver_gap, warning (not converged), stat_*.
+    Writes: dual.f (ndualmax, 10) [N, N m], qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row_force,
+            con_force, solver_niter, solver_residual, solver_gap, warning (not converged), stat_*.
     Scratch: primal.*, cacc, cfrc, dual.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep three products with Y.
     """

@@ -13,24 +13,27 @@ either one from its optimum:
 
 For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, with g the gradient.  For a = a0 + M^-1 J^T f (PGS) it is the
 sum over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), with f(x) a row's force at x = J a - aref.
-x is primal.dofrow_x, genrow_x, and con_y along the basis of a contact, of which `basis_value` returns a component.
+x is primal.row_x, and con_y along the basis of a contact, of which `basis_value` returns a component.
 `metric_factor`, `metric_force`: factor of M, and M a0; under the integrator `discrete`, of its metric in place of M.
-Layout: the force of block q's row c (or pyramid edge e) is dual.f[q, c]; blocks are the one-dof rows, then the general
-rows, then the contacts.  The entries of row c of block q are dual.Y[rowadr[q] + c n ...], with n = dofnum[q], at the
+Layout: the force of block q's row c (or pyramid edge e) is dual.f[q, c]; blocks are the scalar rows, then the
+contacts.  The entries of row c of block q are dual.Y[rowadr[q] + c n ...], with n = dofnum[q], at the
 dofs dual.dof[dofadr[q] ...] (rows.py).  Edges of a pyramid: y_0 + y_i has number 2 i - 2, y_0 - y_i number 2 i - 1.
-Rows: dofrow_*: on one dof, with force bounds lo, hi; genrow_*: entries genrow_J at the dofs genrow_dof,
-genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k] directions each.  D = 1 / R.
-con_motion: work array for the motions of bodies.
+Rows: row_*: scalar rows, with force bounds lo, hi, and entries row_J at the dofs row_dof, row_dofnum[k] of them from
+row_dofadr[k] on; con_*: contacts, con_dim[k] directions each.  D = 1 / R.
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.inertia.joint_space import solve_factored
+from featherlane.constraint.fold import fold_rows
+from featherlane.constraint.general import add_joint_force
+from featherlane.dynamics.inertia.joint_space import inertia_rows, solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
+from featherlane.dynamics.sparse.half_solve import half_solve_column
 from featherlane.solver.dual.rows import contact_block
-from featherlane.solver.primal.problem import TINY, bounded_force, compute_row_products, evaluate, subtract_reference
+from featherlane.solver.primal.problem import compute_rows_at, evaluate
 from featherlane.solver.rows.cone import cone_force
 from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
+from featherlane.solver.rows.laws import TINY, bounded_force
 from featherlane.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
 
 EDGES = 10  # largest number of forces of a contact: edges of a pyramid of dimension 6
@@ -148,11 +151,8 @@ def friction_factor(m, d, k):
 @kernel
 def forces_at_rows(m, d):
     """Computes dual.f, the forces of the primal problem at the current rows."""
-    for k in range(d.ndofrow[0]):
-        d.dual.f[k, 0], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-    for k in range(d.ngenrow[0]):
-        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        d.dual.f[d.ndofrow[0] + k, 0] = f
+    for k in range(d.nrow[0]):
+        d.dual.f[k, 0], _ = bounded_force(d.row[k], d.primal.row_x[k])
     for k in range(d.ncon_slot[0]):
         s = friction_factor(m, d, k)
         for e in range(force_count(m, d, k)):
@@ -162,7 +162,7 @@ def forces_at_rows(m, d):
 @kernel
 def clear_overflow_forces(m, d):
     """Sets the forces of blocks beyond the capacity to 0."""
-    for q in range(d.dual.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
+    for q in range(d.dual.ndual[0], d.nrow[0] + d.ncon_slot[0]):
         for e in range(EDGES):
             d.dual.f[q, e] = 0.0
 
@@ -172,7 +172,7 @@ def store_whitened_force(m, d):
     """Computes dual.z = Y^T f, from the blocks and dual.f."""
     for i in range(m.nv):
         d.dual.z[i] = 0.0
-    contacts = d.ndofrow[0] + d.ngenrow[0]  # first block of a contact
+    contacts = d.nrow[0]  # first block of a contact
     for q in range(d.dual.ndual[0]):
         if q < contacts:
             add_row_force(d, q, c=0, f=d.dual.f[q, 0])
@@ -183,19 +183,11 @@ def store_whitened_force(m, d):
 
 @kernel
 def whiten_constraint_force(m, d):
-    """Computes dual.z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint.
-
-    For the dofs i from the last one: z_j -= L_ij z_i for its ancestors j, then z_i *= D_i^-1/2.
-    """
+    """Computes dual.z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
     for i in range(m.nv):
         d.dual.z[i] = d.qfrc_constraint[i]
     LD, inverse_D = metric_factor(m, d)
-    for i in range(m.nv - 1, -1, -1):  # a dof before its ancestors
-        L_i, z_i = m.M_rowadr[i], d.dual.z[i]
-        for c in range(m.M_rownnz[i] - 1):
-            j = m.M_colind[L_i + c]
-            d.dual.z[j] = fma(-LD[L_i + c], z_i, d.dual.z[j])
-        d.dual.z[i] = z_i * sqrt(inverse_D[i])
+    half_solve_column(inertia_rows(m), LD, inverse_D, d.dual.z)
 
 
 # ---- joint forces and accelerations --------------------------------------------------------------------------------
@@ -204,14 +196,8 @@ def store_constraint_force(m, d):
     """Computes qfrc_constraint = J^T f, with f = dual.f."""
     for i in range(m.nv):
         d.qfrc_constraint[i] = 0.0
-    for k in range(d.ndofrow[0]):
-        i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], d.dual.f[k, 0], d.qfrc_constraint[i])
-    for k in range(d.ngenrow[0]):
-        first, f = d.genrow_dofadr[k], d.dual.f[d.ndofrow[0] + k, 0]
-        for e in range(first, first + d.genrow_dofnum[k]):
-            i = d.genrow_dof[e]
-            d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+    for k in range(d.nrow[0]):
+        add_joint_force(d, k, d.dual.f[k, 0], d.qfrc_constraint)
     # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
@@ -246,14 +232,12 @@ def accelerate_by_forces(m, d):
 
 @kernel
 def store_dual_forces(m, d):
-    """Stores dual.f as dofrow_force, genrow_force and con_force.
+    """Stores dual.f as row_force and con_force.
 
     con_force has forces along normal and tangents, moments about them: a force along mu_i t_i is mu_i f_i along t_i.
     """
-    for k in range(d.ndofrow[0]):
-        d.dofrow_force[k] = d.dual.f[k, 0]
-    for k in range(d.ngenrow[0]):
-        d.genrow_force[k] = d.dual.f[d.ndofrow[0] + k, 0]
+    for k in range(d.nrow[0]):
+        d.row_force[k] = d.dual.f[k, 0]
     for k in range(d.ncon_slot[0]):
         contact = d.contact[k]
         contact.force = zeros(6)
@@ -271,8 +255,7 @@ def evaluate_at_forces(m, d):
     Writes: qacc, qfrc_constraint = J^T f of dual.f, primal.Ma, primal.grad and rows.  Scratch: primal.Mv.
     """
     accelerate_by_forces(m, d)
-    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-    subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    compute_rows_at(m, d, d.qacc, d.primal.row_x, d.primal.con_y)
     # `evaluate` overwrites qfrc_constraint by the primal forces
     for i in range(m.nv):
         d.primal.Mv[i] = d.qfrc_constraint[i]
@@ -289,8 +272,16 @@ def row_gap(f, g, x, D):
 
 
 @kernel
-def contact_gap(m, d, k):
-    """Returns the duality gap of the forces of contact k: the sum over its rows or edges."""
+def add_scalar_gap(m, d, k, unused, total):
+    """Returns `total` plus the duality gap of scalar row k."""
+    x = d.primal.row_x[k]
+    primal_force, _ = bounded_force(d.row[k], x)
+    return total + row_gap(d.dual.f[k, 0], primal_force, x, d.row_D[k])
+
+
+@kernel
+def add_contact_gap(m, d, k, unused, total):
+    """Returns `total` plus the duality gap of the forces of contact k: the sum over its rows or edges."""
     q, s, gap = contact_block(d, k), friction_factor(m, d, k), 0.0
     for e in range(force_count(m, d, k)):
         primal_force, x, D = primal_contact_force(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
@@ -300,19 +291,13 @@ def contact_gap(m, d, k):
         elif e > 0:
             x, D = basis_value(d, d.primal.con_y, k, e), d.con_Dt[k]
         gap = gap + row_gap(d.dual.f[q, e], primal_force, x, D)
-    return gap
+    return total + gap
+
+
+add_gaps = fold_rows(add_scalar_gap, add_contact_gap)
 
 
 @kernel
 def dual_gap(m, d):
     """Returns the duality gap of dual.f, given the rows of `evaluate_at_forces`."""
-    gap = 0.0
-    for k in range(d.ndofrow[0]):
-        primal_force, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        gap = gap + row_gap(d.dual.f[k, 0], primal_force, d.primal.dofrow_x[k], d.dofrow_D[k])
-    for k in range(d.ngenrow[0]):
-        primal_force, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        gap = gap + row_gap(d.dual.f[d.ndofrow[0] + k, 0], primal_force, d.primal.genrow_x[k], d.genrow_D[k])
-    for k in range(d.ncon_slot[0]):
-        gap = gap + contact_gap(m, d, k)
-    return fmax(gap, 0.0)
+    return fmax(add_gaps(m, d, 0, 0.0), 0.0)

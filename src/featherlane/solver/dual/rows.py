@@ -10,7 +10,7 @@ Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so 
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
 LD[M_rowadr[i] + c] is the entry L_ij of M's factor, with the ancestor j = M_colind[M_rowadr[i] + c].  primal.search
 holds D^-1/2.  `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
-A block is a one-dof row, a general row, or a contact, whose rows are its basis: con_basis[k] for normal and tangents,
+A block is a scalar row or a contact, whose rows are its basis: con_basis[k] for normal and tangents,
 con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
 """
@@ -18,7 +18,9 @@ Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone,
 from __future__ import annotations
 
 from featherlane.prelude import *
+from featherlane.dynamics.inertia.joint_space import inertia_rows
 from featherlane.dynamics.inertia.metric import metric_factor
+from featherlane.dynamics.sparse.half_solve import SparseRows, half_solve_rows, place_dofs
 from featherlane.lanes.worlds import count_active_worlds
 from featherlane.model.solver import in_forces
 from featherlane.model.status import warn_full
@@ -44,10 +46,10 @@ def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[st
     """
     nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
     dims = [*model.geom_condim, *model.pair_dim, 6 if given else 1]
-    joint = rows["ndofrowmax"] * chain + min(rows["ngenrowmax"] * nv, DUAL_LIMIT) + nv + 1
+    joint = rows["ndofrowmax"] * chain + min((rows["nrowmax"] - rows["ndofrowmax"]) * nv, DUAL_LIMIT) + nv + 1
     contacts = ncon * min(2 * chain, nv)
     return {
-        "ndualmax": rows["ndofrowmax"] + rows["ngenrowmax"] + ncon,
+        "ndualmax": rows["nrowmax"] + ncon,
         "ndualdofmax": joint + min(contacts, DUAL_LIMIT),
         "ndualYmax": joint + min(max(dims) * contacts, DUAL_LIMIT) + 5 * nv,
     }
@@ -62,7 +64,7 @@ def block_triangle_index(c, e):
 @kernel
 def contact_block(d, k):
     """Returns the block of contact slot k."""
-    return d.ndofrow[0] + d.ngenrow[0] + k
+    return d.nrow[0] + k
 
 
 # ---- dofs of a block -----------------------------------------------------------------------------------------------
@@ -164,95 +166,21 @@ def store_contact_column(d, k, i, e, n, dim):
 
 
 @kernel
-def is_followed_by_parent(m, d, start, n, p):
-    """Checks whether the dof after number p of a block's n dofs is its parent, with the same ancestors in M."""
-    i, j = d.dual.dof[start + p], d.dual.dof[start + (p + 1 if p + 1 < n else p)]
-    return m.dof_parentid[i] == j and m.M_rownnz[i] == m.M_rownnz[j] + 1
-
-
-@kernel
-def whiten_dof(m, d, i, row, entry):
-    """Eliminates dof i from the dofs above it in a row of dual.Y, and scales it: y_j -= L_ij y_i,  y_i *= D_i^-1/2.
-
-    row: start of the row in dual.Y.  entry: position of y_i.
-    """
-    L_i, y_i, LD = m.M_rowadr[i], d.dual.Y[entry], metric_factor(m, d)[0]
-    for c in range(m.M_rownnz[i] - 1):
-        e = row + d.dual.place[m.M_colind[L_i + c]]
-        d.dual.Y[e] = fma(-LD[L_i + c], y_i, d.dual.Y[e])
-    d.dual.Y[entry] = y_i * d.primal.search[i]
-
-
-@kernel
-def whiten_two_dofs(m, d, i, j, row, entry):
-    """Runs `whiten_dof` for dof i and then its parent j, at the next entry: entries above are read and written once."""
-    L_i, L_j, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
-    y_i = d.dual.Y[entry]
-    y_j = fma(-LD[L_i + above], y_i, d.dual.Y[entry + 1])  # L_ij is the entry after those of j's ancestors
-    for c in range(above):
-        e = row + d.dual.place[m.M_colind[L_i + c]]
-        d.dual.Y[e] = fma(-LD[L_j + c], y_j, fma(-LD[L_i + c], y_i, d.dual.Y[e]))
-    d.dual.Y[entry], d.dual.Y[entry + 1] = y_i * d.primal.search[i], y_j * d.primal.search[j]
-
-
-@kernel
-def whiten_row(m, d, start, n, row):
-    """Computes y <- D^-1/2 L^-T y for a row y = dual.Y[row ...] of a block with n dofs, dual.dof[start ...].
-
-    Reads:  dual.place, primal.search = D^-1/2.
-    """
-    p = 0
-    while p < n:
-        i = d.dual.dof[start + p]
-        if is_followed_by_parent(m, d, start, n, p):
-            whiten_two_dofs(m, d, i, d.dual.dof[start + p + 1], row, row + p)
-            p += 2
-        else:
-            whiten_dof(m, d, i, row, row + p)
-            p += 1
-
-
-@kernel
-def whiten_two_dofs_in_three_rows(m, d, i, j, row, n, entry):
-    """Runs `whiten_two_dofs` in three rows at once, n entries apart."""
-    L_i, L_j, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
-    minus_L_ij, scale_i, scale_j = -LD[L_i + above], d.primal.search[i], d.primal.search[j]
-    y_i = tuple(d.dual.Y[entry + r * n] for r in range(3))
-    y_j = tuple(fma(minus_L_ij, y_i[r], d.dual.Y[entry + r * n + 1]) for r in range(3))
-    for c in range(above):
-        e, minus_L_ic, minus_L_jc = row + d.dual.place[m.M_colind[L_i + c]], -LD[L_i + c], -LD[L_j + c]
-        for r in unrolled(range(3)):
-            d.dual.Y[e + r * n] = fma(minus_L_jc, y_j[r], fma(minus_L_ic, y_i[r], d.dual.Y[e + r * n]))
-    for r in unrolled(range(3)):
-        d.dual.Y[entry + r * n], d.dual.Y[entry + r * n + 1] = y_i[r] * scale_i, y_j[r] * scale_j
-
-
-@kernel
-def whiten_three_rows(m, d, start, n, row):
-    """Runs `whiten_row` for three rows at once: L is read once for them."""
-    p = 0
-    while p < n:
-        i = d.dual.dof[start + p]
-        if is_followed_by_parent(m, d, start, n, p):
-            whiten_two_dofs_in_three_rows(m, d, i, d.dual.dof[start + p + 1], row, n, row + p)
-            p += 2
-        else:
-            for c in range(3):
-                whiten_dof(m, d, i, row + c * n, row + c * n + p)
-            p += 1
-
-
-@kernel
 def whiten_block(m, d, start, n, row, dim):
-    """Whitens all `dim` rows of a block, from dual.Y[row] on, with n dofs, dual.dof[start ...]; writes dual.place."""
-    for p in range(n):
-        d.dual.place[d.dual.dof[start + p]] = p
+    """Whitens all `dim` rows of a block, from dual.Y[row] on, with n dofs, dual.dof[start ...]; writes dual.place.
+
+    Three rows at once, as L is then read once for them.   Reads: primal.search = D^-1/2.
+    """
+    rows, LD = inertia_rows(m), metric_factor(m, d)[0]
+    place_dofs(SparseRows(d.dual.Y, row, d.dual.dof, start, n, d.dual.place))
     c = 0
     while c + 3 <= dim:
-        whiten_three_rows(m, d, start, n, row + c * n)
+        block = SparseRows(d.dual.Y, row + c * n, d.dual.dof, start, n, d.dual.place)
+        half_solve_rows(rows, LD, d.primal.search, block, scaled=1, count=3)
         c += 3
     while c < dim:
-        whiten_row(m, d, start, n, row + c * n)
+        block = SparseRows(d.dual.Y, row + c * n, d.dual.dof, start, n, d.dual.place)
+        half_solve_rows(rows, LD, d.primal.search, block, scaled=1, count=1)
         c += 1
 
 
@@ -283,38 +211,22 @@ def has_room_for_block(m, d, start, row):
 
 
 @kernel
-def build_dof_row_block(m, d, k, start, row):
-    """Builds the block of one-dof row k; returns its number of dofs."""
-    i = d.dofrow_dof[k]
-    n = append_block_dofs(m, d, i, FIRST, start, n=0)
+def build_row_block(m, d, k, start, row):
+    """Builds the block of scalar row k; returns its number of dofs."""
+    first, n = d.row_dofadr[k], 0
+    # from the last dof to the first: the list is then almost descending; the marks only prevent repetitions
+    for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
+        n = append_block_dofs(m, d, d.row_dof[e], FIRST, start, n)
     clear_dof_marks(d, start, n)
+    sort_descending(d.dual.dof, start, n)
     store_block_addresses(d, k, start, n, row)
     for p in range(n):
         d.dual.Y[row + p] = 0.0
-    d.dual.Y[row] = d.dofrow_J[k]  # dof i is the first one of its chain
+        d.dual.place[d.dual.dof[start + p]] = p
+    for e in range(first, first + d.row_dofnum[k]):
+        d.dual.Y[row + d.dual.place[d.row_dof[e]]] = d.row_J[e]
     whiten_block(m, d, start, n, row, dim=1)
     store_block_matrix(d, k, dim=1)
-    return n
-
-
-@kernel
-def build_general_row_block(m, d, k, start, row):
-    """Builds the block of general row k; returns its number of dofs."""
-    # the row's own dofs are genrow_dof[first ...]
-    q, first, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
-    # from the last dof to the first: the list is then almost descending; the marks only prevent repetitions
-    for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
-        n = append_block_dofs(m, d, d.genrow_dof[e], FIRST, start, n)
-    clear_dof_marks(d, start, n)
-    sort_descending(d.dual.dof, start, n)
-    store_block_addresses(d, q, start, n, row)
-    for p in range(n):
-        d.dual.Y[row + p] = 0.0
-        d.dual.place[d.dual.dof[start + p]] = p
-    for e in range(first, first + d.genrow_dofnum[k]):
-        d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]
-    whiten_block(m, d, start, n, row, dim=1)
-    store_block_matrix(d, q, dim=1)
     return n
 
 
@@ -356,19 +268,11 @@ def make_blocks(m, d):
     for i in range(m.nv):
         d.dual.mark[i] = 0
         d.primal.search[i] = sqrt(inverse[i])  # D^-1/2, which whitening reads
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nrow[0]):
         complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
         if complete:
-            if whole or k < d.nfrictionrow[0]:
-                n = build_dof_row_block(m, d, k, start, row)
-            else:
-                n = store_empty_block(d, k, start, row)
-            start, row, q = start + n, row + n, q + 1
-    for k in range(d.ngenrow[0]):
-        complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
-        if complete:
-            if whole or d.genrow_type[k] == FRICTION_TENDON:
-                n = build_general_row_block(m, d, k, start, row)
+            if whole or d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+                n = build_row_block(m, d, k, start, row)
             else:
                 n = store_empty_block(d, q, start, row)
             start, row, q = start + n, row + n, q + 1
@@ -386,7 +290,7 @@ def make_blocks(m, d):
 @kernel
 def all_fit(d):
     """Checks whether all blocks fit."""
-    return d.dual.ndual[0] == d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+    return d.dual.ndual[0] == d.nrow[0] + d.ncon_slot[0]
 
 
 @kernel

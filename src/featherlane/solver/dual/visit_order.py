@@ -30,12 +30,10 @@ def mix_hash(h, x):
 @kernel
 def block_number(d, q, sweep):
     """Returns the hash, below 2^31, by which block q is sorted: of the sweep, and of the kind and object of its row."""
-    general, contacts = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]  # first blocks of general rows and of contacts
+    contacts = d.nrow[0]  # first block of contacts
     h = mix_hash(1, sweep)
-    if q < general:
-        h = mix_hash(mix_hash(h, d.dofrow_type[q]), d.dofrow_id[q])
-    elif q < contacts:
-        h = mix_hash(mix_hash(h, d.genrow_type[q - general]), d.genrow_id[q - general])
+    if q < contacts:
+        h = mix_hash(mix_hash(h, d.row_type[q]), d.row_id[q])
     else:
         k = q - contacts
         c = d.contact[k]

@@ -6,7 +6,7 @@ from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS
 
 HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
 PATH_DOFS = 128  # at most, for rows closed under paths: larger models are mostly stacks and piles, with much fill-in
-FREE_SCALE = 48  # factors between two free bodies: six rows of eight
+FREE_AXES = 48  # motion axes of a tree: six rows of eight
 MANY_TREES = 8  # models with fewer trees never profit from a separate elimination order
 
 
@@ -24,7 +24,8 @@ def path_entries(model) -> int:
 def panel_capacity(model) -> dict[str, int]:
     """Returns capacities for one world's factor in its own order, up to a full one; 0 for a model with few trees."""
     many = model.ntree >= MANY_TREES
-    columns = sum(-(-int(n) // 8) * 8 for n in model.tree_dofnum) if many else 0
+    padded = [-(-int(n) // 8) * 8 for n in model.tree_dofnum] if many else []
+    columns = sum(padded)
     ntree = int(model.ntree) if many else 0
     return {
         "ngraph": ntree,
@@ -32,8 +33,8 @@ def panel_capacity(model) -> dict[str, int]:
         "nfill": ntree * (ntree - 1) // 2,
         "npanel": min(model.nv * columns, HESSIAN_LIMIT),
         "npanelcolumn": columns,
-        "npanelaxis": FREE_SCALE * ntree,
-        "npanelscale": max(int(model.tree_dofnum.max()) ** 2, FREE_SCALE) if many else 0,
+        "npanelaxis": FREE_AXES * ntree,
+        "npanelscale": max(padded) * int(model.tree_dofnum.max()) if many else 0,
     }
 
 

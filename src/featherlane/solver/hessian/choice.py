@@ -27,7 +27,7 @@ def build_coupled_rows(m, d, label):
     # (-1).
     fill = 1
     if label == ORDERED:
-        fill = 0 if d.ngenrow[0] > 0 else -1
+        fill = 0 if d.nrow[0] > d.ndofrow[0] else -1
     if not kept or d.hessian.fill[0] != fill or not has_same_couplings(d):
         d.hessian.fill[0] = fill
         find_block_rows(m, d)  # sets con_overflow if they do not fit
@@ -59,7 +59,7 @@ def choose_way(m, d):
     If the rows do not fit, or only some worlds need ORDERED, con_overflow is set, which splits the tile.
     A world's result depends only on choices by its own rows (articulated, ORDERED, APART): in TREE, PATHS and
     BLOCKS every entry has the same roundings in the same order.
-    Reads:  con_body, con_D, genrow_dof, genrow_present, active; the pattern of the last step.
+    Reads:  con_body, con_D, row_dof, row_present, active; the pattern of the last step.
     Writes: hessian.*, ordered, con_overflow; body_reached; graph.*, panel.*.
     Cost:   O(slots log slots), and that of the pattern if the couplings are not those of the last step.
     """

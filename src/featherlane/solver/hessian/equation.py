@@ -20,7 +20,7 @@ from __future__ import annotations
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
-from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.dynamics.sparse.tree_factor import PANEL
 from featherlane.solver.hessian.choice import choose_way
 from featherlane.solver.hessian.entries.assembly import assemble_entries
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED
@@ -70,7 +70,7 @@ def assemble_hessian(m, d):
     """Computes H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
 
     Contacts are added if they push in a world that the solver continues; H of the other worlds is not valid.
-    Reads:  M, cinert, cdof, the rows and their values (primal.dofrow_x, primal.genrow_x, primal.con_y), the pattern,
+    Reads:  M, cinert, cdof, the rows and their values (primal.row_x, primal.row_x, primal.con_y), the pattern,
             primal.live, primal.slot.
     Writes: hessian.H (nH,) [kg, kg m, kg m^2], hessian.body_K (nbody, 21), hessian.*; aba_inertia (nbody, 21),
             hessian.dof_K (nv, 3); body_reached.
@@ -209,7 +209,7 @@ def substitute(m, d, x):
 def substitute_columns(m, d, X):
     """Runs `substitute` for the PANEL columns of X, with results bitwise identical to a column computed separately.
 
-    X: entry i of column c is X[PANEL * i + c] (dynamics/sparse/tree_panel.py).
+    X: a field of Vec4 rows; entry i of column c is part c of row i.
     """
     if d.hessian.kept[0] == 0:  # `solve_first` keeps no factor of worlds that are factored one by one
         keep_factor(m, d)
@@ -217,10 +217,10 @@ def substitute_columns(m, d, X):
     if takes_recursion(m, d) or d.hessian.pattern[0] in (ORDERED, BLOCKS):
         for c in range(PANEL):
             for i in range(m.nv):
-                d.primal.search[i] = X[PANEL * i + c]
+                d.primal.search[i] = flat(X)[PANEL * i + c]
             _substitute_search(m, d)
             for i in range(m.nv):
-                X[PANEL * i + c] = d.primal.search[i]
+                flat(X)[PANEL * i + c] = d.primal.search[i]
     else:
         substitute_chains(m, d, X)
 

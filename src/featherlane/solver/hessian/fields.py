@@ -26,7 +26,7 @@ FIELDS = (
     size("npanelcolumn", "number of columns of the widest panel, and of all trees"),
     size("npanelaxis", "number of values of the axes of all trees, six rows of eight each"),
     size("npanelcontact", "capacity: contact slots in panels; 0 for a model with few trees"),
-    size("npanelscale", "square of the largest number of dofs of a tree, at least 48"),
+    size("npanelscale", "largest number of dofs of a tree, times its multiple of eight"),
     # stiffness of the rows, at bodies and dofs
     _hessian.rows(Stiffness, "body_K", "nbody", "kg, kg m, kg m^2", "contact stiffness on the body"),
     _hessian.real(

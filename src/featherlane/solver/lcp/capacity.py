@@ -20,7 +20,7 @@ def lcp_capacity(model, ncon: int, rows: dict[str, int]) -> dict[str, int]:
     """
     nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
     joint = rows["ndofrowmax"] + int(model.njnt)
-    general = rows["ngenrowmax"] + LINK_ROWS * int(model.nlink)
+    general = rows["nrowmax"] - rows["ndofrowmax"] + LINK_ROWS * int(model.nlink)
     n = joint + general + 6 * ncon
     others = joint * chain + min(general * nv, Y_LIMIT)
     contacts = ncon * min(2 * chain, nv)

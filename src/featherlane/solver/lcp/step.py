@@ -21,12 +21,10 @@ from featherlane.solver.lcp.sweep.residual import ROUNDING32, finish, record_res
 
 @kernel
 def store_lcp_forces(d):
-    """Stores lcp.x of rows of the constraint layer as dofrow_force, genrow_force and con_force; 0 without a row."""
+    """Stores lcp.x of rows of the constraint layer as row_force and con_force; 0 without a row."""
     # *_lcprow: the row of the LCP, negative: none
-    for k in range(d.ndofrow[0]):
-        d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else 0.0
-    for k in range(d.ngenrow[0]):
-        d.genrow_force[k] = d.lcp.x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else 0.0
+    for k in range(d.nrow[0]):
+        d.row_force[k] = d.lcp.x[d.row_lcprow[k]] if d.row_lcprow[k] >= 0 else 0.0
     for k in range(d.ncon_slot[0]):
         first = d.con_lcprow[k]
         # normal, tangents, moments about them: the rows of a contact follow each other
@@ -108,7 +106,7 @@ def solve_lcp(m, d):
     """Computes acceleration and forces under the LCP contact model: v' = v + h qacc.
 
     Reads:  the inputs of `make_lcp`.
-    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row_force, con_force;
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual if iterations are
             recorded; link_force; the outputs of `make_lcp`, `iterate`, `solve_islands`: lcp.*.
     Scratch: lcp.*.

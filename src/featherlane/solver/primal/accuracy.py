@@ -23,8 +23,7 @@ Names: metric_*: products and entries of M;  SMALL, TERMS, EPS: see rounding.py;
 |J_i f| per dof;  primal.contested: M_ii c_i;  M p: primal.Mv;  primal.live: 1 in worlds that take a step.
 The Jacobian of a contact is computed column by column: column c belongs to dof hessian.pair_dof[c], its rows along
 (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c] (hessian/within_tree.py).
-J a - aref is primal.dofrow_x, genrow_x, con_y; Ma = M a; the rows dofrow_*, genrow_*, con_* as in problem.py.
-con_motion: work array for the motions of bodies.
+J a - aref is primal.row_x, con_y; Ma = M a; the rows row_*, con_* as in problem.py.
 con_y[TURN, k] holds the values of con_y along the turns of contact k, rotations, in dimensions 4 and 6.
 
 The same holds if the factor of H has lost M.  Example: one row, a tendon along two cheetahs, is 1e7 times as stiff as
@@ -41,19 +40,16 @@ from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import record_iteration
 from featherlane.solver.primal.line_search import FAR, line_search, line_terms
 from featherlane.solver.primal.problem import (
-    TINY,
     advance_rows,
-    bounded_force,
-    compute_row_products,
+    compute_rows_at,
     evaluate,
     find_switching_worlds,
-    store_contact_velocities,
-    subtract_reference_at,
+    replace_rows,
     trace_of_inertia,
 )
 from featherlane.solver.primal.rounding import SMALL, SMALL32, SQUARED, TERMS, one_rounding
 from featherlane.solver.rows.contacts import contact_forces
-from featherlane.solver.rows.pyramid import one_sided_row
+from featherlane.solver.rows.laws import TINY, bounded_force, one_sided_force
 from featherlane.solver.rows.rows import TURN, list_slots
 
 DIGITS = 1e-2  # largest accepted motion due to a rounding of the row forces, as a part of c_i
@@ -66,22 +62,13 @@ STEPS = 20  # from recomputed rows: one or two are enough, unless rows alternate
 def recompute_rows(m, d, chosen):
     """Recomputes J a - aref and M a of the chosen worlds from a: each step has added its rounding errors.
 
-    Scratch: primal.con_z, con_warm, dofrow_v, genrow_v, Mv.
+    Scratch: primal.con_z, con_warm, row_v, Mv.
     """
-    store_contact_velocities(d)  # primal.con_z, for aref
-    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
-    subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    compute_rows_at(m, d, d.qacc, d.primal.row_v, d.primal.con_warm)
     metric_times(m, d, d.qacc, d.primal.Mv)
     for i in range(m.nv):
         d.primal.Ma[i] = where(chosen, d.primal.Mv[i], d.primal.Ma[i])
-    for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k] = where(chosen, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
-    for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k] = where(chosen, d.primal.genrow_v[k], d.primal.genrow_x[k])
-    for k in range(d.ncon_slot[0]):
-        d.primal.con_y[k] = where(chosen, d.primal.con_warm[k], d.primal.con_y[k])
-        if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = where(chosen, d.primal.con_warm[TURN, k], d.primal.con_y[TURN, k])
+    replace_rows(d, chosen, d.primal.con_warm)
 
 
 # ---- opposing row forces -------------------------------------------------------------------------------------------
@@ -102,8 +89,8 @@ def add_opposing_edges(d, k, i, J, K, y, u):
     J, K: entries of the two basis rows at dof i.  y, u: values of J a - aref along them.
     """
     D = d.con_D[k]
-    f_plus, _ = one_sided_row(D, y + u)
-    f_minus, _ = one_sided_row(D, y - u)
+    f_plus, _ = one_sided_force(D, y + u)
+    f_minus, _ = one_sided_force(D, y - u)
     add_opposing_row(d, i, J + K, D, f_plus)
     add_opposing_row(d, i, J - K, D, f_minus)
 
@@ -161,13 +148,10 @@ def store_opposing_forces(m, d):
     # contested: M_ii + sum over rows of J_i^2 D at first
     for i in range(m.nv):
         d.primal.terms[i], d.primal.contested[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
-    for k in range(d.ndofrow[0]):
-        f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        add_opposing_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
-    for k in range(d.ngenrow[0]):
-        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-            add_opposing_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
+    for k in range(d.nrow[0]):
+        f, _ = bounded_force(d.row[k], d.primal.row_x[k])
+        for e in range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k]):
+            add_opposing_row(d, d.row_dof[e], d.row_J[e], d.row_D[k], f)
     for k in range(d.ncon_slot[0]):
         add_opposing_contact(m, d, k)
     # then M_ii c_i

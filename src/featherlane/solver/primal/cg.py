@@ -9,9 +9,9 @@ is 0 if p^T y is not positive.  An iteration costs products with J and one solve
 A world stops if the gradient is below the tolerance, or if the gain of cost is below it and the residual is small
 (rounding.py).  In float64 the duality gap ends a world only at its start: a gap of 1e-8 leaves a gradient of 1e-4.  A
 world also stops after several iterations without progress: one may well gain nothing.
-Symbols: g: gradient, primal.grad; M^-1 g: primal.Mgrad; p: primal.search, with M p in primal.Mv, J p in dofrow_v,
-genrow_v, con_z.  `metric_factor`, `metric_times`: factor of M, product with M; NEAR: so many tolerances of the gap.
-grad_old, Mgrad_old: g and M^-1 g before the step; con_motion: work array for the motions of bodies.
+Symbols: g: gradient, primal.grad; M^-1 g: primal.Mgrad; p: primal.search, with M p in primal.Mv, J p in row_v,
+con_z.  `metric_factor`, `metric_times`: factor of M, product with M; NEAR: so many tolerances of the gap.
+grad_old, Mgrad_old: g and M^-1 g before the step.
 Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """
@@ -22,7 +22,6 @@ from featherlane.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.solver.primal.history import half_gradient_product, record_iteration
 from featherlane.solver.primal.line_search import line_search, line_terms
 from featherlane.solver.primal.problem import (
-    TINY,
     advance_rows,
     compute_row_products,
     evaluate,
@@ -31,6 +30,7 @@ from featherlane.solver.primal.problem import (
 )
 from featherlane.solver.primal.rounding import NEAR, is_small, is_unexplained
 from featherlane.solver.primal.start import warm_start
+from featherlane.solver.rows.laws import TINY
 
 ETA = 0.01  # Hager and Zhang's bound on the turn of p against the gradient
 MINVAL = 1e-15
@@ -74,7 +74,7 @@ def turn_search(m, d, beta):
         d.primal.grad_old[i] = d.primal.grad[i]
         d.primal.Mgrad_old[i] = d.primal.Mgrad[i]
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
 
 
 @stage
@@ -82,7 +82,7 @@ def cg(m, d):
     """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
 
     Reads:  qLD, qLDiagInv, M, qacc_smooth, qfrc_smooth, qacc_warmstart, all rows.
-    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row_force, con_force,
             solver_niter, solver_residual, solver_gap, warning (not converged), stat_*.
     Scratch: primal.*, cacc, cfrc, con_motion, con_wrench.
     Cost:   per iteration O(contacts + nv * depth).

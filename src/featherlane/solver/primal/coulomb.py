@@ -18,8 +18,8 @@ The law has a solution for every mu and every state: it is the variational inequ
 all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
 Of the fields in d.coulomb and of con_y, x[TURN, k] holds the values of contact k along its turns, in dimensions 4, 6.
 coulomb.warm, start, good: accelerations at the start, before the proximal problems, and of the last solved problem.
-coulomb.D, Dt, dofrow_D, tendon_D: D and Dt of the law, of contacts and friction loss; con_D, con_Dt, dofrow_D, genrow_D
-are those of the present problem.
+coulomb.D, Dt, row_D: D and Dt of the law, of contacts and friction loss; con_D, con_Dt, row_D are those of the present
+problem.
 SMALL, LARGE, `norm_of_forces`, `is_rounding_of_terms`: see rounding.py; FAR stands for a number out of range.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), ch. 13; Hartman and Stampacchia,
     On some non-linear elliptic differential-functional equations (1966), existence.
@@ -30,11 +30,12 @@ from featherlane.solver.primal.accuracy import recompute_rows
 from featherlane.solver.primal.history import record_iteration
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.primal_dual import newton_step
-from featherlane.solver.primal.problem import TINY, evaluate, store_primal_forces, trace_of_inertia
+from featherlane.solver.primal.problem import evaluate, store_primal_forces, trace_of_inertia
 from featherlane.solver.primal.proximal import begin_proximal, proximal_step, store_solution
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, norm_of_forces
 from featherlane.solver.primal.start import start_newton
 from featherlane.solver.rows.coulomb import coulomb_force
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import TURN
 
 RHO = 1e-4  # rho over Dt
@@ -76,28 +77,22 @@ def give_up_residual(m, d, first):
 def store_problem(m, d):
     """Stores the point (coulomb.warm, start, good), and D and Dt of the law, which problems change.
 
-    Writes: also coulomb.D, Dt of contacts, coulomb.dofrow_D, tendon_D of friction loss.
+    Writes: also coulomb.D, Dt of contacts, coulomb.row_D of friction loss.
     """
     for i in range(m.nv):
         d.coulomb.warm[i], d.coulomb.start[i], d.coulomb.good[i] = d.qacc[i], d.qacc[i], d.qacc[i]
     for k in range(d.ncon_slot[0]):
         d.coulomb.D[k], d.coulomb.Dt[k] = d.con_D[k], d.con_Dt[k]
-    for k in range(d.nfrictionrow[0]):
-        d.coulomb.dofrow_D[k] = d.dofrow_D[k]
-    for k in range(d.ngenrow[0]):
-        if d.genrow_type[k] == FRICTION_TENDON:
-            d.coulomb.tendon_D[d.genrow_id[k]] = d.genrow_D[k]
+    for k in range(d.nrow[0]):
+        d.coulomb.row_D[k] = d.row_D[k]
 
 
 @kernel
 def soften_losses(m, d, chosen, stiffness):
     """Sets D of friction loss to `stiffness` times that of the law, in the worlds of the mask."""
-    for k in range(d.nfrictionrow[0]):
-        d.dofrow_D[k] = where(chosen, stiffness * d.coulomb.dofrow_D[k], d.dofrow_D[k])
-    for k in range(d.ngenrow[0]):
-        if d.genrow_type[k] == FRICTION_TENDON:
-            D = stiffness * d.coulomb.tendon_D[d.genrow_id[k]]
-            d.genrow_D[k] = where(chosen, D, d.genrow_D[k])
+    for k in range(d.nrow[0]):
+        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+            d.row_D[k] = where(chosen, stiffness * d.coulomb.row_D[k], d.row_D[k])
 
 
 @kernel

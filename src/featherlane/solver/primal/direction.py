@@ -1,8 +1,7 @@
 """Newton's search direction: H p = -grad with the rows that are not at a bound.
 
-Names: p: primal.search, M p: primal.Mv, and J p: primal.dofrow_v, genrow_v, con_z; grad: primal.grad; `metric_*`: of M;
-    con_motion: work array for the motions of bodies; FAR stands for infinity; primal.live: 1 in worlds that the solver
-    continues, primal.slot: their contact slots.
+Names: p: primal.search, M p: primal.Mv, and J p: primal.row_v, con_z; grad: primal.grad; `metric_*`: of M;
+    FAR stands for infinity; primal.live: 1 in worlds that the solver continues, primal.slot: their contact slots.
 """
 
 from featherlane.prelude import *
@@ -48,5 +47,5 @@ def search_direction(m, d):
     list_live_slots(d)  # writes primal.slot
     scaled_gradient, descent = newton_direction(m, d)
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
     return where(scaled_gradient | leaves_out(d), FAR, -0.5 * descent), -descent

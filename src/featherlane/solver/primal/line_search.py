@@ -1,8 +1,8 @@
 """Exact line search: computes the minimum of the cost along a direction.
 
-Symbols: p: direction, with J p in primal.dofrow_v, genrow_v, con_z, and M p in Mv; a: step length; x, v: J a - aref and
-J p of a row; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's force; f0:
-`metric_force`, force without constraints; Ma = M a.  x: primal.dofrow_x, genrow_x, con_y; D: dofrow_D, genrow_D.
+Symbols: p: direction, with J p in primal.row_v, con_z, and M p in Mv; a: step length; x, v: J a - aref and J p
+of a row, primal.row_x, con_y; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's
+force; f0: `metric_force`, force without constraints; Ma = M a; D: row_D.
 Along a line the cost is convex and smooth; its slope is piecewise linear, except while elliptic contacts slip.
 Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
 """
@@ -10,6 +10,7 @@ Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root an
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force
 from featherlane.solver.rows.contacts import add_contact_rounding, add_contact_slopes
+from featherlane.solver.rows.laws import bounded_force, bounded_slope, fold_laws, one_sided_slope
 
 FAR = 1e30  # stands for infinity
 EXTRA = 50  # evaluations beyond `ls_iterations` to find a point with a lower cost than the start
@@ -20,14 +21,20 @@ UPHILL = 8  # evaluations without descent after which the slope at the start of 
 
 
 @kernel
-def add_bounded_slope(D, x, v, a, lo, hi, g, h):
-    """Adds the derivatives of a row's cost along the line to (g, h), at step length a.
+def add_bounded_slope(d, k, a, slopes):
+    """Returns (g, h) plus the derivatives of the cost of row k at step length a, by the bounded law."""
+    g, h = slopes
+    return bounded_slope(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
 
-    f = clamp(-D (x + a v), lo, hi);  g -= f v;  h += D v^2 if the row is not at a bound.
-    """
-    free_force = -(D * fma(a, v, x))
-    f = clip(free_force, lo, hi)
-    return fma(-f, v, g), fma(where(f == free_force, D, 0.0) * v, v, h)
+
+@kernel
+def add_one_sided_slope(d, k, a, slopes):
+    """Returns (g, h) plus the derivatives of the cost of row k at step length a, by the one-sided law."""
+    g, h = slopes
+    return one_sided_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
+
+
+add_slopes = fold_laws(add_bounded_slope, add_one_sided_slope)
 
 
 @kernel
@@ -36,20 +43,7 @@ def cost_slope(m, d, a, q1, q2):
 
     q1, q2: coefficients of `line_terms`, with g = q1 + a q2 and h = q2 without rows.
     """
-    g, h = fma(a, q2, q1), q2
-    for k in range(d.nfrictionrow[0]):
-        g, h = add_bounded_slope(
-            d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h
-        )
-    # limits: cost D min(x, 0)^2 / 2
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        v = d.primal.dofrow_v[k]
-        x, Dv = fma(a, v, d.primal.dofrow_x[k]), d.dofrow_D[k] * v
-        g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
-    for k in range(d.ngenrow[0]):
-        g, h = add_bounded_slope(
-            d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h
-        )
+    g, h = add_slopes(d, a, (fma(a, q2, q1), q2))
     return add_contact_slopes(m, d, a, g, h)
 
 
@@ -70,9 +64,10 @@ def line_terms(m, d):
 
 
 @kernel
-def bounded_row_rounding(D, x, v, reach, lo, hi):
+def bounded_row_rounding(row, x, v, reach):
     """Returns |v f| of a row, with f the larger of its forces at both ends of a step."""
-    return fabs(v) * fmax(fabs(clip(-(D * x), lo, hi)), fabs(clip(-(D * fma(reach, v, x)), lo, hi)))
+    (f, _), (f_then, _) = bounded_force(row, x), bounded_force(row, fma(reach, v, x))
+    return fabs(v) * fmax(fabs(f), fabs(f_then))
 
 
 @kernel
@@ -87,14 +82,8 @@ def line_rounding(m, d, reach):
         # qfrc_constraint: J^T f
         size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.primal.search[i]), size, s)
-    for k in range(d.ndofrow[0]):
-        s = s + bounded_row_rounding(
-            d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k], reach, d.dofrow_lo[k], d.dofrow_hi[k]
-        )
-    for k in range(d.ngenrow[0]):
-        s = s + bounded_row_rounding(
-            d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k], reach, d.genrow_lo[k], d.genrow_hi[k]
-        )
+    for k in range(d.nrow[0]):
+        s = s + bounded_row_rounding(d.row[k], d.primal.row_x[k], d.primal.row_v[k], reach)
     s = add_contact_rounding(m, d, reach, s)
     if single_precision(d):
         s = ROUNDING32 * s

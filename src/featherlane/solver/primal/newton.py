@@ -27,7 +27,6 @@ from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import primal_gap, record_iteration
 from featherlane.solver.primal.line_search import FAR, line_rounding, line_terms, step_length
 from featherlane.solver.primal.problem import (
-    TINY,
     advance_rows,
     evaluate,
     find_switching_worlds,
@@ -36,6 +35,7 @@ from featherlane.solver.primal.problem import (
 )
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, norm_of_forces
 from featherlane.solver.primal.start import start_newton
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import list_slots
 
 PATIENCE = 20  # consecutive steps that lower neither cost nor gradient

@@ -40,10 +40,11 @@ from featherlane.dynamics.inertia.metric import metric_times
 from featherlane.solver.primal.direction import newton_direction
 from featherlane.solver.primal.krylov import correct_direction, dot_product, mark_slipping
 from featherlane.solver.primal.line_search import FAR, line_terms, step_length
-from featherlane.solver.primal.problem import TINY, advance_rows, compute_row_products, evaluate
+from featherlane.solver.primal.problem import advance_rows, compute_row_products, evaluate
 from featherlane.solver.primal.rounding import norm_of_forces
 from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
 from featherlane.solver.rows.coulomb import coulomb_force, friction_bound, model_friction
+from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces, friction_dot
 
 EXACT, INEXACT = 1e-4, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
@@ -238,7 +239,7 @@ def set_direction(m, d, chosen, x):
     for i in range(m.nv):
         d.primal.search[i] = where(chosen, x[i], 0.0)
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
 
 
 @kernel

@@ -3,21 +3,22 @@
     minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
--f (x + f / 2D).  x is stored as primal.dofrow_x, genrow_x, con_y; J p of a direction p, primal.search, as dofrow_v,
-genrow_v, con_z.  Ma = M a, Mv = M p, and f0 is the force without constraints, M a0 (`metric_force`).  Under the
-integrator `discrete`, M is its metric.
+-f (x + f / 2D).  x is stored as primal.row_x, con_y; J p of a direction p, primal.search, as row_v, con_z.
+Ma = M a, Mv = M p, and f0 is the force without constraints, M a0 (`metric_force`).  Under the integrator `discrete`, M
+is its metric.
 con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
 primal.slot lists the contact slots in use: all, or those of worlds that a solver continues (`list_live_slots`).
 This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
 A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
 minimise the cost; inverse dynamics evaluates it.
-Rows: dofrow_*: on one dof, nfrictionrow of friction loss, then limits; lo, hi: bounds of the force; genrow_*: entries
-genrow_J at the dofs genrow_dof, genrow_dofnum[k] of them from genrow_dofadr[k] on; con_*: contacts, con_dim[k]
-directions each.  D = 1 / R.
+Rows: row_*: scalar rows, with the bounds lo, hi of the force, and entries row_J at the dofs row_dof, row_dofnum[k] of
+them from row_dofadr[k] on; the first ndofrow have one entry each, entry k of row k: nfrictionrow of friction loss, then
+limits.  con_*: contacts, con_dim[k] directions each.  D = 1 / R.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.general import add_joint_force, row_product
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force
 from featherlane.solver.rows.contacts import (
@@ -26,7 +27,7 @@ from featherlane.solver.rows.contacts import (
     count_contact_switches,
     store_contact_forces,
 )
-from featherlane.solver.rows.pyramid import one_sided_row
+from featherlane.solver.rows.laws import bounded_force, bounded_switch, fold_laws, one_sided_force
 from featherlane.solver.rows.rows import (
     TURN,
     body_forces_to_dofs,
@@ -37,17 +38,16 @@ from featherlane.solver.rows.rows import (
 )
 from featherlane.solver.rows.surface import add_surface_velocities
 
-TINY = 1e-30
-
 
 # ---- rows at a point -----------------------------------------------------------------------------------------------
 @kernel
-def compute_row_products(m, d, v, w, dof_x, gen_x, con_y):
+def compute_row_products(m, d, v, row_x, con_y):
     """Computes J v for all rows, of a joint-space vector v.
 
-    w: work array for body motions.
-    Writes: dof_x (one-dof rows), gen_x (general rows), con_y (contacts, along their bases and turns).
+    Writes: row_x (scalar rows), con_y (contacts, along their bases and turns).
+    Scratch: con_motion.
     """
+    w = d.con_motion
     compute_body_motions(m, d, v, w)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
@@ -57,13 +57,9 @@ def compute_row_products(m, d, v, w, dof_x, gen_x, con_y):
         if d.con_dim[k] > 3:
             compute_turn_rows(d, k, w, con_y)
     for k in range(d.ndofrow[0]):
-        dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
-    for k in range(d.ngenrow[0]):
-        x = 0.0
-        first = d.genrow_dofadr[k]
-        for e in range(first, first + d.genrow_dofnum[k]):
-            x = fma(d.genrow_J[e], v[d.genrow_dof[e]], x)
-        gen_x[k] = x
+        row_x[k] = d.row_J[k] * v[d.row_dof[k]]
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        row_x[k] = row_product(d, k, v)
 
 
 @kernel
@@ -77,7 +73,7 @@ def store_contact_velocities(d):
 
 
 @kernel
-def subtract_reference_at(m, d, dof_x, gen_x, con_y):
+def subtract_reference_at(m, d, row_x, con_y):
     """Subtracts aref from J a of all rows, in place, given J v of the contacts in primal.con_z.
 
     aref is -B J v - K imp pos of a contact's normal, and -B J v of its friction directions.
@@ -92,69 +88,69 @@ def subtract_reference_at(m, d, dof_x, gen_x, con_y):
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             con_y[TURN, k] = fma(d.con_frictiondamping[k], d.primal.con_z[TURN, k], con_y[TURN, k])
-    for k in range(d.ndofrow[0]):
-        dof_x[k] = dof_x[k] - d.dofrow_aref[k]
-    for k in range(d.ngenrow[0]):
-        gen_x[k] = gen_x[k] - d.genrow_aref[k]
+    for k in range(d.nrow[0]):
+        row_x[k] = row_x[k] - d.row_aref[k]
     if m.flg_surfacevel:
         add_surface_velocities(m, d, con_y)
 
 
 @kernel
-def subtract_reference(m, d, dof_x, gen_x, con_y):
-    """Subtracts aref from J a of all rows, in place: x = J a - aref; overwrites primal.con_z."""
+def compute_rows_at(m, d, a, row_x, con_y):
+    """Computes x = J a - aref of all rows at the acceleration a; overwrites primal.con_z."""
+    compute_row_products(m, d, a, row_x, con_y)
     store_contact_velocities(d)  # writes primal.con_z, which the next function reads
-    subtract_reference_at(m, d, dof_x, gen_x, con_y)
+    subtract_reference_at(m, d, row_x, con_y)
 
 
 @kernel
-def bounded_force(D, x, lo, hi):
-    """Returns (force, cost) of a row: f = clamp(-D x, lo, hi), cost -f (x + f / 2D)."""
-    f = clip(-(D * x), lo, hi)
-    return f, -(f * fma(0.5 * f, 1.0 / fmax(D, TINY), x))
+def add_bounded_cost(d, k, row_x, cost):
+    """Returns cost plus that of row k at row_x[k], by the bounded law."""
+    _, c = bounded_force(d.row[k], row_x[k])
+    return cost + c
 
 
 @kernel
-def sum_row_costs(m, d, dof_x, gen_x, con_y):
-    """Returns the sum of the rows' costs at x = J a - aref: one-dof rows, general rows, contacts."""
-    cost = 0.0
-    for k in range(d.nfrictionrow[0]):
-        _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        cost = cost + c
-    # one-dof rows after those of friction loss are limits
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        _, c = one_sided_row(d.dofrow_D[k], dof_x[k])
-        cost = cost + c
-    for k in range(d.ngenrow[0]):
-        _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        cost = cost + c
-    return add_contact_costs(m, d, con_y, cost)
+def add_one_sided_cost(d, k, row_x, cost):
+    """Returns cost plus that of row k at row_x[k], by the one-sided law."""
+    _, c = one_sided_force(d.row_D[k], row_x[k])
+    return cost + c
+
+
+add_costs = fold_laws(add_bounded_cost, add_one_sided_cost)
+
+
+@kernel
+def sum_row_costs(m, d, row_x, con_y):
+    """Returns the sum of the rows' costs at x = J a - aref: scalar rows, contacts."""
+    return add_contact_costs(m, d, con_y, add_costs(d, row_x, 0.0))
+
+
+@kernel
+def apply_bounded_force(d, k, out, cost):
+    """Adds the joint-space force of row k to out; returns cost plus that of the row, by the bounded law."""
+    f, c = bounded_force(d.row[k], d.primal.row_x[k])
+    add_joint_force(d, k, f, out)
+    return cost + c
+
+
+@kernel
+def apply_one_sided_force(d, k, out, cost):
+    """Adds the joint-space force of the one-dof row k to out; returns cost plus that of the row."""
+    f, c = one_sided_force(d.row_D[k], d.primal.row_x[k])
+    i = d.row_dof[k]
+    out[i] = fma(d.row_J[k], f, out[i])
+    return cost + c
+
+
+apply_forces = fold_laws(apply_bounded_force, apply_one_sided_force)
 
 
 @kernel
 def apply_row_forces(m, d):
     """Computes qfrc_constraint = J^T f at the current rows; returns their cost."""
-    cost = 0.0
     for i in range(m.nv):
         d.qfrc_constraint[i] = 0.0
-    for k in range(d.nfrictionrow[0]):
-        f, c = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        cost = cost + c
-        i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
-    # one-dof rows after those of friction loss are limits
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        f, c = one_sided_row(d.dofrow_D[k], d.primal.dofrow_x[k])
-        cost = cost + c
-        i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
-    for k in range(d.ngenrow[0]):
-        f, c = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        cost = cost + c
-        first = d.genrow_dofadr[k]
-        for e in range(first, first + d.genrow_dofnum[k]):
-            i = d.genrow_dof[e]
-            d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+    cost = apply_forces(d, d.qfrc_constraint, 0.0)
     # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
     cost = apply_contact_forces(m, d, cost)
@@ -180,28 +176,14 @@ def evaluate(m, d):
 
 # ---- a step, and the stored solution -------------------------------------------------------------------------------
 @kernel
-def count_row_switches(D, x, v, a, lo, hi):
-    """Returns a positive number if a row reaches, leaves or changes its bound between x and x + a v, else 0."""
-    force, force_then = -(D * x), -(D * fma(a, v, x))
-    # 0: at the lower bound, 1: free, 2: at the upper bound
-    before = where(force > lo, 1.0, 0.0) + where(force < hi, 0.0, 1.0)
-    after = where(force_then > lo, 1.0, 0.0) + where(force_then < hi, 0.0, 1.0)
-    return fabs(before - after)
-
-
-@kernel
 def find_switching_worlds(m, d, a):
     """Returns the mask of worlds in which a row switches between free and bound, or slips and turns, along a p.
 
     In the other worlds, the step a p is exact: the cost is quadratic along it.
     """
     switches = 0.0
-    for k in range(d.ndofrow[0]):
-        D, x, v = d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k]
-        switches = switches + count_row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
-    for k in range(d.ngenrow[0]):
-        D, x, v = d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k]
-        switches = switches + count_row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
+    for k in range(d.nrow[0]):
+        switches = switches + bounded_switch(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a)
     switches = switches + count_contact_switches(m, d, a)
     return switches > 0.0
 
@@ -216,15 +198,13 @@ def step_along(a, v, x):
 def advance_rows(m, d, a):
     """Moves the point a, M a and the rows x = J a - aref by a step of length `a` along p: x += a J p.
 
-    Reads:  primal.search = p, Mv = M p, and J p.   Writes: qacc, primal.Ma, dofrow_x, genrow_x, con_y.
+    Reads:  primal.search = p, Mv = M p, and J p.   Writes: qacc, primal.Ma, row_x, con_y.
     """
     for i in range(m.nv):
         d.qacc[i] = step_along(a, d.primal.search[i], d.qacc[i])
         d.primal.Ma[i] = step_along(a, d.primal.Mv[i], d.primal.Ma[i])
-    for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k] = step_along(a, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
-    for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k] = step_along(a, d.primal.genrow_v[k], d.primal.genrow_x[k])
+    for k in range(d.nrow[0]):
+        d.primal.row_x[k] = step_along(a, d.primal.row_v[k], d.primal.row_x[k])
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         d.primal.con_y[k] = step_along(a, d.primal.con_z[k], d.primal.con_y[k])
@@ -233,16 +213,28 @@ def advance_rows(m, d, a):
 
 
 @kernel
+def replace_rows(d, chosen, con_v):
+    """Replaces the rows of the point by primal.row_v and con_v in the chosen worlds.
+
+    Reads:  primal.row_v and con_v: rows of another point.   Writes: primal.row_x, con_y.
+    """
+    for k in range(d.nrow[0]):
+        d.primal.row_x[k] = where(chosen, d.primal.row_v[k], d.primal.row_x[k])
+    for k in range(d.ncon_slot[0]):
+        d.primal.con_y[k] = where(chosen, con_v[k], d.primal.con_y[k])
+        if d.con_dim[k] > 3:
+            d.primal.con_y[TURN, k] = where(chosen, con_v[TURN, k], d.primal.con_y[TURN, k])
+
+
+@kernel
 def store_primal_forces(m, d):
-    """Stores row forces at the solution: dofrow_force, genrow_force and con_force.
+    """Stores row forces at the solution: row_force and con_force.
 
     con_force has the contact forces along normal and tangents, and the moments about them.
     """
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
-        d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-    for k in range(d.ngenrow[0]):
-        d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        d.row_force[k], _ = bounded_force(d.row[k], d.primal.row_x[k])
     store_contact_forces(m, d)
 
 

@@ -7,8 +7,8 @@ contact about them:
 
 The normal force does the same.  So the law is unchanged, with D / (1 + c D), s Dt and y - c p in place of D, Dt and y.
 con_y[TURN, k] holds the values of contact k along its turns, rotations about normal and tangents (dimensions 4 and 6).
-Points: qacc = a, Ma = M a, rows dofrow_x, genrow_x, con_y; direction: search = p, Mv = M p, rows dofrow_v, genrow_v,
-con_z; all but qacc in d.primal.
+Points: qacc = a, Ma = M a, rows row_x, con_y; direction: search = p, Mv = M p, rows row_v, con_z;
+all but qacc in d.primal.
 The softer the contact, the easier the problem; its solution is the next starting point (coulomb.py sets the problems).
 
 An iteration uses the law itself: H and N at the zones of y, and the full step if it halves |r|.  Otherwise the step is
@@ -22,7 +22,7 @@ from featherlane.prelude import *
 from featherlane.solver.primal.direction import newton_direction
 from featherlane.solver.primal.line_search import cost_slope, line_terms, step_length
 from featherlane.solver.primal.primal_dual import INEXACT, set_direction, solve_with_moving_bounds
-from featherlane.solver.primal.problem import advance_rows, evaluate
+from featherlane.solver.primal.problem import advance_rows, evaluate, replace_rows
 from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.rows import TURN
 
@@ -38,24 +38,16 @@ def step_and_keep(chosen, x, v):
 
 
 @kernel
-def kept_value(back, x, v):
-    """Returns v, the value before `step_and_keep`, in the worlds of the mask `back`, else x."""
-    return where(back, v, x)
-
-
-@kernel
 def try_step(m, d, live):
     """Takes the full step along primal.search in the worlds of the mask `live`.
 
-    The direction's arrays (primal.search, Mv, dofrow_v, genrow_v, con_z) hold the point before it afterwards.
+    The direction's arrays (primal.search, Mv, row_v, con_z) hold the point before it afterwards.
     """
     for i in range(m.nv):
         d.qacc[i], d.primal.search[i] = step_and_keep(live, d.qacc[i], d.primal.search[i])
         d.primal.Ma[i], d.primal.Mv[i] = step_and_keep(live, d.primal.Ma[i], d.primal.Mv[i])
-    for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k], d.primal.dofrow_v[k] = step_and_keep(live, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
-    for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k], d.primal.genrow_v[k] = step_and_keep(live, d.primal.genrow_x[k], d.primal.genrow_v[k])
+    for k in range(d.nrow[0]):
+        d.primal.row_x[k], d.primal.row_v[k] = step_and_keep(live, d.primal.row_x[k], d.primal.row_v[k])
     for k in range(d.ncon_slot[0]):
         d.primal.con_y[k], d.primal.con_z[k] = step_and_keep(live, d.primal.con_y[k], d.primal.con_z[k])
         if d.con_dim[k] > 3:
@@ -67,16 +59,9 @@ def try_step(m, d, live):
 def undo_step(m, d, back):
     """Returns to the point before `try_step`, kept in the direction's arrays, in the worlds of the mask `back`."""
     for i in range(m.nv):
-        d.qacc[i] = kept_value(back, d.qacc[i], d.primal.search[i])
-        d.primal.Ma[i] = kept_value(back, d.primal.Ma[i], d.primal.Mv[i])
-    for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k] = kept_value(back, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
-    for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k] = kept_value(back, d.primal.genrow_x[k], d.primal.genrow_v[k])
-    for k in range(d.ncon_slot[0]):
-        d.primal.con_y[k] = kept_value(back, d.primal.con_y[k], d.primal.con_z[k])
-        if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = kept_value(back, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
+        d.qacc[i] = where(back, d.primal.search[i], d.qacc[i])
+        d.primal.Ma[i] = where(back, d.primal.Mv[i], d.primal.Ma[i])
+    replace_rows(d, back, d.primal.con_z)
 
 
 @kernel

@@ -12,17 +12,18 @@ A gradient above LARGE of the forces sets the warning, even at rounding level.  
 acceleration may produce a gradient larger than all forces on other bodies, so this test would accept too much.  There,
 only Newton's method may leave a gradient that is not small, up to LARGE32: it stops if every component is at rounding
 level of its terms.  It continues from a gradient that is not small, and may accept the acceleration (accuracy.py).
-The rows dofrow_*, genrow_*, con_* are as in problem.py; body_reached[b] > 0: a contact acts on b or below it.
+The rows row_*, con_* are as in problem.py; body_reached[b] > 0: a contact acts on b or below it.
 Names: f0: `metric_force`, force without constraints;  primal.Ma = M a;  con_y[k] = J a - aref of contact k along normal
     and tangents, con_basis[k];  con_y[TURN, k]: along its turns, con_basis[TURN, k];  con_wrench: forces on bodies.
-    primal.search = p, Mv = M p, J p: a direction and its products;  con_motion: work array for motions of bodies.
+    primal.search = p, Mv = M p, J p: a direction and its products.
 """
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
-from featherlane.solver.primal.problem import advance_rows, bounded_force, compute_row_products, evaluate
+from featherlane.solver.primal.problem import advance_rows, compute_row_products, evaluate
 from featherlane.solver.rows.contacts import cone_forces, pyramid_forces
-from featherlane.solver.rows.pyramid import turning_edges_force
+from featherlane.solver.rows.laws import bounded_force
+from featherlane.solver.rows.pyramid import turning_force
 from featherlane.solver.rows.rows import TURN, clear_body_forces, other_arm, pushed_body_arm
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
@@ -92,7 +93,7 @@ def absolute_contact_force(m, d, k):
         forces, _ = pyramid_forces(d, k, d.primal.con_y)
         forces = Vec3(forces[0], forces[0], forces[0])
         if c.dim > 3:  # the edges of the turns push along the normal, too
-            normal_force, _, _ = turning_edges_force(d, k, d.primal.con_y)
+            normal_force, _, _ = turning_force(d, k, d.primal.con_y)
             forces = Vec3(forces[0] + normal_force, forces[1], forces[2])
             moments = Vec3(normal_force, normal_force, normal_force)
     else:
@@ -122,16 +123,12 @@ def is_rounding_of_terms(m, d):
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.primal.terms[i] = fabs(d.primal.Ma[i]) + fabs(f0[i])
-    for k in range(d.ndofrow[0]):
-        f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        i = d.dofrow_dof[k]
-        d.primal.terms[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.primal.terms[i])
-    for k in range(d.ngenrow[0]):
-        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        first = d.genrow_dofadr[k]
-        for e in range(first, first + d.genrow_dofnum[k]):
-            i = d.genrow_dof[e]
-            d.primal.terms[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.primal.terms[i])
+    for k in range(d.nrow[0]):
+        f, _ = bounded_force(d.row[k], d.primal.row_x[k])
+        first = d.row_dofadr[k]
+        for e in range(first, first + d.row_dofnum[k]):
+            i = d.row_dof[e]
+            d.primal.terms[i] = fma(fabs(d.row_J[e]), fabs(f), d.primal.terms[i])
     # contacts: absolute wrenches of bodies, composed toward the root, times |S_i|
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
@@ -181,7 +178,7 @@ def gradient_change_by_rounding(m, d, chosen):
         d.primal.grad_kept[i] = d.primal.grad[i]  # g(a)
     # a full step along e
     metric_times(m, d, d.primal.search, d.primal.Mv)
-    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
     advance_rows(m, d, where(chosen, 1.0, 0.0))
     evaluate(m, d)  # writes primal.grad
     for i in range(m.nv):

@@ -3,9 +3,9 @@
 `warm_start` takes the cheaper one for each world.  Newton's method starts one Newton step from the last acceleration
 along the line to the unconstrained one.  That compares no costs: one slope along the line replaces the sums of both.
 Names: a0: unconstrained acceleration, qacc_smooth, with M a0 = f0 (`metric_force`); p: direction, primal.search;
-Ma = M a, Mv = M p; con_motion: work array for the motions of bodies.
-Rows of a point are x = J a - aref in primal.dofrow_x, genrow_x, con_y; those of a direction J p in dofrow_v, genrow_v,
-con_z.  con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
+Ma = M a, Mv = M p.
+Rows of a point are x = J a - aref in primal.row_x, con_y; those of a direction J p in row_v, con_z.
+con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
 Source: MuJoCo documentation, Computation, "Solver" (warm start), which takes the cheaper of the two.
 """
 
@@ -13,14 +13,14 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
 from featherlane.solver.primal.line_search import cost_slope
 from featherlane.solver.primal.problem import (
-    TINY,
     advance_rows,
     compute_row_products,
-    subtract_reference,
+    compute_rows_at,
+    replace_rows,
     subtract_reference_at,
     sum_row_costs,
 )
-from featherlane.solver.rows.rows import TURN
+from featherlane.solver.rows.laws import TINY
 
 LARGEST = 1e10  # accelerations that are larger, or NaN, are not used
 SHORT = 1e-3  # distances: after a shorter step, the start is exactly the last acceleration
@@ -30,8 +30,7 @@ BEYOND = 1.0  # distances of the two points: how far the start may be outside of
 @kernel
 def start_from_unconstrained(m, d):
     """Sets the point qacc = a0, with primal.Ma = M a0 = f0 and its rows."""
-    compute_row_products(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-    subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    compute_rows_at(m, d, d.qacc_smooth, d.primal.row_x, d.primal.con_y)
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
@@ -43,19 +42,19 @@ def last_is_cheaper(m, d):
     """Returns the mask of worlds in which the last step's acceleration has a lower cost than the unconstrained one.
 
     The current rows are those of the unconstrained acceleration.
-    Writes: M a and rows of the last acceleration, to primal.Mv, dofrow_v, genrow_v and con_warm.
+    Writes: M a and rows of the last acceleration, to primal.Mv, row_v and con_warm.
     """
     f0 = metric_force(m, d)
-    cost_unconstrained = sum_row_costs(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    cost_unconstrained = sum_row_costs(m, d, d.primal.row_x, d.primal.con_y)
     # primal.con_z holds J v: the last point's contact rows are stored in primal.con_warm
-    compute_row_products(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
-    subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    compute_row_products(m, d, d.qacc_warmstart, d.primal.row_v, d.primal.con_warm)
+    subtract_reference_at(m, d, d.primal.row_v, d.primal.con_warm)
     metric_times(m, d, d.qacc_warmstart, d.primal.Mv)
     # cost: 1/2 (a - a0) . (M a - f0) + that of the rows
     gauss = 0.0
     for i in range(m.nv):
         gauss = fma(d.primal.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
-    cost = fma(0.5, gauss, sum_row_costs(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm))
+    cost = fma(0.5, gauss, sum_row_costs(m, d, d.primal.row_v, d.primal.con_warm))
     return cost < cost_unconstrained
 
 
@@ -65,14 +64,7 @@ def use_last_acceleration(m, d, last):
     for i in range(m.nv):
         d.qacc[i] = where(last, d.qacc_warmstart[i], d.qacc[i])
         d.primal.Ma[i] = where(last, d.primal.Mv[i], d.primal.Ma[i])
-    for k in range(d.ndofrow[0]):
-        d.primal.dofrow_x[k] = where(last, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
-    for k in range(d.ngenrow[0]):
-        d.primal.genrow_x[k] = where(last, d.primal.genrow_v[k], d.primal.genrow_x[k])
-    for k in range(d.ncon_slot[0]):
-        d.primal.con_y[k] = where(last, d.primal.con_warm[k], d.primal.con_y[k])
-        if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = where(last, d.primal.con_warm[TURN, k], d.primal.con_y[TURN, k])
+    replace_rows(d, last, d.primal.con_warm)
 
 
 @kernel
@@ -96,13 +88,12 @@ def set_line_to_unconstrained(m, d):
     for i in range(m.nv):
         d.qacc[i] = where(usable, d.qacc_warmstart[i], d.qacc_smooth[i])
         d.primal.search[i] = d.qacc_smooth[i] - d.qacc[i]
-    compute_row_products(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-    subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    compute_rows_at(m, d, d.qacc, d.primal.row_x, d.primal.con_y)
     metric_times(m, d, d.qacc, d.primal.Ma)
     for i in range(m.nv):
         d.primal.Mv[i] = f0[i] - d.primal.Ma[i]  # M p = M (a0 - a)
         curvature = fma(d.primal.Mv[i], d.primal.search[i], curvature)
-    compute_row_products(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
+    compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
     return curvature
 
 

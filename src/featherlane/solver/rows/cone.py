@@ -23,8 +23,8 @@ Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, 
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.coulomb import add_coulomb_slope, coulomb_force, coulomb_weights
-from featherlane.solver.rows.rows import TURN, friction_dot
+from featherlane.solver.rows.coulomb import coulomb_force, coulomb_slope, coulomb_weights
+from featherlane.solver.rows.rows import TURN, friction_dot, line_sums
 
 # a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
@@ -70,7 +70,7 @@ def cone_force(m, d, k, con_y):
 
 
 @kernel
-def add_convex_slope(d, k, a, g, h):
+def convex_slope(d, k, a, g, h):
     """Adds the first and second derivative of contact k's cost along the line, at step length a, to (g, h).
 
     Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n: yv, vv are y.v, v.v,
@@ -79,15 +79,7 @@ def add_convex_slope(d, k, a, g, h):
         sticks:  g += D y v + Dt y.v,           h += D v^2 + Dt v.v
     """
     c = d.contact[k]
-    v, v1, v2 = d.primal.con_z[k]
-    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
-    yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
-    if c.dim > 3:
-        v_turn = d.primal.con_z[TURN, k]
-        y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
-        for i in unrolled(range(3)):
-            yi, vi = y_turn[i], v_turn[i]
-            yy, yv, vv = fma(yi, yi, yy), fma(yi, vi, yv), fma(vi, vi, vv)
+    y, v, yy, yv, vv = line_sums(d, k, a)
     T, D, Dt, E = sqrt(yy), c.D, c.Dt, c.slip
     sticks, slips = cone_zone(d, k, y, T)
     divisor = where(slips, T, 1.0)
@@ -100,17 +92,17 @@ def add_convex_slope(d, k, a, g, h):
 
 
 @kernel
-def add_cone_slope(m, d, k, a, g, h):
+def cone_slope(m, d, k, a, g, h):
     """Adds the derivatives of the contact's cost at step length a to (g, h), by the contact model's law."""
     if m.opt_contact_model == COULOMB:
-        out = add_coulomb_slope(d, k, a, g, h)
+        out = coulomb_slope(d, k, a, g, h)
     else:
-        out = add_convex_slope(d, k, a, g, h)
+        out = convex_slope(d, k, a, g, h)
     return out
 
 
 @kernel
-def count_cone_switches(d, k, a):
+def cone_switch(d, k, a):
     """Returns a positive number if the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = d.primal.con_y[k]

@@ -9,15 +9,15 @@ solver continues (`list_live_slots`).  a: step length.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.cone import add_cone_slope, cone_force, count_cone_switches
+from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switch
+from featherlane.solver.rows.laws import one_sided_force, one_sided_switch
 from featherlane.solver.rows.pyramid import (
-    add_push_slope,
-    count_turning_switches,
-    edge_switch,
-    one_sided_row,
     pyramid_force,
-    turning_edges_force,
+    pyramid_slope,
+    pyramid_switch,
+    turning_force,
     turning_slope,
+    turning_switch,
 )
 from featherlane.solver.rows.rows import TURN, add_contact_force, add_contact_moment
 
@@ -30,7 +30,7 @@ def pyramid_forces(d, k, con_y):
     if contact.dim > 1:
         forces, cost = pyramid_force(contact.D, con_y[k])
     else:
-        normal_force, cost = one_sided_row(contact.D, con_y[k][0])
+        normal_force, cost = one_sided_force(contact.D, con_y[k][0])
         forces = Vec3(normal_force, 0.0, 0.0)
     return forces, cost
 
@@ -45,7 +45,7 @@ def cone_forces(m, d, k, con_y):
         normal_force, s, cost = cone_force(m, d, k, con_y)
         forces = Vec3(normal_force, s * con_y[k][1], s * con_y[k][2])
     else:
-        normal_force, cost = one_sided_row(d.con_D[k], con_y[k][0])
+        normal_force, cost = one_sided_force(d.con_D[k], con_y[k][0])
         s = 0.0
         forces = Vec3(normal_force, s, s)
     return forces, s, cost
@@ -60,7 +60,7 @@ def add_contact_costs(m, d, con_y, cost):
             cost = cost + c
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                _, _, c = turning_edges_force(d, k, con_y)
+                _, _, c = turning_force(d, k, con_y)
                 cost = cost + c
     else:
         for k in range(d.ncon_slot[0]):
@@ -96,7 +96,7 @@ def apply_contact_forces(m, d, cost):
             add_basis_force(d, k, forces)
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                normal_force, moments, c = turning_edges_force(d, k, d.primal.con_y)
+                normal_force, moments, c = turning_force(d, k, d.primal.con_y)
                 cost = cost + c
                 add_contact_force(d, k, normal_force * d.con_basis[k].rows[0])
                 add_turn_moments(d, k, moments)
@@ -117,7 +117,7 @@ def contact_forces(m, d, k):
     if has_pyramids(m):
         forces, _ = pyramid_forces(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            normal_force, moments, _ = turning_edges_force(d, k, d.primal.con_y)
+            normal_force, moments, _ = turning_force(d, k, d.primal.con_y)
             forces = Vec3(forces[0] + normal_force, forces[1], forces[2])
     else:
         forces, s, _ = cone_forces(m, d, k, d.primal.con_y)
@@ -141,24 +141,6 @@ def store_contact_forces(m, d):
 
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
-def pyramid_slope(d, k, a):
-    """Returns the first and second derivative, over D, of the cost of contact k's edges at step length a.
-
-    Without friction, they are those of its single row.  Turning edges are not included.
-    """
-    v, v1, v2 = d.primal.con_z[k]
-    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
-    if d.con_dim[k] > 1:
-        g, h = add_push_slope(y + y1, v + v1, g=0.0, h=0.0)
-        g, h = add_push_slope(y - y1, v - v1, g, h)
-        g, h = add_push_slope(y + y2, v + v2, g, h)
-        g, h = add_push_slope(y - y2, v - v2, g, h)
-    else:
-        g, h = add_push_slope(y, v, g=0.0, h=0.0)
-    return g, h
-
-
-@kernel
 def add_contact_slopes(m, d, a, g, h):
     """Adds the first and second derivative of the cost of all contacts at step length a to (g, h)."""
     if has_pyramids(m):
@@ -175,7 +157,7 @@ def add_contact_slopes(m, d, a, g, h):
         for e in range(d.primal.nslot[0]):
             k = d.primal.slot[e]
             if d.con_dim[k] > 1:
-                g, h = add_cone_slope(m, d, k, a, g, h)
+                g, h = cone_slope(m, d, k, a, g, h)
             else:
                 slope, curvature = pyramid_slope(d, k, a)
                 g, h = fma(d.con_D[k], slope, g), fma(d.con_D[k], curvature, h)
@@ -227,14 +209,12 @@ def count_contact_switches(m, d, a):
         c = d.contact[k]
         y, v = d.primal.con_y[k], d.primal.con_z[k]
         if c.dim == 1:
-            n = edge_switch(y[0], v[0], a)
+            n = one_sided_switch(y[0], v[0], a)
         elif has_pyramids(m):
-            # edges y_0 + y_1, y_0 - y_1, y_0 + y_2, y_0 - y_2
-            n = edge_switch(y[0] + y[1], v[0] + v[1], a) + edge_switch(y[0] - y[1], v[0] - v[1], a)
-            n = n + edge_switch(y[0] + y[2], v[0] + v[2], a) + edge_switch(y[0] - y[2], v[0] - v[2], a)
+            n = pyramid_switch(y, v, a)
             if c.dim > 3:
-                n = n + count_turning_switches(d, k, a)
+                n = n + turning_switch(d, k, a)
         else:
-            n = count_cone_switches(d, k, a)
+            n = cone_switch(d, k, a)
         total = total + where(c.D > 0.0, n, 0.0)
     return total

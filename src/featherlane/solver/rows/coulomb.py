@@ -23,7 +23,7 @@ Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import TURN, friction_dot
+from featherlane.solver.rows.rows import friction_dot, line_sums
 
 
 @kernel
@@ -56,7 +56,7 @@ def model_friction(d, k):
 
 
 @kernel
-def add_model_slope(d, k, a, g, h):
+def model_slope(d, k, a, g, h):
     """Adds s and ds/da at step length a to (g, h): s = -f . J p with the forces f of the solver's linear model.
 
     f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u = y_i + a v_i.  So if f_0 > 0,
@@ -75,7 +75,7 @@ def add_model_slope(d, k, a, g, h):
 
 
 @kernel
-def add_tresca_slope(d, k, a, g, h):
+def tresca_slope(d, k, a, g, h):
     """Adds the derivatives of the contact's cost at step length a to (g, h), with the bound f_0 of the line's start.
 
     normal:  g += D y v,          h += D v^2           if y < 0
@@ -85,15 +85,7 @@ def add_tresca_slope(d, k, a, g, h):
     """
     c = d.contact[k]
     D, Dt, f = c.D, c.Dt, friction_bound(d, k, d.primal.con_y)
-    v, v1, v2 = d.primal.con_z[k]
-    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
-    yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
-    if c.dim > 3:
-        v_turn = d.primal.con_z[TURN, k]
-        y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
-        for i in unrolled(range(3)):
-            yi, vi = y_turn[i], v_turn[i]
-            yy, yv, vv = fma(yi, yi, yy), fma(yi, vi, yv), fma(vi, vi, vv)
+    y, v, yy, yv, vv = line_sums(d, k, a)
     T = sqrt(yy)
     sticks = Dt * T <= f
     inverse_T = 1.0 / where(sticks, 1.0, T)
@@ -104,12 +96,12 @@ def add_tresca_slope(d, k, a, g, h):
 
 
 @kernel
-def add_coulomb_slope(d, k, a, g, h):
-    """Adds `add_tresca_slope` or `add_model_slope`, as the solver has selected by coulomb.fixed."""
+def coulomb_slope(d, k, a, g, h):
+    """Adds `tresca_slope` or `model_slope`, as the solver has selected by coulomb.fixed."""
     if d.coulomb.fixed[0] == 1:  # fixed friction bounds
-        out = add_tresca_slope(d, k, a, g, h)
+        out = tresca_slope(d, k, a, g, h)
     else:
-        out = add_model_slope(d, k, a, g, h)
+        out = model_slope(d, k, a, g, h)
     return out
 
 

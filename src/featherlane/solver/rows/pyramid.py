@@ -8,18 +8,11 @@ Source: MuJoCo documentation, Computation, "Friction cones".
 """
 
 from featherlane.prelude import *
+from featherlane.solver.rows.laws import one_sided_switch, one_sided_weight
 from featherlane.solver.rows.rows import TURN
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------
-@kernel
-def one_sided_row(D, x):
-    """Returns (force, cost) of a row that only pushes: a limit, a contact without friction."""
-    x = fmin(x, 0.0)
-    f = -(D * x)
-    return f, -(0.5 * f) * x
-
-
 @kernel
 def pyramid_force(D, y):
     """Returns (forces along the basis n, mu_1 t_1, mu_2 t_2; cost): four edges that only push.
@@ -43,7 +36,7 @@ def edge_pair_force(D, y, u):
 
 
 @kernel
-def turning_edges_force(d, k, con_y):
+def turning_force(d, k, con_y):
     """Returns (force along n, moments along the turns, cost) of the turning edges of contact k."""
     D, y, u = d.con_D[k], con_y[k][0], con_y[TURN, k]  # u: y along the turns
     force, moment0, cost = edge_pair_force(D, y, u[0])
@@ -63,6 +56,24 @@ def add_push_slope(x, v, g, h):
 
 
 @kernel
+def pyramid_slope(d, k, a):
+    """Returns the first and second derivative, over D, of the cost of contact k's edges at step length a.
+
+    Without friction, they are those of its single row.  Turning edges are not included.
+    """
+    v, v1, v2 = d.primal.con_z[k]
+    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
+    if d.con_dim[k] > 1:
+        g, h = add_push_slope(y + y1, v + v1, g=0.0, h=0.0)
+        g, h = add_push_slope(y - y1, v - v1, g, h)
+        g, h = add_push_slope(y + y2, v + v2, g, h)
+        g, h = add_push_slope(y - y2, v - v2, g, h)
+    else:
+        g, h = add_push_slope(y, v, g=0.0, h=0.0)
+    return g, h
+
+
+@kernel
 def turning_slope(d, k, a):
     """Returns the first and second derivative, over D, of the cost of the turning edges, at step length a."""
     y, v = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0]), d.primal.con_z[k][0]
@@ -78,35 +89,37 @@ def turning_slope(d, k, a):
 
 
 @kernel
-def edge_switch(y, v, a):
-    """Returns 1 if a pyramid edge starts or stops pushing between y and y + a v, else 0."""
-    return fabs(where(y < 0.0, 1.0, 0.0) - where(fma(a, v, y) < 0.0, 1.0, 0.0))
+def pyramid_switch(y, v, a):
+    """Returns how many edges of the tangents start or stop pushing along the step of length a."""
+    n = one_sided_switch(y[0] + y[1], v[0] + v[1], a) + one_sided_switch(y[0] - y[1], v[0] - v[1], a)
+    return n + one_sided_switch(y[0] + y[2], v[0] + v[2], a) + one_sided_switch(y[0] - y[2], v[0] - v[2], a)
 
 
 @kernel
-def count_turning_switches(d, k, a):
+def turning_switch(d, k, a):
     """Returns how many turning edges start or stop pushing along the step of length a."""
     y, v = d.primal.con_y[k][0], d.primal.con_z[k][0]
     y_turn, v_turn = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
-    n = edge_switch(y + y_turn[0], v + v_turn[0], a) + edge_switch(y - y_turn[0], v - v_turn[0], a)
+    n = one_sided_switch(y + y_turn[0], v + v_turn[0], a) + one_sided_switch(y - y_turn[0], v - v_turn[0], a)
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
         for i in unrolled(range(1, 3)):
-            n = n + (edge_switch(y + y_turn[i], v + v_turn[i], a) + edge_switch(y - y_turn[i], v - v_turn[i], a))
+            plus = one_sided_switch(y + y_turn[i], v + v_turn[i], a)
+            n = n + (plus + one_sided_switch(y - y_turn[i], v - v_turn[i], a))
     return n
 
 
 # ---- second derivatives --------------------------------------------------------------------------------------------
 @kernel
-def edge_weights(D, y):
+def pyramid_weights(D, y):
     """Returns the weights (nn, n1, 11, n2, 22) of the second derivative: sum of w_ab a b^T over basis vectors a, b.
 
     Each edge n +- i that pushes adds D (n +- i) (n +- i)^T; 1 and 2 are the tangents.
     """
     # w1, w2: D of the edges n + 1, n - 1 that push, else 0;  w3, w4: of n + 2, n - 2
-    w1 = where(y[0] + y[1] < 0.0, D, 0.0)
-    w2 = where(y[0] - y[1] < 0.0, D, 0.0)
-    w3 = where(y[0] + y[2] < 0.0, D, 0.0)
-    w4 = where(y[0] - y[2] < 0.0, D, 0.0)
+    w1 = one_sided_weight(D, y[0] + y[1])
+    w2 = one_sided_weight(D, y[0] - y[1])
+    w3 = one_sided_weight(D, y[0] + y[2])
+    w4 = one_sided_weight(D, y[0] - y[2])
     return (w1 + w2) + (w3 + w4), w1 - w2, w1 + w2, w3 - w4, w3 + w4
 
 
@@ -114,14 +127,14 @@ def edge_weights(D, y):
 def turning_weights(d, k):
     """Returns (c, w) of the turning edges: c_i is the weight of n with turn i, w_i that of turn i with itself.
 
-    As in `edge_weights`; their part of the weight of n with itself is the sum of w_i.
+    As in `pyramid_weights`; their part of the weight of n with itself is the sum of w_i.
     """
     D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[TURN, k]
-    plus0, minus0 = where(y + u[0] < 0.0, D, 0.0), where(y - u[0] < 0.0, D, 0.0)
+    plus0, minus0 = one_sided_weight(D, y + u[0]), one_sided_weight(D, y - u[0])
     plus1, minus1, plus2, minus2 = zeros(4)
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
-        plus1, minus1 = where(y + u[1] < 0.0, D, 0.0), where(y - u[1] < 0.0, D, 0.0)
-        plus2, minus2 = where(y + u[2] < 0.0, D, 0.0), where(y - u[2] < 0.0, D, 0.0)
+        plus1, minus1 = one_sided_weight(D, y + u[1]), one_sided_weight(D, y - u[1])
+        plus2, minus2 = one_sided_weight(D, y + u[2]), one_sided_weight(D, y - u[2])
     return Vec3(plus0 - minus0, plus1 - minus1, plus2 - minus2), Vec3(plus0 + minus0, plus1 + minus1, plus2 + minus2)
 
 

@@ -70,6 +70,21 @@ def friction_dot(d, k, x, y):
 
 
 @kernel
+def line_sums(d, k, a):
+    """Returns (y, v, yy, yv, vv) of contact k at y + a v: values along n, then sums over the friction directions."""
+    v, v1, v2 = d.primal.con_z[k]
+    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
+    yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
+    if d.con_dim[k] > 3:
+        v_turn = d.primal.con_z[TURN, k]
+        y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
+        for i in unrolled(range(3)):
+            yi, vi = y_turn[i], v_turn[i]
+            yy, yv, vv = fma(yi, yi, yy), fma(yi, vi, yv), fma(vi, vi, vv)
+    return y, v, yy, yv, vv
+
+
+@kernel
 def store_turns(d, k, sign):
     """Stores the basis of contact k's turns, (mu_3 n, mu_4 t_1, mu_5 t_2), times sign.
 

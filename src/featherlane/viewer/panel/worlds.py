@@ -97,14 +97,12 @@ class DrawnWorlds:
         incident = self._incident()
         frames, failure = incident.replay()
         self.page.enter(Playback(incident.model, frames, f"world {incident.world}"))
-        causes = f" ({', '.join(failure.causes)})" if failure else ""
-        self.page.notify(f"The step after the last frame failed{causes}.", "Last second before the failure")
+        causes = ", ".join(failure.causes)
+        self.page.notify(f"The step after the last frame failed ({causes}).", "Last second before the failure")
 
     def _save_incident(self) -> None:
         incident = self._incident()
         _, failure = incident.replay()
-        if failure is None:
-            raise ModelError("the failure did not occur again in the replay")
         name = f"failure-{incident.world}.npz"
         self.controls.server.send_file_download(name, _failure_bytes(failure, name), save_immediately=True)
 

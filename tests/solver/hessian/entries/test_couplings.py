@@ -40,8 +40,8 @@ def test_contacts_and_general_rows_couple_the_ends_of_their_branches(s):
         tips = [s.model.body_lastdof[b] for b in a["con_body"][2 * k : 2 * k + 2]]
         if a["con_body"][2 * k + 1] > 0:
             expected.add((max(tips), min(tips)))
-    for k in range(a["ngenrow"][0]):
-        dofs = {*a["genrow_dof"][a["genrow_dofadr"][k] :][: a["genrow_dofnum"][k]].tolist()}
+    for k in range(a["ndofrow"][0], a["nrow"][0]):
+        dofs = {*a["row_dof"][a["row_dofadr"][k] :][: a["row_dofnum"][k]].tolist()}
         tips = [i for i in dofs if not any(i in chain(s.model, j) for j in dofs - {i})]
         expected |= {(i, j) for i in tips for j in tips if i > j}
     assert pairs(s) == sorted(expected) and len(expected) > 3
@@ -54,10 +54,11 @@ def row_of(dofs, parents):
     d = record(
         1,
         ncon_slot=[0],
-        ngenrow=[1],
-        genrow_dofadr=[0],
-        genrow_dofnum=[n],
-        genrow_dof=[*dofs],
+        ndofrow=[0],
+        nrow=[1],
+        row_dofadr=[0],
+        row_dofnum=[n],
+        row_dof=[*dofs],
         hessian={
             "ncoupling": [0, 0],
             "coupling_key": np.zeros(40, int),

@@ -34,8 +34,8 @@ def test_the_recursion_solves_like_a_dense_matrix(cone, monkeypatch, rng):
             call(expand_articulated, s.m, s.d)
             for lane in range(s.width):
                 assert_solution(dense(s, lane), s.a["primal.search"][: s.nv, lane], f[:, lane])
-    balls = s.a["genrow_dofnum"][: s.a["ngenrow"][0]] == 3
-    assert balls.any() and np.abs(s.a["genrow_force"]).max() >= 0
+    balls = s.a["row_dofnum"][: s.a["nrow"][0]] == 3
+    assert balls.any() and np.abs(s.a["row_force"]).max() >= 0
 
 
 def test_worlds_with_rows_between_branches_use_the_matrix(monkeypatch, rng):
@@ -54,8 +54,9 @@ def test_worlds_with_rows_between_branches_use_the_matrix(monkeypatch, rng):
     s.a["active"][0] = 1.0
     call(prepare_contacts, s.m, s.d)
     # a row of several joints, in two worlds
-    s.a["genrow_dofnum"][0], s.a["genrow_type"][0] = 2, 0
-    s.a["genrow_present"][0] = np.arange(8) < 2
+    k = s.a["ndofrow"][0]
+    s.a["row_dofnum"][k], s.a["row_type"][k] = 2, 0
+    s.a["row_present"][k] = np.arange(8) < 2
     call(mark_coupled, s.m, s.d)
     np.testing.assert_array_equal(s.a["hessian.coupled"][0], np.arange(8) < 2)
     s = on("tree", monkeypatch, rng)
@@ -63,5 +64,5 @@ def test_worlds_with_rows_between_branches_use_the_matrix(monkeypatch, rng):
 
 
 def test_local_rows_act_on_one_dof_or_one_ball():
-    d = record(1, genrow_dofnum=[1, 3, 3, 2], genrow_type=[0, 3, 0, 3])
+    d = record(1, row_dofnum=[1, 3, 3, 2], row_type=[0, 3, 0, 3])
     assert [call(is_local_row, None, d, k) for k in range(4)] == [True, True, False, False]

@@ -65,14 +65,14 @@ def test_panels_beyond_the_capacity_omit_couplings_and_report_it(monkeypatch, rn
 @pytest.mark.parametrize("xml", [XML, LAST])
 def test_the_graph_of_a_world_has_only_its_own_couplings(xml, monkeypatch, rng):
     s = on("ordered", monkeypatch, rng, xml=xml)
-    s.a["genrow_present"][0, 1] = 0.0
+    s.a["row_present"][s.a["ndofrow"][0], 1] = 0.0
     for lane in range(s.width):
         call(build_graph, s.m, s.d, lane)
         expected = set()
         for k in (k for k, w in present(s) if w == lane and s.a["con_body"][2 * k + 1] > 0):
             expected.add(frozenset(int(s.model.body_treeid[b]) for b in s.a["con_body"][2 * k : 2 * k + 2]))
-        for k in np.flatnonzero(s.a["genrow_present"][: s.a["ngenrow"][0], lane] > 0):
-            dofs = s.a["genrow_dof"][s.a["genrow_dofadr"][k] :][: s.a["genrow_dofnum"][k]]
+        for k in np.flatnonzero(s.a["row_present"][: s.a["nrow"][0], lane] > 0):
+            dofs = s.a["row_dof"][s.a["row_dofadr"][k] :][: s.a["row_dofnum"][k]]
             expected |= {
                 frozenset((int(s.model.dof_treeid[i]), int(s.model.dof_treeid[j]))) for i in dofs for j in dofs
             }

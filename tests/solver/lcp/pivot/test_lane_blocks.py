@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherlane.dynamics.sparse.packed_factor import triangle_index
 from featherlane.lcp import Problem, Status
 from featherlane.model.enums import FROZEN
 from featherlane.solver.lcp.pivot import dantzig, lane_blocks
@@ -60,8 +61,8 @@ def test_friction_is_bounded_by_the_normals_without_it(rng):
         r1 = one_record(Problem(problem.matrix, problem.b, problem.lo, problem.hi, problem.findex, add))
         dantzig.principal_pivoting(r1, FROZEN, 0, dantzig.BLOCK)
         np.testing.assert_allclose(p.lcp.x.array[:, lane], r1.one.x.array[:9], atol=KNOWN)
-        np.testing.assert_allclose(p.lcp.y.array[:, lane], r1.one.lower.array[:9], atol=KNOWN)
-        np.testing.assert_allclose(p.lcp.g.array[:, lane], r1.one.upper.array[:9], atol=KNOWN)
+        np.testing.assert_allclose(p.lcp.lower.array[:, lane], r1.one.lower.array[:9], atol=KNOWN)
+        np.testing.assert_allclose(p.lcp.upper.array[:, lane], r1.one.upper.array[:9], atol=KNOWN)
     assert (p.lcp.status.array == Status.SOLVED).all()
 
 
@@ -83,7 +84,7 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
     lane_blocks.factor_active_rows(p, m, 1e-13)
     L = np.zeros((4, m, m))
     for a in range(m):
-        at = lane_blocks.row_start(a)
+        at = triangle_index(a, 0)
         L[:, a, :a] = p.lcp_L.array[at : at + a].T
     lane_blocks.find_free_step(p, m)
     for lane, problem in enumerate(problems):
@@ -94,7 +95,7 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
         l = L[lane][np.ix_(here, here)] + np.eye(here.sum())
         np.testing.assert_allclose(l / D[here] @ l.T, A[np.ix_(on, on)], atol=KNOWN)
         np.testing.assert_allclose(
-            p.lcp.old.array[:, lane], np.where(on, -np.linalg.solve(A, np.where(on, w[:, lane], 0.0)), 0.0), atol=KNOWN
+            p.lcp.dx.array[:, lane], np.where(on, -np.linalg.solve(A, np.where(on, w[:, lane], 0.0)), 0.0), atol=KNOWN
         )
 
 
@@ -104,24 +105,24 @@ def test_a_pivot_at_rounding_level_fixes_its_row():
     m = lane_blocks.list_active_rows(p)
     lane_blocks.factor_active_rows(p, m, 1e-13)
     lane_blocks.find_free_step(p, m)
-    assert p.lcp.old.array[:, 0].tolist() == [1.0, 0.0]
+    assert p.lcp.dx.array[:, 0].tolist() == [1.0, 0.0]
 
 
 def test_rows_change_state_if_their_condition_is_violated():
     p = tile(Problem(np.eye(7), np.zeros(7), -1.0, 2.0))
-    p.lcp.y.array[:], p.lcp.g.array[:] = -1.0, 2.0
-    p.lcp.y.array[6] = p.lcp.g.array[6] = 0.0  # held for any w
+    p.lcp.lower.array[:], p.lcp.upper.array[:] = -1.0, 2.0
+    p.lcp.lower.array[6] = p.lcp.upper.array[6] = 0.0  # held for any w
     p.lcp_state.array[:, 0] = [0, 0, 0, -1, 1, -1, -1]
     p.lcp.x.array[:, 0] = [-1.5, 2.5, 0.5, -1, 2, -1, 0]
     p.lcp.w.array[:, 0] = [0, 0, 0, -1, 1, 1, -1]
     everywhere = p.lcp.x[0] < 9.0
     assert lane_blocks.exchange_rows(p, everywhere).all()
     assert p.lcp_state.array[:, 0].tolist() == [-1, 1, 0, 0, 0, -1, -1]
-    assert p.lcp.old.array[:, 0].tolist() == [0.5, -0.5, 0, 0, 0, 0, 0]
+    assert p.lcp.dx.array[:, 0].tolist() == [0.5, -0.5, 0, 0, 0, 0, 0]
     w = p.lcp.w.array[:, 0].copy()
     lane_blocks.add_correction(p)
     assert p.lcp.x.array[:2, 0].tolist() == [-1.0, 2.0]
-    np.testing.assert_allclose(p.lcp.w.array[:, 0] - w, p.lcp.old.array[:, 0])
+    np.testing.assert_allclose(p.lcp.w.array[:, 0] - w, p.lcp.dx.array[:, 0])
     p.lcp_state.array[:, 0], p.lcp.x.array[:, 0] = 0, -1.5
     assert not lane_blocks.exchange_rows(p, p.lcp.x[0] > 9.0).any() and not p.lcp_state.array.any()
 
@@ -137,4 +138,4 @@ def test_rows_start_in_the_state_given_by_w():
     assert not p.lcp.x.array.any() and (p.lcp.w.array == -p.lcp.b.array).all()
     p.lcp.x.array[0], p.lcp.hi.array[6] = -2.0, 0.5
     lane_blocks.free_friction(p, p.lcp.x[0] < 0.0)
-    assert (p.lcp.y[6], p.lcp.g[6], p.lcp_state[6]) == (-1.2, 1.2, 0.0)
+    assert (p.lcp.lower[6], p.lcp.upper[6], p.lcp_state[6]) == (-1.2, 1.2, 0.0)

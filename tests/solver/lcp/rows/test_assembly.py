@@ -31,10 +31,11 @@ def tile(rng):
 def test_rows_are_ordered_unbounded_bounded_contacts(tile):
     d, n = tile.d, tile.d.lcp.n[0]
     contacts = [r for r in d.con_lcprow.array[: d.ncon_slot[0]] if r >= 0]
-    equalities = [r for r in d.genrow_lcprow.array[: d.ngenrow[0]] if np.isinf(d.lcp.lo.array[r]).any()]
+    general = d.row_lcprow.array[d.ndofrow[0] : d.nrow[0]]
+    equalities = [r for r in general if np.isinf(d.lcp.lo.array[r]).any()]
     first = [*equalities, *range(d.link_lcprow[0], d.link_lcprow[0] + 5)]
-    others = [r for r in d.genrow_lcprow.array[: d.ngenrow[0]] if r not in equalities]
-    dofs = d.dofrow_lcprow.array[: d.ndofrow[0]].tolist()
+    others = [r for r in general if r not in equalities]
+    dofs = d.row_lcprow.array[: d.ndofrow[0]].tolist()
     motors = [max(dofs + others) + 1, d.link_lcprow[1]]
     assert [*first, *dofs, *others, *motors] == list(range(min(contacts)))
     assert d.lcp.n[0] == n > max(contacts) and len(first) >= 10 and others and dofs
@@ -88,7 +89,7 @@ def test_rows_of_a_world_do_not_depend_on_the_batch(rng):
 
 def test_rows_can_be_switched_off(tile):
     tile.m.opt_disableflags = int(Disable.CONSTRAINT)
-    for name in ("ndofrow", "ngenrow"):
+    for name in ("ndofrow", "nrow"):
         getattr(tile.d, name)[0] = 0  # the constraint layer made no rows
     tile.run(make_lcp)
     assert tile.d.lcp.n[0] == 0 and np.isfinite(tile.d.qacc_step.array).all()

@@ -41,28 +41,23 @@ def scene(rng, qpos=None, qvel=None, **options):
     tile = Rows(model, *state)
     clear_rows(tile.m, tile.d)
     tile.run(factor_step_inertia)
-    for kernel in (joint.append_equality_rows, joint.append_one_dof_rows, joint.append_bounded_rows):
-        kernel(tile.m, tile.d)
+    joint.append_equality_rows(tile.m, tile.d)
+    joint.append_bounded_rows(tile.m, tile.d, 0)
     return tile
 
 
 def listed(tile, world):
-    """Returns (prefix, k, row of the LCP) of each row that a world has."""
+    """Returns (k, row of the LCP) of each row that a world has."""
     d = tile.d
-    return [
-        (prefix, k, getattr(d, f"{prefix}_lcprow")[k])
-        for prefix in ("dofrow", "genrow")
-        for k in range(getattr(d, f"n{prefix}")[0])
-        if getattr(d, f"{prefix}_present").array[k, world] > 0.0
-    ]
+    return [(k, d.row_lcprow[k]) for k in range(d.nrow[0]) if d.row_present.array[k, world] > 0.0]
 
 
-def row_field(tile, prefix, k, name, world):
-    return getattr(tile.d, f"{prefix}_{name}").array[k, world]
+def row_field(tile, k, name, world):
+    return getattr(tile.d, f"row_{name}").array[k, world]
 
 
-def type_of(tile, prefix, k):
-    return getattr(tile.d, f"{prefix}_type")[k]
+def type_of(tile, k):
+    return tile.d.row_type[k]
 
 
 @pytest.mark.parametrize("world", [0, 1])
@@ -78,32 +73,32 @@ def test_rows_are_the_derivative_of_the_error(world, rng):
     moved = np.concatenate([moved, np.repeat([qpos], width - 2 * n, 0)])
     near = scene(rng, moved, np.zeros((width, n)))
     errors = {}
-    for prefix, k, _ in listed(near, 0):
-        key = prefix, type_of(near, prefix, k), getattr(near.d, f"{prefix}_id")[k]
-        errors.setdefault(key, []).append(row_field(near, prefix, k, "pos", slice(None)))
-    for prefix, k, r in listed(tile, world):
-        kind = type_of(tile, prefix, k)
+    for k, _ in listed(near, 0):
+        key = type_of(near, k), near.d.row_id[k]
+        errors.setdefault(key, []).append(row_field(near, k, "pos", slice(None)))
+    for k, r in listed(tile, world):
+        kind = type_of(tile, k)
         if kind in (FRICTION_DOF, FRICTION_TENDON):
             continue
-        key = prefix, kind, getattr(tile.d, f"{prefix}_id")[k]
+        key = kind, tile.d.row_id[k]
         slopes = [(e[:n] - e[n : 2 * n]) / (2 * STEP) for e in errors[key]]
         assert min(np.abs(found.J[r] - slope).max() for slope in slopes) < SLOPE
         checked.add(kind)
     assert EQUALITY in checked and LIMIT_JOINT in checked and len(checked) >= 3
 
 
-def expected_speed(tile, prefix, k, J, world, erp):
+def expected_speed(tile, k, J, world, erp):
     """Returns (c, lo, hi) by ODE's formulas."""
-    kind, v = type_of(tile, prefix, k), J @ tile.d.qvel.array[: tile.model.nv, world]
+    kind, v = type_of(tile, k), J @ tile.d.qvel.array[: tile.model.nv, world]
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         loss = 0.3 if kind == FRICTION_DOF else 0.2
         return 0.0, -loss, loss
-    err = row_field(tile, prefix, k, "pos", world) - row_field(tile, prefix, k, "margin", world)
+    err = row_field(tile, k, "pos", world) - row_field(tile, k, "margin", world)
     c = -erp / H * err
     if kind == EQUALITY:
         return c, -INF, INF
     if kind == LIMIT_JOINT:
-        e = tile.model.jnt_stop_bounce[getattr(tile.d, f"{prefix}_id")[k]]
+        e = tile.model.jnt_stop_bounce[tile.d.row_id[k]]
         c = max(c, -e * v) if v < 0.0 and e > 0.0 else c
     return c, 0.0, INF
 
@@ -113,12 +108,12 @@ def test_right_sides_and_bounds(bounce, rng):
     tile, kinds = scene(rng, erp=0.3, cfm=1e-4, jnt_stop_bounce=bounce), set()
     for world in range(2):
         found = tile.lcp(world)
-        for prefix, k, r in listed(tile, world):
-            c, lo, hi = expected_speed(tile, prefix, k, found.J[r], world, 0.3)
+        for k, r in listed(tile, world):
+            c, lo, hi = expected_speed(tile, k, found.J[r], world, 0.3)
             np.testing.assert_allclose(found.c[r], c, rtol=1e-8, atol=EXACT)
             assert (found.lo[r], found.hi[r], found.findex[r], found.add[r]) == (lo, hi, -1, 0.0)
             np.testing.assert_allclose(found.cfm[r], 1e-4)
-            kinds.add((prefix, type_of(tile, prefix, k)))
+            kinds.add((k < tile.d.ndofrow[0], type_of(tile, k)))
     assert len(kinds) == 6 and len(set(r for *_, r in listed(tile, 0))) == len(listed(tile, 0))
     assert not tile.d.dual.mark.array.any()
 
@@ -128,10 +123,10 @@ def test_each_has_its_own_erp_and_cfm(rng):
     tile = scene(rng, **own)
     found = tile.lcp()
     numbers = {EQUALITY: (0.7, 2e-3), LIMIT_JOINT: (0.5, 3e-3)}
-    for prefix, k, r in listed(tile, 0):
-        erp, cfm = numbers.get(type_of(tile, prefix, k), (0.2, 1e-10))
+    for k, r in listed(tile, 0):
+        erp, cfm = numbers.get(type_of(tile, k), (0.2, 1e-10))
         np.testing.assert_allclose(found.cfm[r], cfm, rtol=1e-6)
-        np.testing.assert_allclose(found.c[r], expected_speed(tile, prefix, k, found.J[r], 0, erp)[0], atol=EXACT)
+        np.testing.assert_allclose(found.c[r], expected_speed(tile, k, found.J[r], 0, erp)[0], atol=EXACT)
 
 
 def test_softness_by_solref_equals_that_of_the_elements(rng):
@@ -143,21 +138,21 @@ def test_softness_by_solref_equals_that_of_the_elements(rng):
         own[what.format("imp")] = rng.uniform([0.5, 0.91, 0.05, 0.3, 2.0], [0.9, 0.98, 0.5, 0.6, 2.0], (n, 5))
     tile = scene(rng, **own)
     m, d, model, found, none = tile.m, tile.d, tile.model, tile.lcp(), np.float64(-1.0)
-    for prefix, k, r in listed(tile, 0):
-        kind, e = type_of(tile, prefix, k), getattr(d, f"{prefix}_id")[k]
-        D, err = row_field(tile, prefix, k, "D", 0), row_field(tile, prefix, k, "pos", 0)
+    for k, r in listed(tile, 0):
+        kind, e = type_of(tile, k), d.row_id[k]
+        D, err = row_field(tile, k, "D", 0), row_field(tile, k, "pos", 0)
         if kind in (FRICTION_DOF, FRICTION_TENDON):
             fields = (model.dof_solref, model.dof_solimp) if kind == FRICTION_DOF else (
                 model.tendon_solref_fri, model.tendon_solimp_fri)  # fmt: skip
             cfm = loss_cfm(m, fields[0][e], fields[1][e], D)
         else:
             if kind == EQUALITY:
-                n = d.ngenrow[0]
-                same = (d.genrow_type.array[:n] == kind) & (d.genrow_id.array[:n] == e)
-                err = np.linalg.norm(d.genrow_pos.array[:n, 0][same])
+                n = d.nrow[0]
+                same = (d.row_type.array[:n] == kind) & (d.row_id.array[:n] == e)
+                err = np.linalg.norm(d.row_pos.array[:n, 0][same])
             names = {EQUALITY: ("eq_solref", "eq_solimp"), LIMIT_JOINT: ("jnt_solref", "jnt_solimp")}
             solref, solimp = names.get(kind, ("tendon_solref_lim", "tendon_solimp_lim"))
-            err -= 0.0 if kind == EQUALITY else row_field(tile, prefix, k, "margin", 0)
+            err -= 0.0 if kind == EQUALITY else row_field(tile, k, "margin", 0)
             _, cfm = softness(m, none, none, getattr(model, solref)[e], getattr(model, solimp)[e], err, D)
         np.testing.assert_allclose(found.cfm[r], np.ravel(cfm)[0], rtol=1e-9)
 
@@ -167,13 +162,13 @@ def test_rows_beyond_the_capacity_are_omitted(rng):
     whole = tile.d.lcp.n[0]
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = whole
-    for kernel in (joint.append_equality_rows, joint.append_one_dof_rows, joint.append_bounded_rows):
-        kernel(tile.m, tile.d)
+    joint.append_equality_rows(tile.m, tile.d)
+    joint.append_bounded_rows(tile.m, tile.d, 0)
     assert tile.d.lcp.n[0] == whole and tile.d.con_overflow[0] == 0
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = 4
-    for kernel in (joint.append_equality_rows, joint.append_one_dof_rows, joint.append_bounded_rows):
-        kernel(tile.m, tile.d)
+    joint.append_equality_rows(tile.m, tile.d)
+    joint.append_bounded_rows(tile.m, tile.d, 0)
     assert whole > 4 == tile.d.lcp.n[0] and tile.d.con_overflow[0] == 1
-    rows = [*tile.d.dofrow_lcprow.array[: tile.d.ndofrow[0]], *tile.d.genrow_lcprow.array[: tile.d.ngenrow[0]]]
+    rows = [*tile.d.row_lcprow.array[: tile.d.nrow[0]]]
     assert sorted(r for r in rows if r >= 0) == [0, 1, 2, 3] and rows.count(-1) == len(rows) - 4

@@ -36,7 +36,7 @@ def test_a_step_descends_the_gradient_and_is_projected_on_the_bounds(tile):
         limit = problem.hi[1] * u[[0, 0, 0, 3, 3, 3]]
         for i in (1, 2, 4, 5):
             u[i] = np.clip(u[i], -limit[i], limit[i])
-        np.testing.assert_allclose(p.lcp.old.array[:, lane], u - p.lcp.y.array[:, lane], atol=EXACT)
+        np.testing.assert_allclose(p.lcp.dx.array[:, lane], u - p.lcp.y.array[:, lane], atol=EXACT)
 
 
 def test_on_a_cone_slip_adds_to_the_normals_w(tile):
@@ -54,28 +54,28 @@ def test_on_a_cone_slip_adds_to_the_normals_w(tile):
         top = 0.5 * max(n + length, 0.0)
         n, r = (n, length) if length <= n else (top, top)
         x = np.array([n, *(mu * s * r / length)])
-        np.testing.assert_allclose(p.lcp.old.array[k : k + 3, lane], x - y, atol=EXACT)
+        np.testing.assert_allclose(p.lcp.dx.array[k : k + 3, lane], x - y, atol=EXACT)
 
 
 def test_curvature_and_momentum(tile):
     p, problems = tile
     set_steps(p, 0)
-    d = p.lcp.old.array[...] = 0.1 * p.lcp.w.array
+    d = p.lcp.dx.array[...] = 0.1 * p.lcp.w.array
     bend, size = apgd.direction_curvature(p)
     uphill = apgd.goes_uphill(p)
     for lane, problem in enumerate(problems):
         A, e = problem.matrix, d[:, lane]
-        np.testing.assert_allclose(p.lcp.change.array[:, lane], A @ e, atol=EXACT)
+        np.testing.assert_allclose(p.lcp.dw.array[:, lane], A @ e, atol=EXACT)
         np.testing.assert_allclose([bend[lane], size[lane]], [e @ A @ e, e @ (A.diagonal() * e)])
         new = p.lcp.y.array[:, lane] + e - p.lcp.x.array[:, lane]
         assert uphill[lane] == (e @ (A.diagonal() * new) < 0.0)
-    p.lcp.old.array[...] = p.lcp.x.array - p.lcp.y.array  # back to x: neither
+    p.lcp.dx.array[...] = p.lcp.x.array - p.lcp.y.array  # back to x: neither
     assert not apgd.goes_uphill(p).any()
 
 
 def test_the_new_iterate_and_its_extrapolation(tile):
     p, _ = tile
-    p.lcp.old.array[...], p.lcp.change.array[...] = 0.3, -0.2
+    p.lcp.dx.array[...], p.lcp.dw.array[...] = 0.3, -0.2
     x, w, y, g = (getattr(p.lcp, name).array.copy() for name in ("x", "w", "y", "g"))
     apgd.extrapolate(p, p.lcp.parameter[1] * 0.5, np.array([True, False]))
     for name, old, new in (("x", x, y + 0.3), ("w", w, g - 0.2), ("y", y, y + 0.3 + 0.5 * (y + 0.3 - x)),

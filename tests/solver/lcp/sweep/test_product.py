@@ -34,8 +34,8 @@ def times(A, x):
 
 def test_multiply_is_the_product(tile):
     p, A, _ = tile
-    product.multiply_delassus(p, p.lcp.x, p.lcp.change)
-    np.testing.assert_allclose(p.lcp.change.array, times(A, p.lcp.x.array), atol=ROUNDING)
+    product.multiply_delassus(p, p.lcp.x, p.lcp.dw)
+    np.testing.assert_allclose(p.lcp.dw.array, times(A, p.lcp.x.array), atol=ROUNDING)
 
 
 def test_w_is_the_product_less_b(tile):

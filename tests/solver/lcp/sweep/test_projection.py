@@ -68,15 +68,15 @@ def test_friction_is_projected_on_the_disc(tile, rng):
     """Scaled in s = x / mu if outside; a row without mu is clipped to its bounds."""
     p, a = tile, 0.2
     for _ in range(10):
-        u = p.lcp.change.array[...] = rng.standard_normal((6, 4))
+        u = p.lcp.target.array[...] = rng.standard_normal((6, 4))
         u = u.copy()
         normal = p.lcp.x[0]
-        projection.project_disc(p, p.lcp.change, 0, 3, normal)
+        projection.project_disc(p, p.lcp.target, 0, 3, normal)
         radius, s = np.maximum(normal, 0.0) + a, u[1:3] / np.array([[0.5], [0.8]])
         s = s * np.minimum(1.0, radius / np.linalg.norm(s, axis=0))
-        np.testing.assert_allclose(p.lcp.change.array[1:3], s * [[0.5], [0.8]], atol=EXACT)
-        np.testing.assert_allclose(p.lcp.change.array[3], np.clip(u[3], -0.3, 0.3))
-        np.testing.assert_array_equal(p.lcp.change.array[[0, 4, 5]], u[[0, 4, 5]])
+        np.testing.assert_allclose(p.lcp.target.array[1:3], s * [[0.5], [0.8]], atol=EXACT)
+        np.testing.assert_allclose(p.lcp.target.array[3], np.clip(u[3], -0.3, 0.3))
+        np.testing.assert_array_equal(p.lcp.target.array[[0, 4, 5]], u[[0, 4, 5]])
         p.lcp.x.array[0] = rng.standard_normal(4)
 
 
@@ -96,15 +96,15 @@ def test_the_nearest_point_of_a_cone(a):
 
 def test_a_cone_is_projected_on_in_the_metric_of_s(tile, rng):
     p = tile
-    u = p.lcp.change.array[...] = 2.0 * rng.standard_normal((6, 4))
+    u = p.lcp.target.array[...] = 2.0 * rng.standard_normal((6, 4))
     u = u.copy()
-    projection.project_cone(p, p.lcp.change, 0, 3)
+    projection.project_cone(p, p.lcp.target, 0, 3)
     for lane in range(4):
         s = u[1:3, lane] / [0.5, 0.8]
         n, r = projection.nearest_on_cone(u[0, lane], np.linalg.norm(s), 0.2)
-        np.testing.assert_allclose(p.lcp.change.array[0, lane], n)
-        np.testing.assert_allclose(p.lcp.change.array[1:3, lane], s / np.linalg.norm(s) * r * [0.5, 0.8], atol=EXACT)
-        np.testing.assert_allclose(p.lcp.change.array[3, lane], np.clip(u[3, lane], -0.3, 0.3))
+        np.testing.assert_allclose(p.lcp.target.array[0, lane], n)
+        np.testing.assert_allclose(p.lcp.target.array[1:3, lane], s / np.linalg.norm(s) * r * [0.5, 0.8], atol=EXACT)
+        np.testing.assert_allclose(p.lcp.target.array[3, lane], np.clip(u[3, lane], -0.3, 0.3))
 
 
 def test_steps_are_the_inverse_diagonal(tile):

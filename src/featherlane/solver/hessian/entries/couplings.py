@@ -6,6 +6,7 @@ hessian.coupling_room is a work array: of the sort, and for the tips of a row's 
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.fold import fold_rows
 from featherlane.lanes.sort import sort
 from featherlane.solver.hessian.entries.pattern import is_above, is_free_body
 
@@ -59,17 +60,17 @@ def is_branch_end(m, d, i, tips):
 
 
 @kernel
-def add_row_couplings(m, d, count, k):
-    """Appends the couplings of general row k to the list hessian.coupling_key: each pair of its branch tips.
+def add_row_couplings(m, d, k, unused, count):
+    """Appends the couplings of scalar row k to the list hessian.coupling_key: each pair of its branch tips.
 
     With three or more branches, each two are coupled: their trees need entries with each other even if the pattern's
     rows have no fill-in.
     count: length of the list.  Returns the new length.  Scratch: hessian.coupling_room, the tips found so far.
     """
-    first, tips, below = d.genrow_dofadr[k], 0, -1  # below: the row's dof visited before, the next higher one
+    first, tips, below = d.row_dofadr[k], 0, -1  # below: the row's dof visited before, the next higher one
     # from the last dof to the first: a dof that is above no earlier one ends a branch
-    for e in range(first + d.genrow_dofnum[k] - 1, first - 1, -1):
-        dof = d.genrow_dof[e]
+    for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
+        dof = d.row_dof[e]
         # the parent of the dof visited before is on its branch: no search
         if (below < 0 or m.dof_parentid[below] != dof) and is_branch_end(m, d, dof, tips):
             for t in range(tips):
@@ -81,18 +82,24 @@ def add_row_couplings(m, d, count, k):
 
 
 @kernel
+def add_contact_coupling(m, d, k, unused, count):
+    """Appends the coupling of contact k to hessian.coupling_key if both bodies move; returns the new length."""
+    other = d.con_body[k, 1]
+    if other > 0:
+        count = add_coupling(m, d, count, m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[other])
+    return count
+
+
+add_all_couplings = fold_rows(add_row_couplings, add_contact_coupling)
+
+
+@kernel
 def list_couplings(m, d):
     """Lists all couplings of the tile's slots, sorted, without duplicates.
 
     Writes: hessian.coupling_key, hessian.ncoupling[0].
     """
-    n = 0  # length with duplicates
-    for k in range(d.ncon_slot[0]):
-        other = d.con_body[k, 1]
-        if other > 0:  # both bodies move
-            n = add_coupling(m, d, n, m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[other])
-    for k in range(d.ngenrow[0]):
-        n = add_row_couplings(m, d, n, k)
+    n = add_all_couplings(m, d, 0, 0)  # length with duplicates
     sort(d.hessian.coupling_key, d.hessian.coupling_room, n)
     # keep the first of equal keys
     count = 0

@@ -15,7 +15,8 @@ The composition toward the root is that of composite inertias (Featherstone, RBD
 
 from featherlane.prelude import *
 from featherlane.solver.rows.cone import cone_weights
-from featherlane.solver.rows.pyramid import edge_weights, turning_weights
+from featherlane.solver.rows.laws import one_sided_weight
+from featherlane.solver.rows.pyramid import pyramid_weights, turning_weights
 from featherlane.solver.rows.rows import REACHED, STIFF, TURN
 from featherlane.spatial.stiffness import UPPER
 from featherlane.spatial.types import Stiffness
@@ -60,7 +61,7 @@ def pyramid_stiffness(d, k):
     w: the weights of the edges that push, with w_uv = 0.
     """
     n, u, v = d.con_basis[k].rows
-    w_nn, w_nu, w_uu, w_nv, w_vv = edge_weights(d.con_D[k], d.primal.con_y[k])
+    w_nn, w_nu, w_uu, w_nv, w_vv = pyramid_weights(d.con_D[k], d.primal.con_y[k])
     # F = P n^T + Pu u^T + Pv v^T, with P = w_nn n + w_nu u + w_nv v, Pu = w_nu n + w_uu u, Pv = w_nv n + w_vv v
     Pu, Pv, q = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
     P = fma(w_nn, n, q)
@@ -71,7 +72,7 @@ def pyramid_stiffness(d, k):
 def normal_stiffness(d, k):
     """Returns F of a contact without friction: w n n^T."""
     n = d.con_basis[k].rows[0]
-    p = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0) * n
+    p = one_sided_weight(d.con_D[k], d.primal.con_y[k][0]) * n
     return Sym3(p[i] * n[j] for i, j in UPPER)
 
 

@@ -16,7 +16,7 @@ as their dofs descend; e is the entry of the row's block list at which the searc
 from featherlane.prelude import *
 from featherlane.solver.hessian.entries.pattern import diagonal_block, find_place, has_block_rows
 from featherlane.solver.rows.cone import cone_weights
-from featherlane.solver.rows.pyramid import edge_weights, turning_weights
+from featherlane.solver.rows.pyramid import pyramid_weights, turning_weights
 from featherlane.solver.rows.rows import TURN, other_arm, pushed_body_arm
 
 
@@ -68,7 +68,7 @@ def add_pair(m, d, k):
     H_ij += (W J_i) . J_j, with W of the pushing edges: weights nn, n1, 11, n2, 22 of products of basis vectors.
     """
     count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
-    w_nn, w_n1, w_11, w_n2, w_22 = edge_weights(d.con_D[k], d.primal.con_y[k])
+    w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])
     for a in range(count):
         i = d.hessian.pair_dof[a]
         row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
@@ -132,7 +132,7 @@ def pyramid_matrix_weights(d, k):
 
     The five are those of pairs of n and tangents; c_i and w_i those of n with turn i, and of turn i with itself.
     """
-    w_nn, w_n1, w_11, w_n2, w_22 = edge_weights(d.con_D[k], d.primal.con_y[k])
+    w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])
     c, w = turning_weights(d, k)
     return (w_nn + (w[0] + (w[1] + w[2])), w_n1, w_11, w_n2, w_22), c, w
 

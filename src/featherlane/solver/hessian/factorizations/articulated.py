@@ -29,11 +29,11 @@ from featherlane.dynamics.inertia.articulated import (
     SIZE,
     add_to_parent,
     multiply_packed,
-    packed_index,
     store_rigid,
     subtract_outer,
     uses_articulated,
 )
+from featherlane.dynamics.sparse.packed_factor import triangle_index
 from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
 from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, is_pushing
 from featherlane.solver.hessian.entries.joint_rows import free_weight
@@ -45,7 +45,7 @@ from featherlane.spatial.stiffness import UPPER
 @kernel
 def is_local_row(m, d, k):
     """Checks whether general row k acts on one dof, or on one ball joint."""
-    return d.genrow_dofnum[k] == 1 or (d.genrow_type[k] == LIMIT_JOINT and d.genrow_dofnum[k] == 3)
+    return d.row_dofnum[k] == 1 or (d.row_type[k] == LIMIT_JOINT and d.row_dofnum[k] == 3)
 
 
 @kernel
@@ -59,9 +59,9 @@ def mark_coupled(m, d):
         for k in range(d.ncon_slot[0]):
             if d.con_body[k, 1] > 0:
                 coupled = where(d.con_D[k] > 0.0, 1.0, coupled)
-        for k in range(d.ngenrow[0]):
+        for k in range(d.ndofrow[0], d.nrow[0]):
             if not is_local_row(m, d, k):
-                coupled = where(d.genrow_present[k] > 0.0, 1.0, coupled)
+                coupled = where(d.row_present[k] > 0.0, 1.0, coupled)
     d.hessian.coupled[0] = coupled
 
 
@@ -94,19 +94,14 @@ def assemble_dof_stiffness(m, d):
     """Computes E, in hessian.dof_K: D J^T J of the rows on one dof or one ball joint that are not at a bound."""
     for k in range(3 * m.nv):  # with one index: all values of dof_K (nv, 3)
         d.hessian.dof_K[k] = 0.0
-    for k in range(d.ndofrow[0]):
-        force = -(d.dofrow_D[k] * d.primal.dofrow_x[k])
-        weight = where((force > d.dofrow_lo[k]) & (force < d.dofrow_hi[k]), d.dofrow_D[k], 0.0)
-        i, J = d.dofrow_dof[k], d.dofrow_J[k]
-        d.hessian.dof_K[i, 0] = fma(weight * J, J, d.hessian.dof_K[i, 0])
-    # general rows: their dofs are consecutive dofs of one joint, ascending
-    for k in range(d.ngenrow[0]):
+    # the dofs of a row are consecutive dofs of one joint, ascending
+    for k in range(d.nrow[0]):
         if is_local_row(m, d, k):
-            weight, first = free_weight(d, k), d.genrow_dofadr[k]
-            for a in range(d.genrow_dofnum[k]):
-                i, weighted = d.genrow_dof[first + a], weight * d.genrow_J[first + a]
+            weight, first = free_weight(d, k), d.row_dofadr[k]
+            for a in range(d.row_dofnum[k]):
+                i, weighted = d.row_dof[first + a], weight * d.row_J[first + a]
                 for b in range(a + 1):
-                    d.hessian.dof_K[i, b] = fma(weighted, d.genrow_J[first + a - b], d.hessian.dof_K[i, b])
+                    d.hessian.dof_K[i, b] = fma(weighted, d.row_J[first + a - b], d.hessian.dof_K[i, b])
 
 
 @kernel
@@ -115,12 +110,12 @@ def add_body_stiffness(d, b):
     a, A, K = SIZE * b, d.aba_inertia, d.hessian.body_K[b]
     for e in unrolled(range(6)):
         r, c = UPPER[e]
-        A[a + packed_index(c, r)] += K.aa[e]
-        A[a + packed_index(c + 3, r + 3)] += K.ll[e]
+        A[a + triangle_index(c, r)] += K.aa[e]
+        A[a + triangle_index(c + 3, r + 3)] += K.ll[e]
     # the lower triangle has the transpose of al, which is stored by rows
     for r in unrolled(range(3)):
         for c in unrolled(range(3)):
-            A[a + packed_index(c + 3, r)] += K.al[3 * r + c]
+            A[a + triangle_index(c + 3, r)] += K.al[3 * r + c]
 
 
 # ---- the recursion -------------------------------------------------------------------------------------------------
@@ -211,7 +206,7 @@ def solve_dof_outward(d, k, x, acc):
 @kernel
 def has_ball_couplings(m, d, k):
     """Checks whether E may have entries between dof k and the other dofs of its ball joint."""
-    return d.ngenrow[0] > 0 and is_ball(m.jnt_type[m.dof_jntid[k]])
+    return d.nrow[0] > d.ndofrow[0] and is_ball(m.jnt_type[m.dof_jntid[k]])
 
 
 @kernel

@@ -87,58 +87,49 @@ def update_block_row(d, row, source, i, columns):
 
 # ---- one block ------------------------------------------------------------------------------------------------------
 @kernel
-def store_own_multipliers(d, block, i, start):
-    """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the block's rows k >= start and its column i.
+def store_multipliers(d, block, place, target, w, i, start):
+    """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the block's rows k >= start and one column i.
 
-    Layout: P_ki is at k * size + i; the block's own columns follow the `above` columns of the blocks above.
+    place: first column, in the rows, of the block that column i belongs to.  target: its first dof.  w: its number of
+    dofs.   Layout: P_ki is at k * w + i.
     """
-    A, P, inverse, x, first = d.hessian.H, d.hessian.pivot, d.hessian.dinv, d.primal.search, block.first
-    xi = x[first + i]
+    P, inverse, x, column = d.hessian.pivot, d.hessian.dinv, d.primal.search, block.adr + place + i
+    xi = x[target + i]
     for k in range(block.size - 1, start - 1, -1):  # k descending, as in all sums
-        p = A[block.adr + k * block.stride + block.above + i] * inverse[first + k]
-        P[k * block.size + i] = p
-        xi = fma(-p, x[first + k], xi)
-    x[first + i] = xi
+        p = d.hessian.H[column + k * block.stride] * inverse[block.first + k]
+        P[k * w + i] = p
+        xi = fma(-p, x[block.first + k], xi)
+    x[target + i] = xi
 
 
 @kernel
-def rows_from(block, k):
-    """Returns rows k, k + 1, ... of a block, with their multipliers for the block's own rows."""
-    return Sources(block.adr + k * block.stride, block.stride, block.size - k, k * block.size, block.size)
+def eliminate_rows(d, block, i, height):
+    """Eliminates the rows below row i of a block from row i and, with height 2, from row i - 1, then i from i - 1.
 
-
-@kernel
-def eliminate_row(d, block, i):
-    """Eliminates the rows below row i of a block from row i; stores 1 / D_i."""
-    k, row = i + 1, block.adr + i * block.stride
-    store_own_multipliers(d, block, i, k)
-    update_block_row(d, row, rows_from(block, k), i, block.above + k)
-    d.hessian.dinv[block.first + i] = 1.0 / nonzero_pivot(d.hessian.H[row + block.above + i])
-
-
-@kernel
-def eliminate_two_rows(d, block, i):
-    """Eliminates the rows below rows i and j = i - 1 of a block from both, then row i from row j.
-
-    Writes: rows i and j of hessian.H, multipliers in hessian.pivot, 1 / D in hessian.dinv, primal.search.
+    Writes: these rows of hessian.H, multipliers in hessian.pivot, 1 / D in hessian.dinv, primal.search.
     """
-    A, first, above, below, j = d.hessian.H, block.first, block.above, i + 1, i - 1
-    row_i = block.adr + i * block.stride
-    row_j = row_i - block.stride
-    store_own_multipliers(d, block, i, below)
-    store_own_multipliers(d, block, j, below)
-    # the columns of both rows, then the diagonal of row i
-    update_two_rows(d, row_j, row_i, rows_from(block, below), j, above + i)
-    update_tile(d, (row_i,), rows_from(block, below), i, above + i, height=1, width=1)
-    # row j -= P_ij row i
-    inverse = 1.0 / nonzero_pivot(A[row_i + above + i])
-    p = A[row_i + above + j] * inverse
-    for c in range(above + i):
-        A[row_j + c] = fma(-p, A[row_i + c], A[row_j + c])
-    d.hessian.pivot[i * block.size + j] = p
+    A, first, above, size, below = d.hessian.H, block.first, block.above, block.size, i + 1
+    row = block.adr + i * block.stride
+    source = Sources(block.adr + below * block.stride, block.stride, size - below, below * size, size)
+    for r in unrolled(range(height)):
+        store_multipliers(d, block, above, first, size, i - r, below)
+    if height == 2:
+        # the columns of both rows, then the diagonal of row i
+        update_two_rows(d, row - block.stride, row, source, i - 1, above + i)
+        update_tile(d, (row,), source, i, above + i, height=1, width=1)
+    else:
+        update_block_row(d, row, source, i, above + below)
+    inverse = 1.0 / nonzero_pivot(A[row + above + i])
     d.hessian.dinv[first + i] = inverse
-    d.hessian.dinv[first + j] = 1.0 / nonzero_pivot(A[row_j + above + j])
-    d.primal.search[first + j] = fma(-p, d.primal.search[first + i], d.primal.search[first + j])
+    if height == 2:
+        # row j -= P_ij row i
+        j, row_j = i - 1, row - block.stride
+        p = A[row + above + j] * inverse
+        for c in range(above + i):
+            A[row_j + c] = fma(-p, A[row + c], A[row_j + c])
+        d.hessian.pivot[i * size + j] = p
+        d.hessian.dinv[first + j] = 1.0 / nonzero_pivot(A[row_j + above + j])
+        d.primal.search[first + j] = fma(-p, d.primal.search[first + i], d.primal.search[first + j])
 
 
 @kernel
@@ -146,32 +137,15 @@ def factor_rows(d, block):
     """Eliminates the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; stores L there."""
     i = block.size - 1
     while i > 0:  # from the last rows
-        eliminate_two_rows(d, block, i)
+        eliminate_rows(d, block, i, height=2)
         i -= 2
     if i == 0:
-        eliminate_row(d, block, i=0)
+        eliminate_rows(d, block, i=0, height=1)
     # the multipliers are the block's part of L
     for k in range(1, block.size):
         own_columns = block.adr + k * block.stride + block.above
         for c in range(k):
             d.hessian.H[own_columns + c] = d.hessian.pivot[k * block.size + c]
-
-
-@kernel
-def store_multipliers(d, block, place, target, w):
-    """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the columns i of one block above.
-
-    place: first column of this block in the rows.  target: its first dof.  w: its number of dofs.
-    Layout: P_ki is at k * w + i.
-    """
-    inverse, x, column = d.hessian.dinv, d.primal.search, block.adr + place
-    for i in range(w):
-        xi = x[target + i]
-        for k in range(block.size - 1, -1, -1):  # k descending, as in all sums
-            p = d.hessian.H[column + k * block.stride + i] * inverse[block.first + k]
-            d.hessian.pivot[k * w + i] = p
-            xi = fma(-p, x[block.first + k], xi)
-        x[target + i] = xi
 
 
 @kernel
@@ -199,7 +173,8 @@ def eliminate_from(m, d, block, b, at):
     source_list, stride = d.hessian.blockadr[b], block.stride
     c = d.hessian.blockcol[source_list + at]
     target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[source_list + at]
-    store_multipliers(d, block, place, target, w)  # writes hessian.pivot and primal.search
+    for i in range(w):
+        store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
     # e: entry of the source's list; f: entry of the target's list with the same block
     target_row, f, e = d.hessian.rowadr[target], d.hessian.blockadr[c], 0
     width = d.hessian.rownnz[target] - 1 + w

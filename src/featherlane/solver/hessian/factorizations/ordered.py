@@ -43,11 +43,11 @@ FILLED = 1.5  # times those without fill-in: another order does not improve stac
 @kernel
 def couple_trees_of_row(m, d, k):
     """Couples the trees of general row k in the graph, each two."""
-    first = d.genrow_dofadr[k]
-    for a in range(first, first + d.genrow_dofnum[k]):
-        t = m.dof_treeid[d.genrow_dof[a]]
+    first = d.row_dofadr[k]
+    for a in range(first, first + d.row_dofnum[k]):
+        t = m.dof_treeid[d.row_dof[a]]
         for b in range(first, a):
-            u = m.dof_treeid[d.genrow_dof[b]]
+            u = m.dof_treeid[d.row_dof[b]]
             if t != u:
                 couple_trees(m, d, t, u)
 
@@ -63,8 +63,8 @@ def build_graph(m, d, lane):
             t, u = m.body_treeid[c.body[0]], m.body_treeid[c.body[1]]
             if t != u:
                 couple_trees(m, d, t, u)
-    for k in range(d.ngenrow[0]):
-        if has(d.genrow_present[k] > 0.0, lane):
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        if has(d.row_present[k] > 0.0, lane):
             couple_trees_of_row(m, d, k)
 
 
@@ -150,7 +150,7 @@ def place_world(m, d, lane):
     """Computes an order and places for one world's panels; if they do not fit, decouples its trees: ordered = 2.
 
     A tile of one world keeps them from one iteration to the next.
-    Reads:  hessian.con_coupling, con_body, con_D, genrow_dof, genrow_present.
+    Reads:  hessian.con_coupling, con_body, con_D, row_dof, row_present.
     Writes: ordered; graph.*, panel.*, panel.values (zeros).
     Cost:   O(entries of the factor).
     """

@@ -154,53 +154,37 @@ def factor_tree(m1, d1, t):
 
 
 @kernel
-def store_multipliers_of_rows(m1, d1, t, u, column):
+def store_multipliers(m1, d1, t, u, source, size, groups):
     """Computes the multipliers of eliminated tree t for the rows of tree u, and subtracts t's part of x from u's.
 
-    panel.scale[size r + k] = -L_kr = -A_kr / D_k for row r of u, row k of t;  x_r += -L_kr x_k.
-    column: first column of u in the panel of t.
+    -L_kr = -A_kr / D_k for row r of u and row k of t;  x_r += -L_kr x_k.  Eight rows of u at once:
+    panel.scale[8 (r // 8 * size + k) + r % 8].
+    source: vector of row 0 of u's columns in the panel of t.  size: dofs of t.  groups: of eight columns of u.
     """
-    start, size, rows = d1.panel.adr[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
-    last, source, target = m1.tree_dofadr[t] + size - 1, d1.panel.start[t], d1.panel.start[u]
-    scale = d1.panel.scale
-    for r in range(rows):
-        x = d1.panel.x[target + r]
+    vectors, x, scale = eights(d1.panel.values), eights(d1.panel.x), eights(d1.panel.scale)
+    last, start, target = m1.tree_dofadr[t] + size - 1, d1.panel.start[t], d1.panel.start[u] // 8
+    for c in range(groups):
+        y = x[target + c]
         for k in range(size):
-            s = -(d1.panel.values[entry_index(start, size, k, column + r)] * d1.panel.inverse[last - k])
-            scale[r * size + k] = s
-            x = fma(s, d1.panel.x[source + k], x)
-        d1.panel.x[target + r] = x
+            s = -(vectors[source + c * size + k] * d1.panel.inverse[last - k])
+            scale[c * size + k] = s
+            y = fma(s, d1.panel.x[start + k], y)
+        x[target + c] = y
 
 
 @kernel
-def store_free_multipliers(m1, d1, t, u, group):
-    """Runs `store_multipliers_of_rows` for two free bodies, eight columns at once: panel.scale[8 k + r] = -L_kr.
+def update_row(d1, target, rows, source, size, r, count):
+    """Updates row r of a tree in a run of `count` groups of columns: row r += sum over k of -L_kr (row k of source).
 
-    group: vector of row 0 of u's columns in the panel of t.
-    """
-    x, scale = eights(d1.panel.x), eights(d1.panel.scale)
-    vectors, last = eights(d1.panel.values), m1.tree_dofadr[t] + FREE - 1
-    source, target = d1.panel.start[t], d1.panel.start[u] // 8
-    y = x[target]
-    for k in unrolled(range(FREE)):
-        s = -(vectors[group + k] * d1.panel.inverse[last - k])
-        scale[k] = s
-        y = fma(s, d1.panel.x[source + k], y)
-    x[target] = y
-
-
-@kernel
-def update_row(d1, target, rows, source, size, scale, count):
-    """Updates a row of a tree in a run of `count` groups of columns: target += sum over k of scale_k (row k of source).
-
-    target: vector of this row in the first group, whose panel has `rows` rows.
+    target: vector of row r in the first group, whose panel has `rows` rows.
     source: vector of row 0 of the eliminated tree in the first group, whose panel has `size` rows.
-    scale: index of the row's first multiplier in panel.scale.
     """
-    vectors, s = eights(d1.panel.values), d1.panel.scale
+    vectors, s, scale = eights(d1.panel.values), d1.panel.scale, 8 * (r // 8 * size) + r % 8
     for k in range(size):
         for c in range(count):
-            vectors[target + c * rows] = fma(s[scale + k], vectors[source + c * size + k], vectors[target + c * rows])
+            vectors[target + c * rows] = fma(
+                s[scale + 8 * k], vectors[source + c * size + k], vectors[target + c * rows]
+            )
 
 
 @kernel
@@ -239,7 +223,7 @@ def update_tree_rows(d1, target, rows, source, size, count):
         update_free(d1, target, source, count)
     else:
         for r in range(rows):
-            update_row(d1, target + r, rows, source, size, r * size, count)
+            update_row(d1, target + r, rows, source, size, r, count)
 
 
 @kernel
@@ -254,14 +238,14 @@ def update_tree(m1, d1, t, u, at):
     e, end, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[t] + d1.graph.rownnz[t], d1.graph.rowadr[u]
     source, target, count = start_t + d1.graph.colplace[e] // 8 * size, start_u, padded_size(m1, u) // 8
     if size == FREE and rows == FREE:
-        store_free_multipliers(m1, d1, t, u, source)
+        store_multipliers(m1, d1, t, u, source, size=FREE, groups=1)
     else:
-        store_multipliers_of_rows(m1, d1, t, u, d1.graph.colplace[e])
+        store_multipliers(m1, d1, t, u, source, size, count)
     # more than eight dofs: row r has the groups from r // 8 on
     if count > 1:
         for r in range(rows):
             c = r // 8
-            update_row(d1, start_u + c * rows + r, rows, source + c * size, size, r * size, count - c)
+            update_row(d1, start_u + c * rows + r, rows, source + c * size, size, r, count - c)
         count = 0
     e += 1
     while count > 0 or e < end:

@@ -14,10 +14,8 @@ from featherlane.dynamics.sparse.tree_factor import (
     TreeRows,
     expand_columns,
     factor_columns,
-    solve_lt_columns,
-    solve_lt_rows,
+    reduce_columns,
 )
-from featherlane.dynamics.sparse.tree_panel import expand_panel, reduce_panel
 from featherlane.solver.hessian.entries.pattern import PATHS
 from featherlane.solver.rows.rows import REACHED
 
@@ -91,29 +89,26 @@ def expand_chains(m, d):
     Reads:  hessian.H, hessian.dinv, the pattern.   Writes: primal.search (nv,).   Cost: O(nv * depth).
     """
     if d.hessian.pattern[0] == PATHS:
-        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search)
+        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search, most=4)
     else:
-        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search)
+        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search, most=4)
 
 
 @kernel
 def reduce_chains(m, d):
     """Computes search <- L^-T search."""
     if d.hessian.pattern[0] == PATHS:
-        solve_lt_rows(path_rows(m, d), d.hessian.H, d.primal.search)
+        reduce_columns(path_rows(m, d), 1, d.hessian.H, d.primal.search)
     else:
-        solve_lt_columns(model_tree_rows(m, d), d.hessian.H, d.primal.search)
+        reduce_columns(model_tree_rows(m, d), 0, d.hessian.H, d.primal.search)
 
 
 @kernel
 def substitute_chains(m, d, X):
-    """Computes X <- H^-1 X for a panel of columns, interleaved as in tree_panel.py.
-
-    Each branch: X <- L^-T X, then X <- L^-1 D^-1 X.  listed: whether the rows below a column are stored as a list.
-    """
+    """Computes X <- H^-1 X for a panel of columns, a field of Vec4 rows: X <- L^-T X, then X <- L^-1 D^-1 X."""
     if d.hessian.pattern[0] == PATHS:
-        reduce_panel(path_rows(m, d), listed=1, L=d.hessian.H, X=X)
-        expand_panel(path_rows(m, d), d.hessian.H, d.hessian.dinv, X)
+        reduce_columns(path_rows(m, d), 1, d.hessian.H, X)
+        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, X, most=2)
     else:
-        reduce_panel(model_tree_rows(m, d), listed=0, L=d.hessian.H, X=X)
-        expand_panel(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, X)
+        reduce_columns(model_tree_rows(m, d), 0, d.hessian.H, X)
+        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, X, most=2)

@@ -27,12 +27,12 @@ def load_lane(p, lane):
 
 @kernel
 def store_lane(p, lane):
-    """Copies the solution in one.* to `lane` of lcp.*; the bounds in effect go to lcp.y (lower) and lcp.g (upper)."""
+    """Copies the solution in one.* to `lane` of lcp.*; and the bounds in effect to lcp.lower, lcp.upper."""
     for i in range(p.lcp.n[0]):
         write_lane(p.lcp.x, i, lane, p.one.x[i])
         write_lane(p.lcp.w, i, lane, p.one.w[i])
-        write_lane(p.lcp.y, i, lane, p.one.lower[i])
-        write_lane(p.lcp.g, i, lane, p.one.upper[i])
+        write_lane(p.lcp.lower, i, lane, p.one.lower[i])
+        write_lane(p.lcp.upper, i, lane, p.one.upper[i])
     write_lane(p.lcp.status, 0, lane, 1.0 * p.one.status[0])
     write_lane(p.lcp.niter, 0, lane, 1.0 * p.one.niter[0])
     write_lane(p.lcp.residual, 0, lane, p.one.residual[0])
@@ -43,8 +43,8 @@ def solve_lane_by_lane(p, policy, passes, start):
     """Solves every world's problem, with the options of Dantzig's method.
 
     Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2]; lcp.*, of which lcp.y and lcp.g are the bounds in
-            effect; one.*; the outputs of `solve_dantzig`.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2]; lcp.*, with the bounds in effect in lcp.lower and
+            lcp.upper; one.*; the outputs of `solve_dantzig`.
     """
     for lane in range(width(p)):
         load_lane(p, lane)

@@ -6,7 +6,7 @@ rows keep this order whatever the other worlds of the tile have.
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.rows.contact import append_contact_rows
-from featherlane.solver.lcp.rows.joint import append_bounded_rows, append_equality_rows, append_one_dof_rows
+from featherlane.solver.lcp.rows.joint import append_bounded_rows, append_equality_rows
 from featherlane.solver.lcp.rows.link import append_link_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
 from featherlane.solver.lcp.rows.motor import append_motor_rows
@@ -30,7 +30,7 @@ def make_lcp(m, d):
     A = J Mh^-1 J^T + cfm / h,   b = c / h - J (v / h + Mh^-1 f),   x in [N, N m].
     Source: ODE manual; recorded steps of an ODE world are reproduced to rounding.
     Reads:  M, qfrc_smooth, qvel, all rows and contacts.
-    Writes: lcp.*; qH, qHDiagInv, qacc_step; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0 if a contact acts;
+    Writes: lcp.*; qH, qHDiagInv, qacc_step; row_lcprow, con_lcprow; con_D > 0 if a contact acts;
             con_overflow if the rows of a tile do not fit; found_bad; con_erp, con_cfm, con_belt, con_compliance,
             con_frictionforce, con_restitution, con_restitution_vel, con_frame, con_friction of contacts; link_lcprow;
             one.*, warning (rows full).
@@ -41,7 +41,6 @@ def make_lcp(m, d):
     factor_step_inertia(m, d)
     append_equality_rows(m, d)
     append_link_rows(m, d)
-    append_one_dof_rows(m, d)
-    append_bounded_rows(m, d)
+    append_bounded_rows(m, d, first=0)
     append_motor_rows(m, d)
     append_contact_rows(m, d)

@@ -18,8 +18,7 @@ FIELDS = (
     _slot.rows(Vec3, "con_belt", "nconmax", "m/s", "lcp: surface velocity along normal and tangents"),
     # indices of the rows
     _slot.int("con_lcprow", "nconmax", "1", "lcp: row of the slot's normal; its friction rows follow"),
-    _slot.int("dofrow_lcprow", "ndofrowmax", "1", "lcp: row of the one-dof row"),
-    _slot.int("genrow_lcprow", "ngenrowmax", "1", "lcp: row of the general row"),
+    _slot.int("row_lcprow", "nrowmax", "1", "lcp: row of the scalar row"),
     _slot.int("link_lcprow", "nlink 2", "1", "lcp: first row of the link; row of its motor or stop, -1: none"),
     _output.rows(Wrench, "link_force", "nlink", "N, N m", "force and torque on the first body at its com"),
     _lcp.real("scale", "nv", "1/sqrt(kg)", "lcp: 1 / sqrt(D) of the factor in qH"),

@@ -71,7 +71,7 @@ def accelerate_by_rows(m, d):
             j = m.M_colind[entry]
             d.qfrc_constraint[j] = fma(d.qH[entry], scaled, d.qfrc_constraint[j])
     # qacc = L^-1 D^-1 (D^1/2 z)
-    expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc)
+    expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc, most=4)
     broken = false_mask(d)
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it

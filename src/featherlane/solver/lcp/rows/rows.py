@@ -27,6 +27,8 @@ Symbols: r: a row;  i, j: dofs;  columns start to start + n - 1 of a row are the
 from typing import Any, NamedTuple
 
 from featherlane.prelude import *
+from featherlane.dynamics.inertia.joint_space import inertia_rows
+from featherlane.dynamics.sparse.half_solve import SparseRows, half_solve_rows, place_dofs
 from featherlane.lanes.worlds import count_active_worlds
 from featherlane.model.status import warn_full
 from featherlane.solver.dual.rows import sort_descending
@@ -108,26 +110,6 @@ def clear_entries(d, start, n):
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
-@kernel
-def whiten_jacobian(m, d, start, n, entry):
-    """Computes n entries of lcp.Y from `entry` on, y = J L^-1 D^-1/2, at the columns from `start` on; returns y y^T.
-
-    J is in d.primal.search, which is overwritten.  lcp.scale = D^-1/2, and row i of L is d.qH at M_rowadr[i].
-    """
-    square = 0.0
-    for k in range(n):
-        i = d.lcp.col[start + k]
-        J_i, rowadr = d.primal.search[i], m.M_rowadr[i]
-        # subtracts row i of L times J_i from J at the ancestors of dof i
-        for k_M in range(m.M_rownnz[i] - 1):
-            j = m.M_colind[rowadr + k_M]
-            d.primal.search[j] = fma(-d.qH[rowadr + k_M], J_i, d.primal.search[j])
-        y = J_i * d.lcp.scale[i]
-        d.lcp.Y[entry + k] = y
-        square = fma(y, y, square)
-    return square
-
-
 class NewRow(NamedTuple):
     """A row for `set_row` to complete: its number r, velocity v = J qvel, acceleration a = J Mh^-1 f."""
 
@@ -140,16 +122,23 @@ class NewRow(NamedTuple):
 def append_jacobian_row(m, d, start, n):
     """Appends a row with J in d.primal.search at the n columns from `start` on; `set_row` must follow.
 
+    Its entries in lcp.Y are y = J L^-1 D^-1/2, with L in qH and lcp.scale = D^-1/2.
     Writes: lcp.coladr, lcp.colnum, lcp.rowadr, lcp.Y, lcp.diag = J Mh^-1 J^T of the row, lcp.n.   Returns a `NewRow`.
     """
-    r, entry, v, a = d.lcp.n[0], first_free_entry(d), 0.0, 0.0
+    r, entry, v, a, square = d.lcp.n[0], first_free_entry(d), 0.0, 0.0, 0.0
     for k in range(n):
         i = d.lcp.col[start + k]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
+        d.lcp.Y[entry + k] = d.primal.search[i]
+    block = SparseRows(d.lcp.Y, entry, d.lcp.col, start, n, d.dual.place)
+    place_dofs(block)
+    half_solve_rows(inertia_rows(m), d.qH, d.lcp.scale, block, scaled=1, count=1)
+    for k in range(n):
+        square = fma(d.lcp.Y[entry + k], d.lcp.Y[entry + k], square)
     d.lcp.coladr[r] = start
     d.lcp.colnum[r] = n
     d.lcp.rowadr[r] = entry
-    d.lcp.diag[r] = whiten_jacobian(m, d, start, n, entry)
+    d.lcp.diag[r] = square
     d.lcp.n[0] = r + 1
     return NewRow(r, v, a)
 

@@ -14,8 +14,9 @@ A fixed point of the iteration solves
     cone      Coulomb's law on the cone |s| <= x_n + a (projection.py): P projects on the whole cone, and |w_s| is added
               to the normal's w (De Saxce and Feng); otherwise sliding contacts would separate at mu times their speed
 
-Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.old: d = x+ - y;  lcp.change: A d;  lcp.best: the best x;
-    lcp.step: 1 / D.  `mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.
+Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.dx: d = x+ - y;  lcp.dw: A d;  lcp.target: x+;
+    lcp.best: the best x;  lcp.step: 1 / D.
+`mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
     k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;
     cone: 1: friction on cones, 0: pyramids.
@@ -50,32 +51,32 @@ PATIENCE = 300.0  # steps without a smaller residual, after which momentum ends
 # ---- the projected step ----------------------------------------------------------------------------------------------
 @kernel
 def step_box(p, i, t):
-    """Sets lcp.old_i = P(y_i - t step_i g_i), the position of row i alone after a step of length t."""
+    """Sets lcp.target_i = P(y_i - t step_i g_i), the position of row i alone after a step of length t."""
     target = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
-    p.lcp.old[i] = project_box(p, p.lcp.old, i, target)
+    p.lcp.target[i] = project_box(p, p.lcp.target, i, target)
 
 
 @kernel
 def step_cone(p, k, count, t):
-    """Sets lcp.old = P(y - t step (g + slip)), the positions of normal row k and its friction rows after a step.
+    """Sets lcp.target = P(y - t step (g + slip)), the positions of normal row k and its friction rows after a step.
 
     slip = |w_s| = |mu_i g_i| over the friction rows is added to the normal's gradient only, see above.
     """
     for c in range(count):
         i = k + 1 + c
         # length_across divides by mu_i
-        p.lcp.old[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
-    slip = length_across(p, p.lcp.old, k, count)
-    p.lcp.old[k] = fma(-(t * p.lcp.step[k]), p.lcp.g[k] + slip, p.lcp.y[k])
+        p.lcp.target[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
+    slip = length_across(p, p.lcp.target, k, count)
+    p.lcp.target[k] = fma(-(t * p.lcp.step[k]), p.lcp.g[k] + slip, p.lcp.y[k])
     for c in range(count):
         i = k + 1 + c
-        p.lcp.old[i] = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
-    project_cone(p, p.lcp.old, k, count)
+        p.lcp.target[i] = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
+    project_cone(p, p.lcp.target, k, count)
 
 
 @kernel
 def projected_step(p, t, cone):
-    """Sets lcp.old = d, the projected step of length t from y; normals come before the friction that they limit."""
+    """Sets lcp.dx = d, the projected step of length t from y; normals come before the friction that they limit."""
     for k in range(p.lcp.n[0]):
         if p.lcp.findex[k] < 0:
             count = friction_count(p, k) if cone != 0 else 0
@@ -87,17 +88,17 @@ def projected_step(p, t, cone):
         if p.lcp.findex[i] >= 0 and (cone == 0 or not in_cone(p, i)):
             step_box(p, i, t)
     for i in range(p.lcp.n[0]):
-        p.lcp.old[i] = p.lcp.old[i] - p.lcp.y[i]
+        p.lcp.dx[i] = p.lcp.target[i] - p.lcp.y[i]
 
 
 @kernel
 def direction_curvature(p):
-    """Sets lcp.change = A d; returns (d^T A d, d^T D d)."""
-    multiply_delassus(p, p.lcp.old, p.lcp.change)
+    """Sets lcp.dw = A d; returns (d^T A d, d^T D d)."""
+    multiply_delassus(p, p.lcp.dx, p.lcp.dw)
     curvature, square = 0.0, 0.0
     for i in range(p.lcp.n[0]):
-        d = p.lcp.old[i]
-        curvature = fma(d, p.lcp.change[i], curvature)
+        d = p.lcp.dx[i]
+        curvature = fma(d, p.lcp.dw[i], curvature)
         square = fma(d, d / p.lcp.step[i], square)
     return curvature, square
 
@@ -108,7 +109,7 @@ def goes_uphill(p):
     """Returns a mask of worlds whose momentum leads from x against the projected step d: d^T D (x+ - x) < 0."""
     slope = 0.0
     for i in range(p.lcp.n[0]):
-        d = p.lcp.old[i]
+        d = p.lcp.dx[i]
         slope = fma(d / p.lcp.step[i], (p.lcp.y[i] - p.lcp.x[i]) + d, slope)
     return slope < 0.0
 
@@ -117,7 +118,7 @@ def goes_uphill(p):
 def extrapolate(p, beta, taken):
     """Moves worlds of the mask `taken` to x+ = y + d and y+ = x+ + beta (x+ - x), with their w and g = A y+ - b."""
     for i in range(p.lcp.n[0]):
-        x_new, w_new = p.lcp.y[i] + p.lcp.old[i], p.lcp.g[i] + p.lcp.change[i]
+        x_new, w_new = p.lcp.y[i] + p.lcp.dx[i], p.lcp.g[i] + p.lcp.dw[i]
         y_new, g_new = fma(beta, x_new - p.lcp.x[i], x_new), fma(beta, w_new - p.lcp.w[i], w_new)
         p.lcp.x[i], p.lcp.w[i] = where(taken, x_new, p.lcp.x[i]), where(taken, w_new, p.lcp.w[i])
         p.lcp.y[i], p.lcp.g[i] = where(taken, y_new, p.lcp.y[i]), where(taken, g_new, p.lcp.g[i])
@@ -150,7 +151,7 @@ def apgd(p, iterations, cone):
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test).
     Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; stat_residual if iterations are recorded.
-    Scratch: lcp.y, lcp.g, lcp.old, lcp.change, lcp.best, lcp.step, lcp.z.
+    Scratch: lcp.y, lcp.g, lcp.dx, lcp.dw, lcp.target, lcp.best, lcp.step, lcp.z.
     Cost:   per step one product with A.
     """
     tolerance, best_residual = stopping_residual(p), start_apgd(p, cone)
@@ -161,8 +162,8 @@ def apgd(p, iterations, cone):
     for iteration in range(iterations):
         if not any_(live):
             break
-        projected_step(p, t, cone)  # writes d to lcp.old
-        curvature, square = direction_curvature(p)  # writes A d to lcp.change
+        projected_step(p, t, cone)  # writes d to lcp.dx
+        curvature, square = direction_curvature(p)  # writes A d to lcp.dw
         taken = live & (t * curvature <= square)
         restart = goes_uphill(p) | (idle_steps > PATIENCE)
         k = where(taken, where(restart, 1.0, k + 1.0), k)

@@ -52,17 +52,17 @@ def project_row(p, i, live):
 
 @kernel
 def visit_disc(p, k, count, live):
-    """Updates the friction rows of normal row k together; returns their largest |change|.  Overwrites lcp.change."""
-    # lcp.change: first the target of each row, then its projection to the disc at the normal force x_k
+    """Updates the friction rows of normal row k together; returns their largest |change|.  Overwrites lcp.target."""
+    # lcp.target: first the target of each row, then its projection to the disc at the normal force x_k
     for c in range(count):
         i = k + 1 + c
         w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
-        p.lcp.change[i] = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
-    project_disc(p, p.lcp.change, k, count, p.lcp.x[k])
+        p.lcp.target[i] = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
+    project_disc(p, p.lcp.target, k, count, p.lcp.x[k])
     largest = 0.0
     for c in range(count):
         i = k + 1 + c
-        largest = fmax(move_row(p, i, p.lcp.change[i], live), largest)
+        largest = fmax(move_row(p, i, p.lcp.target[i], live), largest)
     return largest
 
 
@@ -105,7 +105,7 @@ def lcp_pgs(p, iterations, quickstep, cone):
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test) and omega; lcp.seed with `quickstep`.
     Writes: lcp.x, lcp.w, lcp.z, lcp.status, lcp.residual, lcp.niter; stat_residual if iterations are recorded.
-    Scratch: lcp.step, lcp.order, lcp.change.
+    Scratch: lcp.step, lcp.order, lcp.target.
     Cost:   per sweep n^2 products of a dense A, twice the entries of Y of a factored one.
     """
     # writes lcp.step

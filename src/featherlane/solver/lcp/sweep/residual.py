@@ -31,7 +31,7 @@ def box_distance(p, x, w, i, step):
 
 @kernel
 def disc_distance(p, x, w, k, count, step):
-    """Returns the largest change of the friction rows behind row k by a projected step.  Overwrites lcp.change.
+    """Returns the largest change of the friction rows behind row k by a projected step.  Overwrites lcp.target.
 
     Steps are equal in the metric of s: row i takes step (mu_i / max mu)^2.
     """
@@ -41,11 +41,11 @@ def disc_distance(p, x, w, k, count, step):
     for c in range(count):
         i = k + 1 + c
         share = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(largest_mu > 0.0, largest_mu, 1.0), 1.0)
-        p.lcp.change[i] = fma(-(step * share) * share, w[i], x[i])
-    project_disc(p, p.lcp.change, k, count, x[k])
+        p.lcp.target[i] = fma(-(step * share) * share, w[i], x[i])
+    project_disc(p, p.lcp.target, k, count, x[k])
     for c in range(count):
         i = k + 1 + c
-        largest = fmax(fabs(p.lcp.change[i] - x[i]), largest)
+        largest = fmax(fabs(p.lcp.target[i] - x[i]), largest)
     return largest
 
 

@@ -1,0 +1,62 @@
+"""Treats a `Data` as a batch of one world, whose rows are the memory of the `Data`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.lanes import Field
+from featherlane.model.arguments import instance
+from featherlane.model.model import Model
+from featherlane.simulation.batch.arrays import WorldArrays
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.runner import Runner
+from featherlane.simulation.tile.team import Team
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.data import Data, ready
+
+
+def checked_worlds(model: Model, data: Any) -> Data | Batch:
+    """Returns the worlds of a call `f(model, data)`: a `Data`, prepared for this model, or a `Batch`.
+
+    Raises:
+        TypeError: `data` is neither a `Data` nor a `Batch`.
+        ModelError: the model's sizes are not those of the `Data`; another model than the batch's.
+    """
+    instance("data", data, Data | Batch, "a Data or a Batch of the model", ArgumentTypeError)
+    if isinstance(data, Data):
+        return ready(model, data)
+    if data.model is not model:
+        raise ModelError("model: got another model than the batch's")
+    return data
+
+
+class DataRows:
+    """Provides the memory of a `Data` as rows (1, n, ...)."""
+
+    def __init__(self, workspace: Workspace):
+        self.workspace = workspace
+
+    def rows(self, field: Field) -> np.ndarray:
+        """Returns the rows of a field, a view."""
+        return self.workspace.view(field.name)[None]
+
+
+def batch_of(worlds: Data | Batch) -> Batch:
+    """Returns a batch as it is, and a `Data` as a batch of one world.
+
+    Both have the same state, inputs and reports.  A call of one excludes calls of the other.  Outputs that are bound in
+    the batch are those of the `Data`.
+    """
+    if isinstance(worlds, Batch):
+        return worlds
+    batch = worlds.__dict__.get("_batch")
+    if batch is None or batch.model is not worlds.model:
+        rows = DataRows(worlds.workspace)
+        arrays = WorldArrays(worlds.model, 1, np.dtype(np.float64), worlds.ngiven, rows=rows)
+        batch = worlds.__dict__["_batch"] = Batch.__new__(Batch)
+        batch._start(arrays, Runner(arrays, Team(1), turn=worlds._turns[0]))
+        batch.mute()
+    return batch
