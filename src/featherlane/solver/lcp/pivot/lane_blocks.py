@@ -76,7 +76,7 @@ def finish_rows(p, a, least, height):
     )
     pivot, s = tuple(active_entry(p, a + i, a + i) + 0.0 for i in range(height)), 0.0
     for h in range(a):
-        u, inverse = tuple(p.lcp_L[row[i] + h] + 0.0 for i in range(height)), p.lcp_dinv[h]
+        u, inverse = tuple(p.lcp_L[row[i] + h] for i in range(height)), p.lcp_dinv[h]
         L = tuple(where(free[i], u[i] * inverse, 0.0) for i in range(height))
         pivot = tuple(fma(-u[i], L[i], pivot[i]) for i in range(height))
         if height == 2:
