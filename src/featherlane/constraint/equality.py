@@ -104,14 +104,13 @@ def bias_acceleration(m, d, b):
 
 
 @kernel
-def anchor_acceleration(m, d, b, acc, r):
-    """Returns the acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity).
+def anchor_motion(V, A, r):
+    """Returns (velocity u = v + omega x r, acceleration a + alpha x r + omega x u) of a point of a body at arm r.
 
-    acc: spatial acceleration (alpha, a) of the body at its tree's com; r: from there [m].
+    V, A: spatial velocity (omega, v) and acceleration (alpha, a) of the body at its tree's com; r: from there [m].
     """
-    twist = d.cvel[b]
-    point_vel = twist.linear + cross(twist.angular, r)
-    return acc.linear + cross(acc.angular, r) + cross(twist.angular, point_vel)
+    u = V.linear + cross(V.angular, r)
+    return u, A.linear + cross(A.angular, r) + cross(V.angular, u)
 
 
 @kernel
@@ -240,20 +239,18 @@ def store_equality_row(d, k, response, pos, rate, A, present):
 
 
 @kernel
-def turn_rate(m, d, e, held, a1, a2):
-    """Returns (dJ/dt) v of a weld's rotation: scale (vec(y' turn) / 2 - |y|^2 vec(turn) / 4).
+def turn_motion(held, w1, w2, alpha1, alpha2):
+    """Returns (t', t'') of a weld's rotation error t = scale vec(turn), at angular velocities and accelerations.
 
-    This is the derivative of scale vec(y turn) / 2 at qacc = 0, with y = R^T (omega_1 - omega_2) and
-    y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)).
-    held: a `Turn`; a1, a2: `bias_acceleration` of the two bodies.
+    t' = scale vec(y turn) / 2 and t'' = scale (vec(y' turn) / 2 - |y|^2 vec(turn) / 4), with y = R^T (w1 - w2) and
+    y' = R^T (alpha1 - alpha2 - w2 x (w1 - w2)).
+    held: a `Turn`.  At the accelerations for qacc = 0, t'' is (dJ/dt) v.
     """
     R, turn, scale = held
-    omega2 = d.cvel[fastened_body(m, e, side=1)].angular
-    relative = d.cvel[fastened_body(m, e, side=0)].angular - omega2
-    alpha = a1.angular - a2.angular
+    relative = w1 - w2
     y = R.T @ relative
-    half_rate = half_turn(turn, R.T @ (alpha - cross(omega2, relative)))
-    return scale * (half_rate - 0.25 * dot(y, y) * Vec3(turn[1:4]))
+    half_rate = half_turn(turn, R.T @ (alpha1 - alpha2 - cross(w2, relative)))
+    return scale * half_turn(turn, y), scale * (half_rate - 0.25 * dot(y, y) * Vec3(turn[1:4]))
 
 
 @kernel
@@ -283,12 +280,13 @@ def write_fastening_rows(m, d, k, o, n, e, present):
 
     pos = p1 - p2
     # (dJ/dt) v of the three translations
-    dJv = anchor_acceleration(m, d, b1, a1, r1) - anchor_acceleration(m, d, b2, a2, r2)
+    dJv = anchor_motion(d.cvel[b1], a1, r1)[1] - anchor_motion(d.cvel[b2], a2, r2)[1]
     point_columns(m, d, e, o, n, (r1, r2), present)
     error2 = dot(pos, pos)
     if weld:
         held = weld_turn(m, d, e)
-        turn_error, turn_dJv = held.scale * Vec3(held.turn[1:4]), turn_rate(m, d, e, held, a1, a2)
+        turn_error = held.scale * Vec3(held.turn[1:4])
+        _, turn_dJv = turn_motion(held, d.cvel[b1].angular, d.cvel[b2].angular, a1.angular, a2.angular)
         error2 = error2 + dot(turn_error, turn_error)
         turn_columns(m, d, e, o + 3 * n, n, held, present)
     present = moves_any(d, o, equality_row_count(m, e) * n, present)

@@ -18,7 +18,16 @@ derivatives of M a + c - tau - J^T f.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.equality import anchor, fastened_body, half_turn, is_fastening, weld_turn
+from featherlane.constraint.equality import (
+    Turn,
+    anchor,
+    anchor_motion,
+    fastened_body,
+    half_turn,
+    is_fastening,
+    turn_motion,
+    weld_turn,
+)
 from featherlane.constraint.impedance import MINVAL, impedance, reference, shortest_timeconst
 from featherlane.sensitivity.rates.paths import add_moved_force, before_joint, is_before
 
@@ -58,50 +67,33 @@ def _body_changes(m, d, p, b, k, by):
 
 @kernel
 def _point_changes(m, d, b, point, changes):
-    """Returns changes of (place, velocity, acceleration) of a point of body b, at r from the com of its tree.
-
-    u = v + w x r,  acceleration = a + alpha x r + w x u, of a body with V = (w, v), A = (alpha, a).
-    """
-    displacement, dV, dA = changes
-    V, A, r = d.cvel[b], d.cacc[b], point - d.subtree_com[m.body_rootid[b]]
-    w, dw = V.angular, dV.angular
+    """Returns changes of (place, velocity, acceleration) of a point of body b."""
+    (displacement, dV, dA), r = changes, point - d.subtree_com[m.body_rootid[b]]
     dr = displacement.linear + cross(displacement.angular, r)
-    u = V.linear + cross(w, r)
-    du = dV.linear + (cross(dw, r) + cross(w, dr))
-    da = dA.linear + cross(dA.angular, r) + cross(A.angular, dr)
-    return dr, du, da + (cross(dw, u) + cross(w, du))
+    _, (du, da) = split_tangents(anchor_motion(seed(d.cvel[b], dV), seed(d.cacc[b], dA), seed(r, dr)), 1)
+    return dr, du, da
 
 
 @kernel
 def _turn_changes(m, d, e, held, first, second):
     """Returns changes for weld e: (of its rotation error, of the error's rate, of its acceleration, of q's scalar).
 
-    With y = R^T (w_1 - w_2) and z = R^T (alpha_1 - alpha_2 - w_2 x (w_1 - w_2)), the error t = vec(q) has
-    t' = vec(y q) / 2 and t'' = vec(z q) / 2 - |y|^2 t / 4.  R turns with the second body.
-
     Args:
         held: (R, q, scale) of `weld_turn`: frame of the error, the error as a quaternion, torquescale.
         first, second: (displacement, dV, dA) of the bodies.
     """
-    R, q, scale = held
-    b1, b2 = fastened_body(m, e, 0), fastened_body(m, e, 1)
-    w2, dw2, turn2 = d.cvel[b2].angular, second[1].angular, second[0].angular
-    # differences of both bodies in world axes, and their changes
-    slip, dslip = d.cvel[b1].angular - w2, first[1].angular - dw2
-    alpha = d.cacc[b1].angular - d.cacc[b2].angular - cross(w2, slip)
-    dalpha = first[2].angular - second[2].angular - (cross(dw2, slip) + cross(w2, dslip))
-    # R turns by turn2
-    dslip, dalpha = dslip - cross(turn2, slip), dalpha - cross(turn2, alpha)
-    y, z, turn = R.T @ slip, R.T @ alpha, R.T @ (first[0].angular - turn2)
-    dy, dz, t = R.T @ dslip, R.T @ dalpha, _vector(q)
-    # dq = (ds, dt), q turned by the relative displacement `turn`
-    dt, ds = _half_product(q, turn), -0.5 * dot(turn, t)
-    dq = Quat(join((ds,), dt))
-    rate = _half_product(dq, y) + _half_product(q, dy)
-    # d(|y|^2 t / 4) = (y . dy) t / 2 + |y|^2 dt / 4
-    square_change = fma(0.5 * dot(y, dy), t, 0.25 * dot(y, y) * dt)
-    acceleration = _half_product(dq, z) + _half_product(q, dz) - square_change
-    return scale * dt, scale * rate, scale * acceleration, ds
+    (R, q, scale), b1, b2 = held, fastened_body(m, e, 0), fastened_body(m, e, 1)
+    # R turns with the second body, and q by the relative displacement
+    turn2 = second[0].angular
+    turn = R.T @ (first[0].angular - turn2)
+    dt, ds = _half_product(q, turn), -0.5 * dot(turn, _vector(q))
+    x, y, z = R.columns
+    dR = Mat3(join(cross(turn2, x), cross(turn2, y), cross(turn2, z))).T
+    moved = Turn(seed(R, dR), seed(q, Quat(join((ds,), dt))), scale)
+    w1, w2 = seed(d.cvel[b1].angular, first[1].angular), seed(d.cvel[b2].angular, second[1].angular)
+    alpha1, alpha2 = seed(d.cacc[b1].angular, first[2].angular), seed(d.cacc[b2].angular, second[2].angular)
+    _, (rate, acceleration) = split_tangents(turn_motion(moved, w1, w2, alpha1, alpha2), 1)
+    return scale * dt, rate, acceleration, ds
 
 
 @kernel
