@@ -20,7 +20,7 @@ from featherlane.lanes.record import python_record
 from featherlane.lanes.values import Row
 from featherlane.model.enums import BIAS_DCMOTOR
 from featherlane.simulation.world.data import ready
-from featherlane.solver.rows import cone, coulomb, pyramid
+from featherlane.solver.rows import cone, coulomb, laws, pyramid
 from featherlane.solver.rows.rows import TURN
 from featherlane.spatial.types import Vec3
 from featherlane.spatial.vector import norm3
@@ -117,17 +117,17 @@ def test_hessian_of_coulombs_law_and_its_slip_rate_are_the_derivative_of_its_for
     close(moved, [-x for x in df])
 
 
-@pytest.mark.parametrize("name", ["add_convex_slope", "add_tresca_slope", "add_model_slope"])
+@pytest.mark.parametrize("name", ["convex_slope", "tresca_slope", "model_slope"])
 def test_second_derivative_along_a_line_is_that_of_the_first(contact, rng, name):
     d = contact
     d.coulomb = SimpleNamespace(zone=sample(rng))
-    slope = getattr(cone if name == "add_convex_slope" else coulomb, name)
+    slope = getattr(cone if name == "convex_slope" else coulomb, name)
     a = values(rng.uniform(-1.0, 1.0, N))
     (_, h), (dg, _) = split_tangents(slope(d, 0, seed(a, 1.0), 0.0, 0.0), 1)
     across = d.primal.con_z
     # |t . v| of the linear model's slip direction t may exceed |v| in a sample; the solver's t has length 1
     square = dots(across, across) - dots(d.coulomb.zone, across) ** 2
-    inside = (square > 0.0) | (name != "add_model_slope")
+    inside = (square > 0.0) | (name != "model_slope")
     close([np.where(inside, h, 0.0)], [np.where(inside, dg, 0.0)])
 
 
@@ -136,7 +136,7 @@ def test_slope_of_the_elliptic_cone_is_the_derivative_of_its_cost(contact, rng):
     a = values(rng.uniform(-1.0, 1.0, N))
     moved = {k: y[k] + a * z[k] for k in y}
     _, slope = split_tangents(cone.convex_cone_force(d, 0, seeded(moved, z))[2], 1)
-    close([cone.add_convex_slope(d, 0, a, 0.0, 0.0)[0]], [slope])
+    close([cone.convex_slope(d, 0, a, 0.0, 0.0)[0]], [slope])
 
 
 def test_force_of_the_pyramid_is_minus_the_derivative_of_its_cost(contact):
@@ -148,8 +148,8 @@ def test_force_of_the_pyramid_is_minus_the_derivative_of_its_cost(contact):
         close([-split_tangents(pyramid.pyramid_force(D, moved)[1], 1)[1]], [f[i]])
         if i < 2:
             close([-split_tangents(pyramid.edge_pair_force(D, moved[0], moved[1])[2], 1)[1]], [(g, m)[i]])
-    force, _ = pyramid.one_sided_row(D, y[0])
-    close([-split_tangents(pyramid.one_sided_row(D, seed(y[0], 1.0))[1], 1)[1]], [force])
+    force, _ = laws.one_sided_force(D, y[0])
+    close([-split_tangents(laws.one_sided_force(D, seed(y[0], 1.0))[1], 1)[1]], [force])
 
 
 # ---- springs and dampers ---------------------------------------------------------------------------------------------
