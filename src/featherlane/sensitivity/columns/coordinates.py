@@ -1,9 +1,9 @@
 """Seeds of columns: the coordinates by which a step is differentiated, their unit derivatives and displacements.
 
 Coordinates are numbered: positions by dof, velocities, activations, controls, generalized forces.  A column is seeded
-by the number of its coordinate: a formula starts from the derivatives `kronecker`, and a difference from the
-displacements of `move_coordinate`.  A kernel's coordinate `at` is an int if all lanes have the same one; otherwise it
-is a value, and numbers are compared with 1.0 * number.
+by the number of its coordinate: a formula starts from the derivatives `delta`, and a difference from the displacements
+of `move_coordinate`.  A kernel's coordinate `at` is an int if all lanes have the same one; otherwise it is a value,
+and numbers are compared with 1.0 * number.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class Seeds(NamedTuple):
 
 # ---- derivatives by the coordinate itself ----------------------------------------------------------------------------
 @kernel
-def kronecker(at, i):
-    """Returns the derivative of coordinate i by coordinate `at`, an int: 1 if they are the same, else 0."""
+def delta(at, i):
+    """Returns the derivative of coordinate i by coordinate `at`, an int: Kronecker's delta, 1 if they are the same."""
     return 1.0 if at == i else 0.0
 
 
 @kernel
-def kronecker3(at, i):
+def delta3(at, i):
     """Returns the derivatives of coordinates i, i + 1, i + 2 by coordinate `at`, an int."""
-    return Vec3(kronecker(at, i + c) for c in range(3))
+    return Vec3(delta(at, i + c) for c in range(3))
 
 
 @kernel
-def lane_kronecker(at, i):
+def lane_delta(at, i):
     """Returns the derivative of coordinate i by coordinate `at`, a value: 1 in lanes in which they are the same."""
     return where(at == 1.0 * i, 1.0, 0.0)
 

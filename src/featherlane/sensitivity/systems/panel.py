@@ -17,7 +17,7 @@ from featherlane.dynamics.inertia.joint_space import multiply_joint_space, solve
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.integrator.integrate import is_implicit
 from featherlane.dynamics.sparse.tree_factor import PANEL
-from featherlane.sensitivity.columns.coordinates import kronecker, kronecker3
+from featherlane.sensitivity.columns.coordinates import delta, delta3
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.systems.solution import follow_bounds, step_column
 from featherlane.sensitivity.systems.tangent import advance_quaternion, quaternion_tangent
@@ -128,15 +128,15 @@ def _next_position(m, d, p, at):
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), kronecker3(at, v))
+            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), delta3(at, v))
             v += 3
         if has_quaternion(kind):
             # dq' = J(r) h dv' + exp(-r) dq, with the columns of both matrices that `prepare_panels` stored
             J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
             h_dv = h * Vec3(p.dv[v : v + 3])
-            p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, kronecker3(at, v))
+            p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, delta3(at, v))
         else:
-            p.dq[v] = kronecker(at, v) + h * p.dv[v]
+            p.dq[v] = delta(at, v) + h * p.dv[v]
 
 
 @kernel
@@ -158,5 +158,5 @@ def take_column(m, d, p, c, damped):
         step_column(m, d, p, 1.0 * at, damped)  # `at` as a value
     elif p.rate_steps:
         for i in range(m.nv):
-            p.dv[i] = fma(h, flat(p.panel_step)[PANEL * i + c], kronecker(at, m.nv + i))
+            p.dv[i] = fma(h, flat(p.panel_step)[PANEL * i + c], delta(at, m.nv + i))
         _next_position(m, d, p, at)

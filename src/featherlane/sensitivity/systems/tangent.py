@@ -10,7 +10,7 @@ Source: Sola, Deray, Atchuthan, A micro Lie theory for state estimation in robot
 """
 
 from featherlane.prelude import *
-from featherlane.sensitivity.columns.coordinates import lane_kronecker
+from featherlane.sensitivity.columns.coordinates import lane_delta
 
 SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 1e-14
 
@@ -109,6 +109,6 @@ def advance_state(m, p, at, acceleration):
     """
     h = timestep(m)
     for i in range(m.nv):
-        p.unit[i] = lane_kronecker(at, i)
-        p.dv[i] = fma(h, acceleration[i], lane_kronecker(at, m.nv + i))
+        p.unit[i] = lane_delta(at, i)
+        p.dv[i] = fma(h, acceleration[i], lane_delta(at, m.nv + i))
     advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
