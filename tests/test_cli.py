@@ -690,7 +690,7 @@ def test_inspect_shows_the_memory_of_contacts_and_rows(capfd):
     shown = " ".join(capfd.readouterr().out.split())
     assert " contacts, " in shown and "nHblock" not in shown and "npanel" not in shown
     succeeds("inspect", "quadruped", "--json")
-    assert list(json.loads(capfd.readouterr().out)["capacities"]) == ["nconmax", "ndofrowmax", "nrowmax"]
+    assert list(json.loads(capfd.readouterr().out)["capacities"]) == ["nconmax", "nrowmax"]
 
 
 # ---- errors while a command runs --------------------------------------------------------------------------------

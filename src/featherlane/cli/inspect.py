@@ -25,8 +25,7 @@ from featherlane.tree import branch_counts, choose_forward_dynamics, compare_cos
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
 CAPACITIES = {
     "nconmax": "contacts",
-    "ndofrowmax": "one-DoF rows (friction loss, limits)",
-    "nrowmax": "scalar rows (one-DoF rows, equalities, limits of ball joints and tendons)",
+    "nrowmax": "scalar rows (friction loss, limits, equalities)",
 }
 PICTURE = 96  # largest number of DoFs for a sparsity picture
 BLOCKS = " ▀▄█"  # empty, upper half, lower half and full cell

@@ -10,7 +10,6 @@ _report = Declare("make_rows", "report")
 FIELDS = (
     _report.real("nefc", "1", "1", "number of rows of each world", dtype="int64"),
     size("nrowmax", "capacity: scalar rows (friction loss, limits, equalities, terms of the metric)"),
-    size("ndofrowmax", "capacity: one-dof rows, the first scalar rows (friction loss, limits of slides and hinges)"),
     size("nrowJmax", "capacity: Jacobian entries of the scalar rows"),
     # scalar rows: all but those of contacts.  The first ndofrow have one entry each: entry k is that of row k
     _scratch.int("nrow", "1", "1", "number of scalar row slots of the tile"),

@@ -365,7 +365,7 @@ def make_rows(m, d):
 
 
 def row_capacity(model) -> dict[str, int]:
-    """Returns the maximum numbers of rows of a model: sizes nrowmax, ndofrowmax and nrowJmax of a tile.
+    """Returns the maximum numbers of rows of a model: sizes nrowmax and nrowJmax of a tile; ndofrowmax: one-dof rows.
 
     Every dof and tendon may have friction loss (editable between steps); a slide, hinge or tendon has two limits, a
     ball has one.  All equalities may be active.

@@ -33,7 +33,7 @@ LCP_RATES = Layout(
             "active cases (1): separated, deeper than contact_min_depth, at the maximum velocity, bouncing",
         ),
         _scratch.real("slot_edge", "nconmax", "m/s", "margin to a change of the case of the normal's velocity"),
-        _scratch.real("dof_edge", "ndofrowmax", "m/s, rad/s", "margin to a change of the case of a limit's velocity"),
+        _scratch.real("dof_edge", "nrowmax", "m/s, rad/s", "margin to a change of the case of a limit's velocity"),
         _scratch.real(
             "slot_flat", "nconmax", "1", "1: a dof tilts two flat faces, so that their number of contacts changes"
         ),
@@ -44,7 +44,7 @@ LCP_RATES = Layout(
             "m, 1",
             "derivative of distance, point and rotation of the frame by a column",
         ),
-        _scratch.real("dof_bounces", "ndofrowmax", "1", "1: the limit bounces"),
+        _scratch.real("dof_bounces", "nrowmax", "1", "1: the limit bounces"),
         # rows
         _scratch.int("row_count", "1", "1", "number of rows"),
         _scratch.real("row_present", "rate_nrow", "1", "1: the world has the row"),
