@@ -8,6 +8,7 @@ Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Fe
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.general import row_entries
 from featherlane.dynamics.inertia.joint_space import inertia_rows
 from featherlane.dynamics.inertia.metric import metric_factor
 from featherlane.dynamics.sparse.half_solve import SparseRows, half_solve_rows
@@ -40,8 +41,7 @@ def list_chains(m, d, i, j):
 @kernel
 def set_general_entries(d, k):
     """Sets the row's entries to those of general row k, whose dofs are listed."""
-    first = d.row_dofadr[k]
-    for e in range(first, first + d.row_dofnum[k]):
+    for e in row_entries(d, k):
         d.exact.row[d.exact.place[d.row_dof[e]]] = d.row_J[e]
 
 

@@ -14,6 +14,7 @@ represents all its rows, were found by experiment with 4.0.1.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.general import row_entries
 from featherlane.constraint.impedance import MAXIMP, MINVAL
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
@@ -146,7 +147,7 @@ def rescale_rows(m, d):
             d.row_D[k] = d.row_D[k] * (d.exact.diagonal[i] / d.M[_diagonal_address(m, i)])
         elif d.row_type[k] <= LIMIT_TENDON:  # all types but the rows of the metric, whose D is exact
             bare, hat = 0.0, 0.0
-            for e in range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k]):
+            for e in row_entries(d, k):
                 bare, hat = _add_dof(m, d, d.row_dof[e], d.row_J[e], bare, hat)
             d.row_D[k] = d.row_D[k] * _inertia_ratio(bare, hat)
     for k in range(d.ncon_slot[0]):

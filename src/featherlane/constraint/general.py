@@ -7,6 +7,12 @@ from featherlane.prelude import *
 
 
 @kernel
+def row_entries(d, k):
+    """Returns the range of the entries of scalar row k in row_dof and row_J."""
+    return range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k])
+
+
+@kernel
 def place_dof_row(d, k, i, kind, ident):
     """Assigns dof i to the one-dof row k, of type `kind` (mjtConstraint); ident: id of the dof or joint.
 
@@ -55,8 +61,8 @@ def row_parameters(m, kind, ident):
 @kernel
 def row_product(d, k, v):
     """Returns J v of scalar row k, of a joint-space vector v."""
-    first, x = d.row_dofadr[k], 0.0
-    for e in range(first, first + d.row_dofnum[k]):
+    x = 0.0
+    for e in row_entries(d, k):
         x = fma(d.row_J[e], v[d.row_dof[e]], x)
     return x
 
@@ -64,8 +70,7 @@ def row_product(d, k, v):
 @kernel
 def add_joint_force(d, k, f, out):
     """Adds J^T f of scalar row k to a joint-space vector."""
-    first = d.row_dofadr[k]
-    for e in range(first, first + d.row_dofnum[k]):
+    for e in row_entries(d, k):
         i = d.row_dof[e]
         out[i] = fma(d.row_J[e], f, out[i])
 

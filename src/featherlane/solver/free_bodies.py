@@ -9,6 +9,7 @@ dof_touched[i], at the first dof i of a tree: 1 if a row or such an actuator act
 
 from featherlane.prelude import *
 from featherlane.constraint.fold import fold_rows
+from featherlane.constraint.general import row_entries
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.inertia.metric import metric, metric_force
 from featherlane.dynamics.integrator.discrete import actuator_metric, has_actuator_metric
@@ -27,7 +28,7 @@ def _touch_tree(m, d, b, mask):
 @kernel
 def _touch_by_row(m, d, k, unused, touched):
     """Marks the trees that scalar row k acts on."""
-    for e in range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k]):
+    for e in row_entries(d, k):
         _touch_tree(m, d, m.dof_bodyid[d.row_dof[e]], d.row_D[k] > 0.0)
     return touched
 
@@ -63,8 +64,8 @@ def mark_touched(m, d):
 def _touch_by_actuator(m, d, i, acts):
     """Marks the trees that actuator i acts on, in worlds in which it acts."""
     # each output of the actuator has a row of moment arms, with dofs moment_colind
-    for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
-        for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+    for o in actuator_outputs(m, i):
+        for e in moment_entries(m, o):
             _touch_tree(m, d, m.dof_bodyid[m.moment_colind[e]], acts)
 
 

@@ -22,7 +22,7 @@ equalities with a polynomial; ten_bend = dJ of one row, by dof.
 from featherlane.prelude import *
 from featherlane.constraint.equality import is_fastening
 from featherlane.constraint.friction_loss import loss_damping
-from featherlane.constraint.general import row_parameters
+from featherlane.constraint.general import row_entries, row_parameters
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_by_length, force_by_velocity
@@ -114,10 +114,10 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
 
     B, D: damping and inverse regularization of the row, D = 0 in worlds without it; f: its force.
     """
-    e, first, along = d.row_id[k], d.row_dofadr[k], 0.0
+    e, along = d.row_id[k], 0.0
     _, c_slope = _polynomial_slopes(m, d, e)
     # along = J_2 (B v + a)
-    for n in range(first, first + d.row_dofnum[k]):
+    for n in row_entries(d, k):
         i = d.row_dof[n]
         along = fma(_second_entry(m, d, e, i), fma(B, d.qvel[i], d.qacc[i]), along)
     p.row_bend[k] = where(D > 0.0, c_slope * f, 0.0)
@@ -307,11 +307,11 @@ def _add_swing(m, d, p, r, k):
 
     J_2^T f c' (J_2)_k for dJ^T f, and J^T row_swing (J_2)_k for the change of f.
     """
-    e, first = d.row_id[r], d.row_dofadr[r]
+    e = d.row_id[r]
     if any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):
         J2_k = _second_entry(m, d, e, k)
         bend, swing = p.row_bend[r] * J2_k, p.row_swing[r] * J2_k
-        for n in range(first, first + d.row_dofnum[r]):
+        for n in row_entries(d, r):
             i = d.row_dof[n]
             p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.row_J[n], swing, p.dg[i]))
 

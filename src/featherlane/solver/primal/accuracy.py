@@ -33,6 +33,7 @@ the row forces, with either sign, are applied to H: one rounding of them may mov
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.general import row_entries
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force, metric_times
 from featherlane.solver.hessian.entries.within_tree import store_pair_jacobian
 from featherlane.solver.hessian.equation import assemble_hessian, substitute
@@ -150,7 +151,7 @@ def store_opposing_forces(m, d):
         d.primal.terms[i], d.primal.contested[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
     for k in range(d.nrow[0]):
         f, _ = bounded_force(d.row[k], d.primal.row_x[k])
-        for e in range(d.row_dofadr[k], d.row_dofadr[k] + d.row_dofnum[k]):
+        for e in row_entries(d, k):
             add_opposing_row(d, d.row_dof[e], d.row_J[e], d.row_D[k], f)
     for k in range(d.ncon_slot[0]):
         add_opposing_contact(m, d, k)

@@ -19,6 +19,7 @@ Names: f0: `metric_force`, force without constraints;  primal.Ma = M a;  con_y[k
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.general import row_entries
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
 from featherlane.solver.primal.problem import advance_rows, compute_row_products, evaluate
 from featherlane.solver.rows.contacts import cone_forces, pyramid_forces
@@ -125,8 +126,7 @@ def is_rounding_of_terms(m, d):
         d.primal.terms[i] = fabs(d.primal.Ma[i]) + fabs(f0[i])
     for k in range(d.nrow[0]):
         f, _ = bounded_force(d.row[k], d.primal.row_x[k])
-        first = d.row_dofadr[k]
-        for e in range(first, first + d.row_dofnum[k]):
+        for e in row_entries(d, k):
             i = d.row_dof[e]
             d.primal.terms[i] = fma(fabs(d.row_J[e]), fabs(f), d.primal.terms[i])
     # contacts: absolute wrenches of bodies, composed toward the root, times |S_i|
@@ -143,7 +143,7 @@ def is_rounding_of_terms(m, d):
             wrench, parent = d.con_wrench[b], m.body_parentid[b]
             if d.body_reached[parent]:  # not the world
                 d.con_wrench[parent] += wrench
-            for i in range(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b]):
+            for i in body_dofs(m, b):
                 S, x = fabs(d.cdof[i]), d.primal.terms[i]
                 for j in unrolled(range(6)):
                     x = fma(S[j], wrench[j], x)

@@ -165,8 +165,7 @@ def compute_body_motions(m, d, v, out):
     for b in range(1, m.nbody):
         if d.body_reached[b]:
             w = out[m.body_parentid[b]]
-            first = m.body_dofadr[b]
-            for i in range(first, first + m.body_dofnum[b]):
+            for i in body_dofs(m, b):
                 w = fma(d.cdof[i], v[i], w)
             out[b] = w
 

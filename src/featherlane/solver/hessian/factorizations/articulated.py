@@ -286,8 +286,8 @@ def expand_articulated(m, d):
     x = d.primal.search
     d.cacc[0] = zeros(6)
     for b in range(1, m.nbody):
-        acc, first = d.cacc[m.body_parentid[b]], m.body_dofadr[b]
-        for k in range(first, first + m.body_dofnum[b]):
+        acc = d.cacc[m.body_parentid[b]]
+        for k in body_dofs(m, b):
             if has_ball_couplings(m, d, k):
                 # earlier dofs k - c of the joint: x_k -= g x_(k - c)
                 before = k - m.jnt_dofadr[m.dof_jntid[k]]
