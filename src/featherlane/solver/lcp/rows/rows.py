@@ -131,7 +131,9 @@ def append_jacobian_row(m, d, start, n):
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
         d.lcp.Y[entry + k] = d.primal.search[i]
     block = SparseRows(d.lcp.Y, entry, d.lcp.col, start, n, d.dual.place)
-    place_dofs(block)
+    # rows of a group share their columns
+    if r == 0 or d.lcp.coladr[max(r - 1, 0)] != start or d.lcp.colnum[max(r - 1, 0)] != n:
+        place_dofs(block)
     half_solve_rows(inertia_rows(m), d.qH, d.lcp.scale, block, scaled=1, count=1)
     for k in range(n):
         square = fma(d.lcp.Y[entry + k], d.lcp.Y[entry + k], square)
