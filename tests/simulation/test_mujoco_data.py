@@ -83,6 +83,18 @@ def same_rows(found, expected):
         np.testing.assert_array_equal(found.efc_state, expected.iefc_state[expected.map_efc2iefc])
 
 
+FASTENED = """<mujoco>
+  <worldbody>
+    <body name="a" pos="0 0 1"> <freejoint/> <geom size=".1"/> </body>
+    <body name="b" pos=".3 0 1"> <freejoint/> <geom size=".1"/> </body>
+    <body name="c" pos=".6 0 1"> <joint axis="0 1 0"/> <geom size=".1" pos="0 0 .2"/> </body>
+  </worldbody>
+  <equality>
+    <weld body1="a" body2="b"/> <connect body1="a" body2="c" anchor="0 0 .1"/>
+  </equality>
+</mujoco>"""
+
+
 @pytest.mark.parametrize("after", ["mj_step", "mj_forward"])
 @pytest.mark.parametrize("name", [*SCENES, *BUNDLED])
 def test_a_round_trip_keeps_all_fields(name, after):
@@ -135,6 +147,22 @@ def test_each_engine_continues_the_other_one(name):
     np.testing.assert_allclose(found.qpos, data.qpos, rtol=0, atol=STEP)
     np.testing.assert_allclose(found.sensordata, data.workspace.view("sensordata"), rtol=STEP, atol=STEP)
     assert found.time == data.time
+
+
+def test_forces_of_fastenings_of_mujoco_are_those_of_its_rows():
+    """The three rows of a connect and the six of a weld are one constraint, whatever zeros their Jacobians have."""
+    model = fl.load(FASTENED)
+    theirs = model.to_mujoco()
+    mj_data = mujoco.MjData(theirs)
+    mj_data.qpos[0] += 0.01
+    mj_data.qvel[:] = 0.1
+    mujoco.mj_forward(theirs, mj_data)
+    mujoco.mj_rnePostConstraint(theirs, mj_data)
+    data = fl.Data(model)
+    data.from_mujoco(mj_data)
+    fl.stages.rne_post_constraint(model, data)
+    np.testing.assert_allclose(data.cfrc_ext, mj_data.cfrc_ext, rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(data.cfrc_int, mj_data.cfrc_int, rtol=1e-12, atol=1e-11)
 
 
 def test_a_step_after_from_mujoco_is_the_step_after_set_state_bit_for_bit():

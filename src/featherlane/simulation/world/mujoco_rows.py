@@ -190,10 +190,24 @@ def _bounds(mj_data: Any, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, np.where(friction, loss, np.inf)
 
 
+def _rows_together(mj_data: Any, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the first rows of equalities and all other rows; for each row, the rows from it to its equality's end."""
+    kind, ident = mj_data.efc_type[chosen], mj_data.efc_id[chosen]
+    begins = np.ones(len(chosen), bool)
+    begins[1:] = (kind[1:] != EQUALITY) | (kind[:-1] != EQUALITY) | (ident[1:] != ident[:-1])
+    first = np.flatnonzero(begins)
+    end = np.repeat(np.append(first[1:], len(chosen))[: len(first)], np.diff(np.append(first, len(chosen))))
+    return first, end - np.arange(len(chosen))
+
+
 def _scalar_rows(rows: TheirRows, mj_data: Any) -> list[tuple[str, np.ndarray]]:
     """Returns the fields of rows that are not of contacts: rows of one dof, then general rows."""
     chosen, one = np.concatenate([rows.one, rows.general]), len(rows.one)
+    first, rownum = _rows_together(mj_data, chosen)
     entries = rows.J[chosen] != 0.0
+    if len(chosen):
+        # rows of one equality have the same dofs
+        entries = np.repeat(np.logical_or.reduceat(entries, first), rownum[first], axis=0)
     # a row of one dof has exactly one entry, even if it is 0
     entries[:one] = False
     entries[np.arange(one), np.abs(rows.J[rows.one]).argmax(1) if one else []] = True
@@ -202,7 +216,7 @@ def _scalar_rows(rows: TheirRows, mj_data: Any) -> list[tuple[str, np.ndarray]]:
     friction = np.count_nonzero(mj_data.efc_type[rows.one] == FRICTION_DOF)
     counts = {"nrow": len(chosen), "ndofrow": one, "nfrictionrow": friction}
     values = [(name, np.array([n])) for name, n in counts.items()]
-    values += [("row_dofnum", count), ("row_rownum", np.ones(len(chosen)))]
+    values += [("row_dofnum", count), ("row_rownum", rownum)]
     values += [("row_dofadr", np.cumsum(count) - count), ("row_dof", column), ("row_J", rows.J[chosen][row, column])]
     names = ("type", "id", "pos", "margin", "vel", "D", "aref", "force")
     values += [(f"row_{name}", getattr(mj_data, f"efc_{name}")[chosen]) for name in names]
