@@ -17,8 +17,10 @@ con_basis[TURN, k]; TURN is an index.  All but the normal are scaled by coeffici
 (records.py) has for each contact slot k the present force (slot_force), C (slot_curvature), relative motions A and V
 (slot_acceleration, slot_velocity), and (s, -d aref / dr) (slot_slope).  con_motion: accelerations J a of the
 bodies.  p.dg: derivatives of M a + c - tau - J^T f by one coordinate.  con_wrench: changes of the wrench on each body,
-at the com of its tree; primal.con_y = y.  Of contact c: c.body: bodies at place 0 and 1; c.carrier: bodies 1 and 2 of
-its geoms, the same two in another order; c.damping: B along the normal, c.frictiondamping along the others.
+at the com of its tree; primal.con_y = y.
+
+Of contact c: c.body, the bodies at place 0 and 1, the second one 0 if it is fixed; c.carrier, the bodies of its geoms,
+body 1 and body 2, in the order of the geoms; c.damping, B along the normal; c.frictiondamping, B along the others.
 `moved_by`: changes of a contact by a twist of body 2 relative to body 1 (contact_moves.py).  `impedance_slopes`:
 (s, d(K d r) / dr, B) of a row at distance r.
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.

@@ -12,9 +12,8 @@ things are differenced, p at fixed accelerations, g at those that follow a predi
 The record p (records.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
 (positions by dof, then velocities, activations, controls); follow, the predicted rate of the acceleration; dg, dp,
 dact, the derivatives of g, of the correction p, and of the next activations; lower_g, lower_p: g and p at the lower
-point; up: a displacement.  Of the integrators, multiply_euler and others compute force <- K qacc_step, and
-multiply_euler returns the mask of worlds where K is not M.  In kernels `lag` is the correction p,
-because p is the record.  qacc is a, qacc_step is a*.
+point; up: a displacement.  In kernels `lag` is the correction p, because p is the record.  qacc is a, qacc_step is a*.
+multiply_euler and the others compute K x; multiply_euler returns the mask of worlds where K is not M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.

@@ -10,12 +10,14 @@ All lanes of a tile have the same coordinate.
 
 x: forces of the LCP's rows, lcp.w: their slack A x - b, n: their number; findex: normal row of a friction row, else
 -1; hi, add: its bounds are +-(hi x_n + add), hi = mu; diag: A_ii.  lcp.g, lcp.dx: scratch memory of the solver.  Mh:
-mass matrix of the step; qacc_step: acceleration without the rows' forces.  The record p (lcp_rates.py) has row_x, the
-forces of the own state, row_count of them; row_first, those that determine the bounds of friction; for column s the
-values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack of the forces row_first), by rows: entry
-(s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one column.  Positions by dof are coordinates 0 to
-nv - 1, then follow velocities, activations, controls, forces.  report[FITS]: 1 in worlds with derivatives;
-report[NEAREST]: distance to the next change of the active set.
+mass matrix of the step; qacc_step: acceleration without the rows' forces.
+
+The record p (lcp_rates.py) has row_x, the forces of the own state, row_count of them; row_first, those that determine
+the bounds of friction; for column s the values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack
+of the forces row_first), by rows: entry (s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one column;
+row_free, 1 for rows between their bounds.  Positions by dof are coordinates 0 to nv - 1, then follow velocities,
+activations, controls, forces.  report[FITS]: 1 in worlds with derivatives; report[NEAREST]: distance to the next change
+of the active set.
 """
 
 from featherlane.prelude import *

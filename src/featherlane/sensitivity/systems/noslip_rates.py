@@ -17,10 +17,10 @@ slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_gain = e_r, slip_size (switchin
 slip_dbound, slip_dy and slip_dgain by one coordinate.  slip_motion: motions of all bodies in the fields w_r, slip_lag:
 v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  PANEL (4) columns are solved together (panel.py):
 panel_at[c], panel_lag[:, c] and panel_acceleration[:, c] are coordinate, dp and da1 of column c, and panel_step[:, c]
-receives K da*.  S = cdof; con_body[k, place]: the body of contact k at place 0 (pushed) or 1; BOTH: a dof moves both.
-slip_A = A and slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate: positions by dof,
-velocities, activations, controls; -1: none.  report[KNOWN] is 1 in worlds in which all rates have
+receives K da*.  slip_A = A and slip_dA are nslip x nslip by rows.  report[KNOWN] is 1 in worlds in which all rates have
 formulas, report[NEAREST] the distance to the next change of the active set, at most FAR.
+`at` is the index of a coordinate: positions by dof, velocities, activations, controls; -1: none.  S = cdof.
+con_body[k, place] is the body of contact k at place 0 (the pushed one) or 1, BOTH the place of a dof that moves both.
 
 The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.  For a2, K is M.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps.

@@ -2,12 +2,12 @@
 
 Symbols and fields of the record p are those of noslip_rates.py.  Row r is row slip_axis of dry friction (slip_con =
 -1), or direction slip_axis of contact slip_con; f = slip_force, b = slip_bound, y = slip_y; A = J M^-1 J^T is slip_A by
-rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion of all bodies.  row_D, con_D: inverse
-regularization D of a row or contact, 0 in worlds without it; row_hi: upper bound of a row's force; bounded_force: (f,
-cost) of a row, f = -D x within its bounds.  con_dim: 1 + number of friction directions.  primal.row_x and primal.con_y
-are x = J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2 tangents,
-3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k] the rotation
-axes; TURN is an index.
+rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion of all bodies.  primal.row_x and
+primal.con_y are x = J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2
+tangents, 3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k]
+the rotation axes; TURN is an index.  con_dim: 1 + number of friction directions.
+row_D, con_D: inverse regularization D of a row or contact, 0 in worlds without it; row_hi: upper bound of a row's
+force; bounded_force: (f, cost) of a row, f = -D x within its bounds.
 """
 
 from featherlane.prelude import *

@@ -14,9 +14,11 @@ velocities, activations, controls, forces; next_qvel, v'; force, the right-hand 
 qacc is a, qacc_step is a*.  With the no-slip solver there are two accelerations a, see `_exchange_accelerations`.
 report[FITS]: 1 if the world was solved, report[NEAREST]: distance to the next change of the active set (switching.py),
 report[KNOWN]: 1 if all have formulas; report[HELD], the same entry in `base_tile` alone: 1 if the world has rows.
+
 Imported: `implicit_acceleration`, `implicitfast_acceleration` and `euler_acceleration` write qacc_step = a* and leave
 the factor of K; `..._again` solves K qacc_step = x with this factor.  `substitute` overwrites its argument x with
 H^-1 x, with the factor of `factor_hessian`.  con_overflow: 1 if contacts, rows or factors do not fit into the tile.
+
 Under the integrator `discrete` (has_metric) M is the metric Mhat = M + h D + h^2 K, and single free bodies without
 rows, those of trees with dof_touched = 0, have the derivative of their gyroscopic forces in addition.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
