@@ -135,7 +135,7 @@ def _find_slots(d, p, n):
         # first: next slot to try, as slots mostly keep their order; touching: number of contacts at the own pose
         first, touching = 0, 0.0
         for k in range(n):
-            # missing: at first, worlds that have the contact at their own pose; then those of them without it here
+            # missing: worlds that have the contact at their own pose, until `at` is known; then those that lack it here
             at, missing = _find_slot(d, p, k, first), p.slot_present[k] > 0.0
             touching = touching + p.slot_present[k]
             p.slot_at[k] = at

@@ -141,7 +141,7 @@ def _finish_block(d, p, k, count, slides):
             j = k + 1 + e
             both = acts & (mu_of(d, j) > 0.0)
             tt, inverse_mu = p.row_unit[i] * p.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
-            own = pull if i == j else 0.0 * pull
+            own = pull if i == j else 0.0 * pull  # l, else 0 of the same kind
             # regrouped: (scale - l) t_i t_j + own - along_i t_j, with own = l on the diagonal
             more = fma(scale - pull, tt, own) - along * p.row_unit[j]
             p.row_matrix[row + j] = where(both, fma(more, inverse_mu, p.row_matrix[row + j]), p.row_matrix[row + j])
