@@ -2,8 +2,8 @@
 
 With l' = (l'_q, l'_v, l'_a) by the next state, and  q' = q (+) h v',  v' = v + h a*,  K a* = M a - p,  g(a; x, u) = 0,
 
-    m = l'_v + h J^T l'_q             by the next velocity, J the right Jacobian of tangent.py
-    z = K^-1 h m,  y = H^-1 M z       (y = H^-1 h m and no z if the integrator uses the acceleration itself)
+    lam = l'_v + h J^T l'_q           by the next velocity, J the right Jacobian of tangent.py
+    z = K^-1 h lam,  y = H^-1 M z     (y = H^-1 h lam and no z if the integrator uses the acceleration itself)
     l_c = -y . dg_c + z . dp_c + (the direct derivatives of x' by q, v and activations)
 
 for each coordinate c.  This takes one solve in total, while the derivative itself takes one for each column.  The rates
@@ -13,7 +13,8 @@ In the record p (COSTATES), by_q, by_v and by_act are l' at first, and the direc
 `solve_costate`; y and z as above; next_qvel = v', written by `begin_step`; `solved` and `product` are scratch.
 report[KNOWN]: 1 if all rates have formulas, 0 if not, -1 if the world must run alone; report[FITS]: 1 if its rows fit;
 report[NEAREST]: distance to the next change of the active set.  Coordinates c are positions by dof, then velocities,
-activations and controls.  `damped` is the mask of worlds with K other than M.
+activations and controls.  `damped` is the mask of worlds with K other than M.  `implicit_rates` writes qacc_step =
+K^-1 x; `substitute` overwrites its argument x with H^-1 x.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy the states of b.nstep steps into
 the tile, the last step first, and results out of it.
 Source: implicit function theorem, transposed; Griewank and Walther, Evaluating Derivatives (2008), ch. 15.
@@ -75,7 +76,7 @@ def pull_tangent(m, velocity, h, position, out):
             v += 3  # the rotations follow
         if has_quaternion(kind):
             r, gradient = h * Vec3(velocity[v : v + 3]), Vec3(position[v : v + 3])
-            # J(r)^T = J(-r)
+            # gradients: l'_v += h J(r)^T l'_q with J(r)^T = J(-r), and exp(r) l'_q
             minus_r = -r
             if m.opt_rotation == INFINITESIMAL:
                 # the linear update turns by the quaternion (1, r/2), normalised
@@ -98,7 +99,7 @@ def solve_costate(m, d, p, damped):
     """
     h = timestep(m)
     pull_tangent(m, p.next_qvel, h, p.by_q, p.by_v)
-    # by_v is m, the gradient by the next velocity; z = 0 unless K differs from M
+    # by_v is lam, the gradient by the next velocity; qacc_step becomes z, 0 unless K differs from M
     for i in range(m.nv):
         p.solved[i] = h * p.by_v[i]
         d.qacc_step[i] = 0.0
@@ -106,13 +107,13 @@ def solve_costate(m, d, p, damped):
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.solved[i]
             d.qfrc_constraint[i] = 0.0
-        # qacc_step <- z = K^-1 h m; its right-hand side is qfrc_smooth + qfrc_constraint
+        # qacc_step <- z = K^-1 h lam; its right-hand side is qfrc_smooth + qfrc_constraint
         implicit_rates(m, d, d.qfrc_smooth, p.solved, damped)
         inertia_times(m, d, d.qacc_step, p.product)  # M z
         for i in range(m.nv):
             p.solved[i] = where(damped, p.product[i], p.solved[i])
             d.qacc_step[i] = where(damped, d.qacc_step[i], 0.0)
-    substitute(m, d, p.solved)  # y = H^-1 M z, or H^-1 h m where K is M
+    substitute(m, d, p.solved)  # y = H^-1 M z, or H^-1 h lam where K is M
     for i in range(m.nv):
         p.y[i], p.z[i] = p.solved[i], d.qacc_step[i]
 

@@ -45,8 +45,8 @@ def sensor_points(m, d, b, p, thread, tile):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])
     # `forward` at the given acceleration
     forward_unconstrained(m, d)
-    inverse_constraint(m, d, store=1)
-    forward_outputs(m, d)
+    inverse_constraint(m, d, store=1)  # forces of the rows at qacc, which sensors read
+    forward_outputs(m, d)  # energies and acceleration sensors
     write_records(b, thread, tile, s=0)
 
 

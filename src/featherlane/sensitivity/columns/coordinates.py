@@ -105,7 +105,7 @@ def move_pos(m, d, at, step):
             for c in range(3):
                 moved = at == 1.0 * (dofadr + c)
                 d.qpos[qposadr + c] = where(moved, d.qpos[qposadr + c] + step, d.qpos[qposadr + c])
-            qposadr, dofadr = qposadr + 3, dofadr + 3
+            qposadr, dofadr = qposadr + 3, dofadr + 3  # the quaternion and the rotations follow
         if has_quaternion(kind):
             q = Quat(d.qpos[qposadr : qposadr + 4])
             turns = tuple(at == 1.0 * (dofadr + c) for c in range(3))
@@ -134,7 +134,10 @@ def move_coordinate(m, d, at, step):
 
 @kernel
 def difference_steps(m, d, c):
-    """Returns (up, down): displacements of coordinate c for differences of forces; controls stay in their range."""
+    """Returns (up, down): displacements of coordinate c for differences of forces, EPS each.
+
+    Controls stay in their range: a displacement that leaves it is 0, and both are 0 beyond it.
+    """
     up = EPS
     down = up
     i = c - (2 * m.nv + m.na)  # number of the control; negative: c is no control

@@ -57,34 +57,35 @@ def finish_rates(m, d, p):
 @kernel
 def position_rates(m, d, p, k):
     """Computes columns dg and dp by the position of dof k."""
-    position_column(m, d, p, k)  # dg and dp; the next calls add terms
-    subtract_lift(m, d, p, k)
+    position_column(m, d, p, k)  # dg and dp of the bodies' inertial forces; the next calls add terms to dg
+    subtract_lift(m, d, p, k)  # gravity compensation
     subtract_fluid_position(m, d, p, k)
-    subtract_applied(m, d, p, k)
-    add_vector_spring(m, d, p, k)
-    subtract_transmissions(m, d, p, k, by_velocity=0)
-    add_tendon_position_column(m, d, p, k)
-    add_fastenings(m, d, p, k, POSITION)
+    subtract_applied(m, d, p, k)  # xfrc_applied
+    add_vector_spring(m, d, p, k)  # springs of balls and free joints
+    subtract_transmissions(m, d, p, k, by_velocity=0)  # actuators on sites, slider-cranks, balls, free joints
+    add_tendon_position_column(m, d, p, k)  # tendons, limits of balls, equalities of joints and tendons
+    add_fastenings(m, d, p, k, POSITION)  # connects and welds
     p.dg[k] = p.dg[k] + p.dof_stiffness[k]  # forces on single dofs, of `dof_rates`
-    add_position_column(m, d, p, k)
+    add_position_column(m, d, p, k)  # contacts
     # with rate_lag, p is differenced
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
-        add_free_body(m, d, p, k, by_velocity=0)
+        add_free_body(m, d, p, k, by_velocity=0)  # dp: gyroscopic part of K of single free bodies
 
 
 @kernel
 def velocity_rates(m, d, p, k):
     """Computes columns dg and dp by the velocity of dof k."""
-    velocity_column(m, d, p, k)  # dg; the next calls add terms
-    p.dg[k] = p.dg[k] + p.dof_friction[k]  # of `dof_rates`
+    # as in `position_rates`; forces that do not depend on the velocity have no term
+    velocity_column(m, d, p, k)
+    p.dg[k] = p.dg[k] + p.dof_friction[k]  # forces on single dofs, of `dof_rates`
     subtract_fluid_velocity(m, d, p, k)
     subtract_transmissions(m, d, p, k, by_velocity=1)
     add_tendon_velocity_column(m, d, p, k)
     add_fastenings(m, d, p, k, VELOCITY)
-    add_velocity_column(m, d, p, k, accelerates=0)
+    add_velocity_column(m, d, p, k, accelerates=0)  # contacts
     # only the next state needs dp; with rate_lag, it is differenced
     if is_implicit(m) and p.rate_steps and not p.rate_lag:
-        # dp = -dK a*, K = M + h (slope of the dampers' forces)
+        # dp = -dK a* = -h dof_lag_friction, with K = M + h (slope of the dampers' forces)
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
         if m.opt_integrator == IMPLICITFAST:
             add_free_body(m, d, p, k, by_velocity=1)
@@ -93,10 +94,10 @@ def velocity_rates(m, d, p, k):
 @kernel
 def acceleration_rates(m, d, p, k):
     """Computes column dg by the acceleration of dof k."""
-    acceleration_column(m, d, p, k)
-    # inertias of rotors, and rows on single dofs
+    acceleration_column(m, d, p, k)  # column k of the bodies' inertia matrix
+    # inertias of rotors, those of actuators included, and rows on single dofs (`dof_rates`)
     p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
-    add_velocity_column(m, d, p, k, accelerates=1)
+    add_velocity_column(m, d, p, k, accelerates=1)  # contacts
     add_tendon_acceleration_column(m, d, p, k)
     add_fastenings(m, d, p, k, ACCELERATION)
 
@@ -117,7 +118,9 @@ def _actuate_with(m, d, p, x, i, value):
 def _difference_actuators(m, d, p, x, i, up, down):
     """Computes columns dg and dact by x[i]: central differences of actuator forces and next activations.
 
-    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.   Scratch: act_upper.
+    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.
+    Scratch: act_upper, the next activations at the upper point; until the end dg and dact hold the forces there and the
+    present activations.
     """
     value = x[i]
     _actuate_with(m, d, p, x, i, value + up)
@@ -168,7 +171,7 @@ def rates_column(m, d, p, c, up, down):
     elif c >= m.nv and c < 2 * m.nv:
         velocity_rates(m, d, p, c - m.nv)
     elif c >= first_force:
-        # a generalized force as a coordinate; activations and controls lie between velocities and forces
+        # a generalized force; activations and controls, numbered before these, are the last case
         p.dg[c - first_force] = -1.0
     elif c >= 2 * m.nv:
         _actuator_rates(m, d, p, c - 2 * m.nv, up, down)

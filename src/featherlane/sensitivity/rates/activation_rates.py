@@ -5,7 +5,9 @@ w' = w + T dw/dt, clamped        integrator: T = h;   filter: T = h, dw/dt = (u 
 force = gain w + bias            with actearly gain w' + bias
 
 w: activation, u: control, h: time step.  The record p (records.py) has the column of derivatives by one coordinate:
-p.dg of the residual, which contains minus the actuators' forces, p.dact of the next activations.
+p.dg of the residual, which contains minus the actuators' forces, p.dact of the next activations.  A control c has the
+actuator i with actuator_ctrladr[i] = c; dyntype DYN_NONE: no activation; actearly: the force uses w'.  present_gain:
+gain; is_saturated: mask of worlds in which the force is clamped.
 """
 
 from featherlane.prelude import *
@@ -93,7 +95,7 @@ def control_rates(m, d, p, i, c):
         acts = acts & (u >= m.actuator_ctrlrange[c].lower) & (u <= m.actuator_ctrlrange[c].upper)
     slope = where(acts, 1.0, 0.0)
     if actuator.dyntype != DYN_NONE:
-        _, _, by_control = _next_activation_slopes(m, d, i)
+        _, _, by_control = _next_activation_slopes(m, d, i)  # w', dw'/dw, dw'/du
         slope = where(acts, by_control, 0.0)
         p.dact[actuator.actadr] = slope
     # without actearly the force reads the present activation, which does not depend on the control
@@ -104,6 +106,6 @@ def control_rates(m, d, p, i, c):
 @kernel
 def activation_rates(m, d, p, i):
     """Computes dg and dact by the activation of actuator i."""
-    _, slope, _ = _next_activation_slopes(m, d, i)
+    _, slope, _ = _next_activation_slopes(m, d, i)  # dw'/dw
     p.dact[m.actuator_actadr[i]] = slope
-    _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)
+    _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)  # by w' or w

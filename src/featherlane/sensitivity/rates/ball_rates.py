@@ -7,7 +7,8 @@ the rotation, with
     da = cot(t / 2) / 2 (dr - a (a . dr)) + a x dr / 2
 
 p is the record of derivatives (records.py): p.dg, the derivative of the residual, that is of minus the spring's force;
-p.ten_bend, the derivative of the row of a limit's Jacobian.
+p.ten_bend, the derivative of the row of a limit's Jacobian.  ball_deflection: x, from the spring's rest;
+has_coefficients: mask of worlds with a spring; rotation_rate(x, dr) = dexp^-1_x dr.
 """
 
 from featherlane.prelude import *

@@ -4,6 +4,8 @@ C[k] is a 6 x 6 matrix over the directions of the basis: 0 normal, 1 and 2 tange
 stores it as slot_curvature[k, row], rows of six.  y = J a - aref in this basis is primal.con_y: con_y[k] has the first
 three components, and basis_value(d, con_y, k, i) is component i of all six.  con_D is D of the normal, 0 in worlds
 without the contact.  con_dim > 3: torsional or rolling friction, with all three rotations.
+Imported: pyramid_weights and turning_weights, entries of C for a pyramid; cone_weights, (w, e, q, b) of
+`_set_cone_curvature`, and 1 / |y_i|; slip_rate, (mask of slipping, D / |y_i|).
 """
 
 from featherlane.prelude import *

@@ -18,6 +18,9 @@ a displaced pose may list the same contacts in other slots: slot_at[k] is the sl
     slot_moves[k]             the map (7, 6) from a relative twist to changes of distance (row 0), point (rows 1 to 3)
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
     slot_spin[k]              spin of the frame about its normal, for each axis of a rotation of the whole scene
+Imported: moving_body(m, b), b or 0 if body b cannot move; frame_of(n), the frame of a normal n by the world's axes;
+turning_tangent(n, t), the vector whose product with a rotation is the spin of this frame about n; collision, contacts
+d.con_* at the poses geom_xpos and geom_xmat.  con_present: 1 in worlds that have the detected contact.
 Bodies 1 and 2 of a slot are slot_carrier[k, 0] and [k, 1].  A slot without a candidate pair (NO_CANDIDATE) has a
 contact that the caller gave: it is not detected, and does not move.
 """
@@ -63,7 +66,7 @@ def _turn_geom(d, p, g, rotation):
 def _displace_geoms(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, moved by the twist `step` c_b along one of six axes.
 
-    axis: 0 to 2 rotations, 3 to 5 translations.
+    axis: 0 to 2 rotations about the com of the body's tree, 3 to 5 translations.
     """
     for g in range(m.ngeom):
         b, pos = m.geom_bodyid[g], p.geom_pos[g]
@@ -129,20 +132,22 @@ def _find_slots(d, p, n):
     else:
         for s in range(d.ncon_slot[0]):
             p.slot_taken[s] = 0  # 1: slot s is one of the own pose
-        first, touching = 0, 0.0  # first: next slot to try, as slots mostly keep their order; touching: own contacts
+        # first: next slot to try, as slots mostly keep their order; touching: number of contacts at the own pose
+        first, touching = 0, 0.0
         for k in range(n):
-            # missing: worlds that have the contact at their own pose, but not here
+            # missing: worlds that have the contact at their own pose, until `at` is known; then those that lack it here
             at, missing = _find_slot(d, p, k, first), p.slot_present[k] > 0.0
             touching = touching + p.slot_present[k]
             p.slot_at[k] = at
             if at >= 0:
-                # a contact that only exists here
+                # near: a world has the contact only here
                 p.slot_near[0] = where((d.con_present[at] > 0.0) & not_(missing), 1.0, p.slot_near[0])
                 missing = missing & not_(d.con_present[at] > 0.0)
                 p.slot_taken[at] = 1
                 first = at + 1
             p.slot_known[0] = where(missing & (p.slot_known[0] > 0.0), 0.0, p.slot_known[0])  # -1 stays
             p.slot_gone[k] = where(missing, 1.0, p.slot_gone[k])
+        # near: detected slots that are none of the own pose
         for s in range(d.ncon_slot[0]):
             if p.slot_taken[s] == 0:
                 p.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, p.slot_near[0])
@@ -211,17 +216,18 @@ def _store_place(d, p, k, places):
     """places[k] <- (distance, position, frame) of slot k at a displaced pose; zeros if it is absent.
 
     places: slot_upper or slot_lower.
-    Corners of a clipped polygon may be enumerated from another corner on: then the pair's nearest point is used, world
-    by world.  A face may also be represented by different points: if none is near, the place at the world's own pose
-    is used, slot_near is 1, and 1 is returned, otherwise 0.
+    A point farther than JUMP from its own pose is another one, as corners of a clipped polygon may be enumerated from
+    another corner on: then the pair's nearest point is used, world by world.  A face may also be represented by
+    different points: if none is near, the place at the own pose is used, and slot_near is 1.
+    Returns 1 in worlds without a near point, else 0.
     """
     at, lost = p.slot_at[k], 0.0
     places[k] = zeros(13)  # distance, position, frame
     if at >= 0:
         square, present = _square_from_own(d, p, at, k), p.slot_present[k] > 0.0
-        # a world without the contact may hold NaN there
+        # square == square is false for NaN, which a world without the contact may hold there
         places[k] = where(square == square, _detected_place(d, at), places[k])
-        astray = (square > JUMP * JUMP) & present
+        astray = (square > JUMP * JUMP) & present  # another point
         if any_(astray):
             # the nearest other point of the pair
             for s in range(d.ncon_slot[0]):
@@ -261,7 +267,7 @@ def _store_lower(d, p, k):
 def _frame_turn(p, k, scale):
     """Returns the rotation of the frame from the lower pose to the upper one, times the scale.
 
-    It is half the sum of e x de over the axes e of the frame.
+    It is half the sum of e x de over the axes e of the frame, since de = turn x e.
     """
     lower, upper, turned = p.slot_lower[k].orientation.rows, p.slot_upper[k].orientation.rows, Vec3(zeros(3))
     for i in unrolled(range(3)):
@@ -305,7 +311,7 @@ def _set_spins(m, d, p, n):
             if p.slot_cand[k] != NO_CANDIDATE:  # the frame of a contact given by the caller does not turn
                 spin = turning_tangent(normal, tangent)  # that of tangents that follow from the normal
                 strays = 1 if any_(not_(_follows_normal(p, k))) else strays
-            spin = spin - normal
+            spin = spin - normal  # minus the normal's component of the rotation
         p.slot_spin[k] = spin
     if strays:
         _difference_spins(m, d, p, n)
@@ -341,18 +347,19 @@ def _set_column(m, d, p, k, axis, scale):
     upper, lower = p.slot_upper[k], p.slot_lower[k]
     dist, pos = (upper.dist - lower.dist) * scale, scale * (upper.position - lower.position)
     turned = _frame_turn(p, k, scale)
-    # body 1 moves the contact along, by motion1; slot_moves maps the remaining motion of body 2, u and (c_2 - c_1) T
+    # body 1 moves the contact along, by motion1; the rest is due to the motion of body 2 relative to it, which has the
+    # angular part of (c_2 - c_1) T and the linear part u: so the differences are divided by c_2 - c_1
     motion1 = at_point(_along_axis(axis, c1), _arm(m, d, p, k, 0))
     motion2 = at_point(_along_axis(axis, c2), _arm(m, d, p, k, 1))
     pos, turned = pos - motion1.linear, turned - motion1.angular
     u = motion2.linear - motion1.linear  # remaining translation at the contact
     fixed = moving_body(m, body1) == 0 and moving_body(m, body2) == 0
-    # inverse = 1 / (c_2 - c_1); bodies without relative motion have the map 0
+    # inverse = 1 / (c_2 - c_1), 0 for bodies without relative motion, whose c are equal
     apart = 0.0 if fixed or m.body_weldid[body1] == m.body_weldid[body2] else 1.0
     inverse = apart / (c2 - c1 + (1.0 - apart))
     if axis < 3:  # a rotation: without the spin of the frame that the common rotation c_1 T causes
         turned = fma(-c1 * p.slot_spin[k][axis], _normal(p, k), turned)
-        # subtract the part of the translation u at the contact: its columns are already computed
+        # a column belongs to a rotation about the contact: subtract the effect of u, by the translations' columns
         u_dist, u_pos, u_turned = _moved_by_translation(p, k, u)
         dist, pos, turned = dist - u_dist, pos - u_pos, turned - u_turned
     _store_move(p, k, axis, dist * inverse, inverse * pos, inverse * turned)
@@ -393,7 +400,7 @@ def contact_moves(m, d, p):
                 if p.slot_at[k] >= 0:
                     _set_column(m, d, p, k, axis, _store_lower(d, p, k))
                 else:  # no such contact at the displaced pose
-                    _store_move(p, k, axis, 0.0, zeros(3), zeros(3))
+                    _store_move(p, k, axis, dist=0.0, pos=zeros(3), turned=zeros(3))
         # back to the own pose
         _displace_geoms(m, d, p, axis=0, step=0.0)
         collision(m, d)

@@ -18,6 +18,11 @@ con_basis[TURN, k]; TURN is an index.  All but the normal are scaled by coeffici
 (slot_acceleration, slot_velocity), and (s, -d aref / dr) (slot_slope).  con_motion: accelerations J a of the
 bodies.  p.dg: derivatives of M a + c - tau - J^T f by one coordinate.  con_wrench: changes of the wrench on each body,
 at the com of its tree; primal.con_y = y.
+
+Of contact c: c.body, the bodies at place 0 and 1, the second one 0 if it is fixed; c.carrier, the bodies of its geoms,
+body 1 and body 2, in the order of the geoms; c.damping, B along the normal; c.frictiondamping, B along the others.
+`moved_by`: changes of a contact by a twist of body 2 relative to body 1 (contact_moves.py).  `impedance_slopes`:
+(s, d(K d r) / dr, B) of a row at distance r.
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
@@ -86,7 +91,7 @@ def contact_laws(m, d, p, shortest):
         p.slot_acceleration[k] = relative_motion(d, k, d.con_motion, first=0)
         p.slot_velocity[k] = relative_motion(d, k, d.cvel, first=0)
         r = c.dist - c.includemargin
-        stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s and -d aref / dr
+        stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s, and d(K d r) / dr = -d aref / dr
         if m.opt_contact_model == COULOMB:
             # neither friction that sticks nor a rebound follows the impedance
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
@@ -120,10 +125,10 @@ def along_basis(d, k, for_normal, for_tangents, for_turns):
     Each argument is a vector in world axes: the first one is projected on the normal, the second one on the tangents,
     the third one on the rotation axes.
     """
-    normal, t, b = d.con_basis[k].rows
+    normal, tangent1, tangent2 = d.con_basis[k].rows
     y, turns = Vec3(dot(normal, for_normal), 0.0, 0.0), Vec3(zeros(3))
     if d.con_dim[k] > 1:
-        y = Vec3(y.x, dot(t, for_tangents), dot(b, for_tangents))
+        y = Vec3(y.x, dot(tangent1, for_tangents), dot(tangent2, for_tangents))
     if d.con_dim[k] > 3:
         turns = d.con_basis[TURN, k] @ for_turns
     return y, turns
@@ -163,11 +168,11 @@ def displaced_contact(m, d, p, k, place, S):
         turned = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
     else:
         twist = at_point(S, c.arm[place])
-        # the stored map: by a twist of the second geom's body (carrier), the first one's fixed (contact_moves.py)
+        # `moved_by` takes the twist of body 2 with body 1 fixed
         if c.carrier[1] == c.body[place]:
             dist, pos, turned = moved_by(p, k, twist)
         else:
-            # the first body moves: the second one moves back relative to it, and all moves along
+            # body 1 moves: body 2 moves back relative to it, and the contact moves along with body 1
             dist, pos, turned = moved_by(p, k, -twist)
             turned = fma(_spin(d, p, k, twist.angular), c.frame.rows[0], turned + twist.angular)
             pos = pos + twist.linear
@@ -182,16 +187,17 @@ def stiffness_rate(m, d, p, k, place, S, dist, pos):
     """
     rate = p.slot_slope[k].stiffness * dist
     if m.opt_contact_model == COULOMB and place != BOTH:
-        # stiffness is 1 / A with the contact's inverse inertia A, which follows the arms from both bodies' coms
+        # stiffness is 1 / A with the contact's inverse inertia A, which follows the arms from both bodies' coms (xipos)
         b = d.con_body[k, place]
-        arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
-        com_moved = at_point(S, arm).linear
+        com_arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
+        com_moved = at_point(S, com_arm).linear
+        # changes of the arms of bodies 1 and 2: that of the point, minus that of the com of the moved body
         first, second = pos, pos
         if d.con_carrier[k, 0] == b:
             first = pos - com_moved
         else:
             second = pos - com_moved
-        rate = rate - contact_inertia_rate(m, d, k, first, second)
+        rate = rate - contact_inertia_rate(m, d, k, first, second)  # dA / A
     return rate
 
 
@@ -199,7 +205,8 @@ def stiffness_rate(m, d, p, k, place, S, dist, pos):
 def change_of_motion(d, k, place, change, angular, pos):
     """Returns the change of the relative motion at contact k, whose angular part is `angular`.
 
-    The motion of the body at that place changes by `change`, at the com of its tree, and the point moves by pos.
+    The motion of the body at that place changes by `change`, at the com of its tree, and the point moves by pos:
+    d(u + w x r) = du + dw x r + w x pos, with the relative w = `angular`.
     """
     sign = 1.0 - 2.0 * place  # the pushed body counts positive, the other one negative
     dangular = sign * change.angular
@@ -218,12 +225,13 @@ def moved_rows(m, d, p, k, place, S, j):
     A, V = p.slot_acceleration[k], p.slot_velocity[k]
     dA, dV = Motion(zeros(6)), Motion(zeros(6))
     if place != BOTH:
-        # changes of the motions at the point that moves with the contact
+        # changes of the relative motions at the contact, which moves by pos; acc, vel: motions before the joint
         acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
         body = c.body[place]
         dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)
         dV = change_of_motion(d, k, place, cross_motion(S, d.cvel[body] - vel), V.angular, pos)
-    # dy = basis . (dq + q x turned), q = A + B V along the normal; B differs along tangents and rotation axes: s, ds
+    # dy = basis . (dq + q x turned) with q = A + B V along the normal, and s in place of q along the other directions,
+    # which have another B
     B, friction_B = c.damping, c.frictiondamping
     q, dq = fma(B, V.linear, A.linear), fma(B, dV.linear, dA.linear)
     s, ds = fma(friction_B, V, A), fma(friction_B, dV, dA)
@@ -237,7 +245,8 @@ def moved_rows(m, d, p, k, place, S, j):
 def _add_moved_contact(m, d, p, k, place, S, j):
     """con_wrench += changes of both wrenches of contact k if the axis S of dof j moves the body at that place.
 
-    dF = basis df + (s dr) F + turned x F, and the same for the moment, plus (displacement of the point) x F.
+    dF = basis df + (s dr) F + turned x F, and the same for the moment, plus (displacement of the point) x F.  The part
+    S x* (wrench), which moves along with the body, is subtracted.
     """
     dy, dturns, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
     df, dmoment = _force_changes(d, p, k, dy, dturns)
@@ -250,7 +259,7 @@ def _add_moved_contact(m, d, p, k, place, S, j):
     dM = dM + cross(pos, F)
     _add_to_wrenches(d, k, dF, dM)
     if place != BOTH:
-        # the part that moves along with the body is in smooth_rates.py
+        # smooth_rates.py adds the part that moves along; the opposite force acts on the body at place 1
         carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
         d.con_wrench[d.con_body[k, place]] += -sign * carried
 

@@ -8,6 +8,7 @@ g = M a + c - tau - J^T f: dof_stiffness by position, dof_friction by velocity, 
 dof_lag_friction is that of the integrator's damping (solution.py), divided by -h.
 Row k of a single dof: row_dof is the dof, row_id the joint of a limit, row_D is D, 0 in worlds without the row, and
 [row_lo, row_hi] the range of its force.
+jvp(f, "x") returns (value of f, its derivative by x): [1] is the derivative.
 """
 
 from featherlane.prelude import *

@@ -12,9 +12,14 @@ For a body beyond dof k, with V, A its velocity and acceleration and v the veloc
     by acceleration   dV = 0,            dA = S
 
 Coordinates of derivatives are POSITION, VELOCITY or ACCELERATION of one dof.  `changes` of a body are the tuple
-(displacement, dV, dA) for a unit of the coordinate.  An error is 3 rows: the anchors' distance, and for welds also the
-rotation.  In the record p (records.py), dof_carried = zeta and dof_rate = w of each dof, and the column dg has the
-derivatives of M a + c - tau - J^T f.
+(displacement, dV, dA) for a unit of the coordinate, motions at the com of the body's tree.  An error is 3 rows: the
+anchors' distance, and for welds also the rotation.  In the record p (records.py), dof_carried = zeta and dof_rate = w
+of each dof, and the column dg has the derivatives of M a + c - tau - J^T f.  cvel = V and cacc = A of each body.
+
+Imported: anchor, the point of equality e on side 0 or 1, and fastened_body, the body there; weld_turn, (R, turn,
+scale) of a weld: frame of its rotation error, the error as a quaternion q, torquescale, so that the error is
+scale vec(q); half_turn, anchor_motion and turn_motion, the rates of vec(q), of a point and of the rotation error;
+reference, (K, B); impedance, d at r.
 """
 
 from featherlane.prelude import *
@@ -49,8 +54,9 @@ def _half_product(q, y):
 @kernel
 def _body_changes(m, d, p, b, k, by):
     """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration `by`."""
+    # the table of the file's docstring, with zeta = dof_carried and w = dof_rate
     still = Motion(zeros(6))
-    displacement, dV, dA = still, still, still  # then the table of the file's docstring, with w = dof_rate
+    displacement, dV, dA = still, still, still
     if is_before(m, k, b):
         S, V = d.cdof[k], d.cvel[b]
         if by == POSITION:
@@ -82,8 +88,8 @@ def _turn_changes(m, d, e, held, first, second):
         held: (R, q, scale) of `weld_turn`: frame of the error, the error as a quaternion, torquescale.
         first, second: (displacement, dV, dA) of the bodies.
     """
-    (R, q, scale), b1, b2 = held, fastened_body(m, e, 0), fastened_body(m, e, 1)
-    # R turns with the second body, and q by the relative displacement
+    (R, q, scale), b1, b2 = held, fastened_body(m, e, side=0), fastened_body(m, e, side=1)
+    # R turns with the second body, and q by the relative displacement: dq = (ds, dt), its scalar and vector part
     turn2 = second[0].angular
     turn = R.T @ (first[0].angular - turn2)
     dt, ds = _half_product(q, turn), -0.5 * dot(turn, _vector(q))
@@ -98,7 +104,7 @@ def _turn_changes(m, d, e, held, first, second):
 
 @kernel
 def _row_forces(d, k):
-    """Returns (D, f) of the three rows from k on, vectors; 0 where the world does not have them."""
+    """Returns (D, f = -D x) of the three rows from k on, vectors; 0 where the world does not have them."""
     D = Vec3(d.row_D[k : k + 3])
     return D, Vec3(-(D[c] * d.primal.row_x[k + c]) for c in range(3))
 
@@ -111,8 +117,8 @@ def _change_of_force(D, f, law, error, changes, dr):
     error: E; changes: (dE, dE', dE''), with a weld also the change of q's scalar; dr: change of |E|.
     """
     K, B, d_imp, d_slope = law
-    x_change = fma(B, changes[1], changes[2])
-    pull = fma(K * d_imp, changes[0], K * d_slope * dr * error)
+    x_change = fma(B, changes[1], changes[2])  # dE'' + B dE'
+    pull = fma(K * d_imp, changes[0], K * d_slope * dr * error)  # K (d dE + E d' dr)
     stiffer = d_slope * dr / fmax(d_imp * (1.0 - d_imp), MINVAL)  # 0 < d < 1; MINVAL for absent rows
     return fma(-D, x_change + pull, stiffer * f)
 
@@ -123,14 +129,15 @@ def _add_column(m, d, p, k, e, dof, by):
 
     dof, by: the coordinate, POSITION, VELOCITY or ACCELERATION of this dof.
     """
-    b1, b2, is_weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
-    p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
+    b1, b2, is_weld = fastened_body(m, e, side=0), fastened_body(m, e, side=1), m.eq_type[e] == EQ_WELD
+    p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
+    # changes of both bodies, and of both anchors: (place, velocity, acceleration)
     first, second = _body_changes(m, d, p, b1, dof, by), _body_changes(m, d, p, b2, dof, by)
     at1, at2 = _point_changes(m, d, b1, p1, first), _point_changes(m, d, b2, p2, second)
     error, error_changes = p1 - p2, tuple(at1[c] - at2[c] for c in range(3))
     # |E|^2 and E . dE, to which a weld adds its rotation error `twist`
     square, along, none = dot(error, error), dot(error, error_changes[0]), Vec3(zeros(3))
-    held = weld_turn(m, d, e)  # (R, turn, scale): frame of the rotation error, the error q, torquescale
+    held = weld_turn(m, d, e)  # unused by a connect
     turn_changes, twist = _turn_changes(m, d, e, held, first, second), held.scale * _vector(held.turn)
     dtwist, _, _, ds = turn_changes
     if is_weld:
@@ -141,11 +148,10 @@ def _add_column(m, d, p, k, e, dof, by):
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     imp, imp_slope = split_tangents(impedance(solimp, seed(r, 1.0)), 1)
     law = K, B, imp, imp_slope
-    # f: force of the anchors' rows; law: K, B, impedance d and its slope d'
-    D, f = _row_forces(d, k)
+    D, f = _row_forces(d, k)  # of the anchors' rows
     df, moment, dmoment = _change_of_force(D, f, law, error, error_changes, dr), none, none
     if is_weld:
-        D_turn, g = _row_forces(d, k + 3)
+        D_turn, g = _row_forces(d, k + 3)  # of the rotation's rows
         change_of_g = _change_of_force(D_turn, g, law, twist, turn_changes, dr)
         # moment = scale R (s g + t x g) / 2, with the forces g of the rotation rows and q = (s, t)
         s, t, half = held.turn[0], _vector(held.turn), 0.5 * held.scale
@@ -153,7 +159,7 @@ def _add_column(m, d, p, k, e, dof, by):
         # its change in the frame R: scale (dt x g + ds g + s dg + t x dg) / 2, with scale dt = dtwist
         dm = 0.5 * cross(dtwist, g) + half * fma(ds, g, fma(s, change_of_g, cross(t, change_of_g)))
         dmoment = held.R @ dm + cross(second[0].angular, moment)
-    # by position, the dof's axis moves along with the dofs beyond it
+    # only a position moves the axes of the dofs beyond it
     moving = dof if by == POSITION else -1
     # dg = -dtau: the second body has the opposite force, hence +f
     add_moved_force(m, d, p.dg, b2, moving, (p2, at2[0]), (f, moment), (df, dmoment))
@@ -164,12 +170,13 @@ def _add_column(m, d, p, k, e, dof, by):
 @kernel
 def add_fastenings(m, d, p, dof, by):
     """dg += derivatives of connects and welds by the POSITION, VELOCITY or ACCELERATION `by` of a dof."""
-    k = d.ndofrow[0]  # first row of a constraint: a connect has 3, a weld 6, others are passed one by one
+    # k: first row of a constraint; a connect has 3, a weld 6, others are passed one by one
+    k = d.ndofrow[0]
     while k < d.nrow[0]:
         e, nrow = d.row_id[k], 1
         if d.row_type[k] == EQUALITY and is_fastening(m, e):
             nrow = 3 if m.eq_type[e] == EQ_CONNECT else 6
             # other dofs do not change its forces
-            if is_before(m, dof, fastened_body(m, e, 0)) or is_before(m, dof, fastened_body(m, e, 1)):
+            if is_before(m, dof, fastened_body(m, e, side=0)) or is_before(m, dof, fastened_body(m, e, side=1)):
                 _add_column(m, d, p, k, e, dof, by)
         k += nrow

@@ -23,8 +23,8 @@ from featherlane.sensitivity.rates.paths import before_joint, turns_with
 def fluid_rates(m, d, p):
     """Computes dof_fluid = B^c^T S of each dof; crb_drag = B^c and cfrc_fluid = F^c of each body."""
     if fluid_acts(m):
-        fluid_force(m, d)
-        composite_drag(m, d, dissipative=0)
+        fluid_force(m, d)  # cfrc_fluid
+        composite_drag(m, d, dissipative=0)  # crb_drag, added mass and lift included
         for k in range(m.nv):
             p.dof_fluid[k] = drag_transposed_times(d, m.dof_bodyid[k], d.cdof[k])
 
@@ -44,7 +44,7 @@ def _subtract_drag(m, d, p, k, motion, carried):
         if c > diagonal:
             # k moves j: (B^c_j^T S_j) . motion
             rate = dot(p.dof_fluid[j], motion)
-        # `carried` acts only on dofs that k does not move
+        # j is on the path to the root: S_j . (B^c_k motion), plus `carried` unless it turns with k
         elif c == diagonal or turns_with(m, j, k):
             rate = dot(S, force)
         else:

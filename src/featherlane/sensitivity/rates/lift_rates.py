@@ -72,7 +72,7 @@ def subtract_lift(m, d, p, k):
         gravity_cross = _gravity_cross_axis(m, d, k)
         for c in range(m.D_rownnz[k]):
             j = m.D_colind[row + c]
-            # -rate is dtau_j / dq_k; g x w is that of the upper dof, the momentum that of the lower one
+            # rate = p_l . (g x w_u) = -dtau_j / dq_k: the upper dof u is k if k moves j or both are of one ball, else j
             if c >= diagonal or turns_with(m, j, k):
                 rate = dot(p.dof_lift[j], gravity_cross)
             else:

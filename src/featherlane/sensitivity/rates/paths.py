@@ -7,7 +7,9 @@ The generalized forces of a wrench W on one body change with the position of dof
 
     d(S_i . W) / dq_k = S_i . dW + (dS_i / dq_k) . W,      dS_i / dq_k = S_k x S_i  for the dofs i beyond dof k
 
-The dofs of one ball turn each other's axes, in either order.
+The dofs of one ball turn each other's axes, in either order.  S_k = cdof[k] is the axis of dof k, a motion at the com
+of its body's tree (subtree_com of the root), in world axes; cvel and other motions and forces of bodies likewise.
+at_point(V, r): V with the velocity of the point at the arm r.
 """
 
 from featherlane.prelude import *
@@ -69,21 +71,21 @@ def unit3(c):
 
 @kernel
 def relative_motion(d, k, motions, first):
-    """Returns the motion of the pushed body relative to the other one at contact k.
+    """Returns the motion of the pushed body relative to the other one, at the point of contact k.
 
     motions: motions of bodies, from row `first` on, at the com of each body's tree.
     """
     c = d.contact[k]
-    b, other = c.body[0], c.body[1]
+    b, other = c.body[0], c.body[1]  # pushed body, other body
     motion = at_point(motions[first + b], c.arm[0])
-    if other > 0:
+    if other > 0:  # the world does not move
         motion = motion - at_point(motions[first + other], c.arm[1])
     return motion
 
 
 @kernel
 def add_moved_force(m, d, out, b, k, place, force, change):
-    """out_i += d(S_i . W) / dq_k of the dofs i that move body b; for k = -1 the axes S_i stay.
+    """out_i += d(S_i . W) / dq_k of the dofs i that move body b; for k = -1 the axes S_i stay, and it is S_i . dW.
 
     Args:
         out: a row of dofs.

@@ -26,8 +26,10 @@ what the integrator subtracts, qacc - a*, solution.py).  Names in the record p (
 dof_turned = angular part of eta (its linear part does no work in B), dof_rate = w, dof_lag = zeta for x,
 dof_momentum = I^c S, dof_drag = B^c^T S, dof_force = I^c zeta + B^c eta, dof_damping_force = I^c w + B^c S,
 dof_lag_force = I^c dof_lag; body_lag and body_lag_force: motion and (sum of) forces of bodies for x; dg is a column of
-derivatives of M qacc + C, dp one of derivatives of M x.  Row k of the sparse pattern D lists (D_colind) the dofs on the
-path from the root through k (its first D_diag + 1 entries, k the last), then the dofs that k moves.
+derivatives of M qacc + C, dp one of derivatives of M x.  In d: cdof = S, cinert = I, crb = I^c; crb_rate = B and
+cfrc = f, after `inward_pass` B^c and f^c; cvel and cacc, velocity and acceleration of bodies.  Row k of the sparse
+pattern D lists (D_colind) the dofs on the path from the root through k (its first D_diag + 1 entries, k the last),
+then the dofs that k moves.  moved_along(v, u): v after a translation at velocity u.
 Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Singh, Russell,
 Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra (IEEE RA-L 7, 2022).
 """
@@ -66,7 +68,8 @@ def _move_body(m, d, p, i, x):
             lag = moved_along(lag, Vec3(x[first : first + 3]))
             first += 3
         last = first + 3 if has_quaternion(kind) else first + 1
-        # motions behind the joint; the axes of one ball have the same motion before them
+        # motions behind the joint: v + sum of S qvel, a + sum of (S qacc + (v x S) qvel), lag + sum of S x; the axes of
+        # one ball have the same motion before them
         next_vel, next_acc, next_lag = vel, acc, lag
         for k in range(first, last):
             S = d.cdof[k]
@@ -76,7 +79,7 @@ def _move_body(m, d, p, i, x):
             p.dof_lag[k] = cross_motion(lag, S)
             next_acc = fma(d.qacc[k], S, fma(d.qvel[k], eta, next_acc))
             next_vel, next_lag = fma(d.qvel[k], S, next_vel), fma(x[k], S, next_lag)
-        both = vel + next_vel
+        both = vel + next_vel  # w = (v + v_after) x S
         for k in range(first, last):
             p.dof_rate[k] = cross_motion(both, d.cdof[k])
         vel, acc, lag = next_vel, next_acc, next_lag
@@ -84,7 +87,7 @@ def _move_body(m, d, p, i, x):
     d.cacc[i] = acc
     p.body_lag[i] = lag
     I = d.cinert[i]
-    d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)
+    d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)  # f = I a + v x* I v
     p.body_lag_force[i] = I @ lag
     d.crb_rate[i] = inertia_rate(I, vel)
 
@@ -136,14 +139,15 @@ def position_column(m, d, p, k):
     """dg <- derivatives of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both must be 0 before."""
     S, i = d.cdof[k], m.dof_bodyid[k]
     force, lag_force = p.dof_force[k], p.dof_lag_force[k]
-    # the forces that move along: with S x* f^c
+    # with S x* f^c, the change of forces that move along
     carried = force + cross_force(S, d.cfrc[i])
     lag_carried = lag_force + cross_force(S, p.body_lag_force[i])
     row, diagonal = m.D_rowadr[k], m.D_diag[k]
+    # dofs j between k and the root: S_j . (I^c zeta_k + B^c eta_k + S_k x* f^c)
     for c in range(diagonal):
         j = m.D_colind[row + c]
         T = d.cdof[j]
-        if turns_with(m, j, k):
+        if turns_with(m, j, k):  # axes of one ball
             p.dg[j], p.dp[j] = dot(T, force), dot(T, lag_force)
         else:
             p.dg[j], p.dp[j] = dot(T, carried), dot(T, lag_carried)

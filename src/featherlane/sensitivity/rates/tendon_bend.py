@@ -19,7 +19,10 @@ the tangent t,
 
 MINVAL is the least divisor: it stands for a length that is 0 where a site lies on a geom or two sites coincide.
 In kernels: s and t are the sites at both ends, k the dof, moves = (X_0 - Z_0, X_1 - Z_1).  p.ten_bend is the row of the
-record p (records.py) for the derivative of a row of the tendons' Jacobian, by dof.
+record p (records.py) for the derivative of a row of the tendons' Jacobian, by dof.  point_motion: (rotation, velocity)
+of a point of a body for a unit velocity of dof k.  moving_body(m, b): the nearest body with dofs that moves body b, or
+0.  normalize3: (unit vector, length).  wrap: (mask of worlds where the path bends at the geom, first and last point on
+it, length between them).
 """
 
 from featherlane.prelude import *
@@ -70,13 +73,13 @@ def _straight_direction(x, y, moves):
 @kernel
 def _add_segment(m, d, p, s, t, k, scale):
     """ten_bend += scale times the part of the straight segment between sites s and t."""
-    # sites on one body: the length is constant
+    # sites that are fixed to each other: the length is constant
     if moving_body(m, m.site_bodyid[s]) != moving_body(m, m.site_bodyid[t]):
         x, y = _site(m, d, s), _site(m, d, t)
-        # body 0: in the world's frame
+        # velocities in the world's frame, that of body 0
         moves = (_relative_velocity(m, d, s, 0, k), _relative_velocity(m, d, t, 0, k))
         u, du = _straight_direction(x, y, moves)
-        u, du, still = scale * u, scale * du, Vec3(zeros(3))
+        u, du, still = scale * u, scale * du, Vec3(zeros(3))  # the world's frame does not rotate
         _add_force_on_site(m, d, p, s, 0, k, still, -u, -du)
         _add_force_on_site(m, d, p, t, 0, k, still, u, du)
 
@@ -106,13 +109,13 @@ def _in_plane(n, r, first, last, moves):
     rho, _ = normalize3(p0)
     t = cross(n, rho)
     inverse0, inverse1 = 1.0 / fmax(l0, MINVAL), 1.0 / fmax(l1, MINVAL)
-    # r n_e . t; a path around the outside is tangential: both are 0
+    # f_e = r n_e . t; a path around the outside is tangential: both are 0
     f0, f1 = r * dot(n0, t), r * dot(n1, t)
-    F = fma(inverse0 * f0, f0, inverse1 * f1 * f1) - r * dot(rho, u0 - u1)
+    F = fma(inverse0 * f0, f0, inverse1 * f1 * f1) - r * dot(rho, u0 - u1)  # f_0^2 / l_0 + f_1^2 / l_1 - ...
     # H_ee (X_e - Z_e) = along_e n_e
     along0, along1 = inverse0 * dot(n0, moves[0]), inverse1 * dot(n1, moves[1])
     apart = p0 - p1
-    inside = dot(apart, apart) == 0.0  # then the path touches the circle at one point
+    inside = dot(apart, apart) == 0.0  # a path inside touches the circle at one point
     shift = where(inside, fma(f0, along0, f1 * along1) / where(inside, F, 1.0), 0.0)
     return fma(-inverse0 * f0, shift, along0) * n0, fma(-inverse1 * f1, shift, along1) * n1
 
@@ -133,6 +136,7 @@ def _off_plane(n, u0, u1, x0, x1, moves):
     """
     square0, square1, moment = fmax(dot(x0, x0), MINVAL), fmax(dot(x1, x1), MINVAL), dot(n, cross(x0, u0))
     area = fmax(dot(n, cross(x0, x1)), MINVAL)
+    # steep = M x_0 . x_1 / A
     steep, move0, move1 = moment * dot(x0, x1) / area, dot(n, moves[0]), dot(n, moves[1])
     first = fma((steep - dot(u0, x0)) / square0, move0, -(moment / area * move1))
     last = fma((steep + dot(u1, x1)) / square1, move1, -(moment / area * move0))
@@ -160,22 +164,22 @@ def _add_path(m, d, p, n, k, scale):
         off0, off1 = _off_plane(normal, u0, u1, x0, x1, moves)
         du0, du1 = du0 + off0, du1 + off1
     else:
-        # a cylinder: L = length, h / L = rise, P / L = plane
+        # a cylinder: L = length, h / L = rise, P / L = plane;  H X = plane (H_P X) + e (e . X) / L
         axis, length = R.columns[2], fmax(l0 + arc + l1, MINVAL)
         ends = (_without_axis(x0, axis), _without_axis(p0, axis)), (_without_axis(x1, axis), _without_axis(p1, axis))
         du0, du1 = _in_plane(axis, m.geom_size[g][0], ends[0], ends[1], moves)
         rise = dot(axis, x1 - x0) / length
         plane = sqrt(fmax(fma(-rise, rise, 1.0), MINVAL))
         (flat0, _), (flat1, _) = normalize3(_without_axis(u0, axis)), normalize3(_without_axis(u1, axis))
-        # minus e: gradients of (rise P - plane h) by x_0 and x_1
+        # e by x_0 and x_1, with the opposite sign, which cancels in e (e . X)
         e0, e1 = fma(-rise, flat0, plane * axis), fma(rise, flat1, -plane * axis)
         tilt = (dot(e0, moves[0]) + dot(e1, moves[1])) / length
         du0, du1 = fma(tilt, e0, plane * du0), fma(tilt, e1, plane * du1)
     u, du = _straight_direction(x0, x1, moves)
     u0, u1 = scale * where(bends, u0, u), scale * where(bends, u1, u)
-    du0 = scale * where(bends, du0, -du)
+    du0 = scale * where(bends, du0, -du)  # du0 is the change of -u_0
     du1 = scale * where(bends, du1, du)
-    frame, _ = point_motion(m, d, b, k, centre)
+    frame, _ = point_motion(m, d, b, k, centre)  # rotation of the geom's frame
     _add_force_on_site(m, d, p, s, b, k, frame, -u0, du0)
     _add_force_on_site(m, d, p, t, b, k, frame, u1, du1)
 

@@ -17,6 +17,10 @@ d is a derivative by one coordinate: position, velocity or acceleration of dof k
 column p.dg; ten_force = F, ten_stiffness = k, ten_friction = b, ten_curvature = D for each tendon; row_force = f,
 row_stiffness, row_friction, row_curvature the same for each general row; row_bend = f c', row_swing = df by c' for
 equalities with a polynomial; ten_bend = dJ of one row, by dof.
+ten_J: rows of the tendons' Jacobian, with the dofs ten_J_colind.  row_id: the equality, joint or tendon of a row; a row
+has the entries row_J at the dofs row_dof.  eq_obj2id: second joint or tendon of an equality, -1: none.  is_fastening:
+an equality is a connect or weld.  `impedance_slopes`: (s, d(K d r) / dr, B) of a row at distance or error r.
+`bounded_force`: (f, cost) of a row, f = -D x within its bounds lo and hi.
 """
 
 from featherlane.prelude import *
@@ -97,7 +101,10 @@ def _second_entry(m, d, e, k):
 
 @kernel
 def _polynomial_slopes(m, d, e):
-    """Returns (first, second) derivative of the polynomial of equality e at the second coordinate or length y."""
+    """Returns (first, second) derivative of the polynomial of equality e at the second coordinate or length y.
+
+    The first is a1 + 2 a2 y + 3 a3 y^2 + 4 a4 y^3, with y from its value in qpos0.
+    """
     j = m.eq_obj2id[e]
     if m.eq_type[e] == EQ_JOINT:
         y = d.qpos[m.jnt_qposadr[j]] - m.qpos0[m.jnt_qposadr[j]]
@@ -148,7 +155,7 @@ def _set_rows(m, d, p):
         f, _ = bounded_force(d.row[k], d.primal.row_x[k])  # row_x = J a - aref at the solution
         # 0 in worlds where the row is absent or at a bound
         D = where((f > lo) & (f < hi), d.row_D[k], 0.0)
-        p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0
+        p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0  # those of a row without polynomial or stiffness
         if kind != FRICTION_TENDON:  # dry friction has no stiffness
             # stiffness = D d(K d r)/dr - f s
             stiffer, pull, B = impedance_slopes(solref, solimp, d.row_pos[k] - d.row_margin[k], shortest)
@@ -228,11 +235,11 @@ def _clear_bend(p, dof, first, number):
 def _add_bend(d, p, row, force, friction, curvature):
     """dg += J^T (b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend.
 
-    row: (entries of J, their dofs, first entry, number of entries); force: F; friction: b; curvature: D.
+    row: (entries of J, their dofs, first entry, number of entries); force: F, of the tendon or row; friction: b, its
+    damping; curvature: D.
     """
-    # F: tension or force of the row, b: its damping, D: its curvature
-    (J, dof, first, number), along = row, 0.0
     # along = dJ (b v + D a)
+    (J, dof, first, number), along = row, 0.0
     for e in range(first, first + number):
         j = dof[e]
         along = fma(p.ten_bend[j], fma(friction, d.qvel[j], curvature * d.qacc[j]), along)
@@ -249,7 +256,7 @@ def _add_bend_of_tendon(m, d, p, i, k):
         _clear_bend(p, m.ten_J_colind, first, number)
         add_tendon_bend(m, d, p, i, k, scale=1.0)  # ten_bend += dJ
         row = d.ten_J, m.ten_J_colind, first, number
-        _add_bend(d, p, row, p.ten_force[i], p.ten_friction[i], p.ten_curvature[i])
+        _add_bend(d, p, row, force=p.ten_force[i], friction=p.ten_friction[i], curvature=p.ten_curvature[i])
 
 
 @kernel
@@ -282,7 +289,7 @@ def _add_bend_of_row(m, d, p, r, k):
                 slope, _ = _polynomial_slopes(m, d, obj)
                 add_tendon_bend(m, d, p, tendon2, k, scale=-slope)  # ten_bend -= c dJ_2
         row = d.row_J, d.row_dof, first, number
-        _add_bend(d, p, row, p.row_force[r], p.row_friction[r], p.row_curvature[r])
+        _add_bend(d, p, row, force=p.row_force[r], friction=p.row_friction[r], curvature=p.row_curvature[r])
 
 
 @kernel
@@ -305,7 +312,8 @@ def add_tendon_position_column(m, d, p, k):
 def _add_swing(m, d, p, r, k):
     """dg += terms with c'(y) of row r, an equality with a polynomial, by the position of dof k.
 
-    J_2^T f c' (J_2)_k for dJ^T f, and J^T row_swing (J_2)_k for the change of f.
+    They are -dJ^T f = J_2^T (row_bend (J_2)_k) and, for the change of f, J^T (row_swing (J_2)_k).  A linear polynomial
+    has row_bend = row_swing = 0.
     """
     e = d.row_id[r]
     if any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):

@@ -6,6 +6,9 @@ The force F(l, l', u) of an output acts along its row J of moments, which for so
 
 The d of this formula is a derivative by the position or the velocity of one dof k.  Results go to the record p
 (records.py): p.dg -= dtau, the derivative of the residual g; p.ten_bend holds dJ, by dof.
+actuator_gear[output] is a wrench: the gear's linear part (force) and angular part (torque).  drives_joint: the actuator
+acts on a joint.  point_motion: (rotation, velocity) of a point of a body for a unit velocity of dof k.
+rotation_rate(r, w): rate of the rotation vector r at the angular velocity w in the rotated axes.
 """
 
 from featherlane.prelude import *
@@ -40,7 +43,7 @@ def _joint_bend(m, d, p, i, k):
     # translations of a free joint change neither its moments nor its length
     if k >= dofadr:
         turn, q = unit3(k - dofadr), Quat(d.qpos[qposadr : qposadr + 4]).unit
-        axis_change = Vec3(zeros(3))
+        axis_change = Vec3(zeros(3))  # an axis that is fixed in the joint's body
         if m.actuator_trntype[i] == TRN_JOINTINPARENT:
             # the axis is fixed in the parent, so it turns relative to the joint's own axes
             axis = q.T @ axis
@@ -48,7 +51,7 @@ def _joint_bend(m, d, p, i, k):
         p.ten_bend[dofadr : dofadr + 3] = axis_change
         if is_ball(joint.type):
             r = quat_log(q)
-            length_change = dot(axis, rotation_rate(r, turn)) + dot(r, axis_change)
+            length_change = dot(axis, rotation_rate(r, turn)) + dot(r, axis_change)  # d(axis . r)
     return length_change
 
 
@@ -64,7 +67,7 @@ def _site_bend(m, d, p, i, k):
     point, body = d.site_xpos[site], m.site_bodyid[site]
     # rotation and velocity of the site for a unit velocity of dof k
     w, u = point_motion(m, d, body, k, point)
-    if ref < 0:
+    if ref < 0:  # no reference site
         R = d.site_xmat[site]
         force, torque = R @ gear_force, R @ gear_torque
         add_moved_force(m, d, p.ten_bend, body, k, (point, u), (force, torque), (cross(w, force), cross(w, torque)))
@@ -78,6 +81,7 @@ def _site_bend(m, d, p, i, k):
         relative_w = d.site_xmat[site].T @ (w - ref_w)
         length_change = dot(force, (u - ref_u) - cross(ref_w, away)) + dot(gear_torque, rotation_rate(turn, relative_w))
         add_moved_force(m, d, p.ten_bend, body, k, (point, u), (force, torque), (dforce, dtorque))
+        # the opposite wrench on the reference site
         force, torque, dforce, dtorque = -force, -torque, -dforce, -dtorque
         add_moved_force(m, d, p.ten_bend, ref_body, k, (ref_point, ref_u), (force, torque), (dforce, dtorque))
     return length_change
@@ -91,11 +95,13 @@ def _crank_bend(m, d, p, i, k):
     """
     actuator = m.actuator[i]
     crank, slider, gear = actuator.trnid[0], actuator.trnid[1], m.actuator_gear[actuator.outadr][0]
+    # the rod joins the pin, the site of the crank, to the slider, which moves from its site `end` along the axis a
     pin, end, a = d.site_xpos[crank], d.site_xpos[slider], d.site_xmat[slider].columns[2]
     crank_body, slider_body, none = m.site_bodyid[crank], m.site_bodyid[slider], Vec3(zeros(3))
     _, dpin = point_motion(m, d, crank_body, k, pin)
     w, dend = point_motion(m, d, slider_body, k, end)
     axis = seed(a, cross(w, a))
+    # length l, and its derivatives by v = pin - end and by the axis
     l, dl_dv, dl_da = slider_crank_gradients(m, i, axis, seed(pin - end, dpin - dend))
     (_, force, torque), (dl, dforce, dtorque) = split_tangents((l, dl_dv, cross(axis, dl_da)), 1)
     force, torque, dforce, dtorque = gear * force, gear * torque, gear * dforce, gear * dtorque
@@ -121,7 +127,7 @@ def _store_moment_change(m, d, p, i, k):
 
 @kernel
 def _find_moment(m, d, output, k):
-    """Returns (1 if dof k is in the row of moments of this output, else 0; its moment there)."""
+    """Returns (found, moment): 1 if dof k is in the row of moments of this output, else 0; its moment there."""
     found, moment = 0, 0.0
     for e in moment_entries(m, output):
         if m.moment_colind[e] == k:
@@ -135,7 +141,7 @@ def _subtract_actuator(m, d, p, i, k, moment, by_velocity):
 
     moment: entry of dof k in the actuator's row J.
     """
-    # dl and d(J v): by velocity 0 and J_k, by position those of the bend
+    # length_change = dl, rate_change = d(J v): by velocity 0 and J_k; by position dl and dJ v of `_store_moment_change`
     output, length_change, rate_change = m.actuator_outadr[i], 0.0, moment
     first, last = m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]
     force = d.actuator_force[output] + 0.0

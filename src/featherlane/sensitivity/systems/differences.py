@@ -11,8 +11,9 @@ things are differenced, p at fixed accelerations, g at those that follow a predi
 
 The record p (records.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
 (positions by dof, then velocities, activations, controls); follow, the predicted rate of the acceleration; dg, dp,
-dact, the derivatives of g, of the correction p, and of the next activations.  In kernels `lag` is the correction p,
-because p is the record.  qacc is a, qacc_step is a*.
+dact, the derivatives of g, of the correction p, and of the next activations; lower_g, lower_p: g and p at the lower
+point; up: a displacement.  In kernels `lag` is the correction p, because p is the record.  qacc is a, qacc_step is a*.
+multiply_euler and the others compute K x; multiply_euler returns the mask of worlds where K is not M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
@@ -87,13 +88,12 @@ def _store_residual(m, d, p, overflow, g, lag):
     """
     forward_velocity(m, d)
     control_and_actuate(m, d)
-    # the integrator `discrete` has the metric Mhat = M + h D + h^2 K in place of M, also in inverse dynamics
-    if has_metric(m):
+    if has_metric(m):  # `discrete`: inverse dynamics has Mhat = M + h D + h^2 K in place of M
         discrete_metric(m, d)  # Mhat
-    # the contacts of the present position are reused
+    # con_fresh: 1 lets inverse dynamics reuse the contacts that `compute_position` found, and their overflow
     d.con_overflow[0], d.con_fresh[0] = overflow, 1
-    inverse_constraint(m, d, store=0)
-    inverse_force(m, d)
+    inverse_constraint(m, d, store=0)  # qfrc_constraint at qacc
+    inverse_force(m, d)  # qfrc_inverse = M a + c - passive forces - qfrc_constraint
     for i in range(m.nv):
         p.force[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
     add_xfrc(m, d, p.force)
@@ -107,7 +107,7 @@ def _store_residual(m, d, p, overflow, g, lag):
 def _store_lag(m, d, p, lag):
     """lag <- the correction p = M a* - K a* at the present velocity, after the bodies are placed.
 
-    M need not follow displaced positions, because it cancels.
+    M need not follow displaced positions: K contains M, so it cancels.
     """
     com_vel(m, d)
     tendon_velocity(m, d)
@@ -238,7 +238,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    # the call displaced the parameter by p.up, an input; the acceleration follows it
+    # the call displaced the parameter by p.up, so the acceleration moves by p.up times its predicted rate
     _follow_prediction(m, d, p, p.up[0])
     _store_residual(m, d, p, compute_position(m, d), p.dg, p.dp)
     copy(d.act, m.na, p.dact, first=0)  # the next activations

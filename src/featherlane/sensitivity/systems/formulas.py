@@ -6,7 +6,10 @@ differenced (differences.py).  `differences_lag` decides whether the integrator'
 report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if the world must run alone to decide;
 report[NEAREST]: distance to the next change of the active set; report[FITS]: 1 if the world was solved with all its
 contacts and rows.
-rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.
+rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.  Of
+contact_moves.py: slot_known (1: all displaced poses have the world's contacts, 0: one vanishes, -1: no memory for
+them), slot_jumps (1: a contact's point jumps), slot_near (1: another contact is near), STEP (displacement of these
+poses [m, rad]).  taken_off: acceleration that the integrator or the no-slip solver subtracts, qacc - a*.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 """
@@ -106,11 +109,10 @@ def prepare_rates(m, d, p):
     Scratch: crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, con_wrench.
     """
     served = _numbers_serve(m, d, p)
-    # slot_known 0: a contact vanishes if the pose is displaced, -1: no memory; slot_jumps 1: its point jumps;
-    # slot_near 1: another contact is near
-    contact_moves(m, d, p)
+    contact_moves(m, d, p)  # slot_known, slot_jumps, slot_near, slot_moves
     same = p.slot_known[0] > 0.0
     moves = same & not_(p.slot_jumps[0] > 0.0)
+    # formulas apply if the worlds were solved with all rows; without memory a world must run alone to decide
     p.report[KNOWN] = where(served & moves, p.report[FITS], where(p.slot_known[0] < 0.0, -1.0, 0.0))
     quiet = same & not_(p.slot_near[0] > 0.0)
     p.report[NEAREST] = where(quiet, p.report[NEAREST], fmin(p.report[NEAREST], STEP))
@@ -118,7 +120,7 @@ def prepare_rates(m, d, p):
     if not needs_inertia(m, d):
         crb(m, d)
     prepare_noslip(m, d, p)
-    # taken_off = qacc - the acceleration after the integrator (a*), or after the no-slip solver (dual.start)
+    # acceleration after the integrator, a*, or, if only accelerations are requested, the no-slip solver's (dual.start)
     after = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
     for i in range(m.nv):
         p.taken_off[i] = d.qacc[i] - after[i]
@@ -166,7 +168,8 @@ def begin_step(m, d, p):
 @kernel
 def _residual(m, d, p, s):
     """dg, dp, dact <- the rates by coordinate p.at, which is the same in all lanes."""
-    rates_column(m, d, p, whole(read_lane(p.at, 0, 0)), p.up[0], p.down[0])
+    at = whole(read_lane(p.at, 0, 0))  # the coordinate as an int
+    rates_column(m, d, p, at, p.up[0], p.down[0])
 
 
 _columns = columns_of(System(residual=_residual))
@@ -184,7 +187,8 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
-        _columns(m, d, b, p, thread, tile, shared=0)  # inputs of a column: p.at, p.up, p.down, p.rest_p
+        # inputs of a column: p.at, p.up, p.down, p.rest_p; shared: unused without a next state
+        _columns(m, d, b, p, thread, tile, shared=0)
     else:
         p.report[KNOWN] = 0.0
         write_records(b, thread, tile, s=0)  # the report
@@ -219,12 +223,12 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
                 rates_column(m, d, p, first + c, p.up[0], p.down[0])  # dg, dp, dact
                 put_column(m, d, p, c, first + c)
             for c in range(n, PANEL):
-                clear_rates(m, p)
-                put_column(m, d, p, c, at=-1)  # unused
+                clear_rates(m, p)  # unused columns are 0
+                put_column(m, d, p, c, at=-1)
             solve_panel(m, d, p)
             if m.opt_noslip_iterations > 0:
                 correct_columns(m, d, p)
-            step_panel(m, d, p, damped)
+            step_panel(m, d, p, damped)  # damped: worlds where K is not M
             for c in range(n):
                 take_column(m, d, p, c, damped)  # da, dq, dv, dact
                 _write_column(b, thread, tile, first + c)

@@ -7,6 +7,8 @@ alone; report[FITS], report[NEAREST]: as in solution.py, 1 here.
     inverse_columns    forces M a + c - J^T f, contacts included, minus actuator forces if requested
     rnea_columns       forces that accelerate the bodies, without any others
 
+`outward_pass` and `inward_pass` (smooth_rates.py) compute what the columns of the bodies' forces need.  crb is the
+composite inertia of each body.  con_overflow: 1 if contacts do not fit into the tile.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 """
@@ -94,7 +96,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             d.qacc_step[i] = d.qacc[i]
         constraint_forces(m, d, store=0)  # qfrc_constraint alone, without a force of each row
         prepare_rates(m, d, p)
-        _inverse_columns(m, d, b, p, thread, tile, shared=0)
+        _inverse_columns(m, d, b, p, thread, tile, shared=0)  # shared: unused without a next state
     else:
         write_records(b, thread, tile, s=0)  # the report
 
@@ -114,13 +116,13 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     # composite inertias, which `forward_position` computes only for models that need M
     if not needs_inertia(m, d):
         crb(m, d)
-    # the second field of accelerations of smooth_rates.py is unused: 0
+    # `outward_pass` also takes a second field of accelerations, whose forces are not needed here: 0
     for i in range(m.nv):
         p.taken_off[i] = 0.0
     outward_pass(m, d, p, p.taken_off)
     inward_pass(m, d, p)
     p.report[KNOWN] = 1.0
-    _rnea_columns(m, d, b, p, thread, tile, shared=0)
+    _rnea_columns(m, d, b, p, thread, tile, shared=0)  # shared: unused without a next state
 
 
 rnea_columns = in_each_tile("rnea_columns", rnea_columns_of_tile)

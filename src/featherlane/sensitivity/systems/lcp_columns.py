@@ -8,12 +8,16 @@ the forces follows from a linear system (lcp_solution.py), and
 
 All lanes of a tile have the same coordinate.
 
-x: forces of the LCP's rows, lcp.w: their slack A x - b, n: their number.  The record p (lcp_rates.py) has row_x, the
-forces of the own state, row_count of them; row_first, those that determine the bounds of friction; for column s the
-values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack of the forces row_first), by rows: entry
-(s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one column.  Positions by dof are coordinates 0 to
-nv - 1, then follow velocities, activations, controls, forces.  report[FITS]: 1 in worlds with derivatives;
-report[NEAREST]: distance to the next change of the active set.
+x: forces of the LCP's rows, lcp.w: their slack A x - b, n: their number; findex: normal row of a friction row, else
+-1; hi, add: its bounds are +-(hi x_n + add), hi = mu; diag: A_ii.  lcp.g, lcp.dx: scratch memory of the solver.  Mh:
+mass matrix of the step; qacc_step: acceleration without the rows' forces.
+
+The record p (lcp_rates.py) has row_x, the forces of the own state, row_count of them; row_first, those that determine
+the bounds of friction; for column s the values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack
+of the forces row_first), by rows: entry (s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one
+column; row_free, 1 for rows between their bounds.  Positions by dof are coordinates 0 to nv - 1, then follow
+velocities, activations, controls, forces.  report[FITS]: 1 in worlds with derivatives; report[NEAREST]: distance to the
+next change of the active set.
 """
 
 from featherlane.prelude import *
@@ -75,7 +79,7 @@ def has_cones(m):
 def _place_world(m, d, p):
     """Computes positions and contacts; p.slot_moves and p.slot_* <- contacts and their derivatives.
 
-    Contacts that are not pushed (D = 0, in their gap) need not be found at displaced poses: con_present <- 0.
+    con_present <- 0 for contacts without a row (D = 0, in their gap): displaced poses need not have them.
     """
     forward_position(m, d)
     d.con_fresh[0] = 0
@@ -121,7 +125,8 @@ def _solve_world(m, d, p):
         _smooth_forces(m, d)
         make_rows(m, d)
         make_lcp(m, d)
-        # rate_nrow: rows for which p has memory; islands too large for one dense problem do not freeze their limits
+        # rate_nrow: rows for which p has memory; a dense solver leaves islands with more than nlcpone rows to the
+        # iterative one, which does not freeze bounds of friction
         capacity = min(p.rate_nrow, d.nlcpone) if is_dense_solver(m) else p.rate_nrow
         if d.con_overflow[0] == 0 and d.lcp.n[0] <= capacity:
             find_forces(m, d)
@@ -132,8 +137,9 @@ def _solve_world(m, d, p):
 
 @kernel
 def _evaluate(m, d, p, store):
-    """Computes qacc, act and the slack lcp.w in the present state, at the forces row_x; lcp.g: the slack at row_first.
+    """Computes qacc, act and the slack lcp.w in the present state, at the forces row_x.
 
+    lcp.g: the slack at row_first, in `frozen` mode.
     store: 1 in the own state, whose rows and branches are stored; 0: rows_same <- 0 in worlds whose rows differ.
     """
     _smooth_forces(m, d)
@@ -142,7 +148,7 @@ def _evaluate(m, d, p, store):
         store_rows(d, p)
     else:
         compare_rows(d, p)
-    # with another number of rows, forces and rows do not correspond; rows_same is 0
+    # with another number of rows, forces and rows do not correspond: nothing is computed, and rows_same is 0
     if d.lcp.n[0] == p.row_count[0]:
         if freezes(m):
             copy(p.row_first, d.lcp.n[0], d.lcp.x, first=0)
@@ -150,8 +156,8 @@ def _evaluate(m, d, p, store):
             copy(d.lcp.w, d.lcp.n[0], d.lcp.g, first=0)
         copy(p.row_x, d.lcp.n[0], d.lcp.x, first=0)
         compute_w(d)  # lcp.w, and lcp.z for the accelerations
-        accelerate_by_rows(m, d)
-        advance_activations(m, d, d.act_dot)
+        accelerate_by_rows(m, d)  # qacc <- qacc_step + Mh^-1 J^T x, from lcp.z
+        advance_activations(m, d, d.act_dot)  # act <- the next activations
 
 
 # ---- columns at fixed forces -----------------------------------------------------------------------------------------
@@ -181,7 +187,7 @@ def _store_upper(m, d, p, s):
 
 @kernel
 def _store_quotients(m, d, p, s, scale):
-    """Column s of col_* <- (the stored upper values - the present lower ones) scale."""
+    """Column s of col_* <- (the stored upper values - the present lower ones) scale; scale: 1 / (up + down)."""
     n = d.lcp.n[0]
     difference_quotient(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
     difference_quotient(d.act, m.na, p.col_act, s * m.na, scale)
@@ -199,12 +205,12 @@ def _difference_columns(m, d, b, p, thread, tile):
     bodies_move = 1
     for s in range(b.nstep):  # columns
         copy_step_inputs(b, thread, tile, s)  # p.at, the same in all lanes, p.up, p.down
-        c = whole(read_lane(p.at, 0, 0))
+        c = whole(read_lane(p.at, 0, 0))  # the coordinate as an int
         if c < m.nv:
             find_shifts(m, d, p, c)
         elif bodies_move:
-            # from here on bodies do not move
-            find_shifts(m, d, p, j=-1)
+            # positions are the first columns: from here on bodies stay in place, and are placed only once
+            find_shifts(m, d, p, j=-1)  # slot_shift <- 0
             load_worlds(b, thread, tile)
             forward_position(m, d)
             bodies_move = 0
@@ -233,8 +239,8 @@ def _nearest_change(m, d, p):
     """Returns the distance to the nearest change of the active set, at most FAR.
 
     It may be a switch of a row's force, or of the law of a contact or limit that just touches.
-    Margins of velocities (dof_edge, slot_edge of lcp_rows.py) divide by h, gaps by h^2: the change of the right-hand
-    side of a row [m/s^2].   slot_flat: 1 for contacts of flat faces (lcp_rows.py).
+    The law of a row changes after a change of its right-hand side [m/s^2]: margin / h, for the margins of velocities
+    dof_edge and slot_edge (lcp_rows.py), or gap / h^2.   slot_flat: 1 for contacts of flat faces (lcp_rows.py).
     """
     h, size = timestep(m), solution_size(d, p.row_x)  # size of the forces [N]
     least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
@@ -249,7 +255,7 @@ def _nearest_change(m, d, p):
         if c.lcprow >= 0:
             least = _least_of_row(d, c.lcprow, p.slot_edge[k] / h, size, c.D > 0.0, least)
         gap = c.dist - c.includemargin
-        # flat faces in contact tilt over one edge or another
+        # flat faces in contact tilt over one edge or another; STEP: the displacement at which this was found [m, rad]
         flat = (p.slot_flat[k] > 0.0) & (c.D > 0.0)
         least = where(flat, fmin(least, STEP), least)
         waits = (c.present > 0.0) & (c.D == 0.0) & (gap > 0.0)  # in its gap, without a row
@@ -259,9 +265,10 @@ def _nearest_change(m, d, p):
 
 @kernel
 def _least_of_row(d, r, change, size, present, least):
-    """Returns the smaller of `least` and F / size, F the force for a change of the right-hand side of row r [m/s^2].
+    """Returns the smaller of `least` and F / size, with F = change / A_rr the force that has the same effect.
 
-    F = change / A_rr.   present: mask of worlds with the row; r is -1 if the LCP lacks it.
+    change: that of the right-hand side of row r [m/s^2]; size: of the forces [N]; present: mask of worlds with the
+    row; r is -1 if the LCP lacks it.
     """
     diag = d.lcp.diag[r] if r >= 0 else 1.0
     return where(present, fmin(least, fabs(change) / (where(diag > 0.0, diag, 1.0) * size)), least)
@@ -269,9 +276,9 @@ def _least_of_row(d, r, change, size, present, least):
 
 @kernel
 def _solve_first_columns(m, d, b, p):
-    """col_first <- derivatives of the forces without friction, column by column, from those of their slack."""
+    """col_first, derivatives of the slack of the frictionless problem, <- derivatives of its forces row_first."""
     n = d.lcp.n[0]
-    sort_rows(d, p, p.row_first, p.row_first, d.lcp.g, friction=0)
+    sort_rows(d, p, x=p.row_first, loads=p.row_first, w=d.lcp.g, friction=0)
     form_system(m, d, p, follows=0, cones=0)
     factor_system(d, p)
     for s in range(b.nstep):  # columns
@@ -290,21 +297,22 @@ def _subtract_product(m, d, p):
     compute_w(d)  # w = A x - b
     for r in range(n):
         free = p.row_free[r] > 0.0
-        p.row_dx[r] = where(free, p.row_dx[r] - (d.lcp.w[r] + d.lcp.b[r]), p.row_dx[r])
+        p.row_dx[r] = where(free, p.row_dx[r] - (d.lcp.w[r] + d.lcp.b[r]), p.row_dx[r])  # w + b = A x
 
 
 @kernel
 def _solve_column(m, d, p, s):
-    """qacc <- derivatives of the acceleration in column s, including the change of the forces, Mh^-1 J^T dx.
+    """qacc <- da = (da at fixed x) + Mh^-1 J^T dx in column s, with dx from the system of the free rows.
 
+    The right-hand side of a free row is -dw; in `frozen` mode also minus A times the known dx of sliding friction.
     Writes: row_dx = dx.   Scratch: lcp.x, lcp.dx, lcp.z, qacc_step.
     """
     n = d.lcp.n[0]
     for r in range(n):
         p.row_dx[r] = where(p.row_free[r] > 0.0, -p.col_w[s * n + r], 0.0)
     if freezes(m):
-        # known: dx of sliding friction, kept in lcp.dx; unknown: dx of the free rows
-        follow_normals(d, p, p.col_first, s * n)
+        # known: dx of sliding friction, kept in lcp.dx while `solve_system` clears it; unknown: dx of the free rows
+        follow_normals(d, p, normals=p.col_first, first=s * n)
         for r in range(n):
             d.lcp.dx[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
         _subtract_product(m, d, p)
@@ -315,10 +323,10 @@ def _solve_column(m, d, p, s):
         if has_cones(m):
             turn_side(d, p)  # sliding friction on a cone: projects the right-hand side on the cone's tangent
         solve_system(d, p)
-        follow_normals(d, p, p.row_dx, first=0)
-    # accelerate_by_rows: qacc = qacc_step + Mh^-1 J^T x, with derivatives in place of values
+        follow_normals(d, p, normals=p.row_dx, first=0)
+    # `accelerate_by_rows` computes qacc = qacc_step + Mh^-1 J^T x, here with derivatives in place of values
     copy(p.row_dx, n, d.lcp.x, first=0)
-    sum_solution_rows(m, d)  # lcp.z
+    sum_solution_rows(m, d)  # lcp.z, its input
     for i in range(m.nv):
         d.qacc_step[i] = p.col_acceleration[s * m.nv + i]
     accelerate_by_rows(m, d)
@@ -355,31 +363,31 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     fits = _solve_world(m, d, p)  # row_x, row_first
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0
     if fits:
-        # slot_known -1: not all contacts fit; the others have no formula here
+        # slot_known -1: not all contacts fit at a displaced pose; adhesion and static friction have no formula here
         known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m))
         p.rows_same[0] = where(known, 1.0, 0.0)
         fits = 1 if any_(known) else 0
     if fits:
-        # the rows on their branches must be those of the solution
+        # `_evaluate` must make as many rows as `make_lcp` did, else row_x does not belong to them
         rows = d.lcp.n[0]
         _evaluate_own_state(m, d, b, p, thread, tile, store=1)
         fits = 1 if d.lcp.n[0] == rows else 0
     if fits:
         store_next_velocity(m, d, p, d.qacc)
         _difference_columns(m, d, b, p, thread, tile)
-        _evaluate_own_state(m, d, b, p, thread, tile, store=0)
+        _evaluate_own_state(m, d, b, p, thread, tile, store=0)  # lcp.w and the rows of the own state again
         p.report[FITS] = p.rows_same[0] + 0.0
         p.report[NEAREST] = _nearest_change(m, d, p)
         if freezes(m):
             _solve_first_columns(m, d, b, p)
-        sort_rows(d, p, p.row_x, _bounding_forces(m, p), d.lcp.w, friction=1)
+        sort_rows(d, p, x=p.row_x, loads=_bounding_forces(m, p), w=d.lcp.w, friction=1)
         if has_cones(m):
             sort_cones(d, p, p.row_x, d.lcp.w)
         form_system(m, d, p, follows=0 if freezes(m) else 1, cones=has_cones(m))
         factor_system(d, p)
-        _columns(m, d, b, p, thread, tile, shared=0)  # input of a column: p.at
+        _columns(m, d, b, p, thread, tile, shared=0)  # input of a column: p.at; shared is unused
     else:
-        write_records(b, thread, tile, s=0)
+        write_records(b, thread, tile, s=0)  # the report
 
 
 lcp_columns = in_each_tile("lcp_columns", lcp_columns_of_tile)

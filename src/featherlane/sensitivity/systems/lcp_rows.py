@@ -7,9 +7,11 @@ of the law: pushed apart or closing its gap, bouncing or not, at the largest spe
 
 The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_dist, slot_pos, slot_frame, slot_belt
 (surface velocity), slot_arms (from either body's com to the point), slot_shift (changes of distance, point and frame
-by a unit of the column's coordinate) and slot_branch; slot_spin and slot_gone of contact_moves.py; dof_axis: S of each
-dof; row_count and row_present, the rows of the own state.  INFINITE is the bound of a force, or the margin of a case
-that does not occur; NO_ROW marks a limit, dry friction or contact without a row in the LCP.
+by a unit of the column's coordinate) and slot_branch; of contact_moves.py slot_spin, whose product with a rotation of
+both bodies is the spin of the frame about its normal relative to them, and slot_gone (0: the contact is at all
+displaced poses, 1: it is at neither of two, 0.5: at one of them); dof_axis: S of each dof; row_count and row_present,
+the rows of the own state.  con_carrier[k]: bodies 1 and 2 of the contact's geoms.  INFINITE is the bound of a force, or
+the margin of a case that does not occur; NO_ROW marks a limit, dry friction or contact without a row in the LCP.
 A row of J is passed from the function that fills it to the one that appends it in the buffer d.primal.search, which the
 primal solver does not use under the contact model lcp.
 Source: as the rows themselves (solver/lcp/rows).
@@ -73,9 +75,9 @@ def _moved(p, k, twist):
     """
     dist, pos, turned = moved_by(p, k, twist)
     w, velocity = twist.angular, twist.linear
-    lost = p.slot_gone[k] >= 1.0
+    lost = p.slot_gone[k] >= 1.0  # then `moved_by` has no derivatives
     p.slot_flat[k] = where((p.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, p.slot_flat[k])
-    apart = dot(p.slot_frame[k].rows[0], velocity)
+    apart = dot(p.slot_frame[k].rows[0], velocity)  # along the normal
     return where(lost, apart, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, turned)
 
 
@@ -97,7 +99,7 @@ def _shift(m, d, p, k, j):
         if not moves2:
             # body 2 moves back relative to body 1
             dist, pos, turned = _moved(p, k, -twist)
-        # the contact moves along with body 1, and its frame spins about the normal
+        # the contact moves along with body 1: the frame turns by w, and spins by (slot_spin . w) about its normal
         pos = pos + twist.linear
         turned = fma(dot(p.slot_spin[k], twist.angular), p.slot_frame[k].rows[0], turned + twist.angular)
     return dist, pos, turned
@@ -115,7 +117,10 @@ def find_shifts(m, d, p, j):
 
 @kernel
 def place_contacts(d, p, step):
-    """con_dist, con_pos, con_frame, con_belt <- those of the own pose, displaced by `step` times slot_shift."""
+    """con_dist, con_pos, con_frame, con_belt <- those of the own pose, displaced by `step` times slot_shift.
+
+    An axis of the frame moves by rotation x axis, to first order.
+    """
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         shift = p.slot_shift[k]
@@ -136,7 +141,7 @@ def place_dof_rows(m, d):
     for k in range(d.ndofrow[0]):
         present = d.row_present[k] > 0.0  # worlds that have the row
         if d.row_type[k] == FRICTION_DOF:
-            write_dof_friction(m, d, k, d.row_id[k], present, shortest)
+            write_dof_friction(m, d, k, d.row_id[k], present, shortest)  # row_id: the dof, of a limit the joint
         else:
             # J is 1 for a lower limit, -1 for an upper one
             j, sign = d.row_id[k], d.row_J[k] + 0.0
@@ -149,7 +154,8 @@ def place_dof_rows(m, d):
 def _append_limit(m, d, p, k, store):
     """Appends the LCP row of limit k on its branch; returns its number.
 
-    The target velocity is -(erp / h) err, or the rebound -e v if the limit bounces.
+    The target velocity is -(erp / h) err, or the rebound -e v if the limit bounces: if it approaches its stop (v < 0)
+    and the rebound is faster.
     store: 1 in the own state, where the branch dof_bounces and its margin dof_edge are stored.
     """
     j, present, h = d.row_id[k], d.row_present[k] > 0.0, timestep(m)
@@ -279,12 +285,12 @@ def evaluate_rows(m, d, p, store):
     make_general_rows(m, d)
     # rows of the LCP, in the order of `make_lcp`
     clear_rows(m, d)
-    factor_step_inertia(m, d)
+    factor_step_inertia(m, d)  # qacc_step, and the factor of Mh with which rows are made
     append_equality_rows(m, d)
-    append_link_rows(m, d)
+    append_link_rows(m, d)  # unbounded rows of links
     _append_dof_rows(m, d, p, store)
-    append_bounded_rows(m, d, first=d.ndofrow[0])
-    append_motor_rows(m, d)
+    append_bounded_rows(m, d, first=d.ndofrow[0])  # dry friction and limits of several dofs: balls and tendons
+    append_motor_rows(m, d)  # motors of joints and links, stops of links
     _append_contact_rows(m, d, p, store)
 
 

@@ -30,7 +30,7 @@ DEPENDENT = 1e-13  # relative to the diagonal; smaller pivots are rounding
 def _limits(d, x, loads, i):
     """Returns the (lower, upper) bound of row i.
 
-    loads: forces of all rows, of which the normal ones set the bounds of friction.
+    x: unused; loads: forces of all rows, of which the normal ones set the bounds of friction.
     """
     normal = d.lcp.findex[i]
     if normal >= 0:
@@ -39,7 +39,7 @@ def _limits(d, x, loads, i):
         hi = where(load > 0.0, d.lcp.hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp.add[i]
         lo = -hi
     else:
-        lo, hi = d.lcp.lo[i] + 0.0, d.lcp.hi[i] + 0.0
+        lo, hi = d.lcp.lo[i] + 0.0, d.lcp.hi[i] + 0.0  # no negative zero
     return lo, hi
 
 
@@ -60,7 +60,7 @@ def sort_rows(d, p, x, loads, w, friction):
     Args:
         x, w: forces and slack.
         loads: forces whose normal ones set the bounds of friction.
-        friction: 0: friction rows are fixed.
+        friction: 0: friction rows are fixed, as in the problem without friction.
     """
     for i in range(d.lcp.n[0]):
         normal = d.lcp.findex[i]
@@ -95,7 +95,7 @@ def nearest_switch(d, x, loads, w, size, cones):
         beyond = where(aim >= hi, aim - hi, lo - aim)
         within = fmin(aim - lo, hi - aim)
         distance = where(outside, beyond, within) / size
-        # `nearest_on_cones` treats rows of cones
+        # in_cone: row i is friction on a round cone; if mu > 0, `nearest_on_cones` treats it
         if cones and in_cone(d, i):
             movable = movable & (mu_of(d, i) <= 0.0)
         least = where(movable, fmin(least, fabs(distance)), least)
@@ -127,7 +127,7 @@ def _set_delassus_row(m, d, p, i):
 
 @kernel
 def form_system(m, d, p, follows, cones):
-    """row_matrix <- A over the free rows, 1 on the diagonal of the others.
+    """row_matrix <- A + cfm over the free rows, 1 on the diagonal of the others.
 
     Args:
         follows: 1: sliding friction follows its normal force, so A_FS s is added to the normals' columns.
@@ -139,6 +139,7 @@ def form_system(m, d, p, follows, cones):
         row = i * n
         p.row_matrix[row + i] = p.row_matrix[row + i] + d.lcp.cfm[i]
         if follows:
+            # column of the normal += column j times s_j: dx_j = s_j dx_n
             for j in range(n):
                 normal = d.lcp.findex[j]
                 if normal >= 0:

@@ -17,9 +17,10 @@ slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_gain = e_r, slip_size (switchin
 slip_dbound, slip_dy and slip_dgain by one coordinate.  slip_motion: motions of all bodies in the fields w_r, slip_lag:
 v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  PANEL (4) columns are solved together (panel.py):
 panel_at[c], panel_lag[:, c] and panel_acceleration[:, c] are coordinate, dp and da1 of column c, and panel_step[:, c]
-receives K da*.  slip_A = A and slip_dA are nslip x nslip by rows.  `at` is the index of a coordinate: positions by dof,
-velocities, activations, controls; -1: none.  report[KNOWN] is 1 in worlds in which all rates have
+receives K da*.  slip_A = A and slip_dA are nslip x nslip by rows.  report[KNOWN] is 1 in worlds in which all rates have
 formulas, report[NEAREST] the distance to the next change of the active set, at most FAR.
+`at` is the index of a coordinate: positions by dof, velocities, activations, controls; -1: none.  S = cdof.
+con_body[k, place] is the body of contact k at place 0 (the pushed one) or 1, BOTH the place of a dof that moves both.
 
 The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.  For a2, K is M.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps.
@@ -106,7 +107,8 @@ def _moved_body(m, d, p, at, r):
 def _joint_rates(m, d, p, at, r):
     """slip_dy, slip_dforce, slip_dbound of row r, dry friction, <- derivatives in the main solution by coordinate `at`.
 
-    dy = J (da1 + B dv), df = -D dy between the bounds.   Reads: p.da = da1.
+    dy = J (da1 + B dv) with the row's damping B, and dv = 1 for the velocity of its dof; df = -D dy between the bounds.
+    Reads: p.da = da1.
     """
     row = p.slip_axis[r]
     i, f = d.row_dof[row], p.slip_force[r]
@@ -125,12 +127,13 @@ def _store_contact_rates(m, d, p, at, r):
     k, place, stiffer = p.slip_con[r], _moved_body(m, d, p, at, r), 0.0
     # J da1, along normal and tangents, and along the rotation axes
     motion = relative_motion(d, k, p.body_lag, first=0)
-    y, turns = along_basis(d, k, motion.linear, motion.linear, motion.angular)
+    y, turns = along_basis(d, k, for_normal=motion.linear, for_tangents=motion.linear, for_turns=motion.angular)
     if place >= 0:
         # the direct derivative by the position or the velocity of dof j
         j = at % m.nv
         if at < m.nv:
             S = d.cdof[j]
+            # dist, pos: changes of the contact's distance and point
             dy, dturns, (dist, pos, _) = moved_rows(m, d, p, k, place, S, j)
             stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
         else:
@@ -144,7 +147,8 @@ def _store_contact_rates(m, d, p, at, r):
 def _contact_rates(m, d, p, at, r):
     """slip_dy, slip_dforce, slip_dbound of row r, of a contact, <- derivatives in the main solution by coordinate `at`.
 
-    An edge with the force f = -D x has df = -D (dx + stiffer x), x = y + y_i or y - y_i.
+    An edge with the force f = -D x, x = y + y_i or y - y_i, has df = -D (dx + stiffer x) while it pushes (x < 0);
+    stiffer: relative change of D.
     """
     k, i = p.slip_con[r], p.slip_axis[r]
     if _is_first(p, r):
@@ -161,7 +165,8 @@ def _compute_dA(m, d, p, j):
     """slip_dA <- derivative of A by the position of dof j: dA_re = dJ_r w_e + dJ_e w_r - w_r^T dM w_e.
 
     Each pair (r, e) adds dJ_r w_e - (v_e x S) . h_r to the entries (r, e) and (e, r).
-    Scratch: slip_moved[e], the change of the relative motion at the contact of row r in the field w_e.
+    dJ_r w_e is the change slip_moved[e] of the relative motion at row r's contact in the field w_e, along the axis of
+    row r: the change of the motion itself, and motion x turned for the rotation of the axis.
     """
     n, S = p.nslip[0], d.cdof[j]
     for entry in range(n * n):
@@ -176,13 +181,13 @@ def _compute_dA(m, d, p, j):
             _, pos, turned = displaced_contact(m, d, p, k, place, S)
         for e in range(n):
             lag = p.slip_lag[m.nv * e + j]  # v_e x S
-            x = -dot(lag, momentum)
+            x = -dot(lag, momentum)  # the term that the pair adds
             if place >= 0 and is_first:
                 motion, change = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
                 # a dof that moves both bodies does not change their relative motion
                 if place != BOTH:
                     body_motion_e = p.slip_motion[m.nbody * e + d.con_body[k, place]]
-                    body_change = cross_motion(S, body_motion_e) + lag
+                    body_change = cross_motion(S, body_motion_e) + lag  # S x (motion - v_e)
                     change = change_of_motion(d, k, place, body_change, motion.angular, pos)
                 p.slip_moved[e] = change + Motion(join(cross(motion.angular, turned), cross(motion.linear, turned)))
             if place >= 0:
@@ -244,7 +249,7 @@ def _sweep(m, d, p, first, by_position):
     for r in range(p.nslip[0]):
         p.slip_gain[r], p.slip_dgain[r] = zeros(2)
     for s in range(m.opt_noslip_iterations):
-        # worlds whose no-slip solver made more than s sweeps (nsweep)
+        # nsweep: number of sweeps that the no-slip solver made in each world
         running = d.dual.nsweep[0] > 1.0 * s
         if not any_(running):
             break
@@ -271,19 +276,19 @@ def _add_row_change(m, d, p, at, r):
         i = d.row_dof[p.slip_axis[r]]
         p.product[i] = fma(d.row_J[p.slip_axis[r]], p.slip_dgain[r], p.product[i])
     else:
-        f, g = unit_force(d, p, r)  # g: moment
-        add_contact_force(d, k, p.slip_dgain[r] * f)
-        add_contact_moment(d, k, p.slip_dgain[r] * g)
+        force, moment = unit_force(d, p, r)
+        add_contact_force(d, k, p.slip_dgain[r] * force)
+        add_contact_moment(d, k, p.slip_dgain[r] * moment)
         # only positions change J_r
         if place >= 0 and at < m.nv:
             _, pos, turned = displaced_contact(m, d, p, k, place, d.cdof[at])
-            # if both bodies move, displacements are relative to them, and axes stay
+            # if both bodies move, pos and turned are relative to them, and `add_moved_force` leaves the axes (-1)
             carrier = -1 if place == BOTH else at
             for side in range(2):
                 # the second body has the opposite force
                 b, e = d.con_body[k, side], (1.0 - 2.0 * side) * p.slip_gain[r]
                 if b > 0:
-                    wrench = e * f, e * g
+                    wrench = e * force, e * moment
                     change = cross(turned, wrench[0]), cross(turned, wrench[1])
                     add_moved_force(m, d, p.product, b, carrier, (d.con_pos[k], pos), wrench, change)
 
@@ -317,10 +322,10 @@ def _correct_column(m, d, p, c):
 
 @kernel
 def correct_columns(m, d, p):
-    """panel_step <- M da1 + dp + d(J^T e);  panel_acceleration <- M^-1 panel_step."""
+    """panel_step <- K da* = M da1 + dp + d(J^T e);  panel_acceleration <- M^-1 panel_step: da2, or da* if K is M."""
     if p.nslip[0] > 0:
         for c in range(PANEL):
-            _correct_column(m, d, p, c)
+            _correct_column(m, d, p, c)  # adds d(J^T e) to dp in panel_lag
     multiply_joint_space(m, d.M, p.panel_acceleration, p.panel_step)
     for i in range(m.nv):
         p.panel_step[i] = p.panel_step[i] + p.panel_lag[i]

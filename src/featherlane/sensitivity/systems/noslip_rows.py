@@ -3,9 +3,11 @@
 Symbols and fields of the record p are those of noslip_rates.py.  Row r is row slip_axis of dry friction (slip_con =
 -1), or direction slip_axis of contact slip_con; f = slip_force, b = slip_bound, y = slip_y; A = J M^-1 J^T is slip_A by
 rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion of all bodies.  primal.row_x and
-primal.con_y are J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2 tangents,
-3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k] the rotation
-axes; TURN is an index.
+primal.con_y are x = J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2
+tangents, 3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k]
+the rotation axes; TURN is an index.  con_dim: 1 + number of friction directions.
+row_D, con_D: inverse regularization D of a row or contact, 0 in worlds without it; row_hi: upper bound of a row's
+force; bounded_force: (f, cost) of a row, f = -D x within its bounds.
 """
 
 from featherlane.prelude import *
@@ -40,7 +42,7 @@ def list_rows(m, d, p):
     Writes: nslip, slip_con, slip_axis, slip_force, slip_bound, slip_y, slip_size.  If there are more than nslipmax,
             nslip is 0 and report[KNOWN] is -1: the world must run alone.
     """
-    n = 0  # counts on beyond the memory of nslipmax rows
+    n = 0  # number of rows, also of those beyond the memory of nslipmax rows
     # rows of dry friction are the first ones of single dofs
     for k in range(d.nfrictionrow[0]):
         if n < p.nslipmax:
@@ -52,7 +54,7 @@ def list_rows(m, d, p):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         for i in range(1, c.dim):
-            # an edge pushes with -D min(J a1 - aref, 0)
+            # both edges n + u_i and n - u_i push with -D min(x, 0); friction is their difference, its bound their sum
             up, down = edge_values(d, k, i)
             f_up, f_down = -(c.D * fmin(up, 0.0)), -(c.D * fmin(down, 0.0))
             if any_(f_up + f_down > 0.0):
@@ -71,12 +73,11 @@ def unit_force(d, p, r):
     """Returns (force, moment) of a unit force of row r on the pushed body, in world axes; zeros for dry friction."""
     k, i = p.slip_con[r], p.slip_axis[r]
     force, moment = Vec3(zeros(3)), Vec3(zeros(3))
-    if k < 0:
+    if k < 0:  # dry friction: both stay 0
         moment = force
-    elif i < 3:
-        # directions 1 and 2: tangents, 3 to 5: rotation axes
+    elif i < 3:  # a tangent
         force = d.con_basis[k].rows[i]
-    else:
+    else:  # a rotation axis
         moment = d.con_basis[TURN, k].rows[i - 3]
     return force, moment
 
@@ -98,8 +99,9 @@ def compute_field(m, d, p, r):
         add_contact_force(d, p.slip_con[r], force)
         add_contact_moment(d, p.slip_con[r], moment)
         body_forces_to_dofs(m, d, p.solved)
-    solve_factored(m, d.qLD, d.qLDiagInv, p.solved)
-    outward_pass(m, d, p, p.solved)  # dof_lag, body_lag
+    solve_factored(m, d.qLD, d.qLDiagInv, p.solved)  # solved <- M^-1 solved = w_r
+    # for the accelerations w_r: motions of bodies, v x S of dofs, forces of composite bodies
+    outward_pass(m, d, p, p.solved)  # body_lag, dof_lag
     inward_pass(m, d, p)  # body_lag_force
     copy(p.dof_lag, m.nv, p.slip_lag, m.nv * r)
     copy(p.body_lag, m.nbody, p.slip_motion, m.nbody * r)

@@ -10,6 +10,9 @@ Fields of the record p (records.py): panel_acceleration (-dg, then da), panel_la
 da*), panel_act (dact'), each with the indices (dof, column); panel_at: the coordinate of each column; at: index of a
 coordinate, positions by dof, then velocities, activations, controls; rate_steps: 1 if the call requests derivatives of
 the next state, 0: those of the acceleration; report[KNOWN]: 1 in worlds in which all rates have formulas.
+flat(panel_acceleration)[PANEL i + c] is entry (i, c).  dof_tangent and dof_back: columns of J(r) and exp(-r) of
+tangent.py, in the rows of a quaternion's three dofs.  `substitute_columns` and `solve_columns` overwrite a panel with
+its solution, with the factor of the Hessian H or with a given factor.
 """
 
 from featherlane.prelude import *
@@ -63,7 +66,7 @@ def prepare_panels(m, p):
     for j in range(m.njnt):
         dofadr, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
-            first = dofadr + 3 if is_free_joint(kind) else dofadr
+            first = dofadr + 3 if is_free_joint(kind) else dofadr  # first rotation
             J, back = quaternion_tangent(m, timestep(m) * Vec3(p.next_qvel[first : first + 3]))
             for axis in range(3):
                 p.dof_tangent[first + axis] = J[axis]
@@ -72,9 +75,9 @@ def prepare_panels(m, p):
 
 @kernel
 def _follow_bounds(m, d, p):
-    """panel_acceleration <- rates with bounds of friction that follow the normal forces, see `follow_bounds`.
+    """panel_acceleration <- (1 - H^-1 N)^-1 panel_acceleration: bounds of friction follow the normal forces.
 
-    report[KNOWN] <- 0 in worlds without a solution.
+    N: derivative of the friction forces by their bounds.  report[KNOWN] <- 0 in worlds without a solution.
     """
     mark_slipping(d, true_mask(d))  # the contacts that slip, which `follow_bounds` reads
     # `follow_bounds` works in the memory of the Krylov method, which has finished
@@ -91,7 +94,7 @@ def _follow_bounds(m, d, p):
 
 @kernel
 def solve_panel(m, d, p):
-    """panel_acceleration <- da from -dg, of the main solver."""
+    """panel_acceleration <- da = -H^-1 dg from -dg, of the main solver; under Coulomb's law with the moving bounds."""
     substitute_columns(m, d, p.panel_acceleration)
     if m.opt_contact_model == COULOMB:
         _follow_bounds(m, d, p)
@@ -101,6 +104,8 @@ def solve_panel(m, d, p):
 def step_panel(m, d, p, damped):
     """panel_step <- da* from da, if derivatives of the next state are requested.
 
+    K da* = M da + dp if the integrator treats forces implicitly (`is_implicit`), else da* = da.  `take_column` computes
+    da* itself if K does not share the pattern of M.
     With the no-slip solver, panel_step is M da + dp already (noslip_rates.py).
     damped: see `is_damped`.
     """
@@ -131,7 +136,7 @@ def _next_position(m, d, p, at):
             p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), delta3(at, v))
             v += 3
         if has_quaternion(kind):
-            # dq' = J(r) h dv' + exp(-r) dq, with the columns of both matrices that `prepare_panels` stored
+            # dq' = J(r) h dv' + exp(-r) dq; J and back are the three columns of both matrices, from `prepare_panels`
             J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
             h_dv = h * Vec3(p.dv[v : v + 3])
             p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, delta3(at, v))
@@ -148,7 +153,7 @@ def take_column(m, d, p, c, damped):
     at, h = p.panel_at[c], timestep(m)
     for a in range(m.na):
         p.dact[a] = p.panel_act[a, c]
-    # without da* in panel_step, da is the result, or `step_column` reads da and dp
+    # da is the result, or `step_column` reads da and dp, because panel_step lacks da*
     if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
             p.da[i] = flat(p.panel_acceleration)[PANEL * i + c]

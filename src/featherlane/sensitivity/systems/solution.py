@@ -10,9 +10,15 @@ The worlds of a tile occupy its lanes and process the columns one after the othe
 lanes hold it and each lane processes other columns.  The record p (records.py), not the correction p above, has the
 inputs and outputs of one column, the derivatives by one coordinate: dg, dp of the formulas; da, dq, dv of the
 acceleration, the next position and the next velocity; at: the coordinate's index, positions by dof first, then
-velocities, activations, controls, forces; next_qvel, v'; unit and product, scratch.  qacc is a, qacc_step is a*.
+velocities, activations, controls, forces; next_qvel, v'; force, the right-hand side -dg; product, M da; unit, scratch.
+qacc is a, qacc_step is a*.  With the no-slip solver there are two accelerations a, see `_exchange_accelerations`.
 report[FITS]: 1 if the world was solved, report[NEAREST]: distance to the next change of the active set (switching.py),
 report[KNOWN]: 1 if all have formulas; report[HELD], the same entry in `base_tile` alone: 1 if the world has rows.
+
+Imported: `implicit_acceleration`, `implicitfast_acceleration` and `euler_acceleration` write qacc_step = a* and leave
+the factor of K; `..._again` solves K qacc_step = x with this factor.  `substitute` overwrites its argument x with
+H^-1 x, with the factor of `factor_hessian`.  con_overflow: 1 if contacts, rows or factors do not fit into the tile.
+
 Under the integrator `discrete` (has_metric) M is the metric Mhat = M + h D + h^2 K, and single free bodies without
 rows, those of trees with dof_touched = 0, have the derivative of their gyroscopic forces in addition.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
@@ -87,9 +93,12 @@ def is_damped(m, d):
 
 @kernel
 def implicit_rates(m, d, x, free, damped):
-    """qacc_step <- K^-1 x, with the factor of K that `implicit_acceleration_of` left; `free` where K is M.
+    """qacc_step <- K^-1 x, with the factor of K that `implicit_acceleration_of` left.
 
-    x: a right-hand side by dof, which qfrc_smooth also holds; damped: the mask of `is_damped`, worlds where K is not M.
+    Args:
+        x: a right-hand side by dof; qfrc_smooth holds the same values, and qfrc_constraint is 0.
+        free: the result in worlds where K is M.
+        damped: the mask of `is_damped`, worlds where K is not M.
     """
     if m.opt_integrator == IMPLICIT:
         implicit_again(m, d, x)
@@ -111,7 +120,7 @@ def compute_position(m, d):
     forward_position(m, d)
     d.con_fresh[0] = 0
     if forces_need_contacts(m):
-        early_contacts(m, d)
+        early_contacts(m, d)  # detects contacts, and computes the inputs of adhesion forces
     else:
         collision(m, d)
     return d.con_overflow[0]
@@ -135,7 +144,7 @@ def accelerate_state(m, d, p):
     """Computes qacc and qacc_step in the present state, and `report`, with the rows at the solution.
 
     With the no-slip solver, qacc is the main solver's acceleration, and qacc_step the one that follows from all forces.
-    report[FITS] is 0 in a world whose tile cannot hold all contacts, or whose Hessian was decomposed into parts.
+    report[FITS] is 0 in a world whose tile cannot hold all contacts, or whose no-slip solver lacked some rows.
     Reads:  qpos, qvel, act, ctrl, con_fresh.
     Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes;
             dual.start, with the no-slip solver its acceleration.
@@ -155,7 +164,7 @@ def accelerate_state(m, d, p):
             has_noslip, rows = m.opt_noslip_iterations > 0, d.nrow[0] + d.ncon_slot[0]
             if has_noslip:
                 _exchange_accelerations(m, d)
-            constraint_forces(m, d, store=0)
+            constraint_forces(m, d, store=0)  # qfrc_constraint at qacc; the solver's forces of the rows stay
             p.report[FITS], p.report[NEAREST] = 1.0, switching_distance(m, d)
             if has_noslip:
                 store_constraint_force(m, d)  # qfrc_constraint of the no-slip solver's forces
@@ -178,7 +187,7 @@ def base_tile(m, d, b, p, thread, tile):
     """
     accelerate_state(m, d, p)
     p.report[HELD] = where(has_constraint_rows(m, d), 1.0, 0.0)
-    write_records(b, thread, tile, s=0)
+    write_records(b, thread, tile, s=0)  # the only result of each world, number 0
 
 
 base_tiles = in_each_tile("base_tiles", base_tile)
@@ -207,12 +216,12 @@ def solve_column(m, d, p):
         x = -p.dg[i]
         p.solved[i] = x
         p.force[i] = x  # the right-hand side, which `substitute` overwrites in `solved`
-    substitute(m, d, p.solved)
+    substitute(m, d, p.solved)  # solved <- H^-1 solved
     if m.opt_contact_model == COULOMB:
         copy(p.solved, m.nv, d.krylov.newton, first=0)  # input of `follow_bounds`
         p.report[FITS] = where(follow_bounds(m, d), 0.0, p.report[FITS])
         copy(d.krylov.x, m.nv, p.solved, first=0)
-    if has_metric(m):  # H of untouched free bodies has the gyroscopic term
+    if has_metric(m):  # `discrete`: untouched free bodies have M + h d(gyroscopic force) / dv in place of H
         solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
     for i in range(m.nv):
         p.da[i] = p.follow[i] + p.solved[i]
@@ -268,10 +277,10 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     store_next_velocity(m, d, p, d.qacc_step)
     damped = is_damped(m, d)
     if d.con_overflow[0] == 0:  # the contacts fit into the tile
-        factor_hessian(m, d)
+        factor_hessian(m, d)  # con_overflow <- 1 if no factorization fits
     if d.con_overflow[0]:
         p.report[FITS] = 0.0
-        write_records(b, thread, tile, s=0)
+        write_records(b, thread, tile, s=0)  # the report
     else:
         # a Hessian that was decomposed into parts leaves entries out
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])

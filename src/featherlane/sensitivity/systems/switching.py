@@ -15,7 +15,8 @@ Kernels pass the smallest distance so far as `least`.  A value primal.row_x or c
 primal.con_z is J v of a contact.  In con_y and con_z, row [k] has the components along normal and tangents of contact
 k, and basis_value(d, con_y, k, i) is component i of all, 3 to 5 those of the rotation axes.  Of a row, D is the inverse
 regularization, 0 in worlds without it; TINY avoids divisions by 0 there.  Of a contact, con_Dt is D of its friction,
-con_stiffpos its K d r, con_damping its B.
+con_stiffpos its K d r, con_damping and con_frictiondamping its B along the normal and along the others.  reference:
+(K, B) of a row.
 """
 
 from featherlane.prelude import *
@@ -62,7 +63,7 @@ def size_of_scalar_row(m, d, k):
     solref, solimp = row_parameters(m, kind, d.row_id[k])
     K = _stiffness(m, solref, solimp)
     size = size_of_row(K, d.primal.row_x[k], d.row_aref[k])
-    # Coulomb's law has rigid dry friction
+    # under Coulomb's law dry friction is rigid: its aref stops the row in one step, and is no measure
     if kind in (FRICTION_DOF, FRICTION_TENDON) and m.opt_contact_model == COULOMB:
         size = rigid_size(d.row_D[k], d.row_hi[k])
     return size, K
@@ -84,7 +85,7 @@ def _least_to_bounds(D, x, lo, hi, size, least):
 def size_of_contact(m, d, k):
     """Returns |J a| + |aref| of contact k, added over its directions, at least K REACH."""
     c = d.contact[k]
-    # -aref = B J v + K d r along the normal, B J v along the others;  J a = y + aref
+    # -aref = B J v + K d r along the normal, B J v along the others;  J a = y + aref = y - minus_aref
     minus_aref = c.damping * d.primal.con_z[k][0] + c.stiffpos
     size = fabs(d.primal.con_y[k][0] - minus_aref) + fabs(minus_aref)
     # directions of friction have no stiffness

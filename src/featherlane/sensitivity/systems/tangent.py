@@ -6,6 +6,8 @@ q' = q exp(r), and with rotations in each quaternion's own axes
     dq' = exp(-r) dq + J(r) h dw',      J(r) = 1 - (1 - cos t)/t^2 [r]x + (t - sin t)/t^3 [r]x^2,   t = |r|;
 
 the linear update turns by the quaternion (1, r/2), normalised, and has J(r) = (1 - [r/2]x) / (1 + |r/2|^2).
+r: rotation vector h w' in the quaternion's axes [rad]; rotation_vector_quat(r): the quaternion exp(r); q.T its inverse.
+Fields of the record p (records.py): unit, the displacement dq of the position by one coordinate; dq, dv: dq' and dv'.
 Source: Sola, Deray, Atchuthan, A micro Lie theory for state estimation in robotics (2018), right Jacobian of SO(3).
 """
 
@@ -55,7 +57,7 @@ def quaternion_tangent(m, r):
     """Returns (the three columns of J(r), the three columns of exp(-r)) for the update that the model uses."""
     axes = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)
     if m.opt_rotation == INFINITESIMAL:
-        # the linear update
+        # the linear update turns by the quaternion (1, r/2), normalised
         back = Quat(1.0, 0.5 * r.x, 0.5 * r.y, 0.5 * r.z).unit.T
         J = tuple(linear_jacobian(r, x) for x in axes)
     else:

@@ -38,12 +38,12 @@ def rk4_states_of_tile(m, d, b, thread, tile):
     Writes: those that they take back; in_stage; what `forward`, `rk4_start` and `rk4_stage` write.
     """
     forward(m, d)
-    rk4_start(m, d)
+    rk4_start(m, d)  # stores q_0 and v_0
     write_records(b, thread, tile, s=0)
     for k in range(1, 4):
         # in_stage: 1 a state within the step, 2 its last one, whose results stay in the world
         d.in_stage[0] = 2 if k == 3 else 1
-        rk4_stage(m, d, k)
+        rk4_stage(m, d, k)  # qpos, qvel, time <- the state q_k, v_k
         forward(m, d)
         write_records(b, thread, tile, k)
     d.in_stage[0] = 0
