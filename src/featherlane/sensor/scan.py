@@ -171,7 +171,7 @@ def choose_near(m, d, p, frame, bounds, chosen):
         spoiled = spoiled + pose
     if p.ground != 0:
         n = choose_fixed(m, d, p, origin, bundle, chosen, n)
-    return n, where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
+    return n, where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)  # inf - inf is NaN, too
 
 
 # ---- vertical rays ---------------------------------------------------------------------------------------------------

@@ -202,7 +202,7 @@ def sky_colour(m, d, p, direction):
     colour = Vec3(zeros(3))
     if p.sky_width > 0:
         face, s, t = cube_face(Vec3(direction.x, direction.z, -direction.y))
-        # the first texel in two parts, see `texel`
+        # the first texel in two parts that float32 represents exactly
         start = p.sky_texel // 4096, p.sky_texel % 4096
         image = start, face * p.sky_stride, (p.sky_width, p.sky_width)
         colour = interpolated(m, doubles(d, p.texels), image, (s, t), false_mask(d))

@@ -224,7 +224,9 @@ def converge(m1, d1, x, jets, reach, tolerance):
     x, jets: points and fields there; reach: first reach [m]; tolerance: [m].
     Source: the proximal bundle method, Bonnans et al., Numerical Optimization, 2nd ed., Springer 2006, ch. 10.
     """
+    # a NaN point does not move and makes the reach NaN
     reach, moving = where(x[0] == x[0], reach, x[0]), x[0] == x[0]
+    # other: the point evaluated before
     other, other_jets = x, jets
     for _ in range(MOST_STEPS):
         if not any_(moving):

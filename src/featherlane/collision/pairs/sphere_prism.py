@@ -65,7 +65,7 @@ def collide_prism_sphere(d1):
         # the top triangle, then relative to the centre; scale2: square of the size
         a, b, c = d1.shapes.prism[3], d1.shapes.prism[4], d1.shapes.prism[5]
         scale2, a, b, c = fmax(dot(centre, centre), dot(a, a)), a - centre, b - centre, c - centre
-        if find_face_of_centre(d1, a, b, c):
+        if find_face_of_centre(d1, a, b, c):  # the centre is inside; writes convex.dist, convex.normal
             met = True
             d1.convex.witness[0] = fma(-d1.convex.dist[0], d1.convex.normal[0], centre)
         else:

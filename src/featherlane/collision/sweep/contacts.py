@@ -168,7 +168,8 @@ def stiffness_and_damping(m, solref, solimp):
     damping = where(is_standard, 2.0 * step / safe_timeconst, -dampratio * step)
     if is_safe and has_metric(m):
         too_stiff = is_standard & (stiffness > dmax)
-        # the damping of a row's largest impedance: ((MAXIMP - dmax) / (dmax (1 - MAXIMP)) - 1) dmax, at least 0
+        # the damping of a row's largest impedance: ((MAXIMP - dmax) / (dmax (1 - MAXIMP)) - 1) dmax, at least 0;
+        # MAXIMP - dmax = MAXIMP (1 - dmax) - dmax (1 - MAXIMP)
         most_damping = fmax(MAXIMP * (1.0 - dmax) / fmax((1.0 - MAXIMP) * dmax, MINVAL) - 2.0, 0.0) * dmax
         damping = where(too_stiff, fmin(damping / sqrt(where(too_stiff, stiffness / dmax, 1.0)), most_damping), damping)
         stiffness = where(too_stiff, dmax, stiffness)

@@ -199,7 +199,7 @@ def _add_fastening(m, d, p, t, e):
         # without a torquescale a weld does not hold the orientation
         on = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
         frame, turn = orientations(m, d, e)
-        # turn = q_2* q_1 is the rotation from the second frame to the first
+        # turn = q_2* q_1 is the rotation from the second frame to the first, in the axes of `frame` = q_2
         rotation = -on * (frame @ quat_log(turn.unit))
         for i in range(p.ndof):
             _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1)
