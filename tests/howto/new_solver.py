@@ -17,7 +17,6 @@ from featherlane.model.status import NOT_CONVERGED, warn
 from featherlane.solver.primal.history import primal_gap, record_iteration
 from featherlane.solver.primal.line_search import line_search, line_terms
 from featherlane.solver.primal.problem import (
-    TINY,
     advance_rows,
     compute_row_products,
     evaluate,
@@ -25,6 +24,7 @@ from featherlane.solver.primal.problem import (
     trace_of_inertia,
 )
 from featherlane.solver.primal.start import warm_start
+from featherlane.solver.rows.laws import TINY
 
 NUMBER = 3
 XML = """<mujoco><option tolerance="1e-10"/><worldbody><geom type="plane" size="5 5 .1"/>

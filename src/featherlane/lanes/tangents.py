@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from featherlane.errors import ArgumentTypeError
+
 ORDERS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 PARTIALS = {  # NumPy function -> the partial derivatives by its arguments, of (result, *arguments); None: 0
     np.add: lambda r, x, y: (1.0, 1.0),
@@ -49,12 +51,12 @@ class Dual(NDArrayOperatorsMixin):
         if function in ORDERS:
             return result
         if function not in PARTIALS or method != "__call__":
-            raise TypeError(f"{function.__name__} has no derivative rule")
+            raise ArgumentTypeError(f"{function.__name__} has no derivative rule")
         return chained(result, PARTIALS[function](result, *x), arguments)
 
     def __array_function__(self, function, types, arguments, keywords):
         if function is not np.where:
-            raise TypeError(f"{function.__name__} has no derivative rule")
+            raise ArgumentTypeError(f"{function.__name__} has no derivative rule")
         mask, a, b = arguments
         n, chosen = number((a, b)), np.where(mask, primal(a), primal(b))
         pairs = zip(tangents(a, n), tangents(b, n), strict=True)
@@ -84,7 +86,7 @@ def number(things: Sequence[Any]) -> int:
     """Returns the number of tangents, which is the same for all values that have some."""
     numbers = {len(x.tangents) for x in things if isinstance(x, Dual)}
     if len(numbers) != 1:
-        raise TypeError(f"values with {' and '.join(map(str, sorted(numbers)))} tangents are combined")
+        raise ArgumentTypeError(f"values with {' and '.join(map(str, sorted(numbers)))} tangents are combined")
     return numbers.pop()
 
 
@@ -106,7 +108,7 @@ def split(x, n: int) -> tuple[Any, ...]:
         parts = zip(*(split(item, n) for item in x), strict=True)
         return tuple(type(x)(*part) if hasattr(x, "_fields") else part for part in parts)
     if isinstance(x, Dual) and len(x.tangents) != n:
-        raise TypeError(f"split_tangents: {n} tangents of a value with {len(x.tangents)}")
+        raise ArgumentTypeError(f"split_tangents: {n} tangents of a value with {len(x.tangents)}")
     return primal(x), *map(_dense, tangents(x, n))
 
 
@@ -115,7 +117,7 @@ class SeededRows:
 
     def __init__(self, rows, k: int, n: int):
         if getattr(rows, "kind", None) or not hasattr(rows, "array") or rows.array.dtype.kind != "f":
-            raise TypeError("jvp: allowed are fields of reals without a row type; seed(x, ...) seeds a row")
+            raise ArgumentTypeError("jvp: allowed are fields of reals without a row type; seed(x, ...) seeds a row")
         self._rows, self._seed = rows, tuple(1.0 if j == k else None for j in range(n))
 
     def __getitem__(self, i):
@@ -135,7 +137,7 @@ def seeded(things: Sequence[Any], fields: Sequence[str]) -> list[Any]:
         within, _, last = name.rpartition(".")
         owners = [getattr(x, within, None) if within else x for x in out]
         if not any(isinstance(getattr(x, last, None), SeededRows) for x in owners):
-            raise TypeError(f"jvp: no argument has a field {name}")
+            raise ArgumentTypeError(f"jvp: no argument has a field {name}")
     return out
 
 
