@@ -288,6 +288,8 @@ class Problem:
         """
         model, start = self.batch.model, first.copy()
         ranges = self.batch.arrays.expanded.own("jnt_range", self.chosen[at])
+        # along an axis, norm sums in NumPy's own loop; of one vector in BLAS, whose rounding depends on the processor
+        turns = normal / np.linalg.norm(normal, axis=1, keepdims=True)
         for j in self.dofs.joint:
             a, kind = int(model.jnt_qposadr[j]), model.jnt_type[j]
             if is_scalar(kind) and model.jnt_limited[j] and self.limits:
@@ -296,5 +298,5 @@ class Problem:
             elif is_angle(kind):
                 start[:, a] = first[:, a] + np.pi * (2.0 * uniform[j] - 1.0)
             elif is_ball(kind):
-                start[:, a : a + 4] = normal[j] / np.linalg.norm(normal[j])
+                start[:, a : a + 4] = turns[j]
         return start
