@@ -7,6 +7,9 @@ A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a
 
 [r] is the matrix of r x.  The contact's basis is (n, u, v): normal and both tangents, scaled by friction, in
 con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are y = J a - aref along them.
+T is the length of y along the directions other than n.  `cone_weights` returns ((w, e, q, b), 1 / T) of an elliptic
+cone, the coefficients in `cone_stiffness`; `turning_weights` returns (c, w) of a pyramid: products of n with turn i,
+and of turn i with itself.
 body_reached[b] is REACHED if a contact acts on b or below it, STIFF if also K_b is not 0.
 The blocks of K_b are aa (rotations), al (rotation, translation) and ll (translations), see spatial/stiffness.py.
 UPPER lists (i, j) of the six different entries of a symmetric 3x3 matrix.
@@ -63,8 +66,8 @@ def pyramid_stiffness(d, k):
     n, u, v = d.con_basis[k].rows
     w_nn, w_nu, w_uu, w_nv, w_vv = pyramid_weights(d.con_D[k], d.primal.con_y[k])
     # F = P n^T + Pu u^T + Pv v^T, with P = w_nn n + w_nu u + w_nv v, Pu = w_nu n + w_uu u, Pv = w_nv n + w_vv v
-    Pu, Pv, q = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
-    P = fma(w_nn, n, q)
+    Pu, Pv, tangential = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
+    P = fma(w_nn, n, tangential)
     return Sym3(fma(P[i], n[j], fma(Pu[i], u[j], Pv[i] * v[j])) for i, j in UPPER)
 
 

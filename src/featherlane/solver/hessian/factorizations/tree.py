@@ -56,14 +56,31 @@ def mark_all_contacts_unpaired(m, d):
 def model_tree_rows(m, d):
     """Returns the rows of the model's own tree; without lists of rows below, as these follow each row directly."""
     h = d.hessian
-    return TreeRows(m.nv, h.rowadr, h.rownnz, m.chain_colind, h.below, h.below, h.below)
+    # the lists belowadr and belowrow are not used
+    return TreeRows(
+        n=m.nv,
+        adr=h.rowadr,
+        nnz=h.rownnz,
+        col=m.chain_colind,
+        below=h.below,
+        belowadr=h.below,
+        belowrow=h.below,
+    )
 
 
 @kernel
 def path_rows(m, d):
     """Returns the rows that are closed under paths (paths.py)."""
     h = d.hessian
-    return TreeRows(m.nv, h.rowadr, h.rownnz, h.colind, h.below, h.belowadr, h.belowrow)
+    return TreeRows(
+        n=m.nv,
+        adr=h.rowadr,
+        nnz=h.rownnz,
+        col=h.colind,
+        below=h.below,
+        belowadr=h.belowadr,
+        belowrow=h.belowrow,
+    )
 
 
 @stage
