@@ -80,7 +80,7 @@ def append_equality_row(m, d, k, error_norm):
     erp, cfm = softness(m, equality.erp, equality.cfm, solref, solimp, error_norm, d.row_D[k])
     row = append_row(m, d, k)
     target, infinite = -(erp / h) * d.row_pos[k], INFINITE
-    set_row(m, d, row, present, target, cfm, (-infinite, infinite))
+    set_row(m, d, row, present, c=target, cfm=cfm, bounds=(-infinite, infinite))
     return row.r
 
 
@@ -135,7 +135,7 @@ def append_limit(m, d, k):
     target = -(erp / timestep(m)) * err
     if kind == LIMIT_JOINT:
         target = joint_limit_velocity(m, i, erp, err, row.v)
-    set_row(m, d, row, d.row_present[k] > 0.0, target, cfm, (0.0, INFINITE))
+    set_row(m, d, row, d.row_present[k] > 0.0, c=target, cfm=cfm, bounds=(0.0, INFINITE))
     return row.r
 
 

@@ -133,7 +133,8 @@ def append_link(m, d, k, start, n):
         else:
             fill_linear_row(d, u, arm_1, arm_2, start, n)
             error = dot(u, shift)
-        set_row(m, d, append_jacobian_row(m, d, start, n), every_world, rate * error, cfm, (-infinite, infinite))
+        row = append_jacobian_row(m, d, start, n)
+        set_row(m, d, row, every_world, c=rate * error, cfm=cfm, bounds=(-infinite, infinite))
 
 
 @kernel
