@@ -8,6 +8,7 @@ the last one first.  j: the ancestors of i, and i itself.
 
     A_ij -= L_ki A_kj,   L_ki = A_ki / D_k;      then D_i = A_ii
 
+Before, row k holds A_ki in column i; from then on, it holds L_ki.
 The pattern is a `TreeRows`, named rows.  Row i starts at adr[i] and has nnz[i] entries, whose columns are in `col`.
 
     depth       nnz[i] - 1, the number of ancestors of i: the index of the diagonal in row i
@@ -16,6 +17,7 @@ The pattern is a `TreeRows`, named rows.  Row i starts at adr[i] and has nnz[i] 
                 stored in `belowrow`, from belowadr[i] on
     height      number of rows that are computed together: rows i, i - 1, ... of a chain, in which each row is the only
                 child of the next one.  They have the same rows below.  Their common columns are read once
+    corner      the entries of these rows in their own columns: corner[r][j] is in row i - r and column i - r - j
 
 The roundings and their order are those of one row at a time.
 
@@ -129,17 +131,17 @@ def row_below(rows, listed, start, t):
 
 @kernel
 def eliminate_chain(system, diagonal, i, x, reduce, g, height):
-    """Factors the triangle of the rows i to i - height + 1 among themselves: stores and returns D and L in it.
+    """Factors the corner of the rows i to i - height + 1 of a chain: stores and returns its D and L.
 
     With 0 for row i, 1 for row i - 1, and so on, row r = 0, 1, ... is eliminated from the rows u > r above it:
     D_r = A_rr,  L_ru = A_ru / D_r,  A_uv -= L_ru A_rv for v >= u;  with reduce, f_u -= L_ru f_r.
 
     Args:
         diagonal: diagonal[r] is the address of A_rr.
-        x: the entries of the triangle: x[r][j] is A_r,r+j, which is j positions left of the diagonal of row r.
+        x: the corner: x[r][j] is A_r,r+j, which is j positions left of the diagonal of row r.
         reduce: 1 also reduces `system.f`, whose values at these rows are g.
 
-    Returns the triangle with D_r at x[r][0], and L_ru at x[r][u - r].
+    Returns the corner with D_r at x[r][0], and L_ru at x[r][u - r].
     """
     for r in unrolled(range(height)):
         D = clamped_pivot(x[r][0]) if system.inertia else nonzero_pivot(x[r][0])
@@ -167,7 +169,7 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
 
 @kernel
 def complete_corner(rows, listed, system, chain, own, reduce, height):
-    """Computes D and L in the triangle of the rows i to i - height + 1 of a chain, returned as by `eliminate_chain`.
+    """Computes D and L in the corner of the rows i to i - height + 1 of a chain; returns the corner, D on its diagonal.
 
     For each row k below:  L_ki = A_ki / D_k is stored, A_ij -= L_ki A_kj;  with reduce, also f_i -= L_ki f_k.
     own: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
@@ -188,7 +190,7 @@ def complete_corner(rows, listed, system, chain, own, reduce, height):
         L_k = tuple(A_k[r] * inverse_k for r in range(height))
         for r in unrolled(range(height)):
             A[address - r] = L_k[r]
-        # row i - r, column i - r - j
+        # A_ij -= L_ki A_kj in row i - r, column i - r - j
         x = tuple(tuple(fma(-L_k[r], A_k[r + j], x[r][j]) for j in range(height - r)) for r in range(height))
         if reduce:
             f_k = f[k]
@@ -329,8 +331,9 @@ def expand_rows(rows, L, inverse, x, k, quotient, height):
 def expand_columns(rows, L, inverse, x, most):
     """x <- L^-1 D^-1 x, from the first row to the last; inverse: 1 / D.
 
-    most: largest number of rows of a chain at a time, whose sums fit into registers: 4 if x[k] is a value, 2 if x[k] is
-    a row of values, such as Vec4.
+    Rows of a chain are computed at once; here each is a child of the row before, not always the only one.
+    most: largest number of these rows, whose sums fit into registers: 4 if x[k] is a value, 2 if it is a row of values,
+    such as Vec4.
     """
     k = 0
     while k < rows.n:
