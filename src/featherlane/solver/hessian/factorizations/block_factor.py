@@ -5,7 +5,7 @@ and all of them update a target at once, with its entries in registers:
 
     A_ij -= sum over the rows k of block b of P_ki A_kj,   P_ki = L_ki = A_ki / D_k,
 
-for all blocks i >= j in the row of b.
+for all dofs i >= j of the other blocks in the row of b.
 
 A is hessian.H, the multipliers P are stored in hessian.pivot while a block is eliminated, and 1 / D is hessian.dinv.
 The right-hand side x = primal.search is one more column: x_i -= P_ki x_k.

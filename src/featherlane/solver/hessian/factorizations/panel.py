@@ -8,8 +8,9 @@ two trees are contiguous.  `eights(panel.values)` reads them as vectors, one per
 at vector v, row r of group c is vector v + c * size + r, with `size` rows.  The columns of each tree are padded to a
 multiple of eight.  The trees in the row of tree t are graph.col[e], their first columns graph.colplace[e], for
 rownnz[t] numbers e from rowadr[t] on.  panel.x holds the right-hand side, tree t from panel.start[t] on.
-panel.inverse is 1 / D by dof: row k of a tree is its dof last - k, with `last` its last dof.  FREE = 6: dofs of a free
-body.  nfill, npanel: the capacities of graph.col and panel.values.
+The factored panel holds D_k on the diagonal and A_kr = D_k L_kr right of it.  panel.inverse is 1 / D by dof: row k of a
+tree is its dof last - k, with `last` its last dof.
+FREE = 6: dofs of a free body.  nfill, npanel: the capacities of graph.col and panel.values.
 Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for sparse matrix computations" (1993).
 """
 
@@ -140,17 +141,17 @@ def factor_free(d1, start, width, last, x_start):
 @kernel
 def factor_tree(m1, d1, t):
     """Factors the tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
-    P, x, vectors = d1.panel.values, d1.panel.x, eights(d1.panel.values)
+    A, x, vectors = d1.panel.values, d1.panel.x, eights(d1.panel.values)
     start, width, size, x_start = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
     if size == FREE:
         factor_free(d1, start, width, last, x_start)
     else:
         for k in range(size):
-            inverse = 1.0 / nonzero_pivot(P[entry_index(start, size, k, k)])
+            inverse = 1.0 / nonzero_pivot(A[entry_index(start, size, k, k)])
             d1.panel.inverse[last - k] = inverse
             for r in range(k + 1, size):
-                s = -(P[entry_index(start, size, k, r)] * inverse)
+                s = -(A[entry_index(start, size, k, r)] * inverse)
                 for c in range(r // 8, width // 8):  # groups of columns, from that of the diagonal on
                     group = start // 8 + c * size
                     vectors[group + r] = fma(s, vectors[group + k], vectors[group + r])
@@ -256,7 +257,7 @@ def update_tree(m1, d1, t, u, at):
             update_row(d1, start_u + c * rows + r, rows, source + c * size, size, r, count - c)
         count = 0
     e += 1
-    while count > 0 or e < end:
+    while count > 0 or e < end:  # count > 0: the first run, with u's own columns
         if count == 0:  # a new run begins at the place of tree col[e] in the row of u
             while d1.graph.col[f] != d1.graph.col[e]:
                 f += 1
@@ -272,7 +273,7 @@ def update_tree(m1, d1, t, u, at):
 
 @stage
 def factor_panels(m1, d1):
-    """Replaces the panels by D L, and panel.x by L^-T panel.x.
+    """Replaces the panels by their factor, rows D_k L_kr, and panel.x by L^-T panel.x.
 
     Reads:  panel.values (npanel,), its places.
     Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (npanelcolumn,).
@@ -293,12 +294,12 @@ def reduce_tree(m1, d1, t):
 
     The rows r are first the tree's own later dofs, then those of the trees u in its row.
     """
-    P, x = d1.panel.values, d1.panel.x
+    A, x = d1.panel.values, d1.panel.x
     start, size = d1.panel.adr[t], m1.tree_dofnum[t]
     last, x_start = m1.tree_dofadr[t] + size - 1, d1.panel.start[t]
     for k in range(size):
         for r in range(k + 1, size):
-            L = P[entry_index(start, size, k, r)] * d1.panel.inverse[last - k]
+            L = A[entry_index(start, size, k, r)] * d1.panel.inverse[last - k]
             x[x_start + r] = fma(-L, x[x_start + k], x[x_start + r])
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
         u, column = d1.graph.col[e], d1.graph.colplace[e]
@@ -306,7 +307,7 @@ def reduce_tree(m1, d1, t):
         for r in range(m1.tree_dofnum[u]):
             y = x[target + r]
             for k in range(size):
-                L = P[entry_index(start, size, k, column + r)] * d1.panel.inverse[last - k]
+                L = A[entry_index(start, size, k, column + r)] * d1.panel.inverse[last - k]
                 y = fma(-L, x[x_start + k], y)
             x[target + r] = y
 
@@ -338,7 +339,7 @@ def sum_panel_eight(s, e):
 @kernel
 def expand_free(m1, d1, t):
     """Runs `expand_tree` for a free body, in registers; products are subtracted in the order in which x is computed."""
-    P, inverse, sums, x_start = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
+    A, inverse, sums, x_start = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
     start, last = d1.panel.adr[t], m1.tree_dofadr[t] + FREE - 1
     # products with later trees
     eights(sums)[0:6] = row_products(m1, d1, t, row=0, count=FREE)
@@ -348,7 +349,7 @@ def expand_free(m1, d1, t):
     for r in unrolled(range(FREE - 1, -1, -1)):  # backward: row r needs x of the later dofs
         y = x[r]
         for c in unrolled(range(FREE - 1, r, -1)):
-            y = fma(-P[start + 8 * r + c], x[c], y)
+            y = fma(-A[start + 8 * r + c], x[c], y)
         x = tuple(y * inverse[last - r] if k == r else x[k] for k in range(FREE))
     d1.panel.x[x_start : x_start + FREE] = x
 
@@ -356,7 +357,7 @@ def expand_free(m1, d1, t):
 @kernel
 def expand_tree(m1, d1, t):
     """Computes x of tree t: D^-1 (x minus the products with later dofs)."""
-    P, x, sums = d1.panel.values, d1.panel.x, d1.panel.sum
+    A, x, sums = d1.panel.values, d1.panel.x, d1.panel.sum
     start, size, x_start = d1.panel.adr[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
     for r in range(size - 1, -1, -1):  # backward: row r needs x of the later dofs
@@ -365,7 +366,7 @@ def expand_tree(m1, d1, t):
         eights(sums)[0] = products[0]
         y = x[x_start + r] - sum_panel_eight(sums, e=0)
         for c in range(r + 1, size):
-            y = fma(-P[entry_index(start, size, r, c)], x[x_start + c], y)
+            y = fma(-A[entry_index(start, size, r, c)], x[x_start + c], y)
         x[x_start + r] = y * d1.panel.inverse[last - r]
 
 
