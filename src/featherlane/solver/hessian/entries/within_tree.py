@@ -47,15 +47,14 @@ def store_pair_jacobian(m, d, k):
     """
     i_pushed, i_other = m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[d.con_body[k, 1]]
     r, r_other = pushed_body_arm(d, k), other_arm(d, k)
-    plus, minus = 1.0, -1.0
     count = 0
     # go up both branches, always from the higher dof, until they meet
     while i_other != i_pushed:
         if i_other > i_pushed:
-            store_pair_column(m, d, k, count, i_other, r_other, minus)
+            store_pair_column(m, d, k, count, i_other, r_other, sign=-1.0)
             i_other = m.dof_parentid[i_other]
         else:
-            store_pair_column(m, d, k, count, i_pushed, r, plus)
+            store_pair_column(m, d, k, count, i_pushed, r, sign=1.0)
             i_pushed = m.dof_parentid[i_pushed]
         count += 1
     return count

@@ -322,7 +322,7 @@ def principal_pivoting(r1, policy, passes, start):
         limit_friction(r1)
         solve_part(r1, friction=1, start=start)
     active_set_passes = 4 * n + 16
-    count = refine_active_set(r1, active_set_passes, loosening=1.0)
+    used_passes = refine_active_set(r1, active_set_passes, loosening=1.0)
     settled = 1
     if policy == CONSISTENT and r1.one.nconstant[0] < n:
         settled = settle_friction(r1, passes, active_set_passes)
@@ -332,7 +332,7 @@ def principal_pivoting(r1, policy, passes, start):
     if residual <= TOLERANCE:
         r1.one.status[0] = SOLVED if settled else UNSETTLED
     elif r1.one.status[0] != INFEASIBLE:
-        r1.one.status[0] = INACCURATE if count < active_set_passes else ITERATIONS
+        r1.one.status[0] = INACCURATE if used_passes < active_set_passes else ITERATIONS
 
 
 @stage(p1=PROBLEM)

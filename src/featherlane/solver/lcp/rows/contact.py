@@ -14,6 +14,8 @@ depth is negative, and the gap may at most close within the step.
 Symbols: k: a contact;  c: its row: 0 normal, 1 and 2 sliding, 3 turning about the normal, 4 and 5 about tangents;
     start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py);  present: mask of worlds with it;
     dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  primal.search: J of the next row, by dof;
+    `contact_inertia`: estimate of the normal row's J M^-1 J^T;  `impedance`: d of solimp;  `inverse_regularisation`:
+    D = 1 / R with R = (1 - d) / d J M^-1 J^T;  `contact_arm`: contact point from the com of a body's tree;
     INFINITE: no bound;  row: a `NewRow`, with its number row.r and row.v = J v;  con_lcprow[k]: number of the normal
     row, or NO_ROW;  con_erp, con_cfm, con_belt, con_compliance, con_frictionforce: parameters of contact k
     (contact_parameters.py).

@@ -11,6 +11,8 @@ so links can also close loops of trees.
 Symbols: k: a link;  c: one of its rows;  u: its unit vector;  start, n: its columns lcp.col[start], ..., the dofs
     of its bodies (rows.py);  i: a dof.   `fill_*` write J of a row to d.primal.search, `append_jacobian_row` reads it.
     dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  INFINITE: no bound.
+    `link_axis` of body 0 or 1 (side), in world axes;  `link_point`: the point of that body where the link acts;
+    `position_error`, `orientation_error`: required displacement [m] and rotation [rad] of the first body.
     link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py), -1: none.
 Source: ODE manual, sec. "Joint types and joint functions"; the rows are those of recorded ODE steps.
 """
