@@ -35,7 +35,7 @@ def mark_worlds_of_rows(d):
 
 @kernel
 def in_world(d, r, lane):
-    """Returns 1 if row r can have a force in this world, see `mark_worlds_of_rows`, else 0."""
+    """Returns 1 if row r can have a force in this world, bit `lane` of lcp.order[r], else 0."""
     return (d.lcp.order[r] >> lane) & 1
 
 
@@ -146,7 +146,7 @@ def gather_problem(d, lane):
 def solve_island(d1, policy, passes):
     """Solves the problem of one island by pivoting.
 
-    policy, passes: how friction limits follow the normals, and how often at most; see `principal_pivoting`.
+    policy: FROZEN sets friction limits once, CONSISTENT follows the normals to a fixed point, in up to `passes` passes.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.

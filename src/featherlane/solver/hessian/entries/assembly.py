@@ -16,9 +16,11 @@ descends, and the exact line search makes the solve converge in more iterations.
 M is `metric(m, d)`: under the integrator `discrete`, its metric.  primal.slot lists the contact slots in use,
 primal.live is 1 in worlds that the solver continues, con_y[k] is J a - aref along the basis of contact k.
 Contacts `in_panel` (of two free bodies, in worlds with an own elimination order) are added later, in free_panels.py.
-Layout: H_ij = hessian.H[rowadr[i] + place of j], see pattern.py.  In rows of ancestors the place of j is rownnz[j] - 1,
-the number of entries before j.  The dofs up to i are chain_colind[chain_rowadr[i] ...], chain_rownnz[i] of them,
-ascending.  Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them; dof_blockid[i] is the block of dof i.
+Layout: H_ij = hessian.H[rowadr[i] + place of j].  In rows of ancestors the place of j is rownnz[j] - 1, the number of
+entries before j; the dofs up to i are chain_colind[chain_rowadr[i] ...], chain_rownnz[i] of them, ascending.
+In block rows, blockcol lists the blocks of a row, and blockplace the places of their first dofs; `diagonal_block` and
+`find_block` return the entry of a block in this list.  Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of
+them; dof_blockid[i] is the block of dof i.
 The rows of M have all ancestors (full), or only the diagonal entry; M_ij of a full row is at M_rowadr[i] + number of
 ancestors of j.
 Contact k acts on con_body[k] (0: does not move) at the arms con_arm[k]; con_dim[k] > 3 if it has turns.  Its stiffness
