@@ -96,10 +96,10 @@ def _compute_rows_of_body(m, d, b, I):
                 f_parent = I @ S_parent
                 d.M[start + nancestors - 1] = dot(S_parent, f)
                 d.M[start_parent + nancestors - 1] = dot(S_parent, f_parent) + _armature(m, i - 1)
-                _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nancestors - 1)
+                _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nshared=nancestors - 1)
                 i -= 2
             else:
-                _compute_row(m, d, i, f, start, start + nancestors)
+                _compute_row(m, d, i, f, start, diagonal=start + nancestors)
                 i -= 1
 
 

@@ -337,7 +337,7 @@ def expand_columns(rows, L, inverse, x, most):
     """
     k = 0
     while k < rows.n:
-        quotient = x[k] * inverse[k]
+        quotient = x[k] * inverse[k]  # before the branches, see `expand_rows`
         if most == 4 and three_follow(rows, k):
             expand_rows(rows, L, inverse, x, k, quotient, height=4)
             k += 4

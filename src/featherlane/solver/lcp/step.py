@@ -45,7 +45,7 @@ def iterate(m, d):
     # the solvers read tolerance and relaxation from lcp.parameter
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
-        apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
+        apgd(d, m.opt_lcp_iterations, cone=m.opt_lcp_cone)
     elif m.opt_lcp_solver == REGISTERED:
         call(d.lcp_function[0], m, d, m.opt_lcp_iterations)
         finish(d, cone=0)

@@ -137,7 +137,7 @@ def add_stiffness_row(m, d, i):
 def store_two_rows(m, d, A, i):
     """Computes rows i and k = i - 1, its parent, of H = A + S^T K^c S: each S_j is read once for both.
 
-    With f = K^c S_i and g = K^c S_k:  H_ij = A_ij + S_j . f,  H_kj = A_kj + S_j . g.
+    With f = K^c S_i and g = K^c S_k:  H_ij = A_ij + S_j . f,  H_kj = A_kj + S_j . g.  Both rows of A are full.
     """
     clear_hessian_row(m, d, i)
     clear_hessian_row(m, d, i - 1)

@@ -72,6 +72,7 @@ def build_graph(m, d, lane):
 def mark_ordered(m, d):
     """Sets ordered = 1 in worlds with a costly factor in the model's order, else 0.
 
+    It has more than COSTLY multiplications, and more than FILLED times those without fill-in.
     Discards panels of another step's rows (panel.fits = 0).
     Returns (1 if some active world is marked, 1 if some active world is not).
     """

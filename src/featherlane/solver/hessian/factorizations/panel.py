@@ -74,8 +74,9 @@ def clear_panels(m1, d1):
 
 @stage
 def place_panels(m1, d1):
-    """Computes the start of each tree's panel and x, and the columns of each tree; panel.fits = 0 if it is too small.
+    """Computes the start of each tree's panel and x, and the columns of each tree; panel.fits = 0 if they do not fit.
 
+    graph.degree[t] is the number of trees in the row of t.
     Reads:  graph.bits, graph.order, graph.place, graph.degree of `order_trees`.
     Writes: graph.*, panel.*, panel.width (ngraph,), graph.colplace (nfill,).
     """
