@@ -13,7 +13,9 @@ Symbols are Featherstone's, for body i and its DoF k with axis S = cdof[k]; each
     pA_i   cfrc[i]       articulated bias force                         u = (tau - S^T pA) / D
     a_i    cacc[i]       acceleration                                   (U / D)_k is stored in aba_axis[k]
 
-In the code `inverse` is 1 / D, so `u` is already divided by D.
+In the code `inverse` is 1 / D, so `u` is already divided by D.  cinert[i] is I_i, cvel[i] the velocity of the body,
+cdof_dot[k] is dS/dt; `reflected_armature` is the inertia that actuators add to a DoF.
+A body i has the DoFs from body_dofadr[i] on, body_dofnum[i] of them.  Body 0 is the world.
 """
 
 from featherlane.prelude import *
@@ -141,7 +143,7 @@ def articulated_solve(m, d, extra, x):
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
     Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc (p), aba_inertia (IA), aba_axis (U / D).   Cost: O(nv).
     """
-    rest, singular = zeros(6), 0.0
+    rest, singular = zeros(6), 0.0  # rest: no acceleration, no bias force
     for i in range(1, m.nbody):
         store_rigid(d, i)
         d.cfrc[i] = rest

@@ -4,6 +4,9 @@ M is stored by rows of its lower triangle: row i holds the ancestors of dof i, a
 ancestor is a prefix of the row of its descendant, and factorisation and solve touch no entry outside the pattern.
 Row i starts at M_rowadr[i] and has M_rownnz[i] entries, whose DoFs are in M_colind; the last one is M_ii.
 JACOBIAN is the layout of the record jr, whose field jac_M is the dense matrix.
+`TreeRows` holds a pattern, `System` the arguments of an elimination.  `factor_columns` computes A <- L^T D L and, with
+reduce=1, f <- L^-T f; `reduce_columns` x <- L^-T x; `expand_columns` x <- L^-1 D^-1 x, for up to `most` rows at a time:
+4 if x[i] is a value, 2 if it is a row of values.  listed=0: the descendants of a row follow it directly.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 """
 
@@ -93,10 +96,10 @@ def _compute_rows_of_body(m, d, b, I):
                 f_parent = I @ S_parent
                 d.M[start + nancestors - 1] = dot(S_parent, f)
                 d.M[start_parent + nancestors - 1] = dot(S_parent, f_parent) + _armature(m, i - 1)
-                _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nancestors - 1)
+                _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nshared=nancestors - 1)
                 i -= 2
             else:
-                _compute_row(m, d, i, f, start, start + nancestors)
+                _compute_row(m, d, i, f, start, diagonal=start + nancestors)
                 i -= 1
 
 
@@ -149,30 +152,38 @@ def dense_inertia(m, d, jr):
 def inertia_rows(m):
     """Returns M's pattern as TreeRows; descendants directly follow each row, so no lists of rows are needed.
 
-    The unused list fields belowadr and belowrow repeat M_below.
+    below: number of descendants.  The unused list fields belowadr and belowrow repeat it.
     """
-    return TreeRows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, m.M_below, m.M_below)
+    return TreeRows(
+        n=m.nv,
+        adr=m.M_rowadr,
+        nnz=m.M_rownnz,
+        col=m.M_colind,
+        below=m.M_below,
+        belowadr=m.M_below,
+        belowrow=m.M_below,
+    )
 
 
 @kernel
 def factor(m, source, LD, inverse):
     """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
-    # own=1: the diagonal, too, is that of `source`;  reduce=0: no column is solved, so the fourth item of System is
-    # unused;  the fifth states that A is an inertia
-    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, inverse, 1), own=1, reduce=0)
+    # own=1: the diagonal, too, is that of `source`;  reduce=0: no column is solved, so f is not used
+    system = System(source=source, A=LD, inverse=inverse, f=inverse, inertia=1)
+    factor_columns(inertia_rows(m), listed=0, system=system, own=1, reduce=0)
 
 
 @kernel
 def solve_factored(m, LD, inverse, x):
     """x <- L^-1 D^-1 L^-T x; LD: L below the diagonal, D on it; inverse (nv,): 1 / D."""
-    reduce_columns(inertia_rows(m), 0, LD, x)
+    reduce_columns(inertia_rows(m), listed=0, L=LD, x=x)
     expand_columns(inertia_rows(m), LD, inverse, x, most=4)
 
 
 @kernel
 def solve_columns(m, LD, inverse, X):
-    """Applies `solve_factored` to a panel X of columns."""
-    reduce_columns(inertia_rows(m), 0, LD, X)
+    """Applies `solve_factored` to a panel X of four columns, a field of Vec4 rows."""
+    reduce_columns(inertia_rows(m), listed=0, L=LD, x=X)
     expand_columns(inertia_rows(m), LD, inverse, X, most=2)
 
 
@@ -182,8 +193,9 @@ def factor_and_solve(m, source, LD, inverse, x, own):
 
     own: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
     """
-    # reduce=1: also x <- L^-T x;  the fifth item of System states that A is an inertia
-    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x, 1), own=own, reduce=1)
+    system = System(source=source, A=LD, inverse=inverse, f=x, inertia=1)
+    # reduce=1: also x <- L^-T x
+    factor_columns(inertia_rows(m), listed=0, system=system, own=own, reduce=1)
     expand_columns(inertia_rows(m), LD, inverse, x, most=4)
 
 

@@ -1,7 +1,13 @@
 """Whitens rows of a Jacobian with M = L^T D L: y <- D^-1/2 L^-T y, so that J M^-1 J^T = Y Y^T.
 
-A row of L has entries at ancestors only.  So a row with entries at some DoFs has entries at these and at their
-ancestors afterwards, and is stored there only.  L is stored by TreeRows (tree_factor.py).
+A row of L has entries at ancestors only.  So a row y with entries at some DoFs has entries at these and at their
+ancestors afterwards, and is stored there only.
+
+block: `SparseRows`, rows y with entries at the same n DoFs.  The list of these DoFs is dofs[start : start + n]: with
+each DoF it has all ancestors, and it descends.  Entry p of row c, at the p-th DoF of the list, is y[first + c n + p].
+place[j] is the position p of DoF j in the list.
+rows: `TreeRows`, the pattern of L.  Row i has its nnz[i] entries from L[adr[i]] on: the ancestors of i, ascending, then
+i itself; their DoFs are in `col` at the same addresses.  `reduce_columns`: x <- L^-T x (tree_factor.py).
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5; MuJoCo mj_solveM2.
 """
 
@@ -12,14 +18,14 @@ from featherlane.dynamics.sparse.tree_factor import reduce_columns
 
 
 class SparseRows(NamedTuple):
-    """Describes where rows of a Jacobian have their entries: row c at y[first + c n ...], one for each of n DoFs."""
+    """Describes where rows of a Jacobian have their entries: row c from y[first + c n] on, one for each of n DoFs."""
 
     y: Any  # the rows
     first: int  # address of the first one
     dofs: Any  # lists of DoFs
     start: int  # start of the rows' list, which is closed under ancestors and descends
     n: int  # its length
-    place: Any  # position of each of these DoFs in the list
+    place: Any  # (nv,) position of each of these DoFs in the list
 
 
 @kernel
@@ -31,23 +37,30 @@ def place_dofs(block):
 
 @kernel
 def eliminate_dofs(rows, L, block, p, chain, height, count):
-    """Eliminates the DoFs at positions p to p + height - 1 of the list from those above: y_j -= L_ij y_i.
+    """Subtracts the entries y_i of `height` DoFs i from those of their ancestors j: y_j -= L_ij y_i.
 
-    chain: these DoFs, each the parent of the one before.  count: rows that are computed at once, from block.first on.
-    Returns their entries y_i: result[r][c] of DoF p + r in row c.
+    Args:
+        p: position of the first of these DoFs in the list; the others follow it.
+        chain: these DoFs, each the parent of the one before.
+        count: number of rows that are computed at once, from block.first on.
+
+    Returns the final y_i: result[r][c] is the entry of DoF chain[r] in row c.
     """
-    y, e = block.y, block.first + p
-    row, depth = tuple(rows.adr[chain[r]] for r in range(height)), rows.nnz[chain[0]] - height
-    x = tuple(tuple(y[e + r + c * block.n] for c in range(count)) for r in range(height))
+    y, first = block.y, block.first + p
+    # row[r]: address of L's row of chain[r].  It has the ncommon ancestors of the whole chain, then chain[height - 1]
+    # ... chain[r]
+    row, ncommon = tuple(rows.adr[chain[r]] for r in range(height)), rows.nnz[chain[0]] - height
+    x = tuple(tuple(y[first + r + c * block.n] for c in range(count)) for r in range(height))
+    # within the chain, from DoF u to its ancestors r > u
     for u in unrolled(range(height)):
-        # L of the pair (u, r), r > u, is r entries left of the last ancestor of all
         x = tuple(
             tuple(
-                fma(-L[row[u] + depth + height - 1 - r], x[u][c], x[r][c]) if r > u else x[r][c] for c in range(count)
+                fma(-L[row[u] + ncommon + height - 1 - r], x[u][c], x[r][c]) if r > u else x[r][c] for c in range(count)
             )
             for r in range(height)
         )
-    for k in range(depth):
+    # from the chain to the common ancestors j, whose entry in the first row is y[e_j]
+    for k in range(ncommon):
         e_j, minus_L = block.first + block.place[rows.col[row[0] + k]], tuple(-L[row[r] + k] for r in range(height))
         for c in unrolled(range(count)):
             y_j = y[e_j + c * block.n]
@@ -59,20 +72,22 @@ def eliminate_dofs(rows, L, block, p, chain, height, count):
 
 @kernel
 def half_solve_rows(rows, L, scale, block, scaled, count):
-    """y <- D^-1/2 L^-T y for `count` rows of a block at once; each has the roundings of one row alone.
+    """y <- D^-1/2 L^-T y for `count` rows of a block at once; each result is bitwise that of one row alone.
 
-    A DoF and its parent are eliminated together if they are adjacent in the list: entries above are read once.
+    DoFs are eliminated in the order of the list, descendants first.  A DoF and its parent are eliminated together if
+    they are adjacent in the list: the entries of their common ancestors are then read once.
 
     Args:
-        scale: D^-1/2, by DoF.
+        scale: (nv,) D^-1/2.
         block: the rows, whose `place` is set.
-        scaled: 1; 0: y <- L^-T y, without the factor `scale`.
+        scaled: 1 includes the factor `scale`, 0 leaves it out: y <- L^-T y.
     """
     p = 0
     while p < block.n:
+        # i: the DoF at p;  j: the next one of the list, or i itself at its end
         i, next_p = block.dofs[block.start + p], min(p + 1, block.n - 1)
         j, depth = block.dofs[block.start + next_p], rows.nnz[i] - 1
-        # the last ancestor of i is the next DoF of the list
+        # the parent of i, its last ancestor, is the next DoF of the list
         if next_p > p and depth > 0 and rows.col[rows.adr[i] + depth - 1] == j:
             x = eliminate_dofs(rows, L, block, p, chain=(i, j), height=2, count=count)
             for c in unrolled(range(count)):
@@ -91,6 +106,6 @@ def half_solve_rows(rows, L, scale, block, scaled, count):
 @kernel
 def half_solve_column(rows, L, inverse, x):
     """x <- D^-1/2 L^-T x for a column with an entry at each DoF; inverse: 1 / D."""
-    reduce_columns(rows, 0, L, x)
+    reduce_columns(rows, listed=0, L=L, x=x)
     for i in range(rows.n):
         x[i] = x[i] * sqrt(inverse[i])

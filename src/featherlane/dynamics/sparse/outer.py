@@ -3,12 +3,17 @@
 A row J is the gradient of a length: an actuator's moment, a tendon's Jacobian.  It is stored sparse: the values
 J[first : first + number], and their DoFs at the same indices of `dof`.  The DoFs ascend, like the columns of a matrix
 row, so common entries are found by traversing both in parallel.
+
+    LOWER   pattern of M, its lower triangle: row i is A[M_rowadr[i] : M_rowadr[i] + M_rownnz[i]], with columns in
+            M_colind at the same indices, ascending; M_ii is the last entry.  A is (nC,)
+    FULL    pattern of qDeriv, both triangles: likewise D_rowadr, D_rownnz, D_colind; D_diag[i] is the index of entry
+            (i, i) within row i.  A is (nD,)
+    DIAGONAL   entry (i, i) is A[i].  A is (nv,)
 """
 
 from featherlane.prelude import *
 
-# patterns of a matrix: its diagonal (nv,), that of M (nC,), that of qDeriv (nD,)
-DIAGONAL, LOWER, FULL = 0, 1, 2
+DIAGONAL, LOWER, FULL = 0, 1, 2  # patterns of a matrix
 
 
 @kernel
@@ -26,6 +31,7 @@ def add_outer(m, J, dof, first, number, s, A):
         e = m.M_rowadr[dof[r]]
         diagonal = e + m.M_rownnz[dof[r]] - 1
         scaled = s * J[r]
+        # the columns up to the diagonal
         for c in range(first, r + 1):
             while e < diagonal and m.M_colind[e] < dof[c]:
                 e += 1

@@ -17,13 +17,15 @@ def triangle_index(i, j):
 
 @kernel
 def factor_packed(A, n, bounded, least):
-    """A <- L, D of the n x n matrix A = L D L^T: x = A_ij - sum of L_ik D_k L_jk over k < j, L_ij = x / D_j, D_i = x.
+    """A <- L, D of the n x n matrix A = L D L^T.
 
-    bounded: 1: a pivot that does not exceed `least` becomes BLOCKED; 0: pivots remain, of any sign.
+    L_ij D_j = A_ij - sum over k < j of L_ik D_k L_jk;  for j = i the left side is D_i.
+    bounded: 1 replaces a pivot D_i that does not exceed `least` by BLOCKED, 0 keeps every pivot, of any sign.
+    BLOCKED is so large that the solution is nearly 0 in this direction.
     """
     for i in range(n):
         for j in range(i + 1):
-            x = A[triangle_index(i, j)]
+            x = A[triangle_index(i, j)]  # becomes L_ij D_j, or D_i
             for k in range(j):
                 x = fma(-(A[triangle_index(i, k)] * A[triangle_index(k, k)]), A[triangle_index(j, k)], x)
             if i == j:

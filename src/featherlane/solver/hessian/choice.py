@@ -2,6 +2,9 @@
 
 Sizes: npath: capacity for rows of PATHS, ngraph: trees that ORDERED may order; 0 if the model never uses the pattern.
 con_overflow = 1: the caller splits the tile.
+hessian.coupling_key lists the pairs of branches that rows couple, the *couplings*: ncoupling[0] of this step,
+ncoupling[1] of the stored pattern, whose list is coupling_last.  The scalar rows from ndofrow[0] to nrow[0] are
+general: they act on several dofs.
 """
 
 from featherlane.prelude import *

@@ -11,7 +11,9 @@
 the matrix H in one of the patterns ORDERED, BLOCKS, PATHS, TREE, APART (choice.py).
 Factors are valid until the next assembly, or until any stage of a step runs again: they use the memory of the stages.
 If the worlds of one tile use both the recursion and H, both solve every vector, and each world takes the result
-of its method.  All solvers work in place on primal.search; primal.Mv is the second buffer for this case.
+of its method: the recursion if hessian.coupled is 0.  All solvers work in place on primal.search; primal.Mv is the
+second buffer for this case.  hessian.kept is 1 if a factor is stored; primal.live is 1 in worlds that the solver
+continues.
 Stages for Python are `factor_hessian` and `solve_hessian`, at the rows of the solver's final point.
 """
 
@@ -70,7 +72,7 @@ def assemble_hessian(m, d):
     """Computes H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
 
     Contacts are added if they push in a world that the solver continues; H of the other worlds is not valid.
-    Reads:  M, cinert, cdof, the rows and their values (primal.row_x, primal.row_x, primal.con_y), the pattern,
+    Reads:  M, cinert, cdof, the rows and their values (primal.row_x, primal.con_y), the pattern,
             primal.live, primal.slot.
     Writes: hessian.H (nH,) [kg, kg m, kg m^2], hessian.body_K (nbody, 21), hessian.*; aba_inertia (nbody, 21),
             hessian.dof_K (nv, 3); body_reached.

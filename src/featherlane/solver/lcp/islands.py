@@ -14,7 +14,7 @@ from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.dantzig import BLOCK, BY_ROWS, principal_pivoting
 from featherlane.solver.lcp.pivot.delassus import form_delassus
 from featherlane.solver.lcp.rows.rows import is_present
-from featherlane.solver.lcp.status import SOLVED
+from featherlane.solver.lcp.status import ITERATIONS, SOLVED
 
 # of A's diagonal: pivoting is exact to 1e-14.  It would turn the float32 rounding of rows that depend on each other
 # into forces of a million times the load
@@ -35,7 +35,7 @@ def mark_worlds_of_rows(d):
 
 @kernel
 def in_world(d, r, lane):
-    """Returns 1 if row r can have a force in this world, see `mark_worlds_of_rows`, else 0."""
+    """Returns 1 if row r can have a force in this world, bit `lane` of lcp.order[r], else 0."""
     return (d.lcp.order[r] >> lane) & 1
 
 
@@ -146,19 +146,23 @@ def gather_problem(d, lane):
 def solve_island(d1, policy, passes):
     """Solves the problem of one island by pivoting.
 
-    policy, passes: how friction limits follow the normals, and how often at most; see `principal_pivoting`.
+    policy: FROZEN sets friction limits once, CONSISTENT follows the normals to a fixed point, in up to `passes` passes.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
     Scratch: place.*.
     """
-    principal_pivoting(d1, policy, passes, BLOCK if d1.one.n[0] > FEW_ROWS else BY_ROWS)
+    # with few rows, driving them one by one is faster than a start with all rows at once
+    principal_pivoting(d1, policy, passes, start=BLOCK if d1.one.n[0] > FEW_ROWS else BY_ROWS)
 
 
 # ---- all islands -------------------------------------------------------------------------------------------------
 @kernel
 def solve_world(m, d, lane):
-    """Solves all islands of one world; returns (pivots, worst status, largest residual, islands beyond capacity)."""
+    """Solves all islands of one world; returns (pivots, worst status, largest residual, islands beyond capacity).
+
+    A status code (status.py) is the worse the higher it is.
+    """
     pivots, status, residual, large = 0, SOLVED, 0.0, 0
     list_island_rows(m, d, lane)
     # one problem per island: it is read from lcp.*, solved in one.*, and stored in lcp.x
@@ -189,10 +193,10 @@ def solve_islands(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             pivots, status, residual, large = solve_world(m, d, lane)
-            # large islands were solved by `iterate`: status 1 if it did not converge
+            # large islands were solved by `iterate` of step.py, whose result is in lcp.residual and lcp.status
             if large:
                 residual = fmax(read_lane(d.lcp.residual, 0, lane), residual)
-                status = max(status, 1 if read_lane(d.lcp.status, 0, lane) > 0.0 else 0)
+                status = max(status, ITERATIONS if read_lane(d.lcp.status, 0, lane) > 0.0 else SOLVED)
             write_lane(d.lcp.niter, 0, lane, 1.0 * pivots)
             write_lane(d.lcp.status, 0, lane, 1.0 * status)
             write_lane(d.lcp.residual, 0, lane, residual)

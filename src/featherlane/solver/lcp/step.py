@@ -45,7 +45,7 @@ def iterate(m, d):
     # the solvers read tolerance and relaxation from lcp.parameter
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
-        apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
+        apgd(d, m.opt_lcp_iterations, cone=m.opt_lcp_cone)
     elif m.opt_lcp_solver == REGISTERED:
         call(d.lcp_function[0], m, d, m.opt_lcp_iterations)
         finish(d, cone=0)
@@ -96,7 +96,7 @@ def report(m, d):
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
-    # not counted: other states with a residual within the tolerance, and lanes without a world
+    # not counted: solved worlds, other states with a residual within the tolerance, and lanes without a world
     failed = (d.lcp.status[0] > 0.0) & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
     warn(d, NOT_CONVERGED, failed)
 

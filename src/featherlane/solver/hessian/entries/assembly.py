@@ -16,8 +16,15 @@ descends, and the exact line search makes the solve converge in more iterations.
 M is `metric(m, d)`: under the integrator `discrete`, its metric.  primal.slot lists the contact slots in use,
 primal.live is 1 in worlds that the solver continues, con_y[k] is J a - aref along the basis of contact k.
 Contacts `in_panel` (of two free bodies, in worlds with an own elimination order) are added later, in free_panels.py.
-Layout: H_ij = hessian.H[rowadr[i] + place of j], see pattern.py.  The rows of M are full (all ancestors), or have only
-the diagonal entry; M_ij of a full row is at M_rowadr[i] + number of ancestors of j.
+Layout: H_ij = hessian.H[rowadr[i] + place of j].  In rows of ancestors the place of j is rownnz[j] - 1, the number of
+entries before j; the dofs up to i are chain_colind[chain_rowadr[i] ...], chain_rownnz[i] of them, ascending.
+In block rows, blockcol lists the blocks of a row, and blockplace the places of their first dofs; `diagonal_block` and
+`find_block` return the entry of a block in this list.  Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of
+them; dof_blockid[i] is the block of dof i.
+The rows of M have all ancestors (full), or only the diagonal entry; M_ij of a full row is at M_rowadr[i] + number of
+ancestors of j.
+Contact k acts on con_body[k] (0: does not move) at the arms con_arm[k]; con_dim[k] > 3 if it has turns.  Its stiffness
+is a 3x3 matrix F of its point, and (A, p, s) of its turns (stiffness.py).
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
 """
 
@@ -99,7 +106,7 @@ def clear_hessian_row(m, d, i):
 def store_inertia_row(m, d, A, i):
     """Computes row i of ancestors: H_ij = A_ij, of the metric A (M, or that of the integrator)."""
     clear_hessian_row(m, d, i)
-    # H_ij is at before + rownnz[j]
+    # H_ij is at rowadr[i] + rownnz[j] - 1 = before + rownnz[j]
     before, A_row, n = d.hessian.rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
     if is_full(m, i):
         chain = m.chain_rowadr[i]
@@ -113,7 +120,7 @@ def store_inertia_row(m, d, A, i):
 def add_stiffness_row(m, d, i):
     """Adds to row i of ancestors: H_ij += S_j . f, with f = K^c S_i."""
     f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
-    # H_ij is at before + rownnz[j]
+    # H_ij is at rowadr[i] + rownnz[j] - 1 = before + rownnz[j]
     before, chain, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n)
     if start > 0:  # the row begins with a free joint's translations, for which S_j . f = f[3 + j]
@@ -130,19 +137,15 @@ def add_stiffness_row(m, d, i):
 def store_two_rows(m, d, A, i):
     """Computes rows i and k = i - 1, its parent, of H = A + S^T K^c S: each S_j is read once for both.
 
-    With f = K^c S_i and g = K^c S_k:  H_ij = A_ij + S_j . f,  H_kj = A_kj + S_j . g.
+    With f = K^c S_i and g = K^c S_k:  H_ij = A_ij + S_j . f,  H_kj = A_kj + S_j . g.  Both rows of A are full.
     """
     clear_hessian_row(m, d, i)
     clear_hessian_row(m, d, i - 1)
     f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     g = d.hessian.body_K[m.dof_bodyid[i - 1]] @ d.cdof[i - 1]
-    # H_ij is at before_i + rownnz[j], H_kj at before_k + rownnz[j]
-    before_i, before_k, A_i, A_k = (
-        d.hessian.rowadr[i] - 1,
-        d.hessian.rowadr[i - 1] - 1,
-        m.M_rowadr[i],
-        m.M_rowadr[i - 1],
-    )
+    # H_ij is at rowadr[i] + rownnz[j] - 1 = before_i + rownnz[j], H_kj at before_k + rownnz[j]
+    before_i, before_k = d.hessian.rowadr[i] - 1, d.hessian.rowadr[i - 1] - 1
+    A_i, A_k = m.M_rowadr[i], m.M_rowadr[i - 1]  # addresses of both rows in A
     chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n - 1)
     if start > 0:  # the row begins with a free joint's translations, for which S_j . f = f[3 + j]
@@ -195,7 +198,7 @@ def add_stiffness_to_block(m, d, entry, first, n, f):
 
 @kernel
 def assemble_block_row(m, d, A, i):
-    """Computes row i of A + S^T K^c S in its block's row; zero in other columns up to the end of the block."""
+    """Computes row i of A + S^T K^c S in its block's row; all other entries up to the end of the block are zero."""
     b = m.dof_blockid[i]
     row, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):

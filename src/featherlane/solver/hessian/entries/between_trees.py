@@ -14,7 +14,9 @@ The first body is the one with the higher dofs.  Two bodies of one tree are in w
 must cancel.
 con_body, con_arm are the two bodies of a contact and its arms.  `couples_free_bodies`: such couplings are added in
 panels, not here, if H has the pattern ORDERED (worlds with an own elimination order).
-hessian.con_coupling[k]: number of contact k's coupling;  hessian.ncoupling[0]: number of couplings.
+hessian.con_coupling[k]: number of contact k's coupling;  hessian.ncoupling[0]: number of couplings.  `coupling_tips`
+returns the last dofs above both bodies of a coupling, the higher one first.
+Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them; dof_blockid[i] is the block of dof i.
 Layout: H_ij is at hessian.H[rowadr[i] + place of j] (pattern.py).  hessian.coupling_K[k, i] is row i of the 6x6 matrix
 K of coupling k, rotations first.
 """
@@ -117,11 +119,11 @@ def subtract_block_coupling(m, d, b, rows, c, n):
     below = b > c  # H stores the lower triangle: if b is the higher block, row i has the entry, else row j
     place = first_place_of_block(m, d, b, c) if below else first_place_of_block(m, d, c, b)
     for i in range(first_i, first_i + rows):
-        S, unit = d.cdof[i], is_free_translation(m, i)
-        axis = i - m.jnt_dofadr[m.dof_jntid[i]]
+        S, translates = d.cdof[i], is_free_translation(m, i)
+        axis = i - m.jnt_dofadr[m.dof_jntid[i]]  # of a free joint's translation
         for e in range(n):
-            # of a translation along axis a, S . K S_j is part 3 + a of K S_j
-            x = flat(d.hessian.coupling_force)[6 * e + 3 + axis] if unit else dot(S, d.hessian.coupling_force[e])
+            # S_i . K S_j;  of a translation along an axis, it is part 3 + axis of K S_j
+            x = flat(d.hessian.coupling_force)[6 * e + 3 + axis] if translates else dot(S, d.hessian.coupling_force[e])
             entry = d.hessian.rowadr[i] + place + e if below else d.hessian.rowadr[first_j + e] + place + i - first_i
             d.hessian.H[entry] = d.hessian.H[entry] - x
 

@@ -3,6 +3,10 @@
 A coupling is identified by the last dof of each branch, its *tip*.  The key hessian.coupling_key packs both tips.  The
 list is sorted, so the order in which a world's couplings are added does not depend on the other worlds of the tile.
 hessian.coupling_room is a work array: of the sort, and for the tips of a row's branches.
+Scalar row k has row_dofnum[k] dofs in row_dof, from row_dofadr[k] on, ascending.  Contact k acts on bodies con_body[k],
+the second one 0 if it does not move; body_lastdof[b] is the last dof that moves body b.
+`fold_rows(scalar, contact)` is a kernel (m, d, s, x): it sets x = scalar(m, d, k, s, x) for each scalar row k, then
+x = contact(m, d, k, s, x) for each contact k, and returns x.  Here x is the length of the list, and s is not used.
 """
 
 from featherlane.prelude import *
@@ -49,7 +53,7 @@ def add_coupling(m, d, count, i, j):
 
 @kernel
 def is_branch_end(m, d, i, tips):
-    """Checks that dof i is above none of the tips found so far: the first `tips` dofs in hessian.coupling_room.
+    """Checks that dof i is above none of the tips found so far, the first `tips` dofs in hessian.coupling_room.
 
     The search begins with the last one, which is the nearest.
     """
@@ -68,7 +72,7 @@ def add_row_couplings(m, d, k, unused, count):
     count: length of the list.  Returns the new length.  Scratch: hessian.coupling_room, the tips found so far.
     """
     first, tips, below = d.row_dofadr[k], 0, -1  # below: the row's dof visited before, the next higher one
-    # from the last dof to the first: a dof that is above no earlier one ends a branch
+    # from the last dof to the first: a dof that is above none of those visited before ends a branch
     for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
         dof = d.row_dof[e]
         # the parent of the dof visited before is on its branch: no search

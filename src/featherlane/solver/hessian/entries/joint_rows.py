@@ -49,10 +49,10 @@ def add_weighted_entries(d, e, stride, weighted, x):
 
 @kernel
 def add_to_ancestor_row(m, d, first, stride, a, weighted):
-    """Adds H_ij += sum over three rows r of weighted_r J_rj to row i of ancestors, for the rows' dofs j up to i.
+    """Adds H_ij += sum over three rows r of D_r J_ri J_rj to row i of ancestors, for the rows' dofs j up to i.
 
     i: dof number a of the rows.  weighted: (D_r J_ri) of the three rows.
-    first, stride: start of the first row in row_dof and row_J, distance to the next row.
+    first: start of the first row in row_dof and row_J.  stride: distance to the next row.
     """
     i = d.row_dof[first + a]
     for b in range(a + 1):

@@ -7,6 +7,10 @@ A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a
 
 [r] is the matrix of r x.  The contact's basis is (n, u, v): normal and both tangents, scaled by friction, in
 con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are y = J a - aref along them.
+T is the length of y along the directions other than n, and t = y / T along these directions.  `cone_weights` returns
+((w, e, q, b), 1 / T) of an elliptic cone, whose cost has the second derivative w n n^T - e (n t^T + t n^T) + q t t^T
++ b I, with I over these directions.  `turning_weights` returns (c, w) of a pyramid: the weights of n with turn i, and
+of turn i with itself.
 body_reached[b] is REACHED if a contact acts on b or below it, STIFF if also K_b is not 0.
 The blocks of K_b are aa (rotations), al (rotation, translation) and ll (translations), see spatial/stiffness.py.
 UPPER lists (i, j) of the six different entries of a symmetric 3x3 matrix.
@@ -63,8 +67,8 @@ def pyramid_stiffness(d, k):
     n, u, v = d.con_basis[k].rows
     w_nn, w_nu, w_uu, w_nv, w_vv = pyramid_weights(d.con_D[k], d.primal.con_y[k])
     # F = P n^T + Pu u^T + Pv v^T, with P = w_nn n + w_nu u + w_nv v, Pu = w_nu n + w_uu u, Pv = w_nv n + w_vv v
-    Pu, Pv, q = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
-    P = fma(w_nn, n, q)
+    Pu, Pv, tangential = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
+    P = fma(w_nn, n, tangential)
     return Sym3(fma(P[i], n[j], fma(Pu[i], u[j], Pv[i] * v[j])) for i, j in UPPER)
 
 
@@ -80,7 +84,7 @@ def normal_stiffness(d, k):
 def cone_stiffness(m, d, k):
     """Returns F of an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T).
 
-    t = (y_1 u + y_2 v) / T is the direction of slip; w, e, q, b, 1 / T: see `convex_weights` of rows/cone.py.
+    t = (y_1 u + y_2 v) / T is the direction of slip along the tangents; w, e, q, b, 1 / T are those of `cone_weights`.
     """
     n, u, v = d.con_basis[k].rows
     (w, e, q, b), inverse_T = cone_weights(m, d, k)
@@ -112,7 +116,7 @@ def turning_stiffness(m, d, k):
     """Returns (A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T couples translations.
 
     Pyramid:  p = sum of c_i r_i and s = n, with c_i = w_ni and w_i = w_ii of `turning_weights`; q = 0.
-    Cone:     p = sum of (y_i / T) r_i and s = q t - e n, with w_i = b and e, q, b of `convex_weights` of rows/cone.py.
+    Cone:     p = sum of (y_i / T) r_i and s = q t - e n, with w_i = b and e, q, b of `cone_weights`.
     """
     r0, r1, r2 = d.con_basis[TURN, k].rows
     n, u, v = d.con_basis[k].rows

@@ -7,10 +7,18 @@ bodies of a robot that touch have few dofs that are above only one, so a 6x6 cos
 J has one column per dof, `count` columns by descending dofs: column a belongs to dof hessian.pair_dof[a].  Its rows
 along the basis (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[a], those along the contact's turns hessian.pair_J[nv + a].
 con_basis[k], con_basis[TURN, k]: these vectors; primal.con_y[k], con_y[TURN, k]: J a - aref along them.
-W is the second derivative of the contact's cost in its basis, 3x3 or with turns 6x6.
+W is the second derivative of the contact's cost in its basis, 3x3 or with turns 6x6.  Of an elliptic cone it is
+
+    W = w n n^T - e (n t^T + t n^T) + q t t^T + b I,
+
+with n the normal, t = y / T the direction of slip, I over the directions other than n, and T the length of y along
+them.  In the code t has the parts t along the tangents and u along the turns.  `cone_weights` returns
+((w, e, q, b), 1 / T).  `pyramid_weights` returns the weights (nn, n1, 11, n2, 22) of pairs of n and the tangents 1, 2;
+`turning_weights` returns (c, w), those of n with turn i, and of turn i with itself.
 con_body, con_dim: the contact's bodies, its number of directions; con_D: 1 / R of its rows.
-H_ij is hessian.H[rowadr[i] + place of j], see pattern.py.  Row i of column a has the entries of columns a, a + 1, ...,
-as their dofs descend; e is the entry of the row's block list at which the search for the next one begins.
+H_ij is hessian.H[rowadr[i] + place of j].  Row i of column a has the entries of columns a, a + 1, ..., as their dofs
+descend.  `find_place` returns (e, place of a dof); e is the entry of the row's block list at which the search for the
+next one begins.
 """
 
 from featherlane.prelude import *
@@ -47,15 +55,14 @@ def store_pair_jacobian(m, d, k):
     """
     i_pushed, i_other = m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[d.con_body[k, 1]]
     r, r_other = pushed_body_arm(d, k), other_arm(d, k)
-    plus, minus = 1.0, -1.0
     count = 0
     # go up both branches, always from the higher dof, until they meet
     while i_other != i_pushed:
         if i_other > i_pushed:
-            store_pair_column(m, d, k, count, i_other, r_other, minus)
+            store_pair_column(m, d, k, count, i_other, r_other, sign=-1.0)
             i_other = m.dof_parentid[i_other]
         else:
-            store_pair_column(m, d, k, count, i_pushed, r, plus)
+            store_pair_column(m, d, k, count, i_pushed, r, sign=1.0)
             i_pushed = m.dof_parentid[i_pushed]
         count += 1
     return count
@@ -102,8 +109,7 @@ def add_normal_pair(m, d, k):
 def cone_matrix_weights(m, d, k):
     """Returns the weights of an elliptic contact, for `multiply_cone_matrix`: (w, e, q, b), t, u.
 
-    (w, e, q, b): see `convex_weights` of rows/cone.py.  t = (y_1, y_2) / T: direction of slip along the tangents.
-    u = y / T along the turns.
+    t = (y_1, y_2) / T: direction of slip along the tangents.  u = y / T along the turns.
     """
     (w, e, q, b), inverse_T = cone_weights(m, d, k)
     t = (d.primal.con_y[k][1] * inverse_T, d.primal.con_y[k][2] * inverse_T)

@@ -7,12 +7,18 @@ A contact with the world is a stiffness K_b of its body (stiffness.py), a row on
 This is the inertia matrix of a tree whose bodies have inertia I_b + K_b.  So the articulated-body recursion solves it
 like M x = f, without H: a rope of 300 dofs costs 300 times one dof, instead of 300^3 / 6.
 
-E has off-diagonal entries only within ball joints, whose limit acts along an axis.  With l, d the factor of the
-joint's D = S^T IA S + E, g = (entries of E minus the elimination of later dofs) / d is the part of E in l.
-Layout: hessian.dof_K[k, 0] is E_kk, then 1 / D_k; dof_K[k, c] is the coupling of dof k with dof k - c of its joint, E,
-then g.  UPPER lists (i, j) of the six entries of a symmetric 3x3.  aba_inertia has the SIZE = 21 values of the lower
-triangle of each body's IA (dynamics/inertia/articulated.py); cfrc is the force on each body, cdof the axis S_k of each
-dof.  `reflected_armature`: inertia that actuators add to a dof.
+E has off-diagonal entries only within ball joints, whose limit acts along an axis.  Entry L_kj of the factor, between
+two dofs k > j of a ball joint, then has two parts: L_kj = S_j . (U / D)_k + g_kj.  The part g is due to E.
+Layout: hessian.dof_K[k, 0] is E_kk, then 1 / D_k; dof_K[k, c] is E_k,k-c, between two dofs of a ball joint, then
+g_k,k-c.  aba_inertia has the SIZE = 21 values of each body's IA, its packed lower triangle; cfrc is the force on each
+body, cdof the axis S_k of each dof.  Imported: `store_rigid` sets IA_b = I_b; `subtract_outer` computes
+IA -= U U^T / D and stores U / D in aba_axis[k]; `add_to_parent` adds IA and f of a body to its parent;
+`reflected_armature` is the inertia that actuators add to a dof; UPPER lists (i, j) of the six entries of a symmetric
+3x3.
+Rows: the slots k < ncon_slot[0] are contacts, con_body[k, 1] is the second body, 0 if it does not move; con_D[k] and
+row_present[k] are 0 in worlds without the row.  Scalar rows k < nrow[0] have row_dofnum[k] entries in row_J, and their
+dofs in row_dof, from row_dofadr[k] on.  The first ndofrow[0] act on one dof, the others are general.
+active is 0 in worlds that are not computed; primal.slot lists the contact slots of worlds that the solver continues.
 
 The inward recursion is the factor: U / D of each dof stays in aba_axis, 1 / D and g in hessian.dof_K.  They serve any
 number of right-hand sides until another recursion overwrites them: that of M at the end of a step, for the duality
@@ -97,25 +103,26 @@ def assemble_dof_stiffness(m, d):
     # the dofs of a row are consecutive dofs of one joint, ascending
     for k in range(d.nrow[0]):
         if is_local_row(m, d, k):
-            weight, first = free_weight(d, k), d.row_dofadr[k]
+            weight, first = free_weight(d, k), d.row_dofadr[k]  # weight: D, or 0 if the row is at a bound
             for a in range(d.row_dofnum[k]):
                 i, weighted = d.row_dof[first + a], weight * d.row_J[first + a]
-                for b in range(a + 1):
+                for b in range(a + 1):  # E_i,i-b += D J_i J_i-b
                     d.hessian.dof_K[i, b] = fma(weighted, d.row_J[first + a - b], d.hessian.dof_K[i, b])
 
 
 @kernel
 def add_body_stiffness(d, b):
-    """Adds the stiffness K_b to the articulated inertia IA_b, block by block."""
-    a, A, K = SIZE * b, d.aba_inertia, d.hessian.body_K[b]
+    """Adds the stiffness K_b = [[aa, al], [al^T, ll]] to the articulated inertia IA_b, block by block."""
+    start, A, K = SIZE * b, d.aba_inertia, d.hessian.body_K[b]
+    # aa and ll are symmetric: entry (r, c) of the upper triangle is (c, r) of the lower one
     for e in unrolled(range(6)):
         r, c = UPPER[e]
-        A[a + triangle_index(c, r)] += K.aa[e]
-        A[a + triangle_index(c + 3, r + 3)] += K.ll[e]
-    # the lower triangle has the transpose of al, which is stored by rows
+        A[start + triangle_index(c, r)] += K.aa[e]
+        A[start + triangle_index(c + 3, r + 3)] += K.ll[e]
+    # the lower triangle has al^T; al is stored by rows
     for r in unrolled(range(3)):
         for c in unrolled(range(3)):
-            A[a + triangle_index(c + 3, r)] += K.al[3 * r + c]
+            A[start + triangle_index(c + 3, r)] += K.al[3 * r + c]
 
 
 # ---- the recursion -------------------------------------------------------------------------------------------------
@@ -152,7 +159,7 @@ def eliminate_dof(m, d, b, k, x):
 def eliminate_ball(m, d, b, k, x):
     """Eliminates the dofs k, k + 1, k + 2 of a ball joint, called 1, 2, 3, from body b, the last one first.
 
-    e_ij: entry of E.  g_ij: part of E in the factor.  IA and f are updated after each dof.  V_i = IA S_i.
+    e_ij = E_ij.  g_ij: part of E in the factor.  V_i = IA S_i, with IA and f updated after each dof.
         dof 3:  U3 = V3,                      D3 = S3.V3 + E33,                              w3 = x3 - S3.f
                 g32 = e32 / D3,               g31 = e31 / D3
         dof 2:  U2 = V2 - g32 U3,             D2 = S2.V2 + E22 - g32 (2 S2.U3 + e32),        w2 = x2 - S2.f - g32 w3
@@ -194,9 +201,9 @@ def eliminate_ball(m, d, b, k, x):
 
 @kernel
 def solve_dof_outward(d, k, x, acc):
-    """Computes x_k <- x_k - (U / D) . acc, with acc the acceleration of the body before dof k.
+    """Computes x_k <- x_k - (U / D) . acc, with acc the acceleration inward of dof k.
 
-    Returns the acceleration behind the dof, acc + x_k S_k.
+    Returns the acceleration outward of the dof, acc + x_k S_k.
     """
     xk = x[k] - dot(d.aba_axis[k], acc)
     x[k] = xk
@@ -229,7 +236,7 @@ def assemble_articulated(m, d):
 
 @stage
 def factor_articulated(m, d):
-    """Computes the articulated inertias inward, and with them search <- D^-1 L^-T search.
+    """Eliminates all dofs inward: computes the articulated inertias, 1 / D and U / D, and search <- D^-1 L^-T search.
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the stiffness is ours.
     Reads:  aba_inertia (I + K), hessian.dof_K (E), cdof, dof_armature.
@@ -257,6 +264,7 @@ def reduce_articulated(m, d):
     """Computes search <- D^-1 L^-T search inward, by the factor of `factor_articulated`.
 
     w_k = x_k - S_k . f - sum over later dofs j of a ball joint of g_jk w_j,  f += w_k U_k / D_k,  x_k = w_k / D_k.
+    x holds w until the last loop divides it by D.
     Reads:  aba_axis (U / D), hessian.dof_K (1 / D and g), cdof.   Writes: primal.search, cfrc.
     """
     x = d.primal.search
@@ -267,7 +275,8 @@ def reduce_articulated(m, d):
             w = x[k] - dot(d.cdof[k], f)
             if has_ball_couplings(m, d, k):
                 # later dofs k + c of the joint, which has three
-                for c in range(1, m.jnt_dofadr[m.dof_jntid[k]] + 3 - k):
+                end = m.jnt_dofadr[m.dof_jntid[k]] + 3
+                for c in range(1, end - k):
                     w = fma(-d.hessian.dof_K[k + c, c], x[k + c], w)
             x[k] = w
             f = fma(w, d.aba_axis[k], f)

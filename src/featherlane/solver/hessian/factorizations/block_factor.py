@@ -5,7 +5,7 @@ and all of them update a target at once, with its entries in registers:
 
     A_ij -= sum over the rows k of block b of P_ki A_kj,   P_ki = L_ki = A_ki / D_k,
 
-for all blocks i >= j in the row of b.
+for all dofs i >= j of the other blocks in the row of b.
 
 A is hessian.H, the multipliers P are stored in hessian.pivot while a block is eliminated, and 1 / D is hessian.dinv.
 The right-hand side x = primal.search is one more column: x_i -= P_ki x_k.
@@ -13,7 +13,13 @@ Each entry has the same roundings in the same order, k descending, as in an elim
 pattern adds are exact: a world's result does not depend on the pattern that the other worlds need.
 Layout: row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last.  The row list of block b
 is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e begin at blockplace[e] in each of
-the block's rows (block_rows.py).
+the block's rows (block_rows.py).  All rows of a block have the length of the last one.
+
+`Block` describes block b: its `first` dof, `size` (number of rows), `adr` (start of the first row in H), `above`
+(number of columns of the blocks before b), and `stride` (length of a row, above + size).
+`Sources` describes n rows k that are subtracted from a target: adr (start of the first one in H, at the target's first
+column), stride, and their multipliers: P_ki is at hessian.pivot[pivot + k * w + i] for row i of the target, which has
+w rows.
 Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Sparse Linear Systems, ch. 4 (supernodes).
 """
 
@@ -24,17 +30,17 @@ from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
 
 
 class Block(NamedTuple):
-    """The rows of one block."""
+    """Describes the rows of one block."""
 
     first: int  # first dof
     size: int  # number of rows
     adr: int  # start of the rows in H
-    above: int  # columns of the blocks above
+    above: int  # number of columns of the blocks above
     stride: int  # distance from one row to the next: above + size
 
 
 class Sources(NamedTuple):
-    """Rows that are subtracted from a target, and their multipliers."""
+    """Describes rows that are subtracted from a target, and their multipliers."""
 
     adr: int  # start of the first row in H, at the target's first column
     stride: int  # distance from one row to the next
@@ -51,11 +57,12 @@ def update_tile(d, rows, source, i, c, height, width):
     The tile has the rows i to i + height - 1, which begin at rows[0], rows[1], ... in H, and `width` columns from c on.
     """
     A, P = d.hessian.H, d.hessian.pivot
+    # x[r][j]: entry of row i + r and column c + j
     x = tuple(tuple(A[rows[r] + c + j] for j in range(width)) for r in range(height))
     for k in range(source.n - 1, -1, -1):
         source_row, multipliers = source.adr + k * source.stride + c, source.pivot + k * source.w + i
-        f, y = tuple(-P[multipliers + r] for r in range(height)), tuple(A[source_row + j] for j in range(width))
-        x = tuple(tuple(fma(f[r], y[j], x[r][j]) for j in range(width)) for r in range(height))
+        minus_P, A_k = tuple(-P[multipliers + r] for r in range(height)), tuple(A[source_row + j] for j in range(width))
+        x = tuple(tuple(fma(minus_P[r], A_k[j], x[r][j]) for j in range(width)) for r in range(height))
     for r in unrolled(range(height)):
         for j in unrolled(range(width)):
             A[rows[r] + c + j] = x[r][j]
@@ -90,46 +97,51 @@ def update_block_row(d, row, source, i, columns):
 def store_multipliers(d, block, place, target, w, i, start):
     """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the block's rows k >= start and one column i.
 
-    place: first column, in the rows, of the block that column i belongs to.  target: its first dof.  w: its number of
-    dofs.   Layout: P_ki is at k * w + i.
+    i: number of the column in a target block, which begins at column `place` of the rows, and has w dofs, the first
+    one `target`.   Layout: P_ki is at k * w + i.
     """
-    P, inverse, x, column = d.hessian.pivot, d.hessian.dinv, d.primal.search, block.adr + place + i
-    xi = x[target + i]
+    P, inverse, x = d.hessian.pivot, d.hessian.dinv, d.primal.search
+    A_0i = block.adr + place + i  # address of column i in the block's first row
+    x_i = x[target + i]
     for k in range(block.size - 1, start - 1, -1):  # k descending, as in all sums
-        p = d.hessian.H[column + k * block.stride] * inverse[block.first + k]
-        P[k * w + i] = p
-        xi = fma(-p, x[block.first + k], xi)
-    x[target + i] = xi
+        P_ki = d.hessian.H[A_0i + k * block.stride] * inverse[block.first + k]
+        P[k * w + i] = P_ki
+        x_i = fma(-P_ki, x[block.first + k], x_i)
+    x[target + i] = x_i
 
 
 @kernel
 def eliminate_rows(d, block, i, height):
-    """Eliminates the rows below row i of a block from row i and, with height 2, from row i - 1, then i from i - 1.
+    """Completes row i of a block, and with height 2 also row i - 1: subtracts the multiples of the block's rows below.
 
+    The rows k > i are complete.  They are subtracted first; then, with height 2, row i from row i - 1.
     Writes: these rows of hessian.H, multipliers in hessian.pivot, 1 / D in hessian.dinv, primal.search.
     """
     A, first, above, size, below = d.hessian.H, block.first, block.above, block.size, i + 1
     row = block.adr + i * block.stride
-    source = Sources(block.adr + below * block.stride, block.stride, size - below, below * size, size)
+    # the rows from `below` on; a row of the block has a multiplier for each column of the block
+    source = Sources(
+        adr=block.adr + below * block.stride, stride=block.stride, n=size - below, pivot=below * size, w=size
+    )
     for r in unrolled(range(height)):
-        store_multipliers(d, block, above, first, size, i - r, below)
+        store_multipliers(d, block, place=above, target=first, w=size, i=i - r, start=below)
     if height == 2:
-        # the columns of both rows, then the diagonal of row i
-        update_two_rows(d, row - block.stride, row, source, i - 1, above + i)
-        update_tile(d, (row,), source, i, above + i, height=1, width=1)
+        # the columns before i of both rows, then the diagonal of row i
+        update_two_rows(d, row - block.stride, row, source, i=i - 1, columns=above + i)
+        update_tile(d, (row,), source, i, c=above + i, height=1, width=1)
     else:
-        update_block_row(d, row, source, i, above + below)
+        update_block_row(d, row, source, i, columns=above + below)
     inverse = 1.0 / nonzero_pivot(A[row + above + i])
     d.hessian.dinv[first + i] = inverse
     if height == 2:
         # row j -= P_ij row i
         j, row_j = i - 1, row - block.stride
-        p = A[row + above + j] * inverse
+        P_ij = A[row + above + j] * inverse
         for c in range(above + i):
-            A[row_j + c] = fma(-p, A[row + c], A[row_j + c])
-        d.hessian.pivot[i * size + j] = p
+            A[row_j + c] = fma(-P_ij, A[row + c], A[row_j + c])
+        d.hessian.pivot[i * size + j] = P_ij
         d.hessian.dinv[first + j] = 1.0 / nonzero_pivot(A[row_j + above + j])
-        d.primal.search[first + j] = fma(-p, d.primal.search[first + i], d.primal.search[first + j])
+        d.primal.search[first + j] = fma(-P_ij, d.primal.search[first + i], d.primal.search[first + j])
 
 
 @kernel
@@ -153,8 +165,8 @@ def update_block_rows(d, row, width, source, columns, triangle):
     """Updates `columns` columns of the target's rows, which begin at row, row + width, ... in H, two at a time.
 
     The target has source.w rows, one for each multiplier of a source row.
-    triangle: 1 if the block on the diagonal follows, row i up to column i.  The first of two rows gets one more entry,
-    which is not used.
+    triangle: 1 if the diagonal block follows these columns; of it, row i is updated up to column i.  The first of two
+    rows gets one more entry, right of its diagonal, which is not used.  0: no further columns.
     """
     i = 0
     while i + 2 <= source.w:
@@ -166,18 +178,19 @@ def update_block_rows(d, row, width, source, columns, triangle):
 
 @kernel
 def eliminate_from(m, d, block, b, at):
-    """Subtracts block b, its rows factored, from the rows of the block that is number `at` in the row list of b.
+    """Subtracts block b, whose rows are complete, from the rows of the target: block `at` of the row list of b.
 
-    Stores L in the columns of this target block.  Runs of blocks that are adjacent in both rows are updated at once.
+    Stores L in the columns of the target.  Blocks that are adjacent in both row lists form a run: its columns are
+    updated at once.
     """
     source_list, stride = d.hessian.blockadr[b], block.stride
-    c = d.hessian.blockcol[source_list + at]
+    c = d.hessian.blockcol[source_list + at]  # the target
     target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[source_list + at]
     for i in range(w):
         store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
-    # e: entry of the source's list; f: entry of the target's list with the same block
+    # entry e of the source's row list and entry f of hessian.blockcol, in the target's row list, are the same block
     target_row, f, e = d.hessian.rowadr[target], d.hessian.blockadr[c], 0
-    width = d.hessian.rownnz[target] - 1 + w
+    width = d.hessian.rownnz[target] - 1 + w  # distance of the target's rows: the columns of blocks above, then its own
     while e <= at:
         while d.hessian.blockcol[f] != d.hessian.blockcol[source_list + e]:
             f += 1
@@ -186,12 +199,13 @@ def eliminate_from(m, d, block, b, at):
         while e < at and d.hessian.blockcol[f + 1] == d.hessian.blockcol[source_list + e + 1]:
             e += 1
             f += 1
-        # the last run ends with the target itself, of which only the lower triangle is updated
+        # columns of the run without its last block.  The last run ends with the target itself, of which only the lower
+        # triangle is updated
         columns, triangle = d.hessian.blockplace[source_list + e] - start, 1
         if e < at:
             columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[source_list + e]], 0
         target_entry = target_row + target_start
-        source = Sources(block.adr + start, stride, block.size, pivot=0, w=w)
+        source = Sources(adr=block.adr + start, stride=stride, n=block.size, pivot=0, w=w)
         update_block_rows(d, target_entry, width, source, columns, triangle)
         e += 1
         f += 1
@@ -213,7 +227,7 @@ def factor_blocks(m, d):
         b = m.nblock - 1 - k  # from the last block: children are eliminated before their parents
         first, size, last = m.block_dofadr[b], m.block_dofnum[b], d.hessian.blocknum[b] - 1
         above = d.hessian.blockplace[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
-        block = Block(first, size, d.hessian.rowadr[first], above, above + size)
+        block = Block(first=first, size=size, adr=d.hessian.rowadr[first], above=above, stride=above + size)
         factor_rows(d, block)
         # from the last target to the first: L replaces A in a target's columns, which lower targets do not read
         for at in range(last - 1, -1, -1):
@@ -241,7 +255,8 @@ def end_of_run(m, d, at, last):
 def substitute_rows(m, d, b, r, stride, count):
     """Computes x_k <- x_k / D_k - sum of L_kj x_j over the dofs j of blocks above, for `count` rows k of block b.
 
-    r: number of the first row in the block.  stride: distance of its rows in H.  The sums of the rows overlap in time.
+    r: number of the first of these rows in the block.  stride: distance of its rows in H.  The sums of several rows
+    are independent, so they overlap in time.
     """
     L, x, k, at = d.hessian.H, d.primal.search, m.block_dofadr[b] + r, d.hessian.blockadr[b]
     row = d.hessian.rowadr[k]
@@ -265,7 +280,7 @@ def reduce_blocks(m, d):
     """
     for b in range(m.nblock - 1, -1, -1):  # in the order of the elimination
         first, row_list = m.block_dofadr[b], d.hessian.blockadr[b]
-        above = d.hessian.rownnz[first] - 1
+        above = d.hessian.rownnz[first] - 1  # number of columns of the blocks above
         for r in range(m.block_dofnum[b] - 1, -1, -1):  # in the order of the elimination
             row, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
             # x_i -= L_ki x_k: in the block itself, then in the blocks above
@@ -288,7 +303,7 @@ def expand_blocks(m, d):
     for b in range(m.nblock):
         first, size = m.block_dofadr[b], m.block_dofnum[b]
         row = d.hessian.rowadr[first]
-        above = d.hessian.rownnz[first] - 1
+        above = d.hessian.rownnz[first] - 1  # number of columns of the blocks above
         stride, r = above + size, 0
         # the blocks above, three rows at a time
         while r + 3 <= size:

@@ -10,7 +10,11 @@ with the parent of k the last block of its row before k: the elimination tree.
 The row of b is built as marks, hessian.blockmark[c] = b for each block c in it, and then stored as a list: entries
 blockadr[b] ... of hessian.blockcol, blocknum[b] of them, ascending, b itself the last.  The blocks k with parent b are
 a linked list: blockchild[b], then blocknext of each, -1 at the end.
-Row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last; ncoupling[0]: couplings.
+Row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last.
+Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them; block_parentid[b] is its parent in the model's
+tree, -1 if there is none.  The couplings p < ncoupling[0] are pairs of branches: `coupling_tips` returns the last dofs
+of both, the higher one first.
+hessian.fill: 1 stores all fill-in; 0 none between trees; -1 likewise, and omits the couplings of two free bodies.
 Source: J. Liu, "The role of elimination trees in sparse factorization" (1990); Davis, Direct Methods for Sparse Linear
 Systems, sec. 4.4.
 """
@@ -34,10 +38,10 @@ def mark_ancestors(m, d, c, b, lowest):
 
 @kernel
 def mark_fill_in(m, d, b, lowest):
-    """Marks the blocks of the rows that are eliminated into b as blocks of its row: the fill-in.
+    """Marks the fill-in of the row of b: the blocks of the rows that are eliminated into b (its children).
 
-    A pattern without fill-in (hessian.fill <= 0) takes only the rows of b's own tree.  This gives the ancestors of a
-    branch's last block the coupling's columns, in which H has entries.
+    Without fill-in between trees (hessian.fill <= 0) only children of b's own tree count.  They are needed, because H
+    itself has entries there: a coupling acts on all ancestors of its last block, but was marked in that block only.
     lowest: lowest block of the row so far.  Returns the new one.
     """
     c, tree = d.hessian.blockchild[b], m.dof_treeid[m.block_dofadr[b]]
@@ -98,19 +102,20 @@ def find_block_rows(m, d):
     for b in range(m.nblock):
         d.hessian.blockchild[b] = -1
         d.hessian.blockmark[b] = -1
-    # adr, entries: number of list entries, and of entries of H, of the rows so far; p: next coupling, from the last
+    # adr, entries: number of entries of the rows so far in blockcol, and in H;  p: the next coupling, from the last
+    # one, as couplings ascend by their higher tip
     adr, entries, p = 0, 0, d.hessian.ncoupling[0] - 1
     for k in range(m.nblock):
         b = m.nblock - 1 - k  # from the last block: rows below give the fill-in of those above
         lowest = mark_ancestors(m, d, c=b, b=b, lowest=b)
         lowest = mark_fill_in(m, d, b, lowest)
-        # couplings are sorted by their higher tip
+        # the couplings whose higher tip is in b
         while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:
             # with fill = -1, panels hold the couplings of two free bodies
             if d.hessian.fill[0] >= 0 or not couples_free_bodies(m, d, p):
                 lowest = mark_ancestors(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, lowest)
             p -= 1
-        if adr + b + 1 - lowest > d.nHblock:  # the row has at most the blocks lowest to b
+        if adr + b + 1 - lowest > d.nHblock:  # capacity; the row has at most the blocks from lowest to b
             d.con_overflow[0] = 1
             break
         width = list_marked_blocks(m, d, b, lowest, adr)

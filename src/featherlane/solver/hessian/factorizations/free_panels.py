@@ -5,8 +5,12 @@ of a contact, with the angular velocity R per unit dof, add R^T A R + R^T p s^T 
 Layout: a row of a panel is one vector of eight columns, the dofs of a body from the last one on, and two zeros.  P and
 R are three such vectors each, one per component; `eights` reads a field as vectors of eight.  panel.axes has six
 vectors per tree, R and then the linear velocities; panel.rows has P of the two bodies of a contact (places 0 and 1).
+FREE = 6: dofs of a free body.  ROW = 8: numbers of a vector.  AXES = 48: those of a tree in panel.axes.
+POINT_ROWS = 24: those of P in panel.rows.
 lane: the world;  graph.place[t]: number of tree t in the elimination order;  panel.adr[t]: start of its panel;
-graph.col, colplace: the trees in a row of the factor and their columns (panel.py).
+graph.col, colplace: the trees in a row of the factor and their first columns, rownnz[t] of them from rowadr[t] on.
+Contact k acts on bodies con_body[k] (the second is 0 if it does not move) at arms con_arm, and has turns if
+con_dim[k] > 3.  primal.slot lists the contacts of worlds that the solver continues.
 """
 
 from featherlane.prelude import *
@@ -68,7 +72,7 @@ def stiffness_products(d, lane, k, t, P):
 
     F, A, p and s are those of one world, lane `lane` of hessian.con_F, con_A, con_p and con_s.
     """
-    f, g = read_lane(d.hessian.con_F, k, lane) @ P, P
+    f, g = read_lane(d.hessian.con_F, k, lane) @ P, P  # g is a placeholder, which is not used without turns
     if d.con_dim[k] > 3:
         p, s = read_lane(d.hessian.con_p, k, lane), read_lane(d.hessian.con_s, k, lane)
         R = angular_velocity_rows(d, t)
@@ -80,12 +84,13 @@ def stiffness_products(d, lane, k, t, P):
 def add_block(d, sign, k, t, place, column, products):
     """Adds sign (P_t^T f + R_t^T g) to the six rows of free body t, at a column of its panel.
 
-    The last three rows are those of the translations, for which P is the unit matrix and R is zero.
+    Row i is the body's dof 5 - i: three rotations, then three translations, for which P is the unit matrix and R is 0.
     place: 0 or 1, of P_t in panel.rows.  products: (f, g) of `stiffness_products`, for the body of the columns.
     """
     panel, P, R = eights(d.panel.values), d.panel.rows, d.panel.axes
+    f, g = products
     # vector of row 0: a tree's columns begin at a multiple of eight, and a group of eight has FREE rows
-    (f, g), first_row = products, (d.panel.adr[t] + FREE * column) // ROW
+    first_row = (d.panel.adr[t] + FREE * column) // ROW
     for i in unrolled(range(3)):
         x = panel[first_row + i]
         for c in unrolled(range(3)):
@@ -94,7 +99,7 @@ def add_block(d, sign, k, t, place, column, products):
             for c in unrolled(range(3)):
                 x = fma(sign * R[AXES * t + ROW * c + i], g[c], x)
         panel[first_row + i] = x
-    for i in unrolled(range(3, FREE)):  # row i is dof 5 - i, the translation along axis 5 - i
+    for i in unrolled(range(3, FREE)):  # dof 5 - i is the translation along axis 5 - i
         panel[first_row + i] = fma(sign, f[5 - i], panel[first_row + i])
 
 
@@ -115,7 +120,7 @@ def add_contact(m, d, lane, k):
         P = store_point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), place=1)
         products_u = stiffness_products(d, lane, k, u, P)
         add_block(d, sign=1.0, k=k, t=u, place=1, column=0, products=products_u)
-        # without a column, trees are decoupled
+        # a tree has no column in the panel of the other one if trees are decoupled
         if d.graph.place[t] < d.graph.place[u]:
             column = find_column(d, t, u)
             if column >= 0:

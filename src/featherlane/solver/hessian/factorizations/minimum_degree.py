@@ -86,7 +86,7 @@ def merge_neighbours(d1, t, u):
 def eliminate_tree(d1, t):
     """Makes t's neighbours neighbours of each other, and removes t from them; returns the lowest of their degrees.
 
-    The degree of a tree is its number of neighbours.
+    The degree of a tree is its number of neighbours.  Each neighbour moves to the list of its new degree.
     """
     row, lowest = t * d1.ngraphword, d1.ngraph
     for w in range(d1.ngraphword):
@@ -104,8 +104,9 @@ def eliminate_tree(d1, t):
 
 @stage
 def order_trees(m1, d1):
-    """Computes graph.order: trees by elimination; graph.place: the place of each; graph: the rows of the factor.
+    """Computes the elimination order: graph.order lists the trees, graph.place[t] is the number of tree t in the list.
 
+    Afterwards, row t of graph.bits is the row of t in the factor: the neighbours of t when it was eliminated.
     Reads:  graph.bits (ngraph, ngraphword).
     Writes: graph.*, graph.place (ngraph,).
     Cost:   O(entries of the factor times words of a row).
@@ -128,7 +129,7 @@ def order_trees(m1, d1):
 
 @kernel
 def row_width(m1, d1, t, end):
-    """Returns the number of dofs of tree t and of its neighbours before tree `end`."""
+    """Returns the number of dofs of tree t and of its neighbours u < end."""
     dofs, row = m1.tree_dofnum[t], t * d1.ngraphword
     for w in range(d1.ngraphword):
         bits = d1.graph.bits[row + w]
@@ -142,21 +143,22 @@ def row_width(m1, d1, t, end):
 
 @stage
 def count_in_model_order(m1, d1):
-    """Computes panel.cost: multiplications of a factor in the model's order, from the last tree; and without fill-in.
+    """Computes panel.cost: the multiplications of a factor in the model's order, and without its fill-in.
 
-    Rows of trees without couplings to later trees are not counted: no order changes them.
+    The model's order is from the last tree to the first, so the row of tree t has its neighbours u < t.  Trees without
+    such neighbours are not counted.
     Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which it overwrites.
     """
     # a tree with s dofs and n columns costs s n^2 / 2
     with_fill, without = 0.0, 0.0
     for t in range(d1.ngraph):
-        size, n = m1.tree_dofnum[t], row_width(m1, d1, t, t)
-        if n > size:  # the tree is coupled to an earlier one
+        size, n = m1.tree_dofnum[t], row_width(m1, d1, t, end=t)
+        if n > size:  # the tree has a neighbour u < t
             without = without + 0.5 * size * n * n
     for k in range(d1.ngraph):
         t = d1.ngraph - 1 - k  # the model's order: from the last tree
-        size, n, row = m1.tree_dofnum[t], row_width(m1, d1, t, t), t * d1.ngraphword
-        # its neighbours become neighbours of each other
+        size, n, row = m1.tree_dofnum[t], row_width(m1, d1, t, end=t), t * d1.ngraphword
+        # the neighbours of t become neighbours of each other: fill-in
         for w in range(d1.ngraphword):
             bits = d1.graph.bits[row + w]
             while bits != 0:

@@ -72,6 +72,7 @@ def build_graph(m, d, lane):
 def mark_ordered(m, d):
     """Sets ordered = 1 in worlds with a costly factor in the model's order, else 0.
 
+    It has more than COSTLY multiplications, and more than FILLED times those without fill-in.
     Discards panels of another step's rows (panel.fits = 0).
     Returns (1 if some active world is marked, 1 if some active world is not).
     """
@@ -99,9 +100,10 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
     The panel of the tree that is eliminated first has the entries: its dofs as rows, those of the other as columns.
     """
     first_b, first_c, size_t, size_u = m.block_dofadr[b], m.block_dofadr[c], m.tree_dofnum[t], m.tree_dofnum[u]
-    # positions of the blocks' first dofs in their trees, from the last dof on
+    # numbers of the blocks' first dofs in their trees, counted from the last dof; those of later dofs are lower
     row_b, row_c = m.tree_dofadr[t] + size_t - 1 - first_b, m.tree_dofadr[u] + size_u - 1 - first_c
-    t_is_first = d.graph.place[t] < d.graph.place[u]
+    t_is_first = d.graph.place[t] < d.graph.place[u]  # in the elimination order
+    # first column of the other tree, -1 if the world does not couple the trees
     column = find_column(d, t, u) if t_is_first else find_column(d, u, t)
     for i in range(m.block_dofnum[b] if column >= 0 else 0):
         entry = d.hessian.rowadr[first_b + i] + place
@@ -121,7 +123,7 @@ def load_row_within_tree(m, d, lane, i, t, entry, c):
     size, first = m.tree_dofnum[t], m.block_dofadr[c]
     last = m.tree_dofadr[t] + size - 1
     n = m.block_dofnum[c]
-    if first + n > i + 1:
+    if first + n > i + 1:  # dof i is in block c, which ends at the diagonal
         n = i + 1 - first
     for e in range(n):
         x = read_lane(d.hessian.H, entry + e, lane)
@@ -147,9 +149,10 @@ def load_world(m, d, lane):
 
 @stage
 def place_world(m, d, lane):
-    """Computes an order and places for one world's panels; if they do not fit, decouples its trees: ordered = 2.
+    """Computes one world's elimination order and the places of its panels, and clears the panels.
 
-    A tile of one world keeps them from one iteration to the next.
+    If the panels do not fit, the world's trees are decoupled: ordered = 2.  A tile of one world keeps order and places
+    from one iteration to the next.
     Reads:  hessian.con_coupling, con_body, con_D, row_dof, row_present.
     Writes: ordered; graph.*, panel.*, panel.values (zeros).
     Cost:   O(entries of the factor).
@@ -172,7 +175,7 @@ def place_world(m, d, lane):
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
 def copy_entries(m, d, lane, e, t, row, column, count, out):
-    """Copies `count` entries of a row of t's panel, from a column on, to one world's hessian.H from e on.
+    """Copies `count` entries of a row of t's panel, from a column on, to one world's hessian.H from e on, or back.
 
     out: 1 copies from the panel to H, 0 from H to the panel.  Returns the position behind the entries in H.
     """
@@ -197,9 +200,11 @@ def copy_factor(m, d, lane, out):
         t = d.graph.order[k]
         for r in range(m.tree_dofnum[t]):
             # the tree's own columns from the diagonal on, then those of the trees in its row
-            e = copy_entries(m, d, lane, e, t, r, r, m.tree_dofnum[t] - r, out)
+            e = copy_entries(m, d, lane, e, t, row=r, column=r, count=m.tree_dofnum[t] - r, out=out)
             for at in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
-                e = copy_entries(m, d, lane, e, t, r, d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
+                e = copy_entries(
+                    m, d, lane, e, t, row=r, column=d.graph.colplace[at], count=m.tree_dofnum[d.graph.col[at]], out=out
+                )
     for i in range(m.nv):
         if out:
             write_lane(d.hessian.dinv, i, lane, d.panel.inverse[i])

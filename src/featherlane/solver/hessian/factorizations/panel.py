@@ -8,6 +8,9 @@ two trees are contiguous.  `eights(panel.values)` reads them as vectors, one per
 at vector v, row r of group c is vector v + c * size + r, with `size` rows.  The columns of each tree are padded to a
 multiple of eight.  The trees in the row of tree t are graph.col[e], their first columns graph.colplace[e], for
 rownnz[t] numbers e from rowadr[t] on.  panel.x holds the right-hand side, tree t from panel.start[t] on.
+The factored panel holds D_k on the diagonal and A_kr = D_k L_kr right of it.  panel.inverse is 1 / D by dof: row k of a
+tree is its dof last - k, with `last` its last dof.
+FREE = 6: dofs of a free body.  nfill, npanel: the capacities of graph.col and panel.values.
 Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for sparse matrix computations" (1993).
 """
 
@@ -21,7 +24,7 @@ FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate 
 # ---- places of rows and columns ------------------------------------------------------------------------------------
 @kernel
 def list_row_trees(d1, t, adr):
-    """Lists trees in the row of t in graph.col from adr on, sorted by their place in the order; returns how many.
+    """Lists the trees in the row of t in graph.col from adr on, sorted by their place in the order; returns how many.
 
     The trees are the neighbours of t in graph.bits, WORD_BITS of them in a word (minimum_degree.py).
     """
@@ -31,6 +34,7 @@ def list_row_trees(d1, t, adr):
         while bits != 0:
             u = w * WORD_BITS + lowest_bit(bits)
             bits = bits & (bits - 1)  # clears the lowest bit
+            # insertion sort
             e = adr + n
             while e > adr and d1.graph.place[d1.graph.col[e - 1]] > d1.graph.place[u]:
                 d1.graph.col[e] = d1.graph.col[e - 1]
@@ -70,13 +74,13 @@ def clear_panels(m1, d1):
 
 @stage
 def place_panels(m1, d1):
-    """Computes the start of each tree's panel and x, and the columns of each tree; panel.fits = 0 if it is too small.
+    """Computes the start of each tree's panel and x, and the columns of each tree; panel.fits = 0 if they do not fit.
 
+    graph.degree[t] is the number of trees in the row of t.
     Reads:  graph.bits, graph.order, graph.place, graph.degree of `order_trees`.
     Writes: graph.*, panel.*, panel.width (ngraph,), graph.colplace (nfill,).
     """
-    # next free position in graph.col, in panel.values, in panel.x
-    adr, entries, start = 0, 0, 0
+    adr, entries, start = 0, 0, 0  # next free positions in graph.col, in panel.values, in panel.x
     d1.panel.fits[0] = 1
     for t in range(d1.ngraph):
         d1.panel.start[t] = start
@@ -102,28 +106,30 @@ def place_panels(m1, d1):
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
 def factor_free(d1, start, width, last, x_start):
-    """Runs `factor_tree` for a free body: its own columns in registers, then all others, read and written once.
+    """Factors a free body's own rows, as `factor_tree`: its own columns in registers, then all others.
 
+    Row r += s_kr row k for the rows k < r, with s_kr = -A_kr / D_k; the same for x.
     start: index of the panel's first entry.  width: number of its columns.  last: last dof.  x_start: start of x.
-    Own entries: p_kr is row k, column r, at start + 8 k + r.  Multipliers: s_kr = -p_kr / D_k.
+    The body's own columns are the first group of eight: A_kr is at start + 8 k + r.
     """
-    P, vectors = d1.panel.values, eights(d1.panel.values)
-    p = tuple(tuple(P[start + 8 * k + r] for r in range(FREE)) for k in range(FREE))
-    x, s = d1.panel.x[x_start : x_start + FREE], p
-    # row r += s_kr row k, for r > k; the same for x
+    values, vectors = d1.panel.values, eights(d1.panel.values)
+    A = tuple(tuple(values[start + 8 * k + r] for r in range(FREE)) for k in range(FREE))
+    x, s = d1.panel.x[x_start : x_start + FREE], A  # s[k] is set when row k is eliminated
+    # own columns c >= r, the upper triangle
     for k in unrolled(range(FREE)):
-        inverse = 1.0 / nonzero_pivot(p[k][k])
+        inverse = 1.0 / nonzero_pivot(A[k][k])
         d1.panel.inverse[last - k] = inverse
-        s_k = tuple(-(p[k][r] * inverse) for r in range(FREE))
-        p = tuple(
-            tuple(fma(s_k[r], p[k][c], p[r][c]) if k < r <= c else p[r][c] for c in range(FREE)) for r in range(FREE)
+        s_k = tuple(-(A[k][r] * inverse) for r in range(FREE))
+        A = tuple(
+            tuple(fma(s_k[r], A[k][c], A[r][c]) if k < r <= c else A[r][c] for c in range(FREE)) for r in range(FREE)
         )
         x = tuple(fma(s_k[r], x[k], x[r]) if r > k else x[r] for r in range(FREE))
         s = tuple(s_k if i == k else s[i] for i in range(FREE))
     for k in unrolled(range(FREE)):
         for r in unrolled(range(k, FREE)):
-            P[start + 8 * k + r] = p[k][r]
+            values[start + 8 * k + r] = A[k][r]
     d1.panel.x[x_start : x_start + FREE] = x
+    # the other groups: the columns of later trees
     for c in range(1, width // 8):
         group = start // 8 + FREE * c
         rows = vectors[group : group + FREE]
@@ -136,18 +142,18 @@ def factor_free(d1, start, width, last, x_start):
 @kernel
 def factor_tree(m1, d1, t):
     """Factors the tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
-    P, x, vectors = d1.panel.values, d1.panel.x, eights(d1.panel.values)
+    A, x, vectors = d1.panel.values, d1.panel.x, eights(d1.panel.values)
     start, width, size, x_start = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
     if size == FREE:
         factor_free(d1, start, width, last, x_start)
     else:
         for k in range(size):
-            inverse = 1.0 / nonzero_pivot(P[entry_index(start, size, k, k)])
+            inverse = 1.0 / nonzero_pivot(A[entry_index(start, size, k, k)])
             d1.panel.inverse[last - k] = inverse
             for r in range(k + 1, size):
-                s = -(P[entry_index(start, size, k, r)] * inverse)
-                for c in range(r // 8, width // 8):
+                s = -(A[entry_index(start, size, k, r)] * inverse)
+                for c in range(r // 8, width // 8):  # groups of columns, from that of the diagonal on
                     group = start // 8 + c * size
                     vectors[group + r] = fma(s, vectors[group + k], vectors[group + r])
                 x[x_start + r] = fma(s, x[x_start + k], x[x_start + r])
@@ -178,12 +184,13 @@ def update_row(d1, target, rows, source, size, r, count):
 
     target: vector of row r in the first group, whose panel has `rows` rows.
     source: vector of row 0 of the eliminated tree in the first group, whose panel has `size` rows.
+    Reads:  panel.scale of `store_multipliers`: -L_kr is at 8 (r // 8 * size + k) + r % 8.
     """
-    vectors, s, scale = eights(d1.panel.values), d1.panel.scale, 8 * (r // 8 * size) + r % 8
+    vectors, scale, minus_L_0r = eights(d1.panel.values), d1.panel.scale, 8 * (r // 8 * size) + r % 8
     for k in range(size):
         for c in range(count):
             vectors[target + c * rows] = fma(
-                s[scale + 8 * k], vectors[source + c * size + k], vectors[target + c * rows]
+                scale[minus_L_0r + 8 * k], vectors[source + c * size + k], vectors[target + c * rows]
             )
 
 
@@ -191,7 +198,8 @@ def update_row(d1, target, rows, source, size, r, count):
 def update_free_columns(d1, target, source, count):
     """Updates `count` groups of columns of a free body by those of another one: row r += sum over k of s_kr row k.
 
-    target, source: vector of row 0 of the first group.  Each multiplier s_kr = panel.scale[8 k + r] is read once.
+    target, source: vector of row 0 of the first group.  The multipliers s_kr = -L_kr = panel.scale[8 k + r] are those
+    of `store_multipliers`; each is read once.
     """
     vectors, s = eights(d1.panel.values), d1.panel.scale
     source_rows = tuple(vectors[source + FREE * c : source + FREE * c + FREE] for c in range(count))
@@ -230,29 +238,32 @@ def update_tree_rows(d1, target, rows, source, size, count):
 def update_tree(m1, d1, t, u, at):
     """Eliminates tree t from the rows of tree u, which is number `at` in the row of t, and from x of u.
 
-    Columns are updated in runs: trees that are adjacent in both rows.  The first run begins with u's own columns.
+    Trees that are adjacent in both rows form a run: their groups of columns are updated at once.  The first run begins
+    with u's own columns.
     """
-    # start_t, start_u: first vectors of both panels
+    # first vector and number of rows of both panels
     start_t, size, start_u, rows = d1.panel.adr[t] // 8, m1.tree_dofnum[t], d1.panel.adr[u] // 8, m1.tree_dofnum[u]
-    # e, end: next number and end of the row of t; f: next number of the row of u
+    # e, f: numbers of the next tree in the rows of t and u, in graph.col
     e, end, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[t] + d1.graph.rownnz[t], d1.graph.rowadr[u]
+    # source, target: vectors of row 0 of the run's first group in both panels;  count: number of its groups so far
     source, target, count = start_t + d1.graph.colplace[e] // 8 * size, start_u, padded_size(m1, u) // 8
     if size == FREE and rows == FREE:
         store_multipliers(m1, d1, t, u, source, size=FREE, groups=1)
     else:
         store_multipliers(m1, d1, t, u, source, size, count)
-    # more than eight dofs: row r has the groups from r // 8 on
+    # own columns of a tree with more than eight dofs: a separate run, in which row r has the groups from r // 8 on
     if count > 1:
         for r in range(rows):
             c = r // 8
             update_row(d1, start_u + c * rows + r, rows, source + c * size, size, r, count - c)
         count = 0
     e += 1
-    while count > 0 or e < end:
-        if count == 0:
+    while count > 0 or e < end:  # count > 0: the first run, with u's own columns
+        if count == 0:  # a new run begins at the place of tree col[e] in the row of u
             while d1.graph.col[f] != d1.graph.col[e]:
                 f += 1
             source, target = start_t + d1.graph.colplace[e] // 8 * size, start_u + d1.graph.colplace[f] // 8 * rows
+        # extend the run to trees that are adjacent in both rows
         while e < end and d1.graph.col[f] == d1.graph.col[e]:
             count += padded_size(m1, d1.graph.col[e]) // 8
             e += 1
@@ -263,7 +274,7 @@ def update_tree(m1, d1, t, u, at):
 
 @stage
 def factor_panels(m1, d1):
-    """Replaces the panels by D L, and panel.x by L^-T panel.x.
+    """Replaces the panels by their factor, rows D_k L_kr, and panel.x by L^-T panel.x.
 
     Reads:  panel.values (npanel,), its places.
     Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (npanelcolumn,).
@@ -280,13 +291,16 @@ def factor_panels(m1, d1):
 # ---- substitution --------------------------------------------------------------------------------------------------
 @kernel
 def reduce_tree(m1, d1, t):
-    """Subtracts the products of L with x of tree t from x of later dofs: x_r -= L_kr x_k, L_kr = A_kr / D_k."""
-    P, x = d1.panel.values, d1.panel.x
+    """Subtracts the products of L with x of tree t from x of later dofs: x_r -= L_kr x_k, L_kr = A_kr / D_k.
+
+    The rows r are first the tree's own later dofs, then those of the trees u in its row.
+    """
+    A, x = d1.panel.values, d1.panel.x
     start, size = d1.panel.adr[t], m1.tree_dofnum[t]
     last, x_start = m1.tree_dofadr[t] + size - 1, d1.panel.start[t]
     for k in range(size):
         for r in range(k + 1, size):
-            L = P[entry_index(start, size, k, r)] * d1.panel.inverse[last - k]
+            L = A[entry_index(start, size, k, r)] * d1.panel.inverse[last - k]
             x[x_start + r] = fma(-L, x[x_start + k], x[x_start + r])
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
         u, column = d1.graph.col[e], d1.graph.colplace[e]
@@ -294,7 +308,7 @@ def reduce_tree(m1, d1, t):
         for r in range(m1.tree_dofnum[u]):
             y = x[target + r]
             for k in range(size):
-                L = P[entry_index(start, size, k, column + r)] * d1.panel.inverse[last - k]
+                L = A[entry_index(start, size, k, column + r)] * d1.panel.inverse[last - k]
                 y = fma(-L, x[x_start + k], y)
             x[target + r] = y
 
@@ -326,7 +340,7 @@ def sum_panel_eight(s, e):
 @kernel
 def expand_free(m1, d1, t):
     """Runs `expand_tree` for a free body, in registers; products are subtracted in the order in which x is computed."""
-    P, inverse, sums, x_start = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
+    A, inverse, sums, x_start = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
     start, last = d1.panel.adr[t], m1.tree_dofadr[t] + FREE - 1
     # products with later trees
     eights(sums)[0:6] = row_products(m1, d1, t, row=0, count=FREE)
@@ -336,7 +350,7 @@ def expand_free(m1, d1, t):
     for r in unrolled(range(FREE - 1, -1, -1)):  # backward: row r needs x of the later dofs
         y = x[r]
         for c in unrolled(range(FREE - 1, r, -1)):
-            y = fma(-P[start + 8 * r + c], x[c], y)
+            y = fma(-A[start + 8 * r + c], x[c], y)
         x = tuple(y * inverse[last - r] if k == r else x[k] for k in range(FREE))
     d1.panel.x[x_start : x_start + FREE] = x
 
@@ -344,7 +358,7 @@ def expand_free(m1, d1, t):
 @kernel
 def expand_tree(m1, d1, t):
     """Computes x of tree t: D^-1 (x minus the products with later dofs)."""
-    P, x, sums = d1.panel.values, d1.panel.x, d1.panel.sum
+    A, x, sums = d1.panel.values, d1.panel.x, d1.panel.sum
     start, size, x_start = d1.panel.adr[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
     for r in range(size - 1, -1, -1):  # backward: row r needs x of the later dofs
@@ -353,7 +367,7 @@ def expand_tree(m1, d1, t):
         eights(sums)[0] = products[0]
         y = x[x_start + r] - sum_panel_eight(sums, e=0)
         for c in range(r + 1, size):
-            y = fma(-P[entry_index(start, size, r, c)], x[x_start + c], y)
+            y = fma(-A[entry_index(start, size, r, c)], x[x_start + c], y)
         x[x_start + r] = y * d1.panel.inverse[last - r]
 
 

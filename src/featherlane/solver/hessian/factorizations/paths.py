@@ -5,6 +5,10 @@ holds the ancestors of i, then i, and begins the row of each of its descendants.
 row that contains it.  The column-wise L^T D L of a model's own tree (dynamics/sparse/tree_factor.py) serves it, with
 the rows below a column as a list (`listed`; the model's own tree needs no list, up to 11 % faster).
 
+hessian.parent[i] is the parent of dof i in the wider tree, -1 if there is none.  Row i begins at rowadr[i] of
+hessian.colind and of H, and has rownnz[i] entries.  `coupling_tips` returns the last dofs of the two branches of a
+coupling, the higher one first.
+
 The fill-in is not exact: a path includes whole branches, and all fill-in by their other couplings.  With few trees
 that is little, and the entries cost less than those of short block rows (PATH_WORTH); in a stack of bodies, rows
 would be full.

@@ -4,6 +4,10 @@ Row i holds the ancestors of i, then i.  An elimination from the last row touche
 computed from those below it: on the model's own tree they follow it directly, on a wider one they are listed.
 Row i begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last; dinv = 1 / D.  PATHS: the pattern on
 the wider tree.  body_reached = REACHED: a contact on the body may be a stiffness of it (rows/rows.py).
+chain_rowadr, chain_rownnz and chain_colind are the rows of the model's own tree.
+`TreeRows` holds a pattern, `System` the arguments of an elimination.  `factor_columns` computes A <- L^T D L and
+f <- L^-T f, `reduce_columns` x <- L^-T x, `expand_columns` x <- L^-1 D^-1 x, for up to `most` rows at a time.
+listed=1: the rows below a column are a list, as on the wider tree;  0: they follow it directly.
 Row by row, the same entries with the same roundings take 1.3 to 1.8 times as long.
 Source: Featherstone, RBDA, sec. 6.5.
 """
@@ -52,14 +56,31 @@ def mark_all_contacts_unpaired(m, d):
 def model_tree_rows(m, d):
     """Returns the rows of the model's own tree; without lists of rows below, as these follow each row directly."""
     h = d.hessian
-    return TreeRows(m.nv, h.rowadr, h.rownnz, m.chain_colind, h.below, h.below, h.below)
+    # the lists belowadr and belowrow are not used
+    return TreeRows(
+        n=m.nv,
+        adr=h.rowadr,
+        nnz=h.rownnz,
+        col=m.chain_colind,
+        below=h.below,
+        belowadr=h.below,
+        belowrow=h.below,
+    )
 
 
 @kernel
 def path_rows(m, d):
     """Returns the rows that are closed under paths (paths.py)."""
     h = d.hessian
-    return TreeRows(m.nv, h.rowadr, h.rownnz, h.colind, h.below, h.belowadr, h.belowrow)
+    return TreeRows(
+        n=m.nv,
+        adr=h.rowadr,
+        nnz=h.rownnz,
+        col=h.colind,
+        below=h.below,
+        belowadr=h.belowadr,
+        belowrow=h.belowrow,
+    )
 
 
 @stage
@@ -71,10 +92,9 @@ def factor_chains(m, d):
     Writes: hessian.H, hessian.dinv (nv,), primal.search (nv,).
     Cost:   O(nv * depth^2).
     """
-    # matrix, its factor in the same memory, 1 / D, right-hand side
-    system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, inertia=0)
-    # inertia: pivots have no lower bound, as H is no inertia; listed: the rows below a column are a list;
-    # own: the diagonal is that of H; reduce: solve the right-hand side, too
+    # the factor A replaces H in the same memory;  inertia=0: pivots have no lower bound
+    system = System(source=d.hessian.H, A=d.hessian.H, inverse=d.hessian.dinv, f=d.primal.search, inertia=0)
+    # own=1: the diagonal is that of H;  reduce=1: also f <- L^-T f
     if d.hessian.pattern[0] == PATHS:
         factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)
     else:
@@ -98,17 +118,17 @@ def expand_chains(m, d):
 def reduce_chains(m, d):
     """Computes search <- L^-T search."""
     if d.hessian.pattern[0] == PATHS:
-        reduce_columns(path_rows(m, d), 1, d.hessian.H, d.primal.search)
+        reduce_columns(path_rows(m, d), listed=1, L=d.hessian.H, x=d.primal.search)
     else:
-        reduce_columns(model_tree_rows(m, d), 0, d.hessian.H, d.primal.search)
+        reduce_columns(model_tree_rows(m, d), listed=0, L=d.hessian.H, x=d.primal.search)
 
 
 @kernel
 def substitute_chains(m, d, X):
     """Computes X <- H^-1 X for a panel of columns, a field of Vec4 rows: X <- L^-T X, then X <- L^-1 D^-1 X."""
     if d.hessian.pattern[0] == PATHS:
-        reduce_columns(path_rows(m, d), 1, d.hessian.H, X)
+        reduce_columns(path_rows(m, d), listed=1, L=d.hessian.H, x=X)
         expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, X, most=2)
     else:
-        reduce_columns(model_tree_rows(m, d), 0, d.hessian.H, X)
+        reduce_columns(model_tree_rows(m, d), listed=0, L=d.hessian.H, x=X)
         expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, X, most=2)

@@ -78,7 +78,7 @@ def step_within_bounds(r1, longest):
 @kernel
 def leave_factor_at_bound(r1, p):
     """Sets place p of the factor to the bound towards which one.y moved it, and removes it from the factor."""
-    set_to_bound(r1, p, r1.one.y[r1.one.slot[p]] > 0.0)
+    set_to_bound(r1, p, upper=r1.one.y[r1.one.slot[p]] > 0.0)
     remove_row(r1, p)
 
 
@@ -154,14 +154,14 @@ def release_from_bound(r1, p):
         r1.one.state[p] = BETWEEN
     else:
         # 0 * pivot + sign: the plain number as a value of the type of pivot
-        length, stopping = step_within_bounds(r1, distance_along(r1, p, 0.0 * pivot + sign))
+        length, stopping = step_within_bounds(r1, longest=distance_along(r1, p, rate=0.0 * pivot + sign))
         if length < INF:
             r1.place.x[p] = r1.place.x[p] + length * sign
             r1.one.state[p] = WAITING
             if stopping >= 0:
                 leave_factor_at_bound(r1, stopping)
             else:
-                set_to_bound(r1, p, sign > 0.0)
+                set_to_bound(r1, p, upper=sign > 0.0)
         else:
             r1.one.mark[p] = GIVEN_UP
             r1.one.status[0] = INFEASIBLE
@@ -187,7 +187,7 @@ def refine_active_set(r1, passes, loosening):
             previous = error if step_towards_zero_w(r1) else INF
         else:
             # the second half of the passes releases rows by the least index, so that they cannot cycle
-            p = find_most_wrong(r1, noise, 2 * count > passes)
+            p = find_most_wrong(r1, accepted=noise, least_index=2 * count > passes)
             if p >= 0:
                 release_from_bound(r1, p)
             else:

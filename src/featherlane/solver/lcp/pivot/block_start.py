@@ -72,20 +72,20 @@ def set_start_states(r1, first, last):
 
 @kernel
 def solve_between(r1, last):
-    """Computes x_C for w_C = 0 without its bounds, and w = A x - b of all places before the last.
+    """Computes x_C for w_C = 0, whatever its bounds, and w = A x - b of all places before the last.
 
-    A_CC x_C = b_C - A_CN x_N.
+    A_CC x_C = b_C - A_CN x_N.  In the code x_C starts from 0: then w = A_N x_N - b, and dx_C = -A_CC^-1 w_C.
     """
     nfactor, blocks = r1.one.nfactor[0], (last + 7) // 8
     x8, w8, b8, dx8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
-    # w = A_N x_N - b
+    # x_C = 0, w = A x - b
     for k in range(nfactor):
         if r1.one.factor[k] >= 0:
             r1.place.x[r1.one.factor[k]] = 0.0
     for c in range(blocks):
         w8[c], dx8[c] = -b8[c], 0.0
     add_matrix_product(r1, r1.place.x, r1.place.w, last, blocks)
-    # one.y = -A_CC^-1 w_C; then w += A dx, x += dx with dx_C = one.y
+    # dx_C = one.y = -A_CC^-1 w_C; then w += A dx, x += dx
     gather_negative_w(r1)
     substitute_forward(r1, r1.one.turn)
     substitute_backward(r1, r1.one.turn, r1.one.y)
@@ -218,8 +218,8 @@ def start_with_all(r1, first, last):
     if r1.one.ngap[0] > 0:  # places to add are listed behind the factor's rows: gaps would take their space
         refactor(r1)
     set_start_states(r1, first, last)
-    # rounds without a new minimum that are left, rounds of single rows that are left, least number of wrong places,
-    # present number
+    # patience, singles: rounds that are left without a new minimum, and with single rows;  fewest, count: least and
+    # present number of wrong places, which is first not 0
     patience, singles, fewest, count = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
     while singles > 0 and count > 0:
         solve_between(r1, last)
@@ -233,6 +233,6 @@ def start_with_all(r1, first, last):
             singles -= 1
         # all wrong places change; without patience, only the last one
         if count > 0 and singles > 0:
-            change_sides(r1, 0 if patience > 0 else last_wrong, last, noise)
+            change_sides(r1, first=0 if patience > 0 else last_wrong, last=last, noise=noise)
             update_factor(r1, last)
     return 1 if count == 0 else 0

@@ -126,10 +126,12 @@ def step_to_zero_w(r1, j, best, noise):
 def may_end_step(r1, c, best, noise):
     """Checks whether any of the places 8 c to 8 c + 7 could end the step before `best`; if not, they are skipped.
 
-    w of a place at a bound has its right sign, or is 0 up to rounding.
+    Within `best`, x reaches a bound, or w reaches 0.  w of a place at a bound has its right sign, or is 0 up to
+    rounding (NEAR_ZERO), so that the sign is not checked here.
     """
     x8, w8, dx8, dw8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
-    x, move, w, speed = x8[c], best * dx8[c], fabs(w8[c]), fabs(dw8[c])
+    x, move = x8[c], best * dx8[c]
+    w, speed = fabs(w8[c]), fabs(dw8[c])
     meets_bound = (eights(r1.place.hi)[c] - x < move) | (x - eights(r1.place.lo)[c] < -move)
     return any_(meets_bound | ((speed > noise) & ((w < best * speed) | (w < NEAR_ZERO))))
 
@@ -227,12 +229,12 @@ def drive_row(r1, i, noise):
             if end == DONE:
                 move_between_bounds(r1, i)
             elif end == AT_BOUND:
-                set_to_bound(r1, i, sign > 0.0)
+                set_to_bound(r1, i, upper=sign > 0.0)
             else:
                 moving = 1
                 # place `end` changes sides: it leaves the factor at a bound, or enters it at w = 0
                 if r1.one.state[end] == BETWEEN:
-                    set_to_bound(r1, end, r1.place.dx[end] > 0.0)
+                    set_to_bound(r1, end, upper=r1.place.dx[end] > 0.0)
                     remove_row(r1, end)
                 else:
                     enter_factor(r1, i, end)
@@ -320,7 +322,7 @@ def principal_pivoting(r1, policy, passes, start):
         limit_friction(r1)
         solve_part(r1, friction=1, start=start)
     active_set_passes = 4 * n + 16
-    count = refine_active_set(r1, active_set_passes, loosening=1.0)
+    used_passes = refine_active_set(r1, active_set_passes, loosening=1.0)
     settled = 1
     if policy == CONSISTENT and r1.one.nconstant[0] < n:
         settled = settle_friction(r1, passes, active_set_passes)
@@ -330,7 +332,7 @@ def principal_pivoting(r1, policy, passes, start):
     if residual <= TOLERANCE:
         r1.one.status[0] = SOLVED if settled else UNSETTLED
     elif r1.one.status[0] != INFEASIBLE:
-        r1.one.status[0] = INACCURATE if count < active_set_passes else ITERATIONS
+        r1.one.status[0] = INACCURATE if used_passes < active_set_passes else ITERATIONS
 
 
 @stage(p1=PROBLEM)

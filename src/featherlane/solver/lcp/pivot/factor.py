@@ -120,7 +120,7 @@ def substitute_forward(r1, t):
     for c in range(count):
         # first row of the eight; index in LT8 of its diagonal block
         start, corner = 8 * c, 8 * c * row_eights + c
-        minus_y = solve_triangle_forward(LT, 8 * corner, 8 * row_eights, t, start)
+        minus_y = solve_triangle_forward(LT, corner=8 * corner, stride=8 * row_eights, t=t, start=start)
         for e in range(1, count - c):
             rest = t8[c + e]
             for k in unrolled(range(8)):
@@ -152,7 +152,7 @@ def substitute_backward(r1, t, y):
                 sum8[k] = sums[k]
             for k in range(8):
                 y[start + k] = y[start + k] - sum_of_eight(r1.one.sum, 8 * k)
-        solve_triangle_backward(LT, 8 * corner, 8 * row_eights, y, start)
+        solve_triangle_backward(LT, corner=8 * corner, stride=8 * row_eights, y=y, start=start)
 
 
 # ---- rows that enter and leave --------------------------------------------------------------------------------
@@ -210,10 +210,10 @@ def drop_last_rows(r1):
 
 @kernel
 def update_rows_behind(r1, left):
-    """Refactors the rows behind the leaving row `left` of the factor: L' D' L'^T = L D L^T + d l l^T.
+    """Refactors the rows behind the leaving row `left` of the factor: L' D' L'^T = L D L^T + weight column column^T.
 
-    d is the pivot of the leaving row, and l its column of L.  Method C1 goes through the rows j and keeps
-    weight = d and column = l of the update that is left for the rows behind j.  Overwrites one.turn by the column.
+    First, weight is the pivot of the leaving row, and column its column of L.  Method C1 goes through the rows j, and
+    keeps the weight and the column of the update that is left for the rows behind j.  Overwrites one.turn: column.
     """
     nfactor, row_eights = r1.one.nfactor[0], eights_per_row(r1)
     LT8, column, column8 = eights(r1.one.L), r1.one.turn, eights(r1.one.turn)
@@ -225,7 +225,7 @@ def update_rows_behind(r1, left):
         entry = column[j]
         if entry != 0.0:  # else row j does not change
             column[j] = 0.0
-            # d' = d + weight entry^2,  beta = weight entry / d',  weight' = weight d / d'
+            # D_j' = D_j + weight entry^2,  beta = weight entry / D_j',  weight' = weight D_j / D_j'
             pivot = 1.0 / r1.one.D[j]
             inverse = 1.0 / fma(weight * entry, entry, pivot)
             beta = weight * entry * inverse

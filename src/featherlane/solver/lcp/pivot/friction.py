@@ -92,9 +92,9 @@ def move_with_limits(r1):
                 r1.one.state[i] = WAITING
         elif state == FIXED:
             # the limit was 0: it opens to the side to which w drives x
-            set_to_bound(r1, i, r1.place.w[i] < 0.0)
+            set_to_bound(r1, i, upper=r1.place.w[i] < 0.0)
         elif state in (LOWER, UPPER):
-            set_to_bound(r1, i, state == UPPER)
+            set_to_bound(r1, i, upper=state == UPPER)
         else:
             clip_to_bounds(r1, i)
 
@@ -237,7 +237,10 @@ def solve_slipping(r1):
 
 @kernel
 def find_target_limits(r1):
-    """Sets one.best to the limits in effect, one.upper to those that follow from x after `solve_slipping`, by place."""
+    """Sets the start and the target of a step of the limits, by place, in two arrays that are free here.
+
+    one.best: the limits in effect;  one.upper: those that follow from x after `solve_slipping`.
+    """
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         r1.one.best[i] = r1.place.hi[i]
     solve_slipping(r1)
@@ -282,7 +285,7 @@ def set_states_from_x(r1):
         x = r1.place.x[i]
         r1.one.slot[i] = -1
         if x == r1.place.lo[i] or x == r1.place.hi[i]:
-            set_to_bound(r1, i, x == r1.place.hi[i])
+            set_to_bound(r1, i, upper=x == r1.place.hi[i])
         else:
             r1.one.factor[count] = i
             count += 1
@@ -305,12 +308,13 @@ def settle_friction(r1, passes, active_set_passes):
         fraction, trying = 1.0, 1
         while trying:
             move_limits(r1, fraction)
-            count = refine_active_set(r1, active_set_passes, LOOSE)
+            count = refine_active_set(r1, active_set_passes, loosening=LOOSE)
             left -= 1
             now, largest = limit_mismatch(r1)
             # one pass: x is already the minimum at these limits
             settled = 1 if count == 1 and now <= SETTLED * largest else 0
-            # half the step is tried if the mismatch fell by less than a quarter of what this fraction promises
+            # this fraction of a full step promises that the mismatch falls by fraction * before; half the step is tried
+            # if it fell by less than a quarter of that
             trying = (
                 1 if left > 0 and settled == 0 and fraction > SHORTEST and now > (1.0 - 0.25 * fraction) * before else 0
             )
@@ -323,6 +327,6 @@ def settle_friction(r1, passes, active_set_passes):
             set_states_from_x(r1)
             limit_friction(r1)
             move_with_limits(r1)
-            refine_active_set(r1, active_set_passes, LOOSE)
+            refine_active_set(r1, active_set_passes, loosening=LOOSE)
             before, _ = limit_mismatch(r1)
     return settled

@@ -70,25 +70,24 @@ def finish_rows(p, a, least, height):
 
     D_a = A_aa - sum of u_ah L_ah.  The entry between two rows is u_10 = A_10 - sum over h < a of u_1h L_0h.
     """
-    row, free = (
-        tuple(triangle_index(a + i, 0) for i in range(height)),
-        tuple(is_free_row(p, a + i) for i in range(height)),
-    )
-    pivot, s = tuple(active_entry(p, a + i, a + i) + 0.0 for i in range(height)), 0.0
+    row = tuple(triangle_index(a + i, 0) for i in range(height))  # addresses of the rows
+    free = tuple(is_free_row(p, a + i) for i in range(height))
+    # u_1_L_0: sum over h < a of u_1h L_0h
+    pivot, u_1_L_0 = tuple(active_entry(p, a + i, a + i) + 0.0 for i in range(height)), 0.0
     for h in range(a):
         u, inverse = tuple(p.lcp_L[row[i] + h] for i in range(height)), p.lcp_dinv[h]
         L = tuple(where(free[i], u[i] * inverse, 0.0) for i in range(height))
         pivot = tuple(fma(-u[i], L[i], pivot[i]) for i in range(height))
         if height == 2:
-            s = fma(u[1], L[0], s)
+            u_1_L_0 = fma(u[1], L[0], u_1_L_0)
         for i in unrolled(range(height)):
             p.lcp_L[row[i] + h] = L[i]
     store_inverse_pivot(p, a, pivot[0], least)
     if height == 2:
-        u10 = active_entry(p, a + 1, a) - s
-        L10 = u10 * p.lcp_dinv[a]
-        p.lcp_L[row[1] + a] = where(free[1], L10, 0.0)
-        store_inverse_pivot(p, a + 1, fma(-u10, L10, pivot[1]), least)
+        u_10 = active_entry(p, a + 1, a) - u_1_L_0
+        L_10 = u_10 * p.lcp_dinv[a]
+        p.lcp_L[row[1] + a] = where(free[1], L_10, 0.0)
+        store_inverse_pivot(p, a + 1, fma(-u_10, L_10, pivot[1]), least)
 
 
 @kernel
@@ -97,19 +96,20 @@ def fill_rows(p, a, b, height):
 
     u_ab = A_ab - sum over h < b of u_ah L_bh;  column b + 1 has one product more, u_ab L_(b+1)b.
     """
-    row, row_b0, row_b1 = (
-        tuple(triangle_index(a + i, 0) for i in range(height)),
-        triangle_index(b, 0),
-        triangle_index(b + 1, 0),
-    )
-    s0, s1 = zeros(height), zeros(height)
+    # addresses of the rows a + i, of row b and row b + 1
+    row = tuple(triangle_index(a + i, 0) for i in range(height))
+    row_b0, row_b1 = triangle_index(b, 0), triangle_index(b + 1, 0)
+    sum_0, sum_1 = zeros(height), zeros(height)
     for h in range(b):
-        L0, L1, u = p.lcp_L[row_b0 + h], p.lcp_L[row_b1 + h], tuple(p.lcp_L[row[i] + h] for i in range(height))
-        s0, s1 = tuple(fma(u[i], L0, s0[i]) for i in range(height)), tuple(fma(u[i], L1, s1[i]) for i in range(height))
+        L_0, L_1, u = p.lcp_L[row_b0 + h], p.lcp_L[row_b1 + h], tuple(p.lcp_L[row[i] + h] for i in range(height))
+        sum_0, sum_1 = (
+            tuple(fma(u[i], L_0, sum_0[i]) for i in range(height)),
+            tuple(fma(u[i], L_1, sum_1[i]) for i in range(height)),
+        )
     L_10 = p.lcp_L[row_b1 + b]
     for i in unrolled(range(height)):
-        u0 = active_entry(p, a + i, b) - s0[i]
-        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = u0, active_entry(p, a + i, b + 1) - fma(u0, L_10, s1[i])
+        u_0 = active_entry(p, a + i, b) - sum_0[i]
+        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = u_0, active_entry(p, a + i, b + 1) - fma(u_0, L_10, sum_1[i])
 
 
 @kernel

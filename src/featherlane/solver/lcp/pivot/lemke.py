@@ -164,7 +164,7 @@ def compute_lemke_w(p1):
 
 @kernel
 def refine_basic_z(p1):
-    """Refines basic z: adds the step that takes w, which should be 0 for nonbasic w, to 0.  Overwrites place.dx.
+    """Refines basic z: w of nonbasic w should be 0, and z takes the step that makes it 0.  Overwrites place.dx.
 
     z <- max(z - sum over nonbasic w_u of T_iu w_u, 0)
     """

@@ -105,9 +105,9 @@ def multiply_eights(A8, out8, v, rows, c, row_eights, count):
     """
     sums = tuple(out8[c + k] for k in range(count))
     for p in range(rows):
-        factor, block = v[p], p * row_eights + c
-        if factor != 0.0:
-            sums = tuple(fma(factor, A8[block + k], sums[k]) for k in range(count))
+        v_p, block = v[p], p * row_eights + c
+        if v_p != 0.0:
+            sums = tuple(fma(v_p, A8[block + k], sums[k]) for k in range(count))
     for k in unrolled(range(count)):
         out8[c + k] = sums[k]
 

@@ -1,7 +1,8 @@
 """Rows of contacts in the LCP: a normal that can only push, and friction bounded by it.
 
-    normal      J v' >= c,  x >= 0;   c = min(max_vel, erp / h (depth - min_depth)+ + belt_n), or depth / h + belt_n < 0
-                if it bounces, with s = belt_n - J v above the least speed:  c >= restitution s + belt_n
+    normal      J v' >= c,  x >= 0;   c = min(max_vel, erp / h max(depth - min_depth, 0) + belt_n) if depth >= 0,
+                c = min(max_vel, depth / h + belt_n) if depth < 0
+                if it bounces, with s = belt_n - J v above the least speed, c is at least restitution s + belt_n
     friction    J v' = belt,  |x| <= mu x_normal, each direction alone (a pyramid); or |x| <= mu [N]
     turns       about the normal, then about both tangents: omega = 0, |x| <= rho x_normal
 
@@ -13,6 +14,8 @@ depth is negative, and the gap may at most close within the step.
 Symbols: k: a contact;  c: its row: 0 normal, 1 and 2 sliding, 3 turning about the normal, 4 and 5 about tangents;
     start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py);  present: mask of worlds with it;
     dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  primal.search: J of the next row, by dof;
+    `contact_inertia`: estimate of the normal row's J M^-1 J^T;  `impedance`: d of solimp;  `inverse_regularisation`:
+    D = 1 / R with R = (1 - d) / d J M^-1 J^T;  `contact_arm`: contact point from the com of a body's tree;
     INFINITE: no bound;  row: a `NewRow`, with its number row.r and row.v = J v;  con_lcprow[k]: number of the normal
     row, or NO_ROW;  con_erp, con_cfm, con_belt, con_compliance, con_frictionforce: parameters of contact k
     (contact_parameters.py).
@@ -54,8 +57,7 @@ def fill_contact_row(m, d, k, c, start, n, present):
     axis, arm_1, arm_2 = d.con_frame[k].rows[c % 3], contact_arm(m, d, k, side=0), contact_arm(m, d, k, side=1)
     for column in range(start, start + n):
         i, J_i = d.lcp.col[column], 0.0
-        # rows 3 to 5: the angular velocity w
-        mark, velocity = d.dual.mark[i], d.cdof[i].angular
+        mark, velocity = d.dual.mark[i], d.cdof[i].angular  # rows 3 to 5: the angular velocity w
         # a dof that moves both bodies alike has 0
         if mark != BOTH:
             if c < 3:
@@ -107,7 +109,7 @@ def append_friction(m, d, k, start, n, present, normal, spin):
             target, cfm, force = contact.belt[c], where(slip > 0.0, slip, cfm), contact.frictionforce
         elif c == 3:
             target = spin
-        set_row(m, d, row, present, target, cfm, (0.0, 0.0))  # `set_friction` sets the bounds
+        set_row(m, d, row, present, c=target, cfm=cfm, bounds=(0.0, 0.0))  # `set_friction` sets the bounds
         set_friction(d, row.r, normal, present, friction_without_minimum(contact.friction[c - 1]), force)
 
 
@@ -118,9 +120,9 @@ def append_contact(m, d, k, start, n, present):
     erp, cfm = contact_softness(m, d, k)
     fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)  # the normal: writes J to d.primal.search
     row = append_jacobian_row(m, d, start, n)
-    set_row(m, d, row, present, normal_velocity(m, d, k, erp, row.v), cfm, (0.0, INFINITE))
+    set_row(m, d, row, present, c=normal_velocity(m, d, k, erp, row.v), cfm=cfm, bounds=(0.0, INFINITE))
     d.con_lcprow[k] = row.r
-    append_friction(m, d, k, start, n, present, row.r, spin)
+    append_friction(m, d, k, start, n, present, normal=row.r, spin=spin)
 
 
 @kernel

@@ -63,10 +63,10 @@ def turn_tangents(m, d, k, g, h):
     The tangents stay if no geom has a direction, or if it is normal to the surface.
     """
     c = d.contact[k]
-    direction, second = world_direction(m, d, g), world_direction(m, d, h)
+    direction, direction_h = world_direction(m, d, g), world_direction(m, d, h)
     n, old_t1, old_t2 = c.frame.rows
     none = dot(direction, direction) == 0.0
-    direction = where(none, second, direction)
+    direction = where(none, direction_h, direction)
     tangent = fma(-dot(n, direction), n, direction)
     square, size = dot(tangent, tangent), dot(direction, direction)
     turns = (square > ALONG * ALONG * size) & (c.present > 0.0)

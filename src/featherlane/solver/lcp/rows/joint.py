@@ -9,6 +9,7 @@ Symbols: k: a row of the constraint layer (row_*), with D = 1 / R;  present: mas
     start, n: columns of the LCP's row, lcp.col[start], ... (rows.py);  d.primal.search: J of the next row, by dof.
     Each append_* returns the number of the new row, if not otherwise stated.  row: a `NewRow`, with its number row.r
     and row.v = J v.  INFINITE: no bound;  row_lcprow[k]: number of the LCP's row, or NO_ROW.
+    `row_parameters` returns (solref, solimp) of a row, `softness` its (erp, cfm), `loss_cfm` that of friction loss.
 Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
 """
 
@@ -80,7 +81,7 @@ def append_equality_row(m, d, k, error_norm):
     erp, cfm = softness(m, equality.erp, equality.cfm, solref, solimp, error_norm, d.row_D[k])
     row = append_row(m, d, k)
     target, infinite = -(erp / h) * d.row_pos[k], INFINITE
-    set_row(m, d, row, present, target, cfm, (-infinite, infinite))
+    set_row(m, d, row, present, c=target, cfm=cfm, bounds=(-infinite, infinite))
     return row.r
 
 
@@ -135,7 +136,7 @@ def append_limit(m, d, k):
     target = -(erp / timestep(m)) * err
     if kind == LIMIT_JOINT:
         target = joint_limit_velocity(m, i, erp, err, row.v)
-    set_row(m, d, row, d.row_present[k] > 0.0, target, cfm, (0.0, INFINITE))
+    set_row(m, d, row, d.row_present[k] > 0.0, c=target, cfm=cfm, bounds=(0.0, INFINITE))
     return row.r
 
 

@@ -11,6 +11,8 @@ so links can also close loops of trees.
 Symbols: k: a link;  c: one of its rows;  u: its unit vector;  start, n: its columns lcp.col[start], ..., the dofs
     of its bodies (rows.py);  i: a dof.   `fill_*` write J of a row to d.primal.search, `append_jacobian_row` reads it.
     dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  INFINITE: no bound.
+    `link_axis` of body 0 or 1 (side), in world axes;  `link_point`: the point of that body where the link acts;
+    `position_error`, `orientation_error`: required displacement [m] and rotation [rad] of the first body.
     link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py), -1: none.
 Source: ODE manual, sec. "Joint types and joint functions"; the rows are those of recorded ODE steps.
 """
@@ -133,7 +135,8 @@ def append_link(m, d, k, start, n):
         else:
             fill_linear_row(d, u, arm_1, arm_2, start, n)
             error = dot(u, shift)
-        set_row(m, d, append_jacobian_row(m, d, start, n), every_world, rate * error, cfm, (-infinite, infinite))
+        row = append_jacobian_row(m, d, start, n)
+        set_row(m, d, row, every_world, c=rate * error, cfm=cfm, bounds=(-infinite, infinite))
 
 
 @kernel

@@ -36,7 +36,8 @@ def factor_step_inertia(m, d):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
         store_damped_diagonal(m, d, articulated=0)  # articulated=1: of h B alone
-    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)  # own: the diagonal of M; 0: that in qHDiagInv
+    # own=0: the diagonal of the matrix is that in qHDiagInv, not that of M
+    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
 

@@ -43,7 +43,7 @@ def append_joint_motor(m, d, j, present):
     joint = m.joint[j]
     cfm, force = own_or_model_value(joint.motor_cfm, m.opt_cfm[0]), joint.motor_force
     row = append_dof_row(m, d, joint.dofadr, where(present, 1.0, 0.0))
-    set_row(m, d, row, present, joint.motor_vel, cfm, (-force, force))
+    set_row(m, d, row, present, c=joint.motor_vel, cfm=cfm, bounds=(-force, force))
 
 
 @kernel
@@ -102,7 +102,7 @@ def append_link_motor(m, d, k, present, low, high):
     force, has_range = m.link_motor_force[k], m.link_range[k].lower < m.link_range[k].upper
     lo = where(at_stop, where(low & has_range, 0.0, -infinite), -force)
     hi = where(at_stop, where(high & has_range, 0.0, infinite), force)
-    set_row(m, d, row, present, target, cfm, (lo, hi))
+    set_row(m, d, row, present, c=target, cfm=cfm, bounds=(lo, hi))
     return row.r
 
 

@@ -130,8 +130,8 @@ def append_jacobian_row(m, d, start, n):
         i = d.lcp.col[start + k]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
         d.lcp.Y[entry + k] = d.primal.search[i]
-    block = SparseRows(d.lcp.Y, entry, d.lcp.col, start, n, d.dual.place)
-    # rows of a group share their columns
+    block = SparseRows(y=d.lcp.Y, first=entry, dofs=d.lcp.col, start=start, n=n, place=d.dual.place)
+    # rows of a group share their columns, and so the places that its first row stores
     if r == 0 or d.lcp.coladr[max(r - 1, 0)] != start or d.lcp.colnum[max(r - 1, 0)] != n:
         place_dofs(block)
     half_solve_rows(inertia_rows(m), d.qH, d.lcp.scale, block, scaled=1, count=1)
@@ -156,7 +156,8 @@ def set_row(m, d, row, present, c, cfm, bounds):
         cfm: velocity per unit force [m/(s N)].
         bounds: (lo, hi) [N, N m], lo <= 0 <= hi.
     """
-    h, (r, v, a), (lo, hi) = timestep(m), row, bounds
+    h, (r, v, a) = timestep(m), row  # v = J v, a = J Mh^-1 f
+    lo, hi = bounds
     # the softness that A's diagonal gets
     soft = where(present, cfm / h, 0.0)
     d.lcp.findex[r] = -1
@@ -172,6 +173,7 @@ def set_row(m, d, row, present, c, cfm, bounds):
 def set_friction(d, r, normal, present, mu, force):
     """Sets |x_r| <= mu |x_normal|, or |x_r| <= mu [N] in worlds in which friction is a force (`force` = 1, else 0).
 
+    The upper bound lcp.hi holds the coefficient mu, and lcp.add the force.
     `set_row` must have been called for row r; normal: number of the normal row.
     """
     d.lcp.findex[r] = normal

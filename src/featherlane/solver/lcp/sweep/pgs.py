@@ -45,8 +45,8 @@ def move_row(p, i, x, live):
 @kernel
 def project_row(p, i, live):
     """Updates row i: x_i <- clip(x_i - omega w_i / A_ii, lo_i, hi_i); returns |change of x_i|."""
-    w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
-    target = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
+    w, omega = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i], p.lcp.parameter[1]
+    target = fma(-(omega * p.lcp.step[i]), w, p.lcp.x[i])
     return move_row(p, i, project_box(p, p.lcp.x, i, target), live)
 
 
@@ -56,8 +56,8 @@ def visit_disc(p, k, count, live):
     # lcp.target: first the target of each row, then its projection to the disc at the normal force x_k
     for c in range(count):
         i = k + 1 + c
-        w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
-        p.lcp.target[i] = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
+        w, omega = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i], p.lcp.parameter[1]
+        p.lcp.target[i] = fma(-(omega * p.lcp.step[i]), w, p.lcp.x[i])
     project_disc(p, p.lcp.target, k, count, p.lcp.x[k])
     largest = 0.0
     for c in range(count):

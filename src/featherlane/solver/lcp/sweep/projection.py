@@ -71,13 +71,13 @@ def mu_of(p, i):
 @kernel
 def cone_offset(p, k, count):
     """Returns a = min add_i / mu_i over friction rows with mu > 0: the distance of the cone's tip below the origin."""
-    offset, first = 0.0, true_mask(p)
+    offset, none_yet = 0.0, true_mask(p)  # none_yet: no row with mu > 0 so far
     for c in range(count):
         i = k + 1 + c
         has_mu = mu_of(p, i) > 0.0
         share = p.lcp.add[i] / where(has_mu, mu_of(p, i), 1.0)
-        offset = where(has_mu, where(first, share, fmin(offset, share)), offset)
-        first = first & (mu_of(p, i) <= 0.0)
+        offset = where(has_mu, where(none_yet, share, fmin(offset, share)), offset)
+        none_yet = none_yet & (mu_of(p, i) <= 0.0)
     return offset
 
 
