@@ -43,7 +43,10 @@ def _bound_tendon_forces(m, d):
 
 @kernel
 def _bound_forces(m, d):
-    """Clamps each actuator_force to the actuator's range, including disabled ones: their force is 0 before."""
+    """Clamps each actuator_force to the actuator's range.
+
+    The force of a disabled actuator is 0 before; as any other, it is clamped, which matters if its range excludes 0.
+    """
     for i in range(m.nactuator):
         actuator = m.actuator[i]
         if actuator.forcelimited:

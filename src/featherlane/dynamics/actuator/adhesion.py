@@ -6,8 +6,11 @@ normals.  An adhesive contact pulls with a separate force, which its row stores 
 the contacts, so a model with either one computes contacts before forces (simulation/step/forward.py).
 
 Contact k is stored in slot k, d.contact[k], which the worlds of a tile share: `present` is 1 in worlds that have it,
-`carrier` are the bodies of its two geoms, the first row of `frame` is its normal.
-i is the index of an actuator.
+`carrier` are the bodies of its two geoms, the first row of `frame` is its normal, which points from body 1 to body 2.
+A force at a point of a body acts on each DoF that moves the body: on body_lastdof[b] and its chain of dof_parentid to
+the root, with the component dot(cdof[i], wrench).  `point_wrench` returns the wrench at the centre of mass of the tree,
+to which the motion axes cdof refer.
+i is the index of an actuator, or of a DoF where stated; o is the index of an actuator's output.
 Source: MuJoCo, transmission body; documentation of the actuator `adhesion`; chapter Computation, "Adhesion".
 """
 
@@ -26,7 +29,7 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
     """x[start + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a DoF."""
     i = m.body_lastdof[b]
     if i >= 0:
-        wrench = point_wrench(d, force, zeros(3), d.con_pos[k], m.body_rootid[b])
+        wrench = point_wrench(d, force, moment=zeros(3), point=d.con_pos[k], root=m.body_rootid[b])
         # the DoFs that move the body, from the last to the root
         while i >= 0:
             x[start + i] = where(mask, x[start + i] + dot(d.cdof[i], wrench), x[start + i])
@@ -35,7 +38,9 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
 
 @kernel
 def add_pull(m, d, x, start, k, strength, mask):
-    """x += J^T of the pull of contact k in worlds of the mask: along the normal on body 1, against it on body 2.
+    """x += J^T of the pull of contact k in worlds of the mask: each body is pulled towards the other.
+
+    The force acts along the normal on body 1, and against it on body 2.
 
     x[start + i] belongs to DoF i;  strength: force along the normal, the first row of the contact's frame [N].
     """
@@ -47,10 +52,10 @@ def add_pull(m, d, x, start, k, strength, mask):
 
 @kernel
 def _store_body_transmission(m, d, i):
-    """actuator_moment, actuator_length <- those of an actuator on a body, in the active worlds.
+    """actuator_moment, actuator_length <- those of actuator i, which acts on a body, in the active worlds.
 
-    The moment is J^T of the mean unit pull of the body's contacts, minus the mean Jacobian of their normals.  Its row
-    has all DoFs.  The length is 0.
+    The moment is J^T of the mean unit pull of the body's contacts: the sum of unit pulls over the number of contacts.
+    Its row has all DoFs.  The length is 0.
     """
     o, b, active = m.actuator_outadr[i], m.actuator_trnid[i, 0], d.active[0] > 0.0
     row = m.moment_rowadr[o]
@@ -75,7 +80,7 @@ def _store_body_transmission(m, d, i):
 def contact_transmission(m, d):
     """Computes lengths and moments of the actuators that act through contacts, in the active worlds.
 
-    The length is 0, the moment is minus the mean of the normals' Jacobians over the contacts of the body.  Contacts in
+    The length is 0, the moment is J^T of the mean unit pull over the contacts of the body.  Contacts in
     the gap count; contacts between rigidly connected or immovable bodies do not.
     Source: MuJoCo mj_transmission.
     Reads:  con_* of `collision`, active.   Writes: actuator_length, actuator_moment.   Cost: O(contacts * depth).

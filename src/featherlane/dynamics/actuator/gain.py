@@ -9,7 +9,9 @@ pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bia
 ctrladr, actadr and outadr of an actuator are the addresses of its first control, activation and output; ctrlnum and
 actnum are the numbers of its controls and activations.  INTEGRAL and CURRENT are bits of its `states`: it has an
 integral or a motor's current as an activation.
-i is the index of an actuator.
+`nearest_setpoint(m, d, i, x, length)` returns, of the angles equivalent to x, the one nearest to `length`; it returns x
+itself if actuator i is no position servo of an angle.
+i is the index of an actuator, o that of its output.
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation.
 """
 

@@ -20,6 +20,7 @@ def _target(m, d, i):
     """Returns the target quaternion, from controls (quaternion or rotation vector) or activations (rotation vector)."""
     actuator = m.actuator[i]
     u = actuator.ctrladr
+    # ctrlspec of an orientation servo is the chart of its controls
     if actuator.ctrlspec == CHART_QUAT:
         return Quat(d.actuator_input[u : u + 4]).unit
     # without dynamics the controls are the target, else the activations
