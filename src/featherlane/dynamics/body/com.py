@@ -10,7 +10,10 @@ from featherlane.dynamics.body.joint import moved_along, store_motion_axes
 
 @kernel
 def _compute_subtree_com(m, d):
-    """Computes the centre of mass of each subtree, sum of m_i x_i / sum of m_i; without mass, that of its body."""
+    """Computes the centre of mass of each subtree, sum of m_i x_i / sum of m_i; without mass, that of its body.
+
+    subtree_com holds the moments m_i x_i, then their sums, before the division.
+    """
     for i in range(m.nbody):
         d.subtree_com[i] = m.body_mass[i] * d.xipos[i]
     # children before their parents
@@ -29,6 +32,8 @@ def _compute_subtree_com(m, d):
 def com_pos(m, d):
     """Computes the centres of mass of all subtrees, body inertias and motion axes.
 
+    inert_from_com(I, R, r, mass) returns the spatial inertia of a body with principal moments I along the axes R, whose
+    centre of mass is at r.
     Source: MuJoCo mj_comPos; Featherstone eq. 2.63 for the inertias.
     Reads:  xipos, xquat, xmat, xanchor, xaxis.
     Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].

@@ -51,8 +51,8 @@ def _motor_force_at_stop(velocity, force, fudge, low, high):
 @kernel
 def _add_axial_force(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k: a torque for a hinge, else a force, on its body 0 or 1 (side)."""
-    b, force_or_torque = m.link_body[k, side], s * link_axis(m, d, k, side=0)
-    force, torque = force_or_torque, Vec3(zeros(3))
+    b, axial = m.link_body[k, side], s * link_axis(m, d, k, side=0)  # a torque on a hinge, else a force
+    force, torque = axial, Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
     wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])
