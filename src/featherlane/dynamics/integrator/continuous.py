@@ -2,6 +2,11 @@
 
 An implicit integrator changes the velocity by h qacc*, (M - h D) qacc* = M qacc, where D contains derivatives of the
 forces that it treats implicitly.  If qacc* is known, e.g. from two velocities, qacc = M^-1 (M - h D) qacc*.
+The kernels moment_of_* compute this, the acceleration at the moment of the step's start.
+
+uses_articulated(m): the model solves with M by the articulated-body recursion, which allows only values added to the
+diagonal.  inertia_times(m, d, x, y): y <- M x.  multiply_joint_space(m, A, x, y): y <- A x, A with M's pattern.
+solve_inertia(m, d, x): x <- M^-1 x.  implicit_diagonal (a size of the model): 1 if D is diagonal without a fluid.
 Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 """
 
@@ -37,7 +42,6 @@ def multiply_implicitfast(m, d, x, y):
     Writes: y (nv,); actuator_rate, qDeriv on request, qH or qHDiagInv; with a fluid qproduct.
     """
     store_implicitfast_rates(m, d)  # writes actuator_rate, qDeriv
-    # implicit_diagonal: D is diagonal in every state without a fluid
     if not (uses_articulated(m) and m.implicit_diagonal):
         store_implicit_matrix(m, d)  # writes qH
         multiply_joint_space(m, d.qH, x, y)
@@ -50,6 +54,7 @@ def multiply_implicitfast(m, d, x, y):
             multiply_joint_space(m, d.qH, x, d.qproduct)
             for i in range(m.nv):
                 y[i] = where(has_fluid, d.qproduct[i], y[i])
+    # D of separate free bodies contains gyroscopic derivatives
     multiply_free_bodies(m, d, x, y)  # replaces their rows of y
 
 

@@ -6,8 +6,14 @@ an integrator treats implicitly, B >= 0 the part of -D from joint damping.
 
 m.implicit_diagonal is 1 if D is diagonal in every state without a fluid.  Then articulated bodies can solve with
 M - h D: the diagonal of -h D is added to the pivots.  jnt_actuatorid is -1 for a joint to which no actuator adds
-armature or damping.  `own=1` takes the diagonal of a factored matrix from the matrix, `own=0` from qHDiagInv.
+armature or damping.
 The patterns DIAGONAL and LOWER (that of M) of a matrix are those of sparse/outer.py.
+
+uses_articulated(m): the model solves by the recursion over articulated bodies.  articulated_solve(m, d, extra, x):
+x <- (M + diag(extra))^-1 x by this recursion.  factor_and_solve(m, A, L, inverse, x, own): L, inverse <- factor of A,
+x <- A^-1 x; the diagonal of A is taken from A (own=1) or from `inverse` (own=0).  solve_factored(m, L, inverse, x):
+x <- A^-1 x with this factor.  qH is the L, qHDiagInv the `inverse` of integrators; where no factor is needed,
+qHDiagInv holds values of a diagonal instead.
 Source: MuJoCo, chapter Computation, numerical integration.
 """
 
@@ -151,7 +157,7 @@ def store_implicit_matrix(m, d):
 
 @kernel
 def store_implicit_diagonal(m, d):
-    """qHDiagInv <- diagonal of -h D, if D has no other entries; this buffer of 1 / D of the factor is free here."""
+    """qHDiagInv <- diagonal of -h D, if D has no other entries; no factor needs this buffer here."""
     for i in range(m.nv):
         d.qHDiagInv[i] = 0.0
     add_smooth_rates(m, d, -timestep(m), d.qHDiagInv, DIAGONAL)
@@ -213,8 +219,9 @@ def implicitfast_acceleration(m, d):
 
 @kernel
 def implicitfast_again(m, d, x):
-    """qacc_step <- (M - h D)^-1 x, with the factor of `implicitfast_acceleration`; x is also in qfrc_smooth.
+    """qacc_step <- (M - h D)^-1 x, with the factor of `implicitfast_acceleration`.
 
+    The caller also stores x in qfrc_smooth and 0 in qfrc_constraint, whose sum `solve_free_bodies` reads.
     Reads:  qH, qHDiagInv (left by `implicitfast_acceleration`), actuator_rate, qDeriv.
     """
     for i in range(m.nv):

@@ -40,14 +40,14 @@ def _third_coefficient(t):
 
 @kernel
 def rotation_rate(u, w):
-    """Returns dexp^-1_u(w): the rate of the rotation vector u, less full turns, of a body with local angular
-    velocity w.
+    """Returns dexp^-1_u(w): the rate of the rotation vector u of a body with the angular velocity w in its axes.
 
-    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by its shortest equivalent of length `rest`.
+    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by its shortest equivalent of length |rest|.
     """
     angle = sqrt(dot(u, u))
     turns = rint(angle / TURN)
-    rest = fma(-turns, TURN, angle)
+    rest = fma(-turns, TURN, angle)  # from -pi to pi
+    # if there are turns, the angle exceeds SMALL_ANGLE
     u = where(turns == 0.0, 1.0, rest / fmax(angle, SMALL_ANGLE)) * u
     uw = cross(u, w)
     return fma(_third_coefficient(fabs(rest)), cross(u, uw), fma(0.5, uw, w))
