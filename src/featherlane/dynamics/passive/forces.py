@@ -75,8 +75,9 @@ def _store_damping_forces(m, d):
 @kernel
 def has_gravity_compensation(m):
     """Returns whether gravity and passive forces (springs or dampers) are on and some body is compensated."""
-    passive = m.opt_disableflags & (DISABLE_SPRING | DISABLE_DAMPER) != DISABLE_SPRING | DISABLE_DAMPER
-    return m.ngravcomp > 0 and passive and not (m.opt_disableflags & DISABLE_GRAVITY)
+    both = DISABLE_SPRING | DISABLE_DAMPER
+    has_passive_forces = (m.opt_disableflags & both) != both
+    return m.ngravcomp > 0 and has_passive_forces and not (m.opt_disableflags & DISABLE_GRAVITY)
 
 
 @kernel
@@ -138,7 +139,8 @@ def passive(m, d):
     if not (flags & DISABLE_DAMPER):
         _store_damping_forces(m, d)  # qfrc_damper
         add_tendon_dampers(m, d)
-    disabled = flags & (DISABLE_SPRING | DISABLE_DAMPER)
+    both = DISABLE_SPRING | DISABLE_DAMPER
+    disabled = flags & both
     if has_gravity_compensation(m):
         _add_gravity_compensation(m, d)
     for i in range(m.nv):
@@ -156,4 +158,4 @@ def passive(m, d):
             d.qfrc_fluid[i] = 0.0
     # passive forces act unless springs and dampers are both disabled
     if m.flg_adhesion:
-        add_adhesion_force(m, d, disabled != DISABLE_SPRING | DISABLE_DAMPER)
+        add_adhesion_force(m, d, acts=disabled != both)
