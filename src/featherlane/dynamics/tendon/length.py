@@ -35,6 +35,7 @@ def _fixed_length(m, d, i):
     length, row = 0.0, m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
         j, coefficient, e = m.wrap_objid[k], m.wrap_prm[k], row
+        # e: the entry of the row whose DoF is that of joint j
         while m.ten_J_colind[e] != m.jnt_dofadr[j]:
             e += 1
         d.ten_J[e] = coefficient
@@ -117,12 +118,13 @@ def _add_wrapped_segment(m, d, k, scale):
     a, b, c = m.site_bodyid[s], m.geom_bodyid[g], m.site_bodyid[t]
     x, y = d.site_xpos[s], d.site_xpos[t]
     bends, p, q, arc = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
-    # for a straight path, the first and the last part are both the whole path
+    # the path is straight if it does not bend: then the first and the last part are both the whole path
     p, q = where(bends, p, y), where(bends, q, x)
     u, first = normalize3(p - x)
     v, last = normalize3(y - q)
     if moving_body(m, a) == moving_body(m, c):
-        # forces within one body cancel: their rounded sum would be a moment arm
+        # if one body moves both sites, the forces of a straight path cancel, and so do those around a geom that it moves,
+        # too; they are left out, since their rounded sum would be a moment arm
         geom_moves_apart = 1.0 if moving_body(m, b) != moving_body(m, a) else 0.0
         scale = where(bends, geom_moves_apart * scale, 0.0)
     u, v = scale * u, scale * v
