@@ -3,6 +3,14 @@
 i is the index of an actuator, o that of an output; most actuators have one output, an orientation servo (GAIN_SO3) has
 three.  `actuator.simple`: the actuator has only what `simple_force` computes.  The bit PID_PLUGIN of actuator_states:
 its force is that of the plugin mujoco.pid.
+
+Imported kernels:
+
+    early_activation(m, d, i, a)               act[a], or with `actearly` its value after the step
+    pid_plugin_force(m, d, i, setpoint, rate)  force of the plugin mujoco.pid
+    gain_force, simple_force                   force before its limits
+    store_orientation_torque, bound_torque     write the three outputs of an orientation servo, and bound them together
+    add_output_force(m, d, o, force, x)        x += moment^T force, x by DoF
 """
 
 from featherlane.prelude import *

@@ -44,7 +44,7 @@ def _find_sample(d, a, n, t):
     By bisection: time[low] < t <= time[high].  All worlds do the same number of steps.
     """
     low, high = 0.0, n - 1.0
-    remaining = n  # high - low < remaining in every world
+    remaining = n  # high - low is at most this in every world
     while remaining > 1:
         middle = floor(0.5 * (low + high))
         is_open = high - low > 1.0

@@ -2,6 +2,10 @@
 
 They are 0 if the force is clamped, or the sum on its joint or tendon.
 i is the index of an actuator.
+
+Affine names the values of a row gainprm or biasprm, Muscle those of a muscle (parameters.py).  motor_slopes and
+muscle_gain_slopes return (slope in length, slope in velocity); muscle_bias_slope returns the slope in length.
+
 Source: MuJoCo mjd_actuator_vel; slopes in length, which `discrete` uses, were found by experiment with 4.0.1.
 """
 

@@ -85,7 +85,7 @@ def com_vel(m, d):
                 # its first three DoFs, the translations; then v is the first rotation
                 for k in range(3):
                     d.cdof_dot[v + k] = zeros(6)
-                vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
+                vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
                 v += 3
             before = vel
             vel = _pass_dof(d, v, before, vel)

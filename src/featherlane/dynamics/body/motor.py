@@ -3,6 +3,11 @@
 Elsewhere a motor is a row of the LCP that tracks its velocity with a bounded force (solver/lcp/rows/motor.py).  A motor
 of velocity 0 pushes into the stop.  One that drives away from it applies only the fraction `fudge` of its force, since
 it would jump otherwise.  If both stops coincide, the motor is inactive.
+
+link_axis(m, d, k, side) is the axis of link k carried by its body 0 or 1, link_point(m, d, k, side) the point of that
+body where the forces of the link act.  `point_wrench` returns the spatial force of a force at a point and a moment, at
+the centre of mass of the tree, to which the motion axes cdof refer.
+
 Source: ODE manual, sec. "Stops and motor parameters" (dParamFudgeFactor).
 """
 
@@ -55,7 +60,7 @@ def _add_axial_force(m, d, k, side, s, result):
     force, torque = axial, Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
-    wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])
+    wrench = point_wrench(d, force, moment=torque, point=link_point(m, d, k, side), root=m.body_rootid[b])
     # the DoFs that move the body
     i = m.body_lastdof[b]
     while i >= 0:

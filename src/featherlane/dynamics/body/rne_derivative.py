@@ -106,7 +106,7 @@ def _store_axis_rates(m, d, i):
         if is_free_joint(kind):
             for k in range(3):
                 d.cdof_rate[v + k] = zeros(6)
-            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
+            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
             v += 3
         after = fma(d.qvel[v], d.cdof[v], vel)
         if has_quaternion(kind):

@@ -26,7 +26,8 @@ def add_wrench_moment(m, d, o, b, point, force, torque):
     first, e, dof = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o] - 1, m.body_lastdof[b]
     # DoFs below the first one of the row are common to both bodies; e < first: the row is empty
     if e >= first and dof >= m.moment_colind[first]:
-        wrench = point_wrench(d, force, torque, point, m.body_rootid[b])
+        # the spatial force at the centre of mass of the tree, to which cdof refers
+        wrench = point_wrench(d, force, moment=torque, point=point, root=m.body_rootid[b])
         while dof >= m.moment_colind[first]:
             # skips the DoFs of the other body
             while m.moment_colind[e] > dof:

@@ -6,7 +6,11 @@ The kernels moment_of_* compute this, the acceleration at the moment of the step
 
 uses_articulated(m): the model solves with M by the articulated-body recursion, which allows only values added to the
 diagonal.  inertia_times(m, d, x, y): y <- M x.  multiply_joint_space(m, A, x, y): y <- A x, A with M's pattern.
-solve_inertia(m, d, x): x <- M^-1 x.  implicit_diagonal (a size of the model): 1 if D is diagonal without a fluid.
+solve_inertia(m, d, x): x <- M^-1 x.  implicit_diagonal (of the model): 1 if D is diagonal without a fluid.
+
+store_implicit_matrix and store_implicit_diagonal write M - h D to qH, and the diagonal of -h D to qHDiagInv.
+fluid_worlds(m) is the mask of worlds with a fluid; fluid_acts(m): some world has one, and passive forces are enabled.
+
 Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 """
 

@@ -12,6 +12,18 @@ The matrix Mhat has M's pattern: joints and most actuators on them.  The terms o
 ("couplings") are rows of the solver (constraint/metric_rows.py): qacc_smooth does not include them.
 takes_couplings(m) says whether the model's solver takes such rows; PGS does not.
 LOWER is the pattern of M (sparse/outer.py).
+
+Imported kernels:
+
+    spring_coefficients(m, j)           (k, c, e) of the spring force -x (k + c x + e x^2) of joint j
+    implicit_rate(coefficients, x)      k + 2 c x + 3 e x^2, the derivative of x (k + c x + e x^2)
+    spring_reference(m, d, j)           rest position of the spring of slide or hinge j
+    ball_deflection(m, d, j)            rotation vector of a ball or a free joint from its spring's rest
+    damping_rate, tendon_damping_rate   -d force / d velocity of a DoF or a tendon
+    tendon_metric_rate(m, d, i)         -d force / d length of the spring of tendon i, 0 at zero deflection
+    force_by_length, force_by_velocity  derivatives of an actuator's force, from actuator_rate
+    factor_and_solve                    (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x
+
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """
 

@@ -8,6 +8,14 @@ angular momentum L = I w, which gains energy at large steps.  ODE instead takes 
 and loses energy.  dw is computed directly, not as a difference of velocities, and L x w from the moments' differences,
 so a nearly isotropic body keeps its precision.  All is in body axes: a rotation about w' leaves w' unchanged, so
 MuJoCo's update of velocities in the body's axes and ODE's in the world's are equal.
+
+Imported kernels:
+
+    composite_inertia(m, d, i)  inertia of the tree of free body i about its com, in world axes, an Inertia
+    rotational_momentum(I, w)   I w, for an Inertia or six values
+    is_single_free_body(m, i)   whether body i, with the bodies fixed to it, is a tree whose only joint is free
+    gyroscopic_mode(m, i)       GYRO_EXPLICIT, GYRO_IMPLICIT or off
+
 Source: Lacoursiere, Stabilizing gyroscopic forces in rigid multibody simulations (2006); ODE, dBodySetGyroscopicMode.
     Deviation: ODE does so for every body, here a tree's other bodies keep the explicit torque.
 Note:   implicit integrators omit the rates of a torque that is implicit or off.  The implicit torque is

@@ -14,6 +14,12 @@ x <- (M + diag(extra))^-1 x by this recursion.  factor_and_solve(m, A, L, invers
 x <- A^-1 x; the diagonal of A is taken from A (own=1) or from `inverse` (own=0).  solve_factored(m, L, inverse, x):
 x <- A^-1 x with this factor.  qH is the L, qHDiagInv the `inverse` of integrators; where no factor is needed,
 qHDiagInv holds values of a diagonal instead.
+
+damping_coefficients(m, d, i) returns (b, c, e) of the damping force -v (b + c |v| + e v^2) of DoF i, implicit_rate its
+derivative b + 2 c |v| + 3 e v^2; has_reflected_terms(m, j) is the mask of worlds where an actuator adds armature or
+damping to joint j.  fluid_worlds(m) is the mask of worlds with a fluid; fluid_acts(m): some world has one, and
+passive forces are enabled.
+
 Source: MuJoCo, chapter Computation, numerical integration.
 """
 

@@ -10,6 +10,19 @@ DoF j from the root to k
 symmetric part of drag and resistance, because a metric cannot represent lift and added mass.
 i is the index of a body, g that of a geom.
 TINY is the limit of ratios in float32 (fluid.py).
+
+Imported kernels:
+
+    velocity_in_fluid(m, d, i, pos, R)  (w, u): velocity of a point of body i relative to the fluid, in the axes of R
+    semi_axes(m, g), inertia_box(m, i)  semi-axes of an ellipsoid; (sides, mask: the body has mass) of a box
+    face_areas(r)                       (q, face): largest product of two semi-axes; q: squares of all three, relative
+    drag_area(m, g, r, area)            C_blunt area + C_slender (largest section - area)
+    angular_drag(m, g, r)               (moments of angular drag relative to the largest one, the largest one)
+    stokes_resistance, box_resistance   (angular, linear) viscous resistance
+    box_drag(m, box)                    (angular, linear) quadratic drag along the axes
+    added_mass, added_momentum          (mass, inertia) per density;  (L, P), angular and linear momentum
+    times3(a, b)                        products of components
+
 Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); the part in `discrete` was found
 by experiment with 4.0.1: efm_fluid.
 """

@@ -15,6 +15,11 @@ path. Row i has ten_J_rownnz[i] entries from ten_J_rowadr[i] on, whose DoFs are 
 
 Tendon i has the tendon_num[i] elements from tendon_adr[i] on.  Element k has the type wrap_type[k], the object
 wrap_objid[k] (joint, site, geom) and the parameter wrap_prm[k] (a coefficient, or the divisor of a pulley).
+
+point_wrench(d, force, moment, point, root) returns the wrench of a force at a point, at the com of the tree of `root`.
+wrap(m, d, s, t, g, ...) returns (bends, p, q, arc) of the path from site s to t around geom g: whether it bends, the
+points where it meets and leaves the geom, and the length between them.
+
 Source: MuJoCo mj_tendon, mj_fwdVelocity; chapter Computation, "Actuation model" (moment arms).
 """
 
@@ -67,7 +72,7 @@ def _add_force(m, d, b, point, force):
     """cfrc += a force at a point of body b, on the body with DoFs that moves it."""
     c = moving_body(m, b)
     if c > 0:
-        d.cfrc[c] += point_wrench(d, force, zeros(3), point, m.body_rootid[c])
+        d.cfrc[c] += point_wrench(d, force, moment=zeros(3), point=point, root=m.body_rootid[c])
 
 
 @kernel
@@ -123,8 +128,8 @@ def _add_wrapped_segment(m, d, k, scale):
     u, first = normalize3(p - x)
     v, last = normalize3(y - q)
     if moving_body(m, a) == moving_body(m, c):
-        # if one body moves both sites, the forces of a straight path cancel, and so do those around a geom that it moves,
-        # too; they are left out, since their rounded sum would be a moment arm
+        # if one body moves both sites, the forces of a straight path cancel, as do those around a geom that it moves;
+        # they are left out, since their rounded sum would be a moment arm
         geom_moves_apart = 1.0 if moving_body(m, b) != moving_body(m, a) else 0.0
         scale = where(bends, geom_moves_apart * scale, 0.0)
     u, v = scale * u, scale * v
