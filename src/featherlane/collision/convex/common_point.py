@@ -11,6 +11,16 @@ m1 and d1 are the model and the data of one world; shapes.*[side] has the type, 
 The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
 convex.dist is the distance, convex.normal points from the first to the second shape, convex.witness[side] is the
 nearest point on each.
+
+Imported kernels:
+
+    support_along(m1, d1, u)         support point of the difference along u; writes support.* of both cores
+    is_point(m1, d1, side, n)        whether a core touches with a single point; n: the normal; reads support.vertex
+    cut_by_polygon, cut_by_disc      (lo, hi): part of the line a + t e in the feature of `side`; empty: hi < lo
+    polygon_orientation(d1, side)    1 if the polygon is counterclockwise, else -1
+    find_feature(m1, d1, side, ...)  writes feature.* of `side`; least_cosine: of a face that touches
+    set_contact_axes(d1)             writes the tangents, normal and origin of the contact coordinates
+
 Source: Featherlane's own method.
 """
 

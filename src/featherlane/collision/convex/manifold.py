@@ -12,6 +12,13 @@ convex.dist is the shapes' signed distance, convex.normal points from the first 
 convex.witness[side] is the nearest point on each, in world axes.
 feature.axes has the tangents and the normal as rows, feature.origin is the origin of the contact coordinates.  FAR is
 larger than any distance.  The result is manifold.count points: manifold.pos, manifold.dist and manifold.normal.
+
+Imported kernels:
+
+    find_feature(m1, d1, side, least_cosine)   writes feature.* of `side`
+    segment_with_segment, disc_with_disc, ...  add the overlap of both features as candidates; least distance of these
+    add_candidate(d1, x, y, z, dist)           writes candidate clip.count, and increases this count
+
 Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
     the tolerances are the same.
 Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; here it is the direction of the depth.

@@ -23,6 +23,11 @@ The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following;
 vertex, from hull_edgeadr on, numbered within their hull.
 PRISM is a type of shape: a prism with the vertices shapes.prism.
 The simplex has simplex.count points.  D is the diagonal matrix of an ellipsoid's sizes.
+
+Imported kernels:
+
+    support_along(m1, d1, u)  support point of the difference along u; writes support.* of both cores
+
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 
@@ -127,12 +132,14 @@ def descend(m1, d1, n, edge, is_bound):
         rates1, rates2 = core_curvature(d1, 0, n, e1, e2), core_curvature(d1, 1, n, e1, e2)
         hess_11, hess_12, hess_22 = rates1[0] + rates2[0] - h, rates1[1] + rates2[1], rates1[2] + rates2[2] - h
         grad_1, grad_2 = dot(support, e1), dot(support, e2)
+        # along an edge the Hessian is the number hess_22, and so is its determinant
         det, step_1, step_2 = hess_22, 0.0 * h, 0.0 * h
         if is_bound == 0:
             det = hess_11 * hess_22 - hess_12 * hess_12
         # no minimum nearby
         if not (hess_22 > 0.0 and det > 0.0):
             break
+        # minus the inverse Hessian times the gradient
         if is_bound == 0:
             step_1, step_2 = (hess_12 * grad_2 - hess_22 * grad_1) / det, (hess_12 * grad_1 - hess_11 * grad_2) / det
         else:

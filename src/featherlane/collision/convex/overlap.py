@@ -11,6 +11,11 @@ i + 2 ROWS, distance in row i + 3 ROWS; the distance is FAR if the position is i
 candidates.
 The points on the rim of a disc are corners 0 to RIM - 1, its middle is corner RIM, its radius
 shapes.size[side][0].  ON_EDGE [m]: a point outside by less is on an edge.
+
+Imported kernels:
+
+    load_corner(d1, side, k)  corner k of a feature in contact coordinates
+
 Source: MuJoCo's native ccd, with its tolerances.
 Deviation: MuJoCo's rim is a polygon, here its crossings with edges are exact; parallel edges touch at two points here,
     at one in MuJoCo.
