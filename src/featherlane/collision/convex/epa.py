@@ -258,10 +258,11 @@ def grow_polytope(m1, d1, steps, most):
         face = face_of_least_key(d1, nface)
         # lower bound of the depth: the least distance of a plane; upper bound: a support point along its normal
         lower, face_normal = d1.epa.key[face], normal_of_face(d1, face)
-        # the search ends if the bounds agree: lower >= depth - gap.  Of two polytopes, the depth must be that of a face
-        # on the surface (may_end), unless all faces are removed and have the key GROWN.  `not <`: NaN ends it, too
+        # the search ends if the bounds agree.  Of two polytopes, the depth must also be that of a face on the surface
+        # (may_end), unless all faces are removed, which have the key GROWN.  `not <`, so that NaN ends it, too
         may_end = is_flat or not exact
-        if not lower < depth - gap and (may_end or not lower < 0.5 * GROWN):
+        bounds_agree = not lower < depth - gap
+        if bounds_agree and (may_end or not lower < 0.5 * GROWN):
             closed = 1 if may_end and depth < GROWN else 0
             break
         support = support_along(m1, d1, face_normal)

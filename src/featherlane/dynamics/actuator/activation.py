@@ -17,10 +17,13 @@ SLEW, INTEGRAL and PID_PLUGIN are bits of actuator_states: a slew-limited setpoi
 i is the index of an actuator.  Its controls, activations and outputs are stored from the addresses ctrladr (in ctrl and
 actuator_input), actadr (in act and act_dot) and outadr (in actuator_length) on; ctrlnum and actnum are their numbers.
 
-Imported kernels: `limit_slew` limits actuator_input to the slew rate and writes the rate of the slewed setpoint;
-`bounded_integral_rate(z, error, bound)` returns the error, or 0 if it would move the integral z farther beyond its
-bound; `nearest_setpoint(m, d, i, x, length)` returns, of the angles equivalent to x, the one nearest to `length`, or x
-itself if the actuator is no servo of an angle; `lag_response(h, tau)` returns 1 - exp(-h / tau).
+Imported kernels:
+
+    limit_slew(m, d, i, a, rate)            limits actuator_input to the slew rate; writes its rate to act_dot[a]
+    bounded_integral_rate(z, error, bound)  the error, or 0 if it would move the integral z farther beyond its bound
+    nearest_setpoint(m, d, i, x, length)    of the angles equivalent to x the one nearest to length; x if it is no angle
+    lag_response(h, tau)                    1 - exp(-h / tau)
+
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
 """
 

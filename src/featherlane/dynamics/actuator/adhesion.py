@@ -69,7 +69,7 @@ def _store_body_transmission(m, d, i):
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):
             # worlds share the slots; a slot may be empty in some
             present = c.present > 0.0
-            add_pull(m, d, d.actuator_moment, row, k, strength=1.0, mask=present)
+            add_pull(m, d, d.actuator_moment, start=row, k=k, strength=1.0, mask=present)
             ncontact = ncontact + c.present
     inverse = 1.0 / where(ncontact > 0.0, ncontact, 1.0)
     for e in range(row, row + m.nv):

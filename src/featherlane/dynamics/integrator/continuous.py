@@ -4,12 +4,17 @@ An implicit integrator changes the velocity by h qacc*, (M - h D) qacc* = M qacc
 forces that it treats implicitly.  If qacc* is known, e.g. from two velocities, qacc = M^-1 (M - h D) qacc*.
 The kernels moment_of_* compute this, the acceleration at the moment of the step's start.
 
-uses_articulated(m): the model solves with M by the articulated-body recursion, which allows only values added to the
-diagonal.  inertia_times(m, d, x, y): y <- M x.  multiply_joint_space(m, A, x, y): y <- A x, A with M's pattern.
-solve_inertia(m, d, x): x <- M^-1 x.  implicit_diagonal (of the model): 1 if D is diagonal without a fluid.
+implicit_diagonal of the model is 1 if D is diagonal in every state without a fluid.  Imported kernels:
 
-store_implicit_matrix and store_implicit_diagonal write M - h D to qH, and the diagonal of -h D to qHDiagInv.
-fluid_worlds(m) is the mask of worlds with a fluid; fluid_acts(m): some world has one, and passive forces are enabled.
+    uses_articulated(m)               whether the model solves with M by articulated bodies, and does not store M
+    inertia_times(m, d, x, y)         y <- M x
+    multiply_joint_space(m, A, x, y)  y <- A x, for a matrix A with M's pattern
+    multiply_free_bodies              y <- (M - h D) x at separate free bodies, D with their gyroscopic derivatives
+    solve_inertia(m, d, x)            x <- M^-1 x
+    store_implicit_matrix(m, d)       qH <- M - h D
+    store_implicit_diagonal(m, d)     qHDiagInv <- diagonal of -h D
+    fluid_worlds(m)                   mask of worlds with a fluid
+    fluid_acts(m)                     whether some world has a fluid, and passive forces are enabled
 
 Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 """
@@ -58,7 +63,6 @@ def multiply_implicitfast(m, d, x, y):
             multiply_joint_space(m, d.qH, x, d.qproduct)
             for i in range(m.nv):
                 y[i] = where(has_fluid, d.qproduct[i], y[i])
-    # D of separate free bodies contains gyroscopic derivatives
     multiply_free_bodies(m, d, x, y)  # replaces their rows of y
 
 

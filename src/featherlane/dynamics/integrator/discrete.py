@@ -76,10 +76,13 @@ def has_tendon_metric(m):
 
 @kernel
 def is_coupling(m, i):
-    """Returns whether actuator i's metric term may leave M's pattern: it is not on a joint, or M is diagonal there."""
-    coupled = m.actuator_trntype[i] > TRN_JOINTINPARENT  # the transmissions before it are on joints
+    """Returns whether actuator i's term of the metric, s moment^T moment, may leave M's pattern.
+
+    It does if the actuator is not on a joint, or on several DoFs of a joint where M has only the diagonal.
+    """
+    coupled = m.actuator_trntype[i] > TRN_JOINTINPARENT  # the transmissions up to this one are on joints
     if m.actuator_trntype[i] <= TRN_JOINTINPARENT:
-        # a simple body's rows of M have only the diagonal, but an actuator on a ball or a free joint has several DoFs
+        # dof_simplenum is positive at the DoFs of a simple body, whose rows of M have only the diagonal
         j = m.actuator_trnid[i, 0]
         coupled = not is_scalar(m.jnt_type[j]) and m.dof_simplenum[m.jnt_dofadr[j]] > 0
     return coupled

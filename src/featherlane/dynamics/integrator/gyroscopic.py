@@ -54,12 +54,13 @@ def _split_inertia(m, i):
 def _implicit_torque(c, D, w, h):
     """Returns L x w' of the inertia I = c 1 + D, with L = I w and w' = w + dw;  w: angular velocity, h: time step.
 
+    D is symmetric: (xx, yy, zz, xy, xz, yz).
     (I - h [L]x) dw = h L x w, where L x w = (D w) x w;  L x w' = L x w + L x dw.
     """
     Dw = rotational_momentum(D, w)
     L, L_cross_w = fma(c, w, Dw), cross(Dw, w)
     x, y, z = h * L
-    # I - h [L]x
+    # I - h [L]x, with (x, y, z) = h L
     inverse, exists = mat_inverse(
         Mat3(c + D[0], D[3] + z, D[4] - y, D[3] - z, c + D[1], D[5] + x, D[4] + y, D[5] - x, c + D[2])
     )

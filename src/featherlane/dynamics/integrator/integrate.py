@@ -9,16 +9,21 @@ M - h D: the diagonal of -h D is added to the pivots.  jnt_actuatorid is -1 for 
 armature or damping.
 The patterns DIAGONAL and LOWER (that of M) of a matrix are those of sparse/outer.py.
 
-uses_articulated(m): the model solves by the recursion over articulated bodies.  articulated_solve(m, d, extra, x):
-x <- (M + diag(extra))^-1 x by this recursion.  factor_and_solve(m, A, L, inverse, x, own): L, inverse <- factor of A,
-x <- A^-1 x; the diagonal of A is taken from A (own=1) or from `inverse` (own=0).  solve_factored(m, L, inverse, x):
-x <- A^-1 x with this factor.  qH is the L, qHDiagInv the `inverse` of integrators; where no factor is needed,
-qHDiagInv holds values of a diagonal instead.
+The integrators store the factor of their matrix in qH and qHDiagInv.  Where no factor is needed, qHDiagInv holds the
+values that are added to a diagonal.
 
-damping_coefficients(m, d, i) returns (b, c, e) of the damping force -v (b + c |v| + e v^2) of DoF i, implicit_rate its
-derivative b + 2 c |v| + 3 e v^2; has_reflected_terms(m, j) is the mask of worlds where an actuator adds armature or
-damping to joint j.  fluid_worlds(m) is the mask of worlds with a fluid; fluid_acts(m): some world has one, and
-passive forces are enabled.
+Imported kernels:
+
+    uses_articulated(m)                whether the model solves by the recursion over articulated bodies
+    articulated_solve(m, d, extra, x)  x <- (M + diag(extra))^-1 x by this recursion
+    factor_and_solve                   (m, A, L, inverse, x, own): L, inverse <- factor of A, x <- A^-1 x
+                                       own=1: the diagonal of A is that of A, own=0: the values in `inverse`
+    solve_factored                     (m, L, inverse, x): x <- A^-1 x, with this factor
+    damping_coefficients(m, d, i)      (b, c, e) of the damping force -v (b + c |v| + e v^2) of DoF i
+    implicit_rate((b, c, e), |v|)      b + 2 c |v| + 3 e v^2, minus the derivative of this force
+    has_reflected_terms(m, j)          mask of worlds where an actuator adds armature or damping to joint j
+    fluid_worlds(m)                    mask of worlds with a fluid
+    fluid_acts(m)                      whether some world has a fluid, and passive forces are enabled
 
 Source: MuJoCo, chapter Computation, numerical integration.
 """
@@ -235,7 +240,8 @@ def implicitfast_again(m, d, x):
     if not (uses_articulated(m) and m.implicit_diagonal):
         solve_factored(m, d.qH, d.qHDiagInv, d.qacc_step)
     elif fluid_acts(m):
-        store_implicit_diagonal(m, d)  # the factor of the fluid's matrix replaced it
+        # _solve_with_fluid reads the diagonal in qHDiagInv, and leaves a factor there
+        store_implicit_diagonal(m, d)
         _solve_with_fluid(m, d)
     else:
         articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
