@@ -60,7 +60,8 @@ def part_on_segment(d1, side, a, e):
     """
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
-    offset_x, offset_y, edge_x, edge_y = start_x - a[0], start_y - a[1], end_x - start_x, end_y - start_y
+    offset_x, offset_y = start_x - a[0], start_y - a[1]
+    edge_x, edge_y = end_x - start_x, end_y - start_y
     e_squared = e[0] * e[0] + e[1] * e[1]
     edge_squared = edge_x * edge_x + edge_y * edge_y
     cross_product = e[0] * edge_y - e[1] * edge_x
@@ -183,7 +184,9 @@ def move_to_common_point(m1, d1):
     set_contact_axes(d1)  # writes feature.axes, feature.origin
     find_feature(m1, d1, side=0, least_cosine=STRICT)  # writes feature.count, feature.point, feature.normal
     find_feature(m1, d1, side=1, least_cosine=STRICT)
-    count1, count2, x, y = d1.feature.count[0], d1.feature.count[1], 0.0, 0.0
+    count1, count2 = d1.feature.count[0], d1.feature.count[1]
+    # the common point; features that are points, and two polygons, need no move
+    x, y = 0.0, 0.0
     if count1 != POINT and count2 != POINT:
         if count1 == SEGMENT or count2 == SEGMENT:
             x, y = point_on_segment(d1, 0 if count1 == SEGMENT else 1)

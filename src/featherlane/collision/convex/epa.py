@@ -251,8 +251,10 @@ def grow_polytope(m1, d1, steps, most):
     """
     size, exact = d1.epa.size[0], d1.epa.gap[0] == EXACT
     gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
+    nspare = 0
     # depth: least upper bound so far; is_flat: whether it is that of a face on the surface
-    nspare, depth, is_flat, closed = 0, GROWN, False, 0
+    depth, is_flat = GROWN, False
+    closed = 0
     normal = normal_of_face(d1, 0)
     for step in range(steps):
         face = face_of_least_key(d1, nface)

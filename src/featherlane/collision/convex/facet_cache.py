@@ -139,7 +139,8 @@ def write_proof(d1):
     values, so ints are multiplied by 1.0.
     """
     if d1.facet.apart[0] == 1 or fits_record(d1):
-        record, one, ncorner, nface = scalars(d1, new_proof(d1)), 1.0, 0, 0
+        record, one = scalars(d1, new_proof(d1)), 1.0
+        ncorner, nface = 0, 0
         if d1.facet.apart[0] == 0:
             ncorner, nface = write_faces(d1, record)
             # a face without area counts as removed, so there may be more corners

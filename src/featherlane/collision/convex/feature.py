@@ -118,7 +118,8 @@ def compute_face_edges(d1, side, count):
     Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array; run: rows of eight
     values of a coordinate.
     """
-    edges, first, last, run = eights(d1.feature.edge), 3 * RUN * side, count - 1, RUN // 8
+    edges, run = eights(d1.feature.edge), RUN // 8
+    first, last = 3 * RUN * side, count - 1
     # clears the last group of eight edges, which may be incomplete
     edges[(first + last) // 8], edges[(first + RUN + last) // 8] = zeros(2)
     last_x, last_y, _ = load_corner(d1, side, last)

@@ -95,26 +95,26 @@ def move_selected_first(d1):
     )
     if count > KEPT:
         nrow = (count + 7) // 8
+        # the deepest: by depth
         for row in range(nrow):
-            # the depth
             values[row] = -distances[row]
         swap_largest_to(d1, first=0, tolerance=EQUAL)
         deepest = load_candidate(d1, 0)
+        # the farthest: by the squared distance from the deepest
         for row in range(nrow):
-            # the squared distance from the deepest
             offset_x, offset_y = points[row] - deepest[0], points[row + run] - deepest[1]
             values[row] = offset_x * offset_x + offset_y * offset_y
         swap_largest_to(d1, first=1, tolerance=EQUAL * EQUAL)
         farthest = load_candidate(d1, 1)
+        # the third: by the area of the triangle with the first two
         for row in range(nrow):
-            # the area of the triangle with the first two
             values[row] = fabs(doubled_area(deepest, farthest, (points[row], points[row + run])))
         swap_largest_to(d1, first=2, tolerance=EQUAL * EQUAL)
         third, sign = load_candidate(d1, 2), 1.0
         if doubled_area(deepest, farthest, third) < 0.0:
             sign = -sign
+        # the fourth: by the area added beyond each edge of the triangle, whose orientation is `sign`
         for row in range(nrow):
-            # the area added beyond each edge of the triangle, whose orientation is `sign`
             position = points[row], points[row + run]
             beyond1 = sign * doubled_area(farthest, deepest, position)
             beyond2 = sign * doubled_area(third, farthest, position)

@@ -24,7 +24,8 @@ def _store_delayed_controls(m, d, i):
     """actuator_input <- the controls of an actuator with a history, delayed by its delay [s]."""
     actuator = m.actuator[i]
     # the history starts at address a and has n samples of ncontrol values
-    a, n, first, ncontrol = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
+    a, n = actuator.historyadr, actuator.history[0]
+    first, ncontrol = actuator.ctrladr, actuator.ctrlnum
     delay = actuator.delay
     t = d.time[0] - delay
     bracket = find_bracket(d, a, n, t)
