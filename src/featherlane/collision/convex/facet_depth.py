@@ -161,8 +161,9 @@ def measure_crossing(m1, d1, size):
         )
         if border > INSIDE * size:
             inside = border
-            first_p = vertex_of(m1, d1, 0, vertex1)
-            store_facet(d1, unit, dot(unit, p), fma(s, vertex_of(m1, d1, 0, d1.facet.vertex[0, 1]) - first_p, first_p))
+            first_p, depth = vertex_of(m1, d1, 0, vertex1), dot(unit, p)
+            edge_end = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
+            store_facet(d1, unit, depth, fma(s, edge_end - first_p, first_p))
     return inside
 
 
@@ -363,7 +364,8 @@ def measure_faces(m1, d1, size):
                 found, deepest = True, fma(offset - dot(normal, corner), normal, corner)
         # the second face's corners are not exactly at one height over the first
         error = error + other_error + (highest - lowest)
-        if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, lowest - offset, error):
+        tolerance = fmin(FLAT * fmin(drop, other_drop), LEVEL * border)
+        if error > tolerance or not is_decided(d1, lowest - offset, error):
             corners2 = 0
         # a corner of the first face over the second
         if not found:

@@ -5,8 +5,9 @@ The force of such an actuator is shared by all contacts of its body, including t
 normals.  An adhesive contact pulls with a separate force, which its row stores (constraint/row.py).  Both depend on
 the contacts, so a model with either one computes contacts before forces (simulation/step/forward.py).
 
-Contact k is stored in slot k, d.contact[k], which the worlds of a tile share: `present` is 1 in worlds that have it,
-`carrier` are the bodies of its two geoms, the first row of `frame` is its normal, which points from body 1 to body 2.
+Contact k is stored in slot k of ncon_slot, d.contact[k], which the worlds of a tile share: con_pos is its point,
+`present` is 1 in worlds that have it, `carrier` are the bodies of its two geoms, the first row of `frame` is its
+normal, which points from body 1 to body 2.
 A force at a point of a body acts on each DoF that moves the body: on body_lastdof[b] and its chain of dof_parentid to
 the root, with the component dot(cdof[i], wrench).  `point_wrench` returns the wrench at the centre of mass of the tree,
 to which the motion axes cdof refer.

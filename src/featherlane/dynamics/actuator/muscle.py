@@ -134,7 +134,7 @@ def _smooth_step(x):
 
 @kernel
 def muscle_rate(control, act, prm):
-    """Returns the rate of the activation: (excitation - act) / tau, where tau depends on the activation.
+    """Returns the rate of the activation: (excitation - act) / tau, excitation being the control clipped to [0, 1].
 
     tau is rise (0.5 + 1.5 act) while the excitation exceeds act, else fall / (0.5 + 1.5 act), with a smooth transition:
     fall + (rise - fall) step(excess / width + 1/2), excess = excitation - act, step = `_smooth_step`.

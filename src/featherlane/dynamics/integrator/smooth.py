@@ -39,7 +39,7 @@ def solve_inertia(m, d, x):
         for i in range(m.nv):
             d.qHDiagInv[i] = 0.0
         singular = articulated_solve(m, d, d.qHDiagInv, x)
-    elif d.want_all:
+    elif d.want_all:  # all outputs are requested, so `factor_m` wrote qLD
         solve_factored(m, d.qLD, d.qLDiagInv, x)
     else:
         # in the integrator's buffer: 15 KB less memory traffic in a tile of humanoids
