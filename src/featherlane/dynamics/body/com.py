@@ -2,6 +2,9 @@
 
 All spatial vectors of a tree refer to one point, its centre of mass, in world axes.  Recursions over the tree then add
 vectors of parent and child without transforms.
+
+inert_from_com(I, R, r, mass) returns the spatial inertia of a body with principal moments I along the axes R, whose
+centre of mass is at r.  store_motion_axes(m, d, i, j, com) writes cdof of joint j of body i.
 """
 
 from featherlane.prelude import *
@@ -32,8 +35,6 @@ def _compute_subtree_com(m, d):
 def com_pos(m, d):
     """Computes the centres of mass of all subtrees, body inertias and motion axes.
 
-    inert_from_com(I, R, r, mass) returns the spatial inertia of a body with principal moments I along the axes R, whose
-    centre of mass is at r.
     Source: MuJoCo mj_comPos; Featherstone eq. 2.63 for the inertias.
     Reads:  xipos, xquat, xmat, xanchor, xaxis.
     Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].
