@@ -332,10 +332,11 @@ def may_touch_cap(m1, d1, side, z):
     """
     support = support_along(m1, d1, z)
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    # the other core's support point, from the centre of the cap.  For a cap of the first core, at half z, it is
-    # b = support.first - support, as support = a - b; for one of the second core, at pos - half z, it is support.first
+    # other_point: the other core's support point, from the centre of the cap;  support = a - b, support.first = a
+    # cap of the first core, with its centre at half z: the point is b = a - support
     other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
+        # cap of the second core, with its centre at pos - half z: the point is a
         other_point = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]
     # squared distance from the axis
     distance_squared = dot(other_point, other_point) - dot(other_point, z) * dot(other_point, z)

@@ -192,8 +192,9 @@ def solve_free_bodies(m, d):
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------
 @kernel
 def solve_untouched_bodies(m, d, M, force, x):
-    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without rows; M is a metric.
+    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without rows.
 
+    M: the metric Mhat, with the pattern of the inertia matrix.
     Reads:  dof_touched.   Writes: x (nv,) at these bodies; block.
     """
     for i in range(1, m.nbody):
@@ -208,7 +209,10 @@ def solve_untouched_bodies(m, d, M, force, x):
 
 @kernel
 def multiply_untouched_bodies(m, d, M, x, y):
-    """y <- (M + h d(bias) / d qvel) x at separate free bodies without rows; M is a metric; writes block."""
+    """y <- (M + h d(bias) / d qvel) x at separate free bodies without rows.
+
+    M: the metric Mhat, with the pattern of the inertia matrix.   Writes: y (nv,) at these bodies; block.
+    """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
