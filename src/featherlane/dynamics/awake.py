@@ -45,7 +45,8 @@ def tendon_awake(m, d, i):
     treenum: number of trees along the tendon;  treeid: the first two of them.
     """
     tendon = m.tendon[i]
-    mask = d.active[0] >= 0.0  # all worlds: `active` is 0 or 1
+    # all worlds, since `active` is 0 or 1: kept for a tendon along no tree or along more than two
+    mask = d.active[0] >= 0.0
     if tendon.treenum == 1:
         mask = tree_awake(d, tendon.treeid[0])
     elif tendon.treenum == 2:
@@ -55,10 +56,12 @@ def tendon_awake(m, d, i):
 
 @kernel
 def held_awake(m, d, b1, b2):
-    """Returns the mask where one of two bodies joined by a constraint is awake."""
+    """Returns the mask of worlds where body b1 or b2, joined by a constraint, is awake.
+
+    A body without a tree (treeid -1) is a mocap body, which is awake, or static, which is not.
+    """
     tree1, tree2 = m.body_treeid[b1], m.body_treeid[b2]
     mask = d.active[0] < 0.0  # no world: `active` is 0 or 1
-    # a static or mocap body has no tree
     if tree1 >= 0:
         mask = mask | (d.tree_awake[tree1] > 0.0)
     if tree2 >= 0:

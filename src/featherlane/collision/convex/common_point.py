@@ -11,6 +11,16 @@ m1 and d1 are the model and the data of one world; shapes.*[side] has the type, 
 The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
 convex.dist is the distance, convex.normal points from the first to the second shape, convex.witness[side] is the
 nearest point on each.
+
+Imported kernels:
+
+    support_along(m1, d1, u)         support point of the difference along u; writes support.* of both cores
+    is_point(m1, d1, side, n)        whether a core touches with a single point; n: the normal; reads support.vertex
+    cut_by_polygon, cut_by_disc      (lo, hi): part of the line a + t e in the feature of `side`; empty: hi < lo
+    polygon_orientation(d1, side)    1 if the polygon is counterclockwise, else -1
+    find_feature(m1, d1, side, ...)  writes feature.* of `side`; least_cosine: of a face that touches
+    set_contact_axes(d1)             writes the tangents, normal and origin of the contact coordinates
+
 Source: Featherlane's own method.
 """
 
@@ -50,7 +60,8 @@ def part_on_segment(d1, side, a, e):
     """
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
-    offset_x, offset_y, edge_x, edge_y = start_x - a[0], start_y - a[1], end_x - start_x, end_y - start_y
+    offset_x, offset_y = start_x - a[0], start_y - a[1]
+    edge_x, edge_y = end_x - start_x, end_y - start_y
     e_squared = e[0] * e[0] + e[1] * e[1]
     edge_squared = edge_x * edge_x + edge_y * edge_y
     cross_product = e[0] * edge_y - e[1] * edge_x
@@ -173,7 +184,9 @@ def move_to_common_point(m1, d1):
     set_contact_axes(d1)  # writes feature.axes, feature.origin
     find_feature(m1, d1, side=0, least_cosine=STRICT)  # writes feature.count, feature.point, feature.normal
     find_feature(m1, d1, side=1, least_cosine=STRICT)
-    count1, count2, x, y = d1.feature.count[0], d1.feature.count[1], 0.0, 0.0
+    count1, count2 = d1.feature.count[0], d1.feature.count[1]
+    # the common point; features that are points, and two polygons, need no move
+    x, y = 0.0, 0.0
     if count1 != POINT and count2 != POINT:
         if count1 == SEGMENT or count2 == SEGMENT:
             x, y = point_on_segment(d1, 0 if count1 == SEGMENT else 1)

@@ -22,6 +22,20 @@ A facet is a part of the difference's surface that vertices of both cores span (
 is known; facet.apart, 1 if the cores are separated.
 convex.mat and convex.pos are the second shape's pose in the frame of the first.  The simplex of the distance search
 (gjk.py) has simplex.count points: simplex.point, simplex.first and simplex.vertex, as the polytope's vertices.
+
+Imported kernels:
+
+    support_along(m1, d1, u)         support point of the difference along u; writes support.* of both cores
+    first_tetrahedron(m1, d1, size)  number of vertices of the tetrahedron, below 4 if the difference is flat
+    close_tetrahedron(d1)            makes its four faces
+    open_group(d1, face)             sets the keys of eight faces to GROWN if `face` is the first of them
+    keep_vertex(d1, v)               stores the support point as vertex v
+    replace_by_fan                   (number of faces ever made, of spare ones) after adding a vertex; (0, 0) on failure
+    settle_on_facet                  sets facet.* by three points, and convex.* from it; NO_FACET if there is none
+    squared_reach(d1, k)             largest squared length of simplex point k = a - b, of a and of b
+    axis_across(e)                   coordinate axis along which the vector e is shortest
+    plane_of_three(d1)               unit normal of the first three vertices
+
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8 (signed distances, slivers and
 the upper bound are Featherlane's).
 """
@@ -237,23 +251,26 @@ def grow_polytope(m1, d1, steps, most):
     """
     size, exact = d1.epa.size[0], d1.epa.gap[0] == EXACT
     gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
+    nspare = 0
     # depth: least upper bound so far; is_flat: whether it is that of a face on the surface
-    nspare, depth, is_flat, closed = 0, GROWN, False, 0
+    depth, is_flat = GROWN, False
+    closed = 0
     normal = normal_of_face(d1, 0)
     for step in range(steps):
         face = face_of_least_key(d1, nface)
         # lower bound of the depth: the least distance of a plane; upper bound: a support point along its normal
         lower, face_normal = d1.epa.key[face], normal_of_face(d1, face)
-        # the search ends if the bounds agree, for polytopes those of one face, or if all faces are removed and have the
-        # key GROWN; `not <`, so that NaN ends it, too
+        # the search ends if the bounds agree.  Of two polytopes, the depth must also be that of a face on the surface
+        # (may_end), unless all faces are removed, which have the key GROWN.  `not <`, so that NaN ends it, too
         may_end = is_flat or not exact
-        if not lower < depth - gap and (may_end or not lower < 0.5 * GROWN):
+        bounds_agree = not lower < depth - gap
+        if bounds_agree and (may_end or not lower < 0.5 * GROWN):
             closed = 1 if may_end and depth < GROWN else 0
             break
         support = support_along(m1, d1, face_normal)
         upper = dot(face_normal, support)
         on_surface = not upper - lower > gap
-        # the depth is the least upper bound; of two polytopes, one whose face is on the surface is preferred
+        # the depth is the least upper bound; of two polytopes, a face on the surface also replaces one that is not
         if upper < depth or (exact and on_surface and not is_flat):
             depth, normal, is_flat = upper, face_normal, on_surface
             for corner in range(3):

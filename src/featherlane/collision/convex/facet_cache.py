@@ -32,6 +32,19 @@ facet.apart is 1 if the cores are separated.  convex.dist is minus the depth, or
 EXACT is the gap at which the search of two polytopes ends.  BY_PROOF and BY_GROWTH are methods that the cache counts.
 convex.mat and convex.pos are the second shape's pose in the frame of the first.  epa.gap and epa.size are the allowed
 difference of the search's bounds, and the size that it is relative to.  NO_FACET is the kind without a facet.
+
+Imported kernels:
+
+    known_proof, new_proof             address of the pair's proof, 0 if there is none; address for writing it
+    shapes_code(d1)                    a number for the types and meshes of both shapes
+    vertex_of(m1, d1, side, vertex)    position of a core's vertex, in the frame of its shape
+    make_faces(d1, nface)              computes epa.normal, epa.offset and epa.key from epa.corner and epa.point
+    set_neighbours(d1, f, e0, e1, e2)  stores the edges beyond the three edges of face f, as 4 face + edge
+    measure_facet(m1, d1)              writes convex.*; distance of the foot from the facet's border, 0 outside
+    error_of_facet(m1, d1, size)       largest distance of the facet's corners from its plane
+    grow_polytope, settle_on_best      search from the polytope epa.*; set facet.* at its nearest face
+    size_of_pair(m1, d1)               approximate extent of the shapes [m]
+
 Source: Featherlane's own method.
 """
 
@@ -126,7 +139,8 @@ def write_proof(d1):
     values, so ints are multiplied by 1.0.
     """
     if d1.facet.apart[0] == 1 or fits_record(d1):
-        record, one, ncorner, nface = scalars(d1, new_proof(d1)), 1.0, 0, 0
+        record, one = scalars(d1, new_proof(d1)), 1.0
+        ncorner, nface = 0, 0
         if d1.facet.apart[0] == 0:
             ncorner, nface = write_faces(d1, record)
             # a face without area counts as removed, so there may be more corners
@@ -228,7 +242,8 @@ def link_faces(d1, nface):
     Writes: epa.neighbour.  Scratch: epa.side, which holds edge_at.
     """
     edge_at, closed = d1.epa.side, nface > 0
-    # each edge's reverse is unknown at first; then the edges of all faces are entered, and their reverses read
+    # the neighbour of a face at an edge is the face that has the reverse edge.  Only reverses are read below, so only
+    # these places are cleared before the edges of all faces are entered
     for face in range(nface):
         v0, v1, v2 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
         edge_at[CORNERS * v1 + v0], edge_at[CORNERS * v2 + v1], edge_at[CORNERS * v0 + v2] = -1, -1, -1

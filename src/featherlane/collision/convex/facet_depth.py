@@ -18,6 +18,13 @@ face's outline, from hull_outlineadr on, counterclockwise and numbered within th
 FIRST, CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  FLAT is the largest error of a flat
 face relative to its drop.
 WELL_INSIDE is a distance from a face's border, relative to the size; NO_FACET is the kind without a facet.
+
+Imported kernels:
+
+    vertex_of(m1, d1, side, vertex)        position of a core's vertex, in the frame of its shape
+    vertex_difference(m1, d1, i, j)        vertex i of the first core less vertex j of the second, in the first's frame
+    has_face(d1, side)                     whether the facet contains a face of this core
+    core_limit(d1), core_radius(d1, side)  distance of the cores up to which there is a contact; radius around a core
 """
 
 from featherlane.prelude import *
@@ -154,8 +161,9 @@ def measure_crossing(m1, d1, size):
         )
         if border > INSIDE * size:
             inside = border
-            first_p = vertex_of(m1, d1, 0, vertex1)
-            store_facet(d1, unit, dot(unit, p), fma(s, vertex_of(m1, d1, 0, d1.facet.vertex[0, 1]) - first_p, first_p))
+            first_p, depth = vertex_of(m1, d1, 0, vertex1), dot(unit, p)
+            edge_end = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
+            store_facet(d1, unit, depth, fma(s, edge_end - first_p, first_p))
     return inside
 
 
@@ -335,7 +343,8 @@ def measure_faces(m1, d1, size):
     The foot is well inside the facet if a point of one face, projected, is well inside the other face.  Such a point is
     searched among the second face's corners, then the first one's corners, then the second one's edges.  The deepest
     point of the first core is the projection of this point on the first face.
-    corners2: number of the second face's corners, 0 if the faces are not parallel enough.
+    corners2: number of the second face's corners; it is set to 0 if the faces are not parallel enough, or their errors
+    matter (`is_decided`): then there is no result.
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)
@@ -353,8 +362,10 @@ def measure_faces(m1, d1, size):
             lowest, highest = fmin(dot(normal, corner), lowest), fmax(dot(normal, corner), highest)
             if not found and border_distance(m1, d1, 0, normal, corner) > border:
                 found, deepest = True, fma(offset - dot(normal, corner), normal, corner)
+        # the second face's corners are not exactly at one height over the first
         error = error + other_error + (highest - lowest)
-        if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, lowest - offset, error):
+        tolerance = fmin(FLAT * fmin(drop, other_drop), LEVEL * border)
+        if error > tolerance or not is_decided(d1, lowest - offset, error):
             corners2 = 0
         # a corner of the first face over the second
         if not found:

@@ -13,6 +13,11 @@ Edge e of face f goes from its corner e to the next one; epa.neighbour[f, e] = 4
 face g.
 d1 is the data of one world.  `size` is the approximate extent of the shapes [m], for tolerances.
 epa.mark is 1 for a face that is visible; FACES is the capacity of faces and of edges of the horizon.
+
+Imported kernels:
+
+    make_face(d1, face, v1, v2, v3)  stores a face: epa.corner, epa.normal, epa.offset, epa.key, epa.mark
+    open_group(d1, face)             sets the keys of eight faces to GROWN if `face` is the first of them
 """
 
 from featherlane.prelude import *
@@ -122,6 +127,7 @@ def replace_by_fan(d1, visible_face, vertex, nface, nspare, size):
     # writes epa.seen, then epa.edge and epa.link
     nseen = mark_visible_faces(d1, visible_face, point, size)
     nedge = list_horizon(d1, nseen, vertex)
+    # fails without a loop, or if the fan's faces exceed the spare ones and the capacity
     if nedge == 0 or nface + nedge - nseen - nspare > FACES:
         # unmarks the faces again
         for i in range(nseen):

@@ -16,6 +16,12 @@ facet.kind is the kind of the known facet, NO_FACET if there is none (facet.py);
 of a shape that span it, equal ones for a single vertex, or three times its face if it has one (`has_face`).
 m1 and d1 are the model and the data of one world; shapes.*[side] has the type, the size and the pose of each shape, and
 in shapes.data the index of its mesh.
+
+Imported kernels:
+
+    core_support(m1, d1, side, u)  (point, vertex): farthest point of a core along u, in its frame; its index
+    unit_axis(axis, length)        vector of this length along a coordinate axis
+
 Source: MuJoCo (engine_collision_gjk.h) has the same tolerances, and also treats a height field's prism as a point.
 """
 
@@ -112,7 +118,8 @@ def compute_face_edges(d1, side, count):
     Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array; run: rows of eight
     values of a coordinate.
     """
-    edges, first, last, run = eights(d1.feature.edge), 3 * RUN * side, count - 1, RUN // 8
+    edges, run = eights(d1.feature.edge), RUN // 8
+    first, last = 3 * RUN * side, count - 1
     # clears the last group of eight edges, which may be incomplete
     edges[(first + last) // 8], edges[(first + RUN + last) // 8] = zeros(2)
     last_x, last_y, _ = load_corner(d1, side, last)

@@ -12,6 +12,11 @@ core, simplex.vertex[k] the vertex indices of a and b, simplex.weight[k] the bar
 point.  `0.0 * x` is a zero with the precision of x.
 NO_VERTEX is the index of a point on a curved shape.  m1 and d1 are the model and the data of one world.
 The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
+
+Imported kernels:
+
+    support_along(m1, d1, u)  support point of the difference along u; writes support.* of both cores
+
 Source: Gilbert, Johnson, Keerthi 1988; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3;
 Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by cases, not determinants, is Featherlane's).
 """
@@ -231,7 +236,7 @@ def gjk(m1, d1):
     d1.gjk.nearest[0] = nearest
     # |v|^2, the squared upper bound of the distance
     distance_squared, reach = dot(nearest, nearest), d1.gjk.reach[0]
-    # the distance of the centres: the first core may be a point, on the surface of the second
+    # the squared size of the shapes, for tolerances; with the distance of their centres, as a point core has no size
     size_squared, state = fmax(squared_reach(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
     for _ in range(ITERATIONS):
         if distance_squared <= TOUCH * TOUCH * size_squared:

@@ -12,6 +12,13 @@ convex.dist is the shapes' signed distance, convex.normal points from the first 
 convex.witness[side] is the nearest point on each, in world axes.
 feature.axes has the tangents and the normal as rows, feature.origin is the origin of the contact coordinates.  FAR is
 larger than any distance.  The result is manifold.count points: manifold.pos, manifold.dist and manifold.normal.
+
+Imported kernels:
+
+    find_feature(m1, d1, side, least_cosine)   writes feature.* of `side`
+    segment_with_segment, disc_with_disc, ...  add the overlap of both features as candidates; least distance of these
+    add_candidate(d1, x, y, z, dist)           writes candidate clip.count, and increases this count
+
 Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
     the tolerances are the same.
 Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; here it is the direction of the depth.
@@ -88,26 +95,26 @@ def move_selected_first(d1):
     )
     if count > KEPT:
         nrow = (count + 7) // 8
+        # the deepest: by depth
         for row in range(nrow):
-            # the depth
             values[row] = -distances[row]
         swap_largest_to(d1, first=0, tolerance=EQUAL)
         deepest = load_candidate(d1, 0)
+        # the farthest: by the squared distance from the deepest
         for row in range(nrow):
-            # the squared distance from the deepest
             offset_x, offset_y = points[row] - deepest[0], points[row + run] - deepest[1]
             values[row] = offset_x * offset_x + offset_y * offset_y
         swap_largest_to(d1, first=1, tolerance=EQUAL * EQUAL)
         farthest = load_candidate(d1, 1)
+        # the third: by the area of the triangle with the first two
         for row in range(nrow):
-            # the area of the triangle with the first two
             values[row] = fabs(doubled_area(deepest, farthest, (points[row], points[row + run])))
         swap_largest_to(d1, first=2, tolerance=EQUAL * EQUAL)
         third, sign = load_candidate(d1, 2), 1.0
         if doubled_area(deepest, farthest, third) < 0.0:
             sign = -sign
+        # the fourth: by the area added beyond each edge of the triangle, whose orientation is `sign`
         for row in range(nrow):
-            # the area added beyond each edge of the triangle, whose orientation is `sign`
             position = points[row], points[row + run]
             beyond1 = sign * doubled_area(farthest, deepest, position)
             beyond2 = sign * doubled_area(third, farthest, position)

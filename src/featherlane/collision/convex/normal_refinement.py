@@ -23,6 +23,11 @@ The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following;
 vertex, from hull_edgeadr on, numbered within their hull.
 PRISM is a type of shape: a prism with the vertices shapes.prism.
 The simplex has simplex.count points.  D is the diagonal matrix of an ellipsoid's sizes.
+
+Imported kernels:
+
+    support_along(m1, d1, u)  support point of the difference along u; writes support.* of both cores
+
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 
@@ -127,12 +132,14 @@ def descend(m1, d1, n, edge, is_bound):
         rates1, rates2 = core_curvature(d1, 0, n, e1, e2), core_curvature(d1, 1, n, e1, e2)
         hess_11, hess_12, hess_22 = rates1[0] + rates2[0] - h, rates1[1] + rates2[1], rates1[2] + rates2[2] - h
         grad_1, grad_2 = dot(support, e1), dot(support, e2)
+        # along an edge the Hessian is the number hess_22, and so is its determinant
         det, step_1, step_2 = hess_22, 0.0 * h, 0.0 * h
         if is_bound == 0:
             det = hess_11 * hess_22 - hess_12 * hess_12
         # no minimum nearby
         if not (hess_22 > 0.0 and det > 0.0):
             break
+        # minus the inverse Hessian times the gradient
         if is_bound == 0:
             step_1, step_2 = (hess_12 * grad_2 - hess_22 * grad_1) / det, (hess_12 * grad_1 - hess_11 * grad_2) / det
         else:
@@ -325,10 +332,11 @@ def may_touch_cap(m1, d1, side, z):
     """
     support = support_along(m1, d1, z)
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    # the other core's support point, from the centre of the cap.  For a cap of the first core, at half z, it is
-    # b = support.first - support, as support = a - b; for one of the second core, at pos - half z, it is support.first
+    # other_point: the other core's support point, from the centre of the cap;  support = a - b, support.first = a
+    # cap of the first core, with its centre at half z: the point is b = a - support
     other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
+        # cap of the second core, with its centre at pos - half z: the point is a
         other_point = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]
     # squared distance from the axis
     distance_squared = dot(other_point, other_point) - dot(other_point, z) * dot(other_point, z)

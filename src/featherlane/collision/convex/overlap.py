@@ -11,6 +11,11 @@ i + 2 ROWS, distance in row i + 3 ROWS; the distance is FAR if the position is i
 candidates.
 The points on the rim of a disc are corners 0 to RIM - 1, its middle is corner RIM, its radius
 shapes.size[side][0].  ON_EDGE [m]: a point outside by less is on an edge.
+
+Imported kernels:
+
+    load_corner(d1, side, k)  corner k of a feature in contact coordinates
+
 Source: MuJoCo's native ccd, with its tolerances.
 Deviation: MuJoCo's rim is a polygon, here its crossings with edges are exact; parallel edges touch at two points here,
     at one in MuJoCo.
@@ -248,8 +253,10 @@ def store_corners_inside(d1, side, count, place_row):
         count: number of its corners.
         place_row: first row of clip.place to write.
     """
-    other, first_row, run, first_edge = 1 - side, 3 * RUN // 8 * side, RUN // 8, 3 * RUN * (1 - side)
-    corners, edges, points, places = d1.feature.point, d1.feature.edge, eights(d1.feature.point), eights(d1.clip.place)
+    # of the corners that are tested: rows of eight;  of the other feature: single values
+    other, first_row, run = 1 - side, 3 * RUN // 8 * side, RUN // 8
+    first_edge, corners, edges = 3 * RUN * (1 - side), d1.feature.point, d1.feature.edge
+    points, places = eights(d1.feature.point), eights(d1.clip.place)
     sign = polygon_orientation(d1, other)
     for row in range((count + 7) // 8):
         x, y = points[first_row + row], points[first_row + row + run]
@@ -272,7 +279,8 @@ def store_rim_inside(d1, side, place_row):
     """
     centre_x, centre_y, _ = load_corner(d1, 1 - side, RIM)
     radius = d1.shapes.size[1 - side][0] + ON_EDGE  # a point outside by less is on the rim
-    first_row, run, points, places = 3 * RUN // 8 * side, RUN // 8, eights(d1.feature.point), eights(d1.clip.place)
+    first_row, run = 3 * RUN // 8 * side, RUN // 8
+    points, places = eights(d1.feature.point), eights(d1.clip.place)
     for row in range(RIM // 8):
         x, y = points[first_row + row], points[first_row + row + run]
         distance = where((x - centre_x) * (x - centre_x) + (y - centre_y) * (y - centre_y) <= radius * radius, 0.0, FAR)
@@ -384,8 +392,9 @@ def disc_with_disc(d1):
         if height_squared >= 0.0:
             height = sqrt(height_squared)
             # foot +- height (-ab_y, ab_x)
-            foot_x, foot_y, across_x, across_y = a_x + t * ab_x, a_y + t * ab_y, height * ab_y, height * ab_x
-            least = add_ends(d1, foot_x - across_x, foot_y + across_y, foot_x + across_x, foot_y - across_y)
+            foot_x, foot_y = a_x + t * ab_x, a_y + t * ab_y
+            offset_x, offset_y = height * ab_y, height * ab_x
+            least = add_ends(d1, foot_x - offset_x, foot_y + offset_y, foot_x + offset_x, foot_y - offset_y)
     # both write clip.place: RIM // 8 rows for each rim
     store_rim_inside(d1, side=0, place_row=0)
     store_rim_inside(d1, side=1, place_row=RIM // 8)

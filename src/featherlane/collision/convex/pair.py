@@ -19,6 +19,17 @@ gjk.gap and epa.gap are the allowed differences of the bounds at the end of the 
 distance that matters.  support.dir is the first direction of the search.  simplex.* are the simplex.count points of its
 final simplex.  convex.way is 0 if `polish` found nothing better than the search.  facet.apart is 1 if the cores are
 separated.  manifold.* are the contact points.
+
+Imported kernels:
+
+    core_limit, core_radius        distance of the cores up to which there is a contact; radius around a core
+    look_from_first(d1)            writes convex.pos and convex.mat, the second pose in the frame of the first
+    is_apart_as_before, is_proved  whether the cached direction, or the cached proof, holds; a proof writes convex.*
+    remember_apart, keep_proof     cache a direction, or the facet of the result
+    settle_on_facet                sets facet.* of the simplex, and derives convex.* from it; NO_FACET if there is none
+    touch_along_lines(m1, d1)      whether both cores touch with more than a point
+    move_to_common_point(m1, d1)   moves convex.witness to a point that both touching features have in common
+    contact_points(m1, d1)         writes manifold.* from convex.*
 """
 
 from featherlane.prelude import *

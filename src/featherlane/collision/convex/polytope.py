@@ -8,6 +8,11 @@ of x; `eights(field)` is a field as rows of eight values.
 m1 and d1 are the model and the data of one world.  `size` is the approximate extent of the shapes [m], for tolerances.
 A face's priority in the search is epa.key, its offset, or GROWN if it is removed; epa.mark is 0 until a new vertex sees
 it.  simplex.* are the points from which the polytope starts, stored as its vertices.
+
+Imported kernels:
+
+    support_along(m1, d1, u)  support point of the difference along u; writes support.* of both cores
+
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8.
 """
 
@@ -236,6 +241,7 @@ def close_tetrahedron(d1):
     make_face(d1, 1, 0, 3, vertex1)
     make_face(d1, 2, vertex1, 3, vertex2)
     make_face(d1, 3, vertex2, 3, 0)
+    # for example, edge 0 of face 0 (0 to vertex1) is edge 2 of face 1 (vertex1 to 0)
     set_neighbours(d1, 0, 4 * 1 + 2, 4 * 2 + 2, 4 * 3 + 2)
     set_neighbours(d1, 1, 4 * 3 + 1, 4 * 2 + 0, 4 * 0 + 0)
     set_neighbours(d1, 2, 4 * 1 + 1, 4 * 3 + 0, 4 * 0 + 1)

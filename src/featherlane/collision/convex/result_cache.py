@@ -21,6 +21,14 @@ m1 and d1 are the model and the data of one world; shapes.*[side] has the type, 
 in shapes.data the index of its mesh.  The core of a sphere is its centre, that of a capsule its segment; any other
 shape is its own core.  NO_VERTEX is the index of a point on a curved shape.
 The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[mesh]] on.
+
+Imported kernels:
+
+    core_support(m1, d1, side, u)       (point, vertex): farthest point of a core along u, in its frame; its index
+    climb(m1, first, count, u, vertex)  highest vertex of a hull along u, from a vertex on
+    is_convex, is_curved                whether a core is exactly convex; whether a core is no polytope
+    core_limit(d1)                      distance of the cores up to which there is a contact
+
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """
@@ -135,10 +143,11 @@ def is_apart_as_before(m1, d1):
         entry = scalars(d1, d1.recall.pair[0])
         if entry[KEY] == 1.0 * d1.recall.key[0] and entry[KINDS] == 1.0 * shapes_code(d1):
             direction = Vec3(entry[DIRECTION : DIRECTION + 3])
-            height, size = entry[HEIGHT], entry[SIZE]
-            # other shapes may have different sizes in each step or world
+            # of the first core's farthest point: height along the direction, and distance from its centre
+            height, first_size = entry[HEIGHT], entry[SIZE]
+            # shapes other than meshes may have different sizes in each step or world
             if d1.shapes.type[0] != MESH:
-                height, size = first_reach(m1, d1, direction)
+                height, first_size = first_reach(m1, d1, direction)
             world_direction = d1.shapes.mat[0] @ direction
             direction_in_second = d1.shapes.mat[1].T @ -world_direction
             point, vertex = second_support(m1, d1, direction_in_second, whole(entry[VERTEX]))
@@ -147,7 +156,7 @@ def is_apart_as_before(m1, d1):
             gap = dot(world_direction, centres) - (height + dot(point, direction_in_second))
             limit = core_limit(d1)
             # bound of the extent of the shapes, for the tolerance
-            size = 2.0 * (size + sqrt(dot(centres, centres))) + sqrt(dot(point, point))
+            size = 2.0 * (first_size + sqrt(dot(centres, centres))) + sqrt(dot(point, point))
             inexact = is_curved(d1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1))
             clear = CLEAR if inexact else CLEAR_POLYTOPES
             # a negative limit is a depth: the search decides
@@ -182,10 +191,10 @@ def known_proof(d1):
         entry, key = scalars(d1, d1.recall.pair[0]), 1.0 * d1.recall.key[0]
         # the negative key: the entry holds the index of a proof; another pair may have replaced it since
         if entry[KEY] == -key:
-            place = proof_at(d1, whole(entry[PLACE]))
-            proof = scalars(d1, place)
+            proof_address = proof_at(d1, whole(entry[PLACE]))
+            proof = scalars(d1, proof_address)
             if proof[KEY] == key:
-                address = place
+                address = proof_address
     return address
 
 

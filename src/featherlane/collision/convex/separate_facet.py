@@ -16,6 +16,16 @@ CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  Its
 border, relative to the size; LEVEL is the largest deviation of parallel parts, relative to that distance.
 PARALLEL is the largest sine between parts that count as parallel; NO_FACE means that there is no face.  convex.normal
 is the facet's normal in the frame of the first shape.
+
+Imported kernels:
+
+    vertex_of(m1, d1, side, vertex)  position of a core's vertex, in the frame of its shape
+    face_towards                     face at a vertex with a normal near a direction, NO_FACE if there is none
+    has_face, is_of_facet            whether the facet contains a face of a core, or this vertex of a core
+    plane_of_face, error_and_drop    (normal, offset), (error, drop) of the facet's face on a core
+    set_facet, name_facet            set facet.kind and facet.vertex; name_facet by the number of different vertices
+    measure_facet(m1, d1)            writes convex.*; distance of the foot from the facet's border, 0 outside
+    is_convex(m1, d1, side)          whether a core is exactly convex; a hull may not be, by rounding
 """
 
 from featherlane.prelude import *
@@ -90,12 +100,12 @@ def is_steep_or_on_facet(m1, d1, side, neighbour_vertex, edge, normal, slope, sl
 
 @kernel
 def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
-    """Returns whether a core falls away from the facet at one of its vertices.
+    """Returns whether a core falls away from the facet at one of its vertices, and no search ends at a face there.
 
-    That is, whether all edges from the vertex to vertices outside the facet descend along the normal (in the shape's
-    frame) more steeply than the slope, after subtracting the slack [m].  Also false if the vertex has a nearly parallel
-    face at which a search might end instead (not `is_distinct_face`).  The slope does not exclude such a face: an edge
-    that is hardly longer than the face's flatness error may be steep.
+    - All edges from the vertex to vertices outside the facet must descend along the normal (in the shape's frame) more
+      steeply than the slope, after subtracting the slack [m].
+    - The vertex must have no nearly parallel face at which a search might end instead (not `is_distinct_face`).  The
+      slope does not exclude such a face: an edge that is hardly longer than the face's flatness error may be steep.
     """
     lower, position = True, vertex_of(m1, d1, side, vertex)
     if d1.shapes.type[side] == MESH:
@@ -140,12 +150,13 @@ def has_edge_along(m1, d1, side, vertex, direction):
 def is_distinct_face(m1, d1, side, face):
     """Returns whether a search that ends at this facet cannot end with a box's nearly parallel face instead.
 
-    `settle_on_facet` uses the face if a face or an edge of the other core is parallel to it, or if all three points
-    that were found have one vertex of the other core and different ones of the box.  A hull may have several nearly
-    parallel faces, so its faces always count as confusable.
+    `settle_on_facet` uses a face of this core in two cases: a face or an edge of the other core is parallel to it, or
+    all three points that were found have one vertex of the other core and different ones of the box.  The second case
+    is excluded if the facet is a crossing of edges or has a single vertex of the box; the first one is tested here.  A
+    hull may have several nearly parallel faces, so its faces are never distinct.
     """
     other, kind, distinct = 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
-    # the facet has an edge or a single vertex of the box, not a face or a triangle
+    # a crossing of edges, or a single vertex of the box
     distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
     if distinct:
         # face 2 k of a box has the normal -axis k, face 2 k + 1 the normal +axis k
@@ -188,9 +199,10 @@ def error_of_facet(m1, d1, size):
         if has_face(d1, side):
             error, _ = error_and_drop(m1, d1, side)
             total = total + error
-    if kind == FACES:  # the limit up to which measure_facet accepts two faces
+    if kind == FACES:  # instead of both errors: the limit up to which measure_facet accepts two faces
         total = LEVEL * (WELL_INSIDE * size)
     elif kind == FACE_EDGE:
+        # the height difference of the edge's ends
         normal_in_second = d1.convex.mat[0].T @ d1.convex.normal[0]
         total = total + fabs(dot(edge_of_facet(m1, d1, side=1), normal_in_second))
     elif kind == EDGE_FACE:
@@ -256,7 +268,7 @@ def settle_on_edge(m1, d1, side, face, vertex):
 
     Writes: facet.kind, facet.vertex; convex.* if valid.
     """
-    # the vertices of the edge replace those of the other core below
+    # the face for both cores: `plane_of_face` reads that of `side`; the edge's vertices replace the other's below
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     # the face's normal, in the frame of the other shape
     normal, _ = plane_of_face(m1, d1, side)

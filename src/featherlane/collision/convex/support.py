@@ -116,7 +116,7 @@ def highest_vertex(m1, start, count, u):
     start, count: first vertex of the hull in hull_vert, and number of its vertices.
     """
     best = dot(m1.hull_vert[start], u)
-    vertex = where(best < best, best, 0.0)  # finite even for a NaN direction
+    vertex = where(best < best, best, 0.0)  # 0.0 with the precision of best; 0.0 * best is NaN for a NaN direction
     for k in range(1, count):
         height = dot(m1.hull_vert[start + k], u)
         vertex, best = where(height > best, k, vertex), fmax(height, best)
@@ -136,7 +136,7 @@ def climb(m1, start, count, u, vertex):
     """
     best = dot(m1.hull_vert[start + vertex], u)
     for _ in range(count):
-        # neighbour: a value, because `where` selects it; -1 if no neighbour is higher
+        # neighbour: a value with the precision of best, because `where` selects it; -1 if no neighbour is higher
         here, neighbour = start + vertex, where(best < best, best, -1.0)
         for edge in range(m1.hull_edgeadr[here], m1.hull_edgeadr[here] + m1.hull_edgenum[here]):
             k = m1.hull_edge[edge]

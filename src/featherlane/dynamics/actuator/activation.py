@@ -14,7 +14,16 @@ mujoco.pid   `pid_plugin.py`: adds an integral and a slewed setpoint to any of t
 
 SLEW, INTEGRAL and PID_PLUGIN are bits of actuator_states: a slew-limited setpoint, an integral, the plugin mujoco.pid.
 `state_address` returns the address in act of such a state.  INPUT_POS is the bit of actuator_ctrlspec for a position.
-i is the index of an actuator.
+i is the index of an actuator.  Its controls, activations and outputs are stored from the addresses ctrladr (in ctrl and
+actuator_input), actadr (in act and act_dot) and outadr (in actuator_length) on; ctrlnum and actnum are their numbers.
+
+Imported kernels:
+
+    limit_slew(m, d, i, a, rate)            limits actuator_input to the slew rate; writes its rate to act_dot[a]
+    bounded_integral_rate(z, error, bound)  the error, or 0 if it would move the integral z farther beyond its bound
+    nearest_setpoint(m, d, i, x, length)    of the angles equivalent to x the one nearest to length; x if it is no angle
+    lag_response(h, tau)                    1 - exp(-h / tau)
+
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
 """
 
@@ -58,7 +67,8 @@ def _store_pid_rates(m, d, i):
 def activation_rate(m, d, i):
     """Returns the rate of the last activation of actuator i, an integrator, a filter or a muscle, by its control."""
     actuator = m.actuator[i]
-    kind, u, w = actuator.dyntype, d.actuator_input[actuator.ctrladr], d.act[actuator.actadr + actuator.actnum - 1]
+    kind, u = actuator.dyntype, d.actuator_input[actuator.ctrladr]
+    w = d.act[actuator.actadr + actuator.actnum - 1]
     rate = u
     if kind in (DYN_FILTER, DYN_FILTEREXACT):
         rate = (u - w) / fmax(actuator.dynprm[0], MINVAL)
@@ -84,7 +94,8 @@ def activation(m, d):
         last = actuator.actadr + actuator.actnum - 1
         if actuator.actnum > 0:
             if kind == DYN_INTEGRATOR:
-                number = actuator.ctrlnum  # of its activations the last ones, one for each control
+                # each control is integrated by one activation; they are the last ones of the actuator
+                number = actuator.ctrlnum
                 for k in range(number):
                     d.act_dot[last - number + 1 + k] = d.actuator_input[u + k]
             elif kind in (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE):
@@ -96,7 +107,8 @@ def activation(m, d):
             elif kind == DYN_USER:
                 call_user_rates(m, d, i)
             if actuator.states & PID_PLUGIN:
-                store_pid_plugin_rates(m, d, i, d.actuator_input[u] if kind == DYN_NONE else d.act[last])
+                setpoint = d.actuator_input[u] if kind == DYN_NONE else d.act[last]
+                store_pid_plugin_rates(m, d, i, setpoint)
 
 
 @kernel

@@ -3,6 +3,14 @@
 i is the index of an actuator, o that of an output; most actuators have one output, an orientation servo (GAIN_SO3) has
 three.  `actuator.simple`: the actuator has only what `simple_force` computes.  The bit PID_PLUGIN of actuator_states:
 its force is that of the plugin mujoco.pid.
+
+Imported kernels:
+
+    early_activation(m, d, i, a)               act[a], or with `actearly` its value after the step
+    pid_plugin_force(m, d, i, setpoint, rate)  force of the plugin mujoco.pid
+    gain_force, simple_force                   force before its limits
+    store_orientation_torque, bound_torque     write the three outputs of an orientation servo, and bound them together
+    add_output_force(m, d, o, force, x)        x += moment^T force, x by DoF
 """
 
 from featherlane.prelude import *
@@ -43,7 +51,10 @@ def _bound_tendon_forces(m, d):
 
 @kernel
 def _bound_forces(m, d):
-    """Clamps each actuator_force to the actuator's range, including disabled ones: their force is 0 before."""
+    """Clamps each actuator_force to the actuator's range.
+
+    The force of a disabled actuator is 0 before; as any other, it is clamped, which matters if its range excludes 0.
+    """
     for i in range(m.nactuator):
         actuator = m.actuator[i]
         if actuator.forcelimited:

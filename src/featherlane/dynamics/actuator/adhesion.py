@@ -5,9 +5,13 @@ The force of such an actuator is shared by all contacts of its body, including t
 normals.  An adhesive contact pulls with a separate force, which its row stores (constraint/row.py).  Both depend on
 the contacts, so a model with either one computes contacts before forces (simulation/step/forward.py).
 
-Contact k is stored in slot k, d.contact[k], which the worlds of a tile share: `present` is 1 in worlds that have it,
-`carrier` are the bodies of its two geoms, the first row of `frame` is its normal.
-i is the index of an actuator.
+Contact k is stored in slot k of ncon_slot, d.contact[k], which the worlds of a tile share: con_pos is its point,
+`present` is 1 in worlds that have it, `carrier` are the bodies of its two geoms, the first row of `frame` is its
+normal, which points from body 1 to body 2.
+A force at a point of a body acts on each DoF that moves the body: on body_lastdof[b] and its chain of dof_parentid to
+the root, with the component dot(cdof[i], wrench).  `point_wrench` returns the wrench at the centre of mass of the tree,
+to which the motion axes cdof refer.
+i is the index of an actuator, or of a DoF where stated; o is the index of an actuator's output.
 Source: MuJoCo, transmission body; documentation of the actuator `adhesion`; chapter Computation, "Adhesion".
 """
 
@@ -26,7 +30,7 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
     """x[start + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a DoF."""
     i = m.body_lastdof[b]
     if i >= 0:
-        wrench = point_wrench(d, force, zeros(3), d.con_pos[k], m.body_rootid[b])
+        wrench = point_wrench(d, force, moment=zeros(3), point=d.con_pos[k], root=m.body_rootid[b])
         # the DoFs that move the body, from the last to the root
         while i >= 0:
             x[start + i] = where(mask, x[start + i] + dot(d.cdof[i], wrench), x[start + i])
@@ -35,7 +39,9 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
 
 @kernel
 def add_pull(m, d, x, start, k, strength, mask):
-    """x += J^T of the pull of contact k in worlds of the mask: along the normal on body 1, against it on body 2.
+    """x += J^T of the pull of contact k in worlds of the mask: each body is pulled towards the other.
+
+    The force acts along the normal on body 1, and against it on body 2.
 
     x[start + i] belongs to DoF i;  strength: force along the normal, the first row of the contact's frame [N].
     """
@@ -47,10 +53,10 @@ def add_pull(m, d, x, start, k, strength, mask):
 
 @kernel
 def _store_body_transmission(m, d, i):
-    """actuator_moment, actuator_length <- those of an actuator on a body, in the active worlds.
+    """actuator_moment, actuator_length <- those of actuator i, which acts on a body, in the active worlds.
 
-    The moment is J^T of the mean unit pull of the body's contacts, minus the mean Jacobian of their normals.  Its row
-    has all DoFs.  The length is 0.
+    The moment is J^T of the mean unit pull of the body's contacts: the sum of unit pulls over the number of contacts.
+    Its row has all DoFs.  The length is 0.
     """
     o, b, active = m.actuator_outadr[i], m.actuator_trnid[i, 0], d.active[0] > 0.0
     row = m.moment_rowadr[o]
@@ -64,7 +70,7 @@ def _store_body_transmission(m, d, i):
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):
             # worlds share the slots; a slot may be empty in some
             present = c.present > 0.0
-            add_pull(m, d, d.actuator_moment, row, k, strength=1.0, mask=present)
+            add_pull(m, d, d.actuator_moment, start=row, k=k, strength=1.0, mask=present)
             ncontact = ncontact + c.present
     inverse = 1.0 / where(ncontact > 0.0, ncontact, 1.0)
     for e in range(row, row + m.nv):
@@ -75,7 +81,7 @@ def _store_body_transmission(m, d, i):
 def contact_transmission(m, d):
     """Computes lengths and moments of the actuators that act through contacts, in the active worlds.
 
-    The length is 0, the moment is minus the mean of the normals' Jacobians over the contacts of the body.  Contacts in
+    The length is 0, the moment is J^T of the mean unit pull over the contacts of the body.  Contacts in
     the gap count; contacts between rigidly connected or immovable bodies do not.
     Source: MuJoCo mj_transmission.
     Reads:  con_* of `collision`, active.   Writes: actuator_length, actuator_moment.   Cost: O(contacts * depth).

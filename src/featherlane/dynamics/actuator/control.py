@@ -1,6 +1,8 @@
 """Computes the effective controls: delayed, clamped to their ranges, and all 0 in a world with an invalid control.
 
 actuator_input has the same addresses as ctrl: ctrlnum controls of an actuator from its ctrladr on.
+An actuator with a history stores samples of past controls from historyadr on; history[0] is their number, history[1]
+the order of the interpolation.  `find_bracket` returns the samples around a time, and `interpolate` the value there.
 i is the index of an actuator.
 """
 
@@ -22,13 +24,13 @@ def _store_delayed_controls(m, d, i):
     """actuator_input <- the controls of an actuator with a history, delayed by its delay [s]."""
     actuator = m.actuator[i]
     # the history starts at address a and has n samples of ncontrol values
-    a, n, first, ncontrol = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
+    a, n = actuator.historyadr, actuator.history[0]
+    first, ncontrol = actuator.ctrladr, actuator.ctrlnum
     delay = actuator.delay
     t = d.time[0] - delay
     bracket = find_bracket(d, a, n, t)
-    # history[0]: number of samples; history[1]: order of the interpolation
     for c in range(ncontrol):
-        delayed = interpolate(d, a, n, ncontrol, c, t, bracket, actuator.history[1])
+        delayed = interpolate(d, a, n, dim=ncontrol, c=c, t=t, bracket=bracket, order=actuator.history[1])
         d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], delayed)
 
 

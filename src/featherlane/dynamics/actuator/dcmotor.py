@@ -3,8 +3,11 @@
     i' = ((V - K w) / R - i) / te,    force = K i    (without inductance i = (V - K w) / R)
 
 V is the voltage, i the current, w the velocity, K the torque constant, R the resistance, te the electric time constant.
-The resistance grows with the temperature; friction is the LuGre model with bristle deflection z; cogging is a sine of
-the angle.  The model's parameters select these parts at load time (actuator_states).  `parameters.py` names them.
+The resistance grows with the temperature, by the fraction alpha per kelvin beyond T0; friction is the LuGre model with
+bristle deflection z, stiffness sigma0 and damping sigma1; cogging is a sine of the angle.  The parameters of a model
+select these parts at load time (actuator_states).  Other parameters: kp, ki, kd of the voltage controller, Vmax its
+largest voltage, `slew` the largest rate of its setpoint, Imax the bound of its integral, `rate` the bound of |i'|.
+`inputs` returns the controls (position, velocity, feedforward, voltage), 0 if absent.
 
 The optional states of a motor, one activation each, are the bits SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT of
 actuator_states.  A bound of 0 means no bound.
@@ -22,7 +25,7 @@ from featherlane.dynamics.actuator.setpoint import limit_slew
 def state_address(m, i, bit):
     """Returns the address in act of the optional state for a bit of actuator_states: after the states of lower bits."""
     lower = m.actuator_states[i] & (bit - 1)
-    # the number of bits before the last of SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT
+    # the number of bits in `lower`, which has at most four: SLEW, INTEGRAL, TEMPERATURE, BRISTLE
     number = (lower & 1) + ((lower >> 1) & 1) + ((lower >> 2) & 1) + ((lower >> 3) & 1)
     return m.actuator_actadr[i] + number
 
@@ -69,9 +72,9 @@ def _controller_voltage(m, d, i):
     torque = feedforward + kp (position - length) + kd (velocity - w) + ki integral.
     """
     gain, o = _gain(m, i), m.actuator_outadr[i]
-    position, velocity, torque, _ = inputs(m, d, i)
+    position, velocity, feedforward, _ = inputs(m, d, i)
     w, K = d.actuator_velocity[o], gain.K
-    torque = fma(gain.kp, position - d.actuator_length[o], torque)
+    torque = fma(gain.kp, position - d.actuator_length[o], feedforward)
     torque = fma(gain.kd, velocity - w, torque)
     if m.actuator_states[i] & INTEGRAL:
         torque = fma(gain.ki, d.act[state_address(m, i, INTEGRAL)], torque)
@@ -175,8 +178,9 @@ def next_motor_state(m, d, i, a, rate):
         decay = _bristle_decay(m, d, i)
         factor = exp(decay * h)
         moving = fabs(decay) > MINVAL
-        time = where(moving, (factor - 1.0) / where(moving, decay, 1.0), h)
-        new = fma(factor, x, time * d.actuator_velocity[m.actuator_outadr[i]])
+        # (exp(decay h) - 1) / decay, whose limit for a motor at rest is h
+        response = where(moving, (factor - 1.0) / where(moving, decay, 1.0), h)
+        new = fma(factor, x, response * d.actuator_velocity[m.actuator_outadr[i]])
     if (states & INTEGRAL) and a == state_address(m, i, INTEGRAL):
         bound = _rates(m, i).Imax
         new = where(bound > 0.0, clip(new, -bound, bound), new)
@@ -225,7 +229,7 @@ def _voltage_slope(m, d, i, R):
     slope = _gain(m, i).K / R
     if m.actuator_states[i] & CURRENT:
         slope = slope * lag_response(timestep(m), _rates(m, i).te)
-        bound = _rates(m, i).rate
+        bound = _rates(m, i).rate  # of |i'|
         is_bound = (bound > 0.0) & (fabs(_current_rate(m, d, i, R, voltage(m, d, i))) >= bound)
         slope = where(is_bound, 0.0, slope)
     return slope
@@ -233,24 +237,26 @@ def _voltage_slope(m, d, i, R):
 
 @kernel
 def motor_slopes(m, d, i):
-    """Returns the slopes of the force in length and velocity: controller, back-EMF, cogging, damping of the bristles.
+    """Returns (d force / d length, d force / d velocity): controller, back-EMF, cogging, damping of the bristles.
 
-    Controller and back-EMF: d force / d voltage times the slopes of V - K w.  Without a controller V is constant; with
-    one V = R / K torque + K w, whose last term cancels K w, so the slopes are -R / K kp and -R / K kd.
+    Controller and back-EMF: d force / d voltage times the slopes of V - K w.  Without a controller V is constant, and
+    the slopes are 0 and -K.  With one V = R / K torque + K w, whose last term cancels K w, so they are -R / K kp and
+    -R / K kd.  At its bound Vmax V is constant, too.
     Source: MuJoCo mjd_actuator_vel.  Found by experiment with 4.0.1: the slopes in length, the use of the resistance at
         the motor's temperature, and that a controller or a current's rate at its bound has no slope.
     """
     gain = _gain(m, i)
     K, R = gain.K, fmax(motor_resistance(m, d, i), MINVAL)
-    by_length, by_velocity = 0.0, -K
+    volts_by_length, volts_by_velocity = 0.0, -K  # slopes of V - K w
     if is_controlled(m, i):
         Vmax, volt_per_torque = gain.Vmax, gain.R / where(K == 0.0, 1.0, K)
         is_bound = (Vmax > 0.0) & (fabs(_controller_voltage(m, d, i)) >= Vmax)
-        by_length = where(is_bound, 0.0, -(volt_per_torque * gain.kp))
-        by_velocity = where(is_bound, -K, -(volt_per_torque * gain.kd))
-    s = _voltage_slope(m, d, i, R)
+        volts_by_length = where(is_bound, 0.0, -(volt_per_torque * gain.kp))
+        volts_by_velocity = where(is_bound, -K, -(volt_per_torque * gain.kd))
+    force_by_voltage = _voltage_slope(m, d, i, R)
     _, cogging_slope = _cogging(m, d, i)
-    by_length, by_velocity = fma(s, by_length, cogging_slope), s * by_velocity
+    by_length = fma(force_by_voltage, volts_by_length, cogging_slope)
+    by_velocity = force_by_voltage * volts_by_velocity
     if m.actuator_states[i] & BRISTLE:
         by_velocity = by_velocity - _rates(m, i).sigma1
     return by_length, by_velocity

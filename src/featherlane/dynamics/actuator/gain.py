@@ -9,7 +9,18 @@ pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bia
 ctrladr, actadr and outadr of an actuator are the addresses of its first control, activation and output; ctrlnum and
 actnum are the numbers of its controls and activations.  INTEGRAL and CURRENT are bits of its `states`: it has an
 integral or a motor's current as an activation.
-i is the index of an actuator.
+`nearest_setpoint(m, d, i, x, length)` returns, of the angles equivalent to x, the one nearest to `length`; it returns x
+itself if actuator i is no position servo of an angle.
+i is the index of an actuator, o that of its output.
+
+Imported kernels:
+
+    Affine, Muscle                names of the values of a row gainprm or biasprm (parameters.py)
+    inputs(m, d, i)               (position, velocity, feedforward, voltage): the controls, 0 if absent
+    early_activation(m, d, i, a)  act[a], or with `actearly` its value after the step
+    muscle_gain, muscle_bias      -F FL FV and -F FP of an output, for the parameters of a Muscle
+    motor_gain, motor_bias        force per current or voltage, and the force of the back-EMF
+
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation.
 """
 

@@ -44,7 +44,7 @@ def _find_sample(d, a, n, t):
     By bisection: time[low] < t <= time[high].  All worlds do the same number of steps.
     """
     low, high = 0.0, n - 1.0
-    remaining = n
+    remaining = n  # high - low is at most this in every world
     while remaining > 1:
         middle = floor(0.5 * (low + high))
         is_open = high - low > 1.0
@@ -57,21 +57,24 @@ def _find_sample(d, a, n, t):
 
 @kernel
 def _drop_oldest(d, a, n, dim, i, mask):
-    """Moves samples 1 to i - 1 one index towards the oldest, which is discarded, in worlds of the mask.
+    """Discards the oldest sample, sample 0, in worlds of the mask: samples 1 to i - 1 become samples 0 to i - 2.
 
-    Place k takes the sample of place k + 1, the last place that of the first one.
+    Each sample moves to the place before its own.  So place k, if it holds one of the samples 0 to i - 2, takes the
+    content of place k + 1; the last place takes that of place 0, since the buffer is a ring.
     """
     start = _wrapped(d.history[a + CURSOR], n) + 1.0  # place of the oldest
-    first, values = d.history[a + TIMES], a + TIMES + n
+    first_time, values = d.history[a + TIMES], a + TIMES + n
     for k in range(n):
-        moves = mask & (_wrapped(k - start + n, n) < i - 1.0)  # place k holds the sample k - start
-        next_time = d.history[a + TIMES + k + 1] if k + 1 < n else first
+        sample = _wrapped(k - start + n, n)  # at place k
+        moves = mask & (sample < i - 1.0)
+        next_time = d.history[a + TIMES + k + 1] if k + 1 < n else first_time
         d.history[a + TIMES + k] = where(moves, next_time, d.history[a + TIMES + k])
     for c in range(dim):
-        first = d.history[values + c]
+        first_value = d.history[values + c]
         for k in range(n):
-            moves = mask & (_wrapped(k - start + n, n) < i - 1.0)
-            next_value = d.history[values + dim * (k + 1) + c] if k + 1 < n else first
+            sample = _wrapped(k - start + n, n)
+            moves = mask & (sample < i - 1.0)
+            next_value = d.history[values + dim * (k + 1) + c] if k + 1 < n else first_value
             d.history[values + dim * k + c] = where(moves, next_value, d.history[values + dim * k + c])
 
 
@@ -80,6 +83,8 @@ def insert_sample(d, a, n, dim, t, x, first, mask):
     """Inserts the dim values x[first], ... as the sample at time t in worlds of the mask; discards the oldest sample.
 
     A sample with the same time is replaced.  A sample older than all others replaces the oldest.
+    With i the first sample not before t, a sample between i - 1 and i becomes sample i - 1, after the samples 1 to
+    i - 1 have moved to 0 to i - 2.
     Source: MuJoCo mju_historyInsert.
     Reads:  x.   Writes: the history of n samples at address a.   Cost: O(n dim).
     """
@@ -89,7 +94,7 @@ def insert_sample(d, a, n, dim, t, x, first, mask):
     is_between = mask & is_inside & not_(is_same)
     if any_(is_between):
         _drop_oldest(d, a, n, dim, i, is_between)
-    # a sample after the newest replaces the oldest, sample 0, and becomes the newest
+    # a sample after the newest replaces the oldest, sample 0; the cursor at its place makes it the newest
     place = _place(d, a, n, where(is_same, i, where(is_inside, i - 1.0, 0.0)))
     d.history[a + CURSOR] = where(mask & (i >= n), place, d.history[a + CURSOR])
     for k in range(n):
@@ -185,9 +190,10 @@ def _reset_control(m, d, i, a, n, mask):
 
 @kernel
 def _reset_sensor(m, d, i, a, n, mask):
-    """Resets the n samples of sensor i: one per step before time 0, or one per period, at the first step from it on.
+    """Resets the n samples of sensor i: one per step before time 0, or with a period one per tick.
 
-    With a period the last tick is at the phase if it is not 0 else one period before time 0.
+    Ticks are one period apart; the last one is at the phase, or if that is 0 one period before time 0.  The time of a
+    sample is that of the first step at or after its tick.
     """
     h, period, phase = m.opt_timestep[0], m.sensor_interval[i, 0], m.sensor_interval[i, 1]
     has_period = period > 0.0
@@ -195,8 +201,8 @@ def _reset_sensor(m, d, i, a, n, mask):
     _reset_samples(d, a, n, m.sensor_dim[i], last, mask)
     for k in range(n):
         tick = last - (n - 1 - k) * period
-        rounded_up = -(floor(-(tick / h)) * h)
-        _set_number(d, a + TIMES + k, where(has_period, rounded_up, (k - n) * h), mask)
+        step_time = -(floor(-(tick / h)) * h)  # ceil(tick / h) h
+        _set_number(d, a + TIMES + k, where(has_period, step_time, (k - n) * h), mask)
 
 
 @kernel

@@ -36,21 +36,24 @@ def _normalized_length(m, d, o, prm, optimum):
 
 
 @kernel
-def _length_curve(length, low, high):
-    """Returns (FL, its slope) at the normalized length, which is 0 outside [low, high].
+def _length_curve(length, lmin, lmax):
+    """Returns (FL, its slope) at the normalized length; both are 0 outside [lmin, lmax].
 
-    Four parabolas with joints at a = (low + 1) / 2, 1 and b = (1 + high) / 2: s^2 / 2 on the outer two and 1 - s^2 / 2
-    on the inner two, s the distance from low, 1 or high over the width of the part.
+    With a = (lmin + 1) / 2 and b = (1 + lmax) / 2, the four parabolas are
+
+        lmin to a    s^2 / 2         s = (length - lmin) / (a - lmin)
+        a to 1       1 - s^2 / 2     s = (1 - length) / (1 - a)
+        1 to b       1 - s^2 / 2     s = (length - 1) / (b - 1)
+        b to lmax    s^2 / 2         s = (lmax - length) / (lmax - b)
     """
-    a, b = 0.5 * (low + 1.0), 0.5 * (1.0 + high)
+    a, b = 0.5 * (lmin + 1.0), 0.5 * (1.0 + lmax)
     is_rising, is_first, is_last = length <= 1.0, length <= a, length > b
-    width = fmax(where(is_rising, where(is_first, a - low, 1.0 - a), where(is_last, high - b, b - 1.0)), MINVAL)
-    s = (
-        where(is_rising, where(is_first, length - low, 1.0 - length), where(is_last, high - length, length - 1.0))
-        / width
-    )
+    width = fmax(where(is_rising, where(is_first, a - lmin, 1.0 - a), where(is_last, lmax - b, b - 1.0)), MINVAL)
+    rising_distance = where(is_first, length - lmin, 1.0 - length)
+    falling_distance = where(is_last, lmax - length, length - 1.0)
+    s = where(is_rising, rising_distance, falling_distance) / width
     half_square, slope = 0.5 * s * s, s / width
-    is_inside = (low <= length) & (length <= high)
+    is_inside = (lmin <= length) & (length <= lmax)
     curve = where(is_first | is_last, half_square, 1.0 - half_square)
     return where(is_inside, curve, 0.0), where(is_inside, where(is_rising, slope, -slope), 0.0)
 
@@ -93,13 +96,13 @@ def muscle_gain_slopes(m, d, o, prm):
 
 
 @kernel
-def _passive_curve(length, high):
+def _passive_curve(length, lmax):
     """Returns (FP / fpmax, its slope) at the normalized length.
 
-    0 up to length 1;  s^2 / 2 with s = (length - 1) / (b - 1) up to b = (1 + high) / 2;
+    0 up to length 1;  s^2 / 2 with s = (length - 1) / (b - 1) up to b = (1 + lmax) / 2;
     then the line 1/2 + (length - b) / (b - 1).
     """
-    b = 0.5 * (1.0 + high)
+    b = 0.5 * (1.0 + lmax)
     width = fmax(b - 1.0, MINVAL)
     s, t = (length - 1.0) / width, (length - b) / width
     is_stretched, is_line = length > 1.0, length > b
@@ -131,11 +134,11 @@ def _smooth_step(x):
 
 @kernel
 def muscle_rate(control, act, prm):
-    """Returns the rate of the activation: (excitation - act) / tau, where tau depends on the activation.
+    """Returns the rate of the activation: (excitation - act) / tau, excitation being the control clipped to [0, 1].
 
     tau is rise (0.5 + 1.5 act) while the excitation exceeds act, else fall / (0.5 + 1.5 act), with a smooth transition:
     fall + (rise - fall) step(excess / width + 1/2), excess = excitation - act, step = `_smooth_step`.
-    prm: time constants of rise and fall, width of the transition between them (0: a jump).
+    prm: the parameters `rise` and `fall`, time constants, and `width`, that of the transition between them (0: a jump).
     Source: Millard et al. 2013, Flexing computational muscle, eq. 1-2; MuJoCo mju_muscleDynamics.
     """
     scale = fma(1.5, clip(act, 0.0, 1.0), 0.5)

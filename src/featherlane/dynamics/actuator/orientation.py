@@ -4,6 +4,10 @@
 
 The lengths of the outputs are the rotation vector of q.
 i is the index of an actuator.
+
+Affine names the values of a row biasprm: constant, by_length, by_velocity.  early_activation(m, d, i, a) is act[a], or
+with `actearly` its value after the step.
+
 Source: MuJoCo 4, actuator `orientation`.  Deviation: a torque within AT_BOUND of its bound counts as bound; MuJoCo
     compares the rounded length.
 """
@@ -20,6 +24,7 @@ def _target(m, d, i):
     """Returns the target quaternion, from controls (quaternion or rotation vector) or activations (rotation vector)."""
     actuator = m.actuator[i]
     u = actuator.ctrladr
+    # ctrlspec of an orientation servo is the chart of its controls
     if actuator.ctrlspec == CHART_QUAT:
         return Quat(d.actuator_input[u : u + 4]).unit
     # without dynamics the controls are the target, else the activations

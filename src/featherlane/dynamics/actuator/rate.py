@@ -2,6 +2,10 @@
 
 They are 0 if the force is clamped, or the sum on its joint or tendon.
 i is the index of an actuator.
+
+Affine names the values of a row gainprm or biasprm, Muscle those of a muscle (parameters.py).  motor_slopes and
+muscle_gain_slopes return (slope in length, slope in velocity); muscle_bias_slope returns the slope in length.
+
 Source: MuJoCo mjd_actuator_vel; slopes in length, which `discrete` uses, were found by experiment with 4.0.1.
 """
 
@@ -57,11 +61,12 @@ def _slopes(m, d, i):
         u, prm = driving_value(m, d, i), Affine(actuator.gainprm)
         by_length, by_velocity = fma(prm.by_length, u, by_length), fma(prm.by_velocity, u, by_velocity)
     elif gain == GAIN_MUSCLE:
-        u, slopes = driving_value(m, d, i), muscle_gain_slopes(m, d, o, Muscle(actuator.gainprm))
-        by_length, by_velocity = fma(slopes[0], u, by_length), fma(slopes[1], u, by_velocity)
+        u = driving_value(m, d, i)
+        gain_by_length, gain_by_velocity = muscle_gain_slopes(m, d, o, Muscle(actuator.gainprm))
+        by_length, by_velocity = fma(gain_by_length, u, by_length), fma(gain_by_velocity, u, by_velocity)
     elif gain == GAIN_DCMOTOR:
-        slopes = motor_slopes(m, d, i)
-        by_length, by_velocity = by_length + slopes[0], by_velocity + slopes[1]
+        motor_by_length, motor_by_velocity = motor_slopes(m, d, i)
+        by_length, by_velocity = by_length + motor_by_length, by_velocity + motor_by_velocity
     return by_length, by_velocity
 
 

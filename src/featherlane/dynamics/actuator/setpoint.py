@@ -19,7 +19,7 @@ def is_angle_servo(m, i):
     """
     actuator = m.actuator[i]
     kind = actuator.gaintype
-    # with dyntype up to DYN_INTEGRATOR: no activation, or one that is the setpoint
+    # dyntype up to DYN_INTEGRATOR: no activation, or one that is the setpoint; other activations follow it with a lag
     is_servo = (
         kind == GAIN_FIXED and actuator.biastype == BIAS_AFFINE and actuator.dyntype <= DYN_INTEGRATOR
     ) or kind == GAIN_PID
@@ -40,6 +40,7 @@ def length_of_turn(m, d, i):
     """
     actuator = m.actuator[i]
     gear = m.actuator_gear[actuator.outadr]
+    # the axis is the first half of the gear on a ball, the second half between sites, where the first is a translation
     axis, is_servo = gear.force, true_mask(d)
     if actuator.trntype == TRN_SITE:
         is_servo = (axis.x == 0.0) & (axis.y == 0.0) & (axis.z == 0.0)
@@ -84,5 +85,6 @@ def shorten_rotation(d, a):
     """act[a : a + 3], a rotation vector, <- the equivalent shorter one if it is longer than pi."""
     r = Vec3(d.act[a : a + 3])
     angle = norm3(r)
+    # the angle less full turns, over the angle; used only beyond pi, so the bound 1 of the divisor has no effect
     scale = (angle - 2.0 * PI * rint(angle / (2.0 * PI))) / fmax(angle, 1.0)
     d.act[a : a + 3] = where(angle > PI, scale, 1.0) * r

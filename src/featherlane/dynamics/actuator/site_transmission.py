@@ -7,6 +7,8 @@
 
 The moment of a refsite or so3 is that of the wrench.  It equals the gradient of the length if the reference does not
 rotate and the rotation vector is parallel to the gear's axis.
+`clear_moment` clears the row of an output in actuator_moment, and `add_wrench_moment` adds J^T of a wrench to it.
+quat_sub(q, r) is the rotation vector from r to q, in the axes of r.
 i is the index of an actuator, o that of its output.
 Source: MuJoCo, transmissions site and so3.
 """

@@ -4,6 +4,9 @@
 
 is the rod's end along the axis.  If the rod is too short to reach the axis (det <= 0), l = a.v.
 i is the index of an actuator, o that of its output.
+
+`clear_moment` clears the row of an output in actuator_moment, and `add_wrench_moment` adds J^T of a wrench to it.
+
 Source: MuJoCo, transmission slidercrank.
 """
 

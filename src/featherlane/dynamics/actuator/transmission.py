@@ -37,7 +37,9 @@ def _store_joint_transmission(m, d, i):
     Length: gear q of a scalar joint, the rotation vector's component on the gear's axis of a ball, 0 of a free joint.
     """
     o, j = m.actuator_outadr[i], m.actuator_trnid[i, 0]
-    row, a, kind, gear = m.moment_rowadr[o], m.jnt_qposadr[j], m.jnt_type[j], m.actuator_gear[o]
+    row = m.moment_rowadr[o]
+    a, kind = m.jnt_qposadr[j], m.jnt_type[j]
+    gear = m.actuator_gear[o]
     if is_scalar(kind):
         d.actuator_moment[row] = gear[0]
         d.actuator_length[o] = d.qpos[a] * gear[0]

@@ -2,6 +2,9 @@
 
 All spatial vectors of a tree refer to one point, its centre of mass, in world axes.  Recursions over the tree then add
 vectors of parent and child without transforms.
+
+inert_from_com(I, R, r, mass) returns the spatial inertia of a body with principal moments I along the axes R, whose
+centre of mass is at r.  store_motion_axes(m, d, i, j, com) writes cdof of joint j of body i.
 """
 
 from featherlane.prelude import *
@@ -10,7 +13,10 @@ from featherlane.dynamics.body.joint import moved_along, store_motion_axes
 
 @kernel
 def _compute_subtree_com(m, d):
-    """Computes the centre of mass of each subtree, sum of m_i x_i / sum of m_i; without mass, that of its body."""
+    """Computes the centre of mass of each subtree, sum of m_i x_i / sum of m_i; without mass, that of its body.
+
+    subtree_com holds the moments m_i x_i, then their sums, before the division.
+    """
     for i in range(m.nbody):
         d.subtree_com[i] = m.body_mass[i] * d.xipos[i]
     # children before their parents
@@ -80,7 +86,7 @@ def com_vel(m, d):
                 # its first three DoFs, the translations; then v is the first rotation
                 for k in range(3):
                     d.cdof_dot[v + k] = zeros(6)
-                vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
+                vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
                 v += 3
             before = vel
             vel = _pass_dof(d, v, before, vel)

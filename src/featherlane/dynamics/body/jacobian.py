@@ -127,8 +127,9 @@ def subtree_jacobian(m, d, jr, body):
         moved = m.dof_bodyid[dof]
         is_inside = descends(m, moved, body)
         if not is_inside and descends(m, body, moved):
-            # a DoF of an ancestor moves the whole subtree
+            # a DoF of an ancestor moves the whole subtree, that of `body`
             moved, is_inside = body, True
+        # other DoFs do not move the subtree
         if is_inside:
             v = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], d.subtree_com[moved]).linear
             v = jr.jac_mass[moved] * inverse * v
@@ -158,7 +159,8 @@ def axis_rate(m, d, dof):
 def jacobian_dot(m, d, jr, kind, i):
     """Computes the time derivatives of the Jacobians that `jacobian` computes, of a point that moves with its body.
 
-    d/dt (v_S + w_S x r) = dv_S + dw_S x r + w_S x v_point, with the lever r from the tree's centre of mass; m/s, 1/s.
+    d/dt (v_S + w_S x r) = dv_S + dw_S x r + w_S x v_point, with the lever r from the point to which the axes refer: the
+    tree's centre of mass at this instant, held fixed in space; m/s, 1/s.
     Source: MuJoCo mj_jacDot.  Deviation: the rate of a ball's axes does not contain a slide joint that follows the
         ball in the same body.
     Reads:  qvel, cdof, cdof_dot, cvel, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.

@@ -54,8 +54,10 @@ def relative_com(m, d, k):
 def link_point(m, d, k, side):
     """Returns the point of body 0 or 1 where the forces of link k act, in world axes.
 
-    For a ball or a hinge it is the anchor.  A slider's forces act halfway between the centres of mass, so that the
-    forces on the two bodies cause no couple.  Those of a fixed link between two bodies act at the second body's com.
+    For a ball or a hinge it is the anchor.  A slider or a fixed link to the world acts at its body's centre of mass.
+    A slider between two bodies acts halfway between their centres of mass, so that the forces on both cause no couple.
+    A fixed link between two bodies acts at the second one's centre of mass; on the first body at the point where that
+    is at rest.
     """
     b = m.link_body[k, side]
     point, kind = d.xipos[b], m.link_type[k]

@@ -3,6 +3,11 @@
 Elsewhere a motor is a row of the LCP that tracks its velocity with a bounded force (solver/lcp/rows/motor.py).  A motor
 of velocity 0 pushes into the stop.  One that drives away from it applies only the fraction `fudge` of its force, since
 it would jump otherwise.  If both stops coincide, the motor is inactive.
+
+link_axis(m, d, k, side) is the axis of link k carried by its body 0 or 1, link_point(m, d, k, side) the point of that
+body where the forces of the link act.  `point_wrench` returns the spatial force of a force at a point and a moment, at
+the centre of mass of the tree, to which the motion axes cdof refer.
+
 Source: ODE manual, sec. "Stops and motor parameters" (dParamFudgeFactor).
 """
 
@@ -51,11 +56,11 @@ def _motor_force_at_stop(velocity, force, fudge, low, high):
 @kernel
 def _add_axial_force(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k: a torque for a hinge, else a force, on its body 0 or 1 (side)."""
-    b, force_or_torque = m.link_body[k, side], s * link_axis(m, d, k, side=0)
-    force, torque = force_or_torque, Vec3(zeros(3))
+    b, axial = m.link_body[k, side], s * link_axis(m, d, k, side=0)  # a torque on a hinge, else a force
+    force, torque = axial, Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
-    wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])
+    wrench = point_wrench(d, force, moment=torque, point=link_point(m, d, k, side), root=m.body_rootid[b])
     # the DoFs that move the body
     i = m.body_lastdof[b]
     while i >= 0:

@@ -94,7 +94,7 @@ def pass_joints(m, d, i, vel, acc):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             # the three translations keep world axes: dS/dt = 0
-            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
+            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
             v += 3
         before = vel
         vel, acc = _pass_axis(d, v, before, vel, acc)

@@ -40,12 +40,11 @@ def inertia_rate(I, v):
     centre of mass; the nine values B of the module docstring.
     """
     omega, u, c = v.angular, v.linear, Vec3(I.mx, I.my, I.mz)
-    # columns of omega x J
+    # x, y, z: columns 0, 1, 2 of omega x J, so that x[1] is its entry yx
     x = cross(omega, Vec3(I.Ixx, I.Ixy, I.Ixz))
     y = cross(omega, Vec3(I.Ixy, I.Iyy, I.Iyz))
     z = cross(omega, Vec3(I.Ixz, I.Iyz, I.Izz))
     uc, h = dot(u, c), I @ v
-    # x, y, z are columns 0, 1, 2 of omega x J: entry (r, c) of omega x J is component r of column c
     # Jdot_xx = 2 (x_0 + u.c - u_0 c_0);   Jdot_xy = x_1 + y_0 - (u_0 c_1 + u_1 c_0);   the others alike
     return InertiaRate(
         2.0 * (x[0] + fma(-u[0], c[0], uc)),
@@ -107,7 +106,7 @@ def _store_axis_rates(m, d, i):
         if is_free_joint(kind):
             for k in range(3):
                 d.cdof_rate[v + k] = zeros(6)
-            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
+            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
             v += 3
         after = fma(d.qvel[v], d.cdof[v], vel)
         if has_quaternion(kind):

@@ -24,9 +24,12 @@ def add_wrench_moment(m, d, o, b, point, force, torque):
     """
     # e: entry of the row, from the last to the first;  dof: from the body's last DoF to the root
     first, e, dof = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o] - 1, m.body_lastdof[b]
+    # DoFs below the first one of the row are common to both bodies; e < first: the row is empty
     if e >= first and dof >= m.moment_colind[first]:
-        wrench = point_wrench(d, force, torque, point, m.body_rootid[b])
+        # the spatial force at the centre of mass of the tree, to which cdof refers
+        wrench = point_wrench(d, force, moment=torque, point=point, root=m.body_rootid[b])
         while dof >= m.moment_colind[first]:
+            # skips the DoFs of the other body
             while m.moment_colind[e] > dof:
                 e -= 1
             d.actuator_moment[e] = d.actuator_moment[e] + dot(d.cdof[dof], wrench)

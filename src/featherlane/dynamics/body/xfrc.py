@@ -15,8 +15,9 @@ def add_xfrc(m, d, result):
         size = fabs(xfrc[0]) + fabs(xfrc[1]) + fabs(xfrc[2]) + (fabs(xfrc[3]) + fabs(xfrc[4]) + fabs(xfrc[5]))
         has_force = size != 0.0
         if any_(has_force):
-            wrench = point_wrench(d, xfrc.force, xfrc.torque, d.xipos[i], m.body_rootid[i])
-            k = last_dof(m, i)
+            # the spatial force at the centre of mass of the tree, to which cdof refers
+            wrench = point_wrench(d, xfrc.force, moment=xfrc.torque, point=d.xipos[i], root=m.body_rootid[i])
+            k = last_dof(m, i)  # then its ancestors; -1: none
             while k >= 0:
                 f = result[k]
                 result[k] = where(has_force, f + dot(d.cdof[k], wrench), f)

@@ -2,6 +2,20 @@
 
 An implicit integrator changes the velocity by h qacc*, (M - h D) qacc* = M qacc, where D contains derivatives of the
 forces that it treats implicitly.  If qacc* is known, e.g. from two velocities, qacc = M^-1 (M - h D) qacc*.
+The kernels moment_of_* compute this, the acceleration at the moment of the step's start.
+
+implicit_diagonal of the model is 1 if D is diagonal in every state without a fluid.  Imported kernels:
+
+    uses_articulated(m)               whether the model solves with M by articulated bodies, and does not store M
+    inertia_times(m, d, x, y)         y <- M x
+    multiply_joint_space(m, A, x, y)  y <- A x, for a matrix A with M's pattern
+    multiply_free_bodies              y <- (M - h D) x at separate free bodies, D with their gyroscopic derivatives
+    solve_inertia(m, d, x)            x <- M^-1 x
+    store_implicit_matrix(m, d)       qH <- M - h D
+    store_implicit_diagonal(m, d)     qHDiagInv <- diagonal of -h D
+    fluid_worlds(m)                   mask of worlds with a fluid
+    fluid_acts(m)                     whether some world has a fluid, and passive forces are enabled
+
 Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 """
 
@@ -37,7 +51,6 @@ def multiply_implicitfast(m, d, x, y):
     Writes: y (nv,); actuator_rate, qDeriv on request, qH or qHDiagInv; with a fluid qproduct.
     """
     store_implicitfast_rates(m, d)  # writes actuator_rate, qDeriv
-    # implicit_diagonal: D is diagonal in every state without a fluid
     if not (uses_articulated(m) and m.implicit_diagonal):
         store_implicit_matrix(m, d)  # writes qH
         multiply_joint_space(m, d.qH, x, y)

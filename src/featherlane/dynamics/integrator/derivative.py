@@ -1,7 +1,8 @@
 """Computes velocity derivatives of smooth forces for implicit integration.
 
 The kernels add to a matrix A with one of the patterns of sparse/outer.py: DIAGONAL (nv,), LOWER (nC,), the lower
-triangle of M, or FULL (nD,), that of qDeriv.
+triangle of M, or FULL (nD,), that of qDeriv.  `add_row` adds s J^T J on a pattern, for a sparse row J with the values
+J[first : first + number], whose DoFs are at the same indices of `colind`.  diagonal_address is the address of A_ii.
 """
 
 from featherlane.prelude import *

@@ -12,6 +12,18 @@ The matrix Mhat has M's pattern: joints and most actuators on them.  The terms o
 ("couplings") are rows of the solver (constraint/metric_rows.py): qacc_smooth does not include them.
 takes_couplings(m) says whether the model's solver takes such rows; PGS does not.
 LOWER is the pattern of M (sparse/outer.py).
+
+Imported kernels:
+
+    spring_coefficients(m, j)           (k, c, e) of the spring force -x (k + c x + e x^2) of joint j
+    implicit_rate(coefficients, x)      k + 2 c x + 3 e x^2, the derivative of x (k + c x + e x^2)
+    spring_reference(m, d, j)           rest position of the spring of slide or hinge j
+    ball_deflection(m, d, j)            rotation vector of a ball or a free joint from its spring's rest
+    damping_rate, tendon_damping_rate   -d force / d velocity of a DoF or a tendon
+    tendon_metric_rate(m, d, i)         -d force / d length of the spring of tendon i, 0 at zero deflection
+    force_by_length, force_by_velocity  derivatives of an actuator's force, from actuator_rate
+    factor_and_solve                    (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x
+
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """
 
@@ -64,10 +76,13 @@ def has_tendon_metric(m):
 
 @kernel
 def is_coupling(m, i):
-    """Returns whether actuator i's metric term may leave M's pattern: it is not on a joint, or M is diagonal there."""
-    coupled = m.actuator_trntype[i] > TRN_JOINTINPARENT  # the transmissions before it are on joints
+    """Returns whether actuator i's term of the metric, s moment^T moment, may leave M's pattern.
+
+    It does if the actuator is not on a joint, or on several DoFs of a joint where M has only the diagonal.
+    """
+    coupled = m.actuator_trntype[i] > TRN_JOINTINPARENT  # the transmissions up to this one are on joints
     if m.actuator_trntype[i] <= TRN_JOINTINPARENT:
-        # a simple body's rows of M have only the diagonal, but an actuator on a ball or a free joint has several DoFs
+        # dof_simplenum is positive at the DoFs of a simple body, whose rows of M have only the diagonal
         j = m.actuator_trnid[i, 0]
         coupled = not is_scalar(m.jnt_type[j]) and m.dof_simplenum[m.jnt_dofadr[j]] > 0
     return coupled

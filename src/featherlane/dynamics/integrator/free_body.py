@@ -5,7 +5,8 @@ a tree whose only joint is free is a rigid body, and its six DoFs are not couple
 
 The scratch field `block` holds the 6 x 6 matrix of one body by rows: entry (r, c) is block[6 r + c].  Its DoFs are
 three translations in world axes, then three rotations about body axes; v is the first of them.  The solver writes
-dof_touched: 1 at the first DoF of a tree, in worlds where constraint rows or implicit servos act on the tree.
+dof_touched: 1 at the first DoF of a tree, in worlds where constraint rows or implicit servos act on the tree.  The
+kernels take it as `touched`, and skip worlds where it is not 0; touched=0.0 means all worlds.
 Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
 """
 
@@ -141,7 +142,7 @@ def _solve_block(d, f, g):
 
 @kernel
 def _multiply_block(d, v, touched, x, y):
-    """y <- block x for the six DoFs from v on, in worlds where `touched` is 0: without rows on the body."""
+    """y <- block x for the six DoFs from v on, in worlds where `touched` is 0."""
     for r in range(6):
         product = 0.0
         for c in range(6):
@@ -191,8 +192,9 @@ def solve_free_bodies(m, d):
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------
 @kernel
 def solve_untouched_bodies(m, d, M, force, x):
-    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without rows; M is a metric.
+    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without rows.
 
+    M: the metric Mhat, with the pattern of the inertia matrix.
     Reads:  dof_touched.   Writes: x (nv,) at these bodies; block.
     """
     for i in range(1, m.nbody):
@@ -207,7 +209,10 @@ def solve_untouched_bodies(m, d, M, force, x):
 
 @kernel
 def multiply_untouched_bodies(m, d, M, x, y):
-    """y <- (M + h d(bias) / d qvel) x at separate free bodies without rows; M is a metric; writes block."""
+    """y <- (M + h d(bias) / d qvel) x at separate free bodies without rows.
+
+    M: the metric Mhat, with the pattern of the inertia matrix.   Writes: y (nv,) at these bodies; block.
+    """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]

@@ -8,6 +8,14 @@ angular momentum L = I w, which gains energy at large steps.  ODE instead takes 
 and loses energy.  dw is computed directly, not as a difference of velocities, and L x w from the moments' differences,
 so a nearly isotropic body keeps its precision.  All is in body axes: a rotation about w' leaves w' unchanged, so
 MuJoCo's update of velocities in the body's axes and ODE's in the world's are equal.
+
+Imported kernels:
+
+    composite_inertia(m, d, i)  inertia of the tree of free body i about its com, in world axes, an Inertia
+    rotational_momentum(I, w)   I w, for an Inertia or six values
+    is_single_free_body(m, i)   whether body i, with the bodies fixed to it, is a tree whose only joint is free
+    gyroscopic_mode(m, i)       GYRO_EXPLICIT, GYRO_IMPLICIT or off
+
 Source: Lacoursiere, Stabilizing gyroscopic forces in rigid multibody simulations (2006); ODE, dBodySetGyroscopicMode.
     Deviation: ODE does so for every body, here a tree's other bodies keep the explicit torque.
 Note:   implicit integrators omit the rates of a torque that is implicit or off.  The implicit torque is
@@ -37,21 +45,22 @@ def _split_inertia(m, i):
     """
     Q, c = m.body_iquat[i].matrix, m.body_inertia[i][0]
     a, b = m.body_inertia[i][1] - c, m.body_inertia[i][2] - c
-    # component r of q_1 is Q[3 r + 1]: pairs of such indices, one for each entry of D
+    # component r of q_1 is Q[3 r + 1], that of q_2 the next value: pairs of components of q_1, one for each entry of D
     entries = ((1, 1), (4, 4), (7, 7), (1, 4), (1, 7), (4, 7))
-    return c, tuple(fma(a * Q[i], Q[j], b * Q[i + 1] * Q[j + 1]) for i, j in entries)
+    return c, tuple(fma(a * Q[r], Q[s], b * Q[r + 1] * Q[s + 1]) for r, s in entries)
 
 
 @kernel
 def _implicit_torque(c, D, w, h):
     """Returns L x w' of the inertia I = c 1 + D, with L = I w and w' = w + dw;  w: angular velocity, h: time step.
 
+    D is symmetric: (xx, yy, zz, xy, xz, yz).
     (I - h [L]x) dw = h L x w, where L x w = (D w) x w;  L x w' = L x w + L x dw.
     """
     Dw = rotational_momentum(D, w)
     L, L_cross_w = fma(c, w, Dw), cross(Dw, w)
     x, y, z = h * L
-    # I - h [L]x
+    # I - h [L]x, with (x, y, z) = h L
     inverse, exists = mat_inverse(
         Mat3(c + D[0], D[3] + z, D[4] - y, D[3] - z, c + D[1], D[5] + x, D[4] + y, D[5] - x, c + D[2])
     )

@@ -7,6 +7,9 @@ Row i of such a matrix (nD,) starts at D_rowadr[i]: first the D_diag[i] ancestor
 descendants, each in ascending order (columns in D_colind).  The descendants are the DoFs that directly follow i, so
 entry (i, k) of a descendant k is k - i places after the diagonal.
 FULL is this pattern in sparse/outer.py.
+
+diagonal_address(m, i, FULL) is the address of entry (i, i).
+
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5 (the symmetric case); MuJoCo mj_implicit.
 """
 

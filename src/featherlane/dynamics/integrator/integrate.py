@@ -6,8 +6,25 @@ an integrator treats implicitly, B >= 0 the part of -D from joint damping.
 
 m.implicit_diagonal is 1 if D is diagonal in every state without a fluid.  Then articulated bodies can solve with
 M - h D: the diagonal of -h D is added to the pivots.  jnt_actuatorid is -1 for a joint to which no actuator adds
-armature or damping.  `own=1` takes the diagonal of a factored matrix from the matrix, `own=0` from qHDiagInv.
+armature or damping.
 The patterns DIAGONAL and LOWER (that of M) of a matrix are those of sparse/outer.py.
+
+The integrators store the factor of their matrix in qH and qHDiagInv.  Where no factor is needed, qHDiagInv holds the
+values that are added to a diagonal.
+
+Imported kernels:
+
+    uses_articulated(m)                whether the model solves by the recursion over articulated bodies
+    articulated_solve(m, d, extra, x)  x <- (M + diag(extra))^-1 x by this recursion
+    factor_and_solve                   (m, A, L, inverse, x, own): L, inverse <- factor of A, x <- A^-1 x
+                                       own=1: the diagonal of A is that of A, own=0: the values in `inverse`
+    solve_factored                     (m, L, inverse, x): x <- A^-1 x, with this factor
+    damping_coefficients(m, d, i)      (b, c, e) of the damping force -v (b + c |v| + e v^2) of DoF i
+    implicit_rate((b, c, e), |v|)      b + 2 c |v| + 3 e v^2, minus the derivative of this force
+    has_reflected_terms(m, j)          mask of worlds where an actuator adds armature or damping to joint j
+    fluid_worlds(m)                    mask of worlds with a fluid
+    fluid_acts(m)                      whether some world has a fluid, and passive forces are enabled
+
 Source: MuJoCo, chapter Computation, numerical integration.
 """
 
@@ -151,7 +168,7 @@ def store_implicit_matrix(m, d):
 
 @kernel
 def store_implicit_diagonal(m, d):
-    """qHDiagInv <- diagonal of -h D, if D has no other entries; this buffer of 1 / D of the factor is free here."""
+    """qHDiagInv <- diagonal of -h D, if D has no other entries; no factor needs this buffer here."""
     for i in range(m.nv):
         d.qHDiagInv[i] = 0.0
     add_smooth_rates(m, d, -timestep(m), d.qHDiagInv, DIAGONAL)
@@ -213,8 +230,9 @@ def implicitfast_acceleration(m, d):
 
 @kernel
 def implicitfast_again(m, d, x):
-    """qacc_step <- (M - h D)^-1 x, with the factor of `implicitfast_acceleration`; x is also in qfrc_smooth.
+    """qacc_step <- (M - h D)^-1 x, with the factor of `implicitfast_acceleration`.
 
+    The caller also stores x in qfrc_smooth and 0 in qfrc_constraint, whose sum `solve_free_bodies` reads.
     Reads:  qH, qHDiagInv (left by `implicitfast_acceleration`), actuator_rate, qDeriv.
     """
     for i in range(m.nv):
@@ -222,7 +240,8 @@ def implicitfast_again(m, d, x):
     if not (uses_articulated(m) and m.implicit_diagonal):
         solve_factored(m, d.qH, d.qHDiagInv, d.qacc_step)
     elif fluid_acts(m):
-        store_implicit_diagonal(m, d)  # the factor of the fluid's matrix replaced it
+        # _solve_with_fluid reads the diagonal in qHDiagInv, and leaves a factor there
+        store_implicit_diagonal(m, d)
         _solve_with_fluid(m, d)
     else:
         articulated_solve(m, d, d.qHDiagInv, d.qacc_step)

@@ -11,6 +11,14 @@ of the coordinates at the last stage (rk.rate), and weighted sums of all stages'
 A rotation is represented as q = q0 exp(u), and the rates of the stages are those of u, which preserves fourth order.
 du/dt = dexp^-1_u(w) = w + u x w / 2 + k(|u|) u x (u x w), k(t) = (1 - t/2 cot t/2) / t^2.
 Of the u of one q the shortest is used, as in MuJoCo: k is infinite if |u| is a full turn.
+
+Imported kernels:
+
+    integrate_pos(m, qpos, velocity, start, h, FINITE)  qpos <- start (+) h velocity, quaternions by the exponential
+    insert_controls(m, d)                               stores ctrl at d.time in the histories of actuators
+    advance_activations(m, d, rates)                    act <- values after a step from act with these rates
+    yield_springs(m, d, length, J, velocity)            moves references of plastic springs, from tendons at the start
+
 Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; coefficients of Kutta's method, 1901.
 """
 
@@ -40,14 +48,14 @@ def _third_coefficient(t):
 
 @kernel
 def rotation_rate(u, w):
-    """Returns dexp^-1_u(w): the rate of the rotation vector u, less full turns, of a body with local angular
-    velocity w.
+    """Returns dexp^-1_u(w): the rate of the rotation vector u of a body with the angular velocity w in its axes.
 
-    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by its shortest equivalent of length `rest`.
+    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by its shortest equivalent of length |rest|.
     """
     angle = sqrt(dot(u, u))
     turns = rint(angle / TURN)
-    rest = fma(-turns, TURN, angle)
+    rest = fma(-turns, TURN, angle)  # from -pi to pi
+    # if there are turns, the angle exceeds SMALL_ANGLE
     u = where(turns == 0.0, 1.0, rest / fmax(angle, SMALL_ANGLE)) * u
     uw = cross(u, w)
     return fma(_third_coefficient(fabs(rest)), cross(u, uw), fma(0.5, uw, w))

@@ -1,4 +1,16 @@
-"""Computes the acceleration without constraints, and energy."""
+"""Computes the acceleration without constraints, and energy.
+
+Imported kernels:
+
+    uses_articulated(m)                whether the model solves by articulated bodies instead of factors of M
+    articulated_solve(m, d, extra, x)  x <- (M + diag(extra))^-1 x; returns 1 in worlds with a singular pivot
+    factor_and_solve                   (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x
+    solve_factored                     (m, L, inverse, x): x <- A^-1 x, with this factor
+    has_metric(m), metric(m, d)        whether the integrator is `discrete`; the matrix Mhat, else M
+    is_singular(d, inverse, diagonal)  whether the pivot 1 / inverse is 0 up to rounding, relative to the diagonal
+    spring_energy(coefficients, x)     x^2 (k / 2 + c x / 3 + e x^2 / 4)
+    ball_deflection(m, d, j)           rotation vector of a ball or a free joint from its spring's rest
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.force_laws import has_coefficients, spring_energy
@@ -27,7 +39,7 @@ def solve_inertia(m, d, x):
         for i in range(m.nv):
             d.qHDiagInv[i] = 0.0
         singular = articulated_solve(m, d, d.qHDiagInv, x)
-    elif d.want_all:
+    elif d.want_all:  # all outputs are requested, so `factor_m` wrote qLD
         solve_factored(m, d.qLD, d.qLDiagInv, x)
     else:
         # in the integrator's buffer: 15 KB less memory traffic in a tile of humanoids

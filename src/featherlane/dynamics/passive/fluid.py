@@ -171,9 +171,10 @@ def _drag_moment(x, y, z):
 
 @kernel
 def angular_drag(m, g, r):
-    """Returns (moments, s): moments of angular drag about the three axes relative to s, the largest possible one.
+    """Returns (moments, largest_moment): moments of angular drag about the three axes, relative to the largest moment.
 
-    moments_i = angular x_i + slender (1 - x_i), where x_i is the `_drag_moment` relative to s.  r: semi-axes of geom g.
+    moments_i = angular x_i + slender (1 - x_i), where x_i is the `_drag_moment` about axis i relative to the largest
+    one that the semi-axes r can have in any order.  angular, slender: coefficients of geom g.
     """
     slender, angular = m.geom_fluid[g].slender, m.geom_fluid[g].angular
     middle, largest = sorted_axes(r)

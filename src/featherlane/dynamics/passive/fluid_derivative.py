@@ -10,6 +10,19 @@ DoF j from the root to k
 symmetric part of drag and resistance, because a metric cannot represent lift and added mass.
 i is the index of a body, g that of a geom.
 TINY is the limit of ratios in float32 (fluid.py).
+
+Imported kernels:
+
+    velocity_in_fluid(m, d, i, pos, R)  (w, u): velocity of a point of body i relative to the fluid, in the axes of R
+    semi_axes(m, g), inertia_box(m, i)  semi-axes of an ellipsoid; (sides, mask: the body has mass) of a box
+    face_areas(r)                       (q, face): largest product of two semi-axes; q: squares of all three, relative
+    drag_area(m, g, r, area)            C_blunt area + C_slender (largest section - area)
+    angular_drag(m, g, r)               (moments of angular drag relative to the largest one, the largest one)
+    stokes_resistance, box_resistance   (angular, linear) viscous resistance
+    box_drag(m, box)                    (angular, linear) quadratic drag along the axes
+    added_mass, added_momentum          (mass, inertia) per density;  (L, P), angular and linear momentum
+    times3(a, b)                        products of components
+
 Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); the part in `discrete` was found
 by experiment with 4.0.1: efm_fluid.
 """
@@ -130,17 +143,19 @@ def _drag_rate(m, g, r, u):
 def _kutta_rate(m, g, r, u):
     """Returns d(Kutta lift) / du; the lift is c |u|^2 sqrt(ne / nn) (ne e - n), e the direction of u.
 
-    Here n = q e (products of components), ne = n . e, nn = n . n, c = pi face C_K rho.  The derivative is
+    Here n = q e (products of components), ne = n . e, nn = n . n, c = pi face C_K rho.  With the direction of the lift,
+    lift = ne e - n, the product rule gives, up to factor = c |u| / sqrt(nn ne),
 
-        factor (lift root_rate^T + turn_rate + uniform),     factor = c |u| / sqrt(nn ne)
+        derivative of sqrt(ne / nn)       lift ((q - q^2 ne / nn) e)^T
+        derivative of |u|^2 (ne e - n)    ne (2 e n^T - n e^T - ne e e^T) + uniform
+                                          = turn_rate - ne lift e^T + uniform
 
-        lift       = ne e - n = -deviation e                 deviation_i = q_i - ne, exactly 0 for a sphere
-        root_rate  = (q - q^2 ne / nn - ne) e                q - q^2 ne / nn: from sqrt(ne / nn)
         turn_rate  = 2 ne (e n^T - n e^T)
         uniform    = ne (ne 1 - diag(q)) = -ne diag(deviation)
+        deviation  = q - ne, so that lift = -deviation e; exactly 0 for a sphere
 
-    Up to the factor, |u|^2 (ne e - n) contributes ne (2 e n^T - n e^T - ne e e^T) + uniform.  The bracket's term equals
-    turn_rate - ne lift e^T, of which each part vanishes for a sphere; the -ne in root_rate is this -ne lift e^T.
+    The sum is factor (lift root_rate^T + turn_rate + uniform), root_rate = (q - q^2 ne / nn - ne) e; each of its parts
+    vanishes for a sphere.
     """
     e, speed = normalize3(u)
     q, face = face_areas(r)
@@ -198,7 +213,9 @@ def _add_rates_at_point(m, d, i, pos, R, rates, scale, mask):
 
     rates: four 3 x 3 matrices: moment by w (aa), moment by u (al), force by w (la), force by u (ll); pos: the point;
     scale: factor of the rates; mask: worlds to which they are added.
-    With r from the com to the point, a rotation moves the point by w x r, and its force has the moment r x f.
+    With r from the com to the point, a rotation moves the point by w x r = -[r]x w, and its force has the moment r x f:
+
+        ll' = ll,   al' = al + [r]x ll,   la' = la - ll [r]x,   aa' = aa + [r]x la - al' [r]x
     """
     rx = _cross_matrix(pos - d.subtree_com[m.body_rootid[i]])
     aa, al, la, ll = _rotated(R, rates[0]), _rotated(R, rates[1]), _rotated(R, rates[2]), _rotated(R, rates[3])

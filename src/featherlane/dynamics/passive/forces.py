@@ -1,4 +1,14 @@
-"""Computes passive forces: springs and dampers of joints and tendons, gravity compensation, fluid forces, adhesion."""
+"""Computes passive forces: springs and dampers of joints and tendons, gravity compensation, fluid forces, adhesion.
+
+Imported kernels:
+
+    has_coefficients(c)            mask of worlds where one of the coefficients (k, c, e) is not 0
+    spring_reference(m, d, j)      rest position of the spring of slide or hinge j
+    ball_reference(m, d, j)        rest quaternion of the spring of ball j
+    spring_law, damper_law         force -x (k + c x + e x^2) or -v (b + c |v| + e v^2) for coefficients and x or v
+    vector_spring_law              the spring's force along a deflection x, by its length |x|
+    damping_coefficients(m, d, i)  (b, c, e) of DoF i, of its joint and actuators
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import damping_coefficients
@@ -75,8 +85,9 @@ def _store_damping_forces(m, d):
 @kernel
 def has_gravity_compensation(m):
     """Returns whether gravity and passive forces (springs or dampers) are on and some body is compensated."""
-    passive = m.opt_disableflags & (DISABLE_SPRING | DISABLE_DAMPER) != DISABLE_SPRING | DISABLE_DAMPER
-    return m.ngravcomp > 0 and passive and not (m.opt_disableflags & DISABLE_GRAVITY)
+    both = DISABLE_SPRING | DISABLE_DAMPER
+    has_passive_forces = (m.opt_disableflags & both) != both
+    return m.ngravcomp > 0 and has_passive_forces and not (m.opt_disableflags & DISABLE_GRAVITY)
 
 
 @kernel
@@ -90,8 +101,9 @@ def _add_gravity_compensation(m, d):
         fraction = where(largest > 0.0, m.body_gravcomp[i], 0.0)
         if any_(fraction != 0.0):
             force = -(m.body_mass[i] * fraction) * g
-            wrench = point_wrench(d, force, zeros(3), d.xipos[i], m.body_rootid[i])
-            k = last_dof(m, i)
+            # the spatial force at the centre of mass of the tree, to which cdof refers
+            wrench = point_wrench(d, force, moment=zeros(3), point=d.xipos[i], root=m.body_rootid[i])
+            k = last_dof(m, i)  # then its ancestors; -1: none
             while k >= 0:
                 f = d.qfrc_gravcomp[k]
                 d.qfrc_gravcomp[k] = where(fraction != 0.0, f + dot(d.cdof[k], wrench), f)
@@ -138,7 +150,8 @@ def passive(m, d):
     if not (flags & DISABLE_DAMPER):
         _store_damping_forces(m, d)  # qfrc_damper
         add_tendon_dampers(m, d)
-    disabled = flags & (DISABLE_SPRING | DISABLE_DAMPER)
+    both = DISABLE_SPRING | DISABLE_DAMPER
+    disabled = flags & both
     if has_gravity_compensation(m):
         _add_gravity_compensation(m, d)
     for i in range(m.nv):
@@ -156,4 +169,4 @@ def passive(m, d):
             d.qfrc_fluid[i] = 0.0
     # passive forces act unless springs and dampers are both disabled
     if m.flg_adhesion:
-        add_adhesion_force(m, d, disabled != DISABLE_SPRING | DISABLE_DAMPER)
+        add_adhesion_force(m, d, acts=disabled != both)

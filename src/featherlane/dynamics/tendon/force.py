@@ -10,6 +10,14 @@ Armature is added on M's pattern only: a tendon between branches adds to the dia
 Row i of J has ten_J_rownnz[i] entries from ten_J[ten_J_rowadr[i]] on, whose DoFs are in ten_J_colind.  The path of
 tendon i has tendon_num[i] elements from tendon_adr[i] on: element k has the type wrap_type[k], the object wrap_objid[k]
 and the parameter wrap_prm[k], of a pulley its divisor.
+
+Imported kernels:
+
+    has_coefficients(c)              mask of worlds where one of the coefficients (k, c, e) is not 0
+    tendon_reference(m, d, i)        (lower, upper) rest lengths of the spring of tendon i
+    add_tendon_force(m, d, i, f, x)  x += J^T f of tendon i
+    is_fixed(m, i)                   whether tendon i is a combination of joints
+
 Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 """
 

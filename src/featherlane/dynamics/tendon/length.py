@@ -15,6 +15,11 @@ path. Row i has ten_J_rownnz[i] entries from ten_J_rowadr[i] on, whose DoFs are 
 
 Tendon i has the tendon_num[i] elements from tendon_adr[i] on.  Element k has the type wrap_type[k], the object
 wrap_objid[k] (joint, site, geom) and the parameter wrap_prm[k] (a coefficient, or the divisor of a pulley).
+
+point_wrench(d, force, moment, point, root) returns the wrench of a force at a point, at the com of the tree of `root`.
+wrap(m, d, s, t, g, ...) returns (bends, p, q, arc) of the path from site s to t around geom g: whether it bends, the
+points where it meets and leaves the geom, and the length between them.
+
 Source: MuJoCo mj_tendon, mj_fwdVelocity; chapter Computation, "Actuation model" (moment arms).
 """
 
@@ -35,6 +40,7 @@ def _fixed_length(m, d, i):
     length, row = 0.0, m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
         j, coefficient, e = m.wrap_objid[k], m.wrap_prm[k], row
+        # e: the entry of the row whose DoF is that of joint j
         while m.ten_J_colind[e] != m.jnt_dofadr[j]:
             e += 1
         d.ten_J[e] = coefficient
@@ -66,7 +72,7 @@ def _add_force(m, d, b, point, force):
     """cfrc += a force at a point of body b, on the body with DoFs that moves it."""
     c = moving_body(m, b)
     if c > 0:
-        d.cfrc[c] += point_wrench(d, force, zeros(3), point, m.body_rootid[c])
+        d.cfrc[c] += point_wrench(d, force, moment=zeros(3), point=point, root=m.body_rootid[c])
 
 
 @kernel
@@ -117,12 +123,13 @@ def _add_wrapped_segment(m, d, k, scale):
     a, b, c = m.site_bodyid[s], m.geom_bodyid[g], m.site_bodyid[t]
     x, y = d.site_xpos[s], d.site_xpos[t]
     bends, p, q, arc = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
-    # for a straight path, the first and the last part are both the whole path
+    # the path is straight if it does not bend: then the first and the last part are both the whole path
     p, q = where(bends, p, y), where(bends, q, x)
     u, first = normalize3(p - x)
     v, last = normalize3(y - q)
     if moving_body(m, a) == moving_body(m, c):
-        # forces within one body cancel: their rounded sum would be a moment arm
+        # if one body moves both sites, the forces of a straight path cancel, as do those around a geom that it moves;
+        # they are left out, since their rounded sum would be a moment arm
         geom_moves_apart = 1.0 if moving_body(m, b) != moving_body(m, a) else 0.0
         scale = where(bends, geom_moves_apart * scale, 0.0)
     u, v = scale * u, scale * v

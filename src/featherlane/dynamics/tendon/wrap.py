@@ -235,12 +235,14 @@ def wrap(m, d, start, end, g, kind, side):
     p = R.T @ (d.site_xpos[start] - centre)
     q = R.T @ (d.site_xpos[end] - centre)
     e1, e2 = _plane_axes(p, q, kind)
+    # an end that is inside by less than the slack is on the surface
     slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
     a_outside, a = _on_surface((dot(p, e1), dot(p, e2)), r, slack)
     b_outside, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
     s = p  # not used without a side site
     if side >= 0:
         s = R.T @ (d.site_xpos[side] - centre)
+    # the path around the circle; with a side site in the direction of its projection
     bends, u, v, arc = round_circle(
         a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side=1 if side >= 0 else 0
     )
