@@ -257,7 +257,7 @@ def add_contact_force(d, k, f):
 
 @kernel
 def add_contact_moment(d, k, moment):
-    """Adds a contact's moment on the pushed body, in world axes, to its con_wrench, and minus it to the other body's."""
+    """Adds a contact's moment on the pushed body, in world axes, to con_wrench; the other body gets minus it."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     f = d.con_wrench[pushed]
     d.con_wrench[pushed] = join(f.moment + moment, f.translation)
