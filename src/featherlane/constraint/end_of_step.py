@@ -33,6 +33,7 @@ def limit_to_step(m, h, solref, imp, authored):
     """
     K, B = authored
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
+        # worlds whose solref is (time constant, damping ratio), and too stiff for the step
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
         # s = h B + h^2 K d = h B + 1: the bound of s is one of B
@@ -102,8 +103,9 @@ def _unit_wrench(m, d, k, b, u):
 
 @kernel
 def _contact_ratio(m, d, k):
-    """Returns the factor of D of contact k, from its first row: its normal, or the edge n + mu_1 t_1 of a pyramid.
+    """Returns (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T) of contact k's first row, the factor of its D.
 
+    The first row is the normal, or the edge n + mu_1 t_1 of a pyramid.
     Dofs above both bodies move them equally at the contact point: the loop ends at the first common ancestor.
     """
     c = d.contact[k]
@@ -112,6 +114,7 @@ def _contact_ratio(m, d, k):
     if has_pyramids(m) and c.dim > 1:
         u = u + c.friction[0] * c.frame.rows[1]
     first, second = _unit_wrench(m, d, k, b1, u), _unit_wrench(m, d, k, b2, u)
+    # bare, hat: sums of J_i^2 / M_ii and J_i^2 / Mhat_ii
     i, j, bare, hat = m.body_lastdof[b1], m.body_lastdof[b2], 0.0, 0.0
     while i != j:  # ascend from the later dof
         if i > j:

@@ -14,8 +14,8 @@ Names
     dual.f[q, e]  force e of block q; dual.old: the same before the momentum step; dual.z = Y^T f.  Blocks are the
                   scalar rows, then the contacts; dual.ndual: number of blocks
     b             J a0 - aref, in primal.row_v (scalar rows) and con_warm (contacts), not in the fields of a direction
-    contacts      `has_edges`: the forces are those of a pyramid's edges; `force_count`: their number; `basis_force`: the
-                  force along a vector of the basis; `basis_value`: such a component of a field like con_warm
+    contacts      `has_edges`: the forces are those of a pyramid's edges; `force_count`: their number; `basis_force`:
+                  the force along a vector of the basis; `basis_value`: such a component of a field like con_warm
     D, Dt         1 / R of a row, and of the friction rows of an elliptic contact; lo, hi: bounds of the force
     fall, drift   decrease of the cost in a sweep, and sum of (f_new - f_start) (f_start - f_old) over all forces: it is
                   negative if the sweep opposes their last change
