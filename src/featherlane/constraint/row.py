@@ -239,7 +239,7 @@ def compute_contact_row(m, d, k, condim, shortest):
     r = c.dist - c.includemargin
     present = (c.present > 0.0) & acts(m, d, k, r)
     solref, imp = c.solref, impedance(solimp, r)
-    authored = reference(solref, solimp, shortest)  # (K, B) of the solref
+    authored = reference(solref, solimp, shortest)  # (K, B) of the solref, without the limit by the step
     K, B = limit_to_step(m, timestep(m), solref, imp, authored)
     # normal row: aref = -normal_B v - stiffness r;  friction rows: aref = -friction_B v
     stiffness, normal_B, imp = reference_at_end(m, K, B, imp)

@@ -97,7 +97,7 @@ def store_problem(m, d):
 
 @kernel
 def soften_losses(m, d, chosen, stiffness):
-    """Sets D of friction loss to `stiffness` times that of the law, in the worlds of the mask."""
+    """Sets D of friction loss to `stiffness` times that of the law, in the `chosen` worlds."""
     for k in range(d.nrow[0]):
         if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
             d.row_D[k] = where(chosen, stiffness * d.coulomb.row_D[k], d.row_D[k])
@@ -212,11 +212,11 @@ def coulomb_newton(m, d):
 
     Numbers of each world:
         residual: norm of its problem's residual.  first: that at the problem's start.  initial: the law's at the start.
-        least: least residual of its problem.  most: residual above which the problem is given up.
+        least: least residual of its problem.  too_large: residual above which the problem is given up.
         stiffness: s of its problem, 1 of the law.  rho: factor of the trial force, over Dt.
         niter: iterations.  idle: consecutive ones without progress.  step: length of the last step.
     Masks of worlds:
-        live: takes the next step.  left: has not solved the law.  proximal: has proximal problems.
+        live: takes the next step.  unsolved: has not solved the law.  proximal: has proximal problems.
         last: its problem is the law.  slow: its iteration made no progress.
         good: it has solved its problem.  spent: it gives its problem up.
         won, lost: it has solved a problem that is not the last one, or given one up, so a next problem follows.
@@ -229,7 +229,7 @@ def coulomb_newton(m, d):
     _, residual = evaluate(m, d)
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
-    left, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
+    unsolved, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
     # the law has no cost, and the start no step: niter is 0 in every world
     record_iteration(d, k=0, cost=0.0, gradient=scale * residual, improvement=niter, step=niter)
     if any_(live):
@@ -238,7 +238,7 @@ def coulomb_newton(m, d):
         stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
         residual = place_problem(m, d, chosen=live, back=proximal, shifted=proximal, stiffness=stiffness)  # none back
         start_friction(d, live)
-    rho, least, most = RHO, residual, give_up_residual(m, d, residual)
+    rho, least, too_large = RHO, residual, give_up_residual(m, d, residual)
     # twice the iterations of the convex problem: a step solves a sequence of problems
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
@@ -262,7 +262,7 @@ def coulomb_newton(m, d):
         unclear = live & last & slow & not_(good) & (residual <= large * norm_of_forces(m, d))
         if any_(unclear):
             good = good | (unclear & is_rounding_of_terms(m, d))
-        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= most))
+        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= too_large))
         if any_(spent & last & not_(good)):
             good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
         # problems before the last one are solved less accurately
@@ -270,22 +270,22 @@ def coulomb_newton(m, d):
         won = live & (good | (not_(last) & (residual <= enough)))
         lost = spent & not_(won)
         # worlds that have solved the law are finished
-        live, left = live & not_(won & last), left & not_(won & last)
+        live, unsolved = live & not_(won & last), unsolved & not_(won & last)
         won = won & not_(last)
         if any_(won | lost):
             proximal, stiffness, first = next_problem(m, d, won, lost, proximal, stiffness)
             live = live & (stiffness > SOFTEST)
-            # moves: worlds with a next problem; if it is the law, it may be solved at its start
-            moves = live & (won | lost)
-            solved = moves & not_(stiffness < 1.0) & (scale * first <= tolerance)
-            live, left = live & not_(solved), left & not_(solved)
+            # begins: worlds with a next problem; if it is the law, it may be solved at its start
+            begins = live & (won | lost)
+            solved = begins & not_(stiffness < 1.0) & (scale * first <= tolerance)
+            live, unsolved = live & not_(solved), unsolved & not_(solved)
             residual = first
-            idle, rho = where(moves, 0.0, idle), where(moves, RHO, rho)
-            least, most = where(moves, first, least), where(moves, give_up_residual(m, d, first), most)
+            idle, rho = where(begins, 0.0, idle), where(begins, RHO, rho)
+            least, too_large = where(begins, first, least), where(begins, give_up_residual(m, d, first), too_large)
     failed = active & not_(residual < FAR)
-    if any_(left):
-        residual = leave_unsolved(m, d, left, proximal, initial)
-        failed = failed | (left & is_unsolved(m, d, scale, residual))
+    if any_(unsolved):
+        residual = leave_unsolved(m, d, unsolved, proximal, initial)
+        failed = failed | (unsolved & is_unsolved(m, d, scale, residual))
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * residual
     d.solver_gap[0] = 0.0  # the law has no cost

@@ -117,12 +117,12 @@ def add_krylov_terms(m, d, todo, enough):
 
 @kernel
 def correct_direction(m, d, live, part, cycles):
-    """Solves (1 - H^-1 N) x = krylov.newton for krylov.x by GCR, from x = krylov.newton, in the worlds of the mask.
+    """Solves (1 - H^-1 N) x = krylov.newton for krylov.x by GCR, from x = krylov.newton, in `live` worlds.
 
     `mark_slipping` has stored the rates of N.
 
     Args:
-        live: the mask.
+        live: mask of worlds.
         part: the method stops if the residual |r| is at most this part of |krylov.newton|.
         cycles: restarts of GCR, of VECTORS products each.
 

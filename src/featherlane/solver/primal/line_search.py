@@ -144,7 +144,7 @@ def step_length(m, d, q1, q2, enough, good, live):
         # at 4 lo + 1
         a_next = a - g / h
         newton = (a_next > lo) & (a_next < hi)
-        if k % 2 == 1:  # every second evaluation
+        if k % 2 == 1:  # at every second evaluation, the slope is compared with that two evaluations before
             if k > LATE:
                 newton = newton & (fabs(g) < 0.25 * slope_before)
             slope_before = fabs(g)

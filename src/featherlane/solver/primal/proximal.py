@@ -66,8 +66,11 @@ def undo_step(m, d, back):
 
 @kernel
 def tresca_step(m, d, chosen):
-    """Moves the chosen worlds to the minimum of the cost with fixed bounds, along krylov.newton; returns the length."""
-    set_direction(m, d, chosen, d.krylov.newton)  # -H^-1 r, stored by `solve_with_moving_bounds`
+    """Moves the chosen worlds to the minimum of the cost with fixed bounds, along krylov.newton = -H^-1 r.
+
+    Returns the length of the step.
+    """
+    set_direction(m, d, chosen, d.krylov.newton)  # stored by `solve_with_moving_bounds`
     d.coulomb.fixed[0] = 1  # the line search keeps the friction bounds fixed
     q1, q2, _ = line_terms(m, d)
     start_slope, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
