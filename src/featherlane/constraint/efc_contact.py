@@ -168,8 +168,8 @@ def _count_rows(m, d, k):
 def list_contacts(m, d, er, n):
     """Lists the slot and the first row of each contact; returns the total number of rows.
 
-    n: number of rows before those of contacts.  Writes: contact_slot, contact_row, efc_count[4], the number of
-    contacts.
+    n: number of rows before those of contacts.
+    Writes: contact_slot, contact_row (-1: the contact has no rows), efc_count[4], the number of contacts.
     """
     contact = 0
     for k in range(d.ncon_slot[0]):

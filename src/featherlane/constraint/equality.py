@@ -340,10 +340,11 @@ def write_equality_rows(m, d, row, entry):
                 last1, last2 = last_dofs(m, e)
                 n = list_dofs(m, d, entry, last1, last2)
                 if n > 0:
-                    moved = write_fastening_rows(m, d, row, entry, n, e, present)
-                    if not any_(moved):  # no world has the rows: the next equality overwrites them
+                    having = write_fastening_rows(m, d, row, entry, n, e, present)
+                    if not any_(having):  # no world has the rows: the next equality overwrites them
                         n = 0
             elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
+                # pos: error;  A: estimate of J M^-1 J^T
                 if m.eq_type[e] == EQ_JOINT:
                     pos, A, n = write_joint_equality(m, d, row, entry, e, present)
                 else:

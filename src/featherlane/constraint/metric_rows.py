@@ -79,7 +79,7 @@ def release_metric(m, d):
     if has_metric(m):
         for k in range(d.ndofrow[0], d.nrow[0]):
             if d.row_type[k] == METRIC:
-                # the row's force is -D (J a)
+                # the row's force is -D (J a): minus it is added
                 add_joint_force(d, k, d.row_D[k] * d.primal.row_x[k], d.qfrc_constraint)
 
 

@@ -364,9 +364,9 @@ def make_rows(m, d):
     make_general_rows(m, d)
     make_contact_rows(m, d)
     if exact and discrete:
-        factor_metric(m, d)  # qH again, with all its entries
+        factor_metric(m, d)  # qH of the whole metric, which the solver reads
     elif discrete:
-        rescale_rows(m, d)
+        rescale_rows(m, d)  # D, from estimates with M, to the metric
     if m.flg_adhesion:
         add_adhesion_reference(m, d)
     d.nefc[0] = count_rows(m, d, 0, 0.0)

@@ -99,10 +99,10 @@ def islands(m, d):
     Reads:  all rows.   Writes: nisland (1,), tree_island (ntree,), dof_island (nv,), -1 where no row acts on the tree.
     Cost:   O(rows) a pass; two passes if rows are sorted by tree, at most ntree.
     """
-    # labels of trees are in dof_island at first
+    # labels of trees are in dof_island at first; ntree: no row acts on the tree
     for t in range(m.ntree):
         d.dof_island[t] = 1.0 * m.ntree
-    while any_(lower_labels(m, d) > 0.0):
+    while any_(lower_labels(m, d) > 0.0):  # until no label changes
         pass
     number_islands(m, d)
     for i in range(m.nv):

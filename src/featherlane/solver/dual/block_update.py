@@ -125,15 +125,15 @@ def visit_edge(d, q, dim, e, R, live):
 
 @kernel
 def visit_pyramid(m, d, k, q, sweep, live):
-    """Updates the edges of contact k, block q, in ROUNDS turns; returns the cost's decrease and the drift."""
+    """Updates the edges of contact k, block q, in ROUNDS rounds; returns the cost's decrease and the drift."""
     dim, edges, R = d.con_dim[k], force_count(m, d, k), row_regularization(d.con_D[k])
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for e in range(edges):
         d.dual.block_force[e] = d.dual.f[q, e]
     fall, drift = 0.0, 0.0
-    for turn in range(ROUNDS):
+    for visit in range(ROUNDS):
         for at in range(edges):
-            e = at if (sweep + turn) % 2 == 0 else edges - 1 - at  # in turn from either end
+            e = at if (sweep + visit) % 2 == 0 else edges - 1 - at  # alternately from the first and the last edge
             fall = fall + visit_edge(d, q, dim, e, R, live)
     for e in range(edges):
         drift = drift + store_force(d, q, e, d.dual.block_force[e], live)
@@ -241,7 +241,7 @@ def solve_friction(d, q, dim, R, Rt, live):
 
 @kernel
 def visit_cone(m, d, k, q, live):
-    """Updates the forces of elliptic contact k, block q, in ROUNDS turns; returns the cost's decrease and the drift."""
+    """Updates the forces of elliptic contact k, block q, in ROUNDS rounds; returns the cost's decrease and drift."""
     contact = d.contact[k]
     dim, R, Rt = contact.dim, row_regularization(contact.D), row_regularization(contact.Dt)
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change

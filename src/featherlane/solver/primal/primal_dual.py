@@ -131,6 +131,7 @@ def store_zone(d, k, share):
         slips:           w of z,       t = z / |z|
         keeps slipping:  w = Dt / 2,   t = x / |x|
         sticks:          w = Dt,       t = 0
+        open (b = 0):    w = 0,        t = 0
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
     """
@@ -142,6 +143,7 @@ def store_zone(d, k, share):
     if other > 0:
         largest = fmax(largest, d.con_wrench[other][0])
     friction_size = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
+    # waits: its zone would change, but another contact of its bodies violates its bound by more
     waits = (violation < share * largest) & (violation > 0.0) & (b > 0.0)
     keeps_sticking, keeps_slipping = waits & stuck, waits & slipped & (friction_size > 0.0)
     slips = (trial_size > b) & (b > 0.0) & not_(keeps_sticking | keeps_slipping)

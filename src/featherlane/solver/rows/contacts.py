@@ -43,7 +43,7 @@ def pyramid_forces(d, k, con_y):
 def cone_forces(m, d, k, con_y):
     """Returns (forces along normal and tangents of the basis, s, cost) of contact k, an elliptic cone.
 
-    s: force over y of each friction direction, so the moments along the turns are s con_y[TURN, k].
+    s: ratio of force to y, the same for all friction directions, so the moments along the turns are s con_y[TURN, k].
     """
     if d.con_dim[k] > 1:
         normal_force, s, cost = cone_force(m, d, k, con_y)
