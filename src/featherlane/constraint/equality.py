@@ -295,6 +295,7 @@ def write_fastening_rows(m, d, k, o, n, e, present):
         turn_columns(m, d, e, o + 3 * n, n, held, present)
     present = moves_any(d, o, equality_row_count(m, e) * n, present)
     response = equality_response(m, e, sqrt(error2))
+    # estimates of A: sums of the bodies' inverse weights in qpos0
     for c in range(3):
         A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, last1, last2)
         store_equality_row(d, k + c, response, pos[c], dJv[c], A, present)

@@ -61,7 +61,7 @@ def reset_worlds_without_rows(m, d, unconverged):
 
     The solver treats such a world like any other: rounding may start it at the last step's acceleration, and several
     sweeps pass before it ends.
-    In worlds with rows, a non-finite gradient makes the acceleration out of range: FAR is added to it.
+    In worlds with rows and a non-finite gradient, acceleration and constraint force become out of range, by FAR.
     unconverged: the count warning[NOT_CONVERGED] before the solve.
     """
     has_rows, broken = has_constraint_rows(m, d), not_(d.solver_residual[0] < FAR)  # masks

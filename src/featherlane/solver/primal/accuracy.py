@@ -27,7 +27,8 @@ may move each dof i by only a part DIGITS of c_i.
 
 Names
     point      a: qacc; M a: primal.Ma; J a - aref: primal.row_x (scalar rows row_*), con_y (contacts con_*).
-               con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6
+               con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6; the last
+               two turns are 0 in dimension 4
     direction  p: primal.search; M p: primal.Mv; J p: primal.row_v, con_z
     tests      primal.terms: sum over rows of |J_i f| per dof; primal.contested: M_ii c_i; SMALL, TERMS, EPS: see
                rounding.py

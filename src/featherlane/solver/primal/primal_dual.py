@@ -234,7 +234,10 @@ def restore_points(d):
 
 @kernel
 def store_friction(d):
-    """Stores the model's friction c t_i - w y_i at the rows in coulomb.friction, limited to the bound."""
+    """Stores the model's friction c t_i - w y_i at the rows in coulomb.friction, limited to the bound.
+
+    c, w: results of `model_friction`, with c = b + w t . y.
+    """
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
             c, w = model_friction(d, k)

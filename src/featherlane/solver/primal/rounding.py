@@ -13,7 +13,8 @@ acceleration may produce a gradient larger than all forces on other bodies, so t
 only Newton's method may leave a gradient that is not small, up to LARGE32: it stops if every component is at rounding
 level of its terms.  It continues from a gradient that is not small, and may accept the acceleration (accuracy.py).
 Names: f0: `metric_force`, force without constraints;  primal.Ma = M a;  con_y[k] = J a - aref of contact k along normal
-    and tangents, con_basis[k];  con_y[TURN, k]: along its turns, con_basis[TURN, k];  con_wrench: forces on bodies.
+    and tangents, con_basis[k];  con_y[TURN, k]: along its turns, con_basis[TURN, k], of which the last two are 0 in
+    dimension 4;  con_wrench: forces on bodies.
     primal.search = p, Mv = M p, and J p in row_v, con_z: a direction and its products.
     Entry e of a scalar row is row_J[e] at dof row_dof[e].  cdof: S_i, motion axis of dof i.
     con_body[k]: body that the contact force pushes, and the other one, 0 if it does not move; con_arm: contact point
@@ -204,8 +205,8 @@ def has_large_gradient(m, d, gradient, gap):
 def is_rounding(m, d, gradient, chosen):
     """Returns a mask of worlds whose gradient, of this norm, is rounding and below LARGE of the forces.
 
-    The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32, which LARGE32 covers, the
-    mask is false.
+    The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 the mask is false, because
+    this test would accept too much.
     """
     if single_precision(d):
         found = gradient < 0.0  # false in all worlds

@@ -14,7 +14,7 @@ semidefinite because T > y_0.  With p = (1, -y_i / T) and the projection Q ortho
 
 Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, likewise.
 y, v: their values along n; y_i, v_i: along the friction directions, all others; T as above; D, Dt, E: con_D,
-con_Dt, con_slip.
+con_Dt, con_slip.  In dimension 4 the last two turns, and values along them, are 0.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.
 The law of Coulomb (coulomb.py) has functions of the same form; opt_contact_model selects between the two.
 Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
@@ -103,10 +103,10 @@ def cone_slope(m, d, k, a, g, h):
 
 @kernel
 def cone_switch(d, k, a):
-    """Returns a positive number if contact k changes its zone between y and y + a v, or slips and turns; else 0.
+    """Returns a positive number if contact k changes its zone between y and y + a v, or its slip turns; else 0.
 
-    A slipping contact turns if a^2 |v across| |v| > STRAIGHT T^2, with v over the friction directions and v across its
-    part orthogonal to y_i: that is the change of force beyond its linear model, as a part of the force.
+    The slip turns if a^2 |v across| |v| > STRAIGHT T^2, with v over the friction directions, and `v across` its part
+    orthogonal to y_i.  The left side over T^2 is the change of force beyond its linear model, as a part of the force.
     """
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = d.primal.con_y[k]

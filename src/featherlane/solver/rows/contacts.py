@@ -6,8 +6,8 @@ con_basis[k], con_basis[TURN, k]: normal and tangents (n, mu_1 t_1, mu_2 t_2), t
 without friction, with turns above 3; con_D = 1 / R of the normal row and of all edges of a pyramid, con_Dt: of the
 friction rows of an elliptic cone.
 primal.con_y and con_z hold y = J a - aref and v = J p of each contact: con_y[k] along the basis, con_y[TURN, k] along
-its turns (rows.py).  primal.slot lists the contact slots in use: all, or those of worlds that a solver continues
-(`list_live_slots`).  a: step length.  con_wrench: forces on bodies.
+its turns (rows.py); in dimension 4 those along the last two turns are 0.  primal.slot lists the contact slots in use:
+all, or those of worlds that a solver continues (`list_live_slots`).  a: step length.  con_wrench: forces on bodies.
 A pyramid's turning edges join the normal with a turn: `turning_*` add their part.  The functions of one pyramid return
 (slope, curvature) over D.
 """

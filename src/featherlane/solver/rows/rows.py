@@ -12,7 +12,8 @@ minus each of the others.
 
 Names
     x[k]         values along the basis of contact k, three per slot, for x = con_basis, primal.con_y, con_z, con_warm.
-                 x[TURN, k]: those along its turns, in memory row nconmax + k, after those of all slots
+                 x[TURN, k]: those along its turns, in memory row nconmax + k, after those of all slots.  Dimension 4
+                 has only the first turn: the other two are zero vectors, and values along them are 0
     con_body[k]  the pushed body, on which the contact force along n acts, and the other body, which gets the opposite
                  force; the other one is 0 if it cannot move.  con_arm[k, 0], con_arm[k, 1]: contact point relative to
                  the com of their trees
