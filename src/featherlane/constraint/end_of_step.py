@@ -8,7 +8,8 @@ impedance is d.  At the beginning of the step this is equivalent to
 So R = (1 - d) / d A becomes R / (1 + s), but not below that of the largest impedance.  A is an estimate of
 J M^-1 J^T; it is scaled to one of J Mhat^-1 J^T by the ratio of the two for the diagonals of Mhat and M.
 `has_metric(m)`: whether the model uses this integrator.  Mhat: its metric, on M's pattern; `exact.diagonal`: the
-diagonal of the metric, with the terms of tendons and actuators that Mhat's pattern omits.
+diagonal of the metric, with the terms of tendons and actuators that Mhat's pattern omits; `add_coupling_diagonal` adds
+these.  `factor(m, A, LD, inverse)` stores L^T D L of A in LD, and 1 / D in `inverse`.
 Source: MuJoCo 4, chapter Computation, "Discrete-time" and "Parameters"; the formulas, and the row of a contact that
 represents all its rows, were found by experiment with 4.0.1.
 """
@@ -175,7 +176,7 @@ def factor_backbone(m, d):
     for k in range(m.nC):
         d.qH[k] = d.M[k]
     if fluid_acts(m):
-        # dissipative: only drag and resistance, without added mass and lift
+        # qH -= h d qfrc_fluid / d qvel;  dissipative: only drag and resistance, without added mass and lift
         add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
     _write_metric_diagonal(m, d)  # exact.diagonal
     for i in range(m.nv):

@@ -100,7 +100,7 @@ def bias_acceleration(m, d, b):
     acc = Motion(zeros(6))
     while b > 0:  # from b up to the root: adds the terms of each body's joints
         p = m.body_parentid[b]
-        _, acc = pass_joints(m, d, b, d.cvel[p], acc)
+        _, acc = pass_joints(m, d, b, d.cvel[p], acc)  # acc += (dS/dt) v of the joints of b
         b = p
     return acc
 

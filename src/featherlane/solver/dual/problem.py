@@ -16,8 +16,9 @@ sum over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), with f(
 Names
     point      a: qacc; M a: primal.Ma; x: primal.row_x, and con_y along the basis of a contact: direction 0 is the
                normal, 1 and 2 the tangents, 3 to 5 the turns (`basis_value` returns one component)
-    M          `metric_factor` returns (LD, 1 / D) of M = L^T D L; `metric_force`: f0 = M a0.  Under the integrator
-               `discrete`, M is its metric
+    M          `metric_factor` returns (LD, 1 / D) of M = L^T D L, with which `solve_factored` computes x <- M^-1 x, and
+               `half_solve_column` x <- D^-1/2 L^-T x.  `metric_force`: f0 = M a0.  Under the integrator `discrete`, M
+               is its metric
     blocks     scalar rows, then contacts: `contact_block` is that of contact k.  dual.f[q, c]: force of row c of block
                q; edges of a pyramid have one each: y_0 + y_i has number 2 i - 2, y_0 - y_i number 2 i - 1
     Y          row c of block q has the n = dofnum[q] entries dual.Y[rowadr[q] + c n ...], at the dofs

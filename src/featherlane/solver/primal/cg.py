@@ -11,7 +11,7 @@ A world stops if the gradient is below the tolerance, or if the gain of cost is 
 world also stops after several iterations without progress, since a single one may gain nothing.
 Symbols: g: gradient, primal.grad; M^-1 g: primal.Mgrad; p: primal.search, with M p in primal.Mv, J p in row_v,
 con_z.  `metric_factor`, `metric_times`: factor of M, product with M; NEAR: so many tolerances of the gap.
-grad_old, Mgrad_old: g and M^-1 g before the step.
+grad_old, Mgrad_old: g and M^-1 g before the step.  `solve_factored` computes x <- M^-1 x with this factor.
 Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """

@@ -5,14 +5,18 @@ rows that are not at a bound, and a line search computes the minimum along p.  W
 taken without a search if the slope at its end is at most half of that at its start: its active rows are closer to those
 of the solution than at the minimum along p.  This saves up to 3 % of the iterations (10 % of a tile's) and the search.
 
-A world stops if the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
-In float32 each component is compared with the rounding of its terms (rounding.py): opposing contacts cancel to a
-thousandth of their forces, whose last digits are noise.  A step in which a row switched may also be the last, if its
-gradient is rounding of its terms.
-`warning` is set if the solve ends for another reason with a gradient that is not small (rounding.py), or at the
-iteration limit, or at rounding level above `LARGE` of the applied forces; unless the acceleration is accurate
-(accuracy.py).  A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does
-not bound the gradient.
+A world stops if one of these holds:
+- Its gradient is below the tolerance.
+- Its gradient is rounding: then the slope along the next step is, too.  In float32 each component is compared with the
+  rounding of its terms, because opposing contacts cancel to a thousandth of their forces, whose last digits are noise.
+  A step in which a row switched may then be the last one, too.
+- It makes no progress for PATIENCE steps, or its step has length 0.
+A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does not bound the
+gradient.
+
+`warning` is set in a world that ends at the iteration limit, or without progress and with a gradient that is not small,
+or with a gradient that is rounding but above `LARGE` of the forces.  It is not set if the acceleration is accurate
+(accuracy.py).
 SMALL, LARGE: parts of the forces; `norm_of_forces`: max(|M a0|, |J^T f|), with a0 the unconstrained acceleration;
 `is_rounding_of_terms`: mask of worlds whose gradient is rounding of its terms, see rounding.py.  FAR stands for a
 number out of range.
