@@ -1,7 +1,10 @@
 """Limits of ball joints: one row per joint, which bounds the rotation angle.
 
 Names: k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J; K, B, imp: stiffness,
-    damping and impedance of a row, r: its position error less the margin (impedance.py).
+    damping and impedance d of aref = -B v - K d r, r: position error less the margin (impedance.py);
+    A: `chosen_diagonal`, J M^-1 J^T or its estimate; D: `inverse_regularisation`, d / ((1 - d) A).
+    `limit_to_step` limits (K, B) by the time step; `reference_at_end` returns (stiffness, damping, d) with
+    aref = -damping v - stiffness r, where under the integrator `discrete` the row acts at the end of the step.
 """
 
 from featherlane.prelude import *
@@ -36,13 +39,12 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     r, v = dist - margin, -dot(axis, Vec3(d.qvel[first : first + 3]))
     solref, imp = joint.solref, impedance(solimp, r)
     K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
-    # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     for c in range(3):
         d.row_dof[o + c] = first + c
         d.row_J[o + c] = where(present, -axis[c], 0.0)
     place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
-    # the three dofs are a chain: the last one and its ancestors contain all of them
+    # the three dofs are a chain: the last one and its ancestors contain all of them, so there is no second chain (j)
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], i=first + 2, j=-1))
     aref = -fma(damping, v, stiffness * r)
     store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))

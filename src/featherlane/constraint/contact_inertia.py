@@ -4,6 +4,7 @@ Source: MuJoCo's documentation, "Computation", sec. "Diagonal regularizer"; the 
 Featherlane's.
 con_carrier[k, side] is the body on side 0 or 1 of contact k; body_invweight0 has each body's inverse weights, linear
 and angular, in qpos0.  STICK (impedance.py) is the stiffness of friction under Coulomb's law, over the inverse mass.
+`wants_exact`: the flag `diagexact` is set; then `exact_contact_diagonal` returns J M^-1 J^T in this state.
 """
 
 from featherlane.prelude import *

@@ -29,7 +29,7 @@ def append_entry(d, n, i):
 
 @kernel
 def list_chains(m, d, i, j):
-    """Lists dofs i and j (-1: none) and their ancestors, descending, with entries 0; returns their number."""
+    """Lists dofs i and j (-1: none) and their ancestors, descending, with row entries 0; returns their number."""
     n = 0
     while i >= 0 or j >= 0:
         last = max(i, j)  # a parent has a smaller index: descending order visits common ancestors once
@@ -52,8 +52,9 @@ def whitened_square(m, d, n):
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.row (nv,).   Cost: O(depth^2).
     """
     LD, inverse_D = metric_factor(m, d)
+    # one row, of n entries from exact.row[0] on, at the dofs exact.dof[0 ..]
     block = SparseRows(d.exact.row, 0, d.exact.dof, 0, n, d.exact.place)
-    half_solve_rows(inertia_rows(m), LD, inverse_D, block, scaled=0, count=1)
+    half_solve_rows(inertia_rows(m), LD, inverse_D, block, scaled=0, count=1)  # exact.row = x = L^-T J^T
     squares = 0.0
     for p in range(n):
         squares = fma(d.exact.row[p] * inverse_D[d.exact.dof[p]], d.exact.row[p], squares)
@@ -89,12 +90,15 @@ def chosen_diagonal(m, d, k, estimate, i, j):
 
 
 @kernel
-def next_above(m, d, o, n, k):
-    """Returns the last dof before dof k among the n dofs from row_dof[o] on and their ancestors; -1: none."""
+def next_above(m, d, first, count, end):
+    """Returns the largest dof below `end` among the dofs row_dof[first ..], `count` of them, and their ancestors.
+
+    -1: none.
+    """
     last = -1
-    for e in range(o, o + n):
+    for e in range(first, first + count):
         i = d.row_dof[e]
-        while i >= k:
+        while i >= end:
             i = m.dof_parentid[i]
         last = i if i > last else last
     return last
@@ -107,6 +111,7 @@ def exact_row_diagonal(m, d, k):
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.*.
     """
     first, count, n = d.row_dofadr[k], d.row_dofnum[k], 0
+    # all dofs of the row and their ancestors, descending from the last one
     i = next_above(m, d, first, count, m.nv)
     while i >= 0:
         n = append_entry(d, n, i)
@@ -123,9 +128,10 @@ def contact_entry(d, i, u, r):
 
 @kernel
 def exact_contact_diagonal(m, d, k, b1, b2, edge):
-    """Returns J M^-1 J^T of contact slot k between bodies b1 and b2: of the row u . (v_2 - v_1).
+    """Returns J M^-1 J^T of contact slot k between bodies b1 and b2: of the row u . (v_2 - v_1) at the contact point.
 
-    u: the normal n; for edge = 1 the edge n + mu_1 t_1 of a pyramid.   Writes: exact.*.
+    edge: 0: u is the normal n; 1: u is the edge n + mu_1 t_1 of a pyramid.
+    Writes: exact.*.
     """
     c = d.contact[k]
     last1, last2, u = m.body_lastdof[b1], m.body_lastdof[b2], c.frame.rows[0]
@@ -143,7 +149,7 @@ def exact_contact_diagonal(m, d, k, b1, b2, edge):
         d.exact.row[d.exact.place[j]] = contact_entry(d, j, u, r2)
         j = m.dof_parentid[j]
     while i >= 0:
-        p = d.exact.place[i]
-        d.exact.row[p] = d.exact.row[p] + contact_entry(d, i, minus_u, r1)
+        place = d.exact.place[i]
+        d.exact.row[place] = d.exact.row[place] + contact_entry(d, i, minus_u, r1)
         i = m.dof_parentid[i]
     return whitened_square(m, d, n)

@@ -6,7 +6,11 @@ rotations about the three).  The rows of an elliptic cone are these directions; 
 normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1, 2, ...
 Names: er: the arrays, of a tile with one world, so that any_(x) is x of this world; row_*: scalar rows
     (row.py); METRIC: type of the rows that add to the integrator's metric;
-    K, B, imp: stiffness, damping, impedance of a row; R = 1 / D; STATE_*: mjtConstraintState.
+    K, B, imp: stiffness, damping, impedance d of a row: aref = -B v - K d r, r: position error less the margin;
+    R = 1 / D; STATE_*: mjtConstraintState.
+    efc_source: number of the scalar row k that an efc_ row copies; efc_id of a contact's row: number of the contact,
+    with the slot contact_slot and the first row contact_row.  efc_count: numbers of all rows, equalities, friction
+    loss, limits, and contacts.
 """
 
 from featherlane.prelude import *
@@ -32,7 +36,7 @@ def _insert_sorted(er, n, source, kind, ident):
     Writes: efc_type, efc_id, efc_source.
     """
     at = n
-    while at > 0:
+    while at > 0:  # rows with a larger kind or id move down by one
         before = er.efc_type[at - 1]
         if before < kind or (before == kind and er.efc_id[at - 1] <= ident):
             break
@@ -77,7 +81,7 @@ def _write_state(er, i, hi):
 
 @kernel
 def _copy_rows(m, d, er, n):
-    """Copies columns and Jacobian of the first n rows from their sources; row i of efc_J begins at nv i."""
+    """Copies the fields and the Jacobian of the first n rows from their sources; row i of efc_J begins at nv i."""
     nv = er.efc_nv
     for i in range(n):
         er.efc_frictionloss[i] = 0.0
@@ -129,7 +133,7 @@ def _write_softness(m, d, er, i):
         first = er.contact_row[er.efc_id[i]]
     solref, solimp = _solver_parameters(m, d, er, i)
     shortest, r = shortest_timeconst(m), _violation(m, er, i, first)
-    imp, rate = split_tangents(impedance(solimp, seed(r, 1.0)), 1)
+    imp, rate = split_tangents(impedance(solimp, seed(r, 1.0)), 1)  # rate: dd/dr
     K, B = reference(solref, solimp, shortest)
     # friction has no stiffness
     if kind in (FRICTION_DOF, FRICTION_TENDON):

@@ -29,6 +29,7 @@ def _add_body_velocity(m, d, er, k, dim, body, sign):
     for r in range(dim):
         axis = c.frame.rows[r % 3]
         er.direction_vel[r] += sign * (dot(axis, v) if r < 3 else dot(axis, omega))
+    # column of each dof above the body: its velocity per unit of the dof
     dof = m.body_lastdof[body]
     while dof >= 0:
         omega = d.cdof[dof].angular
@@ -117,12 +118,14 @@ def _write_cone_forces(m, d, er, i, k, dim):
         inside the cone (D y + Dt T <= 0)      N = -D y,         along = -Dt
         between, on the cone's surface         N = slip (T - y), along = -N / T
     Under Coulomb's law N = max(-D y, 0), and |friction| = min(Dt T, N).
+    T = 0 only in the first two zones, which do not use N / T.
     """
     c = d.contact[k]
     y, square = _residual(d, k, r=0), 0.0
     for r in range(1, dim):
         square += _residual(d, k, r) * _residual(d, k, r)
     T, D, Dt = sqrt(square), c.D, c.Dt
+    # along: force over residual of each friction direction;  at first the zone between, on the cone's surface
     state, normal, along = STATE_CONE, c.slip * (T - y), -c.slip * (T - y) / T
     if m.opt_contact_model == COULOMB:
         normal = fmax(-(D * y), 0.0)
@@ -165,8 +168,8 @@ def _count_rows(m, d, k):
 def list_contacts(m, d, er, n):
     """Lists the slot and the first row of each contact; returns the total number of rows.
 
-    n: number of rows before those of contacts.  Writes: contact_slot, contact_row, efc_count[4], the number of
-    contacts.
+    n: number of rows before those of contacts.
+    Writes: contact_slot, contact_row (-1: the contact has no rows), efc_count[4], the number of contacts.
     """
     contact = 0
     for k in range(d.ncon_slot[0]):

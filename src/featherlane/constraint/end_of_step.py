@@ -8,7 +8,8 @@ impedance is d.  At the beginning of the step this is equivalent to
 So R = (1 - d) / d A becomes R / (1 + s), but not below that of the largest impedance.  A is an estimate of
 J M^-1 J^T; it is scaled to one of J Mhat^-1 J^T by the ratio of the two for the diagonals of Mhat and M.
 `has_metric(m)`: whether the model uses this integrator.  Mhat: its metric, on M's pattern; `exact.diagonal`: the
-diagonal of the metric, with the terms of tendons and actuators that Mhat's pattern omits.
+diagonal of the metric, with the terms of tendons and actuators that Mhat's pattern omits; `add_coupling_diagonal` adds
+these.  `factor(m, A, LD, inverse)` stores L^T D L of A in LD, and 1 / D in `inverse`.
 Source: MuJoCo 4, chapter Computation, "Discrete-time" and "Parameters"; the formulas, and the row of a contact that
 represents all its rows, were found by experiment with 4.0.1.
 """
@@ -33,6 +34,7 @@ def limit_to_step(m, h, solref, imp, authored):
     """
     K, B = authored
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
+        # worlds whose solref is (time constant, damping ratio), and too stiff for the step
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
         # s = h B + h^2 K d = h B + 1: the bound of s is one of B
@@ -64,7 +66,8 @@ def reference_at_end(m, K, B, imp):
     stiffness = K * imp
     if has_metric(m):
         h, scale = timestep(m), step_scale(m, K, B, imp)  # scale = 1 / (1 + s)
-        B = fma(h, stiffness, B)  # B + h k, so that s = h B from here on
+        # from here on B is B + h k of the formula, so that s = h B
+        B = fma(h, stiffness, B)
         imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)  # d (1 + s) / (1 + d s)
         B, stiffness = B * scale, stiffness * scale
     return stiffness, B, imp
@@ -102,8 +105,9 @@ def _unit_wrench(m, d, k, b, u):
 
 @kernel
 def _contact_ratio(m, d, k):
-    """Returns the factor of D of contact k, from its first row: its normal, or the edge n + mu_1 t_1 of a pyramid.
+    """Returns (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T) of contact k's first row, the factor of its D.
 
+    The first row is the normal, or the edge n + mu_1 t_1 of a pyramid.
     Dofs above both bodies move them equally at the contact point: the loop ends at the first common ancestor.
     """
     c = d.contact[k]
@@ -112,6 +116,7 @@ def _contact_ratio(m, d, k):
     if has_pyramids(m) and c.dim > 1:
         u = u + c.friction[0] * c.frame.rows[1]
     first, second = _unit_wrench(m, d, k, b1, u), _unit_wrench(m, d, k, b2, u)
+    # bare, hat: sums of J_i^2 / M_ii and J_i^2 / Mhat_ii
     i, j, bare, hat = m.body_lastdof[b1], m.body_lastdof[b2], 0.0, 0.0
     while i != j:  # ascend from the later dof
         if i > j:
@@ -171,7 +176,7 @@ def factor_backbone(m, d):
     for k in range(m.nC):
         d.qH[k] = d.M[k]
     if fluid_acts(m):
-        # dissipative: only drag and resistance, without added mass and lift
+        # qH -= h d qfrc_fluid / d qvel;  dissipative: only drag and resistance, without added mass and lift
         add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
     _write_metric_diagonal(m, d)  # exact.diagonal
     for i in range(m.nv):

@@ -9,7 +9,9 @@ The Jacobian has entries at the dofs above either body.  The rows of a connect o
 of their errors; their reference includes the derivative of the Jacobian: aref = -B J v - K d r - (dJ/dt) v.  That of
 a joint or tendon does not.  A row whose constraint is inactive in a world holds zeros there.
 In all kernels e is the equality, k a general row (fields row_*, row.py), o the first of its entries in row_dof
-and row_J; K, B, imp are stiffness, damping and impedance (impedance.py).
+and row_J; K, B, imp are stiffness, damping and impedance d (impedance.py).  cdof: S = (S_rot, S_lin), motion axis of a
+dof about the com of its tree; cvel: body motions about the same point.  `chosen_diagonal`: J M^-1 J^T of a row, or the
+given estimate of it.  A body or dof above another one is nearer to the root.
 Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
 mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 """
@@ -98,7 +100,7 @@ def bias_acceleration(m, d, b):
     acc = Motion(zeros(6))
     while b > 0:  # from b up to the root: adds the terms of each body's joints
         p = m.body_parentid[b]
-        _, acc = pass_joints(m, d, b, d.cvel[p], acc)
+        _, acc = pass_joints(m, d, b, d.cvel[p], acc)  # acc += (dS/dt) v of the joints of b
         b = p
     return acc
 
@@ -168,7 +170,8 @@ def point_columns(m, d, e, o, n, arms, present):
     n: dofs per row, in row_dof; arms: (r_1, r_2) [m]; present: mask of worlds that have the rows.
     A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
-    (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)  # c1, c2: places in the bodies' lists of dofs
+    # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
+    (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)
     for c in range(n):
         i = d.row_dof[o + c]
         S = d.cdof[i]
@@ -192,6 +195,7 @@ def turn_columns(m, d, e, o, n, held, present):
     Here y = R^T (omega_1 - omega_2), so a dof above both bodies has no entry.
     n: dofs per row, in row_dof; held: a `Turn`; present: mask of worlds that have the rows.
     """
+    # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
     (c1, c2), (last1, last2) = (0, 0), last_dofs(m, e)
     for c in range(n):
         i = d.row_dof[o + c]
@@ -264,7 +268,7 @@ def moves_any(d, o, n, present):
 
 @kernel
 def write_fastening_rows(m, d, k, o, n, e, present):
-    """Writes rows from k on: equality e, a connect or weld.  Returns the mask of worlds that have them.
+    """Writes rows from k on: equality e, a connect (3 rows) or weld (6).  Returns the mask of worlds that have them.
 
     o, n: first entry and entries per row; present: mask of worlds in which e is active.  If no dof moves the two bodies
     relative to each other, a world has no rows: D would be unbounded.
@@ -275,15 +279,15 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     # arms of the anchors from the coms of the bodies' trees
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
     r2 = p2 - d.subtree_com[m.body_rootid[b2]]
-    a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)  # at qacc = 0
+    a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)  # spatial accelerations at qacc = 0
     place_rows_at(d, k, equality_row_count(m, e), o, n, EQUALITY, e)
 
     pos = p1 - p2
-    # (dJ/dt) v of the three translations
+    # (dJ/dt) v of the three translations: difference of the anchors' accelerations
     dJv = anchor_motion(d.cvel[b1], a1, r1)[1] - anchor_motion(d.cvel[b2], a2, r2)[1]
     point_columns(m, d, e, o, n, (r1, r2), present)
-    error2 = dot(pos, pos)
-    if weld:
+    error2 = dot(pos, pos)  # squared norm of all errors
+    if weld:  # three rotations follow
         held = weld_turn(m, d, e)
         turn_error = held.scale * Vec3(held.turn[1:4])
         _, turn_dJv = turn_motion(held, d.cvel[b1].angular, d.cvel[b2].angular, a1.angular, a2.angular)
@@ -291,6 +295,7 @@ def write_fastening_rows(m, d, k, o, n, e, present):
         turn_columns(m, d, e, o + 3 * n, n, held, present)
     present = moves_any(d, o, equality_row_count(m, e) * n, present)
     response = equality_response(m, e, sqrt(error2))
+    # estimates of A: sums of the bodies' inverse weights in qpos0
     for c in range(3):
         A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, last1, last2)
         store_equality_row(d, k + c, response, pos[c], dJv[c], A, present)
@@ -332,14 +337,15 @@ def write_equality_rows(m, d, row, entry):
             present = present & equality_awake(m, d, e)
         if any_(present):
             n, rows = 0, equality_row_count(m, e)  # n: entries per row, 0 without rows
-            if rows > 1:
+            if rows > 1:  # a connect or weld
                 last1, last2 = last_dofs(m, e)
                 n = list_dofs(m, d, entry, last1, last2)
                 if n > 0:
-                    moved = write_fastening_rows(m, d, row, entry, n, e, present)
-                    if not any_(moved):  # no world has the rows: the next equality overwrites them
+                    having = write_fastening_rows(m, d, row, entry, n, e, present)
+                    if not any_(having):  # no world has the rows: the next equality overwrites them
                         n = 0
             elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
+                # pos: error;  A: estimate of J M^-1 J^T
                 if m.eq_type[e] == EQ_JOINT:
                     pos, A, n = write_joint_equality(m, d, row, entry, e, present)
                 else:

@@ -31,7 +31,7 @@ def place_rows_at(d, k, size, o, n, kind, ident):
     for r in range(size):
         d.row_dofadr[k + r] = o + r * n
         d.row_dofnum[k + r] = n
-        d.row_rownum[k + r] = size - r
+        d.row_rownum[k + r] = size - r  # rows with these dofs, from this one on
         d.row_type[k + r] = kind
         d.row_id[k + r] = ident
         # the first row's dofs are already stored; the others have the same

@@ -53,6 +53,7 @@ def write_joint_equality(m, d, k, o, e, present):
     Returns the error, A and the number of entries.
     """
     n = list_joint_dofs(m, d, o, e)
+    # last2: dof of the second joint, -1 without one
     i1, j2, last2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e], -1
     A = m.dof_invweight0[i1]
     pos, slope = joint_equality_error(m, d, e)

@@ -9,6 +9,8 @@ So it is one of the general rows.  As in MuJoCo, only diagonal terms enter the m
 approximation.  Its force, -s J a, is an inertial force and not a constraint force: `release_metric` subtracts it
 again.  The solver PGS has no such rows.
 `has_metric(m)`: the model uses this integrator.  `tendon_metric`, `actuator_metric`: s of a tendon, of an actuator.
+k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J.  ten_J, actuator_moment: sparse
+matrices with the rows J of tendons and of actuator outputs; *_rowadr, *_rownnz, *_colind: their layout.
 Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are applied without a factor).
 """
 
@@ -60,7 +62,7 @@ def write_metric_rows(m, d, k, o):
                 # an actuator on a joint adds to the diagonal of the metric, without a row
                 if is_coupling(m, i) and not is_disabled(m, i):
                     s = actuator_metric(m, d, i)
-                    for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):  # outputs
                         n = m.moment_rownnz[q]
                         if n > 0 and any_(s > 0.0):
                             _write_metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
@@ -77,7 +79,7 @@ def release_metric(m, d):
     if has_metric(m):
         for k in range(d.ndofrow[0], d.nrow[0]):
             if d.row_type[k] == METRIC:
-                # the row's force is -D (J a)
+                # the row's force is -D (J a): minus it is added
                 add_joint_force(d, k, d.row_D[k] * d.primal.row_x[k], d.qfrc_constraint)
 
 

@@ -8,8 +8,14 @@
 
 The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within each class the order is MuJoCo's.
 Fields: row_* of scalar rows, con_* of contacts; d.row[k] has the row_* of row k, d.contact[k] the con_* of slot k.
-K, B, imp: stiffness, damping and impedance of a row, A: its estimate of J M^-1 J^T, STICK: stiffness of rigid rows
-(impedance.py).
+    row_pos, row_margin, row_vel: position error, margin, velocity J qvel;  row_D = 1 / R;  row_lo, row_hi: bounds of
+    the force;  row_J, row_dof: entries of J and their dofs;  row_present: 1 in worlds that have the row
+    con_dist, con_includemargin: distance and margin [m];  con_frame: rows n, t_1, t_2;  con_friction: mu_1 to mu_5
+Parameters of a row (impedance.py): K, B, imp: stiffness [1/s^2], damping [1/s] and impedance d of
+aref = -B v - K d r;  r: position error less the margin;  A: estimate of J M^-1 J^T;  STICK: stiffness of rigid rows.
+    `impedance`: d at r;  `reference`: (K, B) of a solref;  `limit_to_step`: (K, B) limited by the time step;
+    `reference_at_end`: (stiffness K d, damping, d) with aref = -damping v - stiffness r, where under the integrator
+    `discrete` the row acts at the end of the step;  `inverse_regularisation`: D = d / ((1 - d) A)
 """
 
 from __future__ import annotations
@@ -109,7 +115,7 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     r = dist - margin
     solref, imp = joint.solref, impedance(solimp, r)
     K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
-    # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
+    # aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
 
@@ -134,7 +140,7 @@ def write_joint_limits(m, d, k, j, shortest):
     joint = m.joint[j]
     q = d.qpos[joint.qposadr]
     for side in range(2):
-        sign = 1.0 - 2.0 * side
+        sign = 1.0 - 2.0 * side  # +1 for the lower side, -1 for the upper one
         dist = sign * (q - joint.range[side])  # q - lower side, or upper side - q
         near = dist < joint.margin
         if sleeping(m):  # a sleeping tree has no rows
@@ -184,7 +190,7 @@ def make_general_rows(m, d):
     Writes: nrow, row_* (nrowmax,), row_dof and row_J (nrowJmax,).
     Scratch: exact.*, primal.*.
     """
-    # next row, next entry in row_dof and row_J
+    # row, entry: next row, and next entry in row_dof and row_J
     row, entry, disabled = d.ndofrow[0], d.ndofrow[0], m.opt_disableflags
     if disabled & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
         row, entry = write_equality_rows(m, d, row, entry)
@@ -217,11 +223,12 @@ def acts(m, d, k, r):
 def compute_contact_row(m, d, k, condim, shortest):
     """Computes D, damping and stiffness of contact slot k; shortest: least time constant [s], of `shortest_timeconst`.
 
-    An elliptic cone has R_n = (1 - d) / d A along the normal, R_1 = R_n / impratio along the first tangent and
-    R_i = R_1 mu_1^2 / mu_i^2 in the other friction directions, rotations included: one Dt = 1 / (R_i mu_i^2) for all.
-    A pyramid has A (1 + mu_1^2) instead of A, and each edge has R = 2 mu_1^2 R_1, so that both cones have the same
-    friction; its friction has no separate reference.  A is `contact_inertia`, that of the contact's first row.
-    condim: dimension of the contact.
+    Elliptic cone: R_n = (1 - d) / d A along the normal, R_1 = R_n / impratio along the first tangent, and
+    R_i = R_1 mu_1^2 / mu_i^2 along the other friction directions, rotations included.  So all have the same
+    Dt = 1 / (R_i mu_i^2).
+    Pyramid: A (1 + mu_1^2) in place of A, and R = 2 mu_1^2 R_1 of each edge, so that both cones have the same friction.
+    Its friction has no separate reference.
+    A is `contact_inertia`, that of the contact's first row.  condim: dimension of the contact.
     Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
     """
     c = d.contact[k]
@@ -232,9 +239,9 @@ def compute_contact_row(m, d, k, condim, shortest):
     r = c.dist - c.includemargin
     present = (c.present > 0.0) & acts(m, d, k, r)
     solref, imp = c.solref, impedance(solimp, r)
-    authored = reference(solref, solimp, shortest)  # (K, B) of the solref
+    authored = reference(solref, solimp, shortest)  # (K, B) of the solref, without the limit by the step
     K, B = limit_to_step(m, timestep(m), solref, imp, authored)
-    # normal row: aref = -normal_B v - stiffness r
+    # normal row: aref = -normal_B v - stiffness r;  friction rows: aref = -friction_B v
     stiffness, normal_B, imp = reference_at_end(m, K, B, imp)
     Dt, slip, friction_B = 0.0, 0.0, normal_B
     # an absent contact may have mu = 0, by which is divided below
@@ -245,8 +252,9 @@ def compute_contact_row(m, d, k, condim, shortest):
         if has_pyramids(m):
             D = D * impratio / (2.0 * mu2)  # 1 / (2 mu_1^2 R_1)
         else:
-            # Dt = 1 / (R_1 mu_1^2); slip = D / (1 + mu^2), mu = mu_1 / sqrt(impratio), while the contact slides
+            # Dt = 1 / (R_1 mu_1^2);  of a sliding contact slip = D / (1 + mu^2), with mu = mu_1 / sqrt(impratio)
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
+            # of solreffriction, or the authored B of the normal
             friction_B = friction_reference(c.solreffriction, authored[1], solimp, shortest)
             _, friction_B, _ = reference_at_end(m, K=0.0, B=friction_B, imp=imp)  # K = 0: no position error
             if m.opt_contact_model == COULOMB:  # friction stops the slip in one step, as far as its bound permits
@@ -271,7 +279,6 @@ def make_contact_rows(m, d):
     """Computes the fields shared by the rows of each contact: D, and aref = -con_damping (J v) - con_stiffpos.
 
     An elliptic cone's friction rows have no position error and aref = -con_frictiondamping (J v).
-
     A contact has no rows if it is in the gap (dist >= includemargin) and not adhesive, or if its bodies are welded to
     each other.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
@@ -312,6 +319,7 @@ def add_adhesion_reference(m, d):
         if has_pyramids(m) and c.dim > 1:
             edges = 2.0 * (c.dim - 1)
         pulls = (D > 0.0) & (c.adhesion != 0.0)
+        # R adhesion of the normal, or of each edge
         bias = c.adhesion / (edges * where(pulls, D, 1.0))
         c.stiffpos = where(pulls, c.stiffpos - bias, c.stiffpos)
 
@@ -356,9 +364,9 @@ def make_rows(m, d):
     make_general_rows(m, d)
     make_contact_rows(m, d)
     if exact and discrete:
-        factor_metric(m, d)  # qH again, with all its entries
+        factor_metric(m, d)  # qH of the whole metric, which the solver reads
     elif discrete:
-        rescale_rows(m, d)
+        rescale_rows(m, d)  # D, from estimates with M, to the metric
     if m.flg_adhesion:
         add_adhesion_reference(m, d)
     d.nefc[0] = count_rows(m, d, 0, 0.0)

@@ -9,7 +9,8 @@ u is the velocity of body 2's surface relative to body 1's at the contact, at th
 static friction hold under the contact models lcp and coulomb.  If one geom has a higher priority, it alone sets them;
 else e, mu_s, v_s and the least speed are the larger of both.  An explicit pair has no static friction.
 Slot fields: con_cand: the candidate pair of a detected contact, NO_CANDIDATE of a user-defined one; con_pair: the
-explicit pair, -1: none; con_carrier: the two bodies; con_restitution_vel: the least speed.
+explicit pair, -1: none; con_carrier: the two bodies; con_restitution_vel: the least speed; con_frame: rows n, t_1, t_2.
+`leading`: FIRST or SECOND, the geom of higher priority, else MIX; `friction`: mixed coefficients of both geoms.
 Source: MuJoCo 4, attribute surfacevel of geoms; ODE manual, sec. "Contact" (bounce); Armstrong-Helouvry, Dupont and
     Canudas de Wit, A survey of models, analysis tools and compensation methods for the control of machines with
     friction (1994), for Stribeck's curve.

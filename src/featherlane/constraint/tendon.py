@@ -6,7 +6,11 @@
 
 The Jacobian is that of the lengths.  A length that does not depend on any dof has no row.
 Names: i, j: tendons; k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J;
-    K, B, imp: stiffness, damping and impedance of a row; A: estimate of J M^-1 J^T (impedance.py).
+    ten_J: the Jacobian of all lengths, row i from ten_J_rowadr[i] on, with ten_J_rownnz[i] entries at ten_J_colind;
+    K, B, imp: stiffness, damping and impedance d of aref = -B v - K d r, r: position error less the margin;
+    A: estimate of J M^-1 J^T (impedance.py); D: `inverse_regularisation`, d / ((1 - d) A).
+    `limit_to_step` limits (K, B) by the time step; `reference_at_end` returns (stiffness, damping, d) with
+    aref = -damping v - stiffness r, where under the integrator `discrete` the row acts at the end of the step.
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 """
 
@@ -89,7 +93,6 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     r = dist - margin
     solref, imp = m.tendon_solref_lim[i], impedance(solimp, r)
     K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
-    # under the integrator discrete the row acts at the end of the step: aref = -damping v - stiffness r
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     aref = -fma(damping, row_product(d, k, d.qvel), stiffness * r)
@@ -106,7 +109,7 @@ def write_tendon_limits(m, d, k, o):
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:  # without entries no dof changes the length
             for side in range(2):
-                sign = 1.0 - 2.0 * side
+                sign = 1.0 - 2.0 * side  # +1 for the lower side, -1 for the upper one
                 dist = sign * (d.ten_length[i] - m.tendon_range[i][side])  # length - lower, or upper - length
                 near = dist < m.tendon_margin[i]
                 if sleeping(m):  # a sleeping tendon has no rows
@@ -130,6 +133,7 @@ def store_difference_jacobian(m, d, o, i, j, slope, present):
 
     Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.
     """
+    # n: entries written;  at_i, at_j: places in both rows
     n, at_i, at_j, nonzero = 0, 0, 0, false_mask(d)
     dof_i, dof_j = tendon_dof(m, i, c=0), tendon_dof(m, j, c=0)
     # merge the dofs of both rows, which are sorted

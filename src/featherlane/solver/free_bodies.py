@@ -4,6 +4,7 @@
 entry for each actuator that has rates (`actuator_metric`).
 Rows: con_* of contacts, on the bodies con_carrier; row_* on the dofs row_dof, row_dofnum of them from row_dofadr on.
 D = 0 in worlds without the row.
+`fold_rows(scalar, contact)`: kernel (m, d, unused, x) that runs both kernels for all rows; here x has no meaning.
 dof_touched[i], at the first dof i of a tree: 1 if a row or such an actuator acts on the tree.
 """
 

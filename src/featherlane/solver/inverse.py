@@ -34,8 +34,8 @@ def constraint_forces(m, d, store):
         apply_row_forces(m, d)  # writes qfrc_constraint
         if store:
             store_primal_forces(m, d)
-            if uses_blocks(m):  # of a dual solver or the no-slip solver, which keep their forces there, too
-                forces_at_rows(m, d)  # writes dual.f
+            if uses_blocks(m):  # a dual solver and the no-slip solver keep their forces in dual.f, too
+                forces_at_rows(m, d)
         for i in range(m.nv):
             # absent rows may have changed the sign of a zero: + 0 restores it
             d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

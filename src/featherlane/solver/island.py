@@ -4,8 +4,9 @@ The problem of a scene separates into one problem per island.  The sparse factor
 because no entry of H joins them; this file only identifies them.
 While islands are found, dof_island[t] is the label of tree t: the smallest number of a tree that is known to be in its
 island, ntree if no row acts on it.  A label is a real number: each world of the tile has its own.
-Rows: row_* on row_dofnum dofs, row_dof from row_dofadr on; contacts on the bodies carrier; *_present, D: not 0 in
-worlds that have the row.
+Rows: row_* on row_dofnum dofs, row_dof from row_dofadr on; contacts on the bodies carrier; row_present, con_D: not 0 in
+worlds that have the row.  dof_treeid, body_treeid: tree of a dof or body, -1 of a body that cannot move.
+`fold_rows(scalar, contact)`: kernel (m, d, unused, x) that passes x through both kernels for all rows.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 
@@ -15,16 +16,17 @@ from featherlane.constraint.fold import fold_rows
 
 @kernel
 def merge_labels(d, present, s, t, changed):
-    """Sets the labels of trees s and t to the smallest of both labels, s and t.
+    """Sets the labels of trees s and t, which a row joins, to the smallest of the four numbers: both labels, s and t.
 
-    This applies to worlds in which the row that joins them is present.  A tree -1 is none: the row acts on one tree.
+    present: mask of worlds that have the row; others do not change.  A tree -1 is none: the row acts on one tree.
     Returns 1 in worlds with a changed label, else `changed`.
     """
+    # one tree: it is both
     if s < 0:
         s = t
     if t < 0:
         t = s
-    if s >= 0:
+    if s >= 0:  # else the row acts on no tree
         label_s, label_t = d.dof_island[s], d.dof_island[t]
         label = fmin(fmin(label_s, label_t), 1.0 * (s if s < t else t))
         changed = where(present & ((label < label_s) | (label < label_t)), 1.0, changed)
@@ -37,6 +39,7 @@ def merge_labels(d, present, s, t, changed):
 def lower_labels_of_row(m, d, k, unused, changed):
     """Gives the trees of scalar row k the smallest of their labels; returns 1 in worlds with a changed label."""
     first = d.row_dofadr[k]
+    # each of the row's trees with that of its first entry
     for e in range(first, first + d.row_dofnum[k]):
         s, t = m.dof_treeid[d.row_dof[first]], m.dof_treeid[d.row_dof[e]]
         changed = merge_labels(d, d.row_present[k] > 0.0, s, t, changed)
@@ -73,12 +76,12 @@ def number_islands(m, d):
 
     Writes: tree_island, nisland.
     """
-    n, no_label = 0.0, 1.0 * m.ntree
+    n, no_label = 0.0, 1.0 * m.ntree  # n: islands so far
     for t in range(m.ntree):
         label = d.dof_island[t]
         is_first = label == t  # worlds in which t is the first tree of its island
         d.tree_island[t] = where(is_first, n, 0.0)
-        # the island's number is that of its first tree, at most t; each world reads the row of its label
+        # tree_island[t] = tree_island[label]: the number of the island's first tree, which is at most t
         d.tree_island[t] = where(
             label < no_label, gather_rows(d.tree_island, where(label < no_label, label, 0.0)), -1.0
         )
@@ -96,10 +99,10 @@ def islands(m, d):
     Reads:  all rows.   Writes: nisland (1,), tree_island (ntree,), dof_island (nv,), -1 where no row acts on the tree.
     Cost:   O(rows) a pass; two passes if rows are sorted by tree, at most ntree.
     """
-    # labels of trees are in dof_island at first
+    # labels of trees are in dof_island at first; ntree: no row acts on the tree
     for t in range(m.ntree):
         d.dof_island[t] = 1.0 * m.ntree
-    while any_(lower_labels(m, d) > 0.0):
+    while any_(lower_labels(m, d) > 0.0):  # until no label changes
         pass
     number_islands(m, d)
     for i in range(m.nv):

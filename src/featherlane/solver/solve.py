@@ -2,6 +2,8 @@
 
 `reads_hessian`, `reads_factor`, `reads_inertia`: what the selected solver needs of H, of M's factor, and of M.
 FAR stands for a number out of range.  con_overflow = 1: the caller splits the tile and solves its parts.
+row_D, con_D: 1 / R of scalar rows and contacts, 0 in worlds without the row.
+`fold_rows(scalar, contact)`: kernel (m, d, unused, x) that passes x through both kernels for all rows.
 """
 
 from featherlane.prelude import *
@@ -55,14 +57,14 @@ def has_constraint_rows(m, d):
 
 @kernel
 def reset_worlds_without_rows(m, d, unconverged):
-    """Sets the unconstrained acceleration in worlds without rows, by `set_unconstrained`, as if simulated alone.
+    """Replaces the solver's results by those of `set_unconstrained` in worlds without rows, as if simulated alone.
 
-    A solver would treat such a world like any other: rounding may start it at the last step's acceleration, and several
-    sweeps pass before it ends.  A world with a non-finite gradient has an acceleration that counts as non-finite or out
-    of range.
+    The solver treats such a world like any other: rounding may start it at the last step's acceleration, and several
+    sweeps pass before it ends.
+    In worlds with rows and a non-finite gradient, acceleration and constraint force become out of range, by FAR.
     unconverged: the count warning[NOT_CONVERGED] before the solve.
     """
-    has_rows, broken = has_constraint_rows(m, d), not_(d.solver_residual[0] < FAR)
+    has_rows, broken = has_constraint_rows(m, d), not_(d.solver_residual[0] < FAR)  # masks
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = where(has_rows, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
@@ -134,6 +136,6 @@ def solve(m, d):
         prepare_contacts(m, d)
         prepare_solver(m, d)  # sets con_overflow if the tile must be split: then nothing is solved
         if d.con_overflow[0] == 0:
-            unconverged = d.warning[NOT_CONVERGED] + 0.0
+            unconverged = d.warning[NOT_CONVERGED] + 0.0  # a copy
             run_solver(m, d)
             reset_worlds_without_rows(m, d, unconverged)

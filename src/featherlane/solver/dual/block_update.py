@@ -9,9 +9,10 @@ Layout: dual.f[q, c] is the force of row (or edge) c of block q; the two edges o
 and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`block_triangle_index`).
 While a contact is visited, dual.block_y holds y of its rows, block_force its forces (of edges, for a pyramid), and
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
-con_dim[k]: number of rows of contact k.  TINY avoids a division by 0.
+con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the turns.  R, Rt: 1 / con_D and
+1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
 `basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
-Updates return (fall, against): the decrease of the cost, and the drift (f_new - f_start) (f_start - f_old).  A change
+Updates return (fall, drift): the decrease of the cost, and the drift (f_new - f_start) (f_start - f_old).  A change
 delta of a force with derivative y and second derivative a decreases the cost by -delta (y + a delta / 2).
 """
 
@@ -59,6 +60,7 @@ def update_row_force(d, q, b, D, lo, hi, live):
     b: J a0 - aref of the row.  D: 1 / R.  lo, hi: bounds of the force.  live: mask of worlds that continue.
     """
     f, R = d.dual.f[q, 0], row_regularization(D)
+    # y: b + Y z + R f, first derivative of the cost;  a: A + R, second derivative
     y, a = fma(R, f, b + block_row_product(d, q, c=0)), d.dual.A[q, 0] + R
     f_new = clip(f - y / a, lo, hi)
     delta = where(live, f_new - f, 0.0)
@@ -123,20 +125,20 @@ def visit_edge(d, q, dim, e, R, live):
 
 @kernel
 def visit_pyramid(m, d, k, q, sweep, live):
-    """Updates the edges of contact k, block q, in ROUNDS turns; returns the cost's decrease and the drift."""
+    """Updates the edges of contact k, block q, in ROUNDS rounds; returns the cost's decrease and the drift."""
     dim, edges, R = d.con_dim[k], force_count(m, d, k), row_regularization(d.con_D[k])
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for e in range(edges):
         d.dual.block_force[e] = d.dual.f[q, e]
-    fall, against = 0.0, 0.0
-    for turn in range(ROUNDS):
+    fall, drift = 0.0, 0.0
+    for visit in range(ROUNDS):
         for at in range(edges):
-            e = at if (sweep + turn) % 2 == 0 else edges - 1 - at  # in turn from either end
+            e = at if (sweep + visit) % 2 == 0 else edges - 1 - at  # alternately from the first and the last edge
             fall = fall + visit_edge(d, q, dim, e, R, live)
     for e in range(edges):
-        against = against + store_force(d, q, e, d.dual.block_force[e], live)
+        drift = drift + store_force(d, q, e, d.dual.block_force[e], live)
     add_contact_change(d, q, dim)  # updates dual.z
-    return fall, against
+    return fall, drift
 
 
 @kernel
@@ -216,7 +218,8 @@ def move_along_ray(d, q, dim, R, Rt, live):
 def solve_friction(d, q, dim, R, Rt, live):
     """Solves friction of an elliptic contact at a fixed normal force; returns the cost's decrease.
 
-    Problem of friction_disc.py: its matrix is A + Rt of the friction rows, and b = y - A f, y without friction.
+    `solve_on_disc` minimises 1/2 t^T disc.A t + disc.b^T t with |t| <= normal force, for the n friction forces t:
+    disc.A = A + Rt of the friction rows, and disc.b = y - A f, their y without friction.
     Writes: disc.*; dual.block_force, block_change, block_y.
     """
     n = dim - 1
@@ -238,31 +241,31 @@ def solve_friction(d, q, dim, R, Rt, live):
 
 @kernel
 def visit_cone(m, d, k, q, live):
-    """Updates the forces of elliptic contact k, block q, in ROUNDS turns; returns the cost's decrease and the drift."""
+    """Updates the forces of elliptic contact k, block q, in ROUNDS rounds; returns the cost's decrease and drift."""
     contact = d.contact[k]
     dim, R, Rt = contact.dim, row_regularization(contact.D), row_regularization(contact.Dt)
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
-    fall, against = 0.0, 0.0
+    fall, drift = 0.0, 0.0
     for _ in range(ROUNDS):
         fall = fall + move_along_ray(d, q, dim, R, Rt, live)
         fall = fall + solve_friction(d, q, dim, R, Rt, live)  # both update dual.block_force, block_y, block_change
     for c in range(dim):
-        against = against + store_force(d, q, c, d.dual.block_force[c], live)
+        drift = drift + store_force(d, q, c, d.dual.block_force[c], live)
     add_contact_change(d, q, dim)  # updates dual.z
-    return fall, against
+    return fall, drift
 
 
 @kernel
 def visit_contact(m, d, k, q, sweep, live):
     """Updates block q of contact k; returns the cost's decrease and the drift."""
     if has_edges(m, d, k):
-        fall, against = visit_pyramid(m, d, k, q, sweep, live)
+        fall, drift = visit_pyramid(m, d, k, q, sweep, live)
     elif d.con_dim[k] > 1:
-        fall, against = visit_cone(m, d, k, q, live)
+        fall, drift = visit_cone(m, d, k, q, live)
     else:
         # without friction: one row that only pushes
         most = UNBOUNDED
-        fall, against = update_row_force(d, q, d.primal.con_warm[k][0], d.con_D[k], lo=0.0, hi=most, live=live)
-    return fall, against
+        fall, drift = update_row_force(d, q, d.primal.con_warm[k][0], d.con_D[k], lo=0.0, hi=most, live=live)
+    return fall, drift

@@ -55,7 +55,8 @@ def solve_on_disc(d, n, r):
     slack = 1e-13  # relative, of |t| = r
     if single_precision(d):
         slack = 1e-6
-    outside, length = r >= 0.0, r  # outside: true in all worlds at first
+    # outside: mask of worlds with |t| > r so far, all at first;  length: |t|
+    outside, length = r >= 0.0, r
     for _ in range(ROUNDS):
         factor_disc(d, n, multiplier, FLAT * trace)  # writes disc.L
         for c in range(n):
@@ -68,9 +69,10 @@ def solve_on_disc(d, n, r):
         for c in range(n):
             d.disc.w[c] = d.disc.t[c]
         solve_packed(d.disc.L, n, d.disc.w)  # w = (A + l)^-1 t
-        slope = where(outside, disc_product(n, d.disc.t, d.disc.w), 1.0)
-        gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
-        multiplier = where(outside, multiplier + gain, multiplier)
+        # l += (|t| / r - 1) |t|^2 / (t . w)
+        tw = where(outside, disc_product(n, d.disc.t, d.disc.w), 1.0)
+        increase = (length / where(outside, r, 1.0) - 1.0) * (length * length) / tw
+        multiplier = where(outside, multiplier + increase, multiplier)
     # scaled to |t| = r exactly; with r = 0 the force is 0
     scale = where(length > r, r / fmax(length, TINY), 1.0)
     for c in range(n):

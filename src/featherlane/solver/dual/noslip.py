@@ -3,11 +3,17 @@
 Normal forces, limits and equalities stay fixed.  PGS sweeps over the forces of friction loss, the difference of each
 pair of opposite pyramid edges, and the tangential forces of an elliptic cone, with A in place of A + R.
 The result minimises no single cost: residual and gap are the main solver's, from before this pass.
-Symbols and layouts as in block_update.py: y = J a - aref of a row, dual.f[q, c] its force, A: dual.A.
-`noslip` stores b = J a0 - aref of all rows in primal.row_v and con_warm.  live: mask of worlds that
-continue.  `load_contact` computes y of a contact in dual.block_y, `add_contact_change` adds its change to z.
-Rows: row_*: scalar rows, with force bounds lo, hi, and entries row_J at the dofs row_dof, row_dofnum[k] of them from
-row_dofadr[k] on; con_*: contacts, con_dim[k] directions each.  D = 1 / R.
+
+Names
+    dual.f[q, c]  force of row c of block q; edges of a pyramid have one each: y_0 + y_i has number 2 i - 2, y_0 - y_i
+                  number 2 i - 1.  Blocks are the scalar rows, then the contacts
+    y, A          y = J a - aref of a row; dual.A[q]: diagonal block of A, a packed lower triangle, A of a row at 0
+    b             J a0 - aref of all rows, stored by `noslip` in primal.row_v and con_warm; y = b + Y z with z = Y^T f
+    contacts      `load_contact` computes y of a contact in dual.block_y; `change_force` updates it by a change of one
+                  force; `add_contact_change` adds all changes to z.  con_dim[k]: number of directions
+    rows          row_*: scalar rows, with force bounds lo, hi; con_*: contacts; D = 1 / R
+    live          mask of worlds that continue
+    fold_rows     fold_rows(scalar, contact) is the kernel (m, d, s, x) that passes x through both for all rows
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip).
 Note:   friction directions without mobility: see friction_disc.py.
 """
@@ -80,8 +86,7 @@ def solve_cone_friction(d, q, dim, live):
     """Solves the forces across the normal of an elliptic contact, block q, without R; returns the cost's decrease."""
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
-    # R = 0: no regularisation
-    fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force
+    fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force, without regularisation
     for c in range(1, dim):
         d.dual.f[q, c] = d.dual.block_force[c] + 0.0  # no negative zero
     return fall
@@ -180,7 +185,7 @@ def noslip(m, d):
     for i in range(m.nv):
         d.dual.start[i] = d.qacc[i]
     d.dual.nsweep[0] = 0.0
-    # the first sweep also gains the cost of R
+    # gain: decrease of the cost before the sweep.  The first one also gains the cost of R, which is omitted from now on
     live, gain = d.active[0] > 0.0, regularisation_cost(m, d)
     for _ in range(m.opt_noslip_iterations):
         if not any_(live):

@@ -9,11 +9,17 @@ A sweep visits block by block (rows.py) and sets each force to its optimum with 
 Before a sweep forces are extrapolated along their last change by beta = (k - 1) / (k + 2), and projected to their
 admissible set.  k counts sweeps since the last one that opposed that change, or increased the cost.  A world stops if a
 sweep gains less than the tolerance; it has not converged if its residual is neither small nor rounding (rounding.py).
-Layout: dual.f[q, e] is force e of block q; blocks are the scalar rows, then the contacts.
-dual.z = Y^T f; b = J a0 - aref is in primal.row_v and con_warm.  `has_edges`: the forces of a contact are
-those of a pyramid's edges; `force_count`: their number; `basis_force`: the force along a vector of the basis.
-Rows: row_* scalar rows, con_* contacts; D = 1 / R, lo, hi: bounds of the force; dual.ndual:
-number of blocks.
+
+Names
+    dual.f[q, e]  force e of block q; dual.old: the same before the momentum step; dual.z = Y^T f.  Blocks are the
+                  scalar rows, then the contacts; dual.ndual: number of blocks
+    b             J a0 - aref, in primal.row_v (scalar rows) and con_warm (contacts), not in the fields of a direction
+    contacts      `has_edges`: the forces are those of a pyramid's edges; `force_count`: their number; `basis_force`:
+                  the force along a vector of the basis; `basis_value`: such a component of a field like con_warm
+    D, Dt         1 / R of a row, and of the friction rows of an elliptic contact; lo, hi: bounds of the force
+    fall, drift   decrease of the cost in a sweep, and sum of (f_new - f_start) (f_start - f_old) over all forces: it is
+                  negative if the sweep opposes their last change
+    scale         1 / trace of M, of cost and gradient in comparisons with the tolerance
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Differences: A is not
 formed; blocks are shuffled only in each fourth sweep (visit_order.py); a contact is visited twice in a row, which
@@ -48,22 +54,23 @@ PATIENCE = 4.0  # sweeps without progress
 # ---- all blocks ----------------------------------------------------------------------------------------------------
 @kernel
 def sweep_blocks(m, d, sweep, live):
-    """Sweeps once over all blocks; returns (the cost's decrease, the drift of all forces).
+    """Sweeps once over all blocks; returns (fall, drift): the cost's decrease, and the drift of all forces.
 
-    sweep: its number.  live: mask.  Writes: dual.f, dual.z.
+    sweep: its number.  live: mask of worlds that continue.  Writes: dual.f, dual.z.
     """
-    fall, against = 0.0, 0.0
+    fall, drift = 0.0, 0.0
     contacts = d.nrow[0]  # first block of contacts
     if is_scrambled(sweep):
         order_blocks(d, sweep)  # writes the order that `block_at` reads
     for at in range(d.dual.ndual[0]):
-        q = block_at(d, sweep, at)  # f, a: fall and drift of this block
+        q = block_at(d, sweep, at)
         if q < contacts:
-            f, a = update_row_force(d, q, d.primal.row_v[q], d.row_D[q], d.row_lo[q], d.row_hi[q], live)
+            b, D, lo, hi = d.primal.row_v[q], d.row_D[q], d.row_lo[q], d.row_hi[q]
+            block_fall, block_drift = update_row_force(d, q, b, D, lo, hi, live)
         else:
-            f, a = visit_contact(m, d, q - contacts, q, sweep, live)
-        fall, against = fall + f, against + a
-    return fall, against
+            block_fall, block_drift = visit_contact(m, d, q - contacts, q, sweep, live)
+        fall, drift = fall + block_fall, drift + block_drift
+    return fall, drift
 
 
 @kernel
@@ -117,7 +124,7 @@ def force_cost(f, b, D):
 
 @kernel
 def dual_cost(m, d):
-    """Returns 1/2 f^T (A + R) f + f^T b, with f^T A f = z^T z."""
+    """Returns 1/2 f^T (A + R) f + f^T b of dual.f, with f^T A f = z^T z."""
     cost, contacts = 0.0, d.nrow[0]  # first block of contacts
     for i in range(m.nv):
         cost = fma(d.dual.z[i], d.dual.z[i], cost)
@@ -189,8 +196,8 @@ def pgs(m, d):
     noise = 1e-28
     if single_precision(d):
         noise = 1e-12
-    # of each world: niter: sweeps; k: sweeps since a restart of momentum; total: decrease of cost so far;
-    # idle: sweeps without progress
+    # of each world: niter: sweeps; k: sweeps since a restart of momentum; total: decrease of the cost so far;
+    # idle: consecutive sweeps without progress; cost: of the forces
     niter, k, total, idle, cost = 0.0, 0.0, 0.0, 0.0, dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
@@ -199,9 +206,9 @@ def pgs(m, d):
         beta = where(live & (k > 1.0), (k - 1.0) / (k + 2.0), 0.0)
         extrapolate_forces(m, d, beta)  # writes dual.f, old, z
         cost_before, cost_extrapolated = cost, dual_cost(m, d)
-        fall, against = sweep_blocks(m, d, sweep, live)  # updates dual.f, z
+        fall, drift = sweep_blocks(m, d, sweep, live)  # updates dual.f, z
         cost = cost_extrapolated - fall
-        k = where((against < 0.0) | (cost > cost_before), 0.0, k + 1.0)
+        k = where((drift < 0.0) | (cost > cost_before), 0.0, k + 1.0)
         niter, total = where(live, niter + 1.0, niter), total + fall
         record_forces(m, d, sweep + 1, scale, scale * fall, beta)
         # rounding ends progress if sweeps gain nothing of the total gain; a single one may seem to increase the cost

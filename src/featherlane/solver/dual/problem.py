@@ -13,13 +13,19 @@ either one from its optimum:
 
 For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, with g the gradient.  For a = a0 + M^-1 J^T f (PGS) it is the
 sum over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), with f(x) a row's force at x = J a - aref.
-x is primal.row_x, and con_y along the basis of a contact, of which `basis_value` returns a component.
-`metric_factor`, `metric_force`: factor of M, and M a0; under the integrator `discrete`, of its metric in place of M.
-Layout: the force of block q's row c (or pyramid edge e) is dual.f[q, c]; blocks are the scalar rows, then the
-contacts.  The entries of row c of block q are dual.Y[rowadr[q] + c n ...], with n = dofnum[q], at the
-dofs dual.dof[dofadr[q] ...] (rows.py).  Edges of a pyramid: y_0 + y_i has number 2 i - 2, y_0 - y_i number 2 i - 1.
-Rows: row_*: scalar rows, with force bounds lo, hi, and entries row_J at the dofs row_dof, row_dofnum[k] of them from
-row_dofadr[k] on; con_*: contacts, con_dim[k] directions each.  D = 1 / R.
+Names
+    point      a: qacc; M a: primal.Ma; x: primal.row_x, and con_y along the basis of a contact: direction 0 is the
+               normal, 1 and 2 the tangents, 3 to 5 the turns (`basis_value` returns one component)
+    M          `metric_factor` returns (LD, 1 / D) of M = L^T D L, with which `solve_factored` computes x <- M^-1 x, and
+               `half_solve_column` x <- D^-1/2 L^-T x.  `metric_force`: f0 = M a0.  Under the integrator `discrete`, M
+               is its metric
+    blocks     scalar rows, then contacts: `contact_block` is that of contact k.  dual.f[q, c]: force of row c of block
+               q; edges of a pyramid have one each: y_0 + y_i has number 2 i - 2, y_0 - y_i number 2 i - 1
+    Y          row c of block q has the n = dofnum[q] entries dual.Y[rowadr[q] + c n ...], at the dofs
+               dual.dof[dofadr[q] ...] (rows.py); dual.z = Y^T f
+    rows       row_*: scalar rows, with force bounds lo, hi; con_*: contacts, con_dim[k] directions each.  D = 1 / R;
+               con_Dt: D of the friction rows of an elliptic contact
+    fold_rows  fold_rows(scalar, contact) is the kernel (m, d, unused, x) that passes x through both for all rows
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
 
@@ -96,7 +102,7 @@ def force_count(m, d, k):
 
 @kernel
 def basis_force(m, d, k, c):
-    """Returns the force of contact k along basis vector c, from dual.f.
+    """Returns the force of contact k along direction c of its basis, from dual.f.
 
     Pyramid: along the normal the sum of all edges, along direction c the difference of its two edges.
     """
@@ -123,7 +129,8 @@ def regularisation(D):
 def primal_contact_force(m, d, k, e, s):
     """Returns force number e of contact k in the primal problem, at primal.con_y.
 
-    s: `friction_factor` of the contact, which has an elliptic cone if e > 0 and it has no edges.
+    e: number of an edge of a pyramid, else direction of the basis.
+    s: `friction_factor` of the contact, used if e is a friction direction of an elliptic cone.
     """
     c = d.contact[k]
     y = d.primal.con_y[k][0]
@@ -208,7 +215,7 @@ def store_constraint_force(m, d):
             f1, f2 = basis_force(m, d, k, c=1), basis_force(m, d, k, c=2)
         add_basis_force(d, k, (f0, f1, f2))
         if c.dim > 3:
-            # moments about normal and tangents; dimension 4 has only the first
+            # now moments about normal and tangents; dimension 4 has only the first
             f0, f1, f2 = basis_force(m, d, k, c=3), 0.0, 0.0
             if c.dim > 4:
                 f1, f2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
@@ -220,10 +227,11 @@ def store_constraint_force(m, d):
 def accelerate_by_forces(m, d):
     """Computes qacc = a0 + M^-1 J^T f, and primal.Ma = M qacc = f0 + J^T f, with f = dual.f; writes qfrc_constraint."""
     store_constraint_force(m, d)
+    # qacc = M^-1 J^T f
     for i in range(m.nv):
         d.qacc[i] = d.qfrc_constraint[i]
     LD, inverse_D = metric_factor(m, d)
-    solve_factored(m, LD, inverse_D, d.qacc)  # qacc <- M^-1 J^T f
+    solve_factored(m, LD, inverse_D, d.qacc)
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i] + d.qacc[i]
@@ -256,7 +264,7 @@ def evaluate_at_forces(m, d):
     """
     accelerate_by_forces(m, d)
     compute_rows_at(m, d, d.qacc, d.primal.row_x, d.primal.con_y)
-    # `evaluate` overwrites qfrc_constraint by the primal forces
+    # `evaluate` overwrites qfrc_constraint by the primal forces: primal.Mv keeps it
     for i in range(m.nv):
         d.primal.Mv[i] = d.qfrc_constraint[i]
     cost, gradient = evaluate(m, d)
@@ -284,6 +292,7 @@ def add_contact_gap(m, d, k, unused, total):
     """Returns `total` plus the duality gap of the forces of contact k: the sum over its rows or edges."""
     q, s, gap = contact_block(d, k), friction_factor(m, d, k), 0.0
     for e in range(force_count(m, d, k)):
+        # x, D: J a - aref and 1 / R of the row or edge, those of the normal at first
         primal_force, x, D = primal_contact_force(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
         if has_edges(m, d, k):
             y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)

@@ -8,10 +8,13 @@ A dof's row of L^-T has entries only at its ancestors: y has entries at the dofs
 So a sweep over all rows costs two products per entry of Y, and only the diagonal blocks of A are formed.
 Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so that ancestors follow.  Its row c has n
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
-LD[M_rowadr[i] + c] is the entry L_ij of M's factor, with the ancestor j = M_colind[M_rowadr[i] + c].  primal.search
-holds D^-1/2.  `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
-A block is a scalar row or a contact, whose rows are its basis: con_basis[k] for normal and tangents,
+`start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
+A block is a scalar row or a contact, whose `dim` rows are its basis: con_basis[k] for normal and tangents,
 con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
+Scalar rows: entry e of a row is row_J[e] at dof row_dof[e]; row k has row_dofnum[k] of them, from row_dofadr[k] on.
+Whitening: `metric_factor` returns (LD, 1 / D); primal.search holds D^-1/2.  SparseRows describes the rows to whiten by
+(values, address of the first one, dofs, start, n, place), and `half_solve_rows` replaces `count` of them by
+J L^-1 D^-1/2 in place.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
 """
 
@@ -85,13 +88,16 @@ def append_block_dofs(m, d, i, mark, start, n):
 
 @kernel
 def sort_descending(dofs, start, n):
-    """Sorts n dofs of a list by insertion; chains are sorted, and so are two chains, unless they share a tree."""
-    for a in range(start + 1, start + n):
-        i, b = dofs[a], a
-        while b > start and dofs[b - 1] < i:
-            dofs[b] = dofs[b - 1]
-            b -= 1
-        dofs[b] = i
+    """Sorts n dofs of a list, from dofs[start] on, by insertion.
+
+    It moves little: a chain descends already, and so do two chains, unless they share a tree.
+    """
+    for at in range(start + 1, start + n):
+        i, place = dofs[at], at
+        while place > start and dofs[place - 1] < i:
+            dofs[place] = dofs[place - 1]
+            place -= 1
+        dofs[place] = i
 
 
 @kernel
@@ -112,12 +118,13 @@ def append_second_chain(m, d, i, mark, start, n):
 def list_contact_dofs(m, d, k, start):
     """Lists the dofs that move the bodies of contact k in dual.dof, and sets their dual.mark; returns their number."""
     c = d.contact[k]
+    # last dofs that move the bodies; -1: the other body does not move
     i_pushed, i_other = m.body_lastdof[c.body[0]], -1
     if c.body[1] > 0:
         i_other = m.body_lastdof[c.body[1]]
     n = 0
     if i_other > i_pushed:
-        # the later tree first; the roles of the two bodies do not change
+        # the chain of the later dof first, so that the list descends
         n = append_block_dofs(m, d, i_other, OTHER, start, n)
         n = append_second_chain(m, d, i_pushed, FIRST, start, n)
     else:
@@ -151,15 +158,15 @@ def store_contact_column(d, k, i, e, n, dim):
     for c in range(dim):
         d.dual.Y[e + c * n] = 0.0
     if d.dual.mark[i] != BOTH:
-        sign = 1.0  # pushed body minus other body
+        sign = 1.0  # velocity of the pushed body minus that of the other one
         if d.dual.mark[i] != FIRST:
             sign = -sign
-        x = d.con_basis[k] @ relative_velocity_of_dof(d, k, i)
+        x = d.con_basis[k] @ relative_velocity_of_dof(d, k, i)  # along normal and tangents
         d.dual.Y[e] = sign * x[0]
         if dim > 1:
             d.dual.Y[e + n], d.dual.Y[e + 2 * n] = sign * x[1], sign * x[2]
         if dim > 3:
-            x = d.con_basis[TURN, k] @ d.cdof[i].angular
+            x = d.con_basis[TURN, k] @ d.cdof[i].angular  # along the turns, of which dimension 4 has one
             d.dual.Y[e + 3 * n] = sign * x[0]
         if dim > 4:
             d.dual.Y[e + 4 * n], d.dual.Y[e + 5 * n] = sign * x[1], sign * x[2]
@@ -167,9 +174,11 @@ def store_contact_column(d, k, i, e, n, dim):
 
 @kernel
 def whiten_block(m, d, start, n, row, dim):
-    """Whitens all `dim` rows of a block, from dual.Y[row] on, with n dofs, dual.dof[start ...]; writes dual.place.
+    """Whitens all `dim` rows of a block, from dual.Y[row] on, with n dofs, dual.dof[start ...].
 
-    Three rows at once, as L is then read once for them.   Reads: primal.search = D^-1/2.
+    Three rows at once, as L is then read once for them.
+    Reads:  primal.search = D^-1/2.
+    Writes: dual.Y, dual.place.
     """
     rows, LD = inertia_rows(m), metric_factor(m, d)[0]
     place_dofs(SparseRows(d.dual.Y, row, d.dual.dof, start, n, d.dual.place))
@@ -220,6 +229,7 @@ def build_row_block(m, d, k, start, row):
     clear_dof_marks(d, start, n)
     sort_descending(d.dual.dof, start, n)
     store_block_addresses(d, k, start, n, row)
+    # row of J, 0 at ancestors without an entry
     for p in range(n):
         d.dual.Y[row + p] = 0.0
         d.dual.place[d.dual.dof[start + p]] = p
@@ -261,10 +271,9 @@ def make_blocks(m, d):
     Scratch: primal.*.
     Cost:   O(rows * depth^2).
     """
-    # next free positions in dual.dof and dual.Y, next block; complete: all blocks so far fit; whole: rows without
-    # friction are needed, too
+    # q: next block;  complete: all blocks so far fit;  whole: rows without friction are needed, too
     start, row, q, complete, whole = 0, 0, 0, 1, in_forces(m)
-    inverse = metric_factor(m, d)[1]
+    inverse = metric_factor(m, d)[1]  # 1 / D
     for i in range(m.nv):
         d.dual.mark[i] = 0
         d.primal.search[i] = sqrt(inverse[i])  # D^-1/2, which whitening reads

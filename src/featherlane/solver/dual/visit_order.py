@@ -6,7 +6,8 @@ from it than in one order.  Shuffled in each fourth sweep, each of them does as 
 
 The order must not depend on the other worlds of the tile, so it is not random.  A block's place is a hash of its
 properties (its row's kind and object, its contact's bodies, geoms and point) and of the sweep's
-number.  Blocks with the same hash stay in their order.
+number.  Blocks with the same hash stay in their order.  Blocks are the scalar rows, then the contacts; dual.ndual is
+their number.
 Source: MuJoCo shuffles its blocks in each sweep, since 3.8.1; the scrambling is by Lehmer's generators, see
 P. L'Ecuyer, Efficient and portable combined random number generators, 1988.
 """

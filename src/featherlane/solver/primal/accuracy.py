@@ -19,17 +19,23 @@ c_i is the acceleration of dof i that opposing rows produce; they determine it o
 are recomputed from a before the check, and steps p repeat until it passes.  If a rounding of g exceeds all forces, g,
 thus p, is meaningless: a float32 rounding of J a - aref, 1e-5 m/s^2, may be 5e9 N.
 
-Names: metric_*: products and entries of M;  SMALL, TERMS, EPS: see rounding.py;  primal.terms: sum over rows of
-|J_i f| per dof;  primal.contested: M_ii c_i;  M p: primal.Mv;  primal.live: 1 in worlds that take a step.
-The Jacobian of a contact is computed column by column: column c belongs to dof hessian.pair_dof[c], its rows along
-(n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c] (hessian/within_tree.py).
-J a - aref is primal.row_x, con_y; Ma = M a; the rows row_*, con_* as in problem.py.
-con_y[TURN, k] holds the values of con_y along the turns of contact k, rotations, in dimensions 4 and 6.
+The factor of H may have lost M by rounding, so p may be larger than computed.  Example: one row, a tendon along two
+cheetahs, is 1e7 times as stiff as the inertia it acts on.  Then float32 keeps nothing of M, and free directions seem as
+stiff as the rounding of the row.  The stiffness of the rows bounds how much larger p may be; if |M p| passes the test
+times this bound, p is accepted.  Otherwise H^-1 is applied to the row forces, with either sign: one rounding of them
+may move each dof i by only a part DIGITS of c_i.
 
-The same holds if the factor of H has lost M.  Example: one row, a tendon along two cheetahs, is 1e7 times as stiff as
-the inertia it acts on.  Then float32 keeps nothing of M, and free directions seem as stiff as the rounding of the row.
-The stiffness of the rows bounds how much larger p may be than computed; if that bound is acceptable, p is.  Otherwise
-the row forces, with either sign, are applied to H: one rounding of them may move each dof by only a part of its c.
+Names
+    point      a: qacc; M a: primal.Ma; J a - aref: primal.row_x (scalar rows row_*), con_y (contacts con_*).
+               con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6; the last
+               two turns are 0 in dimension 4
+    direction  p: primal.search; M p: primal.Mv; J p: primal.row_v, con_z
+    tests      primal.terms: sum over rows of |J_i f| per dof; primal.contested: M_ii c_i; SMALL, TERMS, EPS: see
+               rounding.py
+    D, Dt      1 / R of a contact's normal row, of all edges of a pyramid; Dt: of an elliptic contact's other rows
+    pair_*     Jacobian of one contact, column by column: column c belongs to dof hessian.pair_dof[c], its rows along
+               (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c]
+    metric_*   functions of M; primal.live: 1 in worlds that take a step; FAR: stands for infinity
 """
 
 from featherlane.prelude import *
@@ -63,7 +69,7 @@ STEPS = 20  # from recomputed rows: one or two are enough, unless rows alternate
 def recompute_rows(m, d, chosen):
     """Recomputes J a - aref and M a of the chosen worlds from a: each step has added its rounding errors.
 
-    Scratch: primal.con_z, con_warm, row_v, Mv.
+    Scratch: primal.row_v and con_warm (the recomputed rows), Mv (the recomputed M a), con_z.
     """
     compute_rows_at(m, d, d.qacc, d.primal.row_v, d.primal.con_warm)
     metric_times(m, d, d.qacc, d.primal.Mv)
@@ -100,7 +106,7 @@ def add_opposing_edges(d, k, i, J, K, y, u):
 def add_opposing_pyramid(m, d, k, c):
     """Adds the edges of contact k at column c of its Jacobian to primal.terms and contested."""
     i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c], d.primal.con_y[k]
-    for e in unrolled(range(1, 3)):
+    for e in unrolled(range(1, 3)):  # tangents
         add_opposing_edges(d, k, i, J[0], J[e], y[0], y[e])
     if d.con_dim[k] > 3:
         J_turn, y_turn = d.hessian.pair_J[m.nv + c], d.primal.con_y[TURN, k]
@@ -112,7 +118,10 @@ def add_opposing_pyramid(m, d, k, c):
 
 @kernel
 def add_opposing_cone(m, d, k, c, forces, moments):
-    """Adds the rows of contact k, with these forces and moments, at column c of its Jacobian."""
+    """Adds the rows of contact k at column c of its Jacobian.
+
+    forces: along normal and tangents; moments: along the turns.  Without friction, there is only the normal row.
+    """
     contact = d.contact[k]
     i, D, Dt, dim = d.hessian.pair_dof[c], contact.D, contact.Dt, contact.dim
     J = d.hessian.pair_J[c]
@@ -121,9 +130,9 @@ def add_opposing_cone(m, d, k, c, forces, moments):
         add_opposing_row(d, i, J[1], Dt, forces[1])
         add_opposing_row(d, i, J[2], Dt, forces[2])
     if dim > 3:
-        J = d.hessian.pair_J[m.nv + c]
+        J_turn = d.hessian.pair_J[m.nv + c]
         for e in unrolled(range(3)):
-            add_opposing_row(d, i, J[e], Dt, moments[e])
+            add_opposing_row(d, i, J_turn[e], Dt, moments[e])
 
 
 @kernel
@@ -139,14 +148,15 @@ def add_opposing_contact(m, d, k):
 
 @kernel
 def store_opposing_forces(m, d):
-    """Computes primal.terms = sum over rows of |J_i f| per dof, and primal.contested = M_ii c_i, the inertia's part.
+    """Computes primal.terms = sum over rows of |J_i f| per dof, and primal.contested = M_ii c_i.
 
-    Returns the largest ratio of a dof's stiffness by rows to its inertia.
+    M_ii c_i = M_ii terms_i / (M_ii + sum over rows of J_i^2 D).
+    Returns the largest ratio (M_ii + sum over rows of J_i^2 D) / M_ii of a dof.
     Reads:  the rows, cdof.
     Scratch: hessian.pair_J, hessian.pair_dof.
     Cost:   O(entries of J).
     """
-    # contested: M_ii + sum over rows of J_i^2 D at first
+    # first the divisor: contested = M_ii + sum over rows of J_i^2 D
     for i in range(m.nv):
         d.primal.terms[i], d.primal.contested[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
     for k in range(d.nrow[0]):
@@ -155,7 +165,7 @@ def store_opposing_forces(m, d):
             add_opposing_row(d, d.row_dof[e], d.row_J[e], d.row_D[k], f)
     for k in range(d.ncon_slot[0]):
         add_opposing_contact(m, d, k)
-    # then M_ii c_i
+    # then contested = M_ii terms_i / divisor = M_ii c_i
     stiffest = 0.0
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
@@ -168,6 +178,7 @@ def store_opposing_forces(m, d):
 @kernel
 def norm_from_acceleration(m, d):
     """Returns max(|f0|, |M a - f0|), limited to what float32 can square."""
+    # smooth: |f0|^2;  constraint: |M a - f0|^2
     smooth, constraint, f0 = 0.0, 0.0, metric_force(m, d)
     for i in range(m.nv):
         f = d.primal.Ma[i] - f0[i]
@@ -183,15 +194,20 @@ def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
     """Returns (mask: is the acceleration accurate?, mask: is it accurate whatever the factor of H has lost?).
 
     It applies the criterion at the top of this file to |M p|_i, in the second mask to its upper bound.
-    gradient: norm of the gradient.  predicted, descent_rate: of `search_direction`, whose step p is tested.
-    stiffest: largest ratio of a dof's stiffness by rows to its inertia.
+    gradient: norm of the gradient.
+    predicted, descent_rate: results of `search_direction`, which computed p: FAR if p is not Newton's direction, and
+        -p . grad, which is 0 if p = 0.
+    stiffest: result of `store_opposing_forces`.
     """
+    # above, above_if_lost: 1 if a dof is above its limit
     small, rounding, above, above_if_lost = SMALL, one_rounding(d), 0.0, 0.0
     if single_precision(d):
         small = SMALL32
-    # p may be larger than computed by this factor, if rounding has lost M in the factor of H
-    forces, lost = norm_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
+    forces = norm_from_acceleration(m, d)
+    # p may be larger than computed by the factor `lost`, if rounding has lost M in the factor of H
+    lost = 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
+        # small max(|f0|, |M a - f0|) + TERMS rounding M_ii c_i
         limit = fma(TERMS * rounding, d.primal.contested[i], small * forces)
         above = where(fabs(d.primal.Mv[i]) <= limit, above, 1.0)
         above_if_lost = where(lost * fabs(d.primal.Mv[i]) <= limit, above_if_lost, 1.0)
@@ -213,7 +229,7 @@ def is_well_known(m, d, chosen):
     rounding, above = one_rounding(d), 0.0
     d.primal.live[0] = where(chosen, 1.0, 0.0)
     assemble_hessian(m, d)  # H of the rows in worlds with primal.live = 1
-    for pattern in range(2):
+    for pattern in range(2):  # of signs
         store_opposing_forces(m, d)  # writes primal.terms, primal.contested
         for i in range(m.nv):
             # signs + - - + + - - + ... of the second pattern
@@ -221,7 +237,9 @@ def is_well_known(m, d, chosen):
                 d.primal.terms[i] = -d.primal.terms[i]
         substitute(m, d, d.primal.terms)  # terms <- H^-1 terms
         for i in range(m.nv):
-            moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.primal.terms[i]), d.primal.contested[i]
+            # M_ii |x_i| against M_ii c_i; dofs without a row force have c_i = 0
+            moved = rounding * metric_diagonal(m, d, i) * fabs(d.primal.terms[i])
+            contested = d.primal.contested[i]
             above = where((moved <= DIGITS * contested) | (contested == 0.0), above, 1.0)
     return chosen & (above == 0.0)
 
@@ -236,16 +254,19 @@ def force_from_acceleration(m, d, chosen):
 
 @kernel
 def refine_solution(m, d, left, gradient, niter, n):
-    """Takes further steps in the `left` worlds; returns (mask: accurate?, norm of the gradient, iterations).
+    """Takes Newton steps in the `left` worlds until their acceleration is accurate.
 
-    gradient, niter: of each world.  n: iterations of the tile.
+    Returns (mask of worlds with an accurate acceleration, norm of the gradient, iterations of each world).
+    left: mask of worlds that stopped with a gradient that is not small.
+    gradient, niter: norm of the gradient and iterations of each world.  n: iterations of the tile.
     Reads:  the point at which n iterations of the tile ended, its rows and gradient.
     Writes: in the `left` worlds the point, its rows, and qfrc_constraint from the acceleration; stat_*; primal.*,
             hessian.* and all other fields that a direction needs.
     Cost:   a product with J, and two or three Newton steps.
     """
-    tolerance, scale = m.opt_tolerance[0], 1.0 / fmax(trace_of_inertia(m, d), TINY)
-    # masks: accurate; accurate whatever the factor of H has lost; not yet accurate
+    tolerance = m.opt_tolerance[0]
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost and gradient in the records and the tolerance
+    # masks: accurate; certain: accurate whatever the factor of H has lost; todo: takes the next step
     accurate, todo = false_mask(d), left
     certain = accurate
     recompute_rows(m, d, left)
@@ -263,16 +284,17 @@ def refine_solution(m, d, left, gradient, niter, n):
         todo = todo & not_(accurate)
         if not any_(todo):
             break
-        # to the minimum of the cost along p
+        # step of length a to the minimum of the cost along p; q1, q2: coefficients of the cost without rows
         q1, q2, p_squared = line_terms(m, d)
-        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, todo)
+        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale  # slope at which the search ends
+        a = line_search(m, d, q1, q2, enough, live=todo)
         advance_rows(m, d, a)
         cost_before = cost
         cost, new_gradient = evaluate(m, d)
         gradient, niter = where(todo, new_gradient, gradient), where(todo, niter + 1.0, niter)
         record_iteration(d, n + k + 1, scale * cost, scale * new_gradient, scale * (cost_before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
-    list_slots(d)  # all contacts again, not only those of the worlds in `todo`
+    list_slots(d)  # all contact slots again: `search_direction` left out those of other worlds
     doubted = accurate & not_(certain)
     if any_(doubted):
         accurate = certain | is_well_known(m, d, doubted)

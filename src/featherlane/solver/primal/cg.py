@@ -8,10 +8,10 @@ is 0 if p^T y is not positive.  An iteration costs products with J and one solve
 
 A world stops if the gradient is below the tolerance, or if the gain of cost is below it and the residual is small
 (rounding.py).  In float64 the duality gap ends a world only at its start: a gap of 1e-8 leaves a gradient of 1e-4.  A
-world also stops after several iterations without progress: one may well gain nothing.
+world also stops after several iterations without progress, since a single one may gain nothing.
 Symbols: g: gradient, primal.grad; M^-1 g: primal.Mgrad; p: primal.search, with M p in primal.Mv, J p in row_v,
 con_z.  `metric_factor`, `metric_times`: factor of M, product with M; NEAR: so many tolerances of the gap.
-grad_old, Mgrad_old: g and M^-1 g before the step.
+grad_old, Mgrad_old: g and M^-1 g before the step.  `solve_factored` computes x <- M^-1 x with this factor.
 Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """
@@ -88,7 +88,7 @@ def cg(m, d):
     Cost:   per iteration O(contacts + nv * depth).
     """
     warm_start(m, d)  # writes qacc, primal.Ma and the rows of the start
-    # scale: of cost and gradient
+    # scale: 1 / trace of M, of cost, gradient (its norm) and gap in comparisons with the tolerance
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
     noise, patience = 1e-15, PATIENCE  # noise: relative rounding of a cost
     if single_precision(d):
@@ -107,9 +107,10 @@ def cg(m, d):
         if not any_(live):
             break
         turn_search(m, d, beta)  # writes the direction
-        # step of length a to the minimum along the direction; p_squared: |p|^2
+        # step of length a to the minimum along the direction; q1, q2: coefficients of the cost; p_squared: |p|^2
         q1, q2, p_squared = line_terms(m, d)
-        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale, live)
+        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale  # slope at which the search ends
+        a = line_search(m, d, q1, q2, enough, live)
         advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
         cost_before = cost
         cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
@@ -117,16 +118,17 @@ def cg(m, d):
         gain, gap, beta = cost_before - cost, half_gradient_product(m, d), hager_zhang_beta(m, d)
         niter = where(live, niter + 1.0, niter)
         record_iteration(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
-        # rounding hides small gains: then the gap decides
+        # progress: the gain is more than rounding, or the gap has halved
         significant = fabs(gain) > noise * fabs(cost)
         idle, least = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
+        # small: the gain is below the tolerance, but not rounding
         small = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
         if any_(live & small & (scale * gap > NEAR * tolerance)):
             # a step of length near 0, or a step that is too long, also gains little
             # so the gradient, or the gap, must be small, too
             small = small & is_small(m, d, gradient, scale * gap)
         converged = not_(scale * gradient > tolerance) | small
-        if single_precision(d):  # whose gradient rounds above the tolerance
+        if single_precision(d):  # rounding may keep its gradient above the tolerance
             converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)
     d.solver_niter[0] = niter

@@ -2,25 +2,30 @@
 
     r(a) = M a - f0 - J^T f(J a - aref) = 0
 
-with the law f of rows/coulomb.py, which has no cost.  The solver starts like Newton's method on the convex model, with
-the friction bounds of the last acceleration.  A world is solved by a sequence of problems:
+with the law f of rows/coulomb.py, which has no cost.  The problem of stiffness s, 0 < s <= 1, has softer contacts and
+friction loss; with s = 1 it is the law.  The solver starts like Newton's method on the convex model, with the friction
+bounds of the last acceleration.  A world is solved by a sequence of problems:
 
 1. the law with Dt, and D of friction loss, reduced by SOFT, to ROUGH of the forces, by the primal-dual Newton method
    (primal_dual.py): it finds the zones of the contacts.  It is skipped if the residual of the law is below CLOSE of the
    forces at the start
 2. the law itself, by the same method
 3. if one of them is not solved: proximal points (proximal.py).  s increases from FIRST; the last problem, s = 1, is
-   the law.  If a problem is not solved, a softer one follows
+   the law.  If a problem is not solved, a softer one follows.  Below SOFTEST the world is given up
 
-If the residual does not fall, rho of the primal-dual method falls.
+If the residual does not fall, rho falls: the factor of y in the trial force of the primal-dual method, over Dt.
 
 The law has a solution for every mu and every state: it is the variational inequality f in K, F(f) . (g - f) >= 0 for
 all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
-Of the fields in d.coulomb and of con_y, x[TURN, k] holds the values of contact k along its turns, in dimensions 4, 6.
-coulomb.warm, start, good: accelerations at the start, before the proximal problems, and of the last solved problem.
-coulomb.D, Dt, row_D: D and Dt of the law, of contacts and friction loss; con_D, con_Dt, row_D are those of the present
-problem.
-SMALL, LARGE, `norm_of_forces`, `is_rounding_of_terms`: see rounding.py; FAR stands for a number out of range.
+Names
+    point        a: qacc; y = J a - aref: primal.con_y.  y_i: along the friction directions, all but the normal.
+                 Of con_y and fields of d.coulomb, x[TURN, k] has the values along the turns (dimensions 4 and 6)
+    D, Dt        1 / R of a contact's normal and friction rows.  coulomb.D, Dt, row_D are those of the law (row_D of
+                 friction loss); con_D, con_Dt, row_D are those of the present problem
+    coulomb.*    warm, start, good: accelerations at the start, before the proximal problems, and of the last solved
+                 problem; friction: x of primal_dual.py; force: proximal forces; zone[k][0]: 0 if contact k has no zone
+    residual     |r|, in d.primal.grad.  SMALL, LARGE: parts of the forces, max(|f0|, |J^T f|) = `norm_of_forces`;
+                 `is_rounding_of_terms`: mask of worlds whose r is rounding of its terms; FAR: a number out of range
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), ch. 13; Hartman and Stampacchia,
     On some non-linear elliptic differential-functional equations (1966), existence.
 """
@@ -55,7 +60,10 @@ ROUGH, PART = 0.3, 1e-3  # of the forces: residual of a solved problem if it is 
 # ---- criteria ------------------------------------------------------------------------------------------------------
 @kernel
 def is_unsolved(m, d, scale, residual):
-    """Returns the mask of worlds with a residual that is neither below the tolerance, nor small, nor rounding."""
+    """Returns the mask of worlds with a residual that is neither below the tolerance, nor small, nor rounding.
+
+    A large residual counts even if it is rounding.  scale: of the residual in the test of the tolerance.
+    """
     small, large = SMALL, LARGE
     if single_precision(d):
         small, large = SMALL32, LARGE32
@@ -75,9 +83,9 @@ def give_up_residual(m, d, first):
 # ---- problems ------------------------------------------------------------------------------------------------------
 @kernel
 def store_problem(m, d):
-    """Stores the point (coulomb.warm, start, good), and D and Dt of the law, which problems change.
+    """Stores the point in coulomb.warm, start and good, and the law's D, Dt and row_D, which problems change.
 
-    Writes: also coulomb.D, Dt of contacts, coulomb.row_D of friction loss.
+    Writes: coulomb.warm, start, good, D, Dt, row_D.
     """
     for i in range(m.nv):
         d.coulomb.warm[i], d.coulomb.start[i], d.coulomb.good[i] = d.qacc[i], d.qacc[i], d.qacc[i]
@@ -89,7 +97,7 @@ def store_problem(m, d):
 
 @kernel
 def soften_losses(m, d, chosen, stiffness):
-    """Sets D of friction loss to `stiffness` times that of the law, in the worlds of the mask."""
+    """Sets D of friction loss to `stiffness` times that of the law, in the `chosen` worlds."""
     for k in range(d.nrow[0]):
         if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
             d.row_D[k] = where(chosen, stiffness * d.coulomb.row_D[k], d.row_D[k])
@@ -97,16 +105,18 @@ def soften_losses(m, d, chosen, stiffness):
 
 @kernel
 def place_problem(m, d, chosen, back, shifted, stiffness):
-    """Sets the law of a problem in the worlds of the first mask; returns the residual of all worlds.
+    """Sets the law of the problem of stiffness s in the `chosen` worlds; returns the residual of all worlds.
 
-    With the compliance c = (1 / s - 1) / Dt of contact k, its law has D / (1 + c D), s Dt, y - c p, with the proximal
-    forces p = coulomb.force.  Friction loss has s D.
+    Contact k gets the compliance c = (1 / s - 1) / Dt: D / (1 + c D), s Dt and y - c p take the place of D, Dt and y,
+    with the proximal forces p = coulomb.force.  Friction loss has s D in place of D.
 
     Args:
-        chosen: the mask.
-        back: worlds that go to the point coulomb.good.
-        shifted: worlds with proximal forces; these are also in `back`.
-        stiffness: s.
+        chosen: mask of worlds that get the problem.
+        back: mask of worlds that first go to the point coulomb.good.
+        shifted: mask of worlds with proximal forces; in the others p = 0.  They are also in `back`, which recomputes y.
+        stiffness: s of each world.
+
+    Writes: con_D, con_Dt, row_D, coulomb.zone[k][0]; in `back` qacc and its rows; in `shifted` primal.con_y.
     """
     if any_(back):
         for i in range(m.nv):
@@ -133,31 +143,33 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
 
 @kernel
 def start_friction(d, chosen):
-    """Sets coulomb.friction in the worlds of the mask to that of the law, s y_i."""
+    """Sets coulomb.friction in the `chosen` worlds to the friction of the law, ratio y_i along friction direction i."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            _, s, _ = coulomb_force(d, k, d.primal.con_y)  # s: friction over y_i
+            _, ratio, _ = coulomb_force(d, k, d.primal.con_y)  # ratio: friction over y_i
             for i in unrolled(range(1, 3)):
-                d.coulomb.friction[k][i] = where(chosen, s * d.primal.con_y[k][i], d.coulomb.friction[k][i])
+                d.coulomb.friction[k][i] = where(chosen, ratio * d.primal.con_y[k][i], d.coulomb.friction[k][i])
             if d.con_dim[k] > 3:
                 friction, y = d.coulomb.friction[TURN, k], d.primal.con_y[TURN, k]
-                d.coulomb.friction[TURN, k] = where(chosen, s * y, friction)
+                d.coulomb.friction[TURN, k] = where(chosen, ratio * y, friction)
 
 
 @kernel
 def next_problem(m, d, won, lost, proximal, stiffness):
-    """Sets the next problem in the worlds of the masks; returns (proximal, stiffness, residual of all worlds).
+    """Sets the next problem in the worlds of the masks won and lost.
+
+    Returns (mask `proximal`, stiffness, residual of all worlds) of the next problems.
 
     Args:
         won: worlds that solved a problem that is not the last one.
         lost: worlds that did not solve a problem.
-        proximal: worlds with proximal problems.
-        stiffness: s.
+        proximal: worlds whose problem was a proximal one.
+        stiffness: s of each world's problem.
     """
-    store_solution(m, d, won, won & proximal)  # writes coulomb.good, coulomb.force
+    store_solution(m, d, won, won & proximal)  # writes coulomb.good, and coulomb.force of proximal problems
     begins = lost & not_(proximal)
     if any_(begins):
-        begin_proximal(m, d, begins)
+        begin_proximal(m, d, begins)  # writes coulomb.start, and 0 to coulomb.force
     # s = 1 after the problem that finds the zones; proximal problems get harder after success, easier after failure
     harder = where(proximal, fmin(STIFFER * stiffness, 1.0), 1.0)
     easier = where(proximal, SOFTER * stiffness, FIRST)
@@ -165,6 +177,7 @@ def next_problem(m, d, won, lost, proximal, stiffness):
     proximal = proximal | lost
     continues = (won | lost) & (stiffness > SOFTEST)
     shifted = continues & proximal
+    # proximal problems start at the last solution (coulomb.good), the law at the present point
     residual = place_problem(m, d, continues, continues & (lost | shifted), shifted, stiffness)
     start_friction(d, continues & lost)
     return proximal, stiffness, residual
@@ -172,37 +185,41 @@ def next_problem(m, d, won, lost, proximal, stiffness):
 
 @kernel
 def leave_unsolved(m, d, left, proximal, first):
-    """Places unsolved worlds at the point before the proximal problems, or at the start if its residual is smaller.
+    """Moves unsolved worlds to the point before the proximal problems, or to the start if its residual is smaller.
 
     Args:
-        left: the mask.
-        proximal: worlds with proximal problems.
+        left: mask of unsolved worlds.
+        proximal: mask of worlds with proximal problems; the others stay at the present point.
         first: residual of the law at the start.
 
     Returns the residual of the law of all worlds.
     """
+    # `place_problem` moves the worlds of `back` to coulomb.good
     for i in range(m.nv):
         d.coulomb.good[i] = where(proximal, d.coulomb.start[i], d.qacc[i])
-    residual = place_problem(m, d, left, left, false_mask(d), stiffness=1.0)
+    residual = place_problem(m, d, chosen=left, back=left, shifted=false_mask(d), stiffness=1.0)
     worse = left & not_(residual <= first)
     if any_(worse):
         for i in range(m.nv):
             d.coulomb.good[i] = d.coulomb.warm[i]
-        residual = place_problem(m, d, worse, worse, false_mask(d), stiffness=1.0)
+        residual = place_problem(m, d, chosen=worse, back=worse, shifted=false_mask(d), stiffness=1.0)
     return residual
 
 
 @kernel
 def coulomb_newton(m, d):
-    """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations and residual.
+    """Iterates until every world has solved the law: qacc, qfrc_constraint, row forces, iterations and residual.
 
     Numbers of each world:
         residual: norm of its problem's residual.  first: that at the problem's start.  initial: the law's at the start.
-        stiffness: s of its problem, 1 of the law.  rho: see `choose_zones`.
-        niter: iterations.  idle: consecutive ones without progress.  least, most: least residual, the one to give up.
+        least: least residual of its problem.  too_large: residual above which the problem is given up.
+        stiffness: s of its problem, 1 of the law.  rho: factor of the trial force, over Dt.
+        niter: iterations.  idle: consecutive ones without progress.  step: length of the last step.
     Masks of worlds:
-        live: takes the next step.  left: has not solved the law.  proximal: has proximal problems.
-        last: its problem is the law.  won, lost: it has solved its problem, or given it up.
+        live: takes the next step.  unsolved: has not solved the law.  proximal: has proximal problems.
+        last: its problem is the law.  slow: its iteration made no progress.
+        good: it has solved its problem.  spent: it gives its problem up.
+        won, lost: it has solved a problem that is not the last one, or given one up, so a next problem follows.
     """
     d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed
     start_newton(m, d)
@@ -212,15 +229,16 @@ def coulomb_newton(m, d):
     _, residual = evaluate(m, d)
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
-    left, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
-    # niter is 0; the law has no cost
+    unsolved, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
+    # the law has no cost, and the start no step: niter is 0 in every world
     record_iteration(d, k=0, cost=0.0, gradient=scale * residual, improvement=niter, step=niter)
     if any_(live):
         store_problem(m, d)
+        # the first problem: SOFT, or the law in worlds that start close to its solution
         stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
-        residual = place_problem(m, d, live, proximal, proximal, stiffness)
+        residual = place_problem(m, d, chosen=live, back=proximal, shifted=proximal, stiffness=stiffness)  # none back
         start_friction(d, live)
-    rho, least, most = RHO, residual, give_up_residual(m, d, residual)
+    rho, least, too_large = RHO, residual, give_up_residual(m, d, residual)
     # twice the iterations of the convex problem: a step solves a sequence of problems
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
@@ -239,36 +257,37 @@ def coulomb_newton(m, d):
         idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)
         # no progress: smaller steps between sticking and slipping
         rho = where(idle >= STALLED, SLOWER * rho, rho)
-        # is the problem solved (good), or given up (spent)?
+        # good: below the tolerance; the law also if its residual is rounding, or small when it would be given up
         good = scale * residual <= tolerance
         unclear = live & last & slow & not_(good) & (residual <= large * norm_of_forces(m, d))
         if any_(unclear):
             good = good | (unclear & is_rounding_of_terms(m, d))
-        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= most))
+        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= too_large))
         if any_(spent & last & not_(good)):
             good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
         # problems before the last one are solved less accurately
         enough = where(proximal, PART, ROUGH) * norm_of_forces(m, d)
         won = live & (good | (not_(last) & (residual <= enough)))
         lost = spent & not_(won)
-        live, left = live & not_(won & last), left & not_(won & last)
+        # worlds that have solved the law are finished
+        live, unsolved = live & not_(won & last), unsolved & not_(won & last)
         won = won & not_(last)
         if any_(won | lost):
             proximal, stiffness, first = next_problem(m, d, won, lost, proximal, stiffness)
             live = live & (stiffness > SOFTEST)
-            # moves: worlds with a new problem; it may be solved at its start
-            moves = live & (won | lost)
-            solved = moves & not_(stiffness < 1.0) & (scale * first <= tolerance)
-            live, left = live & not_(solved), left & not_(solved)
+            # begins: worlds with a next problem; if it is the law, it may be solved at its start
+            begins = live & (won | lost)
+            solved = begins & not_(stiffness < 1.0) & (scale * first <= tolerance)
+            live, unsolved = live & not_(solved), unsolved & not_(solved)
             residual = first
-            idle, rho = where(moves, 0.0, idle), where(moves, RHO, rho)
-            least, most = where(moves, first, least), where(moves, give_up_residual(m, d, first), most)
+            idle, rho = where(begins, 0.0, idle), where(begins, RHO, rho)
+            least, too_large = where(begins, first, least), where(begins, give_up_residual(m, d, first), too_large)
     failed = active & not_(residual < FAR)
-    if any_(left):
-        residual = leave_unsolved(m, d, left, proximal, initial)
-        failed = failed | (left & is_unsolved(m, d, scale, residual))
+    if any_(unsolved):
+        residual = leave_unsolved(m, d, unsolved, proximal, initial)
+        failed = failed | (unsolved & is_unsolved(m, d, scale, residual))
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * residual
-    d.solver_gap[0] = 0.0
+    d.solver_gap[0] = 0.0  # the law has no cost
     warn(d, NOT_CONVERGED, failed)
     store_primal_forces(m, d)

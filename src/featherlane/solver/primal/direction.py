@@ -1,7 +1,8 @@
 """Newton's search direction: H p = -grad with the rows that are not at a bound.
 
-Names: p: primal.search, M p: primal.Mv, and J p: primal.row_v, con_z; grad: primal.grad; `metric_*`: of M;
-    FAR stands for infinity; primal.live: 1 in worlds that the solver continues, primal.slot: their contact slots.
+Names: p: primal.search, M p: primal.Mv, and J p: primal.row_v (scalar rows), con_z (contacts); grad: primal.grad;
+    `metric_*`: of M; FAR stands for infinity; primal.live: 1 in worlds that the solver continues, primal.slot: their
+    contact slots.  `leaves_out`: mask of worlds whose H lacks couplings of trees, thus is not the cost's Hessian.
 """
 
 from featherlane.prelude import *
@@ -14,9 +15,10 @@ from featherlane.solver.rows.rows import list_live_slots
 
 @kernel
 def newton_direction(m, d):
-    """Computes primal.search = p = -H^-1 grad without its rows.
+    """Computes primal.search = p = -H^-1 grad, but not M p and J p.
 
-    Returns (mask of worlds with another direction, p . grad).
+    Returns (uphill, p . grad).  In worlds of the mask `uphill`, rounding has cost H its positive pivots (float32,
+    ill-conditioned M).  There, p is -grad over the diagonal of M.
     """
     for i in range(m.nv):
         d.primal.search[i] = -d.primal.grad[i]
@@ -25,8 +27,7 @@ def newton_direction(m, d):
     descent = 0.0
     for i in range(m.nv):
         descent = fma(d.primal.search[i], d.primal.grad[i], descent)
-    # if rounding costs H its positive pivots (float32, ill-conditioned M): use the gradient scaled by M's diagonal
-    uphill = not_(descent < 0.0)
+    uphill = not_(descent < 0.0)  # also if it is NaN
     if any_(uphill):
         other_descent = 0.0
         for i in range(m.nv):
@@ -40,12 +41,13 @@ def newton_direction(m, d):
 def search_direction(m, d):
     """Computes p = -H^-1 grad in primal.search, M p in primal.Mv, and its rows J p.
 
-    Returns (predicted, descent rate): the decrease of cost of the quadratic model, grad . H^-1 grad / 2, and
-    -p . grad.  If trees were decoupled, H is not the second derivative, and `predicted` is FAR.
-    Until `list_slots`, functions of directions and lines skip the contact slots that only finished worlds have.
+    Returns (predicted, descent rate).  `predicted` is the decrease of the cost by its quadratic model, which is
+    grad . H^-1 grad / 2.  It is FAR if p is the scaled gradient, or if H is not the cost's Hessian (`leaves_out`).
+    The descent rate is -p . grad.
+    Writes: also primal.slot.  Until `list_slots`, it lacks the contact slots that only finished worlds have.
     """
     list_live_slots(d)  # writes primal.slot
-    scaled_gradient, descent = newton_direction(m, d)
+    scaled_gradient, descent = newton_direction(m, d)  # descent: p . grad
     metric_times(m, d, d.primal.search, d.primal.Mv)
     compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
     return where(scaled_gradient | leaves_out(d), FAR, -0.5 * descent), -descent

@@ -3,13 +3,13 @@
     (H - N) p = -r
 
 H is the derivative of the residual r with all friction bounds fixed; N holds the change of the bounds of slipping
-contacts with the normal acceleration, see coulomb.py.  A product with N is one pass over the bodies and one back.
+contacts with the normal acceleration, see rows/coulomb.py.  A product with N is one pass over the bodies and one back.
 Preconditioned with H, the equation is (1 - H^-1 N) x = krylov.newton, with x = p and krylov.newton = -H^-1 r.
 Layout: krylov.p and krylov.q have VECTORS vectors of nv values, vector j from nv j on: directions of x and their images
 (1 - H^-1 N) p_j, orthogonal to each other.  krylov.r is the residual of this equation.
 con_basis[k] has normal and tangents of contact k, con_basis[TURN, k] its turns; con_y[k] and con_y[TURN, k] are
-y = J a - aref along them, y_i along the friction directions, and T their length.  con_wrench: forces on bodies,
-con_motion: their motions.
+y = J a - aref along them, y_i along the friction directions (tangents and turns), T = |(y_1, y_2, ..)| and D = 1 / R of
+the normal.  con_wrench: forces on bodies, con_motion: their motions.
 Source: Eisenstat, Elman and Schultz, Variational iterative methods for nonsymmetric systems of linear equations
     (1983), generalized conjugate residuals (GCR).
 """
@@ -31,10 +31,9 @@ VECTORS = 6  # largest number of Krylov vectors, as declared
 
 @kernel
 def mark_slipping(d, live):
-    """Stores the rates D / T of slipping contacts in krylov.rate; returns a mask of worlds with such a contact.
+    """Stores the rates D / T of slipping contacts in krylov.rate, 0 of others; returns a mask of worlds with slip.
 
-    Args:
-        live: mask of the worlds in which contacts may slip.
+    In worlds that are not `live`, no contact slips.
     """
     found = false_mask(d)
     for k in range(d.ncon_slot[0]):
@@ -58,7 +57,7 @@ def multiply_by_bound_change(m, d, x, out):
         out[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
-            # s = (D / T) (n . velocity by x)
+            # s = (D / T) (n . velocity by x): the force along friction direction i is s y_i, along n it is 0
             s = d.krylov.rate[k] * dot(d.con_basis[k].rows[0], relative_velocity(d, k, d.con_motion))
             add_basis_force(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
             if d.con_dim[k] > 3:
@@ -87,7 +86,7 @@ def add_krylov_terms(m, d, todo, enough):
     for j in range(VECTORS):
         if not any_(todo):
             break
-        start_j = m.nv * j
+        start_j = m.nv * j  # first value of vector j in krylov.p, krylov.q
         # p_j = r, and its image q_j = r - H^-1 N r
         multiply_by_bound_change(m, d, d.krylov.r, d.krylov.image)
         for i in range(m.nv):
@@ -118,12 +117,12 @@ def add_krylov_terms(m, d, todo, enough):
 
 @kernel
 def correct_direction(m, d, live, part, cycles):
-    """Solves (1 - H^-1 N) x = krylov.newton for krylov.x by GCR, from x = krylov.newton, in the worlds of the mask.
+    """Solves (1 - H^-1 N) x = krylov.newton for krylov.x by GCR, from x = krylov.newton, in `live` worlds.
 
     `mark_slipping` has stored the rates of N.
 
     Args:
-        live: the mask.
+        live: mask of worlds.
         part: the method stops if the residual |r| is at most this part of |krylov.newton|.
         cycles: restarts of GCR, of VECTORS products each.
 
@@ -131,8 +130,8 @@ def correct_direction(m, d, live, part, cycles):
     """
     for i in range(m.nv):
         d.krylov.x[i] = d.krylov.newton[i]
-    # residual of the first x: newton - (1 - H^-1 N) newton = H^-1 N newton
-    multiply_by_bound_change(m, d, d.krylov.x, d.krylov.r)
+    # residual of the first x: r = newton - (1 - H^-1 N) newton = H^-1 N newton
+    multiply_by_bound_change(m, d, d.krylov.x, d.krylov.r)  # writes krylov.r
     enough = part * part * dot_product(m, d, d.krylov.newton, d.krylov.newton)
     todo = live & (dot_product(m, d, d.krylov.r, d.krylov.r) > enough)
     for _ in range(cycles):

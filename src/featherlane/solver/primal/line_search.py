@@ -1,8 +1,8 @@
 """Exact line search: computes the minimum of the cost along a direction.
 
-Symbols: p: direction, with J p in primal.row_v, con_z, and M p in Mv; a: step length; x, v: J a - aref and J p
-of a row, primal.row_x, con_y; g, h: first and second derivative of the cost along the line; lo, hi: bounds of a row's
-force; f0: `metric_force`, force without constraints; Ma = M a; D: row_D.
+Symbols: p: direction, primal.search, with J p in primal.row_v (scalar rows) and con_z (contacts), and M p in Mv;
+a: step length; x, v: J a - aref and J p of a row, with x in primal.row_x, con_y; g, h: first and second derivative of
+the cost along the line; f: force of a row; f0: `metric_force`, force without constraints; Ma = M a; D = 1 / R: row_D.
 Along a line the cost is convex and smooth; its slope is piecewise linear, except while elliptic contacts slip.
 Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
 """
@@ -72,24 +72,23 @@ def bounded_row_rounding(row, x, v, reach):
 
 @kernel
 def line_rounding(m, d, reach):
-    """Returns the slope's rounding error up to step length `reach`, 0 or 1.
+    """Returns the rounding error of the slope g between step lengths 0 and `reach`, which is 0 or 1.
 
-    It is the sum of the slope's absolute terms, |p . (M a)| + |p . f0| + |p . J^T f| + |v f| of each row, times one
-    rounding.
+    It is one rounding of the sum of the slope's absolute terms: sum over dofs of |p_i| (|M a|_i + |f0|_i + |J^T f|_i),
+    with J^T f = qfrc_constraint at step length 0, and |v f| of each row.
     """
-    s, f0 = 0.0, metric_force(m, d)
+    terms, f0 = 0.0, metric_force(m, d)
     for i in range(m.nv):
-        # qfrc_constraint: J^T f
-        size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
-        s = fma(fabs(d.primal.search[i]), size, s)
+        dof_terms = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
+        terms = fma(fabs(d.primal.search[i]), dof_terms, terms)
     for k in range(d.nrow[0]):
-        s = s + bounded_row_rounding(d.row[k], d.primal.row_x[k], d.primal.row_v[k], reach)
-    s = add_contact_rounding(m, d, reach, s)
+        terms = terms + bounded_row_rounding(d.row[k], d.primal.row_x[k], d.primal.row_v[k], reach)
+    terms = add_contact_rounding(m, d, reach, terms)
     if single_precision(d):
-        s = ROUNDING32 * s
+        error = ROUNDING32 * terms
     else:
-        s = ROUNDING * s
-    return s
+        error = ROUNDING * terms
+    return error
 
 
 @kernel
@@ -100,23 +99,25 @@ def line_search(m, d, q1, q2, enough, live):
 
 @kernel
 def step_length(m, d, q1, q2, enough, good, live):
-    """Returns the step length, a root of the slope, by bracketed Newton iterations from 1; 0 for worlds not in `live`.
+    """Returns the step length of each world, a root of the slope, by bracketed Newton iterations from step length 1.
 
-    From 1 Newton is exact if no row switches.  The full step is taken without a search if its slope is at most `good`.
+    - If no row switches, the first Newton iteration is exact.
+    - A world ends if its |slope| is at most `enough`, or is rounding.  At the first evaluation, of the full step, it
+      also ends if its |slope| is at most `good`.
+    - While elliptic contacts slip, the slope is not piecewise linear, and where its curvature jumps Newton may approach
+      the root slowly from one side.  So a bisection follows if two evaluations do not reduce the slope to a quarter.
+    - If evaluations run out, the result is the lower end of the bracket, whose cost is below the start's.  If this end
+      is still 0, up to EXTRA further evaluations follow.
+    - The result is 0 if the line rises from its start, because its direction is rounding, and for worlds not in `live`.
 
-    A world ends if the slope is at most `enough`, or is rounding; rounding is tested only after a few evaluations.
-    While elliptic contacts slip, the slope is not piecewise linear, and where its curvature jumps Newton may approach
-    the root slowly from one side.  Bisection follows if two evaluations do not reduce the slope to a quarter.
-    If evaluations run out, it returns the lower end of its bracket, whose cost is below the start's, after further
-    evaluations if necessary.  It returns 0 if the line rises from its start, because its direction is rounding.
     q1, q2: coefficients of `line_terms`.  live: mask.
     """
-    # the bracket of the root, the present step length, |slope| two evaluations before
+    # lo, hi: bracket of the root;  a: present step length;  slope_before: |slope| two evaluations before
     lo, hi, a, slope_before = 0.0, FAR, 1.0, FAR
     resolution, late = 1e-15, LATE  # relative, of a step length; first evaluation with a test for rounding
     if single_precision(d):
         resolution, late = 1e-7, 0
-    todo, unknown = live, 1  # unknown: 1 until the slope's rounding is computed
+    todo, unknown = live, 1  # todo: continues;  unknown: 1 until the slope's rounding is part of `enough`
     for k in range(m.opt_ls_iterations + EXTRA):
         g, h = cost_slope(m, d, a, q1, q2)
         todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
@@ -124,6 +125,7 @@ def step_length(m, d, q1, q2, enough, good, live):
         if k >= late and unknown and any_(todo):
             enough, unknown = fmax(enough, line_rounding(m, d, reach=1.0)), 0
             todo = todo & (fabs(g) > enough)
+        # the slope increases along the line: it is negative before the root
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
         # no descent so far: check whether the line rises from its start
@@ -138,14 +140,16 @@ def step_length(m, d, q1, q2, enough, good, live):
             todo = todo & not_(spent)
         if not any_(todo):
             break
-        # Newton's step if it stays in the bracket and the slope falls, else bisection; an open bracket ends at 4 lo + 1
+        # Newton's step if it stays in the bracket and the slope falls, else bisection; an open bracket (hi = FAR) ends
+        # at 4 lo + 1
         a_next = a - g / h
         newton = (a_next > lo) & (a_next < hi)
-        if k % 2 == 1:  # every second evaluation
+        if k % 2 == 1:  # at every second evaluation, the slope is compared with that two evaluations before
             if k > LATE:
                 newton = newton & (fabs(g) < 0.25 * slope_before)
             slope_before = fabs(g)
         a_next = where(newton, a_next, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
         todo = todo & (fabs(a_next - a) > resolution * fabs(a))
         a = where(todo, a_next, a)
+    # worlds still in `todo` have found no lower cost
     return where(live & not_(todo), a, 0.0)

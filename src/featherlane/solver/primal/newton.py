@@ -5,15 +5,21 @@ rows that are not at a bound, and a line search computes the minimum along p.  W
 taken without a search if the slope at its end is at most half of that at its start: its active rows are closer to those
 of the solution than at the minimum along p.  This saves up to 3 % of the iterations (10 % of a tile's) and the search.
 
-A world stops if the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
-In float32 each component is compared with the rounding of its terms (rounding.py): opposing contacts cancel to a
-thousandth of their forces, whose last digits are noise.  A step in which a row switched may also be the last, if its
-gradient is rounding of its terms.
-`warning` is set if the solve ends for another reason with a gradient that is not small (rounding.py), or at the
-iteration limit, or at rounding level above `LARGE` of the applied forces; unless the acceleration is accurate
-(accuracy.py).  A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does
-not bound the gradient.
-SMALL, LARGE, `norm_of_forces`, `is_rounding_of_terms`: see rounding.py; FAR stands for a number out of range.
+A world stops if one of these holds:
+- Its gradient is below the tolerance.
+- Its gradient is rounding: then the slope along the next step is, too.  In float32 each component is compared with the
+  rounding of its terms, because opposing contacts cancel to a thousandth of their forces, whose last digits are noise.
+  A step in which a row switched may then be the last one, too.
+- It makes no progress for PATIENCE steps, or its step has length 0.
+A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does not bound the
+gradient.
+
+`warning` is set in a world that ends at the iteration limit, or without progress and with a gradient that is not small,
+or with a gradient that is rounding but above `LARGE` of the forces.  It is not set if the acceleration is accurate
+(accuracy.py).
+SMALL, LARGE: parts of the forces; `norm_of_forces`: max(|M a0|, |J^T f|), with a0 the unconstrained acceleration;
+`is_rounding_of_terms`: mask of worlds whose gradient is rounding of its terms, see rounding.py.  FAR stands for a
+number out of range.
 The worlds of a tile iterate together.  A converged world takes steps of length 0, so its result is bitwise identical
 to simulating it alone, and directions and line searches skip the contact slots that only converged worlds have.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Differences: the Hessian is assembled from
@@ -64,7 +70,7 @@ def newton(m, d):
     start_newton(m, d)  # writes qacc, primal.Ma and the rows of the start
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
-    noise, _, _ = gradient_limits(d)
+    noise, _, _ = gradient_limits(d)  # relative rounding of a cost
     cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsolved, slow = live, false_mask(d)
@@ -72,7 +78,7 @@ def newton(m, d):
     # its line
     careful = slow if has_pyramids(m) else live
     n, niter, idle, least = 0, 0.0, 0.0, gradient
-    # niter is 0
+    # the start has no step: niter is 0 in every world
     record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=niter, step=niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
@@ -80,17 +86,19 @@ def newton(m, d):
         d.primal.live[0] = where(live, 1.0, 0.0)
         predicted, descent_rate = search_direction(m, d)  # writes the direction and its rows
         if any_(slow):
-            # if the gradient is rounding, so is the slope at the start, -p . grad = 2 predicted
+            # if the gradient is rounding, so is the slope at the start of the line, |p . grad| = 2 predicted
             solved = live & slow & (2.0 * predicted <= line_rounding(m, d, reach=0.0))
             live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & not_(solved)
             if not any_(live):
                 break
 
         q1, q2, p_squared = line_terms(m, d)
+        # slopes at which the line search ends, and at which it accepts a full step
         enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale
-        a = step_length(m, d, q1, q2, enough, where(careful, 0.0, FULL * descent_rate), live)
+        good = where(careful, 0.0, FULL * descent_rate)
+        a = step_length(m, d, q1, q2, enough, good, live)
         switched = live
-        if single_precision(d):
+        if single_precision(d):  # only `is_exact_step` reads it
             switched = find_switching_worlds(m, d, a)
         advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
         cost_before, gradient_before = cost, gradient
@@ -133,7 +141,7 @@ def is_exact_step(m, d, live, switched, fell, still, gradient):
     level, or the gradient stays at its least value (`still`).  If H is ill-conditioned, a step may not be exact.
     If only one of balanced, still and "no row switched" holds, the terms of the gradient decide: rows that switch in
     the last step, or alternate, leave no more than rounding.
-    live, switched, still: masks of `newton`.  fell: the gradient fell to EXACT_FALL of the last one.
+    live, switched, still: masks of `newton`.  fell: mask; the gradient fell to EXACT_FALL of the last one.
     """
     balanced = gradient <= EXACT * norm_of_forces(m, d)
     exact = ((not_(switched) & fell) | still) & balanced
@@ -147,7 +155,7 @@ def is_exact_step(m, d, live, switched, fell, still, gradient):
 def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     """Refines accelerations of worlds whose rows push against each other; stores results and the warning.
 
-    Arguments as in `newton`: worlds that ran out of iterations are `live`.
+    Arguments as in `newton`.  Worlds that are still `live` ran out of iterations.
     Writes: solver_niter, solver_residual, solver_gap, warning, row forces; the point of refined worlds.
     """
     _, small, large = gradient_limits(d)
@@ -160,9 +168,11 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     if any_(refined):
         accurate, gradient, niter = refine_solution(m, d, refined, gradient, niter, n)
         forces = norm_of_forces(m, d)
-    # a residual that no step reduces may still be small, and rounding may be large; float32 cannot square larger norms
+    # warned: unsolved worlds that ran out of iterations or whose gradient is not small
     unconverged = unsolved & (live | not_(gradient <= small * forces))
+    # and worlds whose gradient is rounding, but large
     unconverged = unconverged | ((scale * gradient > m.opt_tolerance[0]) & not_(gradient <= large * forces) & active)
+    # except those with an accurate acceleration; always if the gradient is out of range or NaN
     unconverged = (unconverged & not_(accurate)) | (not_(gradient < FAR) & active)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient

@@ -7,12 +7,12 @@ friction can stop.  So y = J a - aref does not show which contacts will stick.  
 each contact as a second unknown, and decide by a trial force, as Alart and Curnier do.  Let b be the normal force, and
 y, x the components other than the normal:
 
-    z = x - rho (y + x / Dt)
+    z = x - e (y + x / Dt)
     sticks if |z| <= b      then x = -Dt y
-    slips otherwise         then x = b t - w (y - (t . y) t),    t = z / |z|,   w = b rho / (|z| - b (1 - rho / Dt))
+    slips otherwise         then x = b t - w (y - (t . y) t),    t = z / |z|,   w = b e / (|z| - b (1 - e / Dt))
 
-These forces are linear in a, as b is in the normal acceleration.  They are the first-order model of the equation
-x = projection of z to the disc |x| <= b.  An iteration
+e > 0 [kg] weights y against x.  These forces are linear in a, as b is in the normal acceleration.  They are the
+first-order model of the equation x = projection of z to the disc |x| <= b.  An iteration
 
 1. chooses the zone of each contact.  Of the contacts of a body, only that whose |z| is farthest beyond its bound
    changes between sticking and slipping: contacts that share a load would otherwise alternate.  In the first EARLY
@@ -24,12 +24,18 @@ x = projection of z to the disc |x| <= b.  An iteration
    the slope.
 4. sets x to the model's force, limited to b.
 
-In the code, d.coulomb holds, per contact k and in the layout of con_y: friction = x;  trial = z;  zone = t, and w in
-the place of n: zone[k][0].  con_y = y, con_z = J p, T = |y| over the friction directions, b: the bound.
-coulomb.pushes[k]: 1 if contact k pushes in a world that continues.  con_wrench: largest violation per body, or forces.
-In this layout x[k] has the values along n and the tangents, x[TURN, k] those along the turns, in dimensions 4 and 6.
-rho is the inverse of a tenth of the inverse mass that defines Dt; it is smaller where rho y would exceed REACH b,
-so friction that overshoots lets the contact stick before the slip reverses.
+Names
+    con_y      y of all contacts: con_y[k] along n and the tangents, con_y[TURN, k] along the turns, in dimensions 4, 6.
+               The friction directions i are all but n.  con_z: J p, likewise
+    coulomb.*  in the layout of con_y: friction = x, trial = z, zone = t.  The place of n has other values: w in
+               zone[k][0], the violation of contact k in trial[k][0], the w of its trial force in friction[k][0]
+    w, t       a contact has w > 0 in both zones, and w = 0 if it is open; t is a unit vector if it slips, else 0
+    b, T       `friction_bound`: b, the normal force; T = |y| over the friction directions; D, Dt: con_D, con_Dt
+    e          rho times Dt of the law, with rho = 1e-4 at first.  It is smaller if e T would exceed REACH b, so
+               friction that overshoots lets the contact stick before the slip reverses
+    pushes     coulomb.pushes[k]: 1 if contact k pushes in a world that continues
+    con_wrench forces on bodies; in `choose_zones`, con_wrench[body][0] is the largest violation of the body's contacts
+    krylov     krylov.newton = -H^-1 r: direction with fixed bounds; krylov.x = -(H - N)^-1 r: with moving bounds
 Source: Alart and Curnier, A mixed formulation for frictional contact problems (1991); Hueber, Stadler and Wohlmuth, A
     primal-dual active set algorithm for three-dimensional contact problems with Coulomb friction (2008), friction
     limited to the bound.
@@ -59,7 +65,7 @@ CLOSE = 1e-2  # of the start's slope: a line search ends there
 def store_friction_sum(d, k, out, a, x, b, y):
     """Computes out_i = a x_i + b y_i for the friction directions i of contact k; out, x, y: fields like con_y.
 
-    With b = 0 it scales x, with a = 1, too, it copies x.
+    With b = 0 it scales x; with a = 1 and b = 0 it copies x.  The value along n is not written.
     """
     for i in unrolled(range(1, 3)):
         out[k][i] = fma(a, x[k][i], b * y[k][i])
@@ -78,17 +84,16 @@ def clear_contact(d, k, out):
 @kernel
 def zone_before(d, k):
     """Returns (was sticking, was slipping) by coulomb.zone; neither for an open contact and in the first iteration."""
-    # w > 0 in both zones; t is a unit vector if the contact slips, else 0
     pushed, slipped = d.coulomb.zone[k][0] > 0.0, friction_dot(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
     return pushed & not_(slipped), pushed & slipped
 
 
 @kernel
 def store_trial_force(d, k, rho):
-    """Computes the trial force z of contact k in coulomb.trial, and w if it slips in coulomb.friction[k][0].
+    """Computes the trial force z of contact k in coulomb.trial, and its w in coulomb.friction[k][0]; returns |z|.
 
-    z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)),   with e = rho of the law, at most REACH b / T.
-    Returns |z|.
+    z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)) if |z| > b,
+    with e = rho Dt of the law, at most Dt of the present problem and REACH b / T.
     """
     b, Dt = friction_bound(d, k, d.primal.con_y), d.con_Dt[k]
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
@@ -105,9 +110,10 @@ def store_trial_force(d, k, rho):
 def store_violation(d, k, rho):
     """Stores the violation of contact k: by how much its trial force crosses the bound, 0 if its zone does not change.
 
-    Writes: the violation to coulomb.trial[k][0], the largest one of each body to its con_wrench[0]; the trial force.
+    Writes: the violation to coulomb.trial[k][0], and to con_wrench[body][0] of both bodies if it is their largest;
+            z to coulomb.trial and its w to coulomb.friction[k][0] (`store_trial_force`).
     """
-    size, b = store_trial_force(d, k, rho), friction_bound(d, k, d.primal.con_y)
+    size, b = store_trial_force(d, k, rho), friction_bound(d, k, d.primal.con_y)  # |z|, b
     body, other = d.con_body[k, 0], d.con_body[k, 1]
     stuck, slipped = zone_before(d, k)
     violation = where((stuck & (size > b)) | (slipped & not_(size > b)), fabs(size - b), 0.0)
@@ -119,9 +125,13 @@ def store_violation(d, k, rho):
 
 @kernel
 def store_zone(d, k, share):
-    """Sets coulomb.zone of contact k, w and t, from its trial force and the largest violations.
+    """Sets coulomb.zone of contact k, w and t, from its trial force z.
 
-    With a violation below this share of its bodies' largest one, it stays in its zone.
+    With a violation below `share` of its bodies' largest one, the contact stays in its zone.
+        slips:           w of z,       t = z / |z|
+        keeps slipping:  w = Dt / 2,   t = x / |x|
+        sticks:          w = Dt,       t = 0
+        open (b = 0):    w = 0,        t = 0
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
     """
@@ -133,12 +143,13 @@ def store_zone(d, k, share):
     if other > 0:
         largest = fmax(largest, d.con_wrench[other][0])
     friction_size = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
+    # waits: its zone would change, but another contact of its bodies violates its bound by more
     waits = (violation < share * largest) & (violation > 0.0) & (b > 0.0)
     keeps_sticking, keeps_slipping = waits & stuck, waits & slipped & (friction_size > 0.0)
     slips = (trial_size > b) & (b > 0.0) & not_(keeps_sticking | keeps_slipping)
-    # slips: w of the trial force, t = z / |z|;  keeps slipping: w = Dt / 2, t = x / |x|;  sticks: w = Dt, t = 0
     w = where(slips, d.coulomb.friction[k][0], where(keeps_slipping, 0.5 * Dt, Dt))
     d.coulomb.zone[k][0] = where(b > 0.0, w, 0.0)
+    # t = by_trial z + by_friction x
     by_trial = where(slips, 1.0 / where(slips, trial_size, 1.0), 0.0)
     by_friction = where(keeps_slipping, 1.0 / where(keeps_slipping, friction_size, 1.0), 0.0)
     store_friction_sum(d, k, d.coulomb.zone, by_trial, d.coulomb.trial, by_friction, d.coulomb.friction)
@@ -146,18 +157,18 @@ def store_zone(d, k, share):
 
 @kernel
 def choose_zones(m, d, live, rho, share):
-    """Sets coulomb.zone from the rows and coulomb.friction: w, and t for a slipping contact or 0.
+    """Sets coulomb.zone of all contacts, w and t, from the rows and coulomb.friction.
 
     Of the contacts of a body, only those with nearly the largest violation change between sticking and slipping.
-    Marks the slots of contacts that push in a world of the mask in coulomb.pushes.  The others get zone and friction 0.
+    Sets coulomb.pushes = 1 for contacts that push in a `live` world.  The others get zone and friction 0.
     Scratch: con_wrench, coulomb.trial.
 
     Args:
-        live: the mask.
-        rho: factor of Dt.
+        live: mask of worlds.
+        rho: e over Dt.
         share: part of the largest violation of a body from which a contact changes.
     """
-    clear_body_forces(m, d)  # con_wrench: largest violation of each body
+    clear_body_forces(m, d)  # con_wrench[body][0]: largest violation, 0 at first
     for k in range(d.ncon_slot[0]):
         pushes = 0
         if d.con_dim[k] > 1:
@@ -177,8 +188,9 @@ def choose_zones(m, d, live, rho, share):
 def use_model_friction(m, d):
     """Replaces the friction of the law in primal.grad by that of the model: grad -= J^T (model - law).
 
-    The law's friction is s y_i, the model's c t_i - w y_i, and their difference c t_i - (w + s) y_i.
-    Scratch: coulomb.trial, con_wrench, krylov.image.
+    Along friction direction i, the law's friction is s y_i, the model's c t_i - w y_i with c = b + w t . y.  So the
+    difference is c t_i - (w + s) y_i.
+    Scratch: coulomb.trial (the difference), con_wrench, krylov.image (J^T of it).
     """
     clear_body_forces(m, d)
     for i in range(m.nv):
@@ -201,6 +213,7 @@ def substitute_zone_points(d):
     """Replaces y by a point whose zones and second derivative under the law are those of the model; keeps y.
 
     The friction directions become -(b / w) t: the law slips along t there, or sticks if t = 0.
+    H is assembled by the law at this point, so it becomes that of the model.
     Writes: primal.con_y; the former values to coulomb.trial, for `restore_points`.
     """
     for k in range(d.ncon_slot[0]):
@@ -221,7 +234,10 @@ def restore_points(d):
 
 @kernel
 def store_friction(d):
-    """Stores the model's friction c t_i - w y_i at the rows in coulomb.friction, limited to the bound."""
+    """Stores the model's friction c t_i - w y_i at the rows in coulomb.friction, limited to the bound.
+
+    c, w: results of `model_friction`, with c = b + w t . y.
+    """
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
             c, w = model_friction(d, k)
@@ -244,13 +260,13 @@ def set_direction(m, d, chosen, x):
 
 @kernel
 def solve_with_moving_bounds(m, d, live, part):
-    """Computes krylov.x = (H - N)^-1 H krylov.newton in the worlds of the mask, with krylov.newton = primal.search.
+    """Computes krylov.x = -(H - N)^-1 r, the direction with moving bounds, from primal.search = -H^-1 r.
 
-    krylov.newton is the direction -H^-1 r with fixed bounds, krylov.x that with moving bounds, -(H - N)^-1 r.
+    Writes: krylov.newton = primal.search; krylov.x, equal to it in worlds without slip.
 
     Args:
-        live: the mask.
-        part: accuracy, see `correct_direction`.
+        live: mask of worlds in which contacts may slip.
+        part: accuracy, the residual of the Krylov method as a part of the right-hand side.
     """
     for i in range(m.nv):
         d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
@@ -263,12 +279,12 @@ def solve_with_moving_bounds(m, d, live, part):
 
 @kernel
 def newton_step(m, d, live, residual, rho, niter):
-    """Moves the worlds of the mask by one iteration; returns (norm of the law's residual, step length).
+    """Moves the `live` worlds by one iteration; returns (norm of the law's residual, step length).
 
     Args:
-        live: the mask.
-        residual: norm of the law's residual; as a part of the forces, it is the accuracy of the direction.
-        rho: factor of Dt, see `choose_zones`.
+        live: mask of worlds.
+        residual: norm of the law's residual r = primal.grad; as a part of the forces, the accuracy of the direction.
+        rho: e over Dt.
         niter: number of earlier iterations.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
@@ -284,10 +300,13 @@ def newton_step(m, d, live, residual, rho, niter):
     # 3. step along it
     set_direction(m, d, live, d.krylov.x)
     d.coulomb.fixed[0] = 0  # the line search uses the linear model, with moving bounds
-    q1, q2, _ = line_terms(m, d)
-    rise = dot_product(m, d, d.primal.search, d.primal.grad)
-    # if N turns the direction uphill, only the full step is known to lead to the root of the model
-    a = step_length(m, d, q1, q2, CLOSE * fabs(rise), where(rise < 0.0, -(FULL * rise), FAR), live)
+    q1, q2, _ = line_terms(m, d)  # coefficients of the slope without rows
+    rise = dot_product(m, d, d.primal.search, d.primal.grad)  # p . r: slope at the start
+    # the full step is taken if its slope is at most `good`: if N turns the direction uphill, it always is, because only
+    # the full step is known to lead to the root of the model
+    enough = CLOSE * fabs(rise)
+    good = where(rise < 0.0, -(FULL * rise), FAR)
+    a = step_length(m, d, q1, q2, enough, good, live)
     advance_rows(m, d, a)
     # 4. friction (coulomb.friction), and the law's residual
     store_friction(d)

@@ -3,17 +3,25 @@
     minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
--f (x + f / 2D).  x is stored as primal.row_x, con_y; J p of a direction p, primal.search, as row_v, con_z.
-Ma = M a, Mv = M p, and f0 is the force without constraints, M a0 (`metric_force`).  Under the integrator `discrete`, M
-is its metric.
-con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
-primal.slot lists the contact slots in use: all, or those of worlds that a solver continues (`list_live_slots`).
-This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
+-f (x + f / 2D).  This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
 A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
 minimise the cost; inverse dynamics evaluates it.
-Rows: row_*: scalar rows, with the bounds lo, hi of the force, and entries row_J at the dofs row_dof, row_dofnum[k] of
-them from row_dofadr[k] on; the first ndofrow have one entry each, entry k of row k: nfrictionrow of friction loss, then
-limits.  con_*: contacts, con_dim[k] directions each.  D = 1 / R.
+
+Names
+    point      a: qacc; M a: primal.Ma; x: primal.row_x (scalar rows), con_y (contacts).  Kernels that compute rows of
+               another point take the fields to fill as arguments row_x and con_y
+    direction  p: primal.search; M p: primal.Mv; J p: primal.row_v, con_z.  The argument a of a step is its length
+    f0         `metric_force`: force without constraints, M a0.  Under the integrator `discrete`, M is its metric
+    row_*      scalar rows, with bounds lo, hi of the force and D = 1 / R.  Row k has row_dofnum[k] entries row_J at the
+               dofs row_dof, from entry row_dofadr[k] on.  The first ndofrow rows have one entry each, so entry k is
+               that of row k: nfrictionrow rows of friction loss, then limits
+    con_*      contacts of con_dim[k] directions: con_y[k] has values along normal and tangents, con_y[TURN, k] those
+               along the turns, rotations, in dimensions 4 and 6.  The turns have separate loops because they are rare
+    aref       -B J v - K imp pos, with v = qvel.  Contacts: con_damping is B of the normal row, con_frictiondamping B
+               of the others, con_stiffpos is K imp pos of the normal
+    slots      primal.slot lists the contact slots in use: all, or those of worlds that a solver continues
+               (`list_live_slots`)
+    bodies     con_motion and cvel: motions of all bodies, from which contact rows are computed without a Jacobian
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
@@ -47,15 +55,16 @@ def compute_row_products(m, d, v, row_x, con_y):
     Writes: row_x (scalar rows), con_y (contacts, along their bases and turns).
     Scratch: con_motion.
     """
-    w = d.con_motion
-    compute_body_motions(m, d, v, w)
+    motions = d.con_motion
+    compute_body_motions(m, d, v, motions)  # writes the motions of the bodies by v
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        compute_contact_rows(d, k, w, con_y)
+        compute_contact_rows(d, k, motions, con_y)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         if d.con_dim[k] > 3:
-            compute_turn_rows(d, k, w, con_y)
+            compute_turn_rows(d, k, motions, con_y)
+    # rows with one entry, then all others
     for k in range(d.ndofrow[0]):
         row_x[k] = d.row_J[k] * v[d.row_dof[k]]
     for k in range(d.ndofrow[0], d.nrow[0]):
@@ -64,7 +73,10 @@ def compute_row_products(m, d, v, row_x, con_y):
 
 @kernel
 def store_contact_velocities(d):
-    """Computes primal.con_z = J v of the contacts from body velocities, an input of their aref."""
+    """Computes J qvel of the contacts from the body velocities, an input of their aref.
+
+    Writes: primal.con_z, which has no direction's rows at this time.
+    """
     for k in range(d.ncon_slot[0]):
         compute_contact_rows(d, k, d.cvel, d.primal.con_z)
     for k in range(d.ncon_slot[0]):
@@ -74,9 +86,11 @@ def store_contact_velocities(d):
 
 @kernel
 def subtract_reference_at(m, d, row_x, con_y):
-    """Subtracts aref from J a of all rows, in place, given J v of the contacts in primal.con_z.
+    """Subtracts aref from J a of all rows, in place.
 
-    aref is -B J v - K imp pos of a contact's normal, and -B J v of its friction directions.
+    A contact's -aref is B J v + K imp pos along its normal, and B J v along its friction directions.
+    Reads:  primal.con_z = J v of the contacts, from `store_contact_velocities`; row_x, con_y = J a.
+    Writes: row_x, con_y = J a - aref.
     """
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
@@ -90,7 +104,7 @@ def subtract_reference_at(m, d, row_x, con_y):
             con_y[TURN, k] = fma(d.con_frictiondamping[k], d.primal.con_z[TURN, k], con_y[TURN, k])
     for k in range(d.nrow[0]):
         row_x[k] = row_x[k] - d.row_aref[k]
-    if m.flg_surfacevel:
+    if m.flg_surfacevel:  # J v above is without the velocities of moving surfaces (conveyor belts)
         add_surface_velocities(m, d, con_y)
 
 
@@ -153,7 +167,7 @@ def apply_row_forces(m, d):
     cost = apply_forces(d, d.qfrc_constraint, 0.0)
     # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)
-    cost = apply_contact_forces(m, d, cost)
+    cost = apply_contact_forces(m, d, cost)  # adds to con_wrench and to the cost
     body_forces_to_dofs(m, d, d.qfrc_constraint)
     return cost
 
@@ -162,26 +176,29 @@ def apply_row_forces(m, d):
 def evaluate(m, d):
     """Returns (cost, norm of the gradient) at the current point and rows.
 
-    The cost is that of the rows and 1/2 (M a - f0) . (a - a0).
+    The cost is that of the rows plus 1/2 (M a - f0) . (a - a0).
     Writes: qfrc_constraint = J^T f,  primal.grad = M a - f0 - J^T f.
     """
-    cost, (grad_squared, gauss), f0 = apply_row_forces(m, d), zeros(2), metric_force(m, d)
+    row_cost = apply_row_forces(m, d)  # writes qfrc_constraint
+    # grad_squared: |grad|^2;  gauss: (M a - f0) . (a - a0)
+    (grad_squared, gauss), f0 = zeros(2), metric_force(m, d)
     for i in range(m.nv):
         inertial = d.primal.Ma[i] - f0[i]
         grad = inertial - d.qfrc_constraint[i]
         d.primal.grad[i] = grad
         grad_squared, gauss = fma(grad, grad, grad_squared), fma(inertial, d.qacc[i] - d.qacc_smooth[i], gauss)
-    return cost + 0.5 * gauss, sqrt(grad_squared)
+    return row_cost + 0.5 * gauss, sqrt(grad_squared)
 
 
 # ---- a step, and the stored solution -------------------------------------------------------------------------------
 @kernel
 def find_switching_worlds(m, d, a):
-    """Returns the mask of worlds in which a row switches between free and bound, or slips and turns, along a p.
+    """Returns the mask of worlds in which a row switches between free and bound along a step a p.
 
-    In the other worlds, the step a p is exact: the cost is quadratic along it.
+    A slipping contact also counts if the direction of its slip turns.  In the other worlds, the cost is quadratic along
+    the step, so Newton's model of it is exact.
     """
-    switches = 0.0
+    switches = 0.0  # sum of values that are 0 for a row without a switch, else positive
     for k in range(d.nrow[0]):
         switches = switches + bounded_switch(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a)
     switches = switches + count_contact_switches(m, d, a)
@@ -196,9 +213,9 @@ def step_along(a, v, x):
 
 @kernel
 def advance_rows(m, d, a):
-    """Moves the point a, M a and the rows x = J a - aref by a step of length `a` along p: x += a J p.
+    """Moves the point by a step of length a along p: qacc += a p, Ma += a M p, x += a J p of all rows.
 
-    Reads:  primal.search = p, Mv = M p, and J p.   Writes: qacc, primal.Ma, row_x, con_y.
+    Reads:  primal.search = p, Mv = M p, row_v and con_z = J p.   Writes: qacc, primal.Ma, row_x, con_y.
     """
     for i in range(m.nv):
         d.qacc[i] = step_along(a, d.primal.search[i], d.qacc[i])
@@ -214,9 +231,9 @@ def advance_rows(m, d, a):
 
 @kernel
 def replace_rows(d, chosen, con_v):
-    """Replaces the rows of the point by primal.row_v and con_v in the chosen worlds.
+    """Replaces the rows of the point, in the chosen worlds, by those of another point in primal.row_v and con_v.
 
-    Reads:  primal.row_v and con_v: rows of another point.   Writes: primal.row_x, con_y.
+    Writes: primal.row_x, con_y.
     """
     for k in range(d.nrow[0]):
         d.primal.row_x[k] = where(chosen, d.primal.row_v[k], d.primal.row_x[k])
@@ -240,7 +257,10 @@ def store_primal_forces(m, d):
 
 @kernel
 def trace_of_inertia(m, d):
-    """Returns the trace of M, or of the model's inertia if M is not computed: the scale of cost and gradient."""
+    """Returns the trace of M, the scale of cost and gradient.
+
+    If M is not computed, it is that of the model's mean inertia.
+    """
     trace = 0.0
     if uses_articulated(m):  # M is not computed
         trace = m.stat_meaninertia[0] * m.nv

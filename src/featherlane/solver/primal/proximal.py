@@ -6,14 +6,14 @@ contact about them:
     y + f / D + c (f - p) = 0    if the contact sticks,      c = (1 / s - 1) / Dt,    0 < s <= 1
 
 The normal force does the same.  So the law is unchanged, with D / (1 + c D), s Dt and y - c p in place of D, Dt and y.
-con_y[TURN, k] holds the values of contact k along its turns, rotations about normal and tangents (dimensions 4 and 6).
-Points: qacc = a, Ma = M a, rows row_x, con_y; direction: search = p, Mv = M p, rows row_v, con_z;
-all but qacc in d.primal.
 The softer the contact, the easier the problem; its solution is the next starting point (coulomb.py sets the problems).
 
 An iteration uses the law itself: H and N at the zones of y, and the full step if it halves |r|.  Otherwise the step is
-that of Tresca friction: H p = -r, and the minimum along p of the convex cost with fixed bounds.  It needs more
+that of Tresca friction: H v = -r, and the minimum along v of the convex cost with fixed bounds.  It needs more
 iterations than primal_dual.py, but does not alternate between zones.
+Names: a point a is qacc, Ma = M a and the rows y = J a - aref in row_x (scalar rows), con_y (contacts).  A direction v
+is search, Mv = M v and the rows J v in row_v, con_z.  All but qacc are in d.primal.  con_y[TURN, k] holds the values
+of contact k along its turns, rotations about normal and tangents (dimensions 4 and 6).
 Source: Rockafellar, Monotone operators and the proximal point algorithm (1976); Acary and Brogliato, Numerical Methods
     for Nonsmooth Dynamical Systems (2008), sec. 13.7, Tresca friction as a fixed point on the bound.
 """
@@ -39,9 +39,9 @@ def step_and_keep(chosen, x, v):
 
 @kernel
 def try_step(m, d, live):
-    """Takes the full step along primal.search in the worlds of the mask `live`.
+    """Takes the full step along primal.search in the worlds of the mask `live`, and keeps the point before it.
 
-    The direction's arrays (primal.search, Mv, row_v, con_z) hold the point before it afterwards.
+    Afterwards, the direction's fields hold the point before the step: primal.search = a, Mv = M a, row_v and con_z = y.
     """
     for i in range(m.nv):
         d.qacc[i], d.primal.search[i] = step_and_keep(live, d.qacc[i], d.primal.search[i])
@@ -66,8 +66,11 @@ def undo_step(m, d, back):
 
 @kernel
 def tresca_step(m, d, chosen):
-    """Moves the chosen worlds to the minimum of the cost with fixed bounds, along krylov.newton; returns the length."""
-    set_direction(m, d, chosen, d.krylov.newton)  # -H^-1 r, stored by `solve_with_moving_bounds`
+    """Moves the chosen worlds to the minimum of the cost with fixed bounds, along krylov.newton = -H^-1 r.
+
+    Returns the length of the step.
+    """
+    set_direction(m, d, chosen, d.krylov.newton)  # stored by `solve_with_moving_bounds`
     d.coulomb.fixed[0] = 1  # the line search keeps the friction bounds fixed
     q1, q2, _ = line_terms(m, d)
     start_slope, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
@@ -78,18 +81,18 @@ def tresca_step(m, d, chosen):
 
 @kernel
 def proximal_step(m, d, live, residual):
-    """Moves the worlds of the mask by one iteration on the law itself; returns (norm of the residual, step length).
+    """Moves the `live` worlds by one iteration on the law itself; returns (norm of the residual, step length).
 
     The full step of Newton's method is taken if it halves the residual, otherwise a Tresca step.
 
     Args:
-        live: the mask.
-        residual: the norm of the residual at the present point.
+        live: mask of worlds.
+        residual: the norm of the residual r = primal.grad at the present point.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
-    newton_direction(m, d)  # writes primal.search
-    solve_with_moving_bounds(m, d, live, INEXACT)  # writes krylov.newton, krylov.x
-    set_direction(m, d, live, d.krylov.x)
+    newton_direction(m, d)  # writes primal.search = -H^-1 r, with fixed bounds
+    solve_with_moving_bounds(m, d, live, INEXACT)  # writes krylov.newton = -H^-1 r and krylov.x = -(H - N)^-1 r
+    set_direction(m, d, live, d.krylov.x)  # writes primal.search and its products
     residual_before = residual
     try_step(m, d, live)
     _, residual = evaluate(m, d)
@@ -108,7 +111,7 @@ def proximal_step(m, d, live, residual):
 def store_solution(m, d, solved, proximal):
     """Stores the point in coulomb.good in the `solved` worlds, and contact forces in coulomb.force in `proximal` ones.
 
-    These forces are the proximal forces of the next problem.
+    coulomb.force holds the proximal forces of the next problem, along normal and tangents, and along the turns.
     """
     for i in range(m.nv):
         d.coulomb.good[i] = where(solved, d.qacc[i], d.coulomb.good[i])

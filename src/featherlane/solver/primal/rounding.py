@@ -12,10 +12,14 @@ A gradient above LARGE of the forces sets the warning, even at rounding level.  
 acceleration may produce a gradient larger than all forces on other bodies, so this test would accept too much.  There,
 only Newton's method may leave a gradient that is not small, up to LARGE32: it stops if every component is at rounding
 level of its terms.  It continues from a gradient that is not small, and may accept the acceleration (accuracy.py).
-The rows row_*, con_* are as in problem.py; body_reached[b] > 0: a contact acts on b or below it.
 Names: f0: `metric_force`, force without constraints;  primal.Ma = M a;  con_y[k] = J a - aref of contact k along normal
-    and tangents, con_basis[k];  con_y[TURN, k]: along its turns, con_basis[TURN, k];  con_wrench: forces on bodies.
-    primal.search = p, Mv = M p, J p: a direction and its products.
+    and tangents, con_basis[k];  con_y[TURN, k]: along its turns, con_basis[TURN, k], of which the last two are 0 in
+    dimension 4;  con_wrench: forces on bodies.
+    primal.search = p, Mv = M p, and J p in row_v, con_z: a direction and its products.
+    Entry e of a scalar row is row_J[e] at dof row_dof[e].  cdof: S_i, motion axis of dof i.
+    con_body[k]: body that the contact force pushes, and the other one, 0 if it does not move; con_arm: contact point
+    relative to the com of their trees.  body_reached[b] > 0: a contact acts on b or below it.
+    scale: 1 / trace of M, of gap and gradient in comparisons with the tolerance.
 """
 
 from featherlane.prelude import *
@@ -48,6 +52,7 @@ def one_rounding(d):
 @kernel
 def norm_of_forces(m, d):
     """Returns max(|f0|, |J^T f|), limited to what float32 can square."""
+    # smooth: |f0|^2;  constraint: |J^T f|^2
     smooth, constraint, f0 = 0.0, 0.0, metric_force(m, d)
     for i in range(m.nv):
         smooth = fma(f0[i], f0[i], smooth)
@@ -85,7 +90,8 @@ def add_absolute_wrench(d, b, r, f, moment):
 def absolute_contact_force(m, d, k):
     """Returns (absolute forces, absolute moments) of contact k, along the world's axes.
 
-    The edges of a pyramid oppose each other across the normal, by at most the normal force.  So each direction gets it.
+    The edges of a pyramid oppose each other across the normal, by at most the normal force.  So its friction directions
+    get the normal force as their absolute force.
     """
     c = d.contact[k]
     moments = Vec3(zeros(3))
@@ -100,7 +106,7 @@ def absolute_contact_force(m, d, k):
     else:
         forces, s, _ = cone_forces(m, d, k, d.primal.con_y)
         if c.dim > 3:
-            moments = s * d.primal.con_y[TURN, k]
+            moments = s * d.primal.con_y[TURN, k]  # s: moment over y of each turn
     # along the world's axes
     b0, b1, b2 = d.con_basis[k].rows
     if c.dim > 1:
@@ -143,12 +149,12 @@ def is_rounding_of_terms(m, d):
             wrench, parent = d.con_wrench[b], m.body_parentid[b]
             if d.body_reached[parent]:  # not the world
                 d.con_wrench[parent] += wrench
-            for i in body_dofs(m, b):
+            for i in body_dofs(m, b):  # terms_i += |S_i| . wrench
                 S, x = fabs(d.cdof[i]), d.primal.terms[i]
                 for j in unrolled(range(6)):
                     x = fma(S[j], wrench[j], x)
                 d.primal.terms[i] = x
-    rounding, above = TERMS * one_rounding(d), 0.0
+    rounding, above = TERMS * one_rounding(d), 0.0  # above: 1 if a component is larger than its roundings
     for i in range(m.nv):
         above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.terms[i], above, 1.0)
     return above == 0.0
@@ -168,7 +174,9 @@ def is_small(m, d, gradient, gap):
 def gradient_change_by_rounding(m, d, chosen):
     """Returns |g(a + e) - g| of the chosen worlds, with e one rounding of each acceleration, up or down.
 
-    It follows `evaluate`.  The chosen worlds stay at a + e, with their rows and forces.
+    Reads:  the point a, its rows and its gradient primal.grad.
+    Writes: the chosen worlds stay at a + e, with their rows, forces and gradient.
+    Scratch: primal.search (e) and its products, primal.grad_kept (g).
     """
     change = 0.0
     for i in range(m.nv):
@@ -197,7 +205,8 @@ def has_large_gradient(m, d, gradient, gap):
 def is_rounding(m, d, gradient, chosen):
     """Returns a mask of worlds whose gradient, of this norm, is rounding and below LARGE of the forces.
 
-    The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 this is not tested.
+    The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 the mask is false, because
+    this test would accept too much.
     """
     if single_precision(d):
         found = gradient < 0.0  # false in all worlds
@@ -209,12 +218,12 @@ def is_rounding(m, d, gradient, chosen):
 
 @kernel
 def is_unexplained(m, d, gradient, gap):
-    """Returns a mask of worlds whose gradient is neither small nor rounding; tested worlds move by one rounding.
+    """Returns a mask of worlds whose gradient is neither small nor rounding.
 
     gradient: its norm.  gap: duality gap, scaled by 1 / trace of M.
-    Reads:  qacc, primal.Ma, rows and gradient at the end of a primal solve, whose norm and scaled gap are given.
-    Writes: qacc, primal.*, rows, qfrc_constraint and primal.* of worlds whose gradient is not small.
-    Cost:   a product with J and a gradient where some world's is not small, else two sums over nv.
+    Reads:  qacc, primal.Ma, rows and gradient at the end of a primal solve.
+    Writes: worlds whose gradient is not small move by one rounding: qacc, primal.*, rows, qfrc_constraint.
+    Cost:   a product with J and a gradient if some world's gradient is not small, else two sums over nv.
     """
     left = has_large_gradient(m, d, gradient, gap)
     if any_(left):

@@ -4,8 +4,8 @@
 along the line to the unconstrained one.  That compares no costs: one slope along the line replaces the sums of both.
 Names: a0: unconstrained acceleration, qacc_smooth, with M a0 = f0 (`metric_force`); p: direction, primal.search;
 Ma = M a, Mv = M p.
-Rows of a point are x = J a - aref in primal.row_x, con_y; those of a direction J p in row_v, con_z.
-con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6.
+Rows of a point are x = J a - aref in primal.row_x, con_y; those of a direction are J p in row_v, con_z.
+`last_is_cheaper` stores the rows of a second point, in row_v, con_warm, and its M a in Mv.
 Source: MuJoCo documentation, Computation, "Solver" (warm start), which takes the cheaper of the two.
 """
 
@@ -41,15 +41,15 @@ def start_from_unconstrained(m, d):
 def last_is_cheaper(m, d):
     """Returns the mask of worlds in which the last step's acceleration has a lower cost than the unconstrained one.
 
-    The current rows are those of the unconstrained acceleration.
+    Reads:  the rows of the unconstrained acceleration in primal.row_x, con_y, and J qvel of the contacts in con_z.
     Writes: M a and rows of the last acceleration, to primal.Mv, row_v and con_warm.
     """
     f0 = metric_force(m, d)
-    cost_unconstrained = sum_row_costs(m, d, d.primal.row_x, d.primal.con_y)
-    # primal.con_z holds J v: the last point's contact rows are stored in primal.con_warm
+    cost_unconstrained = sum_row_costs(m, d, d.primal.row_x, d.primal.con_y)  # a = a0: that of the rows only
+    # rows of the last acceleration: J a, then J a - aref
     compute_row_products(m, d, d.qacc_warmstart, d.primal.row_v, d.primal.con_warm)
-    subtract_reference_at(m, d, d.primal.row_v, d.primal.con_warm)
-    metric_times(m, d, d.qacc_warmstart, d.primal.Mv)
+    subtract_reference_at(m, d, d.primal.row_v, d.primal.con_warm)  # reads con_z, from `compute_rows_at`
+    metric_times(m, d, d.qacc_warmstart, d.primal.Mv)  # Mv = M qacc_warmstart
     # cost: 1/2 (a - a0) . (M a - f0) + that of the rows
     gauss = 0.0
     for i in range(m.nv):
@@ -77,12 +77,13 @@ def warm_start(m, d):
 
 @kernel
 def set_line_to_unconstrained(m, d):
-    """Sets the last acceleration, the direction p to the unconstrained one, and the rows of both; returns p . M p.
+    """Sets the point to the last acceleration a, and the direction to p = a0 - a; returns p . M p.
 
     Worlds whose last acceleration is too large or NaN start from the unconstrained one, with p = 0.
     Writes: qacc, primal.Ma and its rows; primal.search, Mv and the rows of the direction.
     """
-    f0, usable, curvature = metric_force(m, d), true_mask(d), 0.0
+    f0 = metric_force(m, d)
+    usable, curvature = true_mask(d), 0.0
     for i in range(m.nv):
         usable = usable & (fabs(d.qacc_warmstart[i]) <= LARGEST)
     for i in range(m.nv):
@@ -104,12 +105,15 @@ def start_between(m, d):
     If no row pushes, the step has length 1, and the start is exactly the unconstrained acceleration: in float32, the
     rounding of a sum would be a gradient above the tolerance, and cost an iteration.
     """
-    curvature, f0 = set_line_to_unconstrained(m, d), metric_force(m, d)
-    # without rows, the slope at the start of the line is p . (M a - f0) = -p . M p
+    curvature = set_line_to_unconstrained(m, d)
+    f0 = metric_force(m, d)
+    # g, h: slope and curvature of the cost at the start of the line.  Its part without rows has the slope
+    # p . (M a - f0) = -p . M p and the curvature p . M p
     g, h = cost_slope(m, d, a=0.0, q1=-curvature, q2=curvature)
-    # Newton's step -g / h, at most BEYOND outside of the two points
+    # Newton's step -g / h, at most BEYOND outside of the two points; 1 if p = 0
     a = clip(where(h > 0.0, -g / fmax(h, TINY), 1.0), -BEYOND, 1.0 + BEYOND)
     advance_rows(m, d, where(fabs(a) > SHORT, a, 0.0))
+    # a = 1: exactly the unconstrained acceleration
     for i in range(m.nv):
         d.qacc[i] = where(a == 1.0, d.qacc_smooth[i], d.qacc[i])
         d.primal.Ma[i] = where(a == 1.0, f0[i], d.primal.Ma[i])

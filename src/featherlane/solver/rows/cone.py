@@ -14,7 +14,7 @@ semidefinite because T > y_0.  With p = (1, -y_i / T) and the projection Q ortho
 
 Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, likewise.
 y, v: their values along n; y_i, v_i: along the friction directions, all others; T as above; D, Dt, E: con_D,
-con_Dt, con_slip.
+con_Dt, con_slip.  In dimension 4 the last two turns, and values along them, are 0.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.
 The law of Coulomb (coulomb.py) has functions of the same form; opt_contact_model selects between the two.
 Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
@@ -73,10 +73,10 @@ def cone_force(m, d, k, con_y):
 def convex_slope(d, k, a, g, h):
     """Adds the first and second derivative of contact k's cost along the line, at step length a, to (g, h).
 
-    Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n: yv, vv are y.v, v.v,
-    dT, ddT are T', T'', and depth = T - y, d_depth = T' - v.
+    With y, y_i at step length a, and sums over the friction directions: T' = yv / T and T'' = (vv - T'^2) / T.
         slips:   g += E (T - y) (T' - v),       h += E ((T' - v)^2 + (T - y) T'')
-        sticks:  g += D y v + Dt y.v,           h += D v^2 + Dt v.v
+        sticks:  g += D y v + Dt yv,            h += D v^2 + Dt vv
+    In the code dT, ddT are T', T'', and depth = T - y, d_depth = T' - v.
     """
     c = d.contact[k]
     y, v, yy, yv, vv = line_sums(d, k, a)
@@ -103,7 +103,11 @@ def cone_slope(m, d, k, a, g, h):
 
 @kernel
 def cone_switch(d, k, a):
-    """Returns a positive number if the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
+    """Returns a positive number if contact k changes its zone between y and y + a v, or its slip turns; else 0.
+
+    The slip turns if a^2 |v across| |v| > STRAIGHT T^2, with v over the friction directions, and `v across` its part
+    orthogonal to y_i.  The left side over T^2 is the change of force beyond its linear model, as a part of the force.
+    """
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = d.primal.con_y[k]
     # u = y + a v: the friction directions at the end of the step
@@ -119,9 +123,8 @@ def cone_switch(d, k, a):
     sticks_then, slips_then = cone_zone(d, k, fma(a, v, y), sqrt(uu))
     n = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
     n = n + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
-    # the step across the slip, times the step, over T^2: the force's change beyond its linear model
-    TT = where(slips, yy, 1.0)
-    across = fmax(vv - yv * yv / TT, 0.0)  # |v|^2 less its part along y, over the friction directions
+    TT = where(slips, yy, 1.0)  # T^2
+    across = fmax(vv - yv * yv / TT, 0.0)  # |v across|^2
     return n + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * TT), 1.0, 0.0)
 
 
@@ -130,7 +133,9 @@ def convex_weights(d, k):
     """Returns ((w, e, q, b), 1 / T) of the second derivative of contact k's cost at primal.con_y.
 
     It is w n n^T - e (n t^T + t n^T) + q t t^T + b I, with t = y_i / T the direction of slip, and I over the friction
-    directions.  slips: w = e = E, q = E y / T, b = E - q.  sticks: w = D, b = Dt, and e = q = 0.
+    directions; 0 if the contact separates.
+        slips:   w = e = E,  q = E y / T,  b = E - q
+        sticks:  w = D,      e = q = 0,    b = Dt
     """
     c = d.contact[k]
     y, T = d.primal.con_y[k][0], sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))

@@ -2,10 +2,14 @@
 
 Each function has a loop for pyramids, one for their turns, and one for elliptic cones.  In a single loop, the two rarer
 cases would take registers from the first one, 3 % of a humanoid's step.
-con_basis[k], con_basis[TURN, k]: normal and tangents, turns; con_dim: number of directions; con_D = 1 / R.
-primal.con_y and con_z hold y = J a - aref and v = J p of each contact, con_y[k] along (n, mu_1 t_1, mu_2 t_2) and
-con_y[TURN, k] along its turns (rows.py).  primal.slot lists the contact slots in use: all, or those of worlds that a
-solver continues (`list_live_slots`).  a: step length.
+con_basis[k], con_basis[TURN, k]: normal and tangents (n, mu_1 t_1, mu_2 t_2), turns; con_dim: number of directions, 1
+without friction, with turns above 3; con_D = 1 / R of the normal row and of all edges of a pyramid, con_Dt: of the
+friction rows of an elliptic cone.
+primal.con_y and con_z hold y = J a - aref and v = J p of each contact: con_y[k] along the basis, con_y[TURN, k] along
+its turns (rows.py); in dimension 4 those along the last two turns are 0.  primal.slot lists the contact slots in use:
+all, or those of worlds that a solver continues (`list_live_slots`).  a: step length.  con_wrench: forces on bodies.
+A pyramid's turning edges join the normal with a turn: `turning_*` add their part.  The functions of one pyramid return
+(slope, curvature) over D.
 """
 
 from featherlane.prelude import *
@@ -39,14 +43,14 @@ def pyramid_forces(d, k, con_y):
 def cone_forces(m, d, k, con_y):
     """Returns (forces along normal and tangents of the basis, s, cost) of contact k, an elliptic cone.
 
-    s: the moment along turn i is s times y_i of this turn.
+    s: ratio of force to y, the same for all friction directions, so the moments along the turns are s con_y[TURN, k].
     """
     if d.con_dim[k] > 1:
         normal_force, s, cost = cone_force(m, d, k, con_y)
         forces = Vec3(normal_force, s * con_y[k][1], s * con_y[k][2])
     else:
         normal_force, cost = one_sided_force(d.con_D[k], con_y[k][0])
-        s = 0.0
+        s = 0.0  # no friction
         forces = Vec3(normal_force, s, s)
     return forces, s, cost
 
@@ -96,6 +100,7 @@ def apply_contact_forces(m, d, cost):
             add_basis_force(d, k, forces)
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
+                # turning edges push along the normal, too
                 normal_force, moments, c = turning_force(d, k, d.primal.con_y)
                 cost = cost + c
                 add_contact_force(d, k, normal_force * d.con_basis[k].rows[0])
@@ -130,7 +135,7 @@ def contact_forces(m, d, k):
 def store_contact_forces(m, d):
     """Stores con_force of all contacts: forces along normal and tangents, moments about them.
 
-    The basis is scaled by friction: a force f_i along mu_i t_i is mu_i f_i along t_i.
+    The basis is scaled by friction: a force f_i along mu_i t_i is mu_i f_i along t_i.  con_friction has mu_1 to mu_5.
     """
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
@@ -158,7 +163,7 @@ def add_contact_slopes(m, d, a, g, h):
             k = d.primal.slot[e]
             if d.con_dim[k] > 1:
                 g, h = cone_slope(m, d, k, a, g, h)
-            else:
+            else:  # without friction: `pyramid_slope` of the single row
                 slope, curvature = pyramid_slope(d, k, a)
                 g, h = fma(d.con_D[k], slope, g), fma(d.con_D[k], curvature, h)
     return g, h
@@ -166,10 +171,10 @@ def add_contact_slopes(m, d, a, g, h):
 
 @kernel
 def add_contact_rounding(m, d, reach, s):
-    """Adds the absolute terms of all contacts' slopes to s, if they push at an end of a step of length `reach`.
+    """Returns s plus the absolute terms of the contacts' slopes along a step of length `reach`.
 
-    Term: D |v| (|y| + reach |v|), with |y| and |v| the sums of absolute values along the basis.  Normal and friction
-    directions are added separately, since the force depends on their differences.
+    A contact that pushes at either end of the step adds D |v| (|y| + reach |v|), with |y| and |v| the sums of absolute
+    values over all directions of its basis: the force depends on differences of the normal and the other directions.
     """
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
@@ -186,11 +191,12 @@ def add_contact_rounding(m, d, reach, s):
             for i in unrolled(range(3)):
                 v_friction, y_friction = v_friction + fabs(v_turn[i]), y_friction + fabs(y_turn[i])
                 y_then = y_then + fabs(fma(reach, v_turn[i], y_turn[i]))
-        # some edge, or the cone, pushes at the start or at the end: y_0 < sum of |y_i|
+        # no edge, nor the cone, pushes if y_0 >= sum of |y_i|
         pushes = (y[0] < y_friction) | (fma(reach, v[0], y[0]) < y_then)
         D = c.D
         if not has_pyramids(m) and c.dim > 1:
             D = fmax(D, c.Dt)  # an elliptic contact has D along n and Dt along the others
+        # D |v| (|y| + reach |v|)
         s = s + where(
             pushes, D * (fabs(v[0]) + v_friction) * fma(reach, fabs(v[0]) + v_friction, fabs(y[0]) + y_friction), 0.0
         )
@@ -199,9 +205,9 @@ def add_contact_rounding(m, d, reach, s):
 
 @kernel
 def count_contact_switches(m, d, a):
-    """Returns a positive number if an edge starts or stops pushing along the step, or a cone changes; else 0.
+    """Returns a positive number if an edge starts or stops pushing along the step, or a cone changes its zone; else 0.
 
-    Contacts with D = 0 are not in the world.
+    Contacts with D = 0 are not in the world and do not count.
     """
     total = 0.0
     for e in range(d.primal.nslot[0]):

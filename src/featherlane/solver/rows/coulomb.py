@@ -36,6 +36,7 @@ def friction_bound(d, k, con_y):
 def coulomb_force(d, k, con_y):
     """Returns (force along n, factor s, cost with the bound fixed): the force along friction direction i is s y_i.
 
+    s = -min(Dt, f_0 / T).
     cost = f_0 |y_0| / 2 of the normal row, plus Dt T^2 / 2 if it sticks, f_0 (T - f_0 / (2 Dt)) if it slips.
     """
     y, T, f, Dt = con_y[k][0], sqrt(friction_dot(d, k, con_y, con_y)), friction_bound(d, k, con_y), d.con_Dt[k]
@@ -59,16 +60,16 @@ def model_friction(d, k):
 def model_slope(d, k, a, g, h):
     """Adds s and ds/da at step length a to (g, h): s = -f . J p with the forces f of the solver's linear model.
 
-    f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u = y_i + a v_i.  So if f_0 > 0,
+    f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u_i = y_i + a v_i.  So if f_0 > 0,
         s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)),
         ds/da = D (v + t.v) v + w (vv - (t.v)^2).
-    In the code ty, tv are t.y, t.v; y is already y + a v; push = D (v + t.v), or 0 without f_0.
+    In the code ty, tv are t.y, t.v, sums over the friction directions; y is already y + a v; push = D (v + t.v), or 0
+    without f_0; across = yv - t.y t.v, and d_across = vv - (t.v)^2.
     """
     w, v = d.coulomb.zone[k][0], d.primal.con_z[k][0]
     y = fma(a, v, d.primal.con_y[k][0])
     ty, tv = friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_dot(d, k, d.coulomb.zone, d.primal.con_z)
     yv, vv = friction_dot(d, k, d.primal.con_y, d.primal.con_z), friction_dot(d, k, d.primal.con_z, d.primal.con_z)
-    # s = D (v + t.v)(y + a v) + w (across + a d_across): across = yv - t.y t.v, d_across = vv - (t.v)^2
     across, d_across = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
     return fma(push, y, fma(w, fma(a, d_across, across), g)), fma(push, v, fma(w, d_across, h))
@@ -109,13 +110,13 @@ def coulomb_slope(d, k, a, g, h):
 def coulomb_weights(d, k):
     """Returns ((w, e, q, b), 1 / T) in the form of `convex_weights` of cone.py, with the bound fixed.
 
-    w = D if y < 0.  sticks: b = Dt.  slips: b = f_0 / T and q = -b, so that b I + q t t^T acts across the slip.  e = 0.
+    Form: w n n^T - e (n t^T + t n^T) + q t t^T + b I.
+        all:     w = D if y < 0 (the contact pushes), else 0;  e = 0
+        sticks:  b = Dt if it pushes;  q = 0
+        slips:   b = f_0 / T,  q = -b, so that b I + q t t^T acts across the slip
     """
-    T, f, Dt = (
-        sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y)),
-        friction_bound(d, k, d.primal.con_y),
-        d.con_Dt[k],
-    )
+    T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
+    f, Dt = friction_bound(d, k, d.primal.con_y), d.con_Dt[k]
     sticks = Dt * T <= f
     inverse_T = 1.0 / where(sticks, 1.0, T)
     f_over_T = f * inverse_T

@@ -68,7 +68,10 @@ def one_sided_force(D, x):
 
 @kernel
 def one_sided_slope(D, x, v, a, g, h):
-    """Adds the derivatives of a row's cost along the line to (g, h), at step length a."""
+    """Adds the derivatives of a row's cost along the line to (g, h), at step length a.
+
+    With u = x + a v:  g += D min(u, 0) v;  h += D v^2 if u < 0.
+    """
     x, Dv = fma(a, v, x), D * v
     return fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
 

@@ -15,14 +15,15 @@ from featherlane.solver.rows.rows import TURN
 # ---- force and cost ------------------------------------------------------------------------------------------------
 @kernel
 def pyramid_force(D, y):
-    """Returns (forces along the basis n, mu_1 t_1, mu_2 t_2; cost): four edges that only push.
+    """Returns (Vec3 of forces along the basis n, mu_1 t_1, mu_2 t_2; cost) of four edges that only push.
 
     Edge e has x_e = min(y_0 +- y_i, 0), force -D x_e along n +- its direction, and cost D x_e^2 / 2.
     """
     # x1, x2: edges n + and - mu_1 t_1;  x3, x4: n + and - mu_2 t_2
     x1, x2, x3, x4 = fmin(y[0] + y[1], 0.0), fmin(y[0] - y[1], 0.0), fmin(y[0] + y[2], 0.0), fmin(y[0] - y[2], 0.0)
     squares = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
-    return Vec3(-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3)), (0.5 * D) * squares
+    forces = Vec3(-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3))
+    return forces, (0.5 * D) * squares
 
 
 @kernel
@@ -57,7 +58,7 @@ def add_push_slope(x, v, g, h):
 
 @kernel
 def pyramid_slope(d, k, a):
-    """Returns the first and second derivative, over D, of the cost of contact k's edges at step length a.
+    """Returns the first and second derivative along the step, over D, of the cost of contact k's edges at length a.
 
     Without friction, they are those of its single row.  Turning edges are not included.
     """
@@ -111,9 +112,10 @@ def turning_switch(d, k, a):
 # ---- second derivatives --------------------------------------------------------------------------------------------
 @kernel
 def pyramid_weights(D, y):
-    """Returns the weights (nn, n1, 11, n2, 22) of the second derivative: sum of w_ab a b^T over basis vectors a, b.
+    """Returns the weights (nn, n1, 11, n2, 22) of the second derivative of the cost over basis vectors n, 1, 2.
 
-    Each edge n +- i that pushes adds D (n +- i) (n +- i)^T; 1 and 2 are the tangents.
+    1 and 2 are the tangents.  Each edge n +- i that pushes adds D (n +- i) (n +- i)^T, and n1 is the weight of
+    n 1^T + 1 n^T.  The edges of two tangents are separate, so there is no weight 12.
     """
     # w1, w2: D of the edges n + 1, n - 1 that push, else 0;  w3, w4: of n + 2, n - 2
     w1 = one_sided_weight(D, y[0] + y[1])
@@ -129,7 +131,8 @@ def turning_weights(d, k):
 
     As in `pyramid_weights`; their part of the weight of n with itself is the sum of w_i.
     """
-    D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[TURN, k]
+    D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[TURN, k]  # u: y along the turns
+    # plus, minus: D of the edges n + turn i, n - turn i that push, else 0
     plus0, minus0 = one_sided_weight(D, y + u[0]), one_sided_weight(D, y - u[0])
     plus1, minus1, plus2, minus2 = zeros(4)
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal

@@ -8,11 +8,20 @@ point.  With w_b the spatial motion of body b at its tree's com, and r the conta
 So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back.  A
 contact stores its position and frame.  Its basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
 follow, u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).  The edges of a pyramid are the normal plus or
-minus each of the others.  Values along a contact's basis are three values x[k], in units of the row; those of its turns
-follow those of all slots: x[TURN, k], in memory row nconmax + k.
-The first body of con_body, con_arm is the *pushed* one: the body on which the contact force along n acts.  The other
-body gets the opposite force; it is 0 if it cannot move.
-con_wrench[b]: force on body b, about its tree's com; primal.live: 1 in worlds that a solver continues.
+minus each of the others.
+
+Names
+    x[k]         values along the basis of contact k, three per slot, for x = con_basis, primal.con_y, con_z, con_warm.
+                 x[TURN, k]: those along its turns, in memory row nconmax + k, after those of all slots.  Dimension 4
+                 has only the first turn: the other two are zero vectors, and values along them are 0
+    con_body[k]  the pushed body, on which the contact force along n acts, and the other body, which gets the opposite
+                 force; the other one is 0 if it cannot move.  con_arm[k, 0], con_arm[k, 1]: contact point relative to
+                 the com of their trees
+    con_frame    rows n, t_1, t_2; con_friction: mu_1 to mu_5; con_dim: number of directions; con_carrier: bodies of
+                 the two geoms
+    bodies       con_wrench[b]: force on body b, about its tree's com.  Body motions w[b] = w_b, also about it
+    S_i          cdof[i], motion axis of dof i, about the com of its tree
+    slots        primal.slot lists the contact slots in use; primal.live: 1 in worlds that a solver continues
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
 
@@ -71,7 +80,10 @@ def friction_dot(d, k, x, y):
 
 @kernel
 def line_sums(d, k, a):
-    """Returns (y, v, yy, yv, vv) of contact k at y + a v: values along n, then sums over the friction directions."""
+    """Returns (y, v, yy, yv, vv) of contact k at step length a: values along n, then sums over the friction directions.
+
+    y: con_y + a con_z, the rows at the end of the step; v: con_z.  yy = sum of y_i^2, yv of y_i v_i, vv of v_i^2.
+    """
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
@@ -86,13 +98,13 @@ def line_sums(d, k, a):
 
 @kernel
 def store_turns(d, k, sign):
-    """Stores the basis of contact k's turns, (mu_3 n, mu_4 t_1, mu_5 t_2), times sign.
+    """Stores the basis of contact k's turns in con_basis[TURN, k]: sign times (mu_3 n, mu_4 t_1, mu_5 t_2).
 
     Dimension 4 has only the spin about the normal.  sign: -1 if the basis is reversed, else 1.
     """
     c = d.contact[k]
     n, t1, t2 = c.frame.rows
-    spin, rolls = sign * c.friction[2] * n, zeros(6)
+    spin, rolls = sign * c.friction[2] * n, zeros(6)  # rolls: both rows about the tangents
     if c.dim > 4:
         rolls = join(sign * c.friction[3] * t1, sign * c.friction[4] * t2)
     d.con_basis[TURN, k] = join(spin, rolls)
@@ -108,9 +120,9 @@ def list_slots(d):
 
 @kernel
 def list_live_slots(d):
-    """Lists the contact slots of the worlds that the solver continues in primal.slot, primal.nslot.
+    """Lists the contact slots of the worlds that the solver continues in primal.slot; primal.nslot: their number.
 
-    The other worlds take steps of length 0.
+    The other worlds take steps of length 0, so their contacts do not change.
     """
     n, live = 0, d.primal.live[0] > 0.0
     for k in range(d.ncon_slot[0]):
@@ -122,11 +134,12 @@ def list_live_slots(d):
 
 @kernel
 def prepare_contacts(m, d):
-    """Computes the constant data of each contact slot for the iterations.
+    """Computes the fields of each contact slot that are constant during the iterations.
 
-    con_body: the body that the basis pushes, and the other one if both move (else 0).  con_arm: the contact point
-    relative to the com of their trees.  con_basis: (n, mu_1 t_1, mu_2 t_2), reversed if geom 1's body is the only one
-    that moves.  body_reached[b] > 0 if a contact acts on b or below it; passes over the tree skip all others.
+    Writes: con_body, con_arm (see the top of this file);
+            con_basis: (n, mu_1 t_1, mu_2 t_2) and turns, reversed if the first geom's body is the only one that moves;
+            body_reached[b] > 0 if a contact acts on b or below it: passes over the tree skip all other bodies;
+            primal.slot, nslot: all slots.
     """
     for b in range(m.nbody):
         d.body_reached[b] = 0
@@ -139,6 +152,7 @@ def prepare_contacts(m, d):
             pushed, other, sign = other, 0, -1.0
         c.body[0] = pushed
         c.body[1] = other
+        # a contact between two bodies of one tree is no stiffness of a body
         mark = PAIRED if other > 0 and m.body_treeid[pushed] == m.body_treeid[other] else REACHED
         mark_contact_path(m, d, pushed, mark)
         mark_contact_path(m, d, other, mark)
@@ -232,9 +246,9 @@ def clear_body_forces(m, d):
 
 @kernel
 def add_contact_force(d, k, f):
-    """Adds contact force f (on the pushed body, world axes) as a body force at the com of each body's tree.
+    """Adds contact force f on the pushed body, in world axes, to con_wrench of both bodies.
 
-    Writes: con_wrench of both bodies.
+    The pushed body gets (r x f, f) about the com of its tree, the other body minus that with its arm r.
     """
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     d.con_wrench[pushed] += Force(join(cross(pushed_body_arm(d, k), f), f))
@@ -244,7 +258,7 @@ def add_contact_force(d, k, f):
 
 @kernel
 def add_contact_moment(d, k, moment):
-    """Adds a contact's moment (on the pushed body, world axes) to the body forces con_wrench of both bodies."""
+    """Adds a contact's moment on the pushed body, in world axes, to con_wrench; the other body gets minus it."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     f = d.con_wrench[pushed]
     d.con_wrench[pushed] = join(f.moment + moment, f.translation)
@@ -255,9 +269,10 @@ def add_contact_moment(d, k, moment):
 
 @kernel
 def body_forces_to_dofs(m, d, out):
-    """Computes out_i += S_i . (contact forces on the bodies below dof i): a pass from the leaves to the root.
+    """Computes out_i += S_i . (sum of con_wrench of the body of dof i and all bodies below it), from leaves to root.
 
-    Reads:  con_wrench of each body, to which it adds the forces on the bodies below.
+    out: a joint-space vector.
+    Writes: con_wrench of each body, to which it adds the forces on the bodies below.
     """
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k  # from the last body to the first: children before their parents

@@ -3,7 +3,10 @@
 J v of a contact includes the difference of the velocities of the two surfaces (constraint/surface.py) along the
 tangents and, as the difference of their turns, about the normal: friction then moves bodies along with the surface.
 The normal and rolling directions do not change.
-con_y[k] has values along (n, mu_1 t_1, mu_2 t_2), con_y[TURN, k][0] that along the turn mu_3 n, in dimensions 4 and 6.
+con_y[k] has J a - aref along (n, mu_1 t_1, mu_2 t_2), con_y[TURN, k][0] that along the turn mu_3 n, in dimensions 4, 6.
+aref of friction is -B J v, so a surface velocity adds B times its part along the basis.
+con_frame has the rows n, t_1, t_2, con_friction mu_1 to mu_5.
+`surface_velocity` returns (velocity at a point, angular velocity) of the surface of a geom.
 Source: MuJoCo 4, attribute surfacevel of geoms; documentation, Computation, "Constraint model".
 """
 
