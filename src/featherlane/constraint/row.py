@@ -252,9 +252,10 @@ def compute_contact_row(m, d, k, condim, shortest):
         if has_pyramids(m):
             D = D * impratio / (2.0 * mu2)  # 1 / (2 mu_1^2 R_1)
         else:
-            # Dt = 1 / (R_1 mu_1^2);  of a sliding contact slip = D / (1 + mu^2), with mu = mu_1 / sqrt(impratio)
+            # Dt = 1 / (R_1 mu_1^2);  slip = D / (1 + mu^2), mu = mu_1 / sqrt(impratio): the stiffness E of a sliding
+            # contact, whose cost is E (T - y)^2 / 2 (solver/rows/cone.py)
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
-            # of solreffriction, or the authored B of the normal
+            # of solreffriction, or the normal's B before the limit by the step, as friction has no stiffness to limit
             friction_B = friction_reference(c.solreffriction, authored[1], solimp, shortest)
             _, friction_B, _ = reference_at_end(m, K=0.0, B=friction_B, imp=imp)  # K = 0: no position error
             if m.opt_contact_model == COULOMB:  # friction stops the slip in one step, as far as its bound permits

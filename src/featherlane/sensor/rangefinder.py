@@ -31,7 +31,7 @@ def store_where(d, a, mask, v):
 def store_ray(d, fields, a, depth):
     """Writes the result of a ray to sensor_now, field by field from a on; returns the address of the next ray's values.
 
-    Reads: ray.point, ray.direction; what `cast` writes: ray.distance, ray.geom, ray.normal.
+    Reads: ray.point, ray.direction; what `cast` writes: ray.distance, ray.geom, both -1 without a hit, and ray.normal.
 
     Args:
         fields: bits of RAYDATA_*.

@@ -59,7 +59,8 @@ def highest_under(m, d, field, centre, half, inside, low):
     last_column = sample_behind(centre[0] + half[0], sx, ncol - 1)
     row, last_row = sample_before(centre[1] - half[1], sy, nrow - 1), sample_behind(centre[1] + half[1], sy, nrow - 1)
     # worlds advance together; one with fewer rows or columns repeats its last sample
-    top = -(unit + half[2])  # below all samples, which are from 0 to `unit`
+    # a negative value of each world, below all samples, which are from 0 to `unit`, and below the box
+    top = -(unit + half[2])
     while any_(inside & (row <= last_row) & (top < low)):
         column = first_column
         while any_(inside & (column <= last_column)):

@@ -219,12 +219,13 @@ def converge(m1, d1, x, jets, reach, tolerance):
     """Minimizes max(A, B) from eight points until a step is shorter than the tolerance; returns (point, jets there).
 
     A step minimizes the maximum of four planes: the linearizations of A and B here, and at the point evaluated before,
-    which is often on the other side of an edge of the field.  The reach of a step doubles if it lowers the function by
-    a fraction DECREASE of what the planes promise, else it halves.
+    which is often on the other side of an edge of the field.  The reach of a step doubles if the step lowers the
+    function by a fraction DECREASE of the larger one of two decreases, else it halves: that of the planes of this
+    point, and |step|^2 / reach, that of a smooth function.
     x, jets: points and fields there; reach: first reach [m]; tolerance: [m].
     Source: the proximal bundle method, Bonnans et al., Numerical Optimization, 2nd ed., Springer 2006, ch. 10.
     """
-    # a NaN point does not move and makes the reach NaN
+    # a point at NaN does not move, and its reach is NaN
     reach, moving = where(x[0] == x[0], reach, x[0]), x[0] == x[0]
     # other: the point evaluated before
     other, other_jets = x, jets
@@ -244,7 +245,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
         step = proximal_step(values, (slope_b, slope_a, other_slope_b, other_slope_a), reach)
         trial = where(moving, x + step, x)
         trial_jets = jets_at(m1, d1, trial, exact=1)
-        # the function here, and what the planes of this point promise after the step
+        # the function here, and the larger plane of this point after the step
         start, promise = fmax(jets.b, jets.a), fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
         lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
         accepted = moving & lower

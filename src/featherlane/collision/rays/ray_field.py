@@ -120,7 +120,8 @@ def meet_field(m, d, g, near, p, v):
     d.ray.local_point[0] = p
     d.ray.local_direction[0] = v
     d.ray.met[0], d.ray.local_distance[0] = 0.0, 0.0
-    # geoms of a model with variants may have different meshes, and thus octrees, in different worlds
+    # geoms of a model with variants may have different meshes in different worlds: geom_variant is the mesh, by which
+    # its octree is found
     if m.nvariant > 0 and m.geom_field[g] == OCTREE:
         for lane in range(width(d)):
             if has(near, lane):

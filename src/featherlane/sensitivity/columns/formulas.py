@@ -97,7 +97,8 @@ def acceleration_rates(m, d, p, k):
     acceleration_column(m, d, p, k)  # column k of the bodies' inertia matrix
     # inertias of rotors, those of actuators included, and rows on single dofs (`dof_rates`)
     p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
-    add_velocity_column(m, d, p, k, accelerates=1)  # contacts
+    # contacts: J^T f depends on J a as on B J v, so one function has both columns; accelerates: without the factor B
+    add_velocity_column(m, d, p, k, accelerates=1)
     add_tendon_acceleration_column(m, d, p, k)
     add_fastenings(m, d, p, k, ACCELERATION)
 

@@ -261,7 +261,10 @@ def _add_bend_of_tendon(m, d, p, i, k):
 
 @kernel
 def _has_variable_jacobian(m, d, r):
-    """Returns whether row r is the limit of a ball or an equality of spatial tendons."""
+    """Returns whether general row r is the limit of a ball or an equality of spatial tendons.
+
+    Limits of slides and hinges are rows of one dof, not general rows.
+    """
     e, kind = d.row_id[r], d.row_type[r]
     variable = kind == LIMIT_JOINT
     if kind == EQUALITY and m.eq_type[e] == EQ_TENDON:

@@ -44,6 +44,8 @@ from featherlane.simulation.step.forward import control_and_actuate, forward_pos
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 
+UNUSED = 0  # the argument `given` of columns whose values at a point need only the displaced coordinate
+
 
 # ---- values at a point -----------------------------------------------------------------------------------------------
 @kernel
@@ -207,7 +209,7 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    _by_positions(m, d, b, p, thread, tile, given=0)
+    _by_positions(m, d, b, p, thread, tile, given=UNUSED)
 
 
 position_columns = in_each_tile("position_columns", position_columns_of_tile)
@@ -257,7 +259,7 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
     Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
-    _lag_by_positions(m, d, b, p, thread, tile, given=0)
+    _lag_by_positions(m, d, b, p, thread, tile, given=UNUSED)
 
 
 lag_positions = in_each_tile("lag_positions", lag_positions_of_tile)
@@ -274,7 +276,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     """
     forward_position(m, d)
     _place_bodies(m, d)
-    _lag_by_forces(m, d, b, p, thread, tile, given=0)
+    _lag_by_forces(m, d, b, p, thread, tile, given=UNUSED)
 
 
 lag_forces = in_each_tile("lag_forces", lag_forces_of_tile)

@@ -267,7 +267,8 @@ _solved_and_stepped_columns = columns_of(CONVEX)
 def solve_columns_of_tile(m, d, b, p, thread, tile):
     """Converts rates of the residual to those of the acceleration and of the next state, column by column.
 
-    da = P - H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
+    da = follow - H^-1 dg, with dg at accelerations that change by `follow`;  K da* = M da + dp;  dv' = dv + h da*;
+    dq' as in tangent.py.
     Reads:  the rows that the transfers of b bring in: dg, dp, follow, memory for da.
     Writes: those that they take back; report, next_qvel, da, dq, dv, unit, solved, force, product; qacc_step,
             qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace.

@@ -279,7 +279,7 @@ def body_forces_to_dofs(m, d, out):
         if d.body_reached[b]:  # a contact acts on b or below it
             f = d.con_wrench[b]
             parent = m.body_parentid[b]
-            if d.body_reached[parent]:
+            if d.body_reached[parent]:  # all parents but the world, which has no dofs
                 d.con_wrench[parent] += f
             first = m.body_dofadr[b]
             for i in range(first, first + m.body_dofnum[b]):

@@ -115,8 +115,11 @@ def append_friction(m, d, k, start, n, present, normal, spin):
 
 @kernel
 def append_contact(m, d, k, start, n, present):
-    """Appends the normal row and the friction rows of contact k; sets con_lcprow and its parameters."""
-    spin = set_contact_parameters(m, d, k)
+    """Appends the normal row and the friction rows of contact k; sets con_lcprow and its parameters.
+
+    start, n: first column and number of columns of the rows; present: mask of worlds with the contact.
+    """
+    spin = set_contact_parameters(m, d, k)  # of a belt about the normal [rad/s]: target of the friction row about n
     erp, cfm = contact_softness(m, d, k)
     fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)  # the normal: writes J to d.primal.search
     row = append_jacobian_row(m, d, start, n)
