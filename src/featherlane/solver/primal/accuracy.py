@@ -36,6 +36,9 @@ Names
     pair_*     Jacobian of one contact, column by column: column c belongs to dof hessian.pair_dof[c], its rows along
                (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c]
     metric_*   functions of M; primal.live: 1 in worlds that take a step; FAR: stands for infinity
+    forces     `bounded_force` and `one_sided_force` return (force, cost) of a row: clip(-D x, lo, hi), max(-D x, 0)
+    H          `assemble_hessian` computes M + J^T D J; `substitute` replaces a vector x by H^-1 x
+    counts     nrow: scalar rows; ncon_slot: contact slots
 """
 
 from featherlane.prelude import *
@@ -75,7 +78,7 @@ def recompute_rows(m, d, chosen):
     metric_times(m, d, d.qacc, d.primal.Mv)
     for i in range(m.nv):
         d.primal.Ma[i] = where(chosen, d.primal.Mv[i], d.primal.Ma[i])
-    replace_rows(d, chosen, d.primal.con_warm)
+    replace_rows(d, chosen, d.primal.con_warm)  # row_x, con_y <- row_v, con_warm
 
 
 # ---- opposing row forces -------------------------------------------------------------------------------------------
@@ -204,7 +207,8 @@ def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
     if single_precision(d):
         small = SMALL32
     forces = norm_from_acceleration(m, d)
-    # p may be larger than computed by the factor `lost`, if rounding has lost M in the factor of H
+    # p may be larger than computed by the factor `lost`, if rounding has lost M in the factor of H.  One rounding of
+    # the diagonal M_ii + sum of J_i^2 D is at most rounding * stiffest M_ii; a direction may be SLACK times softer
     lost = 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
         # small max(|f0|, |M a - f0|) + TERMS rounding M_ii c_i
@@ -230,7 +234,7 @@ def is_well_known(m, d, chosen):
     d.primal.live[0] = where(chosen, 1.0, 0.0)
     assemble_hessian(m, d)  # H of the rows in worlds with primal.live = 1
     for pattern in range(2):  # of signs
-        store_opposing_forces(m, d)  # writes primal.terms, primal.contested
+        store_opposing_forces(m, d)  # primal.terms, which the last pattern has overwritten, and primal.contested
         for i in range(m.nv):
             # signs + - - + + - - + ... of the second pattern
             if pattern == 1 and (i + i // 2) % 2 == 1:
@@ -295,6 +299,7 @@ def refine_solution(m, d, left, gradient, niter, n):
         record_iteration(d, n + k + 1, scale * cost, scale * new_gradient, scale * (cost_before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
     list_slots(d)  # all contact slots again: `search_direction` left out those of other worlds
+    # accurate only if the factor of H has not lost M: applies H^-1 to the row forces
     doubted = accurate & not_(certain)
     if any_(doubted):
         accurate = certain | is_well_known(m, d, doubted)

@@ -121,13 +121,13 @@ def cg(m, d):
         # progress: the gain is more than rounding, or the gap has halved
         significant = fabs(gain) > noise * fabs(cost)
         idle, least = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
-        # small: the gain is below the tolerance, but not rounding
+        # small: the gain is below the tolerance, but not rounding; never with tolerance 0
         small = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
         if any_(live & small & (scale * gap > NEAR * tolerance)):
             # a step of length near 0, or a step that is too long, also gains little
             # so the gradient, or the gap, must be small, too
             small = small & is_small(m, d, gradient, scale * gap)
-        converged = not_(scale * gradient > tolerance) | small
+        converged = not_(scale * gradient > tolerance) | small  # a gradient that is NaN ends the world, too
         if single_precision(d):  # rounding may keep its gradient above the tolerance
             converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)

@@ -24,7 +24,8 @@ Names
                  friction loss); con_D, con_Dt, row_D are those of the present problem
     coulomb.*    warm, start, good: accelerations at the start, before the proximal problems, and of the last solved
                  problem; friction: x of primal_dual.py; force: proximal forces; zone[k][0]: 0 if contact k has no zone
-    residual     |r|, in d.primal.grad.  SMALL, LARGE: parts of the forces, max(|f0|, |J^T f|) = `norm_of_forces`;
+    residual     |r|, with r in d.primal.grad.  `evaluate` computes r and returns (cost, |r|).
+                 SMALL, LARGE: parts of the forces, max(|f0|, |J^T f|) = `norm_of_forces`;
                  `is_rounding_of_terms`: mask of worlds whose r is rounding of its terms; FAR: a number out of range
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), ch. 13; Hartman and Stampacchia,
     On some non-linear elliptic differential-functional equations (1966), existence.
@@ -67,10 +68,12 @@ def is_unsolved(m, d, scale, residual):
     small, large = SMALL, LARGE
     if single_precision(d):
         small, large = SMALL32, LARGE32
+    # above: worlds above the tolerance;  failed: those of them with a residual that is neither small nor rounding
     forces, above = norm_of_forces(m, d), scale * residual > m.opt_tolerance[0]
     failed = above & not_(residual <= small * forces)
     if any_(failed):
         failed = failed & not_(is_rounding_of_terms(m, d))
+    # also worlds with a large residual, or one that is out of range or NaN
     return failed | (above & not_(residual <= large * forces)) | not_(residual < FAR)
 
 
@@ -113,7 +116,8 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
     Args:
         chosen: mask of worlds that get the problem.
         back: mask of worlds that first go to the point coulomb.good.
-        shifted: mask of worlds with proximal forces; in the others p = 0.  They are also in `back`, which recomputes y.
+        shifted: mask of worlds with proximal forces, a part of `back`: c p is subtracted from recomputed y.  In the
+            others p = 0.
         stiffness: s of each world.
 
     Writes: con_D, con_Dt, row_D, coulomb.zone[k][0]; in `back` qacc and its rows; in `shifted` primal.con_y.
@@ -127,6 +131,7 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
         contact = d.contact[k]
         if contact.dim > 1:
             D, Dt = d.coulomb.D[k], d.coulomb.Dt[k]
+            # Dt is 0 in worlds without the contact: c = 0 there
             c = where(Dt > 0.0, (1.0 / stiffness - 1.0) / where(Dt > 0.0, Dt, 1.0), 0.0)
             contact.D = where(chosen, D / fma(c, D, 1.0), contact.D)
             contact.Dt = where(chosen, stiffness * Dt, contact.Dt)
@@ -177,7 +182,8 @@ def next_problem(m, d, won, lost, proximal, stiffness):
     proximal = proximal | lost
     continues = (won | lost) & (stiffness > SOFTEST)
     shifted = continues & proximal
-    # proximal problems start at the last solution (coulomb.good), the law at the present point
+    # proximal problems start at the last solution (coulomb.good), the law at the present point; `lost` worlds have
+    # proximal problems from now on, so they are in `shifted`
     residual = place_problem(m, d, continues, continues & (lost | shifted), shifted, stiffness)
     start_friction(d, continues & lost)
     return proximal, stiffness, residual
@@ -236,7 +242,8 @@ def coulomb_newton(m, d):
         store_problem(m, d)
         # the first problem: SOFT, or the law in worlds that start close to its solution
         stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
-        residual = place_problem(m, d, chosen=live, back=proximal, shifted=proximal, stiffness=stiffness)  # none back
+        # `proximal` is false in all worlds: none goes back, none is shifted
+        residual = place_problem(m, d, chosen=live, back=proximal, shifted=proximal, stiffness=stiffness)
         start_friction(d, live)
     rho, least, too_large = RHO, residual, give_up_residual(m, d, residual)
     # twice the iterations of the convex problem: a step solves a sequence of problems
@@ -257,7 +264,8 @@ def coulomb_newton(m, d):
         idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)
         # no progress: smaller steps between sticking and slipping
         rho = where(idle >= STALLED, SLOWER * rho, rho)
-        # good: below the tolerance; the law also if its residual is rounding, or small when it would be given up
+        # good: the residual is below the tolerance; the law is also solved if its residual is rounding, or small when
+        # it would be given up
         good = scale * residual <= tolerance
         unclear = live & last & slow & not_(good) & (residual <= large * norm_of_forces(m, d))
         if any_(unclear):

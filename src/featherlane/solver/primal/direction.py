@@ -17,24 +17,25 @@ from featherlane.solver.rows.rows import list_live_slots
 def newton_direction(m, d):
     """Computes primal.search = p = -H^-1 grad, but not M p and J p.
 
-    Returns (uphill, p . grad).  In worlds of the mask `uphill`, rounding has cost H its positive pivots (float32,
-    ill-conditioned M).  There, p is -grad over the diagonal of M.
+    Returns (uphill, p . grad).  The slope p . grad of the cost is negative if H is positive definite.  In worlds of the
+    mask `uphill` it is not: rounding has cost H its positive pivots (float32, ill-conditioned M).  There, p is -grad
+    over the diagonal of M.
     """
     for i in range(m.nv):
         d.primal.search[i] = -d.primal.grad[i]
     assemble_hessian(m, d)  # writes hessian.*, at the rows of the present point
     solve_first(m, d)  # primal.search <- H^-1 primal.search
-    descent = 0.0
+    slope = 0.0  # p . grad
     for i in range(m.nv):
-        descent = fma(d.primal.search[i], d.primal.grad[i], descent)
-    uphill = not_(descent < 0.0)  # also if it is NaN
+        slope = fma(d.primal.search[i], d.primal.grad[i], slope)
+    uphill = not_(slope < 0.0)  # also if it is NaN
     if any_(uphill):
-        other_descent = 0.0
+        new_slope = 0.0
         for i in range(m.nv):
             d.primal.search[i] = where(uphill, -d.primal.grad[i] / metric_diagonal(m, d, i), d.primal.search[i])
-            other_descent = fma(d.primal.search[i], d.primal.grad[i], other_descent)
-        descent = where(uphill, other_descent, descent)
-    return uphill, descent
+            new_slope = fma(d.primal.search[i], d.primal.grad[i], new_slope)
+        slope = where(uphill, new_slope, slope)
+    return uphill, slope
 
 
 @kernel
@@ -47,7 +48,7 @@ def search_direction(m, d):
     Writes: also primal.slot.  Until `list_slots`, it lacks the contact slots that only finished worlds have.
     """
     list_live_slots(d)  # writes primal.slot
-    scaled_gradient, descent = newton_direction(m, d)  # descent: p . grad
+    scaled_gradient, slope = newton_direction(m, d)  # mask of worlds in which p is the scaled gradient; p . grad
     metric_times(m, d, d.primal.search, d.primal.Mv)
     compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
-    return where(scaled_gradient | leaves_out(d), FAR, -0.5 * descent), -descent
+    return where(scaled_gradient | leaves_out(d), FAR, -0.5 * slope), -slope

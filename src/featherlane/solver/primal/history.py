@@ -19,7 +19,7 @@ def record_iteration(d, k, cost, gradient, improvement, step):
 
 @kernel
 def half_gradient_product(m, d):
-    """Returns the duality gap, 1/2 grad . Mgrad with primal.Mgrad = M^-1 grad.
+    """Returns the duality gap, 1/2 grad . M^-1 grad, from primal.grad and primal.Mgrad = M^-1 grad.
 
     If M is not positive definite, the product may be negative by more than rounding and is no bound: returns FAR.
     """
@@ -38,5 +38,5 @@ def primal_gap(m, d):
     """
     for i in range(m.nv):
         d.primal.Mgrad[i] = d.primal.grad[i]
-    inverse_metric_times(m, d, d.primal.Mgrad)
+    inverse_metric_times(m, d, d.primal.Mgrad)  # Mgrad <- M^-1 Mgrad
     return half_gradient_product(m, d)

@@ -10,6 +10,7 @@ Layout: krylov.p and krylov.q have VECTORS vectors of nv values, vector j from n
 con_basis[k] has normal and tangents of contact k, con_basis[TURN, k] its turns; con_y[k] and con_y[TURN, k] are
 y = J a - aref along them, y_i along the friction directions (tangents and turns), T = |(y_1, y_2, ..)| and D = 1 / R of
 the normal.  con_wrench: forces on bodies, con_motion: their motions.
+`body_forces_to_dofs` adds the joint-space forces of con_wrench to a vector.
 Source: Eisenstat, Elman and Schultz, Variational iterative methods for nonsymmetric systems of linear equations
     (1983), generalized conjugate residuals (GCR).
 """
@@ -62,8 +63,8 @@ def multiply_by_bound_change(m, d, x, out):
             add_basis_force(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
             if d.con_dim[k] > 3:
                 add_turn_moments(d, k, s * d.primal.con_y[TURN, k])
-    body_forces_to_dofs(m, d, out)
-    substitute(m, d, out)  # out <- H^-1 out
+    body_forces_to_dofs(m, d, out)  # adds N x to out, which is 0 so far
+    substitute(m, d, out)  # out <- H^-1 out, by primal.search and Mv
 
 
 @kernel
@@ -98,7 +99,7 @@ def add_krylov_terms(m, d, todo, enough):
             for i in range(m.nv):
                 q = d.krylov.q[m.nv * e + i]
                 qq_j, qq = fma(q, d.krylov.q[start_j + i], qq_j), fma(q, q, qq)
-            part = qq_j / where(qq > 0.0, qq, 1.0)
+            part = qq_j / where(qq > 0.0, qq, 1.0)  # q_e is 0 in worlds without slip
             for i in range(m.nv):
                 d.krylov.p[start_j + i] = fma(-part, d.krylov.p[m.nv * e + i], d.krylov.p[start_j + i])
                 d.krylov.q[start_j + i] = fma(-part, d.krylov.q[m.nv * e + i], d.krylov.q[start_j + i])

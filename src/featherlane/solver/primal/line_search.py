@@ -128,7 +128,7 @@ def step_length(m, d, q1, q2, enough, good, live):
         # the slope increases along the line: it is negative before the root
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
-        # no descent so far: check whether the line rises from its start
+        # lo = 0: no descent so far; check whether the line rises from its start
         if k == UPHILL and any_(todo & (lo == 0.0)):
             rise, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
             uphill = todo & (lo == 0.0) & (rise > enough)
@@ -149,6 +149,7 @@ def step_length(m, d, q1, q2, enough, good, live):
                 newton = newton & (fabs(g) < 0.25 * slope_before)
             slope_before = fabs(g)
         a_next = where(newton, a_next, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+        # a world also ends if its step length no longer changes by more than rounding
         todo = todo & (fabs(a_next - a) > resolution * fabs(a))
         a = where(todo, a_next, a)
     # worlds still in `todo` have found no lower cost

@@ -17,6 +17,8 @@ gradient.
 `warning` is set in a world that ends at the iteration limit, or without progress and with a gradient that is not small,
 or with a gradient that is rounding but above `LARGE` of the forces.  It is not set if the acceleration is accurate
 (accuracy.py).
+Names: p: direction, primal.search; grad: gradient of the cost, primal.grad; `line_rounding`: rounding error of the
+slope along a line.  `evaluate` returns (cost, norm of the gradient).
 SMALL, LARGE: parts of the forces; `norm_of_forces`: max(|M a0|, |J^T f|), with a0 the unconstrained acceleration;
 `is_rounding_of_terms`: mask of worlds whose gradient is rounding of its terms, see rounding.py.  FAR stands for a
 number out of range.
@@ -97,7 +99,7 @@ def newton(m, d):
         enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale
         good = where(careful, 0.0, FULL * descent_rate)
         a = step_length(m, d, q1, q2, enough, good, live)
-        switched = live
+        switched = live  # without meaning in float64
         if single_precision(d):  # only `is_exact_step` reads it
             switched = find_switching_worlds(m, d, a)
         advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
@@ -160,8 +162,8 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     """
     _, small, large = gradient_limits(d)
     above = scale * gradient > m.opt_tolerance[0]
-    # refined: worlds that stopped before the last iteration with a gradient that is not small: their acceleration may
-    # be accurate although the forces do not balance
+    # refined: worlds that stopped before the iterations ran out, with a gradient that is neither small nor out of
+    # range: their acceleration may be accurate although the forces do not balance
     forces, active = norm_of_forces(m, d), d.active[0] > 0.0
     refined = above & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
     accurate = false_mask(d)

@@ -34,6 +34,8 @@ Names
     e          rho times Dt of the law, with rho = 1e-4 at first.  It is smaller if e T would exceed REACH b, so
                friction that overshoots lets the contact stick before the slip reverses
     pushes     coulomb.pushes[k]: 1 if contact k pushes in a world that continues
+    con_body   con_body[k]: pushed body of contact k, and the other one, 0 if it does not move
+    `friction_dot(d, k, x, y)`: sum of x_i y_i over the friction directions of contact k
     con_wrench forces on bodies; in `choose_zones`, con_wrench[body][0] is the largest violation of the body's contacts
     krylov     krylov.newton = -H^-1 r: direction with fixed bounds; krylov.x = -(H - N)^-1 r: with moving bounds
 Source: Alart and Curnier, A mixed formulation for frictional contact problems (1991); Hueber, Stadler and Wohlmuth, A
@@ -84,6 +86,7 @@ def clear_contact(d, k, out):
 @kernel
 def zone_before(d, k):
     """Returns (was sticking, was slipping) by coulomb.zone; neither for an open contact and in the first iteration."""
+    # w > 0 in both zones; |t|^2 is 1 or 0
     pushed, slipped = d.coulomb.zone[k][0] > 0.0, friction_dot(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
     return pushed & not_(slipped), pushed & slipped
 
@@ -102,6 +105,7 @@ def store_trial_force(d, k, rho):
     part = 1.0 - e / where(Dt > 0.0, Dt, 1.0)
     store_friction_sum(d, k, d.coulomb.trial, part, d.coulomb.friction, -e, d.primal.con_y)
     size = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
+    # w, which is read only if |z| > b
     d.coulomb.friction[k][0] = b * e / where(size > b, fma(-b, part, size), 1.0)
     return size
 
@@ -129,16 +133,18 @@ def store_zone(d, k, share):
 
     With a violation below `share` of its bodies' largest one, the contact stays in its zone.
         slips:           w of z,       t = z / |z|
-        keeps slipping:  w = Dt / 2,   t = x / |x|
-        sticks:          w = Dt,       t = 0
+        keeps slipping:  w = Dt / 2,   t = x / |x|    a choice: with |z| < b, w of z would be above Dt or negative
+        sticks:          w = Dt,       t = 0          also w of z at |z| = b
         open (b = 0):    w = 0,        t = 0
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
     """
     c = d.contact[k]
-    b, Dt, violation, other = friction_bound(d, k, d.primal.con_y), c.Dt, d.coulomb.trial[k][0], c.body[1]
+    b, Dt, violation = friction_bound(d, k, d.primal.con_y), c.Dt, d.coulomb.trial[k][0]
+    other = c.body[1]
     trial_size = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
     stuck, slipped = zone_before(d, k)
+    # largest violation of both bodies
     largest = d.con_wrench[c.body[0]][0]
     if other > 0:
         largest = fmax(largest, d.con_wrench[other][0])
@@ -219,7 +225,7 @@ def substitute_zone_points(d):
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
             w = d.coulomb.zone[k][0]
-            T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)
+            T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)  # w = 0 in worlds in which it is open
             store_friction_sum(d, k, d.coulomb.trial, a=1.0, x=d.primal.con_y, b=0.0, y=d.primal.con_y)
             store_friction_sum(d, k, d.primal.con_y, a=-T, x=d.coulomb.zone, b=0.0, y=d.coulomb.zone)
 

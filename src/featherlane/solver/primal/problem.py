@@ -5,7 +5,7 @@
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
 -f (x + f / 2D).  This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
 A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
-minimise the cost; inverse dynamics evaluates it.
+minimise the cost; inverse dynamics evaluates it.  `bounded_force`, `one_sided_force`: (f, cost) of a scalar row.
 
 Names
     point      a: qacc; M a: primal.Ma; x: primal.row_x (scalar rows), con_y (contacts).  Kernels that compute rows of
@@ -19,6 +19,7 @@ Names
                along the turns, rotations, in dimensions 4 and 6.  The turns have separate loops because they are rare
     aref       -B J v - K imp pos, with v = qvel.  Contacts: con_damping is B of the normal row, con_frictiondamping B
                of the others, con_stiffpos is K imp pos of the normal
+    counts     nrow: scalar rows; ncon_slot: contact slots; nslot: entries of primal.slot
     slots      primal.slot lists the contact slots in use: all, or those of worlds that a solver continues
                (`list_live_slots`)
     bodies     con_motion and cvel: motions of all bodies, from which contact rows are computed without a Jacobian
@@ -186,6 +187,7 @@ def evaluate(m, d):
         inertial = d.primal.Ma[i] - f0[i]
         grad = inertial - d.qfrc_constraint[i]
         d.primal.grad[i] = grad
+        # qacc_smooth: a0
         grad_squared, gauss = fma(grad, grad, grad_squared), fma(inertial, d.qacc[i] - d.qacc_smooth[i], gauss)
     return row_cost + 0.5 * gauss, sqrt(grad_squared)
 

@@ -61,7 +61,7 @@ def undo_step(m, d, back):
     for i in range(m.nv):
         d.qacc[i] = where(back, d.primal.search[i], d.qacc[i])
         d.primal.Ma[i] = where(back, d.primal.Mv[i], d.primal.Ma[i])
-    replace_rows(d, back, d.primal.con_z)
+    replace_rows(d, back, d.primal.con_z)  # row_x, con_y <- row_v, con_z
 
 
 @kernel
@@ -90,8 +90,9 @@ def proximal_step(m, d, live, residual):
         residual: the norm of the residual r = primal.grad at the present point.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
-    newton_direction(m, d)  # writes primal.search = -H^-1 r, with fixed bounds
-    solve_with_moving_bounds(m, d, live, INEXACT)  # writes krylov.newton = -H^-1 r and krylov.x = -(H - N)^-1 r
+    # primal.search = -H^-1 r, with fixed bounds; also krylov.newton, and krylov.x = -(H - N)^-1 r, with moving bounds
+    newton_direction(m, d)
+    solve_with_moving_bounds(m, d, live, part=INEXACT)  # part: residual of the Krylov method over |H^-1 r|
     set_direction(m, d, live, d.krylov.x)  # writes primal.search and its products
     residual_before = residual
     try_step(m, d, live)

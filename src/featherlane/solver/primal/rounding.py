@@ -19,6 +19,8 @@ Names: f0: `metric_force`, force without constraints;  primal.Ma = M a;  con_y[k
     Entry e of a scalar row is row_J[e] at dof row_dof[e].  cdof: S_i, motion axis of dof i.
     con_body[k]: body that the contact force pushes, and the other one, 0 if it does not move; con_arm: contact point
     relative to the com of their trees.  body_reached[b] > 0: a contact acts on b or below it.
+    `pyramid_forces`: (forces along the basis, cost); `turning_force`: (force along the normal, moments, cost) of a
+    pyramid's turning edges; `cone_forces`: (forces along the basis, s, cost), with s the moment over y of each turn.
     scale: 1 / trace of M, of gap and gradient in comparisons with the tolerance.
 """
 
@@ -112,7 +114,7 @@ def absolute_contact_force(m, d, k):
     if c.dim > 1:
         forces = absolute_force(forces, b0, b1, b2)
     else:
-        forces = forces[0] * fabs(b0)
+        forces = forces[0] * fabs(b0)  # the normal force is not negative
     if c.dim > 3:
         b0, b1, b2 = d.con_basis[TURN, k].rows
         moments = absolute_force(moments, b0, b1, b2)
@@ -147,7 +149,7 @@ def is_rounding_of_terms(m, d):
         b = m.nbody - 1 - k  # from the last body to the first: children before their parents
         if d.body_reached[b]:  # a contact acts on the body or below it
             wrench, parent = d.con_wrench[b], m.body_parentid[b]
-            if d.body_reached[parent]:  # not the world
+            if d.body_reached[parent]:  # all parents but the world, which has no dofs
                 d.con_wrench[parent] += wrench
             for i in body_dofs(m, b):  # terms_i += |S_i| . wrench
                 S, x = fabs(d.cdof[i]), d.primal.terms[i]

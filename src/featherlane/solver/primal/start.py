@@ -83,8 +83,8 @@ def set_line_to_unconstrained(m, d):
     Writes: qacc, primal.Ma and its rows; primal.search, Mv and the rows of the direction.
     """
     f0 = metric_force(m, d)
-    usable, curvature = true_mask(d), 0.0
-    for i in range(m.nv):
+    usable, curvature = true_mask(d), 0.0  # curvature: p . M p
+    for i in range(m.nv):  # false for NaN, too
         usable = usable & (fabs(d.qacc_warmstart[i]) <= LARGEST)
     for i in range(m.nv):
         d.qacc[i] = where(usable, d.qacc_warmstart[i], d.qacc_smooth[i])
@@ -105,7 +105,7 @@ def start_between(m, d):
     If no row pushes, the step has length 1, and the start is exactly the unconstrained acceleration: in float32, the
     rounding of a sum would be a gradient above the tolerance, and cost an iteration.
     """
-    curvature = set_line_to_unconstrained(m, d)
+    curvature = set_line_to_unconstrained(m, d)  # p . M p
     f0 = metric_force(m, d)
     # g, h: slope and curvature of the cost at the start of the line.  Its part without rows has the slope
     # p . (M a - f0) = -p . M p and the curvature p . M p
