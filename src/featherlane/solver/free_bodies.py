@@ -5,6 +5,8 @@ entry for each actuator that has rates (`actuator_metric`).
 Rows: con_* of contacts, on the bodies con_carrier; row_* on the dofs row_dof, row_dofnum of them from row_dofadr on.
 D = 0 in worlds without the row.
 `fold_rows(scalar, contact)`: kernel (m, d, unused, x) that runs both kernels for all rows; here x has no meaning.
+`solve_untouched_bodies` solves (Mhat + h d(bias) / d qvel) qacc = f0, with f0 of `metric_force` the force without
+constraints, for the untouched trees whose only joint is free.
 dof_touched[i], at the first dof i of a tree: 1 if a row or such an actuator acts on the tree.
 """
 
@@ -81,5 +83,5 @@ def turn_free_bodies(m, d):
     Scratch: block.
     """
     if has_metric(m):
-        # the metric with the derivatives in place of M, and the force without constraints
+        # Mhat, to which the gyroscopic derivatives are added, and the force without constraints
         solve_untouched_bodies(m, d, metric(m, d), metric_force(m, d), d.qacc)

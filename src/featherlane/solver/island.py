@@ -28,6 +28,7 @@ def merge_labels(d, present, s, t, changed):
         t = s
     if s >= 0:  # else the row acts on no tree
         label_s, label_t = d.dof_island[s], d.dof_island[t]
+        # the smallest of s, t and their labels
         label = fmin(fmin(label_s, label_t), 1.0 * (s if s < t else t))
         changed = where(present & ((label < label_s) | (label < label_t)), 1.0, changed)
         d.dof_island[s] = where(present, label, label_s)

@@ -2,6 +2,8 @@
 
 `reads_hessian`, `reads_factor`, `reads_inertia`: what the selected solver needs of H, of M's factor, and of M.
 FAR stands for a number out of range.  con_overflow = 1: the caller splits the tile and solves its parts.
+`make_blocks`: rows of the dual problem, which the no-slip solver also uses; `all_fit`: whether the buffers hold them;
+`report_full_blocks` sets con_overflow, or counts a warning if the tile has one world.
 row_D, con_D: 1 / R of scalar rows and contacts, 0 in worlds without the row.
 `fold_rows(scalar, contact)`: kernel (m, d, unused, x) that passes x through both kernels for all rows.
 """
@@ -84,6 +86,7 @@ def uses_blocks(m):
 @kernel
 def complete_inertia(m, d):
     """Computes M if the solver reads it and the step has not computed it."""
+    # needs_inertia: the step has computed M;  starts_from_inertia: the assembly of the Hessian reads it
     if not needs_inertia(m, d) and (reads_inertia(m) or uses_blocks(m) or starts_from_inertia(m, d)):
         crb(m, d)
 

@@ -133,7 +133,7 @@ def store_zone(d, k, share):
 
     With a violation below `share` of its bodies' largest one, the contact stays in its zone.
         slips:           w of z,       t = z / |z|
-        keeps slipping:  w = Dt / 2,   t = x / |x|    a choice: with |z| < b, w of z would be above Dt or negative
+        keeps slipping:  w = Dt / 2,   t = x / |x|    with |z| < b, w of z would be above Dt or negative
         sticks:          w = Dt,       t = 0          also w of z at |z| = b
         open (b = 0):    w = 0,        t = 0
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and

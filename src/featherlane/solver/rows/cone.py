@@ -110,7 +110,7 @@ def cone_switch(d, k, a):
     """
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = d.primal.con_y[k]
-    # u = y + a v: the friction directions at the end of the step
+    # y, v: along n;  y1, y2, v1, v2: along the tangents;  u = y + a v: friction directions at the end of the step
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
     yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
     if d.con_dim[k] > 3:
@@ -121,11 +121,12 @@ def cone_switch(d, k, a):
             vv, uu = fma(v_turn[i], v_turn[i], vv), fma(u_turn[i], u_turn[i], uu)
     sticks, slips = cone_zone(d, k, y, sqrt(yy))
     sticks_then, slips_then = cone_zone(d, k, fma(a, v, y), sqrt(uu))
-    n = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
-    n = n + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
+    # changes: how many of the masks `sticks` and `slips` differ between both ends
+    changes = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
+    changes = changes + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
     TT = where(slips, yy, 1.0)  # T^2
     across = fmax(vv - yv * yv / TT, 0.0)  # |v across|^2
-    return n + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * TT), 1.0, 0.0)
+    return changes + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * TT), 1.0, 0.0)
 
 
 @kernel
@@ -133,7 +134,7 @@ def convex_weights(d, k):
     """Returns ((w, e, q, b), 1 / T) of the second derivative of contact k's cost at primal.con_y.
 
     It is w n n^T - e (n t^T + t n^T) + q t t^T + b I, with t = y_i / T the direction of slip, and I over the friction
-    directions; 0 if the contact separates.
+    directions; 0 if the contact separates.  If it slips, it is E (p p^T + (1 - y / T) Q), p = n - t, Q = I - t t^T.
         slips:   w = e = E,  q = E y / T,  b = E - q
         sticks:  w = D,      e = q = 0,    b = Dt
     """
@@ -161,7 +162,7 @@ def cone_weights(m, d, k):
 @kernel
 def is_held(m, d, k):
     """Returns the mask of worlds in which contact k sticks or slips: y < T; by Coulomb's law y < 0."""
-    T = 0.0
+    T = 0.0  # Coulomb's law: the normal force does not depend on T
     if m.opt_contact_model != COULOMB:
         T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     return (d.primal.con_y[k][0] < T) & (d.con_D[k] > 0.0)

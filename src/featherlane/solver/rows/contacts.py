@@ -8,6 +8,7 @@ friction rows of an elliptic cone.
 primal.con_y and con_z hold y = J a - aref and v = J p of each contact: con_y[k] along the basis, con_y[TURN, k] along
 its turns (rows.py); in dimension 4 those along the last two turns are 0.  primal.slot lists the contact slots in use:
 all, or those of worlds that a solver continues (`list_live_slots`).  a: step length.  con_wrench: forces on bodies.
+`one_sided_force(D, x)`: (force, cost) of a single row that only pushes; `cone_force`: (force along n, s, cost).
 A pyramid's turning edges join the normal with a turn: `turning_*` add their part.  The functions of one pyramid return
 (slope, curvature) over D.
 """

@@ -41,7 +41,7 @@ def coulomb_force(d, k, con_y):
     """
     y, T, f, Dt = con_y[k][0], sqrt(friction_dot(d, k, con_y, con_y)), friction_bound(d, k, con_y), d.con_Dt[k]
     sticks = Dt * T <= f
-    minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))
+    minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))  # T > 0 if it slips
     friction_cost = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
     return f, -minus_s, fma(-0.5 * f, fmin(y, 0.0), friction_cost)
 
@@ -72,6 +72,7 @@ def model_slope(d, k, a, g, h):
     yv, vv = friction_dot(d, k, d.primal.con_y, d.primal.con_z), friction_dot(d, k, d.primal.con_z, d.primal.con_z)
     across, d_across = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
+    # the part of friction across t, then that of the normal force
     return fma(push, y, fma(w, fma(a, d_across, across), g)), fma(push, v, fma(w, d_across, h))
 
 
@@ -93,7 +94,9 @@ def tresca_slope(d, k, a, g, h):
     dT, f_over_T = yv * inverse_T, f * inverse_T
     across = fmax(fma(-dT, dT, vv), 0.0)
     Dv = where(y < 0.0, D * v, 0.0)
-    return g + fma(Dv, y, where(sticks, Dt, f_over_T) * yv), h + fma(Dv, v, where(sticks, Dt * vv, f_over_T * across))
+    g = g + fma(Dv, y, where(sticks, Dt, f_over_T) * yv)
+    h = h + fma(Dv, v, where(sticks, Dt * vv, f_over_T * across))
+    return g, h
 
 
 @kernel

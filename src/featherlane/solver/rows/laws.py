@@ -11,7 +11,8 @@ The cost of a row is s(x) with f = -ds/dx; it is -f (x + f / 2D).  A law has fou
     *_switch    positive if the row reaches or leaves a bound between x and x + a v, else 0
 
 Contacts have functions of the same names: pyramid.py, cone.py (elliptic cones) and coulomb.py.
-row: d.row[k], with D = 1 / R, lo, hi; v: J p of a direction p; a: step length.
+row: d.row[k], with D = 1 / R (0 in worlds without the row), lo, hi; v: J p of a direction p; a: step length.
+d.nfrictionrow, d.ndofrow, d.nrow: end of the rows of friction loss of dofs, of all one-dof rows, of all scalar rows.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
@@ -25,7 +26,7 @@ TINY = 1e-30
 @kernel
 def bounded_force(row, x):
     """Returns (force, cost) of a row: f = clamp(-D x, lo, hi), cost -f (x + f / 2D)."""
-    f = clip(-(row.D * x), row.lo, row.hi)
+    f = clip(-(row.D * x), row.lo, row.hi)  # 0 if D = 0
     return f, -(f * fma(0.5 * f, 1.0 / fmax(row.D, TINY), x))
 
 

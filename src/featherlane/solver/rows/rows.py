@@ -21,6 +21,7 @@ Names
                  the two geoms
     bodies       con_wrench[b]: force on body b, about its tree's com.  Body motions w[b] = w_b, also about it
     S_i          cdof[i], motion axis of dof i, about the com of its tree
+    reached      d.body_reached[b]: 0 if no contact acts on body b or below it, else a value below
     slots        primal.slot lists the contact slots in use; primal.live: 1 in worlds that a solver continues
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
@@ -176,7 +177,7 @@ def compute_body_motions(m, d, v, out):
     v: a joint-space vector.
     """
     out[0] = zeros(6)
-    for b in range(1, m.nbody):
+    for b in range(1, m.nbody):  # parents before their children
         if d.body_reached[b]:
             w = out[m.body_parentid[b]]
             for i in body_dofs(m, b):
@@ -216,7 +217,7 @@ def compute_turn_rows(d, k, w, out):
 def relative_velocity(d, k, w):
     """Returns the velocity of the pushed body relative to the other one at contact k, given body motions w."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
-    u = point_velocity(pushed, pushed_body_arm(d, k), w)
+    u = point_velocity(pushed, pushed_body_arm(d, k), w)  # of the contact point as a point of the pushed body
     if other > 0:
         u = u - point_velocity(other, other_arm(d, k), w)
     return u
