@@ -3,6 +3,7 @@
 Names: k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J; K, B, imp: stiffness,
     damping and impedance d of aref = -B v - K d r, r: position error less the margin (impedance.py);
     A: `chosen_diagonal`, J M^-1 J^T or its estimate; D: `inverse_regularisation`, d / ((1 - d) A).
+    `normalize3` returns (unit vector, length); `reference` returns (K, B) of a solref.
     `limit_to_step` limits (K, B) by the time step; `reference_at_end` returns (stiffness, damping, d) with
     aref = -damping v - stiffness r, where under the integrator `discrete` the row acts at the end of the step.
 """
@@ -21,6 +22,7 @@ def ball_axis_angle(q):
 
     The axis of the identity is (1, 0, 0).
     """
+    # u, s: axis and sine of half the angle, up to the sign of q;  for s < MINVAL, u is (1, 0, 0) and keeps its sign
     u, s = normalize3((q[1], q[2], q[3]))
     # q and -q are the same rotation: use the one with w >= 0
     turn = where((q[0] < 0.0) & (s >= MINVAL), -1.0, 1.0)
@@ -39,7 +41,7 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     r, v = dist - margin, -dot(axis, Vec3(d.qvel[first : first + 3]))
     solref, imp = joint.solref, impedance(solimp, r)
     K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
-    stiffness, damping, imp = reference_at_end(m, K, B, imp)
+    stiffness, damping, imp = reference_at_end(m, K, B, imp)  # imp: that at the end of the step, if the row acts there
     for c in range(3):
         d.row_dof[o + c] = first + c
         d.row_J[o + c] = where(present, -axis[c], 0.0)
@@ -47,7 +49,7 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     # the three dofs are a chain: the last one and its ancestors contain all of them, so there is no second chain (j)
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], i=first + 2, j=-1))
     aref = -fma(damping, v, stiffness * r)
-    store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
+    store_general_row(d, k, present, dist, margin, D, aref, bounds=(0.0, UNBOUNDED))  # the limit only pushes
 
 
 @kernel

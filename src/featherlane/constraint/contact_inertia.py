@@ -38,6 +38,7 @@ def contact_inertia(m, d, k, condim, mu2):
     inverse masses by rotation.
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
+    # A = w_1 + w_2, for an edge (1 + mu_1^2) (w_1 + w_2)
     edge = 1 if condim > 1 and has_pyramids(m) else 0  # 1: the first row is an edge of a pyramid
     A = m.body_invweight0[b1].linear + m.body_invweight0[b2].linear
     if wants_exact(m):

@@ -32,6 +32,7 @@ def list_chains(m, d, i, j):
     """Lists dofs i and j (-1: none) and their ancestors, descending, with row entries 0; returns their number."""
     n = 0
     while i >= 0 or j >= 0:
+        # i, j: next dof of each chain, -1 after the root
         last = max(i, j)  # a parent has a smaller index: descending order visits common ancestors once
         n = append_entry(d, n, last)
         i, j = m.dof_parentid[i] if i == last else i, m.dof_parentid[j] if j == last else j
@@ -52,9 +53,10 @@ def whitened_square(m, d, n):
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.row (nv,).   Cost: O(depth^2).
     """
     LD, inverse_D = metric_factor(m, d)
-    # one row, of n entries from exact.row[0] on, at the dofs exact.dof[0 ..]
-    block = SparseRows(d.exact.row, 0, d.exact.dof, 0, n, d.exact.place)
-    half_solve_rows(inertia_rows(m), LD, inverse_D, block, scaled=0, count=1)  # exact.row = x = L^-T J^T
+    # one row, of n entries from exact.row[0] on, at the dofs exact.dof[0 ..]; place: position of each dof in this list
+    block = SparseRows(y=d.exact.row, first=0, dofs=d.exact.dof, start=0, n=n, place=d.exact.place)
+    # exact.row = x = L^-T J^T;  scaled=0: without the factor D^-1/2;  count: number of rows
+    half_solve_rows(inertia_rows(m), LD, inverse_D, block, scaled=0, count=1)
     squares = 0.0
     for p in range(n):
         squares = fma(d.exact.row[p] * inverse_D[d.exact.dof[p]], d.exact.row[p], squares)
@@ -96,7 +98,7 @@ def next_above(m, d, first, count, end):
     -1: none.
     """
     last = -1
-    for e in range(first, first + count):
+    for e in range(first, first + count):  # i: the nearest ancestor below `end`, or -1
         i = d.row_dof[e]
         while i >= end:
             i = m.dof_parentid[i]
@@ -144,7 +146,7 @@ def exact_contact_diagonal(m, d, k, b1, b2, edge):
     n = list_chains(m, d, last1, last2)
     # J_i = u . (velocity of body 2 at the contact - that of body 1) per unit velocity of dof i; a dof above both bodies
     # cancels: it moves both at the contact point equally
-    i, j, minus_u = last1, last2, -1.0 * u
+    i, j, minus_u = last1, last2, -1.0 * u  # dofs of bodies 1 and 2, from the last one to the root
     while j >= 0:
         d.exact.row[d.exact.place[j]] = contact_entry(d, j, u, r2)
         j = m.dof_parentid[j]

@@ -32,7 +32,7 @@ from featherlane.constraint.impedance import (
 def _insert_sorted(er, n, source, kind, ident):
     """Inserts row n, sorted by kind and id; a joint's lower side stays before its upper side.
 
-    source: its number in `_list_sources`; kind: mjtConstraint; ident: dof, joint, tendon or equality.
+    source: number of the scalar row that it copies; kind: mjtConstraint; ident: dof, joint, tendon or equality.
     Writes: efc_type, efc_id, efc_source.
     """
     at = n
@@ -53,7 +53,7 @@ def _list_sources(d, er):
     """
     n = 0
     for k in range(d.nrow[0]):
-        # rows of the metric are no constraint rows; MuJoCo does not list them
+        # METRIC rows add to the integrator's metric and are no constraint rows; MuJoCo does not list them
         if any_(d.row_present[k] != 0.0) and d.row_type[k] != METRIC:
             _insert_sorted(er, n, k, d.row_type[k], d.row_id[k])
             n += 1
@@ -133,7 +133,7 @@ def _write_softness(m, d, er, i):
         first = er.contact_row[er.efc_id[i]]
     solref, solimp = _solver_parameters(m, d, er, i)
     shortest, r = shortest_timeconst(m), _violation(m, er, i, first)
-    imp, rate = split_tangents(impedance(solimp, seed(r, 1.0)), 1)  # rate: dd/dr
+    imp, rate = split_tangents(impedance(solimp, seed(r, 1.0)), 1)  # rate: derivative of the impedance by r
     K, B = reference(solref, solimp, shortest)
     # friction has no stiffness
     if kind in (FRICTION_DOF, FRICTION_TENDON):
@@ -141,7 +141,7 @@ def _write_softness(m, d, er, i):
     elif first < i:  # a friction row of an elliptic cone
         k = er.contact_slot[er.efc_id[i]]
         K, B = 0.0, friction_reference(d.con_solreffriction[k], B, solimp, shortest)
-    elif kind != EQUALITY:
+    elif kind != EQUALITY:  # limits and contacts
         K, B = limit_to_step(m, timestep(m), solref, imp, (K, B))
     er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2] = K, B, imp
     er.efc_KBIP[i, 3] = rate

@@ -188,7 +188,7 @@ def _write_contact_rows(m, d, er, contact, i):
     k = er.contact_slot[contact]
     dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_FRICTIONLESS
     _write_directions(m, d, er, k, dim)
-    if dim == 1 or not has_pyramids(m):
+    if dim == 1 or not has_pyramids(m):  # the first row is the normal
         _write_normal_row(d, er, i, k, r=0, sign=0.0)
     if dim > 1 and not has_pyramids(m):
         kind = CONTACT_ELLIPTIC
@@ -198,6 +198,7 @@ def _write_contact_rows(m, d, er, contact, i):
     elif dim > 1:
         kind = CONTACT_PYRAMIDAL
         for r in range(1, dim):
+            # two edges per direction: normal + and - mu_r (direction r)
             _write_normal_row(d, er, i + 2 * r - 2, k, r, sign=1.0)
             _write_normal_row(d, er, i + 2 * r - 1, k, r, sign=-1.0)
     for r in range(rows):

@@ -36,9 +36,10 @@ def limit_to_step(m, h, solref, imp, authored):
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
         # worlds whose solref is (time constant, damping ratio), and too stiff for the step
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
-        stiffest = 1.0 / fmax(h * h * imp, MINVAL)
+        stiffest = 1.0 / fmax(h * h * imp, MINVAL)  # K with h^2 K d = 1
         # s = h B + h^2 K d = h B + 1: the bound of s is one of B
         limit = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
+        # the damping ratio B / (2 sqrt(K)) does not change
         B = where(stiff, clip(B * sqrt(stiffest / where(stiff, K, 1.0)), 0.0, fmax(limit, 0.0)), B)
         K = where(stiff, stiffest, K)
     return K, B

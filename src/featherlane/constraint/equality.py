@@ -280,10 +280,10 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
     r2 = p2 - d.subtree_com[m.body_rootid[b2]]
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)  # spatial accelerations at qacc = 0
-    place_rows_at(d, k, equality_row_count(m, e), o, n, EQUALITY, e)
+    place_rows_at(d, k, size=equality_row_count(m, e), o=o, n=n, kind=EQUALITY, ident=e)
 
     pos = p1 - p2
-    # (dJ/dt) v of the three translations: difference of the anchors' accelerations
+    # (dJ/dt) v of the three translations: difference of the anchors' accelerations at qacc = 0
     dJv = anchor_motion(d.cvel[b1], a1, r1)[1] - anchor_motion(d.cvel[b2], a2, r2)[1]
     point_columns(m, d, e, o, n, (r1, r2), present)
     error2 = dot(pos, pos)  # squared norm of all errors
@@ -293,15 +293,15 @@ def write_fastening_rows(m, d, k, o, n, e, present):
         _, turn_dJv = turn_motion(held, d.cvel[b1].angular, d.cvel[b2].angular, a1.angular, a2.angular)
         error2 = error2 + dot(turn_error, turn_error)
         turn_columns(m, d, e, o + 3 * n, n, held, present)
-    present = moves_any(d, o, equality_row_count(m, e) * n, present)
+    present = moves_any(d, o, equality_row_count(m, e) * n, present)  # of the entries of all 3 or 6 rows
     response = equality_response(m, e, sqrt(error2))
     # estimates of A: sums of the bodies' inverse weights in qpos0
     for c in range(3):
         A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, last1, last2)
         store_equality_row(d, k + c, response, pos[c], dJv[c], A, present)
     for c in range(3 if weld else 0):
-        row, A = k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular
-        A = chosen_diagonal(m, d, row, A, last1, last2)
+        row, estimate = k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular
+        A = chosen_diagonal(m, d, row, estimate, last1, last2)
         store_equality_row(d, row, response, turn_error[c], turn_dJv[c], A, present)
     return present
 
@@ -344,6 +344,7 @@ def write_equality_rows(m, d, row, entry):
                     having = write_fastening_rows(m, d, row, entry, n, e, present)
                     if not any_(having):  # no world has the rows: the next equality overwrites them
                         n = 0
+            # one row, which lengths of tendons that depend on no dof do not have
             elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
                 # pos: error;  A: estimate of J M^-1 J^T
                 if m.eq_type[e] == EQ_JOINT:

@@ -47,6 +47,7 @@ def impedance(solimp, r):
         y = where(general, half_width * pow_(ratio, p), y)
     y = where(p == 1.0, x, where(lower, y, 1.0 - y))
 
+    # y rises from 0 to 1: d = dmin + y (dmax - dmin)
     d = where(x >= 1.0, dmax, fma(y, dmax - dmin, dmin))
     return where(solimp[2] <= MINVAL, 0.5 * (dmin + dmax), d)
 

@@ -14,6 +14,7 @@ Fields: row_* of scalar rows, con_* of contacts; d.row[k] has the row_* of row k
 Parameters of a row (impedance.py): K, B, imp: stiffness [1/s^2], damping [1/s] and impedance d of
 aref = -B v - K d r;  r: position error less the margin;  A: estimate of J M^-1 J^T;  STICK: stiffness of rigid rows.
     `impedance`: d at r;  `reference`: (K, B) of a solref;  `limit_to_step`: (K, B) limited by the time step;
+    `wants_exact`: the flag `diagexact` is set: A is J M^-1 J^T in this state;  `loss_parameters`: (D, B) of friction;
     `reference_at_end`: (stiffness K d, damping, d) with aref = -damping v - stiffness r, where under the integrator
     `discrete` the row acts at the end of the step;  `inverse_regularisation`: D = d / ((1 - d) A)
 """
@@ -214,7 +215,7 @@ def acts(m, d, k, r):
     mask = r < 0.0
     if m.flg_adhesion:
         mask = mask | (d.con_adhesion[k] != 0.0)
-    if sweeping(m):
+    if sweeping(m):  # the flag `speculative`: contacts are also detected within the step
         mask = mask | (d.con_speculative[k] > 0.0)
     return mask
 

@@ -9,6 +9,7 @@ Names: i, j: tendons; k: a general row (fields row_*, row.py); o: its first entr
     ten_J: the Jacobian of all lengths, row i from ten_J_rowadr[i] on, with ten_J_rownnz[i] entries at ten_J_colind;
     K, B, imp: stiffness, damping and impedance d of aref = -B v - K d r, r: position error less the margin;
     A: estimate of J M^-1 J^T (impedance.py); D: `inverse_regularisation`, d / ((1 - d) A).
+    `reference` returns (K, B) of a solref, `loss_parameters` (D, B) of friction loss.
     `limit_to_step` limits (K, B) by the time step; `reference_at_end` returns (stiffness, damping, d) with
     aref = -damping v - stiffness r, where under the integrator `discrete` the row acts at the end of the step.
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
@@ -96,7 +97,7 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     aref = -fma(damping, row_product(d, k, d.qvel), stiffness * r)
-    store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
+    store_general_row(d, k, present, dist, margin, D, aref, bounds=(0.0, UNBOUNDED))  # the limit only pushes
     return n
 
 
