@@ -79,22 +79,23 @@ def add_pair(m, d, k):
     for a in range(count):
         i = d.hessian.pair_dof[a]
         row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
-        Jn, J1, J2 = d.hessian.pair_J[a]
-        WJn = fma(w_nn, Jn, fma(w_n1, J1, w_n2 * J2))
-        WJ1 = fma(w_n1, Jn, w_11 * J1)
-        WJ2 = fma(w_n2, Jn, w_22 * J2)
+        Jn_a, J1_a, J2_a = d.hessian.pair_J[a]
+        # W J_i, with w_12 = 0
+        WJn = fma(w_nn, Jn_a, fma(w_n1, J1_a, w_n2 * J2_a))
+        WJ1 = fma(w_n1, Jn_a, w_11 * J1_a)
+        WJ2 = fma(w_n2, Jn_a, w_22 * J2_a)
         for b in range(a, count):
             e, place = find_place(m, d, has_blocks, e, d.hessian.pair_dof[b])
             entry = row + place
-            Jn, J1, J2 = d.hessian.pair_J[b]
-            d.hessian.H[entry] = fma(WJn, Jn, fma(WJ1, J1, fma(WJ2, J2, d.hessian.H[entry])))
+            Jn_b, J1_b, J2_b = d.hessian.pair_J[b]
+            d.hessian.H[entry] = fma(WJn, Jn_b, fma(WJ1, J1_b, fma(WJ2, J2_b, d.hessian.H[entry])))
 
 
 @kernel
 def add_normal_pair(m, d, k):
     """Adds J^T W J to H for a contact without friction: H_ij += w J_i J_j, with the normal row only."""
     count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
-    w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)
+    w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)  # D in worlds in which the contact pushes
     for a in range(count):
         i = d.hessian.pair_dof[a]
         row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
@@ -138,8 +139,9 @@ def pyramid_matrix_weights(d, k):
 
     The five are those of pairs of n and tangents; c_i and w_i those of n with turn i, and of turn i with itself.
     """
-    w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])
+    w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])  # of the tangents' edges
     c, w = turning_weights(d, k)
+    # the edges n + r_i and n - r_i of turn i also push along n, so the turns add w_1 + w_2 + w_3 to nn
     return (w_nn + (w[0] + (w[1] + w[2])), w_n1, w_11, w_n2, w_22), c, w
 
 

@@ -247,7 +247,7 @@ def update_tree(m1, d1, t, u, at):
     e, end, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[t] + d1.graph.rownnz[t], d1.graph.rowadr[u]
     # source, target: vectors of row 0 of the run's first group in both panels;  count: number of its groups so far
     source, target, count = start_t + d1.graph.colplace[e] // 8 * size, start_u, padded_size(m1, u) // 8
-    if size == FREE and rows == FREE:
+    if size == FREE and rows == FREE:  # with constants, so that the compiler knows the lengths of loops
         store_multipliers(m1, d1, t, u, source, size=FREE, groups=1)
     else:
         store_multipliers(m1, d1, t, u, source, size, count)
