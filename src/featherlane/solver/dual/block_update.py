@@ -109,6 +109,7 @@ def add_contact_change(d, q, dim):
 def visit_edge(d, q, dim, e, R, live):
     """Updates edge e of a pyramid, along n + s (direction i): f <- max(f - y / a, 0); returns the cost's decrease.
 
+    s = 1 or -1.  y and a are the first and second derivative of the cost by f:
     y = y_n + s y_i + R f,  a = A_nn + A_ii + 2 s A_in + R.
     """
     i, s = 1 + e // 2, 1.0 - 2.0 * (e % 2)  # s = 1 for even edges, else -1
@@ -166,17 +167,20 @@ def move_on_cone(d, q, dim, c, target, R, Rt, live):
 
 @kernel
 def store_ray(d, q, dim, R, Rt, held):
-    """Computes dual.block_ray, the direction in which the force grows: along the force in `held` worlds.
+    """Computes dual.block_ray, the direction v in which the force f changes, from f and the gradient g of the cost.
 
-    At force 0 it is the normal, or else the steepest rim of the cone: n minus the unit vector of the friction gradient.
-    The rim is used if the normal increases the cost.  At the tip of the cone the normal alone may fail: if the contact
-    accelerates away from the surface and fast along it, friction reduces the cost, but needs a normal force.
+        v = f               in `held` worlds: f is not 0
+        v = n               at f = 0, if g_n <= 0: the normal decreases the cost
+        v = n - g_t / |g_t|    at f = 0, if g_n > 0: the ray on the rim of the cone with the steepest descent
+
+    g_t: friction part of g.  The rim matters if the contact accelerates away from the surface and fast along it: then
+    friction decreases the cost, but needs a normal force.
     """
     squares, normal_gradient = 0.0, cone_gradient(d, q, c=0, R=R, Rt=Rt)
     for c in range(1, dim):
         gradient = cone_gradient(d, q, c, R, Rt)
         squares = fma(gradient, gradient, squares)
-    inverse_norm = where(normal_gradient > 0.0, 1.0 / fmax(sqrt(squares), TINY), 0.0)
+    inverse_norm = where(normal_gradient > 0.0, 1.0 / fmax(sqrt(squares), TINY), 0.0)  # 1 / |g_t|, or 0: v = n
     for c in range(dim):
         at_tip = 1.0 if c == 0 else -(cone_gradient(d, q, c, R, Rt) * inverse_norm)
         d.dual.block_ray[c] = where(held, d.dual.block_force[c], at_tip)
@@ -195,14 +199,14 @@ def ray_length(d, q, dim, R, Rt):
         for e in range(dim):
             Av = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], Av)
         curvature = fma(v, fma(R if c == 0 else Rt, v, Av), curvature)
-    curved = curvature > 0.0
+    curved = curvature > 0.0  # else the force stays
     return where(curved, -(slope / where(curved, curvature, 1.0)), 0.0)
 
 
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
     """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
-    held, fall = d.dual.block_force[0] > TOUCHING, 0.0
+    held, fall = d.dual.block_force[0] > TOUCHING, 0.0  # held: mask of worlds with a normal force
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
     length = ray_length(d, q, dim, R, Rt)
     # along the force, the tip is at length -1; from force 0, the ray only goes forward

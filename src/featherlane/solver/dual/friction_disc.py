@@ -22,7 +22,7 @@ TINY = 1e-30  # avoids a division by 0
 
 @kernel
 def factor_disc(d, n, multiplier, least):
-    """Factors A + multiplier as L D L^T into disc.L; pivots up to `least` become BLOCKED."""
+    """Factors A + multiplier (on the diagonal) as L D L^T into disc.L; pivots up to `least` become 1e30."""
     for e in range(triangle_index(n, 0)):
         d.disc.L[e] = d.disc.A[e]
     for c in range(n):
@@ -55,7 +55,7 @@ def solve_on_disc(d, n, r):
     slack = 1e-13  # relative, of |t| = r
     if single_precision(d):
         slack = 1e-6
-    # outside: mask of worlds with |t| > r so far, all at first;  length: |t|
+    # outside: mask of worlds with |t| > r in all rounds so far, all worlds at first;  length: |t|
     outside, length = r >= 0.0, r
     for _ in range(ROUNDS):
         factor_disc(d, n, multiplier, FLAT * trace)  # writes disc.L
