@@ -24,7 +24,12 @@ them; dof_blockid[i] is the block of dof i.
 The rows of M have all ancestors (full), or only the diagonal entry; M_ij of a full row is at M_rowadr[i] + number of
 ancestors of j.
 Contact k acts on con_body[k] (0: does not move) at the arms con_arm[k]; con_dim[k] > 3 if it has turns.  Its stiffness
-is a 3x3 matrix F of its point, and (A, p, s) of its turns (stiffness.py).
+is a 3x3 matrix F of its point, and (A, p, s) of its turns (stiffness.py): `normal_stiffness`, `pyramid_stiffness` and
+`cone_stiffness` return F, `turning_stiffness` returns (A, p, s).  `begin_stiffness` sets K_b = 0 if no contact has yet
+been added to body b; `has_stiffness` checks whether K^c_b is not 0.  `add_outer(w, a, x)` returns x + w a a^T.
+`smallest_edge` returns the smallest y_0 - |y_i| of a pyramid, `is_held` a mask of worlds in which a cone sticks or
+slips.
+dof_bodyid[i] is b(i).  nslot: length of primal.slot.
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
 """
 

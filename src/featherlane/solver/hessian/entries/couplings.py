@@ -4,7 +4,8 @@ A coupling is identified by the last dof of each branch, its *tip*.  The key hes
 list is sorted, so the order in which a world's couplings are added does not depend on the other worlds of the tile.
 hessian.coupling_room is a work array: of the sort, and for the tips of a row's branches.
 Scalar row k has row_dofnum[k] dofs in row_dof, from row_dofadr[k] on, ascending.  Contact k acts on bodies con_body[k],
-the second one 0 if it does not move; body_lastdof[b] is the last dof that moves body b.
+the second one 0 if it does not move.  `is_above(m, i, j)` checks whether dof i is an ancestor of dof j, or j itself.
+body_lastdof[b] is the last dof that moves body b.
 `fold_rows(scalar, contact)` is a kernel (m, d, s, x): it sets x = scalar(m, d, k, s, x) for each scalar row k, then
 x = contact(m, d, k, s, x) for each contact k, and returns x.  Here x is the length of the list, and s is not used.
 """

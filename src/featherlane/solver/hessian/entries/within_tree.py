@@ -15,10 +15,12 @@ with n the normal, t = y / T the direction of slip, I over the directions other 
 them.  In the code t has the parts t along the tangents and u along the turns.  `cone_weights` returns
 ((w, e, q, b), 1 / T).  `pyramid_weights` returns the weights (nn, n1, 11, n2, 22) of pairs of n and the tangents 1, 2;
 `turning_weights` returns (c, w), those of n with turn i, and of turn i with itself.
+body_lastdof[b] is the last dof that moves body b.  The arms of `pushed_body_arm` and `other_arm` are the contact point,
+relative to the com of the tree.
 con_body, con_dim: the contact's bodies, its number of directions; con_D: 1 / R of its rows.
 H_ij is hessian.H[rowadr[i] + place of j].  Row i of column a has the entries of columns a, a + 1, ..., as their dofs
 descend.  `find_place` returns (e, place of a dof); e is the entry of the row's block list at which the search for the
-next one begins.
+next one begins, first `diagonal_block`, that of the row's own block.  Rows of ancestors have no block list: e is 0.
 """
 
 from featherlane.prelude import *

@@ -15,6 +15,9 @@ Layout: row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the
 is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e begin at blockplace[e] in each of
 the block's rows (block_rows.py).  All rows of a block have the length of the last one.
 
+Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them; its row list has blocknum[b] entries.
+`nonzero_pivot` returns a pivot, or MINVAL if its magnitude is smaller.
+
 `Block` describes block b: its `first` dof, `size` (number of rows), `adr` (start of the first row in H), `above`
 (number of columns of the blocks before b), and `stride` (length of a row, above + size).
 `Sources` describes n rows k that are subtracted from a target: adr (start of the first one in H, at the target's first
@@ -184,6 +187,7 @@ def eliminate_from(m, d, block, b, at):
     updated at once.
     """
     source_list, stride = d.hessian.blockadr[b], block.stride
+    # entry e of the row list of b is blockcol[source_list + e]
     c = d.hessian.blockcol[source_list + at]  # the target
     target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[source_list + at]
     for i in range(w):

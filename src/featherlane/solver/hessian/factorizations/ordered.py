@@ -11,6 +11,10 @@ last dof.  `entry_index` of panel.py gives the position of (row, column) in pane
 Row i of H begins at hessian.H[rowadr[i]]; blocks e of the row list of block b: blockcol[e], at blockplace[e].
 graph.order: trees by elimination;  graph.col[e], colplace[e]: trees in the row of tree t and their first columns, for
 rownnz[t] numbers e from rowadr[t] on (panel.py);  hessian.con_coupling[k]: -1 if only one body of contact k moves.
+Tree t has the dofs from tree_dofadr[t] on, tree_dofnum[t] of them; dof_treeid[i] is the tree of dof i, body_treeid[b]
+that of body b.  Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them.  `find_column(d, t, u)` returns
+the first column of tree u in the panel of t, -1 if it has none.  `padded_size`: tree_dofnum, rounded up to eights.
+General row k has the dofs row_dof[row_dofadr[k] ...], row_dofnum[k] of them; row_present is 0 in worlds without it.
     lane: the world;  graph.place[t]: number of tree t in the order;  panel.adr[t], start[t]: start of its panel and x.
 
 The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this
