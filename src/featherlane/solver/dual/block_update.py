@@ -11,6 +11,9 @@ While a contact is visited, dual.block_y holds y of its rows, block_force its fo
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
 con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the turns.  R, Rt: 1 / con_D and
 1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
+`block_row_product(d, q, c)` returns (Y z) of row c of block q, `three_row_products` those of rows c to c + 2;
+`add_row_force(d, q, c, f)` adds a force f of row c to z = Y^T f, `add_three_row_forces` those of three rows.
+`has_edges`: contact k is a pyramid with friction; `force_count`: number of its forces.
 `basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
 Updates return (fall, drift): the decrease of the cost, and the drift (f_new - f_start) (f_start - f_old).  A change
 delta of a force with derivative y and second derivative a decreases the cost by -delta (y + a delta / 2).
@@ -169,9 +172,9 @@ def move_on_cone(d, q, dim, c, target, R, Rt, live):
 def store_ray(d, q, dim, R, Rt, held):
     """Computes dual.block_ray, the direction v in which the force f changes, from f and the gradient g of the cost.
 
-        v = f               in `held` worlds: f is not 0
-        v = n               at f = 0, if g_n <= 0: the normal decreases the cost
-        v = n - g_t / |g_t|    at f = 0, if g_n > 0: the ray on the rim of the cone with the steepest descent
+        v = f                  in `held` worlds: the normal force exceeds TOUCHING
+        v = n                  else, if g_n <= 0: the normal force does not increase the cost
+        v = n - g_t / |g_t|    else: the ray on the rim of the cone with the steepest descent
 
     g_t: friction part of g.  The rim matters if the contact accelerates away from the surface and fast along it: then
     friction decreases the cost, but needs a normal force.

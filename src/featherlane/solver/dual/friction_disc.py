@@ -5,6 +5,8 @@
 t: the forces across n in the basis scaled by friction, n = 2, 3 or 5 of them (dimension 4 has only the spin).  Inside
 the disc t = -A^-1 b; else t = -(A + l)^-1 b with the multiplier l > 0 at which |t| = r.  1 / |t(l)| is concave and
 nearly linear in l, so Newton's method on 1 / |t| = 1 / r rises from 0 to the root without passing it.
+disc.A, disc.L: packed lower triangles, entry (i, j) at `triangle_index(i, j)`; `factor_packed` computes L D L^T in
+place, `solve_packed` x <- (L D L^T)^-1 x in place.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS, elliptic cones); More, "The Levenberg-Marquardt
 algorithm", 1978, for the equation in 1 / |t|, where MuJoCo takes |t|^2.
 Note:   a direction without mobility (pivot 0) gets no force; MuJoCo omits all friction of such a contact.

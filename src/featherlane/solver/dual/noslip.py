@@ -8,6 +8,8 @@ Names
     dual.f[q, c]  force of row c of block q; edges of a pyramid have one each: y_0 + y_i has number 2 i - 2, y_0 - y_i
                   number 2 i - 1.  Blocks are the scalar rows, then the contacts
     y, A          y = J a - aref of a row; dual.A[q]: diagonal block of A, a packed lower triangle, A of a row at 0
+    products      `block_row_product(d, q, c)` returns (Y z) of row c of block q, `add_row_force` adds a force to z;
+                  `has_edges`: the contact is a pyramid; `force_count`: number of its forces
     b             J a0 - aref of all rows, stored by `noslip` in primal.row_v and con_warm; y = b + Y z with z = Y^T f
     contacts      `load_contact` computes y of a contact in dual.block_y; `change_force` updates it by a change of one
                   force; `add_contact_change` adds all changes to z.  con_dim[k]: number of directions.
@@ -93,7 +95,7 @@ def solve_cone_friction(d, q, dim, live):
         d.dual.block_force[c] = d.dual.f[q, c]
     fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force, without regularisation
     for c in range(1, dim):
-        d.dual.f[q, c] = d.dual.block_force[c] + 0.0  # + 0.0 changes a zero with the sign - to 0
+        d.dual.f[q, c] = d.dual.block_force[c] + 0.0  # + 0.0 turns -0.0 into 0.0
     return fall
 
 

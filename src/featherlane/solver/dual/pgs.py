@@ -12,8 +12,8 @@ sweep gains less than the tolerance; it has not converged if its residual is nei
 
 Names
     dual.f[q, e]  force e of block q; dual.old: the same before the momentum step; dual.z = Y^T f.  Blocks are the
-                  scalar rows, then the contacts; dual.ndual: number of blocks
-    b             J a0 - aref, in primal.row_v (scalar rows) and con_warm (contacts), not in the fields of a direction
+                  scalar rows, then the contacts; dual.ndual: number of blocks.  A block has at most EDGES forces
+    b             J a0 - aref, stored during the sweeps in primal.row_v (scalar rows) and con_warm (contacts)
     contacts      `has_edges`: the forces are those of a pyramid's edges; `force_count`: their number; `basis_force`:
                   the force along a vector of the basis; `basis_value`: such a component of a field like con_warm
     D, Dt         1 / R of a row, and of the friction rows of an elliptic contact; lo, hi: bounds of the force
@@ -22,6 +22,9 @@ Names
     primal        `compute_rows_at(m, d, a, x, y)` stores J a - aref in x (scalar rows) and y (contacts);
                   `evaluate_at_forces` returns (cost, gradient norm) of the primal problem at the acceleration that
                   dual.f produces
+    blocks        `update_row_force` and `visit_contact` set the forces of one block to their optimum and update dual.z;
+                  they return (fall, drift).  `block_at` returns the block at a place of the order: from `order_blocks`
+                  if `is_scrambled`, else in sequence
     residual      `has_large_gradient` returns a mask of worlds whose gradient is not small; `is_rounding` moves each
                   acceleration by one rounding, and returns a mask of worlds whose gradient is rounding by this change
     scale         1 / trace of M, of cost and gradient in comparisons with the tolerance
@@ -101,7 +104,7 @@ def extrapolate_contact(m, d, k, q, beta):
         for e in range(1, n):
             squares = fma(d.dual.f[q, e], d.dual.f[q, e], squares)
         friction = sqrt(squares)
-        # without momentum the force must not change, not even by rounding
+        # onto the cone; without momentum (beta = 0) the force must not change, not even by rounding
         scale = where((friction > normal_force) & (beta > 0.0), normal_force / fmax(friction, TINY), 1.0)
         d.dual.f[q, 0] = normal_force
         for e in range(1, n):

@@ -25,6 +25,9 @@ Names
                dual.dof[dofadr[q] ...] (rows.py); dual.z = Y^T f
     rows       row_*: scalar rows, with force bounds lo, hi; con_*: contacts, con_dim[k] directions each.  D = 1 / R;
                con_Dt: D of the friction rows of an elliptic contact
+    wrenches   `clear_body_forces` clears con_wrench of all bodies; `add_basis_force` and `add_turn_moments` add forces
+               of a contact to those of its bodies; `body_forces_to_dofs` adds J^T of them to a joint-space vector;
+               `add_joint_force` adds J^T f of a scalar row
     forces     `bounded_force` returns (force, cost) of a scalar row, `cone_force` (force along n, s, cost) of an
                elliptic cone, whose force along each friction direction i is s y_i.  `evaluate` returns (cost, gradient
                norm) of the primal problem at the current rows

@@ -8,6 +8,7 @@ A dof's row of L^-T has entries only at its ancestors: y has entries at the dofs
 So a sweep over all rows costs two products per entry of Y, and only the diagonal blocks of A are formed.
 Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so that ancestors follow.  Its row c has n
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
+`inertia_rows` describes the pattern of L.  body_lastdof[b] is the last dof that moves body b.
 `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
 A block is a scalar row or a contact, whose `dim` rows are its basis: con_basis[k] for normal and tangents,
 con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
