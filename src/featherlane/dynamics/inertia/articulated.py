@@ -15,6 +15,9 @@ Symbols are Featherstone's, for body i and its DoF k with axis S = cdof[k]; each
 
 In the code `inverse` is 1 / D, so `u` is already divided by D.  cinert[i] is I_i, cvel[i] the velocity of the body,
 cdof_dot[k] is dS/dt; `reflected_armature` is the inertia that actuators add to a DoF.
+`world_acceleration` is -g, the acceleration of body 0, which is equivalent to gravity.  `add_xfrc` adds
+J^T xfrc_applied to forces of the DoFs.  `clamped_pivot` returns a pivot D, or MINVAL if rounding has made it less;
+`is_singular` returns the mask of worlds in which D is zero up to rounding.
 A body i has the DoFs from body_dofadr[i] on, body_dofnum[i] of them.  Body 0 is the world.
 """
 
@@ -143,7 +146,7 @@ def articulated_solve(m, d, extra, x):
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
     Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc (p), aba_inertia (IA), aba_axis (U / D).   Cost: O(nv).
     """
-    rest, singular = zeros(6), 0.0  # rest: no acceleration, no bias force
+    rest, singular = zeros(6), 0.0  # rest: no bias force, and no acceleration of the world
     for i in range(1, m.nbody):
         store_rigid(d, i)
         d.cfrc[i] = rest
@@ -228,8 +231,8 @@ def _eliminate_moving_dof(m, d, i, k):
 def aba(m, d):
     """Computes qacc_smooth from forces, by the articulated-body algorithm: M^-1 (tau - C) without M.
 
-    Outwards: v_i (here: com_vel).  Inwards: IA_i, pA_i.  Outwards: a' = a_lambda + c;  qacc = u - (U / D)^T a';
-    a = a' + S qacc.
+    Outwards: v_i, which is cvel, computed before.  Inwards: IA_i, pA_i.  Outwards: a' = a_lambda + c, with a_lambda
+    that of the parent and c = dS/dt qvel;  qacc = u - (U / D)^T a';  a = a' + S qacc.
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; armature adds to D.
     Reads:  qvel, qfrc_passive, qfrc_applied, qfrc_actuator, xfrc_applied, cdof, cdof_dot, cinert, cvel, opt_gravity.
     Writes: qacc_smooth (nv,) [m/s^2, rad/s^2]; qvec, cacc, cfrc, aba_inertia, aba_axis.
@@ -242,8 +245,8 @@ def aba(m, d):
     add_xfrc(m, d, d.qvec)
     for i in range(1, m.nbody):
         vel = d.cvel[i]
-        store_rigid(d, i)
-        d.cfrc[i] = cross_force(vel, d.cinert[i] @ vel)
+        store_rigid(d, i)  # IA_i = I_i
+        d.cfrc[i] = cross_force(vel, d.cinert[i] @ vel)  # pA_i = v x* I v
     # inwards, from the leaves to the root
     for i in range(m.nbody - 1, 0, -1):
         first, parent = m.body_dofadr[i], m.body_parentid[i]
@@ -253,12 +256,12 @@ def aba(m, d):
         # the world needs no articulated inertia
         if parent > 0:
             add_to_parent(d, i, parent)
-    # outwards
+    # outwards; qvec holds u
     d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
         acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = fma(d.qvel[k], d.cdof_dot[k], acc)
+            acc = fma(d.qvel[k], d.cdof_dot[k], acc)  # a' = a + c
             qacc = d.qvec[k] - dot(d.aba_axis[k], acc)
             d.qacc_smooth[k] = qacc
             acc = fma(qacc, d.cdof[k], acc)

@@ -3,6 +3,8 @@
 M is stored by rows of its lower triangle: row i holds the ancestors of dof i, ascending, itself last.  So the row of an
 ancestor is a prefix of the row of its descendant, and factorisation and solve touch no entry outside the pattern.
 Row i starts at M_rowadr[i] and has M_rownnz[i] entries, whose DoFs are in M_colind; the last one is M_ii.
+`reflected_armature` is the inertia that actuators add to a DoF, `add_tendon_armature` adds that of tendons to M.
+A simple DoF (dof_simplenum[i] > 0) has a constant diagonal entry of M, dof_M0[i], and no other entries.
 JACOBIAN is the layout of the record jr, whose field jac_M is the dense matrix.
 `TreeRows` holds a pattern, `System` the arguments of an elimination.  `factor_columns` computes A <- L^T D L and, with
 reduce=1, f <- L^-T f; `reduce_columns` x <- L^-T x; `expand_columns` x <- L^-1 D^-1 x, for up to `most` rows at a time:
@@ -82,8 +84,7 @@ def _compute_rows_of_body(m, d, b, I):
     while i >= first:
         start, nancestors = m.M_rowadr[i], m.M_rownnz[i] - 1
         if m.dof_simplenum[i] > 0:
-            # a simple body has a constant diagonal block and no other entries
-            d.M[start] = m.dof_M0[i]
+            d.M[start] = m.dof_M0[i]  # the row's only entry
             i -= 1
         else:
             S = d.cdof[i]
@@ -119,12 +120,13 @@ def crb(m, d):
     # children before their parents
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
-        # crb[p] is first written by p's last child, which comes first here; a leaf's composite inertia is cinert
+        # a body without children (lastchild 0) has the composite inertia cinert
         I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
         # want_all: all outputs are requested; a step does not read crb of a leaf
         if d.want_all:
             d.crb[i] = I
-        if p > 0:
+        if p > 0:  # the world has no DoFs
+            # p's last child comes first here, so it finds no sum in crb[p]
             sum_so_far = d.cinert[p] if m.body_lastchild[p] == i else d.crb[p]
             d.crb[p] = sum_so_far + I
         _compute_rows_of_body(m, d, i, I)

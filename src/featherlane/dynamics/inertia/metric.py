@@ -4,7 +4,8 @@
 
 Rows and solvers obtain A, its factor and the force f0 here, so they are independent of the metric.  It is M, its factor
 and qfrc_smooth; or Mhat, with the factor in qH and qHDiagInv, and qfrc_step, for the integrator `discrete`
-(integrator/discrete.py).  has_metric(m) says whether the model's integrator has a metric other than M: only `discrete`.
+(integrator/discrete.py).  `has_metric(m)` checks whether the model's integrator has a metric other than M: only
+`discrete`.  `articulated_solve(m, d, extra, x)` computes x <- (M + diag(extra))^-1 x.
 """
 
 from featherlane.prelude import *
@@ -51,11 +52,11 @@ def inverse_metric_times(m, d, x):
             unconstrained acceleration left.   Writes: x (nv,); with articulated bodies qHDiagInv, cacc, cfrc, aba_*.
     """
     if uses_articulated(m):
-        # no values are added to M's diagonal
+        # extra = 0 is stored in qHDiagInv: no values are added to M's diagonal
         for i in range(m.nv):
             d.qHDiagInv[i] = 0.0
         articulated_solve(m, d, d.qHDiagInv, x)
-    elif d.want_all and not has_metric(m):
+    elif d.want_all and not has_metric(m):  # want_all: all outputs are requested, so `factor_m` has run
         solve_factored(m, d.qLD, d.qLDiagInv, x)
     else:
         solve_factored(m, d.qH, d.qHDiagInv, x)

@@ -51,7 +51,7 @@ def eliminate_dofs(rows, L, block, p, chain, height, count):
     # ... chain[r]
     row, ncommon = tuple(rows.adr[chain[r]] for r in range(height)), rows.nnz[chain[0]] - height
     x = tuple(tuple(y[first + r + c * block.n] for c in range(count)) for r in range(height))
-    # within the chain, from DoF u to its ancestors r > u
+    # within the chain, from DoF chain[u] to its ancestors chain[r], r > u: y_r -= L_ur y_u
     for u in unrolled(range(height)):
         x = tuple(
             tuple(
@@ -84,7 +84,7 @@ def half_solve_rows(rows, L, scale, block, scaled, count):
     """
     p = 0
     while p < block.n:
-        # i: the DoF at p;  j: the next one of the list, or i itself at its end
+        # i: the DoF at p, with `depth` ancestors;  j: the next one of the list, or i itself at its end
         i, next_p = block.dofs[block.start + p], min(p + 1, block.n - 1)
         j, depth = block.dofs[block.start + next_p], rows.nnz[i] - 1
         # the parent of i, its last ancestor, is the next DoF of the list

@@ -21,7 +21,7 @@ def factor_packed(A, n, bounded, least):
 
     L_ij D_j = A_ij - sum over k < j of L_ik D_k L_jk;  for j = i the left side is D_i.
     bounded: 1 replaces a pivot D_i that does not exceed `least` by BLOCKED, 0 keeps every pivot, of any sign.
-    BLOCKED is so large that the solution is nearly 0 in this direction.
+    BLOCKED (1e30) is so large that the solution is nearly 0 in this direction.
     """
     for i in range(n):
         for j in range(i + 1):
@@ -44,6 +44,7 @@ def solve_packed(L, n, x):
         for k in range(i):
             y = fma(-L[triangle_index(i, k)], x[k], y)
         x[i] = y
+    # L^T x = D^-1 y
     for i in range(n - 1, -1, -1):
         y = x[i] / L[triangle_index(i, i)]
         for k in range(i + 1, n):

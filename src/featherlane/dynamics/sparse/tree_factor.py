@@ -133,7 +133,8 @@ def row_below(rows, listed, start, t):
 def eliminate_chain(system, diagonal, i, x, reduce, g, height):
     """Factors the corner of the rows i to i - height + 1 of a chain: stores and returns its D and L.
 
-    With 0 for row i, 1 for row i - 1, and so on, row r = 0, 1, ... is eliminated from the rows u > r above it:
+    Rows are numbered 0 for row i, 1 for row i - 1, and so on, so a higher number is an ancestor.  Row r = 0, 1, ... is
+    eliminated from the rows u > r above it:
     D_r = A_rr,  L_ru = A_ru / D_r,  A_uv -= L_ru A_rv for v >= u;  with reduce, f_u -= L_ru f_r.
 
     Args:
@@ -164,7 +165,7 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
     if reduce:
         for r in unrolled(range(height)):
             system.f[i - r] = g[r]
-    return x
+    return x  # each row is its L_r, since it was eliminated
 
 
 @kernel

@@ -11,6 +11,9 @@ While a contact is visited, dual.block_y holds y of its rows, block_force its fo
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
 con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the turns.  R, Rt: 1 / con_D and
 1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
+`block_row_product(d, q, c)` returns (Y z) of row c of block q, `three_row_products` those of rows c to c + 2;
+`add_row_force(d, q, c, f)` adds a force f of row c to z = Y^T f, `add_three_row_forces` those of three rows.
+`has_edges`: contact k is a pyramid with friction; `force_count`: number of its forces.
 `basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
 Updates return (fall, drift): the decrease of the cost, and the drift (f_new - f_start) (f_start - f_old).  A change
 delta of a force with derivative y and second derivative a decreases the cost by -delta (y + a delta / 2).
@@ -109,6 +112,7 @@ def add_contact_change(d, q, dim):
 def visit_edge(d, q, dim, e, R, live):
     """Updates edge e of a pyramid, along n + s (direction i): f <- max(f - y / a, 0); returns the cost's decrease.
 
+    s = 1 or -1.  y and a are the first and second derivative of the cost by f:
     y = y_n + s y_i + R f,  a = A_nn + A_ii + 2 s A_in + R.
     """
     i, s = 1 + e // 2, 1.0 - 2.0 * (e % 2)  # s = 1 for even edges, else -1
@@ -166,17 +170,20 @@ def move_on_cone(d, q, dim, c, target, R, Rt, live):
 
 @kernel
 def store_ray(d, q, dim, R, Rt, held):
-    """Computes dual.block_ray, the direction in which the force grows: along the force in `held` worlds.
+    """Computes dual.block_ray, the direction v in which the force f changes, from f and the gradient g of the cost.
 
-    At force 0 it is the normal, or else the steepest rim of the cone: n minus the unit vector of the friction gradient.
-    The rim is used if the normal increases the cost.  At the tip of the cone the normal alone may fail: if the contact
-    accelerates away from the surface and fast along it, friction reduces the cost, but needs a normal force.
+        v = f                  in `held` worlds: the normal force exceeds TOUCHING
+        v = n                  else, if g_n <= 0: the normal force does not increase the cost
+        v = n - g_t / |g_t|    else: the ray on the rim of the cone with the steepest descent
+
+    g_t: friction part of g.  The rim matters if the contact accelerates away from the surface and fast along it: then
+    friction decreases the cost, but needs a normal force.
     """
     squares, normal_gradient = 0.0, cone_gradient(d, q, c=0, R=R, Rt=Rt)
     for c in range(1, dim):
         gradient = cone_gradient(d, q, c, R, Rt)
         squares = fma(gradient, gradient, squares)
-    inverse_norm = where(normal_gradient > 0.0, 1.0 / fmax(sqrt(squares), TINY), 0.0)
+    inverse_norm = where(normal_gradient > 0.0, 1.0 / fmax(sqrt(squares), TINY), 0.0)  # 1 / |g_t|, or 0: v = n
     for c in range(dim):
         at_tip = 1.0 if c == 0 else -(cone_gradient(d, q, c, R, Rt) * inverse_norm)
         d.dual.block_ray[c] = where(held, d.dual.block_force[c], at_tip)
@@ -195,14 +202,14 @@ def ray_length(d, q, dim, R, Rt):
         for e in range(dim):
             Av = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], Av)
         curvature = fma(v, fma(R if c == 0 else Rt, v, Av), curvature)
-    curved = curvature > 0.0
+    curved = curvature > 0.0  # else the force stays
     return where(curved, -(slope / where(curved, curvature, 1.0)), 0.0)
 
 
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
     """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
-    held, fall = d.dual.block_force[0] > TOUCHING, 0.0
+    held, fall = d.dual.block_force[0] > TOUCHING, 0.0  # held: mask of worlds with a normal force
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
     length = ray_length(d, q, dim, R, Rt)
     # along the force, the tip is at length -1; from force 0, the ray only goes forward

@@ -5,6 +5,8 @@
 t: the forces across n in the basis scaled by friction, n = 2, 3 or 5 of them (dimension 4 has only the spin).  Inside
 the disc t = -A^-1 b; else t = -(A + l)^-1 b with the multiplier l > 0 at which |t| = r.  1 / |t(l)| is concave and
 nearly linear in l, so Newton's method on 1 / |t| = 1 / r rises from 0 to the root without passing it.
+disc.A, disc.L: packed lower triangles, entry (i, j) at `triangle_index(i, j)`; `factor_packed` computes L D L^T in
+place, `solve_packed` x <- (L D L^T)^-1 x in place.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS, elliptic cones); More, "The Levenberg-Marquardt
 algorithm", 1978, for the equation in 1 / |t|, where MuJoCo takes |t|^2.
 Note:   a direction without mobility (pivot 0) gets no force; MuJoCo omits all friction of such a contact.
@@ -22,7 +24,7 @@ TINY = 1e-30  # avoids a division by 0
 
 @kernel
 def factor_disc(d, n, multiplier, least):
-    """Factors A + multiplier as L D L^T into disc.L; pivots up to `least` become BLOCKED."""
+    """Factors A + multiplier (on the diagonal) as L D L^T into disc.L; pivots up to `least` become 1e30."""
     for e in range(triangle_index(n, 0)):
         d.disc.L[e] = d.disc.A[e]
     for c in range(n):
@@ -55,7 +57,7 @@ def solve_on_disc(d, n, r):
     slack = 1e-13  # relative, of |t| = r
     if single_precision(d):
         slack = 1e-6
-    # outside: mask of worlds with |t| > r so far, all at first;  length: |t|
+    # outside: mask of worlds with |t| > r in all rounds so far, all worlds at first;  length: |t|
     outside, length = r >= 0.0, r
     for _ in range(ROUNDS):
         factor_disc(d, n, multiplier, FLAT * trace)  # writes disc.L

@@ -8,9 +8,14 @@ Names
     dual.f[q, c]  force of row c of block q; edges of a pyramid have one each: y_0 + y_i has number 2 i - 2, y_0 - y_i
                   number 2 i - 1.  Blocks are the scalar rows, then the contacts
     y, A          y = J a - aref of a row; dual.A[q]: diagonal block of A, a packed lower triangle, A of a row at 0
+    products      `block_row_product(d, q, c)` returns (Y z) of row c of block q, `add_row_force` adds a force to z;
+                  `has_edges`: the contact is a pyramid; `force_count`: number of its forces
     b             J a0 - aref of all rows, stored by `noslip` in primal.row_v and con_warm; y = b + Y z with z = Y^T f
     contacts      `load_contact` computes y of a contact in dual.block_y; `change_force` updates it by a change of one
-                  force; `add_contact_change` adds all changes to z.  con_dim[k]: number of directions
+                  force; `add_contact_change` adds all changes to z.  con_dim[k]: number of directions.
+                  `solve_friction` sets dual.block_force of an elliptic contact, the friction at a fixed normal force
+    in_forces     checks whether the main solver has forces as unknowns (PGS); then dual.f has its forces
+    dual.start    the main solver's acceleration, which derivatives read; dual.nsweep: number of sweeps
     rows          row_*: scalar rows, with force bounds lo, hi; con_*: contacts; D = 1 / R
     live          mask of worlds that continue
     fold_rows     fold_rows(scalar, contact) is the kernel (m, d, s, x) that passes x through both for all rows
@@ -69,12 +74,14 @@ def solve_edge_pair(d, q, dim, i, live):
 
     t <- clip(t - y_i / A_ii, -sum, sum), and 0 for a direction without mobility.  Returns the cost's decrease.
     """
+    # forces of the edges n + t_i and n - t_i
     plus, minus, y = d.dual.f[q, 2 * i - 2], d.dual.f[q, 2 * i - 1], d.dual.block_y[i]
     total, t = plus + minus, plus - minus
     A = d.dual.A[q, block_triangle_index(i, i)]
-    moves = A > MINVAL
+    moves = A > MINVAL  # mask: the direction has mobility
     t_new = where(moves, clip(t - y / where(moves, A, 1.0), -total, total), 0.0)
     delta = where(live, t_new - t, 0.0)
+    # plus + minus = total, plus - minus = t_new
     d.dual.f[q, 2 * i - 2] = where(live, 0.5 * (total + t_new), plus)
     d.dual.f[q, 2 * i - 1] = where(live, 0.5 * (total - t_new), minus)
     change_force(d, q, dim, i, delta)
@@ -88,7 +95,7 @@ def solve_cone_friction(d, q, dim, live):
         d.dual.block_force[c] = d.dual.f[q, c]
     fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force, without regularisation
     for c in range(1, dim):
-        d.dual.f[q, c] = d.dual.block_force[c] + 0.0  # no negative zero
+        d.dual.f[q, c] = d.dual.block_force[c] + 0.0  # + 0.0 turns -0.0 into 0.0
     return fall
 
 

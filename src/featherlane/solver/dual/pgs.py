@@ -12,13 +12,21 @@ sweep gains less than the tolerance; it has not converged if its residual is nei
 
 Names
     dual.f[q, e]  force e of block q; dual.old: the same before the momentum step; dual.z = Y^T f.  Blocks are the
-                  scalar rows, then the contacts; dual.ndual: number of blocks
-    b             J a0 - aref, in primal.row_v (scalar rows) and con_warm (contacts), not in the fields of a direction
+                  scalar rows, then the contacts; dual.ndual: number of blocks.  A block has at most EDGES forces
+    b             J a0 - aref, stored during the sweeps in primal.row_v (scalar rows) and con_warm (contacts)
     contacts      `has_edges`: the forces are those of a pyramid's edges; `force_count`: their number; `basis_force`:
                   the force along a vector of the basis; `basis_value`: such a component of a field like con_warm
     D, Dt         1 / R of a row, and of the friction rows of an elliptic contact; lo, hi: bounds of the force
     fall, drift   decrease of the cost in a sweep, and sum of (f_new - f_start) (f_start - f_old) over all forces: it is
                   negative if the sweep opposes their last change
+    primal        `compute_rows_at(m, d, a, x, y)` stores J a - aref in x (scalar rows) and y (contacts);
+                  `evaluate_at_forces` returns (cost, gradient norm) of the primal problem at the acceleration that
+                  dual.f produces
+    blocks        `update_row_force` and `visit_contact` set the forces of one block to their optimum and update dual.z;
+                  they return (fall, drift).  `block_at` returns the block at a place of the order: from `order_blocks`
+                  if `is_scrambled`, else in sequence
+    residual      `has_large_gradient` returns a mask of worlds whose gradient is not small; `is_rounding` moves each
+                  acceleration by one rounding, and returns a mask of worlds whose gradient is rounding by this change
     scale         1 / trace of M, of cost and gradient in comparisons with the tolerance
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Differences: A is not
@@ -96,7 +104,7 @@ def extrapolate_contact(m, d, k, q, beta):
         for e in range(1, n):
             squares = fma(d.dual.f[q, e], d.dual.f[q, e], squares)
         friction = sqrt(squares)
-        # without momentum the force must not change, not even by rounding
+        # onto the cone; without momentum (beta = 0) the force must not change, not even by rounding
         scale = where((friction > normal_force) & (beta > 0.0), normal_force / fmax(friction, TINY), 1.0)
         d.dual.f[q, 0] = normal_force
         for e in range(1, n):
@@ -151,7 +159,7 @@ def start_forces(m, d):
     Writes: primal.row_v, con_warm (b); dual.f, dual.old, dual.z.
     """
     compute_rows_at(m, d, d.qacc_smooth, d.primal.row_v, d.primal.con_warm)
-    blocks, warm = d.nrow[0] + d.ncon_slot[0], false_mask(d)
+    blocks, warm = d.nrow[0] + d.ncon_slot[0], false_mask(d)  # warm: worlds that start from the last forces
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         # x = J a - aref at the last acceleration, and its forces
         compute_rows_at(m, d, d.qacc_warmstart, d.primal.row_x, d.primal.con_y)
@@ -196,8 +204,8 @@ def pgs(m, d):
     noise = 1e-28
     if single_precision(d):
         noise = 1e-12
-    # of each world: niter: sweeps; k: sweeps since a restart of momentum; total: decrease of the cost so far;
-    # idle: consecutive sweeps without progress; cost: of the forces
+    # of each world: niter: sweeps; k: sweeps since a restart of momentum; total: decrease of the cost by all sweeps;
+    # idle: consecutive sweeps without progress; cost: dual cost of the forces
     niter, k, total, idle, cost = 0.0, 0.0, 0.0, 0.0, dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
@@ -213,17 +221,18 @@ def pgs(m, d):
         record_forces(m, d, sweep + 1, scale, scale * fall, beta)
         # rounding ends progress if sweeps gain nothing of the total gain; a single one may seem to increase the cost
         idle = where(fall <= noise * total, idle + 1.0, 0.0)
-        small = (scale * fall <= tolerance) & (tolerance > 0.0)
+        small = (scale * fall <= tolerance) & (tolerance > 0.0)  # tolerance 0: no early stop
         live = live & not_(small) & (idle < PATIENCE)
     _, gradient = evaluate_at_forces(m, d)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     gap = scale * dual_gap(m, d)
     d.solver_gap[0] = gap
-    left = has_large_gradient(m, d, gradient, gap)
-    if any_(left):  # then only rounding excuses the gradient
+    left = has_large_gradient(m, d, gradient, gap)  # mask of worlds that have not converged
+    if any_(left):
         left = left & not_(is_rounding(m, d, gradient, left))
         # `is_rounding` has moved some worlds: restore the acceleration that belongs to the forces
         accelerate_by_forces(m, d)
+    # worlds that still continue have used all sweeps
     warn(d, NOT_CONVERGED, live | left)
     store_dual_forces(m, d)

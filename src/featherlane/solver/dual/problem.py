@@ -25,6 +25,12 @@ Names
                dual.dof[dofadr[q] ...] (rows.py); dual.z = Y^T f
     rows       row_*: scalar rows, with force bounds lo, hi; con_*: contacts, con_dim[k] directions each.  D = 1 / R;
                con_Dt: D of the friction rows of an elliptic contact
+    wrenches   `clear_body_forces` clears con_wrench of all bodies; `add_basis_force` and `add_turn_moments` add forces
+               of a contact to those of its bodies; `body_forces_to_dofs` adds J^T of them to a joint-space vector;
+               `add_joint_force` adds J^T f of a scalar row
+    forces     `bounded_force` returns (force, cost) of a scalar row, `cone_force` (force along n, s, cost) of an
+               elliptic cone, whose force along each friction direction i is s y_i.  `evaluate` returns (cost, gradient
+               norm) of the primal problem at the current rows
     fold_rows  fold_rows(scalar, contact) is the kernel (m, d, unused, x) that passes x through both for all rows
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
@@ -96,7 +102,7 @@ def has_edges(m, d, k):
 
 @kernel
 def force_count(m, d, k):
-    """Returns the number of forces of contact k."""
+    """Returns the number of forces of contact k: two edges for each direction but the normal, or one per direction."""
     return 2 * (d.con_dim[k] - 1) if has_edges(m, d, k) else d.con_dim[k]
 
 
@@ -138,8 +144,8 @@ def primal_contact_force(m, d, k, e, s):
         y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)  # edges 2 i - 2 and 2 i - 1 are y + y_i and y - y_i
         f = -(c.D * fmin(y + y_i if e % 2 == 0 else y - y_i, 0.0))
     elif e == 0:
-        f = -(c.D * fmin(y, 0.0))
-        if c.dim > 1:
+        f = -(c.D * fmin(y, 0.0))  # the normal of a contact without friction only pushes
+        if c.dim > 1:  # an elliptic cone
             f, _, _ = cone_force(m, d, k, d.primal.con_y)
     else:
         f = s * basis_value(d, d.primal.con_y, k, e)
@@ -292,10 +298,10 @@ def add_contact_gap(m, d, k, unused, total):
     """Returns `total` plus the duality gap of the forces of contact k: the sum over its rows or edges."""
     q, s, gap = contact_block(d, k), friction_factor(m, d, k), 0.0
     for e in range(force_count(m, d, k)):
-        # x, D: J a - aref and 1 / R of the row or edge, those of the normal at first
+        # x, D: J a - aref and 1 / R of row or edge e.  First those of the normal, which stay if e is the normal
         primal_force, x, D = primal_contact_force(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
         if has_edges(m, d, k):
-            y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)
+            y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)  # edges 2 i - 2 and 2 i - 1: y + y_i and y - y_i
             x = x + y_i if e % 2 == 0 else x - y_i
         elif e > 0:
             x, D = basis_value(d, d.primal.con_y, k, e), d.con_Dt[k]
@@ -309,4 +315,5 @@ add_gaps = fold_rows(add_scalar_gap, add_contact_gap)
 @kernel
 def dual_gap(m, d):
     """Returns the duality gap of dual.f, given the rows of `evaluate_at_forces`."""
+    # the gap is not negative; rounding may make its sum so
     return fmax(add_gaps(m, d, 0, 0.0), 0.0)

@@ -8,13 +8,15 @@ A dof's row of L^-T has entries only at its ancestors: y has entries at the dofs
 So a sweep over all rows costs two products per entry of Y, and only the diagonal blocks of A are formed.
 Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so that ancestors follow.  Its row c has n
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
+`inertia_rows` describes the pattern of L.  body_lastdof[b] is the last dof that moves body b.
 `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
 A block is a scalar row or a contact, whose `dim` rows are its basis: con_basis[k] for normal and tangents,
 con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
 Scalar rows: entry e of a row is row_J[e] at dof row_dof[e]; row k has row_dofnum[k] of them, from row_dofadr[k] on.
 Whitening: `metric_factor` returns (LD, 1 / D); primal.search holds D^-1/2.  SparseRows describes the rows to whiten by
-(values, address of the first one, dofs, start, n, place), and `half_solve_rows` replaces `count` of them by
-J L^-1 D^-1/2 in place.
+(values, address of the first one, dofs, start, n, place), `place_dofs` sets their `place`, and `half_solve_rows`
+replaces `count` of them by J L^-1 D^-1/2 in place; with scaled=0 it would leave out D^-1/2.
+`in_forces` checks whether the main solver has forces as unknowns (PGS), so it needs the blocks of all rows.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
 """
 
@@ -108,7 +110,7 @@ def append_second_chain(m, d, i, mark, start, n):
     """
     n = append_block_dofs(m, d, i, mark, start, n)
     while i >= 0:
-        if d.dual.mark[i] != mark:
+        if d.dual.mark[i] != mark:  # the mark of the first chain
             d.dual.mark[i] = BOTH
         i = m.dof_parentid[i]
     return n
@@ -118,7 +120,7 @@ def append_second_chain(m, d, i, mark, start, n):
 def list_contact_dofs(m, d, k, start):
     """Lists the dofs that move the bodies of contact k in dual.dof, and sets their dual.mark; returns their number."""
     c = d.contact[k]
-    # last dofs that move the bodies; -1: the other body does not move
+    # last dofs that move the pushed body (mark FIRST) and the other one (mark OTHER); -1: the other body does not move
     i_pushed, i_other = m.body_lastdof[c.body[0]], -1
     if c.body[1] > 0:
         i_other = m.body_lastdof[c.body[1]]
@@ -145,7 +147,7 @@ def clear_dof_marks(d, start, n):
 def relative_velocity_of_dof(d, k, i):
     """Returns the velocity per unit of dof i, at contact k's point, of that one of its bodies that dof i moves."""
     first = d.dual.mark[i] == FIRST
-    r = pushed_body_arm(d, k) if first else other_arm(d, k)
+    r = pushed_body_arm(d, k) if first else other_arm(d, k)  # from the com of the body's tree to the contact point
     return d.cdof[i].linear + cross(d.cdof[i].angular, r)
 
 
@@ -223,7 +225,7 @@ def has_room_for_block(m, d, start, row):
 def build_row_block(m, d, k, start, row):
     """Builds the block of scalar row k; returns its number of dofs."""
     first, n = d.row_dofadr[k], 0
-    # from the last dof to the first: the list is then almost descending; the marks only prevent repetitions
+    # from the last dof to the first: the list is then almost descending.  Any mark serves: it only prevents repetitions
     for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
         n = append_block_dofs(m, d, d.row_dof[e], FIRST, start, n)
     clear_dof_marks(d, start, n)
@@ -271,7 +273,8 @@ def make_blocks(m, d):
     Scratch: primal.*.
     Cost:   O(rows * depth^2).
     """
-    # q: next block;  complete: all blocks so far fit;  whole: rows without friction are needed, too
+    # start, row: next free positions in dual.dof and dual.Y;  q: next block;  complete: 1 if all blocks so far fit;
+    # whole: rows without friction are needed, too
     start, row, q, complete, whole = 0, 0, 0, 1, in_forces(m)
     inverse = metric_factor(m, d)[1]  # 1 / D
     for i in range(m.nv):

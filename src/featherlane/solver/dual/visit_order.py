@@ -8,6 +8,8 @@ The order must not depend on the other worlds of the tile, so it is not random. 
 properties (its row's kind and object, its contact's bodies, geoms and point) and of the sweep's
 number.  Blocks with the same hash stay in their order.  Blocks are the scalar rows, then the contacts; dual.ndual is
 their number.
+row_type, row_id: kind of a scalar row and its object.  con_geom: the contact's two geoms, -1 for none; con_carrier:
+their bodies; con_point: number of the contact among those of its pair.
 Source: MuJoCo shuffles its blocks in each sweep, since 3.8.1; the scrambling is by Lehmer's generators, see
 P. L'Ecuyer, Efficient and portable combined random number generators, 1988.
 """
@@ -38,9 +40,9 @@ def block_number(d, q, sweep):
     else:
         k = q - contacts
         c = d.contact[k]
-        h = mix_hash(mix_hash(h, CONTACT), c.point)  # point: its number among those of its pair
-        for side in range(2):  # carrier: body; geom -1: none
-            h = mix_hash(mix_hash(h, c.carrier[side]), c.geom[side] + 1)
+        h = mix_hash(mix_hash(h, CONTACT), c.point)
+        for side in range(2):
+            h = mix_hash(mix_hash(h, c.carrier[side]), c.geom[side] + 1)  # + 1: not negative
     return h
 
 

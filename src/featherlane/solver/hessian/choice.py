@@ -5,6 +5,12 @@ con_overflow = 1: the caller splits the tile.
 hessian.coupling_key lists the pairs of branches that rows couple, the *couplings*: ncoupling[0] of this step,
 ncoupling[1] of the stored pattern, whose list is coupling_last.  The scalar rows from ndofrow[0] to nrow[0] are
 general: they act on several dofs.
+ORDERED assembles H in lanes, then factors each world in *panels*: dense rows of one tree, eight columns at a time
+(panel.py).  Contacts of free bodies (trees with only a free joint) are added to the panels directly (free_panels.py).
+ordered[0] = 1 in worlds that need ORDERED.  `mark_ordered` sets it, and returns (whether some active world needs it,
+whether some does not).
+hessian.pattern[0] = 0: no pattern is stored.  hessian.fill[0] is the input of `find_block_rows`: 1 stores the fill-in
+of the factor; 0 none between trees; -1 also omits the couplings of two free bodies.
 """
 
 from featherlane.prelude import *
@@ -26,15 +32,15 @@ def build_coupled_rows(m, d, label):
     Writes: hessian.pattern, hessian.fill, hessian.ncoupling[1], hessian.coupling_last and the rows of the pattern.
     """
     kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
-    # BLOCKS has fill-in (1), ORDERED has none (0).  Without general rows, panels also hold the couplings of free bodies
-    # (-1).
-    fill = 1
+    fill = 1  # BLOCKS is factored in place, so it stores the fill-in
     if label == ORDERED:
+        # the fill-in is in the panels; if contacts alone couple free bodies, so are the couplings of these
         fill = 0 if d.nrow[0] > d.ndofrow[0] else -1
     if not kept or d.hessian.fill[0] != fill or not has_same_couplings(d):
         d.hessian.fill[0] = fill
         find_block_rows(m, d)  # sets con_overflow if they do not fit
         d.hessian.pattern[0] = label
+        # the block rows fit, and rows closed under paths cost less
         if label == BLOCKS and d.npath > 0 and d.con_overflow[0] == 0 and closes_paths(m, d):
             find_path_rows(m, d)
             d.hessian.pattern[0] = PATHS
@@ -78,12 +84,12 @@ def choose_way(m, d):
         else:
             build_coupled_rows(m, d, ORDERED if some_ordered else BLOCKS)  # sets con_overflow if rows do not fit
         if d.con_overflow[0] and count_active_worlds(d) > 1:
-            d.hessian.pattern[0] = 0  # the caller splits the tile
+            d.hessian.pattern[0] = 0  # no pattern: the caller splits the tile
         elif d.con_overflow[0]:
-            # one world whose rows do not fit: decouple its trees
+            # one world whose rows do not fit: decouple its trees, also if it needed ORDERED
             d.con_overflow[0] = 0
             d.ordered[0] = 0.0
             use_model_tree(m, d, APART)  # sets hessian.pattern
-            mark_all_contacts_unpaired(m, d)
-    elif d.hessian.pattern[0] != TREE:
+            mark_all_contacts_unpaired(m, d)  # contacts within one tree also become stiffnesses of their bodies
+    elif d.hessian.pattern[0] != TREE:  # no couplings; TREE of the last step is kept
         use_model_tree(m, d, TREE)

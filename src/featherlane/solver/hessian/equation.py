@@ -13,7 +13,9 @@ Factors are valid until the next assembly, or until any stage of a step runs aga
 If the worlds of one tile use both the recursion and H, both solve every vector, and each world takes the result
 of its method: the recursion if hessian.coupled is 0.  All solvers work in place on primal.search; primal.Mv is the
 second buffer for this case.  hessian.kept is 1 if a factor is stored; primal.live is 1 in worlds that the solver
-continues.
+continues.  primal.slot lists the contact slots of these worlds; `prepare_contacts` resets it to all slots.
+`needs_inertia` checks whether each step computes M; if not, `factor_hessian` computes it.  ordered is 2 in worlds
+whose trees are decoupled, because their panels do not fit; with APART, those of the tile's only world are decoupled.
 Stages for Python are `factor_hessian` and `solve_hessian`, at the rows of the solver's final point.
 """
 
@@ -250,10 +252,10 @@ def factor_hessian(m, d):
     Cost:   as one of Newton's steps.
     """
     d.hessian.kept[0] = 0
-    prepare_contacts(m, d)
+    prepare_contacts(m, d)  # writes con_body, con_arm, con_basis; primal.slot: all slots
     select_factorization(m, d)
     if d.con_overflow[0] == 0:
-        if starts_from_inertia(m, d) and not needs_inertia(m, d):  # the step has not computed M
+        if starts_from_inertia(m, d) and not needs_inertia(m, d):  # M is read, and the step has not computed it
             crb(m, d)
         d.primal.live[0] = 1.0  # contacts of all worlds are added
         assemble_hessian(m, d)

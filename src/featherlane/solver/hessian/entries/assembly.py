@@ -24,7 +24,12 @@ them; dof_blockid[i] is the block of dof i.
 The rows of M have all ancestors (full), or only the diagonal entry; M_ij of a full row is at M_rowadr[i] + number of
 ancestors of j.
 Contact k acts on con_body[k] (0: does not move) at the arms con_arm[k]; con_dim[k] > 3 if it has turns.  Its stiffness
-is a 3x3 matrix F of its point, and (A, p, s) of its turns (stiffness.py).
+is a 3x3 matrix F of its point, and (A, p, s) of its turns (stiffness.py): `normal_stiffness`, `pyramid_stiffness` and
+`cone_stiffness` return F, `turning_stiffness` returns (A, p, s).  `begin_stiffness` sets K_b = 0 if no contact has yet
+been added to body b; `has_stiffness` checks whether K^c_b is not 0.  `add_outer(w, a, x)` returns x + w a a^T.
+`smallest_edge` returns the smallest y_0 - |y_i| of a pyramid, `is_held` a mask of worlds in which a cone sticks or
+slips.
+dof_bodyid[i] is b(i).  nslot: length of primal.slot.
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
 """
 
@@ -80,8 +85,9 @@ def add_axis_product(d, j, f, x):
 
 @kernel
 def count_translations(m, chain, n):
-    """Returns 3 if a row begins with the translations of a free joint, else 0: for these, S_j . f is part 3 + j of f.
+    """Returns 3 if a row begins with the translations of a free joint and has more dofs, else 0.
 
+    S_j . f of translation j = 0, 1, 2 is part 3 + j of f, so these entries need no product.
     chain: start of the row's dofs in chain_colind.  n: number of its dofs.
     """
     root = m.chain_colind[chain]
@@ -200,7 +206,9 @@ def add_stiffness_to_block(m, d, entry, first, n, f):
 def assemble_block_row(m, d, A, i):
     """Computes row i of A + S^T K^c S in its block's row; all other entries up to the end of the block are zero."""
     b = m.dof_blockid[i]
+    # end: the dof behind the block
     row, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
+    # the entries up to the diagonal, then those of the end - i - 1 later dofs of the block
     for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
     # stiff: K^c of the body is not 0; full: M has all ancestors
@@ -208,13 +216,15 @@ def assemble_block_row(m, d, A, i):
     f = Force(zeros(6))  # K^c S_i
     if stiff:
         f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
+    # the diagonal: the only entry of a row of A that is not full
     d.hessian.H[row + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
-    # blocks above dof i, from its own block to the root; e: entry of the row's block list
+    # from the block of dof i to that at the root;  e: entry of the row's block list;  j: last dof of the block that is
+    # above dof i, or i itself
     e, j = diagonal_block(m, d, i), i
     while j >= 0 and (stiff or full):
         e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
-        entry, n = row + d.hessian.blockplace[e], j - first + 1
+        entry, n = row + d.hessian.blockplace[e], j - first + 1  # H_ij of `first`; number of dofs up to j
         if full:  # row i of M has all ancestors: that of `first` stands behind its own ancestors
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):

@@ -116,13 +116,13 @@ def subtract_block_coupling(m, d, b, rows, c, n):
     Reads:  hessian.coupling_force[e] = K S_j of dof j = first + e of block c, of `store_stiffness_products`.
     """
     first_i, first_j = m.block_dofadr[b], m.block_dofadr[c]
-    below = b > c  # H stores the lower triangle: if b is the higher block, row i has the entry, else row j
+    below = b > c  # H stores the lower triangle: if b > c, row i has the entry H_ij, else row j has H_ji
     place = first_place_of_block(m, d, b, c) if below else first_place_of_block(m, d, c, b)
     for i in range(first_i, first_i + rows):
         S, translates = d.cdof[i], is_free_translation(m, i)
-        axis = i - m.jnt_dofadr[m.dof_jntid[i]]  # of a free joint's translation
+        axis = i - m.jnt_dofadr[m.dof_jntid[i]]  # 0, 1 or 2 if dof i is a free joint's translation; else not used
         for e in range(n):
-            # S_i . K S_j;  of a translation along an axis, it is part 3 + axis of K S_j
+            # x = S_i . K S_j;  for a translation, S_i is a unit vector, and x is part 3 + axis of K S_j
             x = flat(d.hessian.coupling_force)[6 * e + 3 + axis] if translates else dot(S, d.hessian.coupling_force[e])
             entry = d.hessian.rowadr[i] + place + e if below else d.hessian.rowadr[first_j + e] + place + i - first_i
             d.hessian.H[entry] = d.hessian.H[entry] - x
@@ -132,7 +132,8 @@ def subtract_block_coupling(m, d, b, rows, c, n):
 def subtract_coupling(m, d, k):
     """Subtracts S_i . K S_j from H_ij for all dofs above the two bodies of coupling k, unless they are in one tree."""
     tip, other = coupling_tips(d, k)
-    # block c runs from the other tip to the root, and for each c, block b from the tip to the root
+    # block c runs from the other tip to the root, and for each c, block b from the tip to the root; -1 ends the loop,
+    # and skips it for two bodies of one tree, whose contacts are added in within_tree.py
     c = m.dof_blockid[other] if m.dof_treeid[tip] != m.dof_treeid[other] else -1
     while c >= 0:
         n = count_dofs_above(m, c, other)

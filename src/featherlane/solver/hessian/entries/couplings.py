@@ -4,7 +4,8 @@ A coupling is identified by the last dof of each branch, its *tip*.  The key hes
 list is sorted, so the order in which a world's couplings are added does not depend on the other worlds of the tile.
 hessian.coupling_room is a work array: of the sort, and for the tips of a row's branches.
 Scalar row k has row_dofnum[k] dofs in row_dof, from row_dofadr[k] on, ascending.  Contact k acts on bodies con_body[k],
-the second one 0 if it does not move; body_lastdof[b] is the last dof that moves body b.
+the second one 0 if it does not move.  `is_above(m, i, j)` checks whether dof i is an ancestor of dof j, or j itself.
+body_lastdof[b] is the last dof that moves body b.
 `fold_rows(scalar, contact)` is a kernel (m, d, s, x): it sets x = scalar(m, d, k, s, x) for each scalar row k, then
 x = contact(m, d, k, s, x) for each contact k, and returns x.  Here x is the length of the list, and s is not used.
 """
@@ -71,7 +72,8 @@ def add_row_couplings(m, d, k, unused, count):
     rows have no fill-in.
     count: length of the list.  Returns the new length.  Scratch: hessian.coupling_room, the tips found so far.
     """
-    first, tips, below = d.row_dofadr[k], 0, -1  # below: the row's dof visited before, the next higher one
+    # tips: number of branches found so far;  below: the row's dof visited before, the next higher one, -1 at first
+    first, tips, below = d.row_dofadr[k], 0, -1
     # from the last dof to the first: a dof that is above none of those visited before ends a branch
     for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
         dof = d.row_dof[e]
@@ -139,9 +141,12 @@ def store_contact_couplings(m, d):
 
 @kernel
 def has_same_couplings(d):
-    """Checks whether this step's couplings are those of the current pattern (hessian.coupling_last)."""
-    k = 0
-    # ncoupling: number of pairs [0] in this step, [1] in the pattern
+    """Checks whether this step's couplings are those of the current pattern (hessian.coupling_last).
+
+    The step has at least one coupling.
+    """
+    k = 0  # number of equal couplings so far; it stays 0 if the lists differ in length
+    # ncoupling: number of couplings [0] in this step, [1] in the pattern
     if d.hessian.ncoupling[0] == d.hessian.ncoupling[1]:
         while k < d.hessian.ncoupling[0] and d.hessian.coupling_key[k] == d.hessian.coupling_last[k]:
             k += 1

@@ -4,10 +4,13 @@ A row's force is clamp(-D x, lo, hi), with x = J a - aref.  At a bound it does n
 nothing to the second derivative of the cost.
 x is primal.row_x.  One-dof row k has the entry row_J[k] at dof row_dof[k].
 Layout of H: H_ij = hessian.H[rowadr[i] + place of j], the diagonal last, in rows of ancestors (on the model's own tree,
-or in the pattern PATHS on a wider one) or in block rows (pattern.py).
+or in the pattern PATHS on a wider one) or in block rows (pattern.py).  In rows of ancestors the place of j is
+rownnz[j] - 1.  In block rows, `diagonal_block` and `find_block` return the entry e of a dof's block in the row's block
+list, and `place_in_block` the place of a dof in it.  `is_above(m, j, i)`: dof j is an ancestor of dof i, or i itself.
 Layout of the general rows: row k has n = row_dofnum[k] dofs, row_dof[first ...] in ascending order, with
-first = row_dofadr[k], and the Jacobian entries row_J[first ...].  Consecutive rows with the same dofs
-(row_rownum[k] of them) are stored one after the other, so their entries of one dof are n apart.
+first = row_dofadr[k], and the Jacobian entries row_J[first ...].  Rows with the same dofs are stored one after the
+other, so their entries of one dof are n apart.  row_rownum[k] counts them from row k on, k included.
+`bounded_weight` returns D of a row if it is not at a bound, else 0.
 """
 
 from featherlane.prelude import *
@@ -80,6 +83,7 @@ def add_general_stiffness(m, d):
     """Adds D J^T J for the general rows that are not at a bound: three at a time if they share their dofs."""
     k = d.ndofrow[0]
     while k < d.nrow[0]:
+        # D: weights of the three rows;  stride: distance of their entries;  rows: number of rows added here
         first, dofs = d.row_dofadr[k], d.row_dofnum[k]
         # a single row is added as three rows, two of them with weight 0 at the same entries (stride 0)
         D, stride, rows = (free_weight(d, k), 0.0, 0.0), 0, 1

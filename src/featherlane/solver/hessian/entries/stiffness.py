@@ -51,10 +51,10 @@ def begin_stiffness(d, b):
 @kernel
 def add_stiffness_at_arm(d, b, r, F):
     """Adds q F q^T = [[ [r] F [r]^T, [r] F ], [ ([r] F)^T, F ]] to K_b, for a 3x3 stiffness F at arm r."""
-    f = F.rows
-    g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F
-    a = tuple(cross(r, Vec3(g[c][i] for c in range(3))) for i in range(3))  # rows of [r] F [r]^T
-    G = tuple(g[c][i] for i in range(3) for c in range(3))
+    f = F.rows  # also its columns: F is symmetric
+    g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F: r x column c of F
+    a = tuple(cross(r, Vec3(g[c][i] for c in range(3))) for i in range(3))  # rows of G [r]^T: r x row i of G
+    G = tuple(g[c][i] for i in range(3) for c in range(3))  # by rows, as K.al
     d.hessian.body_K[b] += Stiffness(join(tuple(a[i][j] for i, j in UPPER), G, F))
 
 
@@ -163,7 +163,7 @@ def add_turns(m, d, k, side):
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
     b, r = d.con_body[k, side], d.con_arm[k, side]
-    # the turning edges of a pyramid also push along the normal
+    # the edges n + r_i and n - r_i of turn i also push along n, so the turns add a weight to n n^T
     if has_pyramids(m):
         n = d.con_basis[k].rows[0]
         add_stiffness_at_arm(d, b, r, add_outer(turning_weight(d, k), n, zeros(6)))

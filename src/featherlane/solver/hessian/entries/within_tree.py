@@ -15,10 +15,12 @@ with n the normal, t = y / T the direction of slip, I over the directions other 
 them.  In the code t has the parts t along the tangents and u along the turns.  `cone_weights` returns
 ((w, e, q, b), 1 / T).  `pyramid_weights` returns the weights (nn, n1, 11, n2, 22) of pairs of n and the tangents 1, 2;
 `turning_weights` returns (c, w), those of n with turn i, and of turn i with itself.
+body_lastdof[b] is the last dof that moves body b.  The arms of `pushed_body_arm` and `other_arm` are the contact point,
+relative to the com of the tree.
 con_body, con_dim: the contact's bodies, its number of directions; con_D: 1 / R of its rows.
 H_ij is hessian.H[rowadr[i] + place of j].  Row i of column a has the entries of columns a, a + 1, ..., as their dofs
 descend.  `find_place` returns (e, place of a dof); e is the entry of the row's block list at which the search for the
-next one begins.
+next one begins, first `diagonal_block`, that of the row's own block.  Rows of ancestors have no block list: e is 0.
 """
 
 from featherlane.prelude import *
@@ -79,22 +81,23 @@ def add_pair(m, d, k):
     for a in range(count):
         i = d.hessian.pair_dof[a]
         row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
-        Jn, J1, J2 = d.hessian.pair_J[a]
-        WJn = fma(w_nn, Jn, fma(w_n1, J1, w_n2 * J2))
-        WJ1 = fma(w_n1, Jn, w_11 * J1)
-        WJ2 = fma(w_n2, Jn, w_22 * J2)
+        Jn_a, J1_a, J2_a = d.hessian.pair_J[a]
+        # W J_i, with w_12 = 0
+        WJn = fma(w_nn, Jn_a, fma(w_n1, J1_a, w_n2 * J2_a))
+        WJ1 = fma(w_n1, Jn_a, w_11 * J1_a)
+        WJ2 = fma(w_n2, Jn_a, w_22 * J2_a)
         for b in range(a, count):
             e, place = find_place(m, d, has_blocks, e, d.hessian.pair_dof[b])
             entry = row + place
-            Jn, J1, J2 = d.hessian.pair_J[b]
-            d.hessian.H[entry] = fma(WJn, Jn, fma(WJ1, J1, fma(WJ2, J2, d.hessian.H[entry])))
+            Jn_b, J1_b, J2_b = d.hessian.pair_J[b]
+            d.hessian.H[entry] = fma(WJn, Jn_b, fma(WJ1, J1_b, fma(WJ2, J2_b, d.hessian.H[entry])))
 
 
 @kernel
 def add_normal_pair(m, d, k):
     """Adds J^T W J to H for a contact without friction: H_ij += w J_i J_j, with the normal row only."""
     count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
-    w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)
+    w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)  # D in worlds in which the contact pushes
     for a in range(count):
         i = d.hessian.pair_dof[a]
         row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
@@ -138,8 +141,9 @@ def pyramid_matrix_weights(d, k):
 
     The five are those of pairs of n and tangents; c_i and w_i those of n with turn i, and of turn i with itself.
     """
-    w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])
+    w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])  # of the tangents' edges
     c, w = turning_weights(d, k)
+    # the edges n + r_i and n - r_i of turn i also push along n, so the turns add w_1 + w_2 + w_3 to nn
     return (w_nn + (w[0] + (w[1] + w[2])), w_n1, w_11, w_n2, w_22), c, w
 
 

@@ -12,9 +12,10 @@ two dofs k > j of a ball joint, then has two parts: L_kj = S_j . (U / D)_k + g_k
 Layout: hessian.dof_K[k, 0] is E_kk, then 1 / D_k; dof_K[k, c] is E_k,k-c, between two dofs of a ball joint, then
 g_k,k-c.  aba_inertia has the SIZE = 21 values of each body's IA, its packed lower triangle; cfrc is the force on each
 body, cdof the axis S_k of each dof.  Imported: `store_rigid` sets IA_b = I_b; `subtract_outer` computes
-IA -= U U^T / D and stores U / D in aba_axis[k]; `add_to_parent` adds IA and f of a body to its parent;
-`reflected_armature` is the inertia that actuators add to a dof; UPPER lists (i, j) of the six entries of a symmetric
-3x3.
+IA -= U U^T / D and stores U / D in aba_axis[k]; `multiply_packed(A, start, x)` returns the product of the packed
+matrix at A[start] with x; `nonzero_pivot` returns a pivot, or MINVAL if its magnitude is smaller; `add_to_parent` adds
+IA and f of a body to its parent; `reflected_armature` is the inertia that actuators add to a dof, `free_weight` D of a
+scalar row, or 0 if it is at a bound; UPPER lists (i, j) of the six entries of a symmetric 3x3.
 Rows: the slots k < ncon_slot[0] are contacts, con_body[k, 1] is the second body, 0 if it does not move; con_D[k] and
 row_present[k] are 0 in worlds without the row.  Scalar rows k < nrow[0] have row_dofnum[k] entries in row_J, and their
 dofs in row_dof, from row_dofadr[k] on.  The first ndofrow[0] act on one dof, the others are general.

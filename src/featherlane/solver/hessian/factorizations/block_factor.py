@@ -15,6 +15,9 @@ Layout: row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the
 is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e begin at blockplace[e] in each of
 the block's rows (block_rows.py).  All rows of a block have the length of the last one.
 
+Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them; its row list has blocknum[b] entries.
+`nonzero_pivot` returns a pivot, or MINVAL if its magnitude is smaller.
+
 `Block` describes block b: its `first` dof, `size` (number of rows), `adr` (start of the first row in H), `above`
 (number of columns of the blocks before b), and `stride` (length of a row, above + size).
 `Sources` describes n rows k that are subtracted from a target: adr (start of the first one in H, at the target's first
@@ -130,7 +133,7 @@ def eliminate_rows(d, block, i, height):
         update_two_rows(d, row - block.stride, row, source, i=i - 1, columns=above + i)
         update_tile(d, (row,), source, i, c=above + i, height=1, width=1)
     else:
-        update_block_row(d, row, source, i, columns=above + below)
+        update_block_row(d, row, source, i, columns=above + below)  # up to the diagonal of row i: below = i + 1
     inverse = 1.0 / nonzero_pivot(A[row + above + i])
     d.hessian.dinv[first + i] = inverse
     if height == 2:
@@ -184,11 +187,13 @@ def eliminate_from(m, d, block, b, at):
     updated at once.
     """
     source_list, stride = d.hessian.blockadr[b], block.stride
+    # entry e of the row list of b is blockcol[source_list + e]
     c = d.hessian.blockcol[source_list + at]  # the target
     target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[source_list + at]
     for i in range(w):
         store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
-    # entry e of the source's row list and entry f of hessian.blockcol, in the target's row list, are the same block
+    # the columns to update are those of the target's row that the row of b has, too: two pointers find equal blocks.
+    # e: number in the row list of b;  f: entry of hessian.blockcol in the target's row list, of the same block
     target_row, f, e = d.hessian.rowadr[target], d.hessian.blockadr[c], 0
     width = d.hessian.rownnz[target] - 1 + w  # distance of the target's rows: the columns of blocks above, then its own
     while e <= at:
@@ -199,8 +204,8 @@ def eliminate_from(m, d, block, b, at):
         while e < at and d.hessian.blockcol[f + 1] == d.hessian.blockcol[source_list + e + 1]:
             e += 1
             f += 1
-        # columns of the run without its last block.  The last run ends with the target itself, of which only the lower
-        # triangle is updated
+        # columns of the run before its last block.  The last run (e = at) ends with the target itself, of which only
+        # the lower triangle is updated: triangle = 1.  All other runs have all columns of their last block, too
         columns, triangle = d.hessian.blockplace[source_list + e] - start, 1
         if e < at:
             columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[source_list + e]], 0

@@ -49,6 +49,7 @@ def mark_fill_in(m, d, b, lowest):
         if d.hessian.fill[0] > 0 or m.dof_treeid[m.block_dofadr[c]] == tree:
             row = d.hessian.blockadr[c]
             lowest = d.hessian.blockcol[row] if d.hessian.blockcol[row] < lowest else lowest
+            # all blocks of the row of c but the last, c itself
             for e in range(row, row + d.hessian.blocknum[c] - 1):
                 d.hessian.blockmark[d.hessian.blockcol[e]] = b
         c = d.hessian.blocknext[c]

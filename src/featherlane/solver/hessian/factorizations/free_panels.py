@@ -10,7 +10,9 @@ POINT_ROWS = 24: those of P in panel.rows.
 lane: the world;  graph.place[t]: number of tree t in the elimination order;  panel.adr[t]: start of its panel;
 graph.col, colplace: the trees in a row of the factor and their first columns, rownnz[t] of them from rowadr[t] on.
 Contact k acts on bodies con_body[k] (the second is 0 if it does not move) at arms con_arm, and has turns if
-con_dim[k] > 3.  primal.slot lists the contacts of worlds that the solver continues.
+con_dim[k] > 3.  `in_panel`: it acts on free bodies only.  primal.slot[: nslot] lists the contacts of worlds that the
+solver continues.
+Tree t has the dofs from tree_dofadr[t] on; `is_free_body`: it is a free body.  ngraph: number of trees.
 """
 
 from featherlane.prelude import *

@@ -5,7 +5,7 @@ first; its neighbours at that time are its row of the factor, and become neighbo
 Layout: a node's neighbours are stored as bits of ngraphword words.  Row t of graph.bits begins at t * ngraphword; tree
 u is bit u % WORD_BITS of word u // WORD_BITS.  Trees with n neighbours are a doubly linked list: graph.head[n], then
 graph.next, and graph.prev backward, -1 at both ends.  graph.degree[t]: number of neighbours;  ngraph: number of trees.
-Record d1: the buffers of one world at a time.
+Record d1: the buffers of one world at a time.  tree_dofnum[t]: number of dofs of tree t.
 Source: A. George and J. W. H. Liu, "The evolution of the minimum degree ordering algorithm", SIAM Review 31 (1989).
 """
 

@@ -11,6 +11,10 @@ last dof.  `entry_index` of panel.py gives the position of (row, column) in pane
 Row i of H begins at hessian.H[rowadr[i]]; blocks e of the row list of block b: blockcol[e], at blockplace[e].
 graph.order: trees by elimination;  graph.col[e], colplace[e]: trees in the row of tree t and their first columns, for
 rownnz[t] numbers e from rowadr[t] on (panel.py);  hessian.con_coupling[k]: -1 if only one body of contact k moves.
+Tree t has the dofs from tree_dofadr[t] on, tree_dofnum[t] of them; dof_treeid[i] is the tree of dof i, body_treeid[b]
+that of body b.  Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them.  `find_column(d, t, u)` returns
+the first column of tree u in the panel of t, -1 if it has none.  `padded_size`: tree_dofnum, rounded up to eights.
+General row k has the dofs row_dof[row_dofadr[k] ...], row_dofnum[k] of them; row_present is 0 in worlds without it.
     lane: the world;  graph.place[t]: number of tree t in the order;  panel.adr[t], start[t]: start of its panel and x.
 
 The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this
@@ -100,7 +104,7 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
     The panel of the tree that is eliminated first has the entries: its dofs as rows, those of the other as columns.
     """
     first_b, first_c, size_t, size_u = m.block_dofadr[b], m.block_dofadr[c], m.tree_dofnum[t], m.tree_dofnum[u]
-    # numbers of the blocks' first dofs in their trees, counted from the last dof; those of later dofs are lower
+    # panel numbers of the blocks' first dofs, counted from the tree's last dof; dof i later in the block is i lower
     row_b, row_c = m.tree_dofadr[t] + size_t - 1 - first_b, m.tree_dofadr[u] + size_u - 1 - first_c
     t_is_first = d.graph.place[t] < d.graph.place[u]  # in the elimination order
     # first column of the other tree, -1 if the world does not couple the trees
@@ -108,8 +112,9 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
     for i in range(m.block_dofnum[b] if column >= 0 else 0):
         entry = d.hessian.rowadr[first_b + i] + place
         for e in range(m.block_dofnum[c]):
+            # u is first: rows are dofs of u, columns those of t
             target = entry_index(d.panel.adr[u], size_u, row_c - e, column + row_b - i)
-            if t_is_first:
+            if t_is_first:  # the other way round
                 target = entry_index(d.panel.adr[t], size_t, row_b - i, column + row_c - e)
             d.panel.values[target] = read_lane(d.hessian.H, entry + e, lane)
 
@@ -264,8 +269,8 @@ def solve_ordered(m, d):
 def factor_ordered(m, d):
     """Replaces H by its factor in each world's own order; hessian.dinv = 1 / D.
 
-    The factor fits: a panel without its gaps is a part of a full triangle.  Copying costs about as much as loading, so
-    a step avoids it (`solve_ordered`).
+    The factor fits into H: without the padding of panels, it is a part of a full lower triangle.  Copying costs about
+    as much as loading, so a step avoids it (`solve_ordered`).
     Reads:  hessian.H, its pattern, active, primal.search.
     Writes: hessian.H, hessian.dinv (nv,), ordered; graph.*, panel.*.
     """

@@ -10,7 +10,11 @@ multiple of eight.  The trees in the row of tree t are graph.col[e], their first
 rownnz[t] numbers e from rowadr[t] on.  panel.x holds the right-hand side, tree t from panel.start[t] on.
 The factored panel holds D_k on the diagonal and A_kr = D_k L_kr right of it.  panel.inverse is 1 / D by dof: row k of a
 tree is its dof last - k, with `last` its last dof.
-FREE = 6: dofs of a free body.  nfill, npanel: the capacities of graph.col and panel.values.
+Tree t has the dofs from tree_dofadr[t] on, tree_dofnum[t] of them; its panel begins at panel.values[panel.adr[t]] and
+has panel.width[t] columns.  panel.zero: eight zeros;  panel.sum: partial sums of up to six rows, eight each.
+`nonzero_pivot` returns a pivot, or MINVAL if its magnitude is smaller; `lowest_bit` the position of the lowest set bit
+of a word.
+FREE = 6: dofs of a free body.  ngraph: number of trees.  nfill, npanel: the capacities of graph.col and panel.values.
 Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for sparse matrix computations" (1993).
 """
 
@@ -241,24 +245,26 @@ def update_tree(m1, d1, t, u, at):
     Trees that are adjacent in both rows form a run: their groups of columns are updated at once.  The first run begins
     with u's own columns.
     """
-    # first vector and number of rows of both panels
-    start_t, size, start_u, rows = d1.panel.adr[t] // 8, m1.tree_dofnum[t], d1.panel.adr[u] // 8, m1.tree_dofnum[u]
-    # e, f: numbers of the next tree in the rows of t and u, in graph.col
+    # first vector and number of rows of the panels of t and u
+    start_t, size = d1.panel.adr[t] // 8, m1.tree_dofnum[t]
+    start_u, rows = d1.panel.adr[u] // 8, m1.tree_dofnum[u]
+    # e, f: entries of graph.col that are next in the rows of t and u;  end: behind those of t
     e, end, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[t] + d1.graph.rownnz[t], d1.graph.rowadr[u]
     # source, target: vectors of row 0 of the run's first group in both panels;  count: number of its groups so far
     source, target, count = start_t + d1.graph.colplace[e] // 8 * size, start_u, padded_size(m1, u) // 8
-    if size == FREE and rows == FREE:
+    if size == FREE and rows == FREE:  # with constants, so that the compiler knows the lengths of loops
         store_multipliers(m1, d1, t, u, source, size=FREE, groups=1)
     else:
         store_multipliers(m1, d1, t, u, source, size, count)
-    # own columns of a tree with more than eight dofs: a separate run, in which row r has the groups from r // 8 on
+    # own columns of a tree with more than eight dofs: a separate run.  Row r has no entries left of its diagonal, in
+    # group r // 8
     if count > 1:
         for r in range(rows):
             c = r // 8
             update_row(d1, start_u + c * rows + r, rows, source + c * size, size, r, count - c)
         count = 0
     e += 1
-    while count > 0 or e < end:  # count > 0: the first run, with u's own columns
+    while count > 0 or e < end:  # count > 0: the first run, with u's own columns, is not yet updated
         if count == 0:  # a new run begins at the place of tree col[e] in the row of u
             while d1.graph.col[f] != d1.graph.col[e]:
                 f += 1
