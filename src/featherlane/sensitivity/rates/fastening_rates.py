@@ -19,7 +19,8 @@ of each dof, and the column dg has the derivatives of M a + c - tau - J^T f.  cv
 Imported: anchor, the point of equality e on side 0 or 1, and fastened_body, the body there; weld_turn, (R, turn,
 scale) of a weld: frame of its rotation error, the error as a quaternion q, torquescale, so that the error is
 scale vec(q); half_turn, anchor_motion and turn_motion, the rates of vec(q), of a point and of the rotation error;
-reference, (K, B); impedance, d at r.
+reference, (K, B); impedance, d at r; add_moved_force, which adds to a row of dofs the change of a wrench's generalized
+forces, from (point, its displacement), (force, moment) and the changes of both in world axes.
 """
 
 from featherlane.prelude import *
@@ -89,7 +90,7 @@ def _turn_changes(m, d, e, held, first, second):
         first, second: (displacement, dV, dA) of the bodies.
     """
     (R, q, scale), b1, b2 = held, fastened_body(m, e, side=0), fastened_body(m, e, side=1)
-    # R turns with the second body, and q by the relative displacement: dq = (ds, dt), its scalar and vector part
+    # R turns with the second body; q by the relative rotation: dq = (0, turn) q / 2 = (ds, dt), scalar and vector part
     turn2 = second[0].angular
     turn = R.T @ (first[0].angular - turn2)
     dt, ds = _half_product(q, turn), -0.5 * dot(turn, _vector(q))
