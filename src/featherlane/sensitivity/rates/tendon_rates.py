@@ -135,6 +135,7 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
 @kernel
 def _side_of_limit(m, d, k, i):
     """Returns -1 if row k has the opposite Jacobian of tendon i, as that of an upper limit has, else 1."""
+    # the row has the entries of the tendon's row in the same order, so the sign of their dot product decides
     same, row, ten_row = 0.0, d.row_dofadr[k], m.ten_J_rowadr[i]
     for n in range(d.row_dofnum[k]):
         same = fma(d.row_J[row + n], d.ten_J[ten_row + n], same)

@@ -148,7 +148,7 @@ def _subtract_actuator(m, d, p, i, k, moment, by_velocity):
     # length_change = dl, rate_change = d(J v): by velocity 0 and J_k; by position dl and dJ v of `_store_moment_change`
     output, length_change, rate_change = m.actuator_outadr[i], 0.0, moment
     first, last = m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]
-    force = d.actuator_force[output] + 0.0
+    force = d.actuator_force[output] + 0.0  # no negative zero
     if not by_velocity:
         length_change, rate_change = _store_moment_change(m, d, p, i, k), 0.0  # writes p.ten_bend
         for e in range(first, last):

@@ -146,7 +146,7 @@ def place_dof_rows(m, d):
         if d.row_type[k] == FRICTION_DOF:
             write_dof_friction(m, d, k, d.row_id[k], present, shortest)  # row_id: the dof, of a limit the joint
         else:
-            # J is 1 for a lower limit, -1 for an upper one
+            # J is 1 for a lower limit, -1 for an upper one; + 0.0: a copy
             j, sign = d.row_id[k], d.row_J[k] + 0.0
             limit = where(sign > 0.0, m.jnt_range[j].lower, m.jnt_range[j].upper)
             dist = sign * (d.qpos[m.jnt_qposadr[j]] - limit)
