@@ -9,12 +9,12 @@ With l' = (l'_q, l'_v, l'_a) by the next state, and  q' = q (+) h v',  v' = v + 
 for each coordinate c.  This takes one solve in total, while the derivative itself takes one for each column.  The rates
 dg_c, dp_c at fixed acceleration are those of the formulas.
 
-In the record p (COSTATES), by_q, by_v and by_act are l' at first, and the direct derivatives of x' after
+In the record p (COSTATES), by_q, by_v and by_act are l' at first, and l' times the direct derivatives of x' after
 `solve_costate`; y and z as above; next_qvel = v', written by `begin_step`; `solved` and `product` are scratch.
 report[KNOWN]: 1 if all rates have formulas, 0 if not, -1 if the world must run alone; report[FITS]: 1 if its rows fit;
 report[NEAREST]: distance to the next change of the active set.  Coordinates c are positions by dof, then velocities,
-activations and controls.  `damped` is the mask of worlds with K other than M.  `implicit_rates` writes qacc_step =
-K^-1 x; `substitute` overwrites its argument x with H^-1 x.
+activations and controls.  `damped` is the mask of worlds with K other than M, which `begin_step` returns.
+`implicit_rates` writes qacc_step = K^-1 x; `substitute` overwrites its argument x with H^-1 x.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy the states of b.nstep steps into
 the tile, the last step first, and results out of it.
 Source: implicit function theorem, transposed; Griewank and Walther, Evaluating Derivatives (2008), ch. 15.
@@ -108,7 +108,8 @@ def solve_costate(m, d, p, damped):
             d.qfrc_smooth[i] = p.solved[i]
             d.qfrc_constraint[i] = 0.0
         # qacc_step <- z = K^-1 h lam; its right-hand side is qfrc_smooth + qfrc_constraint
-        implicit_rates(m, d, d.qfrc_smooth, p.solved, damped)
+        # (`free`, the result in worlds with K = M, is replaced below)
+        implicit_rates(m, d, x=d.qfrc_smooth, free=p.solved, damped=damped)
         inertia_times(m, d, d.qacc_step, p.product)  # M z
         for i in range(m.nv):
             p.solved[i] = where(damped, p.product[i], p.solved[i])
@@ -148,7 +149,8 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
 
     The call provides for each step the state, the costate after it, and the loss's direct gradient there.  It receives,
     value by value, gradients by positions, velocities, activations and controls, whether formulas apply, and the
-    distance to the nearest switch.
+    distance to the nearest switch.  The first of these, the costate before the step, lie in the memory from which the
+    call provides the costate after the preceding step.
     Reads:  the rows that the transfers of b bring in, among them by_q, by_v, by_act, loss_q, loss_v, loss_act.
     Writes: those that they take back; number, report, by_q, by_v, by_act (costates), y, z, dg, dp, dact, next_qvel;
             act_upper, body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act,

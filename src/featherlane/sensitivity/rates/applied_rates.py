@@ -1,6 +1,9 @@
 """Derivatives of the forces of xfrc_applied by position.
 
 p is the record of derivatives (records.py), p.dg the derivative of the residual, which contains minus these forces.
+Imported: point_motion, (rotation, velocity) of a point of a body for a unit velocity of dof k; add_moved_force, which
+adds to a row of dofs the change of a wrench's generalized forces, from (point, its displacement), (force, moment) and
+the changes of both in world axes.
 """
 
 from featherlane.prelude import *
@@ -34,6 +37,6 @@ def subtract_applied(m, d, p, k):
             # a dof that does not move the body does not change the forces
             if p.body_pushed[b] and is_before(m, k, b):
                 minus_force, minus_torque = -d.xfrc_applied[b].force, -d.xfrc_applied[b].torque
-                point, none = d.xipos[b], Vec3(zeros(3))
+                point, none = d.xipos[b], Vec3(zeros(3))  # xfrc_applied has fixed world axes: its changes are 0
                 _, moved = point_motion(m, d, b, k, point)
                 add_moved_force(m, d, p.dg, b, k, (point, moved), (minus_force, minus_torque), (none, none))

@@ -5,7 +5,7 @@ stores it as slot_curvature[k, row], rows of six.  y = J a - aref in this basis 
 three components, and basis_value(d, con_y, k, i) is component i of all six.  con_D is D of the normal, 0 in worlds
 without the contact.  con_dim > 3: torsional or rolling friction, with all three rotations.
 Imported: pyramid_weights and turning_weights, entries of C for a pyramid; cone_weights, (w, e, q, b) of
-`_set_cone_curvature`, and 1 / |y_i|; slip_rate, (mask of slipping, D / |y_i|).
+`_set_cone_curvature`, and 1 / |y_f|; slip_rate, (mask of slipping, D / |y_f|), y_f the part of y along friction.
 """
 
 from featherlane.prelude import *
@@ -48,8 +48,8 @@ def _set_pyramid_curvature(d, p, k):
 def _set_cone_curvature(m, d, p, k):
     """C[k] <- that of a cone: w n n^T - e (n t^T + t n^T) + q t t^T + b I.
 
-    n is the normal; t = y_i / |y_i| and I are over the friction directions.  Under Coulomb's law, column 0 has
-    -(D / |y_i|) y_i instead of -e t.   inverse: 1 / |y_i|.
+    n is the normal; y_f, the part of y along the friction directions, t = y_f / |y_f| and I are over these directions.
+    Under Coulomb's law, column 0 has -(D / |y_f|) y_f instead of -e t.   inverse: 1 / |y_f|.
     """
     (w, e, q, b), inverse = cone_weights(m, d, k)
     _set_entry(p, k, 0, 0, w)
@@ -64,7 +64,7 @@ def _set_cone_curvature(m, d, p, k):
             _set_entry(p, k, i, j, qtt + b if i == j else qtt)
     if m.opt_contact_model == COULOMB:
         # the bound of friction follows the normal force: C is not symmetric
-        _, rate = slip_rate(d, k)  # D / |y_i| where the contact slips, else 0
+        _, rate = slip_rate(d, k)  # D / |y_f| where the contact slips, else 0
         for i in range(1, last):
             yi = basis_value(d, d.primal.con_y, k, i)
             p.slot_curvature[k, i][0] = -(rate * yi)

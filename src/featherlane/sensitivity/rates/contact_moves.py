@@ -80,7 +80,7 @@ def _displace_geoms(m, d, p, axis, step):
 def _turn_scene(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, all turned by `step` about one axis (0 to 2).
 
-    The axis passes through the com of the first tree.
+    The axis passes through the com of the first tree; a spin does not depend on this point.
     """
     centre = d.subtree_com[m.body_rootid[1]]
     rotation = _along_axis(axis, step).angular
@@ -135,7 +135,7 @@ def _find_slots(d, p, n):
         # first: next slot to try, as slots mostly keep their order; touching: number of contacts at the own pose
         first, touching = 0, 0.0
         for k in range(n):
-            # missing: worlds that have the contact at their own pose, until `at` is known; then those that lack it here
+            # missing: worlds that have the contact at their own pose; those that have it here too are removed below
             at, missing = _find_slot(d, p, k, first), p.slot_present[k] > 0.0
             touching = touching + p.slot_present[k]
             p.slot_at[k] = at
@@ -354,7 +354,7 @@ def _set_column(m, d, p, k, axis, scale):
     pos, turned = pos - motion1.linear, turned - motion1.angular
     u = motion2.linear - motion1.linear  # remaining translation at the contact
     fixed = moving_body(m, body1) == 0 and moving_body(m, body2) == 0
-    # inverse = 1 / (c_2 - c_1), 0 for bodies without relative motion, whose c are equal
+    # inverse = 1 / (c_2 - c_1), 0 for bodies without relative motion; their c are equal: 1 - apart avoids 1 / 0
     apart = 0.0 if fixed or m.body_weldid[body1] == m.body_weldid[body2] else 1.0
     inverse = apart / (c2 - c1 + (1.0 - apart))
     if axis < 3:  # a rotation: without the spin of the frame that the common rotation c_1 T causes

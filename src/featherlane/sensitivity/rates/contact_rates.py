@@ -93,7 +93,7 @@ def contact_laws(m, d, p, shortest):
         r = c.dist - c.includemargin
         stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s, and d(K d r) / dr = -d aref / dr
         if m.opt_contact_model == COULOMB:
-            # neither friction that sticks nor a rebound follows the impedance
+            # no s for friction: pull has dy_0 = s y_0 dr, and is 0 in a rebound, which does not follow the impedance
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
         p.slot_slope[k] = ContactSlope(stiffer, pull)
 
@@ -230,12 +230,12 @@ def moved_rows(m, d, p, k, place, S, j):
         body = c.body[place]
         dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)
         dV = change_of_motion(d, k, place, cross_motion(S, d.cvel[body] - vel), V.angular, pos)
-    # dy = basis . (dq + q x turned) with q = A + B V along the normal, and s in place of q along the other directions,
-    # which have another B
+    # dy = basis . (dq + q x turned) with q = A + B V; the directions other than the normal have another B: q_other
     B, friction_B = c.damping, c.frictiondamping
     q, dq = fma(B, V.linear, A.linear), fma(B, dV.linear, dA.linear)
-    s, ds = fma(friction_B, V, A), fma(friction_B, dV, dA)
-    tangent, turns = ds.linear + cross(s.linear, turned), ds.angular + cross(s.angular, turned)
+    q_other, dq_other = fma(friction_B, V, A), fma(friction_B, dV, dA)
+    tangent = dq_other.linear + cross(q_other.linear, turned)
+    turns = dq_other.angular + cross(q_other.angular, turned)
     dy, dturns = along_basis(d, k, dq + cross(q, turned), tangent, turns)
     # - d aref = slope . dr
     return Vec3(fma(p.slot_slope[k].aref, dist, dy.x), dy.y, dy.z), dturns, (dist, pos, turned)

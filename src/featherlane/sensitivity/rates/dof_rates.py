@@ -1,7 +1,7 @@
 """Derivatives of forces on single dofs by position and velocity: springs, dampers, motors, limits, dry friction.
 
-A row on a dof has the force f = -D (J a + B v + K d r) while it is active, with the impedance d(r).  D / (1 / d - 1)
-and the stiffness depend on r.
+A row on a dof has the force f = -D (J a + B v + K d r) while it is active, with the impedance d(r).  r also changes
+D = 1 / (A (1 / d - 1)), with A a constant estimate of J M^-1 J^T.
 
 The record p (records.py) has for each dof the diagonal entries of the derivatives of the residual
 g = M a + c - tau - J^T f: dof_stiffness by position, dof_friction by velocity, dof_curvature by acceleration;
@@ -91,7 +91,7 @@ def _add_rows(m, d, p):
             active = (D > 0.0) & (f > 0.0)
             # -df/dr = D d(K d r)/dr - f (dD/dr) / D
             p.dof_stiffness[i] = p.dof_stiffness[i] + where(active, fma(D, pull, -(f * stiffer)), 0.0)
-        else:
+        else:  # dry friction, within its bounds
             B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest)
             f = -(D * x)
             active = (D > 0.0) & (f > d.row_lo[k]) & (f < d.row_hi[k])

@@ -19,7 +19,8 @@ of each dof, and the column dg has the derivatives of M a + c - tau - J^T f.  cv
 Imported: anchor, the point of equality e on side 0 or 1, and fastened_body, the body there; weld_turn, (R, turn,
 scale) of a weld: frame of its rotation error, the error as a quaternion q, torquescale, so that the error is
 scale vec(q); half_turn, anchor_motion and turn_motion, the rates of vec(q), of a point and of the rotation error;
-reference, (K, B); impedance, d at r.
+reference, (K, B); impedance, d at r; add_moved_force, which adds to a row of dofs the change of a wrench's generalized
+forces, from (point, its displacement), (force, moment) and the changes of both in world axes.
 """
 
 from featherlane.prelude import *
@@ -89,15 +90,16 @@ def _turn_changes(m, d, e, held, first, second):
         first, second: (displacement, dV, dA) of the bodies.
     """
     (R, q, scale), b1, b2 = held, fastened_body(m, e, side=0), fastened_body(m, e, side=1)
-    # R turns with the second body, and q by the relative displacement: dq = (ds, dt), its scalar and vector part
-    turn2 = second[0].angular
-    turn = R.T @ (first[0].angular - turn2)
+    # R turns with the second body; q by the relative rotation: dq = (0, turn) q / 2 = (ds, dt), scalar and vector part
+    (moved1, dV1, dA1), (moved2, dV2, dA2) = first, second
+    turn2 = moved2.angular
+    turn = R.T @ (moved1.angular - turn2)
     dt, ds = _half_product(q, turn), -0.5 * dot(turn, _vector(q))
     x, y, z = R.columns
     dR = Mat3(join(cross(turn2, x), cross(turn2, y), cross(turn2, z))).T
     moved = Turn(seed(R, dR), seed(q, Quat(join((ds,), dt))), scale)
-    w1, w2 = seed(d.cvel[b1].angular, first[1].angular), seed(d.cvel[b2].angular, second[1].angular)
-    alpha1, alpha2 = seed(d.cacc[b1].angular, first[2].angular), seed(d.cacc[b2].angular, second[2].angular)
+    w1, w2 = seed(d.cvel[b1].angular, dV1.angular), seed(d.cvel[b2].angular, dV2.angular)
+    alpha1, alpha2 = seed(d.cacc[b1].angular, dA1.angular), seed(d.cacc[b2].angular, dA2.angular)
     _, (rate, acceleration) = split_tangents(turn_motion(moved, w1, w2, alpha1, alpha2), 1)
     return scale * dt, rate, acceleration, ds
 
@@ -158,7 +160,7 @@ def _add_column(m, d, p, k, e, dof, by):
         moment = held.R @ (half * fma(s, g, cross(t, g)))
         # its change in the frame R: scale (dt x g + ds g + s dg + t x dg) / 2, with scale dt = dtwist
         dm = 0.5 * cross(dtwist, g) + half * fma(ds, g, fma(s, change_of_g, cross(t, change_of_g)))
-        dmoment = held.R @ dm + cross(second[0].angular, moment)
+        dmoment = held.R @ dm + cross(second[0].angular, moment)  # the frame R turns with the second body
     # only a position moves the axes of the dofs beyond it
     moving = dof if by == POSITION else -1
     # dg = -dtau: the second body has the opposite force, hence +f

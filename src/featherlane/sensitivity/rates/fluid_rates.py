@@ -10,7 +10,7 @@ the velocity before the joint relative to the wind, dof k and each dof j from th
 
 The axes of one ball turn each other: there the term with F is omitted.  The residual's column p.dg (records.py)
 contains -tau.  Row k of D lists the dofs on the path from the root through k (up to entry D_diag), then those that k
-moves.
+moves.  drag_times(d, b, x) is B^c_b x, drag_transposed_times B^c_b^T x; fluid_acts: some world of the tile has a fluid.
 """
 
 from featherlane.prelude import *
@@ -37,7 +37,7 @@ def _subtract_drag(m, d, p, k, motion, carried):
     """
     # medium: the worlds with a fluid, as the parameters of a tile's worlds may differ
     row, diagonal, medium = m.D_rowadr[k], m.D_diag[k], fluid_worlds(m)
-    force = drag_times(d, m.dof_bodyid[k], motion)
+    force = drag_times(d, m.dof_bodyid[k], motion)  # B^c_k motion
     for c in range(m.D_rownnz[k]):
         j = m.D_colind[row + c]
         S = d.cdof[j]

@@ -50,7 +50,8 @@ def _gravity_cross_axis(m, d, k):
 def _applied_share(m, d, j):
     """Returns the share of the compensation that acts on dof j, 1 or 0.
 
-    If actuators apply it (actgravcomp), it is 0 if they are off, or if their clamped sum does not change.
+    If actuators apply it (actgravcomp), it is 0 if there are none, if they are off, or if their clamped sum does not
+    change.
     """
     joint, share = m.dof_jntid[j], 1.0
     if m.jnt_actgravcomp[joint]:

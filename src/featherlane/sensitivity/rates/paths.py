@@ -9,6 +9,7 @@ The generalized forces of a wrench W on one body change with the position of dof
 
 The dofs of one ball turn each other's axes, in either order.  S_k = cdof[k] is the axis of dof k, a motion at the com
 of its body's tree (subtree_com of the root), in world axes; cvel and other motions and forces of bodies likewise.
+This reference point is held fixed while a dof is displaced.
 at_point(V, r): V with the velocity of the point at the arm r.
 """
 

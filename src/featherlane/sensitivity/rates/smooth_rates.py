@@ -29,7 +29,9 @@ dof_lag_force = I^c dof_lag; body_lag and body_lag_force: motion and (sum of) fo
 derivatives of M qacc + C, dp one of derivatives of M x.  In d: cdof = S, cinert = I, crb = I^c; crb_rate = B and
 cfrc = f, after `inward_pass` B^c and f^c; cvel and cacc, velocity and acceleration of bodies.  Row k of the sparse
 pattern D lists (D_colind) the dofs on the path from the root through k (its first D_diag + 1 entries, k the last),
-then the dofs that k moves.  moved_along(v, u): v after a translation at velocity u.
+then the dofs that k moves.  moved_along(v, u): v after a translation at velocity u.  velocity_force(B, w): B x of a
+motion x with the angular part w; transposed_velocity_force(B, S): angular part of B^T S, whose linear part is 0.
+world_acceleration: -g, as if the world accelerated upwards.
 Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Singh, Russell,
 Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra (IEEE RA-L 7, 2022).
 """
@@ -128,7 +130,7 @@ def inward_pass(m, d, p):
             I_w = I @ p.dof_rate[k]
             p.dof_damping_force[k] = I_w + velocity_force(d.crb_rate[i], S.angular)
             p.dof_lag_force[k] = I @ p.dof_lag[k]
-        if parent > 0:
+        if parent > 0:  # no dof needs the sums of the world
             d.cfrc[parent] += force
             p.body_lag_force[parent] += lag_force
             d.crb_rate[parent] += d.crb_rate[i]

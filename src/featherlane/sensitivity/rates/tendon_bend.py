@@ -19,10 +19,12 @@ the tangent t,
 
 MINVAL is the least divisor: it stands for a length that is 0 where a site lies on a geom or two sites coincide.
 In kernels: s and t are the sites at both ends, k the dof, moves = (X_0 - Z_0, X_1 - Z_1).  p.ten_bend is the row of the
-record p (records.py) for the derivative of a row of the tendons' Jacobian, by dof.  point_motion: (rotation, velocity)
-of a point of a body for a unit velocity of dof k.  moving_body(m, b): the nearest body with dofs that moves body b, or
-0.  normalize3: (unit vector, length).  wrap: (mask of worlds where the path bends at the geom, first and last point on
-it, length between them).
+record p (records.py) for the derivative of a row of the tendons' Jacobian, by dof.
+Imported: point_motion, (rotation, velocity) of a point of a body for a unit velocity of dof k; add_moved_force, which
+adds to a row of dofs the change of a wrench's generalized forces, from (point, its displacement), (force, moment) and
+the changes of both in world axes; moving_body(m, b), the nearest body with dofs that moves body b, or 0; normalize3,
+(unit vector, length); wrap, (mask of worlds where the path bends at the geom, first and last point on it, length
+between them).
 """
 
 from featherlane.prelude import *
@@ -199,6 +201,6 @@ def add_tendon_bend(m, d, p, i, k, scale):
             # element n + 1 is a geom, between the sites n and n + 2
             _add_path(m, d, p, n + 1, k, part_scale)
             n += 1
-        elif m.wrap_type[n + 1] != WRAP_PULLEY:
+        elif m.wrap_type[n + 1] != WRAP_PULLEY:  # no segment leads to a pulley
             _add_segment(m, d, p, m.wrap_objid[n], m.wrap_objid[n + 1], k, part_scale)
         n += 1

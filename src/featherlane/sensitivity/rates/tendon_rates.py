@@ -15,8 +15,8 @@ the polynomial.
 
 d is a derivative by one coordinate: position, velocity or acceleration of dof k.  The record p (records.py) has the
 column p.dg; ten_force = F, ten_stiffness = k, ten_friction = b, ten_curvature = D for each tendon; row_force = f,
-row_stiffness, row_friction, row_curvature the same for each general row; row_bend = f c', row_swing = df by c' for
-equalities with a polynomial; ten_bend = dJ of one row, by dof.
+row_stiffness, row_friction, row_curvature the same for each general row; row_bend = f c', row_swing = -df / dy
+through c(y) for equalities with a polynomial; ten_bend = dJ of one row, by dof.
 ten_J: rows of the tendons' Jacobian, with the dofs ten_J_colind.  row_id: the equality, joint or tendon of a row; a row
 has the entries row_J at the dofs row_dof.  eq_obj2id: second joint or tendon of an equality, -1: none.  is_fastening:
 an equality is a connect or weld.  `impedance_slopes`: (s, d(K d r) / dr, B) of a row at distance or error r.
@@ -119,6 +119,7 @@ def _polynomial_slopes(m, d, e):
 def _set_polynomial_rates(m, d, p, k, B, f, D):
     """row_bend, row_swing <- f c' and -D c' (J_2 (B v + a)) of row k, an equality with a polynomial.
 
+    The second is -df / dy = D dx / dy: x contains J (a + B v), and dJ / dy = -c' J_2.
     B, D: damping and inverse regularization of the row, D = 0 in worlds without it; f: its force.
     """
     e, along = d.row_id[k], 0.0
@@ -134,6 +135,7 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
 @kernel
 def _side_of_limit(m, d, k, i):
     """Returns -1 if row k has the opposite Jacobian of tendon i, as that of an upper limit has, else 1."""
+    # the row has the entries of the tendon's row in the same order, so the sign of their dot product decides
     same, row, ten_row = 0.0, d.row_dofadr[k], m.ten_J_rowadr[i]
     for n in range(d.row_dofnum[k]):
         same = fma(d.row_J[row + n], d.ten_J[ten_row + n], same)

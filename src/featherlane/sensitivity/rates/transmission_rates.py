@@ -7,8 +7,12 @@ The force F(l, l', u) of an output acts along its row J of moments, which for so
 The d of this formula is a derivative by the position or the velocity of one dof k.  Results go to the record p
 (records.py): p.dg -= dtau, the derivative of the residual g; p.ten_bend holds dJ, by dof.
 actuator_gear[output] is a wrench: the gear's linear part (force) and angular part (torque).  drives_joint: the actuator
-acts on a joint.  point_motion: (rotation, velocity) of a point of a body for a unit velocity of dof k.
-rotation_rate(r, w): rate of the rotation vector r at the angular velocity w in the rotated axes.
+acts on a joint.  actuator_outadr[i]: the first output of actuator i.  moment_entries: entries of an output's row J, at
+the dofs moment_colind.
+Imported: point_motion, (rotation, velocity) of a point of a body for a unit velocity of dof k; add_moved_force, which
+adds to a row of dofs the change of a wrench's generalized forces, from (point, its displacement), (force, moment) and
+the changes of both in world axes; rotation_rate(r, w), the rate of the rotation vector r at the angular velocity w in
+the rotated axes; quat_sub(a, b), the rotation vector from b to a; slider_crank_gradients, (length l, dl/dv, dl/da).
 """
 
 from featherlane.prelude import *
@@ -32,7 +36,7 @@ def _has_bent_moment(m, i):
 def _joint_bend(m, d, p, i, k):
     """Writes ten_bend of actuator i on a ball or free joint; returns the derivative of its length by dof k.
 
-    A ball's length is the gear axis times the rotation vector r of its quaternion q.
+    The length is the gear axis times the rotation vector r of the quaternion q for a ball, 0 for a free joint.
     """
     j, output = m.actuator_trnid[i, 0], m.actuator_outadr[i]
     joint = m.joint[j]
@@ -131,7 +135,7 @@ def _find_moment(m, d, output, k):
     found, moment = 0, 0.0
     for e in moment_entries(m, output):
         if m.moment_colind[e] == k:
-            found, moment = 1, d.actuator_moment[e] + 0.0
+            found, moment = 1, d.actuator_moment[e] + 0.0  # no negative zero
     return found, moment
 
 
@@ -144,7 +148,7 @@ def _subtract_actuator(m, d, p, i, k, moment, by_velocity):
     # length_change = dl, rate_change = d(J v): by velocity 0 and J_k; by position dl and dJ v of `_store_moment_change`
     output, length_change, rate_change = m.actuator_outadr[i], 0.0, moment
     first, last = m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]
-    force = d.actuator_force[output] + 0.0
+    force = d.actuator_force[output] + 0.0  # no negative zero
     if not by_velocity:
         length_change, rate_change = _store_moment_change(m, d, p, i, k), 0.0  # writes p.ten_bend
         for e in range(first, last):

@@ -225,7 +225,8 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
             con_fresh, con_overflow, active, and all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    _by_forces(m, d, b, p, thread, tile, compute_position(m, d))
+    overflow = compute_position(m, d)
+    _by_forces(m, d, b, p, thread, tile, given=overflow)
 
 
 force_columns = in_each_tile("force_columns", force_columns_of_tile)
@@ -242,7 +243,8 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     """
     # the call displaced the parameter by p.up, so the acceleration moves by p.up times its predicted rate
     _follow_prediction(m, d, p, p.up[0])
-    _store_residual(m, d, p, compute_position(m, d), p.dg, p.dp)
+    overflow = compute_position(m, d)
+    _store_residual(m, d, p, overflow, g=p.dg, lag=p.dp)
     copy(d.act, m.na, p.dact, first=0)  # the next activations
     write_records(b, thread, tile, s=0)
 

@@ -94,7 +94,7 @@ def _numbers_serve(m, d, p):
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         known = known & not_(_lag_varies(m))
     if m.flg_surfacevel:  # the model may have surface velocities
-        known = known & not_(has_nonzero(m.geom_surfacevel, 6 * m.ngeom))
+        known = known & not_(has_nonzero(m.geom_surfacevel, 6 * m.ngeom))  # six values for each geom
     if m.opt_contact_model == COULOMB:
         known = known & not_(has_static_friction(m))
     return known
@@ -206,8 +206,8 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, dg, dp, dact, da, dq, dv; act_upper, body_*, dof_*, geom_*, panel_*,
             row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back;
-            qfrc_smooth, con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec, primal.* for
-            itself.
+            qfrc_smooth.
+    Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec, primal.*.
     """
     damped = begin_step(m, d, p)
     if d.con_overflow[0] == 0:

@@ -12,6 +12,9 @@ both bodies is the spin of the frame about its normal relative to them, and slot
 displaced poses, 1: it is at neither of two, 0.5: at one of them); dof_axis: S of each dof; row_count and row_present,
 the rows of the own state.  con_carrier[k]: bodies 1 and 2 of the contact's geoms.  INFINITE is the bound of a force, or
 the margin of a case that does not occur; NO_ROW marks a limit, dry friction or contact without a row in the LCP.
+Imported: softness and contact_softness, (erp, cfm) of a row, its error reduction per step and its term on A's diagonal;
+append_row and append_jacobian_row, (number, J v, J a) of a new row; set_row, which completes it by (this tuple, worlds
+with the row, target velocity, cfm, bounds).
 A row of J is passed from the function that fills it to the one that appends it in the buffer d.primal.search, which the
 primal solver does not use under the contact model lcp.
 Source: as the rows themselves (solver/lcp/rows).
@@ -75,7 +78,7 @@ def _moved(p, k, twist):
     """
     dist, pos, turned = moved_by(p, k, twist)
     w, velocity = twist.angular, twist.linear
-    lost = p.slot_gone[k] >= 1.0  # then `moved_by` has no derivatives
+    lost = p.slot_gone[k] >= 1.0  # then `moved_by` has no derivatives, and the frame does not turn
     p.slot_flat[k] = where((p.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, p.slot_flat[k])
     apart = dot(p.slot_frame[k].rows[0], velocity)  # along the normal
     return where(lost, apart, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, turned)
@@ -143,7 +146,7 @@ def place_dof_rows(m, d):
         if d.row_type[k] == FRICTION_DOF:
             write_dof_friction(m, d, k, d.row_id[k], present, shortest)  # row_id: the dof, of a limit the joint
         else:
-            # J is 1 for a lower limit, -1 for an upper one
+            # J is 1 for a lower limit, -1 for an upper one; + 0.0: a copy
             j, sign = d.row_id[k], d.row_J[k] + 0.0
             limit = where(sign > 0.0, m.jnt_range[j].lower, m.jnt_range[j].upper)
             dist = sign * (d.qpos[m.jnt_qposadr[j]] - limit)
@@ -211,6 +214,7 @@ def _velocity_on_branch(m, d, p, k, erp, v, store):
     e, approach = contact.restitution, belt - v
     if store:
         target = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + belt
+        # margins [m/s]: edge to the cases fastest, apart and deep, jump to the case bounces
         edge = fmin(fabs(target - fastest), fmin(fabs(depth), fabs(over)) / h)
         jump = fmin(fabs(approach - contact.restitution_vel), fabs(e * approach + belt - target))
         p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
@@ -243,7 +247,7 @@ def _append_contact(m, d, p, k, start, n, present, store):
 
     Writes: con_lcprow, rows of lcp.*; primal.search.
     """
-    spin = set_contact_parameters(m, d, k)  # for the rows of friction
+    spin = set_contact_parameters(m, d, k)  # target spin about the normal [rad/s], which `append_friction` needs
     erp, cfm = contact_softness(m, d, k)
     # J along the normal, in d.primal.search
     fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)

@@ -22,6 +22,11 @@ formulas, report[NEAREST] the distance to the next change of the active set, at 
 `at` is the index of a coordinate: positions by dof, velocities, activations, controls; -1: none.  S = cdof.
 con_body[k, place] is the body of contact k at place 0 (the pushed one) or 1, BOTH the place of a dof that moves both.
 
+Imported from contact_rates.py, for contact k and an axis S of a dof that moves the body at a place: displaced_contact,
+(change of distance, displacement of the point, rotation of the frame); moved_rows and faster_rows, changes of
+J a1 - aref (along normal and tangents, along the rotation axes) by a position and a velocity; stiffness_rate, relative
+change of D; change_of_motion, that of the bodies' relative motion; along_basis, components in the contact's basis.
+
 The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.  For a2, K is M.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps.
 """

@@ -6,6 +6,7 @@ rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion
 primal.con_y are x = J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2
 tangents, 3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k]
 the rotation axes; TURN is an index.  con_dim: 1 + number of friction directions.
+Rows of single dofs come first: row k has the entry row_J[k] at the dof row_dof[k].
 row_D, con_D: inverse regularization D of a row or contact, 0 in worlds without it; row_hi: upper bound of a row's
 force; bounded_force: (f, cost) of a row, f = -D x within its bounds.
 """

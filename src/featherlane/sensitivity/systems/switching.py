@@ -13,10 +13,11 @@ of its margin with its gap divided by REACH.
 
 Kernels pass the smallest distance so far as `least`.  A value primal.row_x or con_y is x = J a - aref,
 primal.con_z is J v of a contact.  In con_y and con_z, row [k] has the components along normal and tangents of contact
-k, and basis_value(d, con_y, k, i) is component i of all, 3 to 5 those of the rotation axes.  Of a row, D is the inverse
+k, and basis_value(d, con_y, k, i) is component i of all, 3 to 5 those of the rotation axes.  All but the normal's are
+scaled by coefficients of friction, so an edge of a pyramid has x = y +- y_i.  Of a row, D is the inverse
 regularization, 0 in worlds without it; TINY avoids divisions by 0 there.  Of a contact, con_Dt is D of its friction,
-con_stiffpos its K d r, con_damping and con_frictiondamping its B along the normal and along the others.  reference:
-(K, B) of a row.
+con_stiffpos its K d r, con_damping and con_frictiondamping its B along the normal and along the others.
+Imported: row_parameters, (solref, solimp) of a row; reference, (K, B) of a row; ball_axis_angle, (axis, angle).
 """
 
 from featherlane.prelude import *
