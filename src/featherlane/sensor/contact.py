@@ -3,7 +3,8 @@
 A kernel with the parameter `lane` works on one world, whose values read_lane reads and write_lane writes.  Sides 0 and
 1 of a contact are its first and second geom, con_geom[k, side], of body con_carrier[k, side]; k is a contact slot, s a
 `Selection`.  con_present is 1 in worlds that have the contact.  write3 writes three values from a row on.
-m.flg_adhesion is 1 for a model with adhesive geoms or pairs.
+m.flg_adhesion is 1 for a model with adhesive geoms or pairs.  d.active is 1 in the worlds whose contacts are in the
+tile; other worlds keep their values.
 Source: MuJoCo's documentation, XML reference, sensor/contact.
 """
 

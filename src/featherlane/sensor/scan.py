@@ -10,6 +10,10 @@ The grid of fixed geoms, of `cells_of` (simulation/query/ground.py), is a table 
 then for each cell the first place in the list of geoms (x fastest, one more at the end), then this list, cell by cell.
 camera.candidate lists the camera.ncandidate geoms that are not in the grid.  SLACK, slightly above 1, scales bounding
 spheres; FAR is larger than any distance.
+
+image.near_bundle(m, d, g, start, axis, rho, slope) returns (mask: geom g comes near the bundle, t, radius) with its
+bounding sphere.  intersect_geom stores hits of geom g that are nearer than ray.distance; packet=1: the lanes hold
+neighbouring rays of one world.
 """
 
 from featherlane.prelude import *
@@ -131,7 +135,7 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
         # per length along the axis a ray descends at least this much: its direction is axis + slope (unit normal to it)
         sinking = -(axis_z + slope * sqrt(fmax(1.0 - axis_z * axis_z, 0.0)))
         if sinking > LEAST_SINKING:
-            # the height of the highest origin over the lowest geom, divided by that
+            # a ray starts within `reach` of the centre, along the axis and in height, and sinks to the lowest geom
             length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / sinking)
         radius = fmin(radius, rho + slope * (length + behind))
     else:
@@ -208,5 +212,5 @@ def cast_vertical(m, d, p):
         if m.geom_type[g] != PLANE:
             near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
             near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])
-        intersect_geom(m, d, g, near, packet=1)  # nearer hits of geom g
+        intersect_geom(m, d, g, near, packet=1)  # ray.distance, ray.geom, ray.normal
     end_rays(d)

@@ -14,6 +14,8 @@ type of geoms is compared as a value: kind == 1.0 * MESH.
 The record p has the addresses of these tables (surfaces, triangles, lights, texels), nlight, light_frame (position and
 direction of each light), camera, rgb (the result) and the sky: sky_texel (first texel), sky_width (of a face, in
 texels), sky_stride (rows from one face to the next).
+intersect_geom stores hits of geom g that are nearer than ray.distance; packet=1: the lanes hold neighbouring rays.
+meets_bounding_sphere(m, d, g, origin, direction) returns the mask of rays that meet the bounding sphere of geom g.
 """
 
 from featherlane.prelude import *

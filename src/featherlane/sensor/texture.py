@@ -128,7 +128,8 @@ def flat_place(kind, local, q, normal, size, mapped):
     s, t = where(is_round, turn, s), where(is_round, 0.5 - 0.5 * copysign(up, q[2]), t)
     # capsule: its half spheres go from |z| = 1 to 2
     is_capsule, on_cap = kind == 1.0 * CAPSULE, fabs(q[2]) > 1.0
-    cap = latitude((q[0], q[1], q[2] - copysign(1.0 + 0.0 * q[2], q[2])))
+    one = 1.0 + 0.0 * q[2]  # 1 as a value
+    cap = latitude((q[0], q[1], q[2] - copysign(one, q[2])))  # relative to the centre of the half sphere
     s = where(is_capsule, turn, s)
     t = where(is_capsule, where(on_cap, where(q[2] > 0.0, 1.0 - cap, cap), 0.5 - 0.5 * q[2]), t)
     # cylinder: its side, or the disk at an end

@@ -140,6 +140,7 @@ def _add_scalar(d, p, t, error, angle):
     """
     size = fabs(error)
     p.trial_error[t] = Vec2(0.0, size) if angle else Vec2(size, 0.0)
+    # the column is the derivative of the error, and a step has to reduce it: e = -error
     _add_rows(d, p, t, Vec3(-error, 0.0, 0.0), p.weight[t][angle])
 
 
@@ -226,7 +227,7 @@ def _add_posture(m, d, p):
     for i in range(n):
         dof, j = p.dof[i], p.dof_joint[i]
         adr, local, kind = m.jnt_qposadr[j], dof - m.jnt_dofadr[j], m.jnt_type[j]
-        e = p.posture[adr + local] - d.qpos[adr + local]
+        e = p.posture[adr + local] - d.qpos[adr + local]  # of a slide, a hinge or a translation
         if has_quaternion(kind) and not is_translation(kind, local):
             adr = adr + 3 if is_free_joint(kind) else adr  # a free joint's quaternion follows its position
             rotation = quat_sub(Quat(p.posture[adr : adr + 4]).unit, Quat(d.qpos[adr : adr + 4]).unit)
