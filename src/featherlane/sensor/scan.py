@@ -126,7 +126,7 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
     # doubles: the float64 numbers at an address
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
     center, axis = origin
-    # centre and axis as numbers of one world: its frame is in all lanes
+    # centre and axis as numbers of one world, lane 0: its frame is in all lanes
     p.local[0:6] = join(center, axis)
     x, y, z, axis_x, axis_y, axis_z = tuple(finite_or_zero(read_lane(p.local, i, 0)) for i in range(6))
     # the cylinder, from -behind to length along the axis

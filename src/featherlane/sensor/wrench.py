@@ -5,6 +5,7 @@ paths.  The rest of a body's mass times acceleration comes from its parent throu
 measures it.
 
 d.active is 1 in the worlds whose contacts and rows are in the tile; the kernels take it as the mask `active`.
+Rows 0 to ndofrow - 1 act on one DoF each; the general rows, from ndofrow to nrow - 1, act on several DoFs.
 pass_joints(m, d, b, vel, acc) returns (velocity, acceleration at qacc = 0) of body b, from those of its parent.
 fastened_body and anchor return the body, and the anchor in world axes, of a connect or weld on side 0 or 1;
 `orientations` returns (frame of a weld's rotation error, the error as a quaternion).
@@ -83,7 +84,7 @@ def add_fastening_forces(m, d, active):
 
     A connect or weld has three rows of forces; a weld has three more of its rotation error.   active: mask of worlds.
     """
-    k = d.ndofrow[0]  # the rows before act on one DoF each
+    k = d.ndofrow[0]
     while k < d.nrow[0]:
         nrow, e = d.row_rownum[k], d.row_id[k]  # rows of the constraint that begins at row k
         if d.row_type[k] == EQUALITY and is_fastening(m, e):

@@ -339,7 +339,7 @@ def integrate(m, d):
 @kernel
 def integrate_awake(m, d):
     """Computes the next state of a model with sleep; if every tree sleeps, only the time advances."""
-    if d.nunsettled[0]:  # a tree of the tile is awake
+    if d.nunsettled[0]:  # not 0: something in the tile is awake
         integrate(m, d)
         hold_asleep(m, d)
     else:
