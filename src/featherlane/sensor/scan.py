@@ -109,7 +109,8 @@ def range_of_cells(start, end, radius, grid, axis):
     low, inverse = read_lane(grid, CORNER + axis, 0), read_lane(grid, INVERSE_SIDE, 0)
     n = read_lane(grid, NCELL + axis, 0)
     lower, upper = fmin(start, end) - radius, fmax(start, end) + radius
-    first, last = clip(floor((lower - low) * inverse), 0.0, n - 1.0), clip(floor((upper - low) * inverse), 0.0, n - 1.0)
+    first = clip(floor((lower - low) * inverse), 0.0, n - 1.0)
+    last = clip(floor((upper - low) * inverse), 0.0, n - 1.0)
     return whole(first), whole(last)
 
 
@@ -124,7 +125,9 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
     of the bundle), world axes; bundle: (rho, slope, behind, reach); chosen: field of ascending geoms, n of them so far.
     """
     # doubles: the float64 numbers at an address
-    grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
+    grid = doubles(d, p.ground)
+    rho, slope, behind, reach = bundle
+    cutoff = d.ray.cutoff[0] + 0.0
     center, axis = origin
     # centre and axis as numbers of one world, lane 0: its frame is in all lanes
     p.local[0:6] = join(center, axis)

@@ -40,7 +40,8 @@ def two_texels(x, n, repeats):
     weight = x - first
     second = first + 1.0
     # modulo n
-    first_wrapped, second_wrapped = first - n * floor(first / n), second - n * floor(second / n)
+    first_wrapped = first - n * floor(first / n)
+    second_wrapped = second - n * floor(second / n)
     last = n - 1.0
     first = clip(where(repeats, first_wrapped, first), 0.0, last)
     return first, clip(where(repeats, second_wrapped, second), 0.0, last), weight
