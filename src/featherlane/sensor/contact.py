@@ -85,8 +85,10 @@ def match_direction(m, d, s, k):
     """
     kind1, kind2 = s.kind1, s.kind2
     # whether side 0 or 1 of the contact belongs to the first object, then to the second
-    first_0, first_1 = is_side(m, d, k, 0, kind1, s.id1), is_side(m, d, k, 1, kind1, s.id1)
-    second_0, second_1 = is_side(m, d, k, 0, kind2, s.id2), is_side(m, d, k, 1, kind2, s.id2)
+    first_0 = is_side(m, d, k, side=0, kind=kind1, obj=s.id1)
+    first_1 = is_side(m, d, k, side=1, kind=kind1, obj=s.id1)
+    second_0 = is_side(m, d, k, side=0, kind=kind2, obj=s.id2)
+    second_1 = is_side(m, d, k, side=1, kind=kind2, obj=s.id2)
     direction = 0
     if kind1 != OBJ_UNKNOWN and kind2 != OBJ_UNKNOWN:
         if first_0 and second_1:

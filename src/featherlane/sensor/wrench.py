@@ -47,7 +47,9 @@ def set_applied_forces(m, d, active):
             + (fabs(applied[3]) + fabs(applied[4]) + fabs(applied[5]))
         ) != 0.0
         if any_(pushed):
-            add_body_wrench(m, d, b, active & pushed, 1.0, applied.force, applied.torque, d.xipos[b])
+            add_body_wrench(
+                m, d, b, active & pushed, sign=1.0, force=applied.force, moment=applied.torque, point=d.xipos[b]
+            )
 
 
 @kernel
@@ -61,8 +63,8 @@ def add_contact_forces(m, d, active):
         force = R.T @ Vec3(normal_force(m, d, k), contact_force.fy, contact_force.fz)
         moment = R.T @ contact_force.torque
         point = c.pos
-        add_body_wrench(m, d, c.carrier[0], acts, -1.0, force, moment, point)
-        add_body_wrench(m, d, c.carrier[1], acts, 1.0, force, moment, point)
+        add_body_wrench(m, d, c.carrier[0], acts, sign=-1.0, force=force, moment=moment, point=point)
+        add_body_wrench(m, d, c.carrier[1], acts, sign=1.0, force=force, moment=moment, point=point)
 
 
 @kernel
@@ -92,8 +94,10 @@ def add_fastening_forces(m, d, active):
             force, moment = Vec3(d.row_force[k : k + 3]), Vec3(zeros(3))
             if m.eq_type[e] == EQ_WELD:
                 moment = weld_moment(m, d, e, Vec3(d.row_force[k + 3 : k + 6]))
-            add_body_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, side=0))
-            add_body_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, side=1))
+            b1 = fastened_body(m, e, side=0)
+            add_body_wrench(m, d, b1, acts, sign=1.0, force=force, moment=moment, point=anchor(m, d, e, side=0))
+            b2 = fastened_body(m, e, side=1)
+            add_body_wrench(m, d, b2, acts, sign=-1.0, force=force, moment=moment, point=anchor(m, d, e, side=1))
         k += nrow
 
 

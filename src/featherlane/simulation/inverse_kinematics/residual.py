@@ -10,6 +10,9 @@ Rows of J of an orientation are the angular velocities of the object.  The Jacob
 them by a factor that maps e_o to itself, so g is exact.
 The record p is IK (fields.py).  Index t is a target (goal, weight) or, after the targets, a constraint.  Index i is a
 DoF that moves, p.dof[i] of joint p.dof_joint[i], with i < ndof; p.moves[t, i] is 0 if it does not affect t.
+`anchor` returns the anchor of a connect or weld on side 0 or 1 in world axes, `orientations` (frame, turn) of a weld:
+the orientation q_2 of its second body or site, and q_2* q_1 q_rel, the rotation of the first relative to it.
+`joint_equality_error` and `tendon_equality_error` return (error, slope) of c = x_1 - f(x_2), slope = df/dx_2.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; Murray, Li, Sastry, A Mathematical Introduction to
 Robotic Manipulation, sec. 2.2.
 """
@@ -189,7 +192,7 @@ def _add_fastening(m, d, p, t, e):
     A dof above both bodies changes neither; one that moves the second body has -1 in `moves`.
     Writes: column, trial_error.
     """
-    p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
+    p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
     apart = p2 - p1
     for i in range(p.ndof):
         v, _ = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1 if p.moves[t, i] > 0 else p2)
