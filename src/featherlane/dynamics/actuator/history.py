@@ -49,6 +49,7 @@ def _find_sample(d, a, n, t):
         middle = floor(0.5 * (low + high))
         is_open = high - low > 1.0
         is_later = is_open & (_sample_time(d, a, n, middle) < t)
+        # the half in which t lies; unchanged in worlds where high - low is 1 already
         low, high = where(is_later, middle, low), where(is_later, high, where(is_open, middle, high))
         remaining = (remaining + 1) // 2
     i = where(t > _sample_time(d, a, n, n - 1.0), 1.0 * n, high)
