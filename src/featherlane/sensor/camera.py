@@ -112,7 +112,8 @@ def pixel_ray(m, d, i, column, row):
     else:
         width_px, height_px = image_size(m, i)
         half_height = 0.5 * m.cam_fovy[i]
-        x, y = (2.0 * u - width_px) / width_px * half_height, (height_px - 2.0 * v) / height_px * half_height
+        x = (2.0 * u - width_px) / width_px * half_height
+        y = (height_px - 2.0 * v) / height_px * half_height
         pos = pos + R @ Vec3(x, y, 0.0)
         direction = -R.columns[2]
     return pos, direction

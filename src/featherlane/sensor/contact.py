@@ -3,7 +3,8 @@
 A kernel with the parameter `lane` works on one world, whose values read_lane reads and write_lane writes.  Sides 0 and
 1 of a contact are its first and second geom, con_geom[k, side], of body con_carrier[k, side]; k is a contact slot, s a
 `Selection`.  con_present is 1 in worlds that have the contact.  write3 writes three values from a row on.
-m.flg_adhesion is 1 for a model with adhesive geoms or pairs.
+m.flg_adhesion is 1 for a model with adhesive geoms or pairs.  d.active is 1 in the worlds whose contacts are in the
+tile; other worlds keep their values.
 Source: MuJoCo's documentation, XML reference, sensor/contact.
 """
 
@@ -84,8 +85,10 @@ def match_direction(m, d, s, k):
     """
     kind1, kind2 = s.kind1, s.kind2
     # whether side 0 or 1 of the contact belongs to the first object, then to the second
-    first_0, first_1 = is_side(m, d, k, 0, kind1, s.id1), is_side(m, d, k, 1, kind1, s.id1)
-    second_0, second_1 = is_side(m, d, k, 0, kind2, s.id2), is_side(m, d, k, 1, kind2, s.id2)
+    first_0 = is_side(m, d, k, side=0, kind=kind1, obj=s.id1)
+    first_1 = is_side(m, d, k, side=1, kind=kind1, obj=s.id1)
+    second_0 = is_side(m, d, k, side=0, kind=kind2, obj=s.id2)
+    second_1 = is_side(m, d, k, side=1, kind=kind2, obj=s.id2)
     direction = 0
     if kind1 != OBJ_UNKNOWN and kind2 != OBJ_UNKNOWN:
         if first_0 and second_1:

@@ -2,6 +2,10 @@
 
 distance.geom and distance.limit are the arguments of a measurement; distance.dist and distance.fromto, the two nearest
 points, are its result.
+
+measure_geoms(m, d, g, h, lane) writes distance and nearest points of geoms g and h in one world to convex.dist and
+convex.witness; it returns whether the point of h comes first.  store_distance copies them to distance.dist and
+distance.fromto, in the order g, h.
 """
 
 from featherlane.prelude import *

@@ -45,6 +45,7 @@ def choose_geoms(m, d, i, image, corner, extent):
     backwards = d.cam_xmat[i].columns[2]  # a camera looks along -z
     # the bundle's axis is the ray through the block's centre; image_ray adds half a pixel
     origin, axis = image_ray(m, d, i, image, column + 0.5 * ncolumn - 0.5, row + 0.5 * nrow - 0.5)
+    # rho: largest distance of an origin from the axis' origin; slope: largest slope of a ray from the axis
     rho, slope = 0.0, 0.0
     for k in range(4):
         # the ray through a corner of the block: k % 2 right, k // 2 below

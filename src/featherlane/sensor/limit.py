@@ -1,4 +1,8 @@
-"""Limit sensors of joints and tendons: distance, velocity and force of the active limit row."""
+"""Limit sensors of joints and tendons: distance, velocity and force of the active limit row.
+
+d.active is 1 in the worlds whose rows are in the tile; other worlds keep their values.  The worlds of a tile share its
+nrow rows; row_present is 1 in the worlds that have the row.
+"""
 
 from featherlane.prelude import *
 

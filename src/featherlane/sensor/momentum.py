@@ -8,7 +8,9 @@ from featherlane.dynamics.body.object_motion import inertial_mat, object_velocit
 def _store_own_momenta(m, d):
     """subtree_linvel, subtree_angmom <- each body's linear momentum, and angular momentum about its centre of mass."""
     for i in range(m.nbody):
-        vel, R, inertia = object_velocity(m, d, OBJ_BODY, i), inertial_mat(m, d, i), m.body_inertia[i]
+        vel = object_velocity(m, d, OBJ_BODY, i)
+        R = inertial_mat(m, d, i)
+        inertia = m.body_inertia[i]
         d.subtree_linvel[i] = m.body_mass[i] * vel.linear
         # R diag(inertia) R^T w, in the principal axes
         w = R.T @ vel.angular

@@ -1,4 +1,13 @@
-"""Publishes current sensor values to sensordata: cutoff, period and delay."""
+"""Publishes current sensor values to sensordata: cutoff, period and delay.
+
+The history of sensor i holds its last history[0] samples, from historyadr on in the field `history`; its first value is
+the time of the last sample of a sensor with a period.  Imported kernels, for a history of n samples at address a:
+
+    find_bracket(d, a, n, t)                                the samples before and after time t
+    interpolate(d, a, n, dim, c, t, bracket, order)         component c of dim at time t, by the order of interpolation
+    insert_sample(d, a, n, dim, t, x, first, mask)          stores x[first], ... as the sample at time t
+    is_left(kind)                                           whether a sensor type has no cutoff of values
+"""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.history import find_bracket, insert_sample, interpolate
@@ -13,7 +22,6 @@ def cut_off(m, d, i):
     """
     sensor = m.sensor[i]
     kind, datatype, cutoff = sensor.type, sensor.datatype, sensor.cutoff
-    # `is_left`: types that have no cutoff of values
     if not is_left(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
         for a in range(sensor.adr, sensor.adr + sensor.dim):
             x = d.sensor_now[a]
@@ -46,7 +54,7 @@ def _publish_history(m, d, i):
     around = find_bracket(d, history, nsample, t)
     # reads_history: a delayed value, or with a period that of the last sample
     for c in range(dim):
-        past = interpolate(d, history, nsample, dim, c, t, around, sensor.history[1])
+        past = interpolate(d, history, nsample, dim, c, t, bracket=around, order=sensor.history[1])
         d.sensordata[adr + c] = where(reads_history, past, d.sensor_now[adr + c])
 
 

@@ -10,6 +10,10 @@ The grid of fixed geoms, of `cells_of` (simulation/query/ground.py), is a table 
 then for each cell the first place in the list of geoms (x fastest, one more at the end), then this list, cell by cell.
 camera.candidate lists the camera.ncandidate geoms that are not in the grid.  SLACK, slightly above 1, scales bounding
 spheres; FAR is larger than any distance.
+
+image.near_bundle(m, d, g, start, axis, rho, slope) returns (mask: geom g comes near the bundle, t, radius) with its
+bounding sphere.  intersect_geom stores hits of geom g that are nearer than ray.distance; packet=1: the lanes hold
+neighbouring rays of one world.
 """
 
 from featherlane.prelude import *
@@ -105,7 +109,8 @@ def range_of_cells(start, end, radius, grid, axis):
     low, inverse = read_lane(grid, CORNER + axis, 0), read_lane(grid, INVERSE_SIDE, 0)
     n = read_lane(grid, NCELL + axis, 0)
     lower, upper = fmin(start, end) - radius, fmax(start, end) + radius
-    first, last = clip(floor((lower - low) * inverse), 0.0, n - 1.0), clip(floor((upper - low) * inverse), 0.0, n - 1.0)
+    first = clip(floor((lower - low) * inverse), 0.0, n - 1.0)
+    last = clip(floor((upper - low) * inverse), 0.0, n - 1.0)
     return whole(first), whole(last)
 
 
@@ -120,9 +125,11 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
     of the bundle), world axes; bundle: (rho, slope, behind, reach); chosen: field of ascending geoms, n of them so far.
     """
     # doubles: the float64 numbers at an address
-    grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
+    grid = doubles(d, p.ground)
+    rho, slope, behind, reach = bundle
+    cutoff = d.ray.cutoff[0] + 0.0
     center, axis = origin
-    # centre and axis as numbers of one world: its frame is in all lanes
+    # centre and axis as numbers of one world, lane 0: its frame is in all lanes
     p.local[0:6] = join(center, axis)
     x, y, z, axis_x, axis_y, axis_z = tuple(finite_or_zero(read_lane(p.local, i, 0)) for i in range(6))
     # the cylinder, from -behind to length along the axis
@@ -131,7 +138,7 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
         # per length along the axis a ray descends at least this much: its direction is axis + slope (unit normal to it)
         sinking = -(axis_z + slope * sqrt(fmax(1.0 - axis_z * axis_z, 0.0)))
         if sinking > LEAST_SINKING:
-            # the height of the highest origin over the lowest geom, divided by that
+            # a ray starts within `reach` of the centre, along the axis and in height, and sinks to the lowest geom
             length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / sinking)
         radius = fmin(radius, rho + slope * (length + behind))
     else:
@@ -208,5 +215,5 @@ def cast_vertical(m, d, p):
         if m.geom_type[g] != PLANE:
             near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
             near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])
-        intersect_geom(m, d, g, near, packet=1)  # nearer hits of geom g
+        intersect_geom(m, d, g, near, packet=1)  # ray.distance, ray.geom, ray.normal
     end_rays(d)

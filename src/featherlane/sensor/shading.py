@@ -14,6 +14,8 @@ type of geoms is compared as a value: kind == 1.0 * MESH.
 The record p has the addresses of these tables (surfaces, triangles, lights, texels), nlight, light_frame (position and
 direction of each light), camera, rgb (the result) and the sky: sky_texel (first texel), sky_width (of a face, in
 texels), sky_stride (rows from one face to the next).
+intersect_geom stores hits of geom g that are nearer than ray.distance; packet=1: the lanes hold neighbouring rays.
+meets_bounding_sphere(m, d, g, origin, direction) returns the mask of rays that meet the bounding sphere of geom g.
 """
 
 from featherlane.prelude import *
@@ -114,7 +116,8 @@ def on_mesh(d, p, is_mesh, local, normal):
 
     A triangle has 24 numbers: corners at 0, 3, 6; their normals at 9, 12, 15; their (s, t) at 18, 20, 22.
     """
-    table, first = doubles(d, p.triangles), TRIANGLE * where(is_mesh, d.ray.triangle[0], 0.0)
+    table = doubles(d, p.triangles)
+    first = TRIANGLE * where(is_mesh, d.ray.triangle[0], 0.0)
     weights = corner_weights(gather3(table, first), gather3(table, first + 3.0), gather3(table, first + 6.0), local)
     n, s, t = Vec3(zeros(3)), 0.0, 0.0
     for k in unrolled(range(3)):
@@ -138,7 +141,8 @@ def local_places(m, d, g, kind, local):
     """
     x, y, z = gather_components(m.geom_size, 3.0 * g)
     # the radius of a sphere holds for all axes, that of a capsule or cylinder for two; their half length is next
-    is_sphere, is_tube = kind == 1.0 * SPHERE, (kind == 1.0 * CAPSULE) | (kind == 1.0 * CYLINDER)
+    is_sphere = kind == 1.0 * SPHERE
+    is_tube = (kind == 1.0 * CAPSULE) | (kind == 1.0 * CYLINDER)
     size = x, where(is_sphere | is_tube, x, y), where(is_sphere, x, where(is_tube, y, z))
     q = tuple(where(size[i] > 0.0, local[i] / where(size[i] > 0.0, size[i], 1.0), local[i]) for i in range(3))
     beyond = fabs(local[2]) - size[2]
@@ -260,7 +264,10 @@ def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, 
         skin: height above the surface from which shadow rays start [m].
         seen: mask of lanes that see a surface.
     """
-    table, light, pos, direction = doubles(d, p.lights), LIGHT * k, p.light_frame[k, 0], p.light_frame[k, 1]
+    table = doubles(d, p.lights)
+    light = LIGHT * k
+    pos = p.light_frame[k, 0]
+    direction = p.light_frame[k, 1]
     fade, distance = 1.0, 1e20  # a; a directional light is infinitely far
     to_light = -direction
     if whole(table[light + KIND]) != LIGHT_DIRECTIONAL:

@@ -1,6 +1,9 @@
 """Tactile sensors: depth and sliding speed at points of a surface; touch grids: contact forces by direction.
 
 m.taxel_pos and m.taxel_tangent are the points of tactile sensors and two tangents there, in the geom's frame.
+d.active is 1 in the worlds whose contacts are in the tile; other worlds keep their values.
+force_of returns (force, moment) of a contact in its frame, motion_at(m, d, d.cvel[b], b, point) the motion of body b at
+a point, signed_distance (distance, gradient), with a distance below 0 inside of the geom.
 Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `mujoco.sensor.touch_grid`.
 """
 
@@ -36,11 +39,15 @@ def _add_geom(m, d, i, g, mask):
     """
     sensor = m.sensor[i]
     geom = m.geom[g]
-    own, n, out = sensor.refid, sensor.dim // 3, d.sensor_now  # own: the geom with the points
-    # first: the sensor's first point in the list of all sensors' points; the body `weld` carries that of the geom
-    adr, first, weld = sensor.adr, sensor.taxel, m.body_weldid[m.geom_bodyid[own]]
-    own_R, geom_R, size = d.geom_xmat[own], d.geom_xmat[g], geom.size
-    own_pos, geom_pos, body = d.geom_xpos[own], d.geom_xpos[g], geom.bodyid
+    own = sensor.refid  # the geom with the points
+    n, out = sensor.dim // 3, d.sensor_now
+    adr = sensor.adr
+    first = sensor.taxel  # the sensor's first point in the list of all sensors' points
+    weld = m.body_weldid[m.geom_bodyid[own]]  # the body to which that of `own` is welded: both move alike
+    own_R, geom_R = d.geom_xmat[own], d.geom_xmat[g]
+    size = geom.size
+    own_pos, geom_pos = d.geom_xpos[own], d.geom_xpos[g]
+    body = geom.bodyid
     for j in range(n):
         t = first + j
         point = own_pos + own_R @ m.taxel_pos[t]

@@ -5,6 +5,11 @@ path apart.  Every segment applies a force along its line to the bodies at its t
 a geom, forces act on the geom's body at the first and last contact points of the path.
 Element k of the paths of all tendons is a site, a geom or a pulley (wrap_type), with the index wrap_objid; wrap_sideid
 is a geom's side site, wrap_prm a pulley's divisor.  Tendon i has tendon_num elements from tendon_adr on.
+Rows 0 to ndofrow - 1 act on one DoF each; the general rows, from ndofrow to nrow - 1, act on several DoFs.  Row k
+has the entries row_J from row_dofadr[k] on.
+`pulls_tendon` returns whether an actuator acts on the tendon, `jacobian_rate` returns (dJ/dt) qvel, `wrap` returns
+(bends, first, last, arc): whether the path bends at a geom, the points where it meets and leaves it, and the length
+between them.
 Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 """
 

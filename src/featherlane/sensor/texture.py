@@ -40,7 +40,8 @@ def two_texels(x, n, repeats):
     weight = x - first
     second = first + 1.0
     # modulo n
-    first_wrapped, second_wrapped = first - n * floor(first / n), second - n * floor(second / n)
+    first_wrapped = first - n * floor(first / n)
+    second_wrapped = second - n * floor(second / n)
     last = n - 1.0
     first = clip(where(repeats, first_wrapped, first), 0.0, last)
     return first, clip(where(repeats, second_wrapped, second), 0.0, last), weight
@@ -128,7 +129,8 @@ def flat_place(kind, local, q, normal, size, mapped):
     s, t = where(is_round, turn, s), where(is_round, 0.5 - 0.5 * copysign(up, q[2]), t)
     # capsule: its half spheres go from |z| = 1 to 2
     is_capsule, on_cap = kind == 1.0 * CAPSULE, fabs(q[2]) > 1.0
-    cap = latitude((q[0], q[1], q[2] - copysign(1.0 + 0.0 * q[2], q[2])))
+    one = 1.0 + 0.0 * q[2]  # 1 as a value
+    cap = latitude((q[0], q[1], q[2] - copysign(one, q[2])))  # relative to the centre of the half sphere
     s = where(is_capsule, turn, s)
     t = where(is_capsule, where(on_cap, where(q[2] > 0.0, 1.0 - cap, cap), 0.5 - 0.5 * q[2]), t)
     # cylinder: its side, or the disk at an end

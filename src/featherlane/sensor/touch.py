@@ -1,4 +1,8 @@
-"""Touch sensors: normal forces of contacts on the site's body, inside the site or, along the normal, behind it."""
+"""Touch sensors: normal forces of contacts on the site's body, inside the site or, along the normal, behind it.
+
+d.active is 1 in the worlds whose contacts are in the tile.  `normal_force` is the normal force of a contact without the
+pull of adhesion.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import meet_shape
@@ -10,7 +14,8 @@ def meets_site(m, d, s, point, direction):
     """Returns the mask of worlds in which a ray hits site s; a ray from inside hits it."""
     R, size = d.site_xmat[s], m.site_size[s]
     p, v = R.T @ (point - d.site_xpos[s]), R.T @ direction
-    return meet_shape(m.site_type[s], p, v, size)[0]
+    hits, _distance, _normal = meet_shape(m.site_type[s], p, v, size)
+    return hits
 
 
 @kernel

@@ -3,6 +3,12 @@
 External forces are those of the user, of contacts, of equality constraints between bodies, and of tendons along their
 paths.  The rest of a body's mass times acceleration comes from its parent through the joint; a force sensor
 measures it.
+
+d.active is 1 in the worlds whose contacts and rows are in the tile; the kernels take it as the mask `active`.
+Rows 0 to ndofrow - 1 act on one DoF each; the general rows, from ndofrow to nrow - 1, act on several DoFs.
+pass_joints(m, d, b, vel, acc) returns (velocity, acceleration at qacc = 0) of body b, from those of its parent.
+fastened_body and anchor return the body, and the anchor in world axes, of a connect or weld on side 0 or 1;
+`orientations` returns (frame of a weld's rotation error, the error as a quaternion).
 """
 
 from featherlane.prelude import *
@@ -41,7 +47,9 @@ def set_applied_forces(m, d, active):
             + (fabs(applied[3]) + fabs(applied[4]) + fabs(applied[5]))
         ) != 0.0
         if any_(pushed):
-            add_body_wrench(m, d, b, active & pushed, 1.0, applied.force, applied.torque, d.xipos[b])
+            add_body_wrench(
+                m, d, b, active & pushed, sign=1.0, force=applied.force, moment=applied.torque, point=d.xipos[b]
+            )
 
 
 @kernel
@@ -55,21 +63,21 @@ def add_contact_forces(m, d, active):
         force = R.T @ Vec3(normal_force(m, d, k), contact_force.fy, contact_force.fz)
         moment = R.T @ contact_force.torque
         point = c.pos
-        add_body_wrench(m, d, c.carrier[0], acts, -1.0, force, moment, point)
-        add_body_wrench(m, d, c.carrier[1], acts, 1.0, force, moment, point)
+        add_body_wrench(m, d, c.carrier[0], acts, sign=-1.0, force=force, moment=moment, point=point)
+        add_body_wrench(m, d, c.carrier[1], acts, sign=1.0, force=force, moment=moment, point=point)
 
 
 @kernel
 def weld_moment(m, d, e, f):
     """Returns the moment on the first body of forces f along the rotation error of weld e, in world axes.
 
-    The error has the rate scale vec(y turn) / 2, with turn = (turn_0, turn_v) the error as a quaternion, R the frame of
-    the error, and scale the weld's torquescale.  With y = R^T (omega_1 - omega_2) the power
-    f . scale (turn_0 y + y x turn_v) / 2 is (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
+    The error has the rate scale vec(y turn) / 2.  Here turn = (turn_0, turn_v) is the error as a quaternion, R the
+    matrix of `frame`, the frame of the error, and scale the weld's torquescale.  With y = R^T (omega_1 - omega_2) the
+    power f . scale (turn_0 y + y x turn_v) / 2 is (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
     """
-    q, turn = orientations(m, d, e)
+    frame, turn = orientations(m, d, e)
     moment = fma(turn.w, f, cross(Vec3(turn.x, turn.y, turn.z), f))
-    return q.matrix @ (0.5 * m.eq_data[e, 10] * moment)  # eq_data[10]: torquescale
+    return frame.matrix @ (0.5 * m.eq_data[e, 10] * moment)  # eq_data[10]: torquescale
 
 
 @kernel
@@ -86,8 +94,10 @@ def add_fastening_forces(m, d, active):
             force, moment = Vec3(d.row_force[k : k + 3]), Vec3(zeros(3))
             if m.eq_type[e] == EQ_WELD:
                 moment = weld_moment(m, d, e, Vec3(d.row_force[k + 3 : k + 6]))
-            add_body_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
-            add_body_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, 1))
+            b1 = fastened_body(m, e, side=0)
+            add_body_wrench(m, d, b1, acts, sign=1.0, force=force, moment=moment, point=anchor(m, d, e, side=0))
+            b2 = fastened_body(m, e, side=1)
+            add_body_wrench(m, d, b2, acts, sign=-1.0, force=force, moment=moment, point=anchor(m, d, e, side=1))
         k += nrow
 
 

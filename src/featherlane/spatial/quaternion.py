@@ -119,6 +119,7 @@ def rotation_vector_quat(r):
 @kernel
 def _nonzero_quat(q):
     """Returns q, in worlds where its length is almost 0 `quat_normalize(q)`: a product with it can be normalised."""
+    # a length below 2 MINVAL
     short = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))) < 4.0 * MINVAL * MINVAL
     result = Quat(q[0], q[1], q[2], q[3])
     if any_(short):

@@ -21,6 +21,8 @@ Imported kernels:
 
     limit_slew(m, d, i, a, rate)            limits actuator_input to the slew rate; writes its rate to act_dot[a]
     bounded_integral_rate(z, error, bound)  the error, or 0 if it would move the integral z farther beyond its bound
+    store_pid_plugin_rates(m, d, i, u)      act_dot <- rates of the plugin's states, with the setpoint u
+    shorten_rotation(d, a)                  act[a : a + 3] <- the shortest equivalent rotation vector
     nearest_setpoint(m, d, i, x, length)    of the angles equivalent to x the one nearest to length; x if it is no angle
     lag_response(h, tau)                    1 - exp(-h / tau)
 
@@ -54,7 +56,7 @@ def _store_pid_rates(m, d, i):
     if states & SLEW:
         limit_slew(m, d, i, state_address(m, i, SLEW), prm.slew)
     if states & INTEGRAL:
-        a, setpoint = state_address(m, i, INTEGRAL), 0.0
+        a, setpoint = state_address(m, i, INTEGRAL), 0.0  # 0 without a control for the position
         if actuator.ctrlspec & INPUT_POS:
             setpoint = d.actuator_input[actuator.ctrladr]
         length = d.actuator_length[o]
@@ -107,6 +109,7 @@ def activation(m, d):
             elif kind == DYN_USER:
                 call_user_rates(m, d, i)
             if actuator.states & PID_PLUGIN:
+                # the plugin's setpoint is the control, or the activation of a filter or integrator
                 setpoint = d.actuator_input[u] if kind == DYN_NONE else d.act[last]
                 store_pid_plugin_rates(m, d, i, setpoint)
 
@@ -147,8 +150,9 @@ def early_activation(m, d, i, a):
 
 @kernel
 def advance_activations(m, d, rates):
-    """act <- values after a step with these rates, 0 for disabled groups; angle setpoints <- the nearest equivalents.
+    """act <- values after a step with these rates; activations of disabled groups have the rate 0.
 
+    A setpoint of an angle becomes the equivalent one nearest to the length.
     rates: (na,) act_dot.
     Source: MuJoCo mj_advance.
     """

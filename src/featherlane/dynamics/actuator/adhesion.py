@@ -7,7 +7,8 @@ the contacts, so a model with either one computes contacts before forces (simula
 
 Contact k is stored in slot k of ncon_slot, d.contact[k], which the worlds of a tile share: con_pos is its point,
 `present` is 1 in worlds that have it, `carrier` are the bodies of its two geoms, the first row of `frame` is its
-normal, which points from body 1 to body 2.
+normal, which points from body 1 to body 2.  If the contacts of a tile do not fit into the slots, its worlds are
+processed in parts; `active` is 1 in the worlds of the present part, and only their results are written.
 A force at a point of a body acts on each DoF that moves the body: on body_lastdof[b] and its chain of dof_parentid to
 the root, with the component dot(cdof[i], wrench).  `point_wrench` returns the wrench at the centre of mass of the tree,
 to which the motion axes cdof refer.

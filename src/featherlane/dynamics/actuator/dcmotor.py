@@ -69,6 +69,7 @@ def motor_resistance(m, d, i):
 def _controller_voltage(m, d, i):
     """Returns the voltage for the commanded torque: R / K torque, plus K w, which compensates the back-EMF.
 
+    R is the parameter, not the resistance at the motor's temperature.
     torque = feedforward + kp (position - length) + kd (velocity - w) + ki integral.
     """
     gain, o = _gain(m, i), m.actuator_outadr[i]

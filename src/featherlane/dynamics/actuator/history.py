@@ -49,6 +49,7 @@ def _find_sample(d, a, n, t):
         middle = floor(0.5 * (low + high))
         is_open = high - low > 1.0
         is_later = is_open & (_sample_time(d, a, n, middle) < t)
+        # the half in which t lies; unchanged in worlds where high - low is 1 already
         low, high = where(is_later, middle, low), where(is_later, high, where(is_open, middle, high))
         remaining = (remaining + 1) // 2
     i = where(t > _sample_time(d, a, n, n - 1.0), 1.0 * n, high)
@@ -94,8 +95,10 @@ def insert_sample(d, a, n, dim, t, x, first, mask):
     is_between = mask & is_inside & not_(is_same)
     if any_(is_between):
         _drop_oldest(d, a, n, dim, i, is_between)
-    # a sample after the newest replaces the oldest, sample 0; the cursor at its place makes it the newest
-    place = _place(d, a, n, where(is_same, i, where(is_inside, i - 1.0, 0.0)))
+    # before the oldest or after the newest sample, t replaces the oldest one, sample 0
+    replaced = where(is_same, i, where(is_inside, i - 1.0, 0.0))
+    place = _place(d, a, n, replaced)
+    # after the newest sample: the cursor moves to the place of t, which is the newest now
     d.history[a + CURSOR] = where(mask & (i >= n), place, d.history[a + CURSOR])
     for k in range(n):
         here = mask & (place == k)

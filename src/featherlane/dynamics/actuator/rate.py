@@ -27,7 +27,8 @@ def is_saturated(m, d, i):
     target, o = actuator.trnid[0], actuator.outadr  # target: a joint or a tendon
     joint = m.joint[target]  # read only if the actuator acts on a joint
     f = d.actuator_force[o]
-    mask = not_(f == f)  # a force that is NaN has no slope
+    # a force without limits has slopes unless it is NaN; with limits it has them strictly between these
+    mask = not_(f == f)
     if actuator.forcelimited:
         low, high = actuator.forcerange.lower, actuator.forcerange.upper
         if actuator.gaintype == GAIN_SO3:

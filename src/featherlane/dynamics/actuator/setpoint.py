@@ -72,6 +72,7 @@ def limit_slew(m, d, i, a, rate):
     """
     h, u, before = timestep(m), m.actuator_ctrladr[i], d.act[a]
     setpoint = d.actuator_input[u]
+    # only a pid can have an angle as its setpoint here
     if m.actuator_gaintype[i] == GAIN_PID:
         setpoint = nearest_setpoint(m, d, i, setpoint, before)
     max_change = rate * h

@@ -6,6 +6,8 @@ DoFs that move a body are its own and its ancestors', the chain of dof_parentid.
 its centre of mass, so the velocity of a point follows from the lever arm.
 jr is a record of the layout JACOBIAN: the caller sets its sizes and, for Jacobians of a given point, jac_point.
 kind (an mjtObj) and i are the type and the index of an object.
+motion_at(m, d, S, b, point) moves a motion S of body b from the com of its tree to a point: (w, v + w x r).
+inertial_mat(m, d, b) is the matrix whose columns are the principal axes of inertia of body b in world axes.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 """
 
@@ -194,7 +196,8 @@ def angular_momentum_matrix(m, d, jr, body):
     for b in range(max(body, 1), m.nbody):
         if descends(m, b, body):
             x, R, I = d.xipos[b], inertial_mat(m, d, b), m.body_inertia[b]
-            mass_arm, dof = m.body_mass[b] * (x - d.subtree_com[body]), chain_end(m, b)
+            mass_arm = m.body_mass[b] * (x - d.subtree_com[body])
+            dof = chain_end(m, b)
             while dof >= 0:
                 J = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], x)
                 w = R.T @ J.angular  # in principal axes

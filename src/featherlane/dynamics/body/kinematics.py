@@ -33,7 +33,7 @@ def store_body_frame(m, d, i):
         a = m.jnt_qposadr[first]
         pos, quat = Vec3(d.qpos[a : a + 3]), Quat(d.qpos[a + 3 : a + 7])
         d.xanchor[first] = pos
-        d.xaxis[first] = m.jnt_axis[first]
+        d.xaxis[first] = m.jnt_axis[first]  # the motion of a free joint does not depend on it
     else:
         pos, quat = _body_offset(m, d, i)
         for j in range(first, first + njoint):

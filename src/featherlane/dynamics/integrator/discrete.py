@@ -22,7 +22,8 @@ Imported kernels:
     damping_rate, tendon_damping_rate   -d force / d velocity of a DoF or a tendon
     tendon_metric_rate(m, d, i)         -d force / d length of the spring of tendon i, 0 at zero deflection
     force_by_length, force_by_velocity  derivatives of an actuator's force, from actuator_rate
-    factor_and_solve                    (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x
+    factor_and_solve                    (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x; own=1: A
+                                        has its own diagonal, it is not replaced by values in `inverse`
 
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """

@@ -117,7 +117,9 @@ def subtract_torque_rates(m, d, s):
     for i in range(1, m.nbody):
         if gyroscopic_mode(m, i) != GYRO_EXPLICIT and is_single_free_body(m, i):
             # v: the first rotational DoF
-            v, R, I = m.jnt_dofadr[m.body_jntadr[i]] + 3, d.xmat[i], composite_inertia(m, d, i)
+            v = m.jnt_dofadr[m.body_jntadr[i]] + 3
+            R = d.xmat[i]
+            I = composite_inertia(m, d, i)
             w = R @ Vec3(d.qvel[v : v + 3])
             Iw = rotational_momentum(I, w)
             for k in range(3):

@@ -74,7 +74,8 @@ def advance_state(m, d, acceleration):
 def store_damped_diagonal(m, d, articulated):
     """qHDiagInv <- diagonal of M + h B, or with `articulated` of h B alone; returns the mask of damped worlds.
 
-    B: damping rates b + 2 c |v| + 3 e v^2.  The mask also has worlds where an actuator adds armature or damping.
+    B: damping rates b + 2 c |v| + 3 e v^2.  A world is damped if a DoF has b > 0 or a coefficient c or e that is not 0,
+    or if an actuator adds armature or damping to a joint.
     """
     h, found = timestep(m), 0.0
     for i in range(m.nv):
@@ -132,7 +133,8 @@ def euler_again(m, d, x):
 def damps_implicitly(m, d):
     """Returns the mask of worlds where `euler` uses an acceleration other than qacc.
 
-    These are worlds with damping (b, c, e of any DoF), or with an actuator that adds armature or damping to a joint.
+    These are worlds where a DoF has b > 0 or a coefficient c or e that is not 0, or where an actuator adds armature or
+    damping to a joint.
     """
     found = 0.0
     for i in range(m.nv):

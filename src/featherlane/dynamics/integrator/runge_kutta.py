@@ -157,7 +157,8 @@ def _finish_activations(m, d):
     for a in range(m.na):
         d.act[a] = d.rk.act[a]
     if m.na > 0:
-        _exchange_lengths(m, d)  # those at the start
+        # `advance_activations` reads lengths and velocities; it starts from rk.act, so it gets those at the start
+        _exchange_lengths(m, d)
         advance_activations(m, d, d.rk.act_dot)
         _exchange_lengths(m, d)  # those of the last stage again
 

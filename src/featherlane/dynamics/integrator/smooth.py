@@ -4,7 +4,8 @@ Imported kernels:
 
     uses_articulated(m)                whether the model solves by articulated bodies instead of factors of M
     articulated_solve(m, d, extra, x)  x <- (M + diag(extra))^-1 x; returns 1 in worlds with a singular pivot
-    factor_and_solve                   (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x
+    factor_and_solve                   (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x; own=1: A
+                                       has its own diagonal, it is not replaced by values in `inverse`
     solve_factored                     (m, L, inverse, x): x <- A^-1 x, with this factor
     has_metric(m), metric(m, d)        whether the integrator is `discrete`; the matrix Mhat, else M
     is_singular(d, inverse, diagonal)  whether the pivot 1 / inverse is 0 up to rounding, relative to the diagonal

@@ -116,7 +116,8 @@ def _box_wrench(m, d, i, mask):
     box, has_mass = inertia_box(m, i)
     angular, linear = box_resistance(m, box)
     moment_drag, force_drag = box_drag(m, box)
-    moment, force = _resistance(angular, moment_drag, w), _resistance(linear, force_drag, u)
+    moment = _resistance(angular, moment_drag, w)
+    force = _resistance(linear, force_drag, u)
     return _wrench_at_com(m, d, i, pos, R, moment, force, has_mass & mask)
 
 
@@ -180,7 +181,9 @@ def angular_drag(m, g, r):
     middle, largest = sorted_axes(r)
     largest_moment = _drag_moment(middle, largest, largest)
     s = 1.0 / fmax(largest_moment, TINY)
-    x, y, z = s * _drag_moment(r[0], r[1], r[2]), s * _drag_moment(r[1], r[2], r[0]), s * _drag_moment(r[2], r[0], r[1])
+    x = s * _drag_moment(r[0], r[1], r[2])
+    y = s * _drag_moment(r[1], r[2], r[0])
+    z = s * _drag_moment(r[2], r[0], r[1])
     return Vec3(
         fma(angular, x, slender * (1.0 - x)),
         fma(angular, y, slender * (1.0 - y)),

@@ -218,7 +218,10 @@ def _add_rates_at_point(m, d, i, pos, R, rates, scale, mask):
         ll' = ll,   al' = al + [r]x ll,   la' = la - ll [r]x,   aa' = aa + [r]x la - al' [r]x
     """
     rx = _cross_matrix(pos - d.subtree_com[m.body_rootid[i]])
-    aa, al, la, ll = _rotated(R, rates[0]), _rotated(R, rates[1]), _rotated(R, rates[2]), _rotated(R, rates[3])
+    aa = _rotated(R, rates[0])
+    al = _rotated(R, rates[1])
+    la = _rotated(R, rates[2])
+    ll = _rotated(R, rates[3])
     al = al + rx @ ll
     aa = aa + (rx @ la - al @ rx)
     la = la - ll @ rx

@@ -17,6 +17,7 @@ Imported kernels:
     tendon_reference(m, d, i)        (lower, upper) rest lengths of the spring of tendon i
     add_tendon_force(m, d, i, f, x)  x += J^T f of tendon i
     is_fixed(m, i)                   whether tendon i is a combination of joints
+    add_outer, add_row               A += s J^T J of a sparse row J, on M's pattern or on a given one (sparse/outer.py)
 
 Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 """

@@ -133,7 +133,7 @@ def _incidence(A, B, gamma):
     iterates = gamma > 0.0
     while step <= MAX_STEPS and any_(iterates):
         f = asin(A * z) + asin(B * z) - 2.0 * angle + gamma
-        # df/dangle = sum of A cos / sqrt(1 - A^2 z^2) - 2
+        # df/dangle = sum of A cos / sqrt(1 - A^2 z^2) - 2, which is negative; the bounds guard root and division
         slope = A * cosine / sqrt(fmax(fma(-A * z, A * z, 1.0), MINVAL)) - 2.0
         slope = fmin(slope + B * cosine / sqrt(fmax(fma(-B * z, B * z, 1.0), MINVAL)), -MINVAL)
         iterates = iterates & (fabs(f) > RESIDUAL)

@@ -109,7 +109,7 @@ def _solve(d, p, mu):
         for j in range(i + 1):
             x = p.A[i, j] * (p.free[i] * p.free[j])
             p.L[triangle_index(i, j)] = where(p.free[i] > 0.0, x + mu, 1.0) if i == j else x
-    # a pivot below 0 by rounding remains: the step is accepted only if it lowers the cost
+    # bounded=0: a pivot below 0 by rounding remains; the step is accepted only if it lowers the cost
     factor_packed(p.L, n, bounded=0, least=0.0)
     solve_packed(p.L, n, p.x)
 
@@ -146,7 +146,7 @@ def _accept_trial(d, p, good):
 
 @kernel
 def _largest_diagonal(p):
-    """Returns the largest diagonal entry of A."""
+    """Returns the largest diagonal entry of A, at least MINVAL."""
     largest = 0.0
     for i in range(p.ndof):
         largest = fmax(largest, p.A[i, i])

@@ -10,6 +10,9 @@ Rows of J of an orientation are the angular velocities of the object.  The Jacob
 them by a factor that maps e_o to itself, so g is exact.
 The record p is IK (fields.py).  Index t is a target (goal, weight) or, after the targets, a constraint.  Index i is a
 DoF that moves, p.dof[i] of joint p.dof_joint[i], with i < ndof; p.moves[t, i] is 0 if it does not affect t.
+`anchor` returns the anchor of a connect or weld on side 0 or 1 in world axes, `orientations` (frame, turn) of a weld:
+the orientation q_2 of its second body or site, and q_2* q_1 q_rel, the rotation of the first relative to it.
+`joint_equality_error` and `tendon_equality_error` return (error, slope) of c = x_1 - f(x_2), slope = df/dx_2.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; Murray, Li, Sastry, A Mathematical Introduction to
 Robotic Manipulation, sec. 2.2.
 """
@@ -140,6 +143,7 @@ def _add_scalar(d, p, t, error, angle):
     """
     size = fabs(error)
     p.trial_error[t] = Vec2(0.0, size) if angle else Vec2(size, 0.0)
+    # the column is the derivative of the error, and a step has to reduce it: e = -error
     _add_rows(d, p, t, Vec3(-error, 0.0, 0.0), p.weight[t][angle])
 
 
@@ -188,7 +192,7 @@ def _add_fastening(m, d, p, t, e):
     A dof above both bodies changes neither; one that moves the second body has -1 in `moves`.
     Writes: column, trial_error.
     """
-    p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
+    p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
     apart = p2 - p1
     for i in range(p.ndof):
         v, _ = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1 if p.moves[t, i] > 0 else p2)
@@ -226,7 +230,7 @@ def _add_posture(m, d, p):
     for i in range(n):
         dof, j = p.dof[i], p.dof_joint[i]
         adr, local, kind = m.jnt_qposadr[j], dof - m.jnt_dofadr[j], m.jnt_type[j]
-        e = p.posture[adr + local] - d.qpos[adr + local]
+        e = p.posture[adr + local] - d.qpos[adr + local]  # of a slide, a hinge or a translation
         if has_quaternion(kind) and not is_translation(kind, local):
             adr = adr + 3 if is_free_joint(kind) else adr  # a free joint's quaternion follows its position
             rotation = quat_sub(Quat(p.posture[adr : adr + 4]).unit, Quat(d.qpos[adr : adr + 4]).unit)

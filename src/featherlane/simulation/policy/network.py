@@ -59,11 +59,11 @@ def evaluate_layer(p, w, first, source, target, nin, nout, kind):
     """Writes hidden[target ..] = activation(bias + W hidden[source ..]) of one layer.
 
     w: numbers of the network; first: index of the layer's first number; nin, nout: inputs and outputs.
-    kind: activation.  Outputs are computed in groups of BLOCK.
+    kind: activation.  Outputs are computed in groups of BLOCK; the last group is padded.
     """
     for group in range(0, nout, BLOCK):
         adr = first + group * (nin + 1)  # the group's biases, then BLOCK weights per input
-        sums = tuple(0.0 + w[adr + k] for k in range(BLOCK))
+        sums = tuple(0.0 + w[adr + k] for k in range(BLOCK))  # a bias -0.0 counts as 0.0
         for i in range(nin):
             adr += BLOCK
             x = p.hidden[source + i]

@@ -54,6 +54,7 @@ def cast_many(m, d, rays, hits, count):
     Reads:  geom_xpos, geom_xmat.
     Writes: what lies at `hits`; ray.*.
     """
+    # memory of one lane, so its lane is 0 below
     ray, hit, W = scalars(d, rays), scalars(d, hits), width(d)
     for first in range(0, count, W):
         for lane in range(W):

@@ -120,7 +120,7 @@ def scan_tiles(m, d, b, p, thread, tile):
     if p.vertical:
         measure_shadows(m, d, p)
     d.ray.exclude[0] = 1.0 * (object_body(m, kind, i) if p.excluded == -2 else p.excluded)  # -2: the body of the object
-    # rays of the worlds before this one
+    # rays of the worlds before this one: the tile's first lane has the place (number of worlds before) nstep W
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
     # height that a ray without a hit reports: the number behind the BUNDLE bounds
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)

@@ -94,7 +94,8 @@ def compare_forward_inverse(m, d):
     add_xfrc(m, d, d.primal.grad)
     constraint2, force2 = 0.0, 0.0
     for i in range(m.nv):
-        constraint_error, force_error = d.qfrc_forward[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
+        constraint_error = d.qfrc_forward[i] - d.qfrc_constraint[i]
+        force_error = d.primal.grad[i] - d.qfrc_inverse[i]
         constraint2, force2 = (
             fma(constraint_error, constraint_error, constraint2),
             fma(force_error, force_error, force2),

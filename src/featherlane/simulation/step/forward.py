@@ -181,7 +181,7 @@ def solve_constraint(m, d):
 
 @kernel
 def control_and_actuate(m, d):
-    """Calls the user's control function and computes the actuator forces of all controls."""
+    """Calls the user's control function, if user_control has its address, and computes all actuator forces."""
     if d.user_control != 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         call(d.user_control, m, d, 0)  # its third argument is unused
     actuation(m, d)
@@ -339,7 +339,7 @@ def integrate(m, d):
 @kernel
 def integrate_awake(m, d):
     """Computes the next state of a model with sleep; if every tree sleeps, only the time advances."""
-    if d.nunsettled[0]:  # a tree of the tile is awake
+    if d.nunsettled[0]:  # not 0: something in the tile is awake
         integrate(m, d)
         hold_asleep(m, d)
     else:

@@ -87,6 +87,7 @@ def reset_worlds(m, d, mask):
     clear_field(d.ctrl, m.nu, mask)
     clear_field(d.qfrc_applied, m.nv, mask)
     clear_field(flat(d.xfrc_applied), 6 * m.nbody, mask)
+    # contacts that the user has given
     clear_field(d.given_present, d.ngiven, mask)
     clear_field(d.given_replace, 1, mask)
     for e in range(m.neq):
@@ -101,7 +102,7 @@ def reset_worlds(m, d, mask):
 @kernel
 def restart_sleep(m, d, mask):
     """Puts trees that sleep in the initial state to sleep again, in the worlds of the mask."""
-    unsettle_trees(m, d)
+    unsettle_trees(m, d)  # fields of the trees are computed again
     for t in range(m.ntree):
         d.tree_asleep[t] = where(mask, 1.0 * m.tree_asleep0[t], d.tree_asleep[t])
     for i in range(m.nq):

@@ -29,6 +29,7 @@ def needs_islands(m, d):
 def store_part(m, d):
     """Stores the results of the worlds of this part, those of `active`, in part.*.
 
+    `active` is 1 in the worlds of the part that is processed, 0 in all others.
     ordered: 1 if the Hessian of a world was factorized in its own elimination order; solver_gap: scaled duality gap.
     """
     mask, part = d.active[0] > 0.0, d.part

@@ -155,7 +155,7 @@ def hold_asleep(m, d):
 def clear_sleeping_actuators(m, d):
     """Sets the force of an actuator output to zero in worlds in which all its DoFs sleep."""
     for o in range(m.nout):
-        asleep = d.active[0] >= 0.0  # true in all worlds
+        asleep = d.active[0] >= 0.0  # all worlds: `active` is 0 or 1
         for e in moment_entries(m, o):
             asleep = asleep & (d.tree_awake[m.dof_treeid[m.moment_colind[e]]] == 0.0)
         if m.moment_rownnz[o] > 0:  # an output without DoFs never sleeps

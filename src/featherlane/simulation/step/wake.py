@@ -253,7 +253,8 @@ def wake_fastened(m, d):
     """
     woke = 0
     for e in range(m.neq):
-        b1, b2 = equality_body(m, e, 0), equality_body(m, e, 1)
+        b1, b2 = equality_body(m, e, side=0), equality_body(m, e, side=1)
+        # bodies of one tree wake together
         if may_be_awake(m, b1) and may_be_awake(m, b2) and m.body_treeid[b1] != m.body_treeid[b2]:
             t1, t2, asleep = m.body_treeid[b1], m.body_treeid[b2], d.active[0] < 0.0  # asleep: mask of no world
             if t1 >= 0:
