@@ -85,7 +85,8 @@ def frank_wolfe(m1, d1):
     field_jets(m1, d1, FIELD, exact=0)  # writes jet
     for step in range(m1.opt_sdf_iterations):
         slope = Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4])
-        least_rise, target = where(x[0] == x[0], NOWHERE, x[0]), x  # NOWHERE in lanes whose point is no NaN
+        # NOWHERE, above any rise, in lanes whose point is no NaN; it is NaN only if a pose is not finite
+        least_rise, target = where(x[0] == x[0], NOWHERE, x[0]), x
         for k in range(3):
             candidate = Vec3(corner[3 * k : 3 * k + 3])
             rise = plain_dot3(candidate, slope)
@@ -99,6 +100,7 @@ def frank_wolfe(m1, d1):
     value = jet[4 * FIELD]
     eights(d1.descent.dist)[0] = where((value < 0.0) & (length >= MINVAL), value, NOWHERE)
     eights(d1.descent.shift)[0] = 0.5 * value
+    # from the mesh to the field: against the field's gradient
     eights(d1.descent.normal)[0:3] = -normal
 
 

@@ -30,9 +30,10 @@ def find_face_of_centre(d1, a, b, c):
     If so, stores the negative depth and the normal of its nearest face in convex.dist and convex.normal.
     """
     up = cross(b - a, c - a)
+    # a, b, c become counterclockwise from above, so that `up` is the top's outward normal
     if up[2] < 0.0:
         up, b, c = -1.0 * up, c, b
-    inside = dot(up, a) >= 0.0
+    inside = dot(up, a) >= 0.0  # the centre is below the top
     if inside:
         up, _ = normalize3(up)
         zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0  # as values
@@ -41,6 +42,7 @@ def find_face_of_centre(d1, a, b, c):
         keep_nearer(d1, dot(up, a), up)
         # height of the centre above the bottom
         keep_nearer(d1, d1.convex.pos[0][2] - d1.shapes.prism[0][2], (zero, zero, -one))
+        # the lesser of the two depths: the centre is also above the bottom
         inside = -d1.convex.dist[0] >= 0.0
         for _ in range(3):
             # counterclockwise from above: the wall's normal is to the right of its edge
