@@ -21,7 +21,7 @@ from featherlane.collision.slot import load_shape
 
 EXACT = 1 << 24  # float32 represents integers up to this number
 SLACK = 1.01  # scale of bounding spheres, so that rounding does not miss a grazing ray
-BLUR = 1e-6  # and the margin of bounding boxes relative to their distance, which float32 represents to 1e-7
+BLUR = 1e-6  # margin of bounding boxes, relative to their distance from the ray's origin, which float32 rounds by 1e-7
 
 
 @kernel
