@@ -71,6 +71,7 @@ def store_corners(d1, polygon, count, side, point, normal, along):
     """
     half_limit = 0.5 * d1.shapes.limit[0]
     shift_of_first = Vec3(half_limit * along[0], half_limit * along[1], half_limit * (along[2] - 1.0))
+    # the other shape is the first one if side = 1, else the second
     shift_of_other = (2.0 * side - 1.0) * shift_of_first
     for i in range(count):
         own_point = polygon_corner(d1, polygon, i)

@@ -52,7 +52,8 @@ def at_start(d1, side, point):
 def find_impact_points(m1, d1):
     """Computes the contact points at impact, and where they are on either shape at the start of the step.
 
-    Corners count up to the distance by which the shapes close in the rest of the step.
+    Corners count up to shapes.limit: twice the distance at impact, 0 for an overlap, plus the distance by which the
+    shapes close in the rest of the step, plus the tolerance.
     Writes: sweep.impact, sweep.start, sweep.normal, manifold.count.
     """
     dist, rest = d1.convex.dist[0], d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])

@@ -37,11 +37,13 @@ def is_near_sphere(m, d, geom, lane, centre, half_length):
 def may_hide(m, geom, other, obstacle):
     """Returns whether an obstacle, a geom, may hide a contact of the pair (geom, other) from `geom`.
 
-    It does if it may touch `geom` and does not move with either body of the pair.  named_geom lists the geoms of the
-    explicit pairs, which may touch whatever the other filters say.
+    It does if it may touch `geom`, is not welded to its body, and is not welded to the body of `other`; if `other` is
+    fixed to the world, fixed obstacles count, too.  named_geom lists the geoms of the explicit pairs, which may touch
+    whatever the other filters say.
     """
+    # the bodies that the three geoms move with, 0 for the world
     weld1, weld2, weld = tuple(m.body_weldid[m.geom_bodyid[i]] for i in (geom, other, obstacle))
-    # types with a segment test; weld: body that a geom moves with, 0 for the world
+    # types with a segment test
     candidate = m.geom_type[obstacle] == PLANE or SPHERE <= m.geom_type[obstacle] <= MESH
     candidate = candidate and obstacle not in (geom, other) and weld != weld1 and (weld2 == 0 or weld != weld2)
     return candidate and (
