@@ -27,6 +27,7 @@ def geom_box(m, d, g, margin):
     radius, rounding = m.geom_rbound[g], ROUNDING
     if single_precision(d):
         rounding = ROUNDING32
+    # added = reach + margin + rounding (|x| + |y| + |z|) + SLACK radius
     # rounding must not separate touching surfaces: their pair would remain only if another world of the tile is near
     added = fma(SLACK, radius, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
     half_x = fma(fabs(R[0]), size[0], fma(fabs(R[1]), size[1], fabs(R[2]) * size[2]))

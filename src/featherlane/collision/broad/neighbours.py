@@ -46,7 +46,7 @@ def is_list_valid(m, d):
 
     Reads: neighbours.*, the poses and bounds that `prepare_list` stored for each geom; near.geom_reach.
     """
-    valid = d.neighbours.reach[0] >= 0.0  # negative: no list
+    valid = d.neighbours.reach[0] >= 0.0  # true, because a reach is not negative; NaN if the world lacks the first geom
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         # two rows of the orientation determine the third
@@ -111,8 +111,8 @@ def never_meet(m, d, g, h, near):
     """
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
-    # these ranges of pair functions are those of spheres, capsules, cylinders, ellipsoids, boxes and meshes
-    # all_round: the model has only planes, spheres and capsules, and its steps do not compute full orientations
+    # tested: the ranges of pair functions of spheres, capsules, cylinders, ellipsoids, boxes and meshes.  Not tested:
+    # models of planes, spheres and capsules only (all_round), because their steps do not compute full orientations
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
         # -1: not an explicit pair
         margin = fmax(detection_distance(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
