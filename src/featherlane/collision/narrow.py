@@ -69,6 +69,7 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
         if has(d.narrow.near[0] > 0.0, lane):
             load_shape(m, d, 0, geom1, lane)
             load_shape(m, d, 1, geom2, lane)
+            # SDF is the last of the types, so geom2 has it if one of the geoms does
             if m.geom_type[geom2] == SDF:
                 load_field(m, d, 0, geom1, lane)
                 load_field(m, d, 1, geom2, lane)

@@ -36,6 +36,7 @@ def set_fields(m, d, slot, i, lane):
     lane: one of these worlds, from which the values that the slot's worlds share are read.
     """
     contact = d.contact[slot]
+    # no candidate, no explicit pair, no contact within the step
     contact.cand, contact.pair, contact.speculative = NO_CANDIDATE, -1, 0.0
     for side in range(2):
         # given_body and given_geom have two rows per contact
