@@ -4,6 +4,8 @@ Inside, the depth of the centre is its depth below the nearest of the five faces
 the top triangle.  A sphere at the side of the prism, or below it, uses the search for convex pairs.
 d1 is the data of one world: shapes.prism has the prism's vertices, the bottom 0 to 2 and the top 3 to 5.  Vectors are
 in the frame of the field, in which convex.pos is the sphere's centre.
+nearest_on_triangle(a, b, c) is (squared distance, point, weights) of the point nearest to the origin; shapes_to_world
+converts convex.* to world axes and to the surfaces of the shapes.
 NO_DISTANCE is larger than any distance.  Shapes nearer than TOUCH, relative to their size, touch.
 """
 
