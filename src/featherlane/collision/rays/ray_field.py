@@ -6,6 +6,7 @@ The field OCTREE is that of a mesh.
 ray.field is the SDF geom, and where its data are: the mesh of its octree, or the first of its plugin's parameters.
 ray.local_point and ray.local_direction are the rays in the geom's frame; ray.local_distance and ray.local_normal are
 their hits, in worlds where ray.met is 1.
+slab(p, v, lower, upper) has the distances at which a line enters and leaves a slab of one axis.
 Source: Hart, Sphere tracing (1996); MuJoCo mj_raySdf: surfaces are hit from inside, too, and a ray that starts on the
     surface hits it there.  Deviations: MuJoCo stops at the first distance below 1e-7 m and after 40 advances, even if a
     grazing ray has not arrived; it advances by the field outside of an octree's box, which exceeds the distance to the

@@ -5,6 +5,8 @@
 The field has hfield_nrow rows of hfield_ncol samples from 0 to 1, hfield_data from hfield_adr on; hfield_size is (half
 side along x, half side along y, height of the sample value 1, depth of the base) [m].  m1 and d1 are the model and the
 data of one world; line.* are the ray and its nearest hit: line.distance, line.normal, line.hit.
+slab(p, v, lower, upper) has the distances at which a line enters and leaves a slab of one axis; meet_box returns (met,
+distance, outward normal); meet_triangle stores a nearer hit in line.*.
 Source: MuJoCo mj_rayHfield, with the same surfaces: the top of the base is one, too, for a ray that starts inside.
     Deviation: only the cells near the ray's path over the grid are tested, row by row, not the whole
     rectangle between its ends.
