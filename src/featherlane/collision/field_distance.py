@@ -13,6 +13,14 @@ m1 and d1 are the model and the data of one world.  shapes.*[side] has the pose 
 bounding box; convex.mat and convex.pos are the second shape's pose in the frame of the first.  The result is
 convex.dist, convex.normal and the nearest points convex.witness; manifold.* are the contacts of overlapping
 shapes.  NOWHERE is larger than any distance.
+
+Imported kernels:
+
+    field_pair(m1, d1)               writes manifold.*, the contacts of overlapping shapes
+    field_jets(m1, d1, side, exact)  writes descent.jet of this side at descent.trial; exact: inside a box, 1: the
+                                     distance to the nearest face, 0: MuJoCo's field
+    halton(index, base)              member of the Halton sequence, in [0, 1)
+
 Source: MuJoCo mj_geomDistance.  Deviation: MuJoCo finds no distance of SDF geoms that do not overlap.
 """
 
@@ -44,8 +52,7 @@ def onto_surface(m1, d1, side, points, steps):
     normal, value = points, points[0]
     while step <= steps:
         eights(d1.descent.trial)[0:3] = points
-        # writes descent.jet: the fields at descent.trial; exact=1: inside a box the distance to the nearest face
-        field_jets(m1, d1, side, exact=1)
+        field_jets(m1, d1, side, exact=1)  # writes descent.jet: the fields at descent.trial
         value = jet[4 * side]
         normal, slope = normalize3(Vec3(jet[4 * side + 1 : 4 * side + 4]))
         if step < steps:

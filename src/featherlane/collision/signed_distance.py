@@ -7,6 +7,15 @@ The kinds of fields are types of geoms, OCTREE for a mesh, and the plugins BOLT,
 A mesh's octree has the root mesh_octree and the box mesh_octbox, centre and half sides; octree_child is the first of a
 node's eight children, negative for a leaf, octree_coeff the field at a node's corners.  sdf_param has the parameters of
 all plugins.  TINY is the least divisor of a coordinate.
+
+Imported kernels on jets:
+
+    union, intersection, difference        min(a, b), max(a, b), max(a, -b)
+    absolute(a), hypotenuse(a, b)          |a|, sqrt(a^2 + b^2)
+    axis_jets, radius_jet, azimuth_jet     of the point p: x, y and z; distance from the z axis; angle about it
+    extrusion(section, ends)               prism of a cross section's field and the distance beyond its two ends
+    constant_like(x, number)               the number with the width and precision of x
+
 Source: MuJoCo engine_collision_sdf.c (geomDistance, geomGradient, oct_distance, oct_gradient) and plugin/sdf.
 Deviations: derivatives of bolt, nut, gear and bowl, and of an octree outside its box, are analytic (MuJoCo:
 differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its half-planes (MuJoCo: a rotation).
@@ -182,6 +191,7 @@ def nut_field(p, shank):
     _, _, z = axis_jets(p)
     radius = affine(1.0, radius_jet(p), -shank)
     cone = affine(HALF_ROOT, z - radius, 0.0)
+    # removes from the hole what has radius > z + 0.5, then adds what has radius < z + 0.05
     hole = difference(thread_field(p, radius), affine(1.0, cone, 0.5 * HALF_ROOT))
     hole = union(hole, affine(-1.0, cone, -0.05 * HALF_ROOT))
     return difference(hexagon_head(p, radius), hole)

@@ -309,6 +309,7 @@ def epa(m1, d1):
     if nvertex < 4:
         # a flat difference: the depth is its extent along its normal
         normal = flat_normal(d1, nvertex)
+        # support_along writes support.first, which is read after it
         depth, point = dot(support_along(m1, d1, normal), normal), d1.support.first[0]
     else:
         open_group(d1, face=0)  # writes epa.key
