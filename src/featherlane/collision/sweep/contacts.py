@@ -19,6 +19,20 @@ slot, and `lane` the index of a world in the tile.  sweep.state is IMPACT if the
 Of all worlds, sweep.steps, sweep.spins and sweep.travels have the displacements, rotation vectors and travels of the
 two geoms, sweep.margins the margins; sweep.found is 1 in worlds with a contact within the step.  sweep.tolerance is the
 tolerance of the distance at impact.  manifold.* are the manifold.count contact points of one world.
+
+Imported kernels:
+
+    margin_and_gap, both_present     (margin, gap) of a pair; mask of worlds that have both geoms
+    reference_and_impedance          (solref, solimp) of a pair
+    touching_distance(m, d, geom)    geom's part of the largest distance that rounding makes between touching bodies
+    is_swept_pair(m, geom1, geom2)   whether the pair has contacts within the step: convex shapes, the first maybe a plane
+    step_motion(m, d, geom)          (displacement, rotation vector, travel) of a geom in the step
+    may_pass, spheres_meet           masks of worlds where a travel is long enough to pass through the other geom, and
+                                     where the bounding spheres come within a distance during the step
+    load_shape(m, d, side, g, lane)  copies a geom of one world to shapes.*
+    clear_contact, store_manifold    remove a slot's contact in a mask of worlds; copy manifold.* to slots of one world
+    sleeping(m), pair_awake          whether the flag `sleep` is on; mask of worlds where one of two bodies is awake
+
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact distance".
 """
 

@@ -7,6 +7,15 @@ segment.
 `lane` is the index of a world in the tile.
 shapes.*, line.* (a ray and its nearest hit) and the distance convex.dist belong to one world.  The explicit pairs
 are m.pair_geom1 and m.pair_geom2; sweep.tolerance is the tolerance of a distance.
+
+Imported kernels:
+
+    is_listed, may_touch              whether a sorted list has a pair; whether two geoms pass the filters of pairs
+    margin_and_gap                    (margin, gap) of a pair
+    load_shape(m, d, side, g, lane)   copies a geom of one world to shapes.*
+    measure_distance(m, d)            writes convex.* of the two shapes
+    meet_shape(type, p, v, size)      (met, distance, normal) of the ray p + x v and a shape, in its frame
+
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Line-of-sight raycasting"; the tested segments and the
     margins at their ends were found by experiment with 4.0.1.
 """
