@@ -5,6 +5,9 @@ contact of two geoms requires that their axis-aligned boxes overlap and that the
 collide_geom lists the geoms that may collide, crowd_geom those in the bounding volume tree (box_tree.py).
 geom_aabb[g] is the bounding box of geom g in its frame: centre and half sides; geom_rbound[g] is the radius of its
 bounding sphere.
+geom_reach is a geom's margin and gap, and with the LCP model its touching distance; is_present is the mask of worlds
+that have the geom; step_motion returns (displacement, rotation vector, travel) of a geom in the step; sweeping(m) is
+whether contacts within the step are detected (`speculative`).
 """
 
 from featherlane.prelude import *

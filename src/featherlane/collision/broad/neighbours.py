@@ -10,6 +10,13 @@ neighbours.pos, axis (two rows of the orientation) and box are the stored pose a
 the allowed changes of a coordinate and of a cosine; reach and margin are the geom's reach and its margin plus gap.
 near.geom_reach[g] is the radius of geom g's bounding sphere plus its margin and gap; two geoms are near if their
 distance is at most the sum of these.  m.pair_function is the id of the function of two geom types.
+
+Imported kernels:
+
+    geom_margin_and_gap, is_present   a geom's margin plus gap; mask of worlds that have the geom
+    detection_distance                largest distance of a contact of a pair
+    boxes_separate                    mask of worlds where the oriented boxes are farther apart than a distance
+
 Source: L. Verlet, Phys. Rev. 159 (1967).
 """
 
