@@ -8,7 +8,7 @@ Imported kernels:
     near_pairs(m, d)                number of near pairs, which it lists; near_pair(m, d, i) is pair i of them
     is_near                         mask of worlds where the bounding spheres are within margin and gap
     detection_distance              largest distance of a contact: margin plus gap
-    parted                          mask of worlds where the oriented boxes are farther apart than this distance
+    parted                          mask of worlds where the test of bounding boxes separates the pair by this distance
     sleeping(m), pair_awake         whether the flag `sleep` is on; mask of worlds where one of two bodies is awake
 """
 

@@ -18,7 +18,7 @@ Imported kernels:
     any_awake, pair_awake               whether one of two bodies is awake in some world; mask of these worlds
     lane_points                         appends the points of a pair function that computes all worlds at once
     branching_points                    appends those of a function that computes one world at a time
-    parted                              mask of worlds where the oriented boxes are farther apart than a limit
+    parted                              mask of worlds where the test of bounding boxes separates the pair by a limit
 """
 
 from featherlane.prelude import *

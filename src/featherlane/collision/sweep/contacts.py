@@ -25,7 +25,7 @@ Imported kernels:
     margin_and_gap, both_present     (margin, gap) of a pair; mask of worlds that have both geoms
     reference_and_impedance          (solref, solimp) of a pair
     touching_distance(m, d, geom)    geom's part of the largest distance that rounding makes between touching bodies
-    is_swept_pair(m, geom1, geom2)   whether the pair has contacts within the step: convex shapes, the first maybe a plane
+    is_swept_pair(m, geom1, geom2)   whether the pair is swept: two convex shapes, or a plane and one
     step_motion(m, d, geom)          (displacement, rotation vector, travel) of a geom in the step
     may_pass, spheres_meet           masks of worlds where a travel is long enough to pass through the other geom, and
                                      where the bounding spheres come within a distance during the step
