@@ -2,6 +2,14 @@
 
 m.pair_function[type1, type2] is the id of the function that finds the contact points of two geom types, lower type
 first; m.ncrowd is the number of geoms in the tree of bounding boxes, 0 without one.
+
+Imported kernels:
+
+    near_pairs(m, d)                number of near pairs, which it lists; near_pair(m, d, i) is pair i of them
+    is_near                         mask of worlds where the bounding spheres are within margin and gap
+    detection_distance              largest distance of a contact: margin plus gap
+    parted                          mask of worlds where the test of bounding boxes separates the pair by this distance
+    sleeping(m), pair_awake         whether the flag `sleep` is on; mask of worlds where one of two bodies is awake
 """
 
 from featherlane.prelude import *

@@ -8,6 +8,17 @@ near.detects is 1 in worlds that detect contacts (`given_contacts`).  collide_ge
 Group k has the candidates from group_first[k] on, of the two bodies group_body[k].
 The model has ncand candidates, ngroup groups, ncollide colliding geoms, and ncrowd geoms in a crowd.
 m.pair_function[type1, type2] is the id of the function that finds the contact points of two geom types.
+
+Imported kernels:
+
+    margin_and_gap, detection_distance  (margin, gap) of a pair; largest distance of a contact, about their sum
+    both_present(m, geom1, geom2)       mask of worlds that have both geoms
+    sweeping(m), is_swept_pair          whether contacts within the step are detected; whether this pair has them
+    sleeping(m)                         whether the flag `sleep` is on
+    any_awake, pair_awake               whether one of two bodies is awake in some world; mask of these worlds
+    lane_points                         appends the points of a pair function that computes all worlds at once
+    branching_points                    appends those of a function that computes one world at a time
+    parted                              mask of worlds where the test of bounding boxes separates the pair by a limit
 """
 
 from featherlane.prelude import *
@@ -79,6 +90,7 @@ def near_and_awake(m, d, first, end, count):
     for k in range(first, end):
         geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
         body1, body2 = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
+        # a pair that is asleep in all worlds is skipped without a test of its spheres
         if any_awake(d, body1, body2):
             d.near.cand_near[count] = k
             count += any_(is_near(m, d, m.cand_pair[k], geom1, geom2) & pair_awake(d, body1, body2))
@@ -179,6 +191,7 @@ def near_candidates(m, d, wide):
 def list_neighbours(m, d):
     """Stores in neighbours.pair the pairs that may soon be near, and in neighbours.count their number plus 1.
 
+    The tile has one world, so `any_` of a mask is the value of this world.
     Pairs with near spheres are left out if their boxes stay apart.  `prepare_list` enlarges near.geom_reach by the
     distance that geoms may move while the list is valid; `restore_reach` restores it.
     """
@@ -237,7 +250,8 @@ def near_pairs(m, d):
             # only models with variants have worlds without a geom; a comparison with NaN is false
             d.near.geom_reach[geom] = where(is_present(m, geom), d.near.geom_reach[geom], NAN)
     # candidates, from the neighbour list of a single world if it keeps one: keeps_list is set for a world that
-    # continues its trajectory, nlisted is the capacity of the list; without sleep and `speculative`
+    # continues its trajectory, nlisted is the capacity of the list.  The list is tested by `is_near` only, while sleep
+    # and `speculative` need other tests
     if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m) and not sweeping(m):
         count = near_neighbours(m, d)
     else:
@@ -249,6 +263,7 @@ def near_pairs(m, d):
             candidate = d.near.cand_near[i]
             add_key(d, pair_key(m, m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]))
         store_crowd_boxes(m, d)
+        # without an awake geom (load_awake returns their number), a world has no pairs
         for lane in range(width(d)):
             if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 load_boxes(m, d, lane)

@@ -6,6 +6,9 @@ first; the result is flipped afterwards if necessary.
 
 m1 and d1 are the model and the data of one world.  shapes.*[0] and shapes.*[1] are the two shapes; convex.dist,
 convex.normal (from the first to the second shape) and convex.witness, the two nearest points, are the result.
+A core is a shape without the radius around it: of a sphere its centre, of a capsule its segment; any other shape is its
+own core.  core_support(m1, d1, side, u) is (point, vertex), the core's farthest point along u in the shape's frame and
+its index; core_radius(d1, side) is the radius around the core.
 `lane` is the index of a world in the tile.
 NO_DISTANCE is a distance beyond the limit.  PRISM is a type of shape: a prism with the vertices shapes.prism.
 A height field has hfield_nrow rows of hfield_ncol samples; hfield_size is (half side along x, half side along y, height
@@ -29,7 +32,7 @@ def plane_distance(m1, d1):
     """
     plane_mat, shape_mat = d1.shapes.mat[0], d1.shapes.mat[1]
     normal = plane_mat.columns[2]
-    d1.support.vertex[1] = 0  # a valid index, because no search for a plane stores one
+    d1.support.vertex[1] = 0  # no search for a plane sets this index: it stays valid
     up = shape_mat.T @ normal
     lowest, _ = core_support(m1, d1, 1, -up)
     # the core's lowest point in world axes, moved down by the radius around the core
@@ -121,7 +124,9 @@ def measure_geoms(m, d, geom1, geom2, lane):
     load_shape(m, d, 0, geom1, lane)
     load_shape(m, d, 1, geom2, lane)
     d.shapes.limit[0] = d.distance.limit[0]
-    if min(d.shapes.data[0], d.shapes.data[1]) == ABSENT_GEOM:  # the world lacks one of the geoms
+    # shapes.data is the mesh or height field of each geom, -1 for none, and ABSENT_GEOM, the least value, if the world
+    # lacks the geom
+    if min(d.shapes.data[0], d.shapes.data[1]) == ABSENT_GEOM:
         d.convex.dist[0] = d.distance.limit[0]
     elif m.geom_type[geom1] == PLANE:
         if m.geom_type[geom2] == SDF:

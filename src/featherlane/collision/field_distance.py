@@ -13,6 +13,14 @@ m1 and d1 are the model and the data of one world.  shapes.*[side] has the pose 
 bounding box; convex.mat and convex.pos are the second shape's pose in the frame of the first.  The result is
 convex.dist, convex.normal and the nearest points convex.witness; manifold.* are the contacts of overlapping
 shapes.  NOWHERE is larger than any distance.
+
+Imported kernels:
+
+    field_pair(m1, d1)               writes manifold.*, the contacts of overlapping shapes
+    field_jets(m1, d1, side, exact)  writes descent.jet of this side at descent.trial; exact: inside a box, 1: the
+                                     distance to the nearest face, 0: MuJoCo's field
+    halton(index, base)              member of the Halton sequence, in [0, 1)
+
 Source: MuJoCo mj_geomDistance.  Deviation: MuJoCo finds no distance of SDF geoms that do not overlap.
 """
 
@@ -85,12 +93,13 @@ def approach(m1, d1, longest):
     Writes: descent.dist (8,), the least distance of each search, NOWHERE if it did not reach the surfaces;
             descent.corner (6, 8), the points there.
     """
-    start, corner, dist = Vec3(eights(d1.descent.trial)[0:3]), eights(d1.descent.corner), eights(d1.descent.dist)
+    # descent.corner holds the nearest pair of points of each search, three coordinates of either
+    start, nearest, dist = Vec3(eights(d1.descent.trial)[0:3]), eights(d1.descent.corner), eights(d1.descent.dist)
     point2, normal2, field2 = onto_surface(m1, d1, 1, start, FAR_RETURNS)
     point1, normal1, field1 = onto_surface(m1, d1, 0, point2, FAR_RETURNS)
-    # kinds of fields up to BOX are primitive shapes
+    # kinds of fields up to BOX are primitive shapes; the field of an ellipsoid is a distance to first order only
     is_exact = d1.shapes.field[0, 0] != ELLIPSOID and d1.shapes.field[0, 0] <= BOX
-    # a start with a NaN is not searched; zero has a lane for each search
+    # a start is NaN only if a pose is not finite, and is not searched; zero has a lane for each search
     alive, zero = start[0] == start[0], where(start[0] == start[0], 0.0, start[0])
     factor, step = zero + FIRST_FACTOR, Vec6(zero, zero, zero, zero, zero, zero)
     slope_before = step
@@ -101,7 +110,7 @@ def approach(m1, d1, longest):
         # keeps the nearest pair of points on both surfaces so far
         nearer = alive & (field1 <= ON_SURFACE) & (field2 <= ON_SURFACE) & (length < dist[0])
         dist[0] = where(nearer, length, dist[0])
-        corner[0:6] = where(nearer, Vec6(join(point1, point2)), Vec6(corner[0:6]))
+        nearest[0:6] = where(nearer, Vec6(join(point1, point2)), Vec6(nearest[0:6]))
         slope1, slope2 = dot(gap, normal1) * normal1 - gap, gap - dot(gap, normal2) * normal2
         if is_exact:
             # an exact shape has no gradient: its nearest point is computed from point2

@@ -29,9 +29,9 @@ def frame_of(n):
 
 @kernel
 def turning_tangent(n, t):
-    """Returns the vector whose dot product with a rotation of n is the spin of the frame (n, t) of `frame_of` about n.
+    """Returns the vector s: a small rotation w of the normal n turns the frame (n, t) of `frame_of` about n by s . w.
 
-    With `frame_of`'s axis e, t = (e - c n) / |e - c n| and c = n . e.  For a rotation of the normal, dn = w x n:
+    With `frame_of`'s axis e, t = (e - c n) / |e - c n| and c = n . e.  For dn = w x n, the turn is
     dt . (n x t) = c / sqrt(1 - c^2) t . w.
     """
     c = where(fabs(n[1]) < 0.5, n[1], n[2])  # e is y, or z if n is close to +-y

@@ -11,6 +11,13 @@ spheres, 0 to 27 % pass the test of oriented boxes, which runs in lanes.  These 
 worlds, most if a pair is in permanent contact.  A search takes 0.1 to 1 us for separated and 1 to 5 us for overlapping
 shapes.  Few lanes would wait for the slowest one, so the search runs one world at a time and stops early.
 `lane` is the index of a world in the tile.
+
+Imported kernels:
+
+    detection_distance(m, d, ...)     largest distance of a contact of the pair
+    load_shape, load_field            copy a geom, and its signed distance field, to one side of shapes.*
+    manifold_points(m1, d1, function) runs the pair function with this id
+    store_manifold, complete_frames   copy manifold.* to the pair's slots in one world; add the slots' tangents
 """
 
 from featherlane.prelude import *
@@ -69,6 +76,7 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
         if has(d.narrow.near[0] > 0.0, lane):
             load_shape(m, d, 0, geom1, lane)
             load_shape(m, d, 1, geom2, lane)
+            # SDF is the last of the types, so geom2 has it if one of the geoms does
             if m.geom_type[geom2] == SDF:
                 load_field(m, d, 0, geom1, lane)
                 load_field(m, d, 1, geom2, lane)

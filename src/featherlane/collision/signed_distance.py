@@ -7,6 +7,15 @@ The kinds of fields are types of geoms, OCTREE for a mesh, and the plugins BOLT,
 A mesh's octree has the root mesh_octree and the box mesh_octbox, centre and half sides; octree_child is the first of a
 node's eight children, negative for a leaf, octree_coeff the field at a node's corners.  sdf_param has the parameters of
 all plugins.  TINY is the least divisor of a coordinate.
+
+Imported kernels on jets:
+
+    union, intersection, difference        min(a, b), max(a, b), max(a, -b)
+    absolute(a), hypotenuse(a, b)          |a|, sqrt(a^2 + b^2)
+    axis_jets, radius_jet, azimuth_jet     of the point p: x, y and z; distance from the z axis; angle about it
+    extrusion(section, ends)               prism of a cross section's field and the distance beyond its two ends
+    constant_like(x, number)               the number with the width and precision of x
+
 Source: MuJoCo engine_collision_sdf.c (geomDistance, geomGradient, oct_distance, oct_gradient) and plugin/sdf.
 Deviations: derivatives of bolt, nut, gear and bowl, and of an octree outside its box, are analytic (MuJoCo:
 differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its half-planes (MuJoCo: a rotation).
@@ -149,9 +158,10 @@ def hexagon_head(p, radius):
     radius: jet of the distance from the shank's surface.  The hexagon's half width is 0.5 (lengths of MuJoCo's plugin).
     """
     x, y, z = axis_jets(p)
-    # distances along the normals (1, 0), (1/2, cos 30) and (1/2, -cos 30) of the hexagon's sides
-    x, side, half = absolute(x), affine(COS_30, y, 0.0), affine(0.5, x, 0.0)
-    head = intersection(x, intersection(absolute(half + side), absolute(half - side)))
+    # |p . n| for the normals n = (1, 0), (1/2, cos 30) and (1/2, -cos 30) of the hexagon's sides
+    abs_x, cos_y, half_x = absolute(x), affine(COS_30, y, 0.0), affine(0.5, x, 0.0)
+    head = intersection(abs_x, intersection(absolute(half_x + cos_y), absolute(half_x - cos_y)))
+    # half width 0.5, and z from -0.5 to 0: |z + 0.25| - 0.25
     head = intersection(affine(1.0, head, -0.5), affine(1.0, absolute(affine(1.0, z, 0.25)), -0.25))
     # within the cone z + radius = 0.22
     return intersection(head, affine(HALF_ROOT, z + radius, -0.22 * HALF_ROOT))
@@ -165,6 +175,7 @@ def bolt_field(p, shank):
     """
     _, _, z = axis_jets(p)
     radius = affine(1.0, radius_jet(p), -shank)
+    # z from -1 to 0: |z + 0.5| - 0.5
     bolt = intersection(thread_field(p, radius), affine(1.0, absolute(affine(1.0, z, 0.5)), -0.5))
     cone = affine(HALF_ROOT, z - radius, HALF_ROOT)  # negative where radius > z + 1: cut off at the end z = -1
     return union(difference(bolt, cone), hexagon_head(p, radius))
@@ -180,6 +191,7 @@ def nut_field(p, shank):
     _, _, z = axis_jets(p)
     radius = affine(1.0, radius_jet(p), -shank)
     cone = affine(HALF_ROOT, z - radius, 0.0)
+    # removes from the hole what has radius > z + 0.5, then adds what has radius < z + 0.05
     hole = difference(thread_field(p, radius), affine(1.0, cone, 0.5 * HALF_ROOT))
     hole = union(hole, affine(-1.0, cone, -0.05 * HALF_ROOT))
     return difference(hexagon_head(p, radius), hole)
@@ -242,7 +254,8 @@ def gear_field(p, parameters):
     _, _, z = axis_jets(p)
     rho, angle = radius_jet(p), azimuth_jet(p)
     azimuth = angle.value + turn
-    # angles from the two sides of the nearest tooth, in [-shift / 2, stride - shift / 2)
+    # angles from the two sides of the nearest tooth, in [-shift / 2, stride - shift / 2), counted in opposite
+    # directions: they add up to stride - shift
     side = Jet(wrapped(azimuth + 0.5 * shift, stride) - 0.5 * shift, angle.x, angle.y, angle.z)
     other = Jet(wrapped(-azimuth - 0.5 * shift, stride) - 0.5 * shift, -angle.x, -angle.y, -angle.z)
     # teeth: where both angles are below stride - shift, as radial walls, and between two involutes

@@ -5,6 +5,13 @@ slot's bodies are ints that all worlds of a tile share.  Worlds whose i-th conta
 dimension share a slot; the other worlds get further slots.  near.given_left is 1 in worlds whose i-th contact has no
 slot yet.  The contacts of one world keep their order.  `lane` is the index of a world in the tile.
 near.detects is 1 in worlds that also detect contacts.  m.flg_adhesion is 1 for a model with adhesive geoms or pairs.
+
+Imported kernels:
+
+    append(d, number, mask, dist, ...)   adds a slot for contact `number` in the worlds of a mask, if it has some
+    split_slots(m, d, first, ...)        splits slots with worlds within the margin and worlds in the gap (adhesion)
+    slot_dim(m, d, slot, dim)            1 if the slot's contacts are in the gap, else dim
+    sleeping(m), pair_awake              whether the flag `sleep` is on; mask of worlds where one of two bodies is awake
 """
 
 from featherlane.prelude import *
@@ -36,6 +43,7 @@ def set_fields(m, d, slot, i, lane):
     lane: one of these worlds, from which the values that the slot's worlds share are read.
     """
     contact = d.contact[slot]
+    # no candidate, no explicit pair, no contact within the step
     contact.cand, contact.pair, contact.speculative = NO_CANDIDATE, -1, 0.0
     for side in range(2):
         # given_body and given_geom have two rows per contact

@@ -5,6 +5,9 @@ contact of two geoms requires that their axis-aligned boxes overlap and that the
 collide_geom lists the geoms that may collide, crowd_geom those in the bounding volume tree (box_tree.py).
 geom_aabb[g] is the bounding box of geom g in its frame: centre and half sides; geom_rbound[g] is the radius of its
 bounding sphere.
+geom_reach is a geom's margin and gap, and with the LCP model its touching distance; is_present is the mask of worlds
+that have the geom; step_motion returns (displacement, rotation vector, travel) of a geom in the step; sweeping(m) is
+whether contacts within the step are detected (`speculative`).
 """
 
 from featherlane.prelude import *
@@ -27,6 +30,7 @@ def geom_box(m, d, g, margin):
     radius, rounding = m.geom_rbound[g], ROUNDING
     if single_precision(d):
         rounding = ROUNDING32
+    # added = reach + margin + rounding (|x| + |y| + |z|) + SLACK radius
     # rounding must not separate touching surfaces: their pair would remain only if another world of the tile is near
     added = fma(SLACK, radius, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
     half_x = fma(fabs(R[0]), size[0], fma(fabs(R[1]), size[1], fabs(R[2]) * size[2]))

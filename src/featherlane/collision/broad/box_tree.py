@@ -366,4 +366,5 @@ def unite_pairs(m1, d1):
     Scratch: near.room.
     """
     sort(d1.near.key, d1.near.room, d1.near.count[0])
+    # drop_repeats returns the number of keys that remain
     d1.near.count[0] = drop_repeats(d1.near.key, d1.near.count[0])

@@ -58,9 +58,9 @@ def highest_under(m, d, field, centre, half, inside, low):
     first_column = sample_before(centre[0] - half[0], sx, ncol - 1)
     last_column = sample_behind(centre[0] + half[0], sx, ncol - 1)
     row, last_row = sample_before(centre[1] - half[1], sy, nrow - 1), sample_behind(centre[1] + half[1], sy, nrow - 1)
-    # worlds advance together; one with fewer rows or columns repeats its last sample
-    # a negative value of each world, below all samples, which are from 0 to `unit`, and below the box
+    # the start of the maximum: a negative value of each world, below all samples, which are from 0 to `unit`
     top = -(unit + half[2])
+    # worlds advance together; one with fewer rows or columns repeats its last sample
     while any_(inside & (row <= last_row) & (top < low)):
         column = first_column
         while any_(inside & (column <= last_column)):

@@ -10,6 +10,13 @@ neighbours.pos, axis (two rows of the orientation) and box are the stored pose a
 the allowed changes of a coordinate and of a cosine; reach and margin are the geom's reach and its margin plus gap.
 near.geom_reach[g] is the radius of geom g's bounding sphere plus its margin and gap; two geoms are near if their
 distance is at most the sum of these.  m.pair_function is the id of the function of two geom types.
+
+Imported kernels:
+
+    geom_margin_and_gap, is_present   a geom's margin plus gap; mask of worlds that have the geom
+    detection_distance                largest distance of a contact of a pair
+    boxes_separate                    mask of worlds where the oriented boxes are farther apart than a distance
+
 Source: L. Verlet, Phys. Rev. 159 (1967).
 """
 
@@ -46,7 +53,7 @@ def is_list_valid(m, d):
 
     Reads: neighbours.*, the poses and bounds that `prepare_list` stored for each geom; near.geom_reach.
     """
-    valid = d.neighbours.reach[0] >= 0.0  # negative: no list
+    valid = d.neighbours.reach[0] >= 0.0  # true, because a reach is not negative; NaN if the world lacks the first geom
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         # two rows of the orientation determine the third
@@ -111,8 +118,8 @@ def never_meet(m, d, g, h, near):
     """
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
-    # these ranges of pair functions are those of spheres, capsules, cylinders, ellipsoids, boxes and meshes
-    # all_round: the model has only planes, spheres and capsules, and its steps do not compute full orientations
+    # tested: the ranges of pair functions of spheres, capsules, cylinders, ellipsoids, boxes and meshes.  Not tested:
+    # models of planes, spheres and capsules only (all_round), because their steps do not compute full orientations
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
         # -1: not an explicit pair
         margin = fmax(detection_distance(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])

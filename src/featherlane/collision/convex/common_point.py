@@ -96,7 +96,7 @@ def point_on_segment(d1, side):
     end_x, end_y, _ = load_corner(d1, side, 1)
     a, e = (start_x, start_y), (end_x - start_x, end_y - start_y)
     e_squared, x, y = e[0] * e[0] + e[1] * e[1], 0.0, 0.0
-    if e_squared > 0.0:
+    if e_squared > 0.0:  # no division by 0
         if d1.feature.count[other] == SEGMENT:
             lo, hi = part_on_segment(d1, other, a, e)
         elif d1.feature.count[other] == DISC:

@@ -275,6 +275,7 @@ def grow_polytope(m1, d1, steps, most):
             depth, normal, is_flat = upper, face_normal, on_surface
             for corner in range(3):
                 d1.epa.best[corner] = d1.epa.corner[face, corner]
+        # gives up; with most = FACES it never does
         if step >= LOOSE and most < FACES and count_faces_below(d1, nface, depth - gap) > most:
             break
         # the support point becomes a vertex; a face that cannot grow keeps its upper bound as its key
@@ -308,12 +309,14 @@ def epa(m1, d1):
     if nvertex < 4:
         # a flat difference: the depth is its extent along its normal
         normal = flat_normal(d1, nvertex)
+        # support_along writes support.first, which is read after it
         depth, point = dot(support_along(m1, d1, normal), normal), d1.support.first[0]
     else:
         open_group(d1, face=0)  # writes epa.key
         close_tetrahedron(d1)
         d1.epa.count[0], d1.epa.count[1], d1.epa.size[0] = 4, 4, size
-        grow_polytope(m1, d1, steps=2 * VERTICES, most=FACES)  # writes convex.dist, convex.normal, epa.best
+        # writes convex.dist, convex.normal, epa.best; most=FACES: does not give up
+        grow_polytope(m1, d1, steps=2 * VERTICES, most=FACES)
         depth, normal = -d1.convex.dist[0], d1.convex.normal[0]
         point = deepest_of_first(d1, d1.epa.count[1], normal, depth, NEAR * size)
         store_best_as_simplex(d1)

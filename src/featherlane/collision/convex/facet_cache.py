@@ -157,7 +157,7 @@ def write_proof(d1):
 @kernel
 def keep_proof(m1, d1):
     """Caches the facet where a search ended, if it is valid as a proof.  Reads: facet.*, convex.*, epa.*."""
-    # recall.pair is the address of the pair's cache entry, 0 without a cache
+    # recall.pair[0] is the address of the pair's cache entry, 0 without a cache
     kept = d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET
     # measure_facet writes convex.* again, with the same result
     if kept and is_separate_facet(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
@@ -269,7 +269,7 @@ def grow_cached_polytope(m1, d1):
     grown = False
     if link_faces(d1, d1.epa.count[1]):
         d1.epa.gap[0], d1.epa.size[0], d1.facet.kind[0] = EXACT, size_of_pair(m1, d1), NO_FACET
-        grow_polytope(m1, d1, STEPS, MOST)
+        grow_polytope(m1, d1, steps=STEPS, most=MOST)  # writes convex.*, epa.*
         settle_on_best(m1, d1, d1.convex.normal[0])  # writes facet.*
         if d1.facet.kind[0] != NO_FACET:
             grown = is_proof(m1, d1, measure_facet(m1, d1))

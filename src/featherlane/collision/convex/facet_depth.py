@@ -49,7 +49,8 @@ from featherlane.model.hull import FLAT
 
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
 PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine between edge and face: float32 poses
-LEVEL = 2.4e-4  # maximum deviation of parallel parts, relative to the foot's border distance: below ALIKE / 4
+# maximum deviation of parallel parts, relative to the foot's border distance: below ALIKE / 4 of separate_facet.py
+LEVEL = 2.4e-4
 FAR = 1e30  # above any height [m] and any squared distance from a border [m^2]
 FEW = 256  # maximum number of pairs of edges of two faces that are all tested
 
@@ -118,7 +119,8 @@ def measure_triangle(m1, d1, size):
     if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
         depth = dot(unit, p)
-        # weight of p: normal . (q x qr) / |normal|^2; the foot's distance from qr: weight of p |normal| / |qr|
+        # weight of p: normal . (q x qr) / |normal|^2, those of q and r alike, in the cyclic order p, q, r.
+        # the foot's distance from qr: weight of p |normal| / |qr|
         weight_p = dot(normal, cross(q, qr)) / normal_squared
         weight_q = -dot(normal, cross(p, pr)) / normal_squared
         weight_r = dot(normal, cross(p, pq)) / normal_squared
@@ -219,6 +221,7 @@ def measure_face(m1, d1, side, size):
     elif side == 0:
         store_facet(d1, normal, depth, fma(depth, normal, point))
     else:
+        # the outward normal of the second core's face points to the first shape, so the result has its opposite
         store_facet(d1, -(mat @ normal), depth, vertex)
     return inside
 

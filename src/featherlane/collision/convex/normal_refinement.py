@@ -392,6 +392,7 @@ def polish(m1, d1):
     if count2 > 0:
         normal, settled = descend(m1, d1, start, edge2, is_bound=1)
         try_method(m1, d1, normal, settled, ALONG_SECOND, slack)
+    # unconstrained: the edge is not used
     normal, settled = descend(m1, d1, start, Vec3(zeros(3)), is_bound=0)
     try_method(m1, d1, normal, settled, FREE, slack)
     store_nearest_point(m1, d1, edge1, edge2, size)

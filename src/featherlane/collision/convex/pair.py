@@ -147,7 +147,7 @@ def closest_from_pose(m1, d1):
             if d1.convex.dist[0] < NO_DISTANCE:
                 polish(m1, d1)
     if d1.convex.dist[0] < NO_DISTANCE:
-        # two shapes that touch in a line have no unique nearest points; of a facet's pair, the manifold chooses them
+        # two shapes that touch in a line have no unique nearest points; if the facet is known, it determines them
         touch_in_lines = d1.facet.kind[0] == NO_FACET and touch_along_lines(m1, d1)
         shapes_to_world(d1)
         if touch_in_lines:
@@ -191,6 +191,8 @@ def convex(m1, d1):
         else:
             count_method(d1, BY_SEARCH)
             closest_from_pose(m1, d1)  # writes convex.*, in world axes
+            # the direction from the first to the second shape, in the frame of the first.  Beyond the limit only the
+            # nearest point a - b of the difference is known
             if d1.convex.dist[0] == NO_DISTANCE:
                 remember_apart(m1, d1, -d1.gjk.nearest[0])
             elif d1.convex.dist[0] > limit:

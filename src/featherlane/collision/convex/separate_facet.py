@@ -131,13 +131,18 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
                 slope,
                 slack,
             )
+    # a search uses a face whose normal differs from its own by at most ALIKE, and its own from the facet's by at most
+    # ALIKE / 2 (`is_separate_facet`): within 2 ALIKE
     face = face_towards(m1, d1, side, vertex, normal, 2.0 * ALIKE) if lower else NO_FACE
     return lower and (face == NO_FACE or is_distinct_face(m1, d1, side, face))
 
 
 @kernel
 def has_edge_along(m1, d1, side, vertex, direction):
-    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction: sine up to 2 PARALLEL."""
+    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction: sine up to 2 PARALLEL.
+
+    This is twice the sine up to which a search uses such an edge (`edge_orthogonal_to`).
+    """
     position, found = vertex_of(m1, d1, side, vertex), False
     for k in range(count_neighbours(m1, d1, side, vertex)):
         edge = vertex_of(m1, d1, side, neighbour(m1, d1, side, vertex, k)) - position
@@ -228,7 +233,7 @@ def is_separate_facet(m1, d1, size, inside):
     # nearly flat faces and nearly convex hulls need a steeper descent
     if has_face(d1, side=0) or has_face(d1, side=1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1)):
         slope = fmax(slope, 2.0 * PARALLEL)
-    # slack / inside bounds the angle between the facet's normal and a search's
+    # slack / inside bounds the angle between the facet's normal and a search's: below ALIKE / 2
     isolated = slack < 0.5 * ALIKE * inside
     # the facet's different vertices; duplicates follow each other
     if not has_face(d1, side=0):

@@ -127,7 +127,7 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
         return face, unit_vector(0)  # no edge axis: any vector
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
-        # of the edge axis and the best face's normal
+        # of the edge axis and the best face's normal: axis `face` of the first box, or axis face - FACES2 of the second
         cosine = n[face] if face < FACES2 else plain_dot3(n, frame_column(R, face - FACES2))
         if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
             code = face

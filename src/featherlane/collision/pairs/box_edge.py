@@ -67,6 +67,7 @@ def edge_point(d1, R, p, n, i, j, slack):
     least, point1, point2 = 1e10, u, v
     for k in range(4):
         middle1 = farthest_edge(n, size1, i, k >> 1)
+        # of the second box the edge farthest along -n, opposite to the one farthest along n
         middle2 = p - plain_mat_mul_vec(R, farthest_edge(n_in_2, size2, j, k & 1))
         s, t = nearest_on_edges(middle2 - middle1, u, v, size1[i], size2[j])
         trial1, trial2 = middle1 + s * u, middle2 + t * v

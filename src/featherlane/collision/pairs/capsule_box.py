@@ -126,10 +126,11 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     inverse = 1.0 / det if skew else 0.0
     gap = Vec3((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * gap[k], plain_dot3(h, gap), inverse)
-    gap, step = gap - x * h, size[k] * e
-    gap = Vec3(gap[c] + (step if k == c else 0.0) for c in range(3))
+    to_middle, step = gap - x * h, size[k] * e
+    # from the segment's point to the edge's
+    between = Vec3(to_middle[c] + (step if k == c else 0.0) for c in range(3))
     # signs[k] gives NEVER eight lanes; it is too small to change it
-    square = plain_dot3(gap, gap) if skew else NEVER + signs[k]
+    square = plain_dot3(between, between) if skew else NEVER + signs[k]
     row = 4 * k
     rows[row], rows[row + 1], rows[row + 2], rows[row + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
 
@@ -155,7 +156,7 @@ def nearest_edge(d1, p, h, feature, axis, x, best):
                 place, best = where(nearer, i, place), where(nearer, square, best)
     e, corner, i = 0.0, 0, whole(place)
     if i >= 0:
-        # the rows of x, e and end follow, 8 apart
+        # i is 32 axis + corner; the rows of x, e and end follow, 8 apart
         axis, corner, x, e, end = i >> 5, i & 7, d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
         feature = CORNER
         if end == 0.0:
@@ -194,7 +195,8 @@ def extent_from_corner(z, h, size, corner, x):
     all axes or none, the segment points at the box.
     z: unit direction of the segment; corner: index of the corner; x: coordinate of the segment's point nearest to it.
     """
-    # bits of the axes along which h leads inward, and of those along which -h does; sign h is the first direction
+    # bit k of `inward`: h leads inward along axis k, as its component k and the corner's have different signs.
+    # sign h is the direction that leads inward along a single axis
     inward, sign = positive_bits(h) ^ corner, 1
     if single_axis(inward) < 0:
         inward, sign = 7 - inward, -1

@@ -146,7 +146,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
     x, jets: eight points and the fields there; kind: OVERLAP or DEPTH; iterations: largest number of steps; exact: 1
     with a tolerance.
     """
-    alive = x[0] == x[0]  # not NaN
+    alive = x[0] == x[0]  # not NaN; a point is NaN only if a pose is not finite
     failed, value = not_(x[0] == x[0]), where(alive, NOWHERE, x[0])
     for _ in range(iterations):
         if not any_(alive):
@@ -324,6 +324,7 @@ def field_pair(m1, d1):
                 # the first reach is a tenth of the box's diagonal; shift: to the middle between the two surfaces
                 x, jets = converge(m1, d1, x, jets, 0.1 * norm3(high - low), tolerance)
                 overlaps = fmax(jets.b, jets.a) <= 0.0
+                # NOWHERE: no contact
                 value, shift = where(overlaps, jets.b + jets.a, NOWHERE), 0.5 * (jets.a - jets.b)
             else:
                 x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, iterations=1, exact=exact)

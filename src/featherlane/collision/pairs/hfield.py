@@ -9,6 +9,17 @@ type of shape: the current prism, with the vertices shapes.prism.
 The field has hfield_nrow rows of hfield_ncol samples from 0 to 1; hfield_size is (half side along x, half side along y,
 height of the sample value 1, depth of the base) [m].  A contact is at most shapes.limit away; manifold.count points are
 stored in manifold.pos, dist and normal.
+A core is a shape without the radius around it: of a sphere its centre, of a capsule its segment; any other shape is its
+own core.
+
+Imported kernels:
+
+    core_support(m1, d1, side, u)  (point, vertex): farthest point of a core along u, in its frame; its index
+    core_radius(d1, side)          radius around the core [m]
+    look_from_first(d1)            writes convex.pos and convex.mat, the second shape's pose in the frame of the first
+    closest(m1, d1)                writes convex.dist, convex.normal and the nearest points convex.witness
+    collide_prism_sphere(d1)       whether the closed form applies; if so, writes the same as `closest`
+
 Source: MuJoCo mjc_ConvexHField, with its order of the prisms.  If there are more points than capacity, the first ones
     are kept, as there.  Deviation: depths of boxes and meshes are minimal.  MuJoCo 4.0.1 does not number the corners
     of a prism, mistakes a new corner for a known one and stops early, unless there is a margin.

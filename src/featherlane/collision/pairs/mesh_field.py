@@ -14,6 +14,15 @@ LANES is eight.  DECREASE and MOST_STEPS are those of field_pair.py: the fractio
 must reach, and the largest number of steps.
 fieldnode_adr is the root of a mesh's tree, fieldnode_box the boxes of a node's children.  descent.start holds waiting
 starting points; NOWHERE is the value descent.dist of a point that is no contact.
+
+Imported kernels:
+
+    field_jets(m1, d1, side, exact)  writes descent.jet: a field's value and gradient at descent.trial; exact: inside a
+                                     box, 1: the distance to the nearest face, 0: MuJoCo's field
+    halton(index, base)              member of the Halton sequence, in [0, 1)
+    add_points(d1, n)                appends contacts among the first n of the eight points to manifold.*
+    look_from_first(d1)              writes convex.pos and convex.mat: the field's pose in the frame of the mesh
+
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
     triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.
@@ -85,7 +94,8 @@ def frank_wolfe(m1, d1):
     field_jets(m1, d1, FIELD, exact=0)  # writes jet
     for step in range(m1.opt_sdf_iterations):
         slope = Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4])
-        least_rise, target = where(x[0] == x[0], NOWHERE, x[0]), x  # NOWHERE in lanes whose point is no NaN
+        # NOWHERE, above any rise, in lanes whose point is no NaN; it is NaN only if a pose is not finite
+        least_rise, target = where(x[0] == x[0], NOWHERE, x[0]), x
         for k in range(3):
             candidate = Vec3(corner[3 * k : 3 * k + 3])
             rise = plain_dot3(candidate, slope)
@@ -99,6 +109,7 @@ def frank_wolfe(m1, d1):
     value = jet[4 * FIELD]
     eights(d1.descent.dist)[0] = where((value < 0.0) & (length >= MINVAL), value, NOWHERE)
     eights(d1.descent.shift)[0] = 0.5 * value
+    # from the mesh to the field: against the field's gradient
     eights(d1.descent.normal)[0:3] = -normal
 
 
@@ -168,6 +179,7 @@ def finish_starts(m1, d1, n):
     Reads: descent.trial, descent.corner.   Writes: manifold.*, descent.count, the number of points found.
     """
     frank_wolfe(m1, d1)
+    # points that add_points drops, because they are known, also count as found
     found, kept = d1.descent.count[0], 0
     for i in range(n):
         if d1.descent.dist[i] < NOWHERE and found < d1.nmanifold:

@@ -6,6 +6,8 @@ The fields hull_* hold the convex hulls of all meshes.  Each list has an array o
 `...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
 neighbours of a vertex, hull_map its faces, hull_polyvert the corners of a face.  All three are numbered within their
 hull.
+climb(m1, start, n, down, vertex) is the highest vertex along `down`, found by climbing from a vertex; cell_of(down) is
+the index of the cell of directions that contains `down`.
 m1 and d1 are the model and the data of one world.  The points of shape 1 are in the world at shapes.mat[1] x +
 shapes.pos[1].  A contact is at most shapes.limit away; manifold.count points are stored in manifold.pos, dist and
 normal.  hull_polynormal is the outward normal of a face; faces count from hull_polyadr on.

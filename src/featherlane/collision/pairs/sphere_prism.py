@@ -4,6 +4,8 @@ Inside, the depth of the centre is its depth below the nearest of the five faces
 the top triangle.  A sphere at the side of the prism, or below it, uses the search for convex pairs.
 d1 is the data of one world: shapes.prism has the prism's vertices, the bottom 0 to 2 and the top 3 to 5.  Vectors are
 in the frame of the field, in which convex.pos is the sphere's centre.
+nearest_on_triangle(a, b, c) is (squared distance, point, weights) of the point nearest to the origin; shapes_to_world
+converts convex.* to world axes and to the surfaces of the shapes.
 NO_DISTANCE is larger than any distance.  Shapes nearer than TOUCH, relative to their size, touch.
 """
 
@@ -30,9 +32,10 @@ def find_face_of_centre(d1, a, b, c):
     If so, stores the negative depth and the normal of its nearest face in convex.dist and convex.normal.
     """
     up = cross(b - a, c - a)
+    # a, b, c become counterclockwise from above, so that `up` is the top's outward normal
     if up[2] < 0.0:
         up, b, c = -1.0 * up, c, b
-    inside = dot(up, a) >= 0.0
+    inside = dot(up, a) >= 0.0  # the centre is below the top
     if inside:
         up, _ = normalize3(up)
         zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0  # as values
@@ -41,6 +44,7 @@ def find_face_of_centre(d1, a, b, c):
         keep_nearer(d1, dot(up, a), up)
         # height of the centre above the bottom
         keep_nearer(d1, d1.convex.pos[0][2] - d1.shapes.prism[0][2], (zero, zero, -one))
+        # the lesser of the two depths: the centre is also above the bottom
         inside = -d1.convex.dist[0] >= 0.0
         for _ in range(3):
             # counterclockwise from above: the wall's normal is to the right of its edge

@@ -5,6 +5,8 @@ no world's ray comes near.  Meshes and height fields branch and are intersected 
 The caller sets the rays: ray.point, ray.direction and ray.cutoff (largest distance); ray.exclude (a body), ray.culls
 (1: no hits from inside); and the geoms to test, the first ray.ngeom of ray.seen.  ray.distance is the nearest hit so
 far.
+slab(p, v, lower, upper) has the distances at which a line enters and leaves a slab of one axis; radius_of is the radius
+of a shape's bounding sphere.  Kernels meet_* and traverse_heights return (met, distance, outward normal).
 Measured per ray over 20 primitives: 340 ns one by one, 130 ns in eight lanes.
 Source: MuJoCo mj_ray: the nearest surface; among equally near ones the geom with the lower index.
 """
@@ -21,7 +23,7 @@ from featherlane.collision.slot import load_shape
 
 EXACT = 1 << 24  # float32 represents integers up to this number
 SLACK = 1.01  # scale of bounding spheres, so that rounding does not miss a grazing ray
-BLUR = 1e-6  # and the margin of bounding boxes relative to their distance, which float32 represents to 1e-7
+BLUR = 1e-6  # margin of bounding boxes, relative to their distance from the ray's origin, which float32 rounds by 1e-7
 
 
 @kernel
@@ -38,7 +40,7 @@ def meets_bounding_sphere(m, d, g, p, v):
     if geom.type not in (PLANE, SPHERE):
         radius = SLACK * radius_of(geom.type, geom.size, geom.rbound)
         from_centre = p - d.geom_xpos[g]
-        # the sphere is entered at -c_v - sqrt(radius^2 - |foot|^2), after -c_v - radius
+        # the sphere is entered at -c_v - sqrt(radius^2 - |foot|^2), after -c_v - radius; c_v > radius: it is behind
         c_v = dot(from_centre, v)
         foot = fma(-c_v, v, from_centre)
         met = met & (dot(foot, foot) <= radius * radius) & (c_v <= radius) & (-c_v - radius < d.ray.distance[0])

@@ -3,8 +3,10 @@
 A ray advances by the distance that the field reports, but at least by a fixed part of the geom's box, until the sign of
 the field changes.  The crossing is then refined by the Illinois method.
 The field OCTREE is that of a mesh.
+ray.field is the SDF geom, and where its data are: the mesh of its octree, or the first of its plugin's parameters.
 ray.local_point and ray.local_direction are the rays in the geom's frame; ray.local_distance and ray.local_normal are
 their hits, in worlds where ray.met is 1.
+slab(p, v, lower, upper) has the distances at which a line enters and leaves a slab of one axis.
 Source: Hart, Sphere tracing (1996); MuJoCo mj_raySdf: surfaces are hit from inside, too, and a ray that starts on the
     surface hits it there.  Deviations: MuJoCo stops at the first distance below 1e-7 m and after 40 advances, even if a
     grazing ray has not arrived; it advances by the field outside of an octree's box, which exceeds the distance to the
@@ -27,7 +29,7 @@ ROOTS, PRECISE = 30, 1e-13  # steps of the Illinois method; field at which it en
 def field_at(m, d, g, size, point):
     """Returns the field of geom g at a point of its frame [m]; size: geom_size of g.
 
-    ray.field[1] is the address of its data.
+    exact=1: inside a box the field is the distance to the nearest face.
     """
     value, _ = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, point, exact=1)
     return value

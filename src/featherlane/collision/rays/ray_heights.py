@@ -5,6 +5,8 @@
 The field has hfield_nrow rows of hfield_ncol samples from 0 to 1, hfield_data from hfield_adr on; hfield_size is (half
 side along x, half side along y, height of the sample value 1, depth of the base) [m].  m1 and d1 are the model and the
 data of one world; line.* are the ray and its nearest hit: line.distance, line.normal, line.hit.
+slab(p, v, lower, upper) has the distances at which a line enters and leaves a slab of one axis; meet_box returns (met,
+distance, outward normal); meet_triangle stores a nearer hit in line.*.
 Source: MuJoCo mj_rayHfield, with the same surfaces: the top of the base is one, too, for a ray that starts inside.
     Deviation: only the cells near the ray's path over the grid are tested, row by row, not the whole
     rectangle between its ends.
@@ -14,7 +16,9 @@ from featherlane.prelude import *
 from featherlane.collision.rays.ray_mesh import meet_triangle, ray_of_line
 from featherlane.collision.rays.ray_shape import meet_box, slab
 
-PADDING = 0.01  # margin around the ray's path over the grid in which cells are tested, relative to a cell
+# margin around the ray's path over the grid in which cells are tested, relative to a cell; around its heights there,
+# relative to the height of the sample value 1
+PADDING = 0.01
 
 
 @kernel
@@ -112,7 +116,7 @@ def meet_wall(m1, d1, field, p, v, side, across):
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
     # a wall across x, at the first or the last column of samples
     half_width, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow
-    along, normal_sign, p_along, v_along, p_normal, v_normal = m1.hfield_size[field][1], side, p[1], v[1], p[0], v[0]
+    along, p_along, v_along, p_normal, v_normal = m1.hfield_size[field][1], p[1], v[1], p[0], v[0]
     if side > 0:
         start = ncol - 1
     # a wall across y, at the first or the last row of samples
@@ -124,7 +128,7 @@ def meet_wall(m1, d1, field, p, v, side, across):
             start = (nrow - 1) * ncol
     top = m1.hfield_size[field][2]
     if fabs(v_normal) > MINVAL:
-        x = (normal_sign * half_width - p_normal) / v_normal
+        x = (side * half_width - p_normal) / v_normal
         y, z = fma(x, v_along, p_along), fma(x, v[2], p[2])
         if (x >= 0.0) & (fabs(y) <= along) & (z >= 0.0) & (z <= top):
             # position along the samples, and the height between two of them

@@ -6,6 +6,8 @@ Columns of samples run along x, rows along y.  A cell is cut from (row, column) 
 FAR is the distance without a hit.
 The field has hfield_nrow rows of hfield_ncol samples from 0 to 1, hfield_data from hfield_adr on; hfield_size is (half
 side along x, half side along y, height of the sample value 1, depth of the base) [m].
+slab(p, v, lower, upper) has the distances at which a line enters and leaves a slab of one axis; meet_box returns (met,
+distance, outward normal).
 Source: Amanatides and Woo, A fast voxel traversal algorithm for ray tracing (1987), for the order of cells; MuJoCo
     mj_rayHfield, with the same surfaces.
 """

@@ -14,6 +14,17 @@ FACE and EDGE are the cosines above which a face, and below which an edge, is in
 by less is on it.
 shapes.*[side] has the type, the size and the pose of each shape; convex.dist, convex.normal (from the first to the
 second shape) and the nearest points convex.witness are those at impact.  feature.axes has the contact's axes as rows.
+
+Imported kernels:
+
+    find_feature(m1, d1, side, least_cosine)     writes feature.* of `side`: POINT, an edge or a face
+    set_box_face(d1, side, corner, axis)         sets feature.* to a box's face across an axis, with this corner
+    load_polygon(d1, side)                       copies a feature to polygon 0; number of its corners
+    cut_by_face(d1, side, count)                 (polygon, count) of polygon 0 cut by the face of `side`
+    face_normal, pointing_outward                unit normal of a face; its sign away from the shape of `side`
+    keep_near, keep_quadrilateral                number of corners near a plane; of four of nearly largest area
+    core_support(m1, d1, side, u)                (point, vertex): farthest point along u, in the shape's frame
+
 Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
 Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """
@@ -71,6 +82,7 @@ def store_corners(d1, polygon, count, side, point, normal, along):
     """
     half_limit = 0.5 * d1.shapes.limit[0]
     shift_of_first = Vec3(half_limit * along[0], half_limit * along[1], half_limit * (along[2] - 1.0))
+    # the other shape is the first one if side = 1, else the second
     shift_of_other = (2.0 * side - 1.0) * shift_of_first
     for i in range(count):
         own_point = polygon_corner(d1, polygon, i)

@@ -19,6 +19,20 @@ slot, and `lane` the index of a world in the tile.  sweep.state is IMPACT if the
 Of all worlds, sweep.steps, sweep.spins and sweep.travels have the displacements, rotation vectors and travels of the
 two geoms, sweep.margins the margins; sweep.found is 1 in worlds with a contact within the step.  sweep.tolerance is the
 tolerance of the distance at impact.  manifold.* are the manifold.count contact points of one world.
+
+Imported kernels:
+
+    margin_and_gap, both_present     (margin, gap) of a pair; mask of worlds that have both geoms
+    reference_and_impedance          (solref, solimp) of a pair
+    touching_distance(m, d, geom)    geom's part of the largest distance that rounding makes between touching bodies
+    is_swept_pair(m, geom1, geom2)   whether the pair is swept: two convex shapes, or a plane and one
+    step_motion(m, d, geom)          (displacement, rotation vector, travel) of a geom in the step
+    may_pass, spheres_meet           masks of worlds where a travel is long enough to pass through the other geom, and
+                                     where the bounding spheres come within a distance during the step
+    load_shape(m, d, side, g, lane)  copies a geom of one world to shapes.*
+    clear_contact, store_manifold    remove a slot's contact in a mask of worlds; copy manifold.* to slots of one world
+    sleeping(m), pair_awake          whether the flag `sleep` is on; mask of worlds where one of two bodies is awake
+
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact distance".
 """
 
@@ -52,7 +66,8 @@ def at_start(d1, side, point):
 def find_impact_points(m1, d1):
     """Computes the contact points at impact, and where they are on either shape at the start of the step.
 
-    Corners count up to the distance by which the shapes close in the rest of the step.
+    Corners count up to shapes.limit: twice the distance at impact, 0 for an overlap, plus the distance by which the
+    shapes close in the rest of the step, plus the tolerance.
     Writes: sweep.impact, sweep.start, sweep.normal, manifold.count.
     """
     dist, rest = d1.convex.dist[0], d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])

@@ -67,19 +67,21 @@ def find_impact(m1, d1):
     """
     margin, tolerance = d1.sweep.margin[0], d1.sweep.tolerance[0]
     step1, step2 = d1.sweep.step[0], d1.sweep.step[1]
+    # the largest distance that both shapes' points travel together, and its part |dw1| r1 + |dw2| r2
     total = d1.sweep.travel[0] + d1.sweep.travel[1]
     rotation_travel = total - norm3(step1) - norm3(step2)
     d1.shapes.limit[0] = margin + total
     measure_distance(m1, d1)
     start_dist, state, advances = d1.convex.dist[0], SEARCH, 0
+    # the shapes touch already, or cannot travel that far
     if start_dist <= margin or start_dist - margin > total:
         state = MISS
     clearance = CLEARANCE * (start_dist - margin)
     target, close_gap = margin + clearance, fmax(0.5 * clearance, tolerance)
     t, dist = 0.0 * total, start_dist
     while state == SEARCH:
-        gap, bound = dist - target, dot(d1.convex.normal[0], step1 - step2) + rotation_travel
         # bound: the largest closing displacement per step, v of the formula above
+        gap, bound = dist - target, dot(d1.convex.normal[0], step1 - step2) + rotation_travel
         if gap <= close_gap or advances == ADVANCES:
             state = IMPACT
         elif bound <= MINVAL or t + gap / bound >= 1.0:

@@ -7,6 +7,15 @@ segment.
 `lane` is the index of a world in the tile.
 shapes.*, line.* (a ray and its nearest hit) and the distance convex.dist belong to one world.  The explicit pairs
 are m.pair_geom1 and m.pair_geom2; sweep.tolerance is the tolerance of a distance.
+
+Imported kernels:
+
+    is_listed, may_touch              whether a sorted list has a pair; whether two geoms pass the filters of pairs
+    margin_and_gap                    (margin, gap) of a pair
+    load_shape(m, d, side, g, lane)   copies a geom of one world to shapes.*
+    measure_distance(m, d)            writes convex.* of the two shapes
+    meet_shape(type, p, v, size)      (met, distance, normal) of the ray p + x v and a shape, in its frame
+
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Line-of-sight raycasting"; the tested segments and the
     margins at their ends were found by experiment with 4.0.1.
 """
@@ -37,11 +46,13 @@ def is_near_sphere(m, d, geom, lane, centre, half_length):
 def may_hide(m, geom, other, obstacle):
     """Returns whether an obstacle, a geom, may hide a contact of the pair (geom, other) from `geom`.
 
-    It does if it may touch `geom` and does not move with either body of the pair.  named_geom lists the geoms of the
-    explicit pairs, which may touch whatever the other filters say.
+    It does if it may touch `geom`, is not welded to its body, and is not welded to the body of `other`; if `other` is
+    fixed to the world, fixed obstacles count, too.  named_geom lists the geoms of the explicit pairs, which may touch
+    whatever the other filters say.
     """
+    # the bodies that the three geoms move with, 0 for the world
     weld1, weld2, weld = tuple(m.body_weldid[m.geom_bodyid[i]] for i in (geom, other, obstacle))
-    # types with a segment test; weld: body that a geom moves with, 0 for the world
+    # types with a segment test
     candidate = m.geom_type[obstacle] == PLANE or SPHERE <= m.geom_type[obstacle] <= MESH
     candidate = candidate and obstacle not in (geom, other) and weld != weld1 and (weld2 == 0 or weld != weld2)
     return candidate and (
