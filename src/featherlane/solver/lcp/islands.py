@@ -146,6 +146,7 @@ def gather_problem(d, lane):
 def solve_island(d1, policy, passes):
     """Solves the problem of one island by pivoting.
 
+    d1: the record d; the 1 marks a stage that uses only arrays that all lanes share.
     policy: FROZEN sets friction limits once, CONSISTENT follows the normals to a fixed point, in up to `passes` passes.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
@@ -195,6 +196,7 @@ def solve_islands(m, d):
             pivots, status, residual, large = solve_world(m, d, lane)
             # large islands were solved by `iterate` of step.py, whose result is in lcp.residual and lcp.status
             if large:
+                # only whether they are solved is kept of the status: SOLVED, or ITERATIONS
                 residual = fmax(read_lane(d.lcp.residual, 0, lane), residual)
                 status = max(status, ITERATIONS if read_lane(d.lcp.status, 0, lane) > 0.0 else SOLVED)
             write_lane(d.lcp.niter, 0, lane, 1.0 * pivots)

@@ -51,8 +51,9 @@ def append_joint_motors(m, d):
     """Appends the motors of all joints, in worlds in which the joint is not at a stop."""
     for j in range(m.njnt):
         joint = m.joint[j]
-        if is_scalar(joint.type):
+        if is_scalar(joint.type):  # hinge or slide
             powered = joint.motor_force > 0.0
+            # at a stop, the limit's row of the constraint layer replaces the motor's
             if any_(powered):
                 low, high = joint_at_stop(m, d, j)
                 present = powered & not_(low) & not_(high)
@@ -76,6 +77,7 @@ def link_stop_velocity(m, d, k, low, high, v):
     target = -(own_or_model_value(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
     bounce = m.link_stop_bounce[k]
     bounces = (bounce > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
+    # the bounce's velocity points away from the stop: up at the lower one, down at the upper one
     back = -(bounce * v)
     hits_lower, up = bounces & low & (v < 0.0), fmax(target, back)
     hits_upper, down = bounces & high & (v > 0.0), fmin(target, back)

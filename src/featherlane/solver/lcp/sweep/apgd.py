@@ -15,7 +15,8 @@ A fixed point of the iteration solves
               to the normal's w (De Saxce and Feng); otherwise sliding contacts would separate at mu times their speed
 
 Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.dx: d = x+ - y;  lcp.dw: A d;  lcp.target: x+;
-    lcp.best: the best x;  lcp.step: 1 / D.
+    lcp.best: the best x;  lcp.step: 1 / D, on cones with one D for a contact in the metric of s (`set_cone_steps`).
+`x + 0.0`: a copy of x, in which -0 becomes 0.
 `mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
     k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;
@@ -155,6 +156,7 @@ def apgd(p, iterations, cone):
     Cost:   per step one product with A.
     """
     tolerance, best_residual = stopping_residual(p), start_apgd(p, cone)
+    # t: step;  k: counter of beta;  count: steps so far;  live: worlds that have not converged
     # idle_steps: without a smaller residual; after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
     t, k, count, idle_steps = 1.0, 1.0, 0.0, 0.0
     live = not_(best_residual <= tolerance)
