@@ -18,7 +18,11 @@ Symbols: k: a contact;  c: its row: 0 normal, 1 and 2 sliding, 3 turning about t
     D = 1 / R with R = (1 - d) / d J M^-1 J^T;  `contact_arm`: contact point from the com of a body's tree;
     INFINITE: no bound;  row: a `NewRow`, with its number row.r and row.v = J v;  con_lcprow[k]: number of the normal
     row, or NO_ROW;  con_erp, con_cfm, con_belt, con_compliance, con_frictionforce: parameters of contact k
-    (contact_parameters.py).  con_carrier: the two bodies of a contact;  con_dim: its number of rows, 1 to 6;
+    (contact_parameters.py).
+    `list_pair_columns`: lists the dofs that move the two bodies, from lcp.col[start] on, sets dual.mark, returns n;
+    `append_jacobian_row`: the next row of the LCP, from primal.search;
+    `set_row`: its right-hand side and bounds;  `set_friction`: makes it a friction row;
+    con_carrier: the two bodies of a contact;  con_dim: its number of rows, 1 to 6;
     `mark_contacts_with_rows` sets con_D > 0 in worlds in which a contact has rows;  `set_contact_parameters` mixes
     con_erp, ... of contact k;  `friction_without_minimum`: mu, or 0 if it is the least value that mixing gives.
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit

@@ -11,6 +11,8 @@ Symbols: k: a row of the constraint layer (row_*), with D = 1 / R;  present: mas
     start, n: columns of the LCP's row, lcp.col[start], ... (rows.py);  d.primal.search: J of the next row, by dof.
     Each append_* returns the number of the new row, if not otherwise stated.  row: a `NewRow`, with its number row.r
     and row.v = J v.  INFINITE: no bound;  row_lcprow[k]: number of the LCP's row, or NO_ROW.
+    `append_row_columns`: lists dof i and its ancestors, returns n;
+    `append_jacobian_row`: the next row of the LCP, from primal.search;  `set_row`: its right-hand side and bounds.
     `row_parameters` returns (solref, solimp) of a row, `softness` its (erp, cfm), `loss_cfm` that of friction loss.
 Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
 """

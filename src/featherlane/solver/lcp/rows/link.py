@@ -13,6 +13,8 @@ Symbols: k: a link;  c: one of its rows;  u: its unit vector;  start, n: its col
     dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  INFINITE: no bound.
     erp, cfm: the link's, or the model's if it is negative (`own_or_model_value`);  cdof[i]: motion of dof i about the
     com of its tree, world axes.
+    `list_pair_columns`: lists the dofs that move the two bodies, from lcp.col[start] on, sets dual.mark, returns n;
+    `append_jacobian_row`: the next row of the LCP, from primal.search;  `set_row`: its right-hand side and bounds.
     `link_axis` of body 0 or 1 (side), in world axes;  `link_point`: the point of that body where the link acts;
     `position_error`, `orientation_error`: required displacement [m] and rotation [rad] of the first body.
     link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py), -1: none.

@@ -9,6 +9,8 @@ At a stop, the stop's row replaces the motor's, which acts as a plain force (dyn
 velocity of the first body of a link relative to the second, along or about the axis.
 Symbols: j: a joint;  k: a link;  low, high: masks of worlds at the lower and the upper stop;  v: J v now.
     present: mask of worlds with the row;  start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py).
+    `list_pair_columns`: lists the dofs that move the two bodies, from lcp.col[start] on, sets dual.mark, returns n;
+    `append_jacobian_row`: the next row of the LCP, from primal.search;  `set_row`: its right-hand side and bounds.
     link_position: of a link along or about its axis;  INFINITE: no bound.
     `joint_at_stop`, `link_at_stop` return the masks (low, high);  row: a `NewRow` of rows.py: row.r, row.v = J v.
     link_lcprow[k, 1]: row of the motor or stop of link k, -1: none (link_lcprow[k, 0]: first row of the link, link.py).

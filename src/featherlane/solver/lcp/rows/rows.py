@@ -197,10 +197,12 @@ def is_present(d, r):
 
 @kernel
 def report_full_rows(d):
-    """Reports that a row does not fit: splits the tile; a single world omits its last rows and counts that, once."""
+    """Reports that a row does not fit: con_overflow = 1 of several worlds, so that the caller splits the tile.
+
+    A single world omits the row, and counts as full once: later rows find the flag FULL in one.status.
+    """
     if count_active_worlds(d) > 1:
         d.con_overflow[0] = 1
     elif d.one.status[0] != FULL:
-        # the flag FULL in one.status counts the world once
         warn_full(d, ROWS_FULL)
     d.one.status[0] = FULL

@@ -17,7 +17,8 @@ A fixed point of the iteration solves
 Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.dx: d = x+ - y;  lcp.dw: A d;  lcp.target: x+;
     lcp.best: the best x;  lcp.step: 1 / D, on cones with one D for a contact in the metric of s (`set_cone_steps`).
 `x + 0.0`: a copy of x, in which -0 becomes 0.
-`mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.
+`mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.  `in_cone`: row i is one of them.
+`project_box(p, x, i, u)`: u clipped to the bounds of row i at x;  `project_cone(p, u, k, count)`: projects rows of u.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
     k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;
     cone: 1: friction on cones, 0: pyramids.
@@ -166,12 +167,12 @@ def apgd(p, iterations, cone):
             break
         projected_step(p, t, cone)  # writes d to lcp.dx
         curvature, square = direction_curvature(p)  # writes A d to lcp.dw
-        taken = live & (t * curvature <= square)
+        taken = live & (t * curvature <= square)  # t d^T A d <= d^T D d
         restart = goes_uphill(p) | (idle_steps > PATIENCE)
         k = where(taken, where(restart, 1.0, k + 1.0), k)
         beta = where(restart, 0.0, (k - 1.0) / (k + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g
-        curved = curvature > TINY
+        curved = curvature > TINY  # else d^T A d = 0, which limits no step
         # t grows after a taken step; else the curvature along d limits it, and it falls by at least a tenth
         shorter = MARGIN * square / where(curved, curvature, 1.0)
         longer = fmin(GROWTH * t, LONGEST)

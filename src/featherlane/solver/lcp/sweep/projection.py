@@ -30,7 +30,7 @@ def row_bounds(p, x, i):
     """Returns (lower, upper) bound of row i at x."""
     k = p.lcp.findex[i]
     if k >= 0:
-        load = x[k] * where(x[k] < 0.0, -1.0, 1.0)  # |x_k|
+        load = x[k] * where(x[k] < 0.0, -1.0, 1.0)  # |x_k|, the normal force
         # without load there is no friction, not even at mu = inf
         hi = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
         lo = -hi
