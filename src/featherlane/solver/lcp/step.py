@@ -102,6 +102,7 @@ def report(m, d):
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
+    # counted: UNSETTLED, or a residual that is not within the tolerance (or NaN)
     # not counted: solved worlds, other states with a residual within the tolerance, and lanes without a world
     failed = (d.lcp.status[0] > 0.0) & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
     warn(d, NOT_CONVERGED, failed)

@@ -227,7 +227,7 @@ def start_with_all(r1, first, last):
         refactor(r1)
     set_start_states(r1, first, last)
     # patience, singles: rounds that are left without a new minimum, and with single rows;  fewest, count: least and
-    # present number of wrong places, which is first not 0
+    # present number of wrong places (1 until it is counted)
     patience, singles, fewest, count = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
     while singles > 0 and count > 0:
         solve_between(r1, last)

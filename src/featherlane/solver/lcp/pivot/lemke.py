@@ -150,7 +150,7 @@ def store_basic_z(p1):
         p1.one.x[i], p1.one.lower[i], p1.one.upper[i] = 0.0, 0.0, INF
     for i in range(n):
         variable = p1.one.order[i]
-        # z is basic here; nonbasic z are 0
+        # z is basic here; nonbasic z are 0.  z >= 0, also if rounding makes q negative
         if n <= variable < 2 * n:
             p1.one.x[variable - n] = fmax(p1.place.b[i], 0.0)
 
