@@ -7,6 +7,8 @@ Symbols: r: a row of the tile, with colnum[r] dofs lcp.col[coladr[r] + k];  a: i
 Lists: lcp.root[t]: a tree with a smaller number in the same island, or t itself for the first one;  lcp.head[t]: the
     first row of the island with first tree t, -1: none;  lcp.next[r]: the next row of this island, -1: none.
 Friction of row r: findex[r] is its normal row, lo and hi of r are unused and hi[r] = mu; or mu = 0 and |x| <= add[r].
+`is_present`: mask of worlds in which a row can have a force;  `form_delassus`: one.A of the rows in one.row;
+`principal_pivoting`: one.x, w, status, residual, niter of the problem in one.*;  m.opt_lcp_friction: its policy.
 Source: ODE manual, sec. "Islands and disabled bodies".
 """
 
@@ -62,7 +64,7 @@ def find_row_roots(m, d, lane):
     last = -1
     for r in range(d.lcp.n[0]):
         first = d.lcp.coladr[r]
-        # rows that share their columns are handled once
+        # consecutive rows that share their columns are handled once
         if first != last and in_world(d, r, lane):
             last = first
             t = m.dof_treeid[d.lcp.col[first]]
@@ -146,6 +148,7 @@ def gather_problem(d, lane):
 def solve_island(d1, policy, passes):
     """Solves the problem of one island by pivoting.
 
+    d1: the record d; the 1 marks a stage that uses only arrays that all lanes share.
     policy: FROZEN sets friction limits once, CONSISTENT follows the normals to a fixed point, in up to `passes` passes.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
@@ -195,6 +198,7 @@ def solve_islands(m, d):
             pivots, status, residual, large = solve_world(m, d, lane)
             # large islands were solved by `iterate` of step.py, whose result is in lcp.residual and lcp.status
             if large:
+                # only whether they are solved is kept of the status: SOLVED, or ITERATIONS
                 residual = fmax(read_lane(d.lcp.residual, 0, lane), residual)
                 status = max(status, ITERATIONS if read_lane(d.lcp.status, 0, lane) > 0.0 else SOLVED)
             write_lane(d.lcp.niter, 0, lane, 1.0 * pivots)

@@ -4,6 +4,7 @@
 first problem in the batch, their count, and the stride to the next problem (0: all problems share them).  A 0 ends a
 list.  featherlane/lcp/tile.py fills it before the stages run.  Matrices are checked as they are copied, because reading
 many of them again costs more than the check.
+at: place of a copy in the list: address in the tile, in the batch, count, stride are at, at + 1, at + 2, at + 3.
 `scalars(p, address)` is the array of numbers at that address; W = `width(p)`: lanes of the tile.
 """
 

@@ -5,6 +5,9 @@ its state alone.
 lcp.x: forces of the lcp.n rows;  *_lcprow: the row of a constraint row;  lcp.z = Y^T x, from which accelerations follow
 (rows/metric.py);  one.*: buffers of one dense problem, with capacity for nlcpone rows;  con_overflow = 1: the caller
 splits the tile.
+`x + 0.0`: a copy of x, in which -0 becomes 0.   cone: 1: friction on cones, 0: pyramids.
+`apgd`, `lcp_pgs` set lcp.x, niter, status, residual, from the start in lcp.x;  `finish` sets status, residual of lcp.x;
+`solve_islands` solves each island of each world by the dense solver `dantzig`;  `make_lcp` builds the rows.
 """
 
 from featherlane.prelude import *
@@ -34,7 +37,7 @@ def store_lcp_forces(d):
 
 @stage
 def iterate(m, d):
-    """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for a dense problem.
+    """Solves for lcp.x by the iterative solver of the options; by pgs if they name a dense one.
 
     A registered solver is called by its address, lcp_function, which the simulation sets.  It writes lcp.x, lcp.niter.
 
@@ -48,8 +51,9 @@ def iterate(m, d):
         apgd(d, m.opt_lcp_iterations, cone=m.opt_lcp_cone)
     elif m.opt_lcp_solver == REGISTERED:
         call(d.lcp_function[0], m, d, m.opt_lcp_iterations)
-        finish(d, cone=0)
+        finish(d, cone=0)  # registered solvers support pyramids only
     else:
+        # quickstep=0: rows in their order, without ODE's shuffling
         lcp_pgs(d, m.opt_lcp_iterations, quickstep=0, cone=m.opt_lcp_cone)
 
 
@@ -66,7 +70,8 @@ def find_forces(m, d):
         d.lcp.x[row] = 0.0
     d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(3)
     if d.lcp.n[0] > 0:
-        # a dense solver leaves islands with more than nlcpone rows to the iterative one
+        # a dense problem has at most nlcpone rows.  With more rows in the tile, an island may have more: the iterative
+        # solver then solves all rows, and its x stays in the islands that exceed nlcpone
         if not is_dense_solver(m) or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
         if is_dense_solver(m):
@@ -92,10 +97,12 @@ def report(m, d):
     """
     d.solver_niter[0] = where(has_lcp_rows(d), d.lcp.niter[0], 0.0)
     d.solver_residual[0] = d.lcp.residual[0] + 0.0
-    d.solver_gap[0] = 0.0
+    d.solver_gap[0] = 0.0  # the law of friction minimises no cost
+    # UNSETTLED: friction limits that follow the normals did not settle; the residual is that of the present limits
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
+    # counted: UNSETTLED, or a residual that is not within the tolerance (or NaN)
     # not counted: solved worlds, other states with a residual within the tolerance, and lanes without a world
     failed = (d.lcp.status[0] > 0.0) & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
     warn(d, NOT_CONVERGED, failed)

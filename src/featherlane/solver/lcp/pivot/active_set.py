@@ -9,6 +9,12 @@ Symbols: r1: the record of the problem;  p: a place, the position of a row in th
     one.n: rows of the problem;  one.nfactor: rows of the factor, gaps included.
     States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
     outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
+    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
+    `gather_matrix_row(r1, p, t)`: t = A_Cp;
+    `pivot_of(r1, p, t)`: A_pp - t^T D^-1 t, the pivot of p, with t = L^-1 A_Cp;
+    `gather_negative_w`: one.turn = -w_C;  `append_factor_row`, `remove_row`: place p enters, leaves the factor;
+    `refactor`: rebuilds the factor without gaps;  `eights_per_row`: vectors of eight numbers in a row of A;
+    `recompute_w`: w = A x - b, returns its rounding error.
 Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 16.3; for A that is only semidefinite a row that
     depends on the others moves them along a direction in which w does not change.
 """
@@ -51,6 +57,7 @@ def distance_along(r1, p, rate):
         length = (r1.place.hi[p] - r1.place.x[p]) / rate
     elif rate < 0.0:
         length = (r1.place.lo[p] - r1.place.x[p]) / rate
+    # no step if x is beyond the bound already
     return length if length > 0.0 else 0.0
 
 
@@ -116,6 +123,7 @@ def find_most_wrong(r1, accepted, least_index):
     for p in range(r1.one.n[0]):
         # wrong: the part of w with the wrong sign; it starts as a value, 0
         state, w, wrong = r1.one.state[p], r1.place.w[p], 0.0 * accepted
+        # at LOWER w >= 0 is right, at UPPER w <= 0, at WAITING w = 0; FIXED rows have no wrong sign
         if r1.one.mark[p] != GIVEN_UP:
             if state == LOWER:
                 wrong = -w
@@ -155,9 +163,11 @@ def release_from_bound(r1, p):
     else:
         # 0 * pivot + sign: the plain number as a value of the type of pivot
         length, stopping = step_within_bounds(r1, longest=distance_along(r1, p, rate=0.0 * pivot + sign))
+        # `length` has moved x_C; INF: no bound stops the move, there is no minimum
         if length < INF:
             r1.place.x[p] = r1.place.x[p] + length * sign
             r1.one.state[p] = WAITING
+            # a row of the factor is at its bound; or p itself is, if none of them was earlier
             if stopping >= 0:
                 leave_factor_at_bound(r1, stopping)
             else:
@@ -176,6 +186,7 @@ def refine_active_set(r1, passes, loosening):
     Writes: place.x, place.w, one.state, the factor; one.status INFEASIBLE if there is no minimum.
     Scratch: one.mark, one.ell, one.turn, one.y, one.sum.
     """
+    # previous: error before the last step towards w = 0; INF: none to compare with
     count, previous, done = 0, INF, 0
     while count < passes and done == 0:
         count += 1

@@ -11,6 +11,14 @@ Symbols: r1: the record of the problem;  p: a place;  k, j: rows of the factor; 
     factor, gaps included;  one.ngap: gaps;  one.D: 1 / D of its rows.
     States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
     outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
+    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
+    `gather_negative_w`: one.turn = -w_C;  `refactor`: rebuilds the factor without gaps;
+    `remove_row(r1, p)`: place p leaves the factor;
+    `append_listed_places`: adds listed places to the factor, and sets their state: BETWEEN, or WAITING if they depend
+      on its rows;
+    `add_matrix_product(r1, v, out, rows, blocks)`: out += A v, from the first `rows` places of v to the first
+      `blocks` eights of `out`;
+    `eights_per_row`: eights (vectors of eight numbers) in a row of A.
 Source: M. M. Kostreva, "Block pivot methods for solving the complementarity problem" (1978); L. F. Portugal,
     J. J. Judice and L. N. Vicente, "A comparison of block pivoting and interior-point algorithms for linear least
     squares problems with nonnegative variables" (1994), for boxes.
@@ -170,7 +178,7 @@ def rebuild_factor(r1):
         if r1.one.factor[j] >= 0:
             r1.one.slot[r1.one.factor[j]] = -1
     r1.one.nfactor[0], r1.one.ngap[0] = kept, 0
-    # lists the places behind the kept rows
+    # lists the places behind the kept rows; an entry is read before it is overwritten
     count = 0
     for j in range(kept, nfactor):
         p = r1.one.factor[j]
@@ -219,7 +227,7 @@ def start_with_all(r1, first, last):
         refactor(r1)
     set_start_states(r1, first, last)
     # patience, singles: rounds that are left without a new minimum, and with single rows;  fewest, count: least and
-    # present number of wrong places, which is first not 0
+    # present number of wrong places (1 until it is counted)
     patience, singles, fewest, count = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
     while singles > 0 and count > 0:
         solve_between(r1, last)
@@ -232,6 +240,7 @@ def start_with_all(r1, first, last):
         else:
             singles -= 1
         # all wrong places change; without patience, only the last one
+        # the last wrong place is the only wrong one from `last_wrong` on
         if count > 0 and singles > 0:
             change_sides(r1, first=0 if patience > 0 else last_wrong, last=last, noise=noise)
             update_factor(r1, last)

@@ -16,6 +16,18 @@ Symbols: r1: the record of the problem;  i: the driven place, j, p: other places
     included.
     States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
     outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
+    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
+    `gather_matrix_row(r1, p, t)`: t = A_Cp;
+    `pivot_of(r1, p, t)`: A_pp - t^T D^-1 t, the pivot of p, with t = L^-1 A_Cp;
+    `append_factor_row`, `remove_row`: place p enters, leaves the factor;
+    `is_independent(r1, t, pivot)`: whether the pivot exceeds rounding;  `refactor`: rebuilds the factor without gaps;
+    `set_to_bound(r1, p, upper)`: sets x and state;  `multiply_row(r1, i)`: ((A x)_i, the sum of its absolute terms);
+    `add_matrix_product(r1, v, out, rows, blocks)`: out += A v, from the first `rows` places of v to the first
+      `blocks` eights of `out`;
+    `eights_per_row`: eights in a row of A;  `start_with_all(r1, first, last)`: the block start, returns 1 on success;
+    `limit_friction`: sets friction limits from x;
+    `settle_friction`: follows them to a fixed point, returns 1 on success;
+    `refine_active_set`: moves x to the minimum, returns its number of passes.
 Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force computation for nonpenetrating rigid
     bodies" (1994), as in ODE's dSolveLCP.  Degenerate steps are resolved by the least index: Y. Y. Chang and R. W.
     Cottle, "Least-index resolution of degeneracy in quadratic programming" (1980).  Rows that depend on others are not
@@ -203,7 +215,7 @@ def drive_row(r1, i, noise):
     unbounded, if too many steps have length 0, or after too many pivots.
     """
     sign = 1.0 if r1.place.w[i] < 0.0 else -1.0
-    # steps of length 0 that are left
+    # rests: steps of length 0 that are left
     rests, moving = STANDSTILL * r1.one.n[0] + 8, 1
     while moving:
         # the factor, with its gaps, is full
@@ -321,7 +333,8 @@ def principal_pivoting(r1, policy, passes, start):
     if r1.one.nconstant[0] < n:
         limit_friction(r1)
         solve_part(r1, friction=1, start=start)
-    active_set_passes = 4 * n + 16
+    active_set_passes = 4 * n + 16  # limit; after a regular pivoting there is one pass
+    # loosening=1.0: |w| up to its rounding error is accepted
     used_passes = refine_active_set(r1, active_set_passes, loosening=1.0)
     settled = 1
     if policy == CONSISTENT and r1.one.nconstant[0] < n:
@@ -329,6 +342,7 @@ def principal_pivoting(r1, policy, passes, start):
     unload_places(r1)
     residual = final_residual(r1)
     r1.one.residual[0] = residual
+    # INFEASIBLE, set while rows were driven or refined, holds unless the residual is that of a solution
     if residual <= TOLERANCE:
         r1.one.status[0] = SOLVED if settled else UNSETTLED
     elif r1.one.status[0] != INFEASIBLE:

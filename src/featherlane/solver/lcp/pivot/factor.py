@@ -140,7 +140,7 @@ def substitute_backward(r1, t, y):
         # first row of the eight; index in LT8 of its diagonal block
         start, corner = 8 * c, 8 * c * row_eights + c
         y8[c] = t8[c] * Dinv8[c]
-        # subtracts the products of these eight rows of L^T with y of the rows behind, already solved
+        # subtracts the products of these eight rows of L^T with y of the rows behind, already solved (back = 0: none)
         if back:
             solved = y8[c + 1]
             sums = tuple(LT8[corner + k * row_eights + 1] * solved for k in range(8))
@@ -217,7 +217,7 @@ def update_rows_behind(r1, left):
     """
     nfactor, row_eights = r1.one.nfactor[0], eights_per_row(r1)
     LT8, column, column8 = eights(r1.one.L), r1.one.turn, eights(r1.one.turn)
-    first, end = left // 8, (nfactor + 7) // 8
+    first, end = left // 8, (nfactor + 7) // 8  # eights from that of the leaving row on
     for c in range(first, end):
         column8[c] = LT8[left * row_eights + c]
     weight = 1.0 / r1.one.D[left]
@@ -259,6 +259,7 @@ def remove_row(r1, p):
     left, row_eights = r1.one.slot[p], eights_per_row(r1)
     LT8 = eights(r1.one.L)
     update_rows_behind(r1, left)
+    # row `left` of L^T, then its column `left`
     for c in range(left // 8, row_eights):
         LT8[left * row_eights + c] = 0.0
     for k in range(left):

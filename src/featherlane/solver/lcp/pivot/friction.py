@@ -12,6 +12,14 @@ Symbols: r1: the record of the problem;  i, p, q: places;  k: the row at a place
     one.nconstant: places before friction, of one.n;  one.nfactor: rows of the factor, gaps included, one.ngap: gaps.
     States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
     outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
+    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
+    `gather_matrix_row(r1, p, t)`: t = A_Cp;  `refactor`: rebuilds the factor without gaps;
+    `set_to_bound(r1, i, upper)`: sets x and state;
+    `append_listed_places`: adds the places that are listed behind the factor to it;
+    `add_matrix_product(r1, v, out, rows, blocks)`: out += A v, from the first `rows` places of v to the first
+      `blocks` eights (vectors of eight numbers) of `out`;
+    `multiply_row(r1, i)`: ((A x)_i, the sum of its absolute terms);  `eights_per_row`: eights in a row of A;
+    `refine_active_set`: moves x to the minimum at fixed limits, returns its passes.
 Source: D. E. Stewart and J. C. Trinkle, "An implicit time-stepping scheme for rigid body dynamics with inelastic
     collisions and Coulomb friction" (1996) for the problem; L. Qi and J. Sun, "A nonsmooth version of Newton's method"
     (1993).
@@ -56,6 +64,7 @@ def friction_limit(r1, i):
     """Returns the friction limit of place i at the present x: mu |x_normal| + add, scaled."""
     k = r1.one.order[i]
     normal = r1.one.place[r1.one.findex[k]]
+    # in units of the rows; add >= 0
     force, limit = fabs(r1.place.x[normal]) * r1.place.scale[normal], fabs(r1.one.add[k])
     # without force there is no friction, whatever mu: inf * 0 would be NaN
     if force > 0.0:
@@ -289,7 +298,7 @@ def set_states_from_x(r1):
         else:
             r1.one.factor[count] = i
             count += 1
-    append_listed_places(r1, count)
+    append_listed_places(r1, count)  # sets their states: BETWEEN, or WAITING
 
 
 @kernel

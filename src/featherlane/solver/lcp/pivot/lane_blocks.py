@@ -13,7 +13,9 @@ worlds, even if values of a world overflow.
 Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in those of friction, then all of them
 at the resulting limits.
 Symbols: i, j, k: rows of the problem;  a, b: active rows, which are free in some world, row lcp.order[a];  h: an active
-    row before both;  u = L D.
+    row before both;  u = L D.   least: a pivot that is not above it counts as 0 (SINGULAR);  live: mask of unsolved
+    worlds;  height: number of rows that are computed at once, 1, 2 or 4.
+    `x + 0.0`: a copy of x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
 Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_dinv: 1 / D by active row;  lcp_L: rows of the lower triangle L
     one after another, L_ab = lcp_L[triangle_index(a, b)] for b < a.  A_ij = lcp.A[i * n + j]; `dense_dot`: row of A x.
@@ -70,9 +72,10 @@ def finish_rows(p, a, least, height):
 
     D_a = A_aa - sum of u_ah L_ah.  The entry between two rows is u_10 = A_10 - sum over h < a of u_1h L_0h.
     """
-    row = tuple(triangle_index(a + i, 0) for i in range(height))  # addresses of the rows
+    # addresses in lcp_L of the rows a + i, i = 0 and, with height 2, 1
+    row = tuple(triangle_index(a + i, 0) for i in range(height))
     free = tuple(is_free_row(p, a + i) for i in range(height))
-    # u_1_L_0: sum over h < a of u_1h L_0h
+    # pivot[i] starts at A_aa of row a + i;  u_1_L_0: sum over h < a of u_1h L_0h
     pivot, u_1_L_0 = tuple(active_entry(p, a + i, a + i) + 0.0 for i in range(height)), 0.0
     for h in range(a):
         u, inverse = tuple(p.lcp_L[row[i] + h] for i in range(height)), p.lcp_dinv[h]
@@ -141,7 +144,7 @@ def find_free_step(p, count):
     """Computes the step lcp.dx = -A_CC^-1 w_C of the free rows, 0 for the others; `count` active rows."""
     for i in range(p.lcp.n[0]):
         p.lcp.dx[i] = 0.0
-    # lcp_dx = -L^-1 w, then -D^-1 L^-1 w, then -A_CC^-1 w
+    # by active row: lcp_dx = -L^-1 w, then -D^-1 L^-1 w, then -A_CC^-1 w
     substitute_change_forward(p, count)
     for a in range(count):
         p.lcp_dx[a] = p.lcp_dx[a] * p.lcp_dinv[a]
@@ -241,6 +244,7 @@ def violations(p, i, x_tolerance, w_tolerance):
 @kernel
 def exchange_rows(p, live):
     """Changes lcp_state of rows on the wrong side, and sets lcp.dx = their steps to limits; returns changed worlds."""
+    # size: max(|x_i|, |b_i| / max A_jj), to which rounding is relative
     size, diagonal = 0.0, largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)

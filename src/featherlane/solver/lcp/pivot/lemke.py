@@ -130,7 +130,10 @@ def leaving_row(p1, c):
 
 @kernel
 def first_leaving_row(p1):
-    """Returns the row with the lowest q, the last one in a tie, in which z0 enters; -1: no q is below zero."""
+    """Returns the row with the lowest q, in which z0 enters; -1: no q is below zero.
+
+    In a tie it is the last row: of q_i + eps^(i + 1), its eps^(i + 1) is the smallest.
+    """
     row, least = -1, 0.0
     for i in range(p1.one.n[0]):
         if p1.place.b[i] < 0.0 and p1.place.b[i] <= least:
@@ -147,7 +150,7 @@ def store_basic_z(p1):
         p1.one.x[i], p1.one.lower[i], p1.one.upper[i] = 0.0, 0.0, INF
     for i in range(n):
         variable = p1.one.order[i]
-        # z is basic here; nonbasic z are 0
+        # z is basic here; nonbasic z are 0.  z >= 0, also if rounding makes q negative
         if n <= variable < 2 * n:
             p1.one.x[variable - n] = fmax(p1.place.b[i], 0.0)
 

@@ -9,6 +9,11 @@ Symbols: C: the `nfactor` places of the factor;  G: the `count` places of the gr
 Layout: (L^T)_ij = LT[i * stride + j] with LT = one.L.  Its eights (vectors of eight adjacent numbers) are LT8: eight
     i * row_eights + c of row i.  Other columns of eight c belong to the factor: they are kept (`mask`, MASK).
 one.state[p]: BETWEEN: p is in the factor;  WAITING: it is not, as it depends on the factor's rows.
+    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
+    `gather_matrix_row(r1, p, t)`: t = A_Cp;
+    `pivot_of(r1, p, t)`: A_pp - t^T D^-1 t, the pivot of p, with t = L^-1 A_Cp;
+    `append_factor_row(r1, p, t, pivot)`: p becomes the last row of the factor;
+    `is_independent(r1, t, pivot)`: whether the pivot exceeds rounding;  `eights_per_row`: eights in a row of L^T.
 Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
 """
 
@@ -66,13 +71,16 @@ def gather_group(r1, count):
 
 @kernel
 def reduce_group_columns(r1):
-    """Computes T = L^-1 A_CG in place, four rows at a time; the other lanes do not change."""
+    """Computes T = L^-1 A_CG in place, four rows at a time; the other lanes do not change.
+
+    T_k = A_kG - sum over j < k of L_kj T_j,  with L_kj = LT[j * stride + k].
+    """
     nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
     LT, LT8, stride = r1.one.L, eights(r1.one.L), 8 * eights_per_row(r1)
-    mask = eights(r1.one.sum)[MASK // 8] > 0.5
+    mask = eights(r1.one.sum)[MASK // 8] > 0.5  # lanes of the group
     k = 0
     while k + 4 <= nfactor:
-        # T_k = A_kG - sum over j < k of L_kj T_j: first for the rows before these four, then among the four
+        # the sum over the rows j before these four, then over the four
         block = k * row_eights + c
         old = tuple(LT8[block + r * row_eights] for r in range(4))
         rest = tuple(old[r] for r in range(4))
@@ -117,7 +125,8 @@ def subtract_factor_rows(r1, lane, count):
 def finish_group_row(r1, i, count, inverse):
     """Turns row i of the factored group into a row of L^T: its entries behind the diagonal times `inverse`, else 0.
 
-    inverse: 1 / pivot of the row, also stored in one.D; its place becomes BETWEEN.
+    Row i holds row i of D L^T, the pivot on its diagonal.  inverse: 1 / pivot, also stored in one.D; the row's place
+    becomes BETWEEN.
     """
     nfactor, stride = r1.one.nfactor[0], 8 * eights_per_row(r1)
     LT, entry, first_lane = r1.one.L, (nfactor + i) * stride + nfactor // 8 * 8, nfactor % 8
@@ -156,7 +165,10 @@ def factor_group(r1, count):
 
 @kernel
 def append_group(r1, count):
-    """Adds the first `count` places behind the factor, all in the same eight columns; returns how many it added."""
+    """Adds the first `count` places behind the factor, all in the same eight columns; returns how many it added.
+
+    Fewer than `count`: the next one has a doubtful pivot.
+    """
     nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
     LT8, first_lane = eights(r1.one.L), r1.one.nfactor[0] % 8
     # in one.L: A_CG and A_GG, then T = L^-1 A_CG, then the Schur complement of A_GG

@@ -9,6 +9,7 @@ problem by row, `place.*` its scaled copy by place.  one.state[place] is LOWER, 
 Layout: matrices are stored by rows, A_ij = place.A[i * stride + j]; stride is n rounded up to a multiple of eight.
 one.findex[k]: the row whose x scales the bounds of row k, -1: none;  one.lower, upper: the bounds in effect.
 `eights(v)` is the array v in vectors of eight adjacent numbers (eights): eight c holds numbers 8 c to 8 c + 7.
+`eights_per_row`: eights in a row of A;  `sum_of_eight(v, first)`: v[first] + ... + v[first + 7].
 Symbols: r1: the record of the problem;  i, j, p: places;  k: a row;  s: its scale;  c: eights.
 """
 

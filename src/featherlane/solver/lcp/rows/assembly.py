@@ -41,6 +41,6 @@ def make_lcp(m, d):
     factor_step_inertia(m, d)
     append_equality_rows(m, d)
     append_link_rows(m, d)
-    append_bounded_rows(m, d, first=0)
+    append_bounded_rows(m, d, first=0)  # from row 0 of the constraint layer on
     append_motor_rows(m, d)
     append_contact_rows(m, d)

@@ -19,6 +19,12 @@ Symbols: k: a contact;  c: its row: 0 normal, 1 and 2 sliding, 3 turning about t
     INFINITE: no bound;  row: a `NewRow`, with its number row.r and row.v = J v;  con_lcprow[k]: number of the normal
     row, or NO_ROW;  con_erp, con_cfm, con_belt, con_compliance, con_frictionforce: parameters of contact k
     (contact_parameters.py).
+    `list_pair_columns`: lists the dofs that move the two bodies, from lcp.col[start] on, sets dual.mark, returns n;
+    `append_jacobian_row`: the next row of the LCP, from primal.search;
+    `set_row`: its right-hand side and bounds;  `set_friction`: makes it a friction row;
+    con_carrier: the two bodies of a contact;  con_dim: its number of rows, 1 to 6;
+    `mark_contacts_with_rows` sets con_D > 0 in worlds in which a contact has rows;  `set_contact_parameters` mixes
+    con_erp, ... of contact k;  `friction_without_minimum`: mu, or 0 if it is the least value that mixing gives.
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
     time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
@@ -74,7 +80,9 @@ def contact_softness(m, d, k):
     erp, cfm = c.erp, c.cfm
     if m.opt_softness == BY_SOLREF:
         position, solimp = c.dist - c.includemargin, c.solimp
-        D = inverse_regularisation(impedance(solimp, position), contact_inertia(m, d, k, condim=1, mu2=1.0))
+        # condim=1: of a contact without friction, the normal row alone; mu2, of a pyramid's edge, is not used then
+        solimp_d = impedance(solimp, position)
+        D = inverse_regularisation(solimp_d, contact_inertia(m, d, k, condim=1, mu2=1.0))
         erp, cfm = softness_of_reference(m, c.solref, solimp, position, 1.0 / D)
     return erp, cfm
 
@@ -83,7 +91,8 @@ def contact_softness(m, d, k):
 def normal_velocity(m, d, k, erp, v):
     """Returns c, the target separation velocity of contact k by the formulas above, with v = J v its velocity now."""
     contact = d.contact[k]
-    depth, belt = contact.includemargin - contact.dist, contact.belt[0]
+    depth, belt = contact.includemargin - contact.dist, contact.belt[0]  # belt_n
+    # depth >= 0: the error that erp removes; depth < 0: the gap may close within the step
     target = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + belt
     target = where(depth < 0.0, depth / timestep(m) + belt, target)
     target = fmin(target, m.opt_contact_max_vel[0])
@@ -102,7 +111,7 @@ def append_friction(m, d, k, start, n, present, normal, spin):
     for c in range(1, contact.dim):
         fill_contact_row(m, d, k, c, start, n, present)  # writes J to d.primal.search
         row = append_jacobian_row(m, d, start, n)
-        target, cfm, force = 0.0, m.opt_cfm[0], 0.0
+        target, cfm, force = 0.0, m.opt_cfm[0], 0.0  # of turning rows; force = 1: mu is a force [N]
         if c < 3:
             # sliding: the belt's velocity; a slip is the CFM; friction may be a force
             slip = contact.compliance[c - 1]
@@ -139,6 +148,7 @@ def append_contact_rows(m, d):
         acts = c.D > 0.0
         if any_(acts):
             n, start = 0, first_free_column(d)
+            # carrier: the bodies of the contact
             if has_capacity(m, d, c.dim):
                 n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             else:

@@ -6,6 +6,10 @@ if both do, the softer: the smaller ERP, the larger CFM; if none does, the model
 friction is the first geom's or, if it has none, the second's.
 User-defined contacts keep their own parameters; their con_cand is NO_CANDIDATE, as they come from no pair of geoms.
 Symbols: k: a contact;  g: the geom that sets its parameters;  h: the other one, or g again if g alone sets them.
+    `leading_geoms` returns (g, h);  `mix_restitution` sets con_restitution and con_restitution_vel;
+    `set_slip_friction` sets both sliding coefficients, between static and kinetic friction by the slip velocity;
+    `surface_velocity`: (linear, angular) velocity of a geom's moving surface relative to its body, in world axes;
+    `geom_pose`: (position, rotation matrix) of a geom.   con_frame: rows normal, first and second tangent.
 Source: ODE manual, sec. "Contact" (dSurfaceParameters); how to mix them is a choice of this project.
 """
 
@@ -76,7 +80,10 @@ def turn_tangents(m, d, k, g, h):
 
 @kernel
 def add_belt(m, d, k):
-    """Adds the difference of surface velocities to con_belt; returns that of the spins about the normal [rad/s]."""
+    """Adds the difference of surface velocities to con_belt; returns that of the spins about the normal [rad/s].
+
+    The surfaces stick if body 2 moves relative to body 1 by v1 - v2, surface 1 minus surface 2.
+    """
     c = d.contact[k]
     spin = 0.0
     if m.flg_surfacevel:

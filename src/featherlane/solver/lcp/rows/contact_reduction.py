@@ -7,7 +7,9 @@ would add a spring, and a stack would start to lean.  So if a pair has more than
     lies on the line between two others, at the depth interpolated there; or coincides with an earlier one.
 
 User-defined contacts are not reduced: their con_cand, the candidate pair of a contact, is NO_CANDIDATE.
-con_D marks contacts: it is > 0 in worlds in which the contact has rows, else 0.
+con_D marks contacts: it is > 0 in worlds in which the contact has rows, else 0.  Only its sign
+counts here.  con_carrier: the two bodies of a contact;  `sweeping`: contacts within the step are predicted, too;
+`touching_distance`: a geom's part of the gap at which contacts touch.
 
 A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii; in float32 more, see `touching_distance`.
 Between resting bodies, rounding makes the distance of each point 0 or slightly positive.  Without rows there, a box
@@ -41,7 +43,7 @@ def mark_acting(m, d):
             if sweeping(m):  # a contact that is predicted within the step acts, too
                 acts = acts | (c.speculative > 0.0)
             acts = acts & (c.present > 0.0)  # present: worlds that have the contact
-            # a contact at distance 0 has no 1 / R from the convex model
+            # the mark: 1 if con_D holds no 1 / R, as of a contact at distance 0
             c.D = where(acts, where(c.D > 0.0, c.D, 1.0), 0.0)
         else:
             c.D = 0.0
@@ -65,7 +67,7 @@ def coincides(d, k, a, close):
 def lies_between(d, k, a, b, close):
     """Returns a mask of worlds in which point k is on the line from a to b, its depth interpolated, up to `close` [m].
 
-    line = b - a, to_k = k - a;  on it: 0 < line . to_k < line^2 and |line x to_k| <= close |line|
+    line = b - a, to_k = k - a;  k is on it: 0 < line . to_k < line^2 and |line x to_k| <= close |line|
     """
     c = d.contact[a]
     start = c.pos

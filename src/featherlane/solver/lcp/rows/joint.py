@@ -5,10 +5,14 @@
     limit           J v' >= -erp / h r, x >= 0; or, if it bounces, >= -bounce J v
 
 with r the position error minus the margin.  A row without its own softness has the model's.
+row_pos is the error of a row of the constraint layer, row_margin its margin, row_id its equality, joint, dof or tendon,
+row_lo and row_hi the bounds of a friction loss, -loss and loss.
 Symbols: k: a row of the constraint layer (row_*), with D = 1 / R;  present: mask of worlds with it;
     start, n: columns of the LCP's row, lcp.col[start], ... (rows.py);  d.primal.search: J of the next row, by dof.
     Each append_* returns the number of the new row, if not otherwise stated.  row: a `NewRow`, with its number row.r
     and row.v = J v.  INFINITE: no bound;  row_lcprow[k]: number of the LCP's row, or NO_ROW.
+    `append_row_columns`: lists dof i and its ancestors, returns n;
+    `append_jacobian_row`: the next row of the LCP, from primal.search;  `set_row`: its right-hand side and bounds.
     `row_parameters` returns (solref, solimp) of a row, `softness` its (erp, cfm), `loss_cfm` that of friction loss.
 Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
 """
@@ -59,6 +63,7 @@ def joint_limit_velocity(m, j, erp, err, v):
 @kernel
 def append_row(m, d, k):
     """Appends row k with its J; returns a `NewRow` for `set_row`.  The caller checks the capacity."""
+    # entry e of the row's J is d.row_J[e], at dof d.row_dof[e]
     start, first, n = first_free_column(d), d.row_dofadr[k], 0
     # from the last entry: later dofs first, so that little is left to sort.  No second body: every mark is FIRST
     for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
@@ -89,6 +94,7 @@ def append_equality_row(m, d, k, error_norm):
 def equality_error_norm(d, k, previous):
     """Returns the norm of the errors of all rows of an equality, computed at its first row k; else `previous`."""
     equality_id = d.row_id[k]
+    # k is the first row if the row before is of another equality, or of none
     if k == 0 or d.row_type[k - 1] != EQUALITY or d.row_id[k - 1] != equality_id:
         square, e = 0.0, k
         while e < d.nrow[0] and d.row_type[e] == EQUALITY and d.row_id[e] == equality_id:

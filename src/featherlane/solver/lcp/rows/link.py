@@ -11,6 +11,10 @@ so links can also close loops of trees.
 Symbols: k: a link;  c: one of its rows;  u: its unit vector;  start, n: its columns lcp.col[start], ..., the dofs
     of its bodies (rows.py);  i: a dof.   `fill_*` write J of a row to d.primal.search, `append_jacobian_row` reads it.
     dual.mark of a dof: the body that it moves, FIRST, SECOND, or BOTH alike;  INFINITE: no bound.
+    erp, cfm: the link's, or the model's if it is negative (`own_or_model_value`);  cdof[i]: motion of dof i about the
+    com of its tree, world axes.
+    `list_pair_columns`: lists the dofs that move the two bodies, from lcp.col[start] on, sets dual.mark, returns n;
+    `append_jacobian_row`: the next row of the LCP, from primal.search;  `set_row`: its right-hand side and bounds.
     `link_axis` of body 0 or 1 (side), in world axes;  `link_point`: the point of that body where the link acts;
     `position_error`, `orientation_error`: required displacement [m] and rotation [rad] of the first body.
     link_lcprow[k, 0] is the first row of link k, link_lcprow[k, 1] that of its motor or stop (motor.py), -1: none.
@@ -162,7 +166,7 @@ def append_link_rows(m, d):
 def link_forces(m, d):
     """Computes link_force, the load of each link's rows on its first body: force, and torque about its centre of mass.
 
-    A part of a split tile does not change the forces of the other worlds.
+    Worlds that are not active keep their forces: a tile whose rows do not fit is solved in parts.
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
@@ -174,6 +178,7 @@ def link_forces(m, d):
                     torque = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), torque)
                 else:
                     force = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), force)
+        # a motor or stop acts about the axis of a hinge, along that of a slider
         if motor >= 0:
             if m.link_type[k] == LINK_HINGE:
                 torque = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), torque)

@@ -11,7 +11,7 @@ With Mh = L^T D L a row J of the Jacobian becomes y = J L^-1 D^-1/2, so that J M
 So the mapping back to the dofs needs no Jacobian, for any rows.
 Symbols: r: a row of the LCP;  i, j: dofs.   Layout: qH holds the rows of L: row i at M_rowadr[i], at the columns
     M_colind, its last entry is the diagonal.  Row r of Y: lcp.Y[rowadr[r] + k] at column lcp.col[coladr[r] + k].
-    FAR: a number that counts as out of range.
+    FAR: 1e30; a number that is not smaller counts as out of range.   `expand_columns`: x <- L^-1 D^-1 x, in place.
 Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone, RBDA, sec. 6.5.
 """
 
@@ -35,8 +35,8 @@ def factor_step_inertia(m, d):
         for i in range(m.nv):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
-        store_damped_diagonal(m, d, articulated=0)  # articulated=1: of h B alone
-    # own=0: the diagonal of the matrix is that in qHDiagInv, not that of M
+        store_damped_diagonal(m, d, articulated=0)  # writes qHDiagInv = diagonal of M + h B
+    # Mh is M with the diagonal in qHDiagInv (own=0; own=1: with that of M); writes qH, and qHDiagInv = 1 / D
     factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
@@ -58,7 +58,8 @@ def sum_solution_rows(m, d):
 def accelerate_by_rows(m, d):
     """Computes qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc.
 
-    A world with a non-finite acceleration has a constraint force that counts as non-finite or out of range.
+    In a world with an acceleration that is non-finite or not below FAR, every constraint force is FAR.  So it does not
+    depend on the other worlds: if Mh is singular, a row that this world lacks may have added 0 * inf.
     """
     for i in range(m.nv):
         # D^1/2 z, as lcp.scale = D^-1/2
@@ -72,12 +73,11 @@ def accelerate_by_rows(m, d):
             j = m.M_colind[entry]
             d.qfrc_constraint[j] = fma(d.qH[entry], scaled, d.qfrc_constraint[j])
     # qacc = L^-1 D^-1 (D^1/2 z)
-    expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc, most=4)
-    broken = false_mask(d)
+    expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc, most=4)  # most: rows at once, for speed
+    broken = false_mask(d)  # worlds with an acceleration that is out of range
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = (d.qacc_step[i] + d.qacc[i]) + 0.0
         broken = broken | not_(fabs(d.qacc[i]) < FAR)
     for i in range(m.nv):
-        # if Mh is singular, an absent row may have added 0 * inf
         d.qfrc_constraint[i] = where(broken, FAR, d.qfrc_constraint[i] + 0.0)

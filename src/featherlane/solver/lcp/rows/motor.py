@@ -9,6 +9,8 @@ At a stop, the stop's row replaces the motor's, which acts as a plain force (dyn
 velocity of the first body of a link relative to the second, along or about the axis.
 Symbols: j: a joint;  k: a link;  low, high: masks of worlds at the lower and the upper stop;  v: J v now.
     present: mask of worlds with the row;  start, n: its columns lcp.col[start], ..., the dofs of its bodies (rows.py).
+    `list_pair_columns`: lists the dofs that move the two bodies, from lcp.col[start] on, sets dual.mark, returns n;
+    `append_jacobian_row`: the next row of the LCP, from primal.search;  `set_row`: its right-hand side and bounds.
     link_position: of a link along or about its axis;  INFINITE: no bound.
     `joint_at_stop`, `link_at_stop` return the masks (low, high);  row: a `NewRow` of rows.py: row.r, row.v = J v.
     link_lcprow[k, 1]: row of the motor or stop of link k, -1: none (link_lcprow[k, 0]: first row of the link, link.py).
@@ -51,8 +53,9 @@ def append_joint_motors(m, d):
     """Appends the motors of all joints, in worlds in which the joint is not at a stop."""
     for j in range(m.njnt):
         joint = m.joint[j]
-        if is_scalar(joint.type):
+        if is_scalar(joint.type):  # hinge or slide
             powered = joint.motor_force > 0.0
+            # at a stop, the limit's row of the constraint layer replaces the motor's
             if any_(powered):
                 low, high = joint_at_stop(m, d, j)
                 present = powered & not_(low) & not_(high)
@@ -76,6 +79,7 @@ def link_stop_velocity(m, d, k, low, high, v):
     target = -(own_or_model_value(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
     bounce = m.link_stop_bounce[k]
     bounces = (bounce > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
+    # the bounce's velocity points away from the stop: up at the lower one, down at the upper one
     back = -(bounce * v)
     hits_lower, up = bounces & low & (v < 0.0), fmax(target, back)
     hits_upper, down = bounces & high & (v > 0.0), fmin(target, back)

@@ -22,6 +22,11 @@ Symbols: r: a row;  i, j: dofs;  columns start to start + n - 1 of a row are the
     d.primal.search: J of the next row, by dof;  d.dual.mark: the bodies that a dof moves;  qacc_step = Mh^-1 f;
     lcp.findex: the normal row of a friction row, -1: none;  lcp.add: friction as a force;
     qH, lcp.scale: L and D^-1/2 (metric.py);  con_overflow = 1: the caller splits the tile.
+    `inertia_rows(m)`: the pattern of L.  `SparseRows`: rows y with entries at the dofs of the columns.
+    `place_dofs`: stores the position of each of these dofs among the columns in dual.place.
+    `half_solve_rows`: turns the entries J in lcp.Y into y = J L^-1 D^-1/2, in place;  scaled=1: with D^-1/2;  count:
+    number of rows.  It reads dual.place.
+    body_lastdof: last dof of a body, or of its nearest ancestor that has dofs, -1: none.
 """
 
 from typing import Any, NamedTuple
@@ -126,15 +131,17 @@ def append_jacobian_row(m, d, start, n):
     Writes: lcp.coladr, lcp.colnum, lcp.rowadr, lcp.Y, lcp.diag = J Mh^-1 J^T of the row, lcp.n.   Returns a `NewRow`.
     """
     r, entry, v, a, square = d.lcp.n[0], first_free_entry(d), 0.0, 0.0, 0.0
+    # v = J qvel, a = J Mh^-1 f; J is copied to lcp.Y
     for k in range(n):
         i = d.lcp.col[start + k]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
         d.lcp.Y[entry + k] = d.primal.search[i]
     block = SparseRows(y=d.lcp.Y, first=entry, dofs=d.lcp.col, start=start, n=n, place=d.dual.place)
-    # rows of a group share their columns, and so the places that its first row stores
+    # the first row of a group stores the positions of its dofs; the others share its columns, and so these positions
     if r == 0 or d.lcp.coladr[max(r - 1, 0)] != start or d.lcp.colnum[max(r - 1, 0)] != n:
         place_dofs(block)
     half_solve_rows(inertia_rows(m), d.qH, d.lcp.scale, block, scaled=1, count=1)
+    # J Mh^-1 J^T = y y^T
     for k in range(n):
         square = fma(d.lcp.Y[entry + k], d.lcp.Y[entry + k], square)
     d.lcp.coladr[r] = start
@@ -160,7 +167,7 @@ def set_row(m, d, row, present, c, cfm, bounds):
     lo, hi = bounds
     # the softness that A's diagonal gets
     soft = where(present, cfm / h, 0.0)
-    d.lcp.findex[r] = -1
+    d.lcp.findex[r] = -1  # no friction, unless `set_friction` follows
     d.lcp.b[r] = where(present, (c - v) / h - a, 0.0)
     d.lcp.cfm[r] = soft
     d.lcp.diag[r] = d.lcp.diag[r] + soft
@@ -190,10 +197,12 @@ def is_present(d, r):
 
 @kernel
 def report_full_rows(d):
-    """Reports that a row does not fit: splits the tile; a single world omits its last rows and counts that, once."""
+    """Reports that a row does not fit: con_overflow = 1 of several worlds, so that the caller splits the tile.
+
+    A single world omits the row, and counts as full once: later rows find the flag FULL in one.status.
+    """
     if count_active_worlds(d) > 1:
         d.con_overflow[0] = 1
     elif d.one.status[0] != FULL:
-        # the flag FULL in one.status counts the world once
         warn_full(d, ROWS_FULL)
     d.one.status[0] = FULL

@@ -15,8 +15,10 @@ A fixed point of the iteration solves
               to the normal's w (De Saxce and Feng); otherwise sliding contacts would separate at mu times their speed
 
 Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.dx: d = x+ - y;  lcp.dw: A d;  lcp.target: x+;
-    lcp.best: the best x;  lcp.step: 1 / D.
-`mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.
+    lcp.best: the best x;  lcp.step: 1 / D, on cones with one D for a contact in the metric of s (`set_cone_steps`).
+`x + 0.0`: a copy of x, in which -0 becomes 0.
+`mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.  `in_cone`: row i is one of them.
+`project_box(p, x, i, u)`: u clipped to the bounds of row i at x;  `project_cone(p, u, k, count)`: projects rows of u.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
     k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;
     cone: 1: friction on cones, 0: pyramids.
@@ -155,6 +157,7 @@ def apgd(p, iterations, cone):
     Cost:   per step one product with A.
     """
     tolerance, best_residual = stopping_residual(p), start_apgd(p, cone)
+    # t: step;  k: counter of beta;  count: steps so far;  live: worlds that have not converged
     # idle_steps: without a smaller residual; after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
     t, k, count, idle_steps = 1.0, 1.0, 0.0, 0.0
     live = not_(best_residual <= tolerance)
@@ -164,12 +167,12 @@ def apgd(p, iterations, cone):
             break
         projected_step(p, t, cone)  # writes d to lcp.dx
         curvature, square = direction_curvature(p)  # writes A d to lcp.dw
-        taken = live & (t * curvature <= square)
+        taken = live & (t * curvature <= square)  # t d^T A d <= d^T D d
         restart = goes_uphill(p) | (idle_steps > PATIENCE)
         k = where(taken, where(restart, 1.0, k + 1.0), k)
         beta = where(restart, 0.0, (k - 1.0) / (k + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g
-        curved = curvature > TINY
+        curved = curvature > TINY  # else d^T A d = 0, which limits no step
         # t grows after a taken step; else the curvature along d limits it, and it falls by at least a tenth
         shorter = MARGIN * square / where(curved, curvature, 1.0)
         longer = fmin(GROWTH * t, LONGEST)

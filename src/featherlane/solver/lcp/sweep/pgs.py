@@ -14,6 +14,9 @@ Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its 
     k: a normal row, with `count` friction rows k + 1, k + 2, ...;
     live: mask of worlds that continue;  cone: 1: friction on cones, 0: pyramids;  lcp.step: 1 / A_ii, see
     projection.py;  lcp.parameter: tolerance, omega.
+    `delassus_row_product(p, x, i)`: (A x)_i;  lcp.z = Y^T x, from which it is computed if A = Y Y^T + diag(cfm): every
+    change of x updates z (`add_row_change`).   `project_box(p, x, i, u)`: u clipped to the bounds of row i at x;
+    `project_disc(p, u, k, count, normal)`: projects friction rows of u in place;  `in_cone`: row i is one of them.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 5.2 (projected SOR); with `quickstep` the
 order of ODE's QuickStep (order.py), which makes 20 such sweeps from x = 0 with omega = 1.3 and no test.
 """

@@ -13,6 +13,7 @@ underflows, as 0.
 Symbols: p: the record of the problems;  i: a row, of lcp.n, with lcp.lo, hi, add;  lcp.diag: A_ii;  k: a normal row,
     with `count` friction rows k + 1, k + 2, ...;  u: an array of the length of x that is projected in place;  mu_i: the
     coefficient, in lcp.hi_i if findex_i >= 0.
+`x + 0.0`: a copy of x, in which -0 becomes 0.
 """
 
 from featherlane.prelude import *
@@ -29,7 +30,7 @@ def row_bounds(p, x, i):
     """Returns (lower, upper) bound of row i at x."""
     k = p.lcp.findex[i]
     if k >= 0:
-        load = x[k] * where(x[k] < 0.0, -1.0, 1.0)  # |x_k|
+        load = x[k] * where(x[k] < 0.0, -1.0, 1.0)  # |x_k|, the normal force
         # without load there is no friction, not even at mu = inf
         hi = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
         lo = -hi
@@ -156,6 +157,7 @@ def set_steps(p, cone):
     largest = largest_diagonal(p)
     floor = FLOOR * largest
     for i in range(p.lcp.n[0]):
+        # A_ii = 0: the step 1 / floor is long, 1 / largest short
         limited = p.lcp.hi[i] - p.lcp.lo[i] < INF  # both bounds are finite
         least = where(limited, floor, largest)
         p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)

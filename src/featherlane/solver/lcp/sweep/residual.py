@@ -5,7 +5,9 @@
 as in status.py, with the bounds at the current x.  Rows of a cone are projected together (projection.py).
 Symbols: p: the record of the problems, with lcp.n rows;  lcp.findex: the normal row of friction, -1: none;
     w = A x - b;  step = 1 / a;  k: a normal row, with `count` friction rows k + 1, k + 2, ...;
-    cone: 1: friction on cones, 0: pyramids.
+    cone: 1: friction on cones, 0: pyramids;  lcp.parameter[0]: the tolerance;  s_i = x_i / mu_i (projection.py).
+`project_box(p, x, i, u)`: u clipped to the bounds of row i at x;  `project_disc(p, u, k, count, normal)`: friction rows
+    of u, in place, on the disc at a normal force;  `in_cone`: row i is projected with its contact, not alone.
 """
 
 from featherlane.prelude import *
@@ -33,7 +35,7 @@ def box_distance(p, x, w, i, step):
 def disc_distance(p, x, w, k, count, step):
     """Returns the largest change of the friction rows behind row k by a projected step.  Overwrites lcp.target.
 
-    Steps are equal in the metric of s: row i takes step (mu_i / max mu)^2.
+    Steps are equal in the metric of s: row i takes step (mu_i / max mu)^2; a row without mu takes step.
     """
     largest_mu, largest = 0.0, 0.0
     for c in range(count):
@@ -41,6 +43,7 @@ def disc_distance(p, x, w, k, count, step):
     for c in range(count):
         i = k + 1 + c
         share = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(largest_mu > 0.0, largest_mu, 1.0), 1.0)
+        # x_i - step share^2 w_i
         p.lcp.target[i] = fma(-(step * share) * share, w[i], x[i])
     project_disc(p, p.lcp.target, k, count, x[k])
     for c in range(count):
@@ -65,6 +68,7 @@ def lcp_residual(p, x, w, cone):
     """Returns the residual r of x, with w = A x - b."""
     largest, step = 0.0, 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
+        # each row alone, but the friction rows of a cone together, at their normal row
         if cone == 0 or not in_cone(p, i):
             largest = fmax(box_distance(p, x, w, i, step), largest)
         if cone != 0 and p.lcp.findex[i] < 0:
