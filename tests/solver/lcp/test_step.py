@@ -103,7 +103,7 @@ def test_an_iterative_solver_has_the_models_options(solver, rng, monkeypatch):
             step, kernel, lambda d, *numbers, name=name, **named: called.append((name, *numbers, named))
         )
     tile.run(step.iterate)
-    assert called == [(solver, 7, {"quickstep": 0, "cone": 1}) if solver == "pgs" else (solver, 7, 1, {})]
+    assert called == [(solver, 7, {"quickstep": 0, "cone": 1}) if solver == "pgs" else (solver, 7, {"cone": 1})]
     assert tile.d.lcp.parameter.array[:, 0].tolist() == [TOLERANCE, 1.2]
 
 
