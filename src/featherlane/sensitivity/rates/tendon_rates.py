@@ -163,6 +163,7 @@ def _set_rows(m, d, p):
             stiffer, pull, B = impedance_slopes(solref, solimp, d.row_pos[k] - d.row_margin[k], shortest)
             stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
         friction = where(D > 0.0, D * B, 0.0)
+        # an equality that is no connect or weld, or the limit of a ball
         if _is_separate(m, d, k):
             p.row_force[k] = where(D > 0.0, f, 0.0)
             p.row_stiffness[k], p.row_friction[k], p.row_curvature[k] = stiffness, friction, D

@@ -187,7 +187,8 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
-        # inputs of a column: p.at, p.up, p.down, p.rest_p; shared: unused without a next state
+        # reads of each column its coordinate p.at, for actuators its displacements p.up and p.down, and p.rest_p;
+        # shared: an argument of the next state, which this call does not compute
         _columns(m, d, b, p, thread, tile, shared=0)
     else:
         p.report[KNOWN] = 0.0

@@ -90,8 +90,8 @@ def proximal_step(m, d, live, residual):
         residual: the norm of the residual r = primal.grad at the present point.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
-    # primal.search = -H^-1 r, with fixed bounds; also krylov.newton, and krylov.x = -(H - N)^-1 r, with moving bounds
-    newton_direction(m, d)
+    newton_direction(m, d)  # primal.search = -H^-1 r: friction bounds are fixed
+    # krylov.newton = primal.search;  krylov.x = -(H - N)^-1 r: N has the changes of friction by moving bounds
     solve_with_moving_bounds(m, d, live, part=INEXACT)  # part: residual of the Krylov method over |H^-1 r|
     set_direction(m, d, live, d.krylov.x)  # writes primal.search and its products
     residual_before = residual

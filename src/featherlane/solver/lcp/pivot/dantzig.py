@@ -227,7 +227,7 @@ def drive_row(r1, i, noise):
         # w_i is already 0, up to rounding: no step (0 as a value of the type of `noise`)
         step, end = 0.0 * noise, DONE
         if fabs(r1.place.w[i]) > noise:
-            size, square = find_direction(r1, i, sign)
+            size, square = find_direction(r1, i, sign)  # sums of |dx| and dx^2: scales of rounding
             step, end = find_step(r1, i, sign, size, square)
         moving = 0
         if step == INF:  # nothing stops x_i: there is no solution
