@@ -258,6 +258,7 @@ def _add_moved_contact(m, d, p, k, place, S, j):
         dM = dM + _moment_in_world(d, k, dmoment)
     dM = dM + cross(pos, F)
     _add_to_wrenches(d, k, dF, dM)
+    # of BOTH nothing is subtracted: `moved_rows` has the changes relative to the moving bodies
     if place != BOTH:
         # smooth_rates.py adds the part that moves along; the opposite force acts on the body at place 1
         carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
