@@ -144,7 +144,7 @@ def dense_inertia(m, d, jr):
     for k in range(n * n):
         jr.jac_M[k] = 0.0
     for i in range(n):
-        for e in range(m.M_rowadr[i], m.M_rowadr[i] + m.M_rownnz[i]):
+        for e in inertia_entries(m, i):
             j = m.M_colind[e]
             # jac_M is dense by rows: entry (i, j) at n i + j
             jr.jac_M[n * i + j], jr.jac_M[n * j + i] = d.M[e], d.M[e]

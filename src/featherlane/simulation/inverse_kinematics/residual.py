@@ -168,7 +168,7 @@ def _length_rate(m, d, i, dof):
     """Returns the derivative of the length of tendon i (-1: none) by a dof."""
     rate = 0.0
     if i >= 0:
-        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        for e in tendon_entries(m, i):
             if m.ten_J_colind[e] == dof:
                 rate = d.ten_J[e]
     return rate

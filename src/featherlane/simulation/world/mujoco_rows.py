@@ -196,8 +196,8 @@ def _rows_together(mj_data: Any, chosen: np.ndarray) -> tuple[np.ndarray, np.nda
     begins = np.ones(len(chosen), bool)
     begins[1:] = (kind[1:] != EQUALITY) | (kind[:-1] != EQUALITY) | (ident[1:] != ident[:-1])
     first = np.flatnonzero(begins)
-    end = np.repeat(np.append(first[1:], len(chosen))[: len(first)], np.diff(np.append(first, len(chosen))))
-    return first, end - np.arange(len(chosen))
+    end = np.append(first, len(chosen))[1:]
+    return first, np.repeat(end, end - first) - np.arange(len(chosen))
 
 
 def _scalar_rows(rows: TheirRows, mj_data: Any) -> list[tuple[str, np.ndarray]]:
