@@ -18,11 +18,11 @@ from featherlane.dynamics.body.jacobian import JACOBIAN
 from featherlane.dynamics.sparse.half_solve import half_solve_column
 from featherlane.dynamics.sparse.tree_factor import (
     System,
-    TreeRows,
     expand_columns,
     factor_columns,
     multiply_symmetric,
     reduce_columns,
+    unlisted_rows,
 )
 from featherlane.dynamics.tendon.force import add_tendon_armature
 
@@ -152,19 +152,8 @@ def dense_inertia(m, d, jr):
 
 @kernel
 def inertia_rows(m):
-    """Returns M's pattern as TreeRows; descendants directly follow each row, so no lists of rows are needed.
-
-    below: number of descendants.  The unused list fields belowadr and belowrow repeat it.
-    """
-    return TreeRows(
-        n=m.nv,
-        adr=m.M_rowadr,
-        nnz=m.M_rownnz,
-        col=m.M_colind,
-        below=m.M_below,
-        belowadr=m.M_below,
-        belowrow=m.M_below,
-    )
+    """Returns M's pattern as TreeRows: the descendants of a DoF directly follow it."""
+    return unlisted_rows(n=m.nv, adr=m.M_rowadr, nnz=m.M_rownnz, col=m.M_colind, below=m.M_below)
 
 
 @kernel

@@ -74,6 +74,12 @@ class TreeRows(NamedTuple):
 
 
 @kernel
+def unlisted_rows(n, adr, nnz, col, below):
+    """Returns TreeRows whose rows below directly follow each row: no lists, so `below` takes the place of both."""
+    return TreeRows(n=n, adr=adr, nnz=nnz, col=col, below=below, belowadr=below, belowrow=below)
+
+
+@kernel
 def follows(rows, k):
     """Returns whether row k + 1 belongs to a child of k: it is one entry longer, and k is its last ancestor."""
     return k + 1 < rows.n and rows.nnz[k + 1] == rows.nnz[k] + 1 and rows.col[rows.adr[k + 1] + rows.nnz[k] - 1] == k

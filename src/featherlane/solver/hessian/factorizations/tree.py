@@ -20,6 +20,7 @@ from featherlane.dynamics.sparse.tree_factor import (
     expand_columns,
     factor_columns,
     reduce_columns,
+    unlisted_rows,
 )
 from featherlane.solver.hessian.entries.pattern import PATHS
 from featherlane.solver.rows.rows import REACHED
@@ -57,16 +58,7 @@ def mark_all_contacts_unpaired(m, d):
 def model_tree_rows(m, d):
     """Returns the rows of the model's own tree; without lists of rows below, as these follow each row directly."""
     h = d.hessian
-    # the lists belowadr and belowrow are not used
-    return TreeRows(
-        n=m.nv,
-        adr=h.rowadr,
-        nnz=h.rownnz,
-        col=m.chain_colind,
-        below=h.below,
-        belowadr=h.below,
-        belowrow=h.below,
-    )
+    return unlisted_rows(n=m.nv, adr=h.rowadr, nnz=h.rownnz, col=m.chain_colind, below=h.below)
 
 
 @kernel
