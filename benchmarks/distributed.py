@@ -3,8 +3,7 @@
     python benchmarks/distributed.py --write
 
 Both have as many threads in all, and take the same steps from the same states, alternately.  A ratio of 1 means
-that the distribution costs nothing.  A call of `step` posts and returns.  Throughput is that of ten calls and the wait
-for their results; a second column has that of calls that are each awaited.
+that the distribution costs nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ import featherlane as fl
 from featherlane.distributed import Batch, connect
 
 SETTLED = 50  # steps before it counts
-POSTED = 10  # calls before a wait
 CALLS = {
-    "step()": lambda b, control: (b.step(), done(b)),
-    "step(), ctrl set": lambda b, control: (setattr(b, "ctrl", control), b.step(), done(b)),
+    "step()": lambda b, control: b.step(),
+    "step(), ctrl set": lambda b, control: (setattr(b, "ctrl", control), b.step()),
     "step(), qpos read": lambda b, control: (b.step(), b.qpos),
     "rollout(10), recorded": lambda b, control: b.rollout(10, record="qpos"),
 }
@@ -34,12 +32,6 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def done(batch) -> None:
-    """Wait for what was posted; a local batch has done it."""
-    if isinstance(batch, Batch):
-        batch.wait()
-
-
 def ready(batch, rng: np.random.Generator) -> None:
     """Controls, and worlds that lie on the ground in part."""
     batch.ctrl = rng.uniform(-0.5, 0.5, (batch.nworld, batch.model.nu))
@@ -47,30 +39,18 @@ def ready(batch, rng: np.random.Generator) -> None:
 
 
 def race(model, nworld: int, nstep: int, workers: int, rounds: int) -> list[object]:
-    """A row: thousands of world-steps a second of both and their ratio, and that of calls that are waited for."""
+    """A row: thousands of world-steps a second of both, and their ratio."""
     local = fl.Batch(model, nworld, nthread=workers)
-
-    def posted(batch):
-        for _ in range(POSTED):
-            batch.step(nstep)
-        done(batch)
-
-    def waited(batch):
-        batch.step(nstep)
-        done(batch)
-
     with Batch(model, nworld, workers, 1) as spread:
         for batch in (local, spread):
             ready(batch, np.random.default_rng(0))
-            posted(batch)
-        taken = {posted: [], waited: []}
+            batch.step(nstep)
+        taken = []
         for k in range(rounds):
-            for way, found in taken.items():
-                both = [seconds(lambda b=b, way=way: way(b)) for b in (local, spread)[:: 1 if k % 2 else -1]]
-                found.append(both if k % 2 else both[::-1])
-    here, there = np.median(taken[posted], axis=0)
-    rates = [f"{POSTED * nworld * nstep / t / 1e3:.3g}" for t in (here, there)]
-    return [nworld, nstep, *rates, *(ratio(found) for found in taken.values())]
+            both = [seconds(lambda b=b: b.step(nstep)) for b in (local, spread)[:: 1 if k % 2 else -1]]
+            taken.append(both if k % 2 else both[::-1])
+    here, there = np.median(taken, axis=0)
+    return [nworld, nstep, *(f"{nworld * nstep / t / 1e3:.3g}" for t in (here, there)), ratio(taken)]
 
 
 def ratio(taken: list[list[float]]) -> str:
@@ -111,15 +91,16 @@ def main() -> None:
     asked = parser.parse_args()
     model = fl.bundled("humanoid")
     with connect(cores=asked.workers, options={"log_to_driver": False}):
-        races = [race(model, n, k, asked.workers, asked.rounds) for n, k in ((4096, 10), (4096, 1), (256, 10))]
+        races = [
+            race(model, n, k, asked.workers, asked.rounds) for n, k in ((4096, 100), (4096, 10), (4096, 1), (256, 10))
+        ]
         costs = [row for n in (16, 256, 4096) for row in overheads(model, n, asked.workers, asked.rounds)]
     columns = (
         "worlds",
         "steps per call",
         "local [1000 steps/s]",
         "workers [1000 steps/s]",
-        "workers / local, asynchronous",
-        "workers / local, synchronous",
+        "workers / local",
     )
     costly = ("call", "worlds", "transferred [MB]", "local [ms]", "workers [ms]", "overhead [ms]")
     publish("distributed", f"{markdown(columns, races)}\n\n{markdown(costly, costs)}\n\n{origin()}", asked.write)

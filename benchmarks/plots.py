@@ -197,24 +197,6 @@ def lcp(found: list[Table], plt):
     return figure
 
 
-def planning(found: list[Table], plt):
-    """Speed-up by the number of nodes, for the kinds of work that scale."""
-    columns, rows = found[1]
-    nodes = [int(name.split()[0]) for name in columns[2:]]
-    figure, axes = plt.subplots(figsize=(WIDTH, 4.6), layout="constrained")
-    axes.loglog(nodes, nodes, color="0.6", linestyle=":", label="ideal")
-    shown = [row for row in rows if row[1] == "10 Gbit/s"]
-    for k, row in enumerate(shown):
-        style = "s--" if row[0].startswith("sweep") else "o-"
-        axes.loglog(nodes, [float(cell) for cell in row[2:]], style, color=f"C{k}", label=row[0], markersize=4)
-    axes.set_xticks(nodes, [str(n) for n in nodes])
-    axes.minorticks_off()
-    axes.set(xlabel="nodes of 64 cores, 10 Gbit/s", ylabel="speed-up over one node")
-    axes.grid(True)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
-    return figure
-
-
 def accuracy(found: list[Table], plt):
     """Errors of all models by quantity, with the bound of the tests."""
     columns, rows = found[0]
@@ -350,7 +332,7 @@ def contact_fclib(found: list[Table], plt):
 
 CONTACT = (contact_creep, contact_classic, contact_history, contact_simbenchmark, contact_fclib)
 PLOTS: dict[str, Callable] = {
-    f.__name__: f for f in (speed, robots, threads, environments, collision, lcp, planning, accuracy, *CONTACT)
+    f.__name__: f for f in (speed, robots, threads, environments, collision, lcp, accuracy, *CONTACT)
 }
 
 

@@ -49,7 +49,6 @@ PAGES = {
     "distributed": ROOT / "docs" / "distributed.md",
     "mixed": ROOT / "docs" / "batches.md",
     "sweep": ROOT / "docs" / "distributed.md",
-    "planning": ROOT / "docs" / "distributed.md",
     "environments": ROOT / "docs" / "training.md",
     "single-environments": ROOT / "docs" / "training.md",
     "robots": ROOT / "docs" / "robots.md",

@@ -36,9 +36,9 @@ GROUPS = {
         "fields": "bind expand get set set_const set_variant",
         "contacts": "give_contacts clear_given_contacts",
         "sensing": "camera scan height_scan",
-        "reductions": "max mean min histogram reduce",
-        "status": "status count_of failures losses",
-        "workers": "call wait close",
+        "reductions": "reduce",
+        "status": "status count_of failures",
+        "workers": "call close",
         "one world": "get_data get_model",
     },
 }

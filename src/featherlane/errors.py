@@ -76,6 +76,13 @@ class CallError(FeatherlaneError, RuntimeError):
     """A call is not possible in the present state, whatever its arguments: docs/errors.md#callerror."""
 
 
+class WorkerLostError(CallError):
+    """A worker of a distributed batch was lost with its worlds; `restore` continues from a checkpoint.
+
+    See docs/errors.md#workerlosterror.
+    """
+
+
 class MissingMethodError(FeatherlaneError, NotImplementedError):
     """A subclass does not define a required method: docs/errors.md#missingmethoderror."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed import Batch, Histogram, gathered
+from featherlane.distributed import Batch, Histogram
 from featherlane.lanes import sincos
 from featherlane.simulation.batch.reduction import merged, reduced
 from featherlane.simulation.tile import capacity
@@ -35,7 +35,7 @@ def batch(request, model):
     """Returns a batch that a test may set to any state."""
     if request.param:
         request.getfixturevalue("cluster")
-    with Batch(model, N, request.param, 1, checkpoint_every=25) as made:
+    with Batch(model, N, request.param, 1) as made:
         yield made
 
 
@@ -128,19 +128,6 @@ def test_kernels_and_functions_control_rollouts(pair):
     assert_equal(batch, local)
 
 
-def test_recordings_can_stay_on_the_workers(pair):
-    batch, local = pair
-    parts = batch.rollout(5, record=("qpos", "qvel"), out="refs")
-    assert sum(len(part.worlds) * part.nstep for part in parts) == 5 * N
-    there, here = gathered(parts), local.rollout(5, record=("qpos", "qvel"))
-    assert all(np.array_equal(there[name], here[name]) for name in here)
-    driven = batch.rollout(2, lambda b, k: 0.0, out="refs")
-    assert np.array_equal(gathered(driven)["qpos"], local.rollout(2, lambda b, k: 0.0)["qpos"])
-    if len(parts) > 1:
-        with pytest.raises(fl.ModelError):
-            gathered([parts[0], driven[0]])
-
-
 def test_outputs_are_bound_and_refreshed(pair):
     batch, local = pair
     for b in pair:
@@ -159,7 +146,7 @@ def test_an_output_that_the_last_call_did_not_keep_is_refused(pair):
     batch, local = pair
     for b in pair:
         b.step(2, ids=[0])
-    for read in (lambda: batch.cvel, lambda: batch.get("cvel"), lambda: batch.mean("cvel")):
+    for read in (lambda: batch.cvel, lambda: batch.get("cvel"), lambda: batch.reduce("mean", "cvel")):
         with pytest.raises(fl.ModelError):
             read()
     assert np.isnan(batch.bind("cvel")[0]).all()
@@ -189,13 +176,13 @@ def test_reductions_equal_those_of_the_gathered_field(pair, rng):
     batch, local = pair
     for b in pair:
         b.step(3)
-    np.testing.assert_allclose(batch.mean("qpos"), local.qpos.mean(axis=0), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(batch.reduce("mean", "qpos"), local.qpos.mean(axis=0), rtol=1e-12, atol=1e-12)
     whole = merged("mean", [reduced("mean", local.qpos, np.arange(N))])
-    assert batch.mean("qpos").tobytes() == whole.tobytes()  # for any distribution of the worlds
-    assert np.array_equal(batch.max("qvel"), local.qvel.max(axis=0))
-    assert np.array_equal(batch.min("qvel", ids=[3, 44]), local.qvel[[3, 44]].min(axis=0))
-    edges = [-1.0, 0.0, 1.0]
-    assert np.array_equal(batch.histogram("qvel", edges)[5], np.histogram(local.qvel[:, 5], edges)[0])
+    assert batch.reduce("mean", "qpos").tobytes() == whole.tobytes()  # for any distribution of the worlds
+    assert np.array_equal(batch.reduce("max", "qvel"), local.qvel.max(axis=0))
+    assert np.array_equal(batch.reduce("min", "qvel", ids=[3, 44]), local.qvel[[3, 44]].min(axis=0))
+    edges = (-1.0, 0.0, 1.0)
+    assert np.array_equal(batch.reduce(Histogram(edges), "qvel")[5], np.histogram(local.qvel[:, 5], edges)[0])
     there = batch.rollout(4, record="qpos", reduce="mean")["qpos"]
     here = local.rollout(4)["qpos"]
     np.testing.assert_allclose(there, here.mean(axis=0), rtol=1e-12, atol=1e-12)
@@ -230,7 +217,6 @@ def test_non_finite_worlds_are_reported_with_global_world_numbers(model, cluster
         batch.qpos = qpos
         with pytest.warns(fl.NonFiniteWarning, match="world 18 "):
             batch.step(2)
-            batch.wait()
         assert batch.nreset.tolist() == [0] * 18 + [1, 0]
         assert batch.status["non_finite"][18] == 1
         [failure] = batch.failures
@@ -323,14 +309,14 @@ def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
         (lambda b: b.reset(keyframe="nothing"), "nothing"),
         (lambda b: b.rollout(2, np.zeros((3, 3))), "control:"),
         (lambda b: b.rollout(2, record="nothing"), "record"),
-        (lambda b: b.rollout(2, out="here"), "'refs'"),
-        (lambda b: b.rollout(2, out=[1]), "'refs'"),
+        (lambda b: b.rollout(2, out="here"), "out: got str"),
+        (lambda b: b.rollout(2, out=[1]), "out: got list"),
         (lambda b: b.rollout(2, out={"qpos": np.zeros(3)}), "out"),
         (lambda b: b.rollout(2, reduce="median"), "allowed are mean"),
-        (lambda b: b.rollout(2, reduce="mean", out="refs"), "got arrays, allowed with reduce is None"),
+        (lambda b: b.rollout(2, reduce="mean", out={}), "got arrays, allowed with reduce is None"),
         (lambda b: b.reduce("mean", "qpos", ids=[]), "at least one"),
-        (lambda b: b.histogram("qpos", "wide"), "edges:"),
-        (lambda b: b.histogram("qpos", [0.0, 0.0]), "edges: got"),
+        (lambda b: b.reduce(Histogram("wide"), "qpos"), "edges:"),
+        (lambda b: b.reduce(Histogram((0.0, 0.0)), "qpos"), "edges: got"),
         (lambda b: b.reset(forward=np.array([True, False])), "forward:"),
         (lambda b: b.expand("body_parentid"), "which all worlds share"),
         (lambda b: b.expand(3), "not a real field"),
@@ -339,7 +325,6 @@ def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
         (lambda b: b.restore(b.checkpoint() | {"qpos": np.zeros((3, 28))}), "allowed are rows of 50"),
         (lambda b: b.call(3), "function"),
         (lambda b: b.get_data(N), "from 0 to 49"),
-        (lambda b: gathered([]), "got none"),
     ],
 )
 def test_wrong_calls_are_refused_before_the_run(batch, call, said):
@@ -360,7 +345,6 @@ def test_wrong_calls_are_refused_before_the_run(batch, call, said):
         ({"nworld": 0}, "nworld"),
         ({"nthread": -1}, "nthread"),
         ({"dtype": "float16"}, "dtype|float16"),
-        ({"checkpoint_every": 0}, "checkpoint_every"),
     ],
 )
 def test_wrong_arguments_are_refused(model, given, said):

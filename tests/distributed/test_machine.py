@@ -24,10 +24,9 @@ def test_without_numa_information_all_cores_are_one_node(tmp_path):
     assert machine.numa_cores({3, 1}, tmp_path) == ((1, 3),)
 
 
-def test_this_machine_has_cores_memory_and_versions():
+def test_this_machine_has_cores_and_versions():
     here = machine.this_machine()
     assert sum(map(len, here.cores)) >= 1
-    assert here.memory > 1 << 20
     assert here.versions["featherlane"] == fl.__version__
     assert machine.versions() == here.versions
 

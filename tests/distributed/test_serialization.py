@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed import Batch, node
-from featherlane.distributed.calls import _check_memory
-from featherlane.distributed.machine import Machine
+from featherlane.distributed import Batch
 from featherlane.distributed.serialization import serialize, unpacked
 
 KERNELS = """
@@ -87,27 +85,3 @@ def test_an_unserializable_function_does_not_stop_workers(model, cluster):
             batch.call(lambda b: threading.Lock())  # its result cannot be sent back
         batch.step()
         assert np.allclose(batch.time, model.opt.timestep)
-
-
-def test_a_node_without_memory_is_named_with_the_missing_amount(model, monkeypatch):
-    monkeypatch.setattr(node, "free_memory", lambda: 1 << 20)
-    with pytest.raises(fl.ModelError, match="nworld"):
-        Batch(model, 10_000)
-
-
-def test_workers_of_one_machine_have_to_fit_together(model):
-    machine = Machine("here", "a", ((0,),), 0, {})
-    specs = [node.Spec(2000, 1, "float64", 0, 0, first) for first in (0, 2000)]
-    one = node.memory_of(model, specs[0])
-    roomy = machine._replace(memory=int(1.5 * one))
-    _check_memory(model, [roomy, roomy._replace(boot="b")], specs)  # one on each
-    with pytest.raises(fl.ModelError):
-        _check_memory(model, [roomy, roomy], specs)
-
-
-def test_the_memory_estimate_is_close_to_actual_use(model):
-    spec = node.Spec(2000, 1, "float64", 0, 0)
-    batch = fl.Batch(model, 2000, 1)
-    batch.step()
-    taken = sum(a.nbytes for a in batch.checkpoint().values())
-    assert 0.9 * taken < node.memory_of(model, spec) < 1.5 * taken

@@ -1,7 +1,6 @@
 """Starts two nodes of a cluster on this machine, one of which is lost, or has different software.
 
     python two_nodes.py lost
-    python two_nodes.py recorded
     python two_nodes.py other PYTHONPATH
     python two_nodes.py older LEVEL
 
@@ -16,41 +15,28 @@ import ray
 from ray.cluster_utils import Cluster
 
 import featherlane as fl
-from featherlane.distributed.replay import Replay
 
 SMALL = {"num_cpus": 1, "object_store_memory": 100 << 20}
 
 
 def lost(cluster, node) -> None:
-    """Loses a node between two calls: its worlds are stepped again on the other."""
+    """Loses a node between two calls, and adds another one: the worlds continue from a checkpoint."""
     model = fl.bundled("humanoid")
-    with fl.distributed.Batch(model, 48, cluster.address, checkpoint_every=20) as batch:
+    with fl.distributed.Batch(model, 48, cluster.address, timeout=120) as batch:
         print("threads", batch.threads)
         batch.step(30)
+        kept = batch.checkpoint()
         cluster.remove_node(node, allow_graceful=False)
-        batch.step(30)
-        batch.wait()  # a step does not wait: the loss is not detected yet
-        print("losses", sum(batch.losses))
+        cluster.add_node(**SMALL)
+        try:
+            batch.step(30)
+        except fl.errors.WorkerLostError as error:
+            print("lost", error)
+            batch.restore(kept)
+            batch.step(30)
         local = fl.Batch(model, 48)
         local.step(60)
         print("equal", np.array_equal(batch.qpos, local.qpos))
-
-
-def recorded(cluster, node) -> None:
-    """Loses a node that stores recordings."""
-    model = fl.bundled("humanoid")
-    with fl.distributed.Batch(model, 64, cluster.address, checkpoint_every=20) as batch:
-        batch.step(30)
-        parts = batch.rollout(40, record=("qpos", "xpos"), out="refs")
-        cluster.remove_node(node, allow_graceful=False)
-        again, way = [], Replay.again
-        Replay.again = lambda self: again.append(self) or way(self)
-        found = fl.distributed.gathered(parts)
-        local = fl.Batch(model, 64)
-        local.step(30)
-        kept = local.rollout(40, record=("qpos", "xpos"))
-        print("lost", len(again))
-        print("equal", all(np.array_equal(kept[name], found[name]) for name in kept))
 
 
 def older(cluster, node) -> None:
@@ -81,7 +67,7 @@ if __name__ == "__main__":
     changed = {"env_vars": {name: sys.argv[2]}} if name else {}
     try:
         found = cluster.add_node(**SMALL, **changed)
-        {"lost": lost, "recorded": recorded, "other": other, "older": older}[what](cluster, found)
+        {"lost": lost, "other": other, "older": older}[what](cluster, found)
     finally:
         with contextlib.suppress(Exception):
             ray.shutdown()

@@ -90,8 +90,8 @@ class World:
         rooms = {name: array for name, array in d.workspace.arrays.items() if array.nbytes < BIG}
         found |= {f"data.{name}": array for name, array in rooms.items() if DATA[name].role != "address"}
         found |= {f"spread.{name}": tracked.array for name, tracked in self.s._fields._tracked.items()}
-        found |= {f"spread.told.{name}": array for name, array in self.s._fields._sent.items()}
-        for place, batch in enumerate((b, *self.x.groups, self.s._workers[0].worlds.batch)):
+        found |= {f"spread.sent.{name}": array for name, array in self.s._fields._sent.items()}
+        for place, batch in enumerate((b, *self.x.groups, self.s._send[0].__self__.batch)):
             for part in ("rows", "expanded", "bound"):
                 label = f"batch {place} of {batch.nworld} {part}"
                 found |= {f"{label}.{name}": array for name, array in getattr(batch.arrays, part).items()}
@@ -122,7 +122,7 @@ class World:
         self.d.record_solver = self.settings["record"]
         self.m.__dict__["_stamp"] = None
         self.m._edited.update(LIVE)
-        for batch in (self.b, *self.x.groups, self.s._workers[0].worlds.batch):
+        for batch in (self.b, *self.x.groups, self.s._send[0].__self__.batch):
             batch.arrays.expanded.edited.update(batch.arrays.expanded)
         return self._settings() == self.settings
 

@@ -128,9 +128,9 @@ def test_recorded_images_of_groups_of_different_models_are_those_of_their_batche
     np.testing.assert_array_equal(depth, np.concatenate(expected))
 
 
-def test_recorded_images_may_stay_on_the_workers():
+def test_recorded_images_of_a_distributed_batch_are_those_of_a_batch():
     batch, local, record = moved(spread(BOX)), moved(fl.Batch(BOX, NWORLD)), ("time", fl.Camera("eye", 12, 8))
-    found = fl.distributed.gathered(batch.rollout(3, record=record, out="refs"))
+    found = batch.rollout(3, record=record)
     for name, rows in local.rollout(3, record=record).items():
         np.testing.assert_array_equal(found[name], rows)
 

@@ -346,10 +346,9 @@ def on_a_cluster(model: fl.Model) -> None:
     with distributed.Batch(model, nworld=100) as spread:
         spread.set("qvel", np.zeros((100, model.nv)))
         spread.step(5, ids=[1, 2])
-        parts: list[distributed.Recorded] = spread.rollout(5, out="refs")
-        recorded: dict[str, Array] = distributed.gathered(parts)
+        recorded: dict[str, Array] = spread.rollout(5)
         counts: Array = spread.reduce(distributed.Histogram((-1.0, 0.0, 1.0)), "qpos")
-        print(recorded, counts, spread.mean("qpos"), spread.get("qpos"), energy(spread))
+        print(recorded, counts, spread.reduce("mean", "qpos"), spread.get("qpos"), energy(spread))
     cluster: distributed.Cluster = distributed.connect("10.0.0.1:6379")
     solver: distributed.Source = distributed.choice(["newton", "cg"])
     parameters = {

@@ -10,7 +10,6 @@
 
 from featherlane.distributed.batch import Batch
 from featherlane.distributed.cluster import Cluster, connect
-from featherlane.distributed.recording import Recorded, gathered
 from featherlane.distributed.sweeps.result import Sweep, load_sweep
 from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
 from featherlane.distributed.sweeps.values import Source, choice, drawn, grid, log_uniform, normal, uniform, values
@@ -22,9 +21,7 @@ __all__ = [  # noqa: RUF022  in groups
     # clusters and results
     "Cluster",
     "Histogram",
-    "Recorded",
     "connect",
-    "gathered",
     # parameter sweeps
     "Sweep",
     "SweepInterrupted",

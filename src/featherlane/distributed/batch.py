@@ -5,43 +5,56 @@
     out = batch.rollout(100, control=control, record=("qpos",))
 
 The arrays of a local batch are remote here: reading an attribute gathers a copy, assigning to it scatters the values.
-Calls without a result return before the workers have finished.
-Each world's result is bitwise identical on any machine, and also if a worker is lost and its steps are repeated.
+Each world's result is bitwise identical on any machine.
 """
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.distributed.edits import Fields, ModelEdits
-from featherlane.distributed.rollouts import Rollouts
+from featherlane.distributed.calls import Calls
 from featherlane.distributed.serialization import serialize
-from featherlane.distributed.user_contacts import Given
+from featherlane.distributed.world_assignment import Part
 from featherlane.errors import ModelError, UnknownAttributeError, near
+from featherlane.lanes import Kernel
 from featherlane.model.arguments import instance, one_of, whole_argument
-from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
+from featherlane.model.assignment import assign, flag, is_mixed, regular
+from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model, peek
 from featherlane.model.variant import values_of
-from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyframe_numbers, not_kept
+from featherlane.simulation.batch.arrays import REPORTS, STATE, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure, numbered
-from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, checked, merged
+from featherlane.simulation.batch.filming import Filming, Record, split_cameras
+from featherlane.simulation.batch.reduction import Reduction, check_rollout, checked, merged
 from featherlane.simulation.batch.runner import stage_number
 from featherlane.simulation.batch.sensing import SENSED
+from featherlane.simulation.query.imaging import camera_of_worlds
 from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.recordings import BINDABLE, check_bindable
+from featherlane.simulation.world.recordings import (
+    BINDABLE,
+    Control,
+    check_bindable,
+    control_of_step,
+    inputs_of_rollout,
+    recordings,
+)
+from featherlane.simulation.world.user_contacts import given_fields
 
 
-class Batch(Rollouts, Given):
+class Batch(Calls):
     """Simulates nworld worlds of one model on several workers; as a context manager it ends the workers.
 
     Args:
@@ -53,27 +66,20 @@ class Batch(Rollouts, Given):
         nthread: threads of each worker; 0 for one per core.
         dtype: float64 or float32.
         given_contacts, record_failures: as in `featherlane.Batch`.
-        checkpoint_every: number of steps between checkpoints of a worker's worlds.  After the loss of a worker, the
-            requests since its last checkpoint are repeated with their inputs.
-        checkpoint_folder: folder for checkpoints, which all nodes share; None to transfer checkpoints to this
-            machine, into Ray's object store.
-        timeout: longest wait for a cluster, and for free capacity on it [s].
+        timeout: longest wait for a cluster, for free cores on it, and for the restart of a worker [s].
 
     Reading a state field or an output gathers it from the workers: `batch.qpos` (nworld, nq) is a read-only copy.
-    `batch.qpos = x` and `set` send values to the workers.  `step`, `forward`, `reset` and `set` return while the
-    workers compute.  Their errors are raised by the next call that waits: a call with a result, `wait`, or the end of
-    the context.  All worlds are then in the state before the failed piece (a short call is one piece), and all later
-    requests are discarded.
+    `batch.qpos = x` and `set` send values to the workers.
 
-    `step` returns while the last steps (about one second) are running.  A first Ctrl-C is raised once all worlds of the
-    call are at the same step.  A second one is raised at once; the worlds are then at the end of the last complete
-    piece of this call.  A call raises RuntimeError if a worker was lost too often.
+    If a worker is lost, Ray restarts its process, and the call raises `WorkerLostError`, as all later calls do.
+    `restore` sets all worlds to a checkpoint, and the batch continues from there.  The same applies to a call that
+    fails in one worker, or is interrupted by a second Ctrl-C.  A first Ctrl-C is raised once all worlds of the call
+    are at the same step.
 
     Attributes:
         nworld, dtype, model: the arguments.
         starts: (nworker + 1,) the first world of each worker, then nworld.
         threads: number of threads of each worker.
-        losses: number of losses of each worker.
         status, nreset, ncon, nefc, solver_niter, failures, ...: as in `featherlane.Batch`.
 
     Raises:
@@ -91,24 +97,16 @@ class Batch(Rollouts, Given):
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
         record_failures: int = 0,
-        checkpoint_every: int = 1000,
-        checkpoint_folder: str | Path | None = None,
         timeout: float = 60.0,
     ):
         one = Local(model, 1, nthread, dtype, given_contacts, record_failures)  # checks what all have in common
-        super().__init__(one, nworld, nodes, nthread, record_failures, checkpoint_every, checkpoint_folder, timeout)
-        own = self.__dict__
-        own["_edits"] = ModelEdits(model, not self.is_remote)
-        own["_fields"] = Fields(model, self.nworld, self.dtype, self._fetch)
-        own["_bound"], own["_computed"] = set(), False
+        super().__init__(one, nworld, nodes, nthread, record_failures, timeout)
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise UnknownAttributeError(f"batch has no attribute {name!r}")
-        if name in BINDABLE:
-            return self.get(name)
-        raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
+        if name.startswith("_") or name not in BINDABLE:
+            raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
+        return self.get(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in STATE:
@@ -128,15 +126,30 @@ class Batch(Rollouts, Given):
         Raises:
             ModelError: the field does not exist, or the output was not bound before the last call.
         """
-        self._check_kept(name)
-        return self._gathered(name, self._ids(ids))
+        check_bindable(self.model, "bind", name)
+        self._read_everywhere(name)
+        chosen = self._ids(ids)
+        return self._gathered(name, chosen, self._ask(self._spread.parts(chosen), lambda p: ("get", name, p.ids)))
 
-    def _gathered(self, name: str, chosen: np.ndarray) -> np.ndarray:
-        """Returns rows of a bound field."""
-        self._bind(name)
-        out = np.empty((len(chosen), *self._shape(name)), self._one.bind(name).dtype)
-        for part, result in self._ask(self._spread.parts(chosen), lambda part: [("get", ((name,), part.ids))]):
-            out[part.at] = result[name]
+    def bind(self, name: str) -> np.ndarray:
+        check_bindable(self.model, "bind", name)
+        answers = self._ask(self._everyone(), lambda part: ("bind", name), True)
+        self._bound.add(name)
+        rows = np.concatenate([own for _, own in answers])
+        rows.flags.writeable = False
+        return rows
+
+    def _read_everywhere(self, name: str) -> None:
+        """Reads an output in all workers, the first time: a local batch keeps an output from then on."""
+        if name not in (*STATE, *REPORTS, *self._bound):
+            none = np.zeros(0, int)
+            self._ask(self._everyone(), lambda part: ("get", name, none))
+            self._bound.add(name)
+
+    def _gathered(self, name: str, chosen: np.ndarray, answers: Iterable[tuple[Part, np.ndarray]]) -> np.ndarray:
+        out = np.empty((len(chosen), *self._one.bind(name).shape[1:]), self._one.bind(name).dtype)
+        for part, rows in answers:
+            out[part.at] = rows
         out.flags.writeable = False
         return out
 
@@ -153,29 +166,9 @@ class Batch(Rollouts, Given):
         """
         one_of("set", name, STATE)
         chosen = self._ids(ids)
-        rows = np.empty((len(chosen), *self._shape(name)), DATA[name].stored_as(self.dtype))
+        rows = np.empty((len(chosen), *getattr(self._one, name).shape[1:]), DATA[name].stored_as(self.dtype))
         assign(name, rows, value, mixed=is_mixed(name))
-        self._post_parts(chosen, lambda part: [("set", (name, rows[part.at], part.ids))])
-
-    def _shape(self, name: str) -> tuple[int, ...]:
-        return getattr(self._one, name).shape[1:]
-
-    def bind(self, name: str) -> np.ndarray:
-        return self._gathered(name, np.arange(self.nworld))
-
-    def _check_kept(self, name: str) -> None:
-        """Raises an error for an output whose values the last call did not keep."""
-        check_bindable(self.model, "bind", name)
-        if self._computed and name not in self._bound and name not in (*LASTING, *REPORTS):
-            raise not_kept(name)
-
-    def _bind(self, name: str) -> None:
-        """Informs workers of a newly bound output."""
-        check_bindable(self.model, "bind", name)
-        if name not in STATE and name not in REPORTS and name not in self._bound:
-            self._one.bind(name)
-            self._ask(self._everyone(), lambda part: [("bind", (name,))], changes=True)
-            self._bound.add(name)
+        self._ask(self._spread.parts(chosen), lambda part: ("set", name, rows[part.at], part.ids), True)
 
     def expand(self, name: str) -> np.ndarray:
         self._one.expand(name)  # or raises its error
@@ -184,18 +177,15 @@ class Batch(Rollouts, Given):
     def set_const(self, ids: ArrayLike | None = None) -> None:
         chosen = self._ids(ids)
         self._one.set_const([])
+        names = list(dependent(self.model, self._one.expanded_fields))
         ids_of = {part.worker: part.ids for part in self._spread.parts(chosen)}
         none = np.zeros(0, np.int64)
-
-        def body(held) -> None:
-            self._tell_edits()
-            self._settle()
-            self._fields.disown(dependent(self.model, self._one.expanded_fields))
-            # workers without these worlds need the same per-world fields, too
-            self._answers(self._everyone(), lambda part: [("set_const", (ids_of.get(part.worker, none),))], True)
-            self._fields.renew(self._fetched)
-
-        self._run(body)
+        # workers without these worlds need the same per-world fields, too
+        answers = self._ask(
+            self._everyone(), lambda part: ("set_const", ids_of.get(part.worker, none), names), changes=True
+        )
+        for name in names:
+            self._fields.take(name, np.concatenate([own[name] for _, own in answers]))
 
     def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
         chosen = self._ids(ids)
@@ -204,28 +194,87 @@ class Batch(Rollouts, Given):
             self.expand(name).reshape(self.nworld, -1)[chosen[:, None], places] = entries
         self.set_const(chosen)
 
-    def _fetch(self, name: str) -> np.ndarray:
-        """Returns rows of a model field from the workers."""
-        return self._run(lambda held: self._fetched(name))
-
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         stage_number(stage)  # checks it
-        self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids, stage))])
+        self._advance(nstep, chosen, lambda part, start, n: ("step", n, part.ids, stage))
 
     def forward(self, ids: ArrayLike | None = None) -> None:
-        self.__dict__["_computed"] = True
-        self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
+        self._ask(self._spread.parts(self._ids(ids)), lambda part: ("forward", part.ids), True)
 
     def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
-        self.__dict__["_computed"] |= forward
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
-        self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
+        self._ask(self._spread.parts(chosen), lambda part: ("reset", part.ids, keys[part.at], forward), True)
 
-    # ---- reductions --------------------------------------------------------------------------------------------------
+    def rollout(
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: Record = ("qpos",),
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | None = None,
+        reduce: Reduction | None = None,
+    ) -> Any:
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
+        how = check_rollout(reduce, out, len(chosen))
+        names, cameras = split_cameras(record, how)
+        for name in names:
+            check_bindable(self.model, "record", name)
+        lead, sizes = (len(chosen), nstep), Workspace.sizes_of(self.model, self._one.ngiven)
+        film = Filming(self, cameras, lead if how is None else (0, 0), out)
+        result = recordings(
+            names, film.lead, film.rest, lambda name: DATA[name].dims(sizes), self.dtype
+        ) | film.result  # fmt: skip
+        if callable(control) and not isinstance(control, Kernel):
+            return self._driven(nstep, control, (*names, *cameras), chosen, how, result)
+        controls = self._controls(control, lead, lambda name: DATA[name].dims(sizes))
+        pieces: defaultdict[str, list[np.ndarray]] = defaultdict(list)  # of reduced recordings
+
+        def order(part: Part, start: int, n: int) -> tuple:
+            own = controls
+            if isinstance(controls, dict):
+                own = {name: np.ascontiguousarray(rows[part.at, start : start + n]) for name, rows in controls.items()}
+            first, last = self.starts[part.worker : part.worker + 2].tolist()
+            own_cameras = [camera_of_worlds(camera, self.nworld, first, last) for camera in cameras]
+            return "rollout", n, own, (*names, *own_cameras), part.ids, how
+
+        def take(start: int, n: int, answers: list[tuple[Part, dict[str, Any]]]) -> None:
+            for name in names if how is not None else result:
+                if how is not None:
+                    pieces[name].append(merged(how, [rows[name] for _, rows in answers]))
+                    continue
+                for part, rows in answers:
+                    result[name][part.at, start : start + n] = rows[name]
+
+        nbytes = sum(a.itemsize * math.prod(a.shape[2:]) for a in result.values()) + self._one.ctrl.nbytes
+        self._advance(nstep, chosen, order, take, nbytes)
+        return result if how is None else {name: np.concatenate(pieces[name]) for name in names}
+
+    def _controls(self, control: Any, lead: tuple[int, int], dims: Callable[[str], tuple[int, ...]]) -> Any:
+        """Returns the controls of a rollout: arrays for all its worlds by input, a packed kernel, or None."""
+        if isinstance(control, Kernel):
+            self._one.runner.control_kernel(control)  # or raises its error
+            return serialize("control", control) if self.is_remote else control
+        if control is None:
+            return None
+        inputs = inputs_of_rollout(control, lead, dims)
+        return {name: np.asarray(rows, DATA[name].stored_as(self.dtype)) for name, rows in inputs.items()}
+
+    def _driven(self, nstep: int, control, record, chosen, how, result) -> Any:
+        """Runs a rollout step by step, with controls that a function computes in this process."""
+        steps = []
+        for k in range(nstep):
+            values = control_of_step(control(self, k), k, (len(chosen), self.model.nu), self.dtype)
+            found = self.rollout(1, values[:, None], record, chosen, reduce=how)
+            steps += [found] if how is not None else []
+            for name, whole in result.items() if how is None else ():
+                whole[:, k] = found[name][:, 0]
+        return result if how is None else {name: np.concatenate([one[name] for one in steps]) for name in record}
+
+    # ---- reductions and functions ------------------------------------------------------------------------------------
     def reduce(self, how: Reduction, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Reduces a field over worlds; the workers compute it.
 
@@ -244,39 +293,10 @@ class Batch(Rollouts, Given):
         kind, chosen = checked(how), self._ids(ids)
         if not len(chosen):
             raise ModelError("ids: got no world, allowed with a reduction is at least one")
-        self._check_kept(name)
-        self._bind(name)
-        answers = self._ask(self._spread.parts(chosen), lambda part: [("reduce", (kind, name, part.ids))])
+        check_bindable(self.model, "bind", name)
+        self._read_everywhere(name)
+        answers = self._ask(self._spread.parts(chosen), lambda part: ("reduce", kind, name, part.ids))
         return merged(kind, [result for _, result in answers])
-
-    def mean(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
-        """Computes the mean of a field over worlds, (...); see `reduce`."""
-        return self.reduce("mean", name, ids)
-
-    def max(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
-        """Computes the largest values of a field over worlds, (...); see `reduce`."""
-        return self.reduce("max", name, ids)
-
-    def min(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
-        """Computes the smallest values of a field over worlds, (...); see `reduce`."""
-        return self.reduce("min", name, ids)
-
-    def histogram(self, name: str, edges: ArrayLike, ids: ArrayLike | None = None) -> np.ndarray:
-        """Counts the worlds with values between edges.
-
-        Args:
-            name: a field.
-            edges: (nbin + 1,) ascending, in the field's unit.
-            ids: the worlds; None for all.
-
-        Returns:
-            (..., nbin) int64 counts for each number of the field.
-
-        Raises:
-            ModelError: the edges do not ascend; also as `reduce`.
-        """
-        values = reals("edges", edges, EDGES)
-        return self.reduce(Histogram(tuple(np.atleast_1d(values).tolist())), name, ids)
 
     def call(self, function: Callable[[Any], Any]) -> list[Any]:
         """Calls a function with the worlds of each worker.
@@ -293,16 +313,48 @@ class Batch(Rollouts, Given):
         if not callable(function):
             raise ModelError(f"function: got {type(function).__name__}, allowed is a function f(batch)")
         shipped = serialize("function", function) if self.is_remote else function
-        return [result for _, result in self._ask(self._everyone(), lambda part: [("call", (shipped,))], edits=True)]
+        return [result for _, result in self._ask(self._everyone(), lambda part: ("call", shipped))]
 
-    # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
         empty = SENSED[kind](self._one, request(0, 1), np.zeros(0, int))  # checks the arguments
         of = lambda part: request(*self.starts[part.worker : part.worker + 2].tolist())  # noqa: E731
-        found = self._ask(self._spread.parts(chosen), lambda part: [("sensed", (kind, of(part), part.ids))], edits=True)
+        found = self._ask(self._spread.parts(chosen), lambda part: ("sensed", kind, of(part), part.ids))
         return empty, ((self.starts[part.worker], part.at, result) for part, result in found)
 
-    # ---- results -----------------------------------------------------------------------------------------------------
+    # ---- user-defined contacts ---------------------------------------------------------------------------------------
+    @takes_contacts
+    def give_contacts(
+        self,
+        contacts: Contacts,
+        *,
+        replace: ArrayLike = False,
+        count: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+    ) -> None:
+        """Gives each world user-defined contacts; arguments and errors are those of `featherlane.Batch`."""
+        chosen = self._ids(ids)
+
+        def values(name: str) -> np.ndarray:
+            rows = self._fields.rows(name)
+            return peek(self.model, name)[None] if rows is None else rows[chosen]
+
+        own = {name: own for name in DECIDING if (own := self._fields.rows(name)) is not None}
+        adhesive = in_use(self.model, own)["flg_adhesion"] if own else self.model.flg_adhesion
+        rows = given_fields(self.model, self._one.ngiven, len(chosen), values, adhesive, replace, count, contacts)
+        rows = {name: value.astype(self.dtype) for name, value in rows.items()}
+        self._ask(
+            self._spread.parts(chosen),
+            lambda part: ("given", {name: own[part.at] for name, own in rows.items()}, part.ids),
+            changes=True,
+        )
+
+    def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
+        """Removes the given contacts of these worlds and enables contact detection."""
+        if self._one.ngiven:
+            parts = self._spread.parts(self._ids(ids))
+            self._ask(parts, lambda part: ("clear_given_contacts", part.ids), True)
+
+    # ---- worlds and checkpoints --------------------------------------------------------------------------------------
     @property
     def failures(self) -> list[Failure]:
         """Returns, with `record_failures`, copies of all failures with world numbers of this batch, by step."""
@@ -318,15 +370,14 @@ class Batch(Rollouts, Given):
         whole_argument("world", world, 0, self.nworld - 1)
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
-        [(_, result)] = self._ask([part], lambda part: [(method, (own,))], edits=True)
+        [(_, result)] = self._ask([part], lambda part: (method, own))
         return result
 
-    # ---- checkpoints -------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
         names: dict[str, None] = {}
-        for _, found in self._ask(self._everyone(), lambda part: [("kept_names", ())], edits=True):
+        for _, found in self._ask(self._everyone(), lambda part: ("kept_names",)):
             names |= dict.fromkeys(found)
-        answers = self._ask(self._everyone(), lambda part: [("checkpoint", (tuple(names),))], changes=True)
+        answers = self._ask(self._everyone(), lambda part: ("checkpoint", tuple(names)))
         return {name: np.concatenate([kept[name] for _, kept in answers]) for name in names}
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
@@ -336,20 +387,15 @@ class Batch(Rollouts, Given):
             if value.shape[:1] != (self.nworld,):
                 raise ModelError(f"restore: {key}: got shape {value.shape}, allowed are rows of {self.nworld} worlds")
         self._one.restore({key: value[:1] for key, value in values.items()})
-        for key, value in values.items():
-            if key.startswith("model."):
-                check_field(self.model, key.removeprefix("model."), value, worlds=True)
-        names, everyone = tuple(values), list(self._spread.parts(np.arange(self.nworld)))
         fields = {key.removeprefix("model."): value for key, value in values.items() if key.startswith("model.")}
+        for name, value in fields.items():
+            check_field(self.model, name, value, worlds=True)
 
-        def body(held) -> None:
-            self._tell_edits()
-            self._settle()
-            rows = {name: peek(self.model, name) for name in self._fields.names} | fields
-            self._fields.disown(rows)
-            self._answers(everyone, lambda part: [("restore", (names, *(values[key][part.at] for key in names)))], True)
-            for name, value in rows.items():
-                self._fields.taken(name, value)
+        def body() -> None:
+            for name in {**dict.fromkeys(self._fields.names), **fields}:
+                self._fields.lend(name)[...] = fields.get(name, peek(self.model, name))
+            self._send_edits()
+            everyone = list(self._spread.parts(np.arange(self.nworld)))
+            self._exchange([(p, ("restore", {key: value[p.at] for key, value in values.items()})) for p in everyone])
 
-        self._run(body)
-        self._warn_of_failed()
+        self._run(body, repairs=True)

@@ -1,60 +1,81 @@
-"""Sends calls of a batch to its workers: short calls at once, long ones in pieces."""
+"""Sends the calls of a batch to its workers, and waits for their answers.
+
+A call sends an order to each worker and waits for all answers, so that all worlds are at the same step between two
+calls.  Long calls run in pieces of about half a second, after each of which a Ctrl-C takes effect.
+
+A worker that is lost loses its worlds, and a call that fails in one worker is not undone in the others.  Afterwards
+the worlds are no longer at the same step.  Then every call raises `WorkerLostError` until `restore` sets all worlds.
+"""
 
 from __future__ import annotations
 
-import uuid
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from featherlane.distributed.cluster import Cluster, check_nodes, connect, ray_module
-from featherlane.distributed.interrupt import Held
-from featherlane.distributed.machine import Machine
-from featherlane.distributed.node import Order, Spec, check_memory, memory_of
-from featherlane.distributed.pieces import Pieces
+from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
+from featherlane.distributed.fields import ModelEdits, WorldFields
 from featherlane.distributed.pool import Pool
-from featherlane.distributed.request import Size
 from featherlane.distributed.serialization import serialize
-from featherlane.distributed.worker import InProcess, Worker
+from featherlane.distributed.worker import Answer, Settings, WorkerWorlds
 from featherlane.distributed.world_assignment import Part, Spread
-from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.errors import (
+    ArgumentTypeError,
+    CallError,
+    ModelError,
+    WorkerLostError,
+    warn_of_full,
+    warn_of_non_finite,
+)
 from featherlane.lanes.cores import cores
 from featherlane.model.arguments import whole_argument
-from featherlane.model.model import Model
+from featherlane.model.enums import Disable
 from featherlane.simulation.batch.batch import Batch as Local
+from featherlane.simulation.batch.runner import NAMED
 from featherlane.simulation.batch.worlds import Worlds
+from featherlane.simulation.tile.call_lock import Turn, hold
+from featherlane.simulation.tile.capacity import capacities
 
-OrdersOf = Callable[[Part], list[Order]]
+PIECE_SECONDS = 0.5  # approximate duration of a piece
+AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured
+CHUNK = 64 << 20  # largest size of a piece's inputs and recordings per worker [bytes]
+AGAIN = "batch.restore(kept), with kept from batch.checkpoint(), continues from a checkpoint"
+
+Order = tuple  # a name and arguments
+T = TypeVar("T")
 _open: weakref.WeakSet = weakref.WeakSet()  # batches with running workers
 
 
-class Calls(Pieces, Worlds):
+class Calls(Worlds):
     """Sends calls to the workers of a batch; `one` is a local batch of one world, the rest is as in `Batch`."""
 
     threads: list[int]
+    starts: np.ndarray
     _one: Local
     _spread: Spread
-    _cluster: Any
-    _pool: Any
+    _send: list[Callable[..., Any]]  # sends an order to a worker and returns a reference to its answer
+    _failure: str | None  # why the worlds are not at the same step
+    _seconds: float  # longest duration of an answer of the present piece
+    _bound: set[str]  # outputs that the workers keep
 
-    def __init__(self, one: Local, nworld, nodes, nthread, record_failures, every, folder, timeout):
+    def __init__(self, one: Local, nworld: int, nodes: Any, nthread: int, record_failures: int, timeout: float):
         own, model = self.__dict__, one.model
-        own["_one"] = one
-        own["model"], own["dtype"], own["nworld"] = model, one.dtype, whole_argument("nworld", nworld, 1)
-        kept_in = None if folder is None else str(Path(folder).absolute())
-        super().__init__(whole_argument("checkpoint_every", every, 1), kept_in, f"worlds-{uuid.uuid4().hex[:12]}")
+        own["_one"], own["model"], own["dtype"] = one, model, one.dtype
+        own["nworld"], own["is_remote"] = whole_argument("nworld", nworld, 1), nodes is not None
+        own["_turn"], own["_failure"], own["_bound"] = Turn("batch"), None, set()
+        own["_at_once"], own["_seconds"] = AT_ONCE, 0.0
+        own["_warned"], own["_counted"] = set(), {"bad": {}, "full": {}}
+        own["_edits"], own["_fields"] = ModelEdits(model), WorldFields(model, self.nworld, self.dtype)
         own["_pool"] = own["_cluster"] = own["_end"] = None
-        own["is_remote"] = nodes is not None
-        spec = Spec(self.nworld, one.nthread if nthread else 0, one.dtype.name, one.ngiven, record_failures)
+        own["_settings"] = Settings(self.nworld, nthread, one.dtype.name, one.ngiven, record_failures)
         if nodes is None:
             self._place([nthread or cores()])
-            own["_workers"] = [InProcess(spec, model)]
+            own["_send"] = [WorkerWorlds(is_apart=False).do]
+            self._send[0]("start", model, self._settings)
         else:
-            self._start(spec, nodes, nthread, timeout)
+            self._start(nodes, nthread, timeout)
 
     def _place(self, threads: list[int]) -> None:
         own = self.__dict__
@@ -62,77 +83,61 @@ class Calls(Pieces, Worlds):
         own["threads"], own["starts"] = threads, self._spread.starts
 
     # ---- workers -----------------------------------------------------------------------------------------------------
-    def _start(self, spec: Spec, nodes: Any, nthread: int, timeout: float) -> None:
-        """Connects, reserves capacity, and lets the workers create their worlds."""
+    def _start(self, nodes: Any, nthread: int, timeout: float) -> None:
+        """Connects, reserves cores, and lets the workers create their worlds."""
         check_nodes(nodes)
         ray_module()  # raises an error if Ray is missing
         packet = serialize("model", self.model)
         cluster, number = _cluster_of(nodes, nthread, timeout)
         own = self.__dict__
-        own["_cluster"], own["_workers"] = cluster, []
+        own["_cluster"], own["_send"] = cluster, []
         _open.add(self)
         try:
             own["_pool"] = pool = Pool(cluster, number, nthread, timeout, self.nworld)
-            # also at the end of the program, without a call of `close`
-            files = None if self._folder is None else (self._folder, self._name)
-            own["_end"] = weakref.finalize(self, _end, self._workers, pool, files)
+            own["_end"] = weakref.finalize(self, pool.close)  # also at the end of the program, without `close`
             self._place(pool.threads)
-            model = cluster.ray.put(packet)
-            everyone = pool.start_all()
-            if self._folder is not None:
-                self._check_folder(pool)
-            specs = [
-                spec._replace(
-                    nworld=self._spread.number(k),
-                    nthread=self.threads[k],
-                    first=int(self.starts[k]),
-                    cores=started.cores,
-                )
-                for k, started in enumerate(everyone)
-            ]
-            _check_memory(self.model, [started.machine for started in everyone], specs)
-            for k, (started, here) in enumerate(zip(everyone, specs, strict=True)):
-                restart = lambda anywhere, k=k: attrgetter("actor", "cores")(pool.start(k, anywhere))  # noqa: E731
-                self._workers.append(Worker(cluster.ray, started.actor, restart, model, here))
-            for worker in self._workers:
-                worker.begun()
+            own["_send"] = [actor.do.remote for actor in pool.actors]
+            self._create(range(len(self._send)), packet)
         except BaseException:
             self.close()
             raise
 
-    def _check_folder(self, pool: Pool) -> None:
-        """Raises an error if a worker does not see the shared folder."""
-        folder = Path(str(self._folder))
-        mark = folder / f".visible-{uuid.uuid4().hex}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            mark.write_text("")
-        except OSError as error:
-            raise ModelError(f"checkpoint_folder: {folder} is not writable ({error})") from None
-        try:
-            visible = self._cluster.ray.get([s.actor.sees.remote(str(mark)) for s in pool.where if s is not None])
-        finally:
-            mark.unlink(missing_ok=True)
-        blind = [s.machine.name for s, one in zip(pool.where, visible, strict=True) if s is not None and not one]
-        if blind:
-            raise ModelError(
-                f"checkpoint_folder: {folder} does not exist on {', '.join(sorted(set(blind)))}; "
-                f"allowed is a folder that all nodes share, or None"
-            )
+    def _create(self, workers: Iterable[int], packet: bytes) -> None:
+        """Creates the worlds of workers, in the initial state of a packed model.
 
-    @property
-    def losses(self) -> list[int]:
-        """Returns the number of losses of each worker."""
-        return [worker.losses for worker in self._workers]
+        Raises:
+            ModelError: a worker does not start.
+        """
+        sent, model = [], self._cluster.ray.put(packet)
+        for k in workers:
+            settings = self._settings._replace(
+                nworld=self._spread.number(k),
+                nthread=self.threads[k],
+                first=int(self.starts[k]),
+                cores=self._pool.cores(k, self._pool.machine(k)[0]),
+            )
+            sent.append((Part(k, None, slice(None)), ("start", model, settings)))
+        self._exchange(sent)
+        for name in self._bound:
+            self._exchange([(part, ("bind", name)) for part, _ in sent])
+
+    def _revive(self) -> None:
+        """Creates the worlds of workers that Ray has restarted, and marks edits of the model as missing there."""
+        lost = [k for k in range(len(self._send)) if not self._pool.machine(k)[1]]
+        if lost or self._failure:  # a call that failed may have been one that sends edits
+            packet = serialize("model", self.model)
+            self._fields.forget()
+            self._edits.take()
+            self._create(lost, packet)
+            order = "model", self._cluster.ray.put(packet)
+            self._exchange([(part, order) for part in self._everyone()])
 
     def close(self) -> None:
         """Ends the workers and the Ray that was started for them; has no effect on a local batch."""
         own = self.__dict__
-        left = own["_end"] and own["_end"].peek()
-        if left:
-            _, end, given, _ = left
-            end(*given)
-            own["_end"].detach()  # last, so that an interrupted close can be repeated
+        if own["_end"] is not None:
+            own["_end"]()
+            own["_send"] = []
         _open.discard(self)
         if own["_cluster"] is not None and not _open:
             own["_cluster"].close()
@@ -144,159 +149,181 @@ class Calls(Pieces, Worlds):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        try:
-            if kind is None and self._workers:
-                self.wait()
-        finally:
-            self.close()
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return (
             f"distributed.Batch({self.model!r}, nworld={self.nworld}, threads={self.threads}, dtype={self.dtype.name})"
         )
 
-    # ---- short calls -------------------------------------------------------------------------------------------------
-    def wait(self) -> None:
-        """Waits until all requests are done, including those of `step`, `forward` and `reset`.
-
-        Raises:
-            RuntimeError: as `step`; also the error of a call that did not wait.
-        """
-        self._run(lambda held: self._settle())
-        self._warn_of_failed()
-
-    def _ask(
-        self, parts: Iterable[Part], orders: OrdersOf, changes: bool = False, edits: bool = False
-    ) -> list[tuple[Part, Any]]:
-        """Runs a call that sends orders to workers and returns their results; if one fails, undoes it in all.
+    # ---- calls -------------------------------------------------------------------------------------------------------
+    def _run(self, body: Callable[[], T], repairs: bool = False) -> T:
+        """Runs a call; only one call can run at a time.
 
         Args:
-            changes: whether the orders change persistent state.
-            edits: whether to send edits of the model first.
+            body: function of the call.
+            repairs: whether the call sets all worlds, after a loss too.
+
+        Raises:
+            CallError: the batch is closed, or another call is running.
+            WorkerLostError: the worlds are not at the same step.
         """
-
-        def body(held) -> list[tuple[Part, Any]]:
-            if edits:
-                self._tell_edits()
-            return self._answers(parts, orders, changes)
-
-        found = self._run(body)
+        if not self._send:
+            raise CallError("the batch is closed")
+        found = hold((self._turn,), self._in_turn, body, repairs)
         self._warn_of_failed()
         return found
 
-    def _answers(self, parts: Iterable[Part], orders: OrdersOf, changes: bool) -> list[tuple[Part, Any]]:
-        """Sends orders to workers within a call, and returns their results."""
-        found: list[tuple[Part, Any]] = []
-        self._issue(((part, orders(part)) for part in parts), changes, lambda part, got: found.append((part, got)))
-        self._collect_all()
-        return found
+    def _in_turn(self, body: Callable[[], Any], repairs: bool) -> Any:
+        if self._failure and not repairs:
+            raise WorkerLostError(self._failure)
+        if repairs and self.is_remote:
+            self._revive()
+        return body()
 
-    def _post_parts(self, chosen: np.ndarray, orders: OrdersOf) -> None:
-        """Queues orders that cannot fail, for workers that have some of these worlds; the next request sends them."""
+    def _ask(self, parts: Iterable[Part], order: Callable[[Part], Order], changes: bool = False) -> list[tuple]:
+        """Runs a call that sends an order to the workers of these parts; returns the parts and their results.
 
-        def body(held) -> None:
-            self._tell_edits()
-            self._post((part, orders(part)) for part in self._spread.parts(chosen))
+        Args:
+            changes: whether the order changes the worlds.
+        """
 
-        self._run(body)
+        def body() -> list[tuple[Part, Any]]:
+            self._send_edits()
+            return self._exchange([(part, order(part)) for part in parts], changes)
 
-    def _tell_edits(self) -> None:
-        """Sends the user's edits since the last call to all workers, within a call."""
-        self._fields.renew(self._fetched)
-        orders, fields = self._edits.orders(), self._fields.edited()
-        if not orders and not fields:
-            return
-        if any(name == "model" for name, _ in orders):
-            self._answers(self._everyone(), lambda part: orders, True)  # functions may be missing there
-            orders = []
-        expanded = {
-            k: [("expand", (name, rows[self.starts[k] : self.starts[k + 1]])) for name, rows in fields.items()]
-            for k in range(len(self._workers))
-        }
-        self._post((part, orders + expanded[part.worker]) for part in self._everyone())
-
-    def _fetched(self, name: str) -> np.ndarray:
-        """Returns rows of a model field from the workers, within a call."""
-        answers = self._answers(self._everyone(), lambda part: [("expanded", ((name,),))], False)
-        return np.concatenate([result[name] for _, result in answers])
+        return self._run(body)
 
     def _everyone(self) -> list[Part]:
-        return [Part(k, None, slice(None)) for k in range(len(self._workers))]
+        return [Part(k, None, slice(None)) for k in range(len(self._send))]
+
+    def _send_edits(self) -> None:
+        """Sends the user's edits since the last call to all workers."""
+        found = self._fields.unsent()
+        if self._edits.take() and self.is_remote:
+            order = "model", self._cluster.ray.put(serialize("model", self.model))
+            self._exchange([(part, order) for part in self._everyone()])
+        for name, rows in found.items():
+            self._exchange(
+                [(part, ("expand", name, rows[slice(*self.starts[part.worker :][:2])])) for part in self._everyone()]
+            )
+        self._fields.sent(found)
+
+    def _exchange(self, sent: list[tuple[Part, Order]], changes: bool = True) -> list[tuple[Part, Any]]:
+        """Sends an order to each worker and waits for the results.
+
+        Raises:
+            WorkerLostError: a worker was lost.
+            Exception: the first error of a worker.
+        """
+        own = self.__dict__
+        if changes and self.is_remote:  # until all workers have answered; a local batch handles its errors itself
+            own["_failure"] = f"a call was interrupted before all workers had completed it; {AGAIN}"
+        references, interrupt = [self._send[part.worker](*order) for part, order in sent], None
+        try:
+            answers = self._answers(sent, references)
+        except KeyboardInterrupt as first:  # a second one is raised at once
+            answers, interrupt = self._answers(sent, references), first
+        failed = [(part, answer.error) for (part, _), answer in zip(sent, answers, strict=True) if answer.error]
+        for part, error in failed:
+            if isinstance(error, WorkerLostError):
+                raise self._lost(part, error) from None
+        if changes:
+            # an error in all workers is one that they found before they began
+            why = f"a call failed in one worker ({last_line(failed[0][1])}); {AGAIN}" if failed else None
+            own["_failure"] = why if len(failed) < len(sent) else None
+        for part, error in failed:
+            error.add_note(f"in the worker whose first world is {self.starts[part.worker]}")
+            raise error
+        for (part, _), answer in zip(sent, answers, strict=True):
+            for name, worlds in self._counted.items():
+                worlds[part.worker] = getattr(answer, name)
+            own["_seconds"] = max(self._seconds, answer.seconds)
+        if interrupt is not None:
+            raise interrupt
+        return [(part, answer.result) for (part, _), answer in zip(sent, answers, strict=True)]
+
+    def _answers(self, sent: list[tuple[Part, Order]], references: list[Any]) -> list[Answer]:
+        """Waits for the answers of all workers."""
+        if not self.is_remote:
+            return references
+        ray, found = self._cluster.ray, []
+        for (part, _), reference in zip(sent, references, strict=True):
+            try:
+                found.append(ray.get(reference))
+            except ray.exceptions.RayTaskError as error:
+                raise ModelError(
+                    f"worker whose first world is {self.starts[part.worker]}: its arguments or results cannot be "
+                    f"pickled ({last_line(error)}); allowed are objects that can be pickled"
+                ) from None
+            except ray.exceptions.RayError as error:
+                raise self._lost(part, error) from None
+        return found
+
+    def _lost(self, part: Part, error: Exception) -> WorkerLostError:
+        """Marks the worlds as lost, and returns the error."""
+        first, last = self.starts[part.worker : part.worker + 2].tolist()
+        why = f"the worker with worlds {first} to {last - 1} was lost ({last_line(error)}); {AGAIN}"
+        self.__dict__["_failure"] = why
+        return WorkerLostError(why)
 
     # ---- long calls --------------------------------------------------------------------------------------------------
     def _advance(
         self,
         nstep: int,
         chosen: np.ndarray,
-        orders: Callable[[Part, int, int], list[Order]],
-        take: Callable[[Part, int, int, Any], None] | None = None,
+        order: Callable[[Part, int, int], Order],
+        take: Callable[[int, int, list[tuple[Part, Any]]], None] | None = None,
         nbytes: int = 0,
-        stays: bool = False,
     ) -> None:
-        """Steps the chosen worlds in pieces; without `take` it returns while the last pieces are running.
+        """Steps the chosen worlds in pieces.
 
         Args:
-            orders: function that returns a worker's orders for n steps from a given one.
-            take: function that receives a worker's result of these steps.
+            order: function that returns a worker's order for n steps from a given one.
+            take: function that receives the first step of a piece, its number of steps, and the workers' results.
             nbytes: size of inputs and recordings per world and step.
-            stays: whether results are returned as references.
         """
-        if not len(chosen):
-            return
-        self.__dict__["_computed"] = True
         parts = list(self._spread.parts(chosen))
 
-        def body(held: Held) -> None:
-            self._tell_edits()
-            start = 0
-            while start < nstep:
-                n = self._steps_at_once(nstep - start, len(chosen), nbytes)
-                size = Size(n, len(chosen), n * len(chosen) * nbytes // len(self._workers))
-                self._await_capacity(size)
-                if held.came:
-                    break  # interrupted: all worlds are at the same step when the pieces under way have ended
-                sent = [(part, orders(part, start, n)) for part in parts]
-                taken = None
+        def body() -> None:
+            self._send_edits()
+            own, start = self.__dict__, 0
+            while start < nstep and parts:
+                n, own["_seconds"] = min(nstep - start, self._steps_at_once(len(chosen), nbytes)), 0.0
+                answers = self._exchange([(part, order(part, start, n)) for part in parts])
                 if take is not None:
-                    taken = lambda part, result, take=take, start=start, n=n: take(part, start, n, result)  # noqa: E731
-                self._issue(sent, True, taken, size, stays)
+                    take(start, n, answers)
                 start += n
-            if take is not None or held.came or not self.is_remote:
-                self._collect_all()
+                # the duration of a much smaller piece is mostly overhead
+                if 2 * n * len(chosen) >= self._at_once or self._seconds > PIECE_SECONDS:
+                    own["_at_once"] = max(1, int(n * len(chosen) * PIECE_SECONDS / max(self._seconds, 1e-9)))
 
         self._run(body)
-        self._warn_of_failed()
 
-    def _tell_posted(self, chosen: np.ndarray, orders: OrdersOf) -> None:
-        """Sends orders without a result to workers that have some of these worlds."""
+    def _steps_at_once(self, number: int, nbytes: int) -> int:
+        """Computes the number of steps in a piece for this number of worlds."""
+        if not self.is_remote:
+            return 1 << 62  # a local batch divides the call itself
+        limit = CHUNK // (nbytes * max(1, number // len(self._send))) if nbytes else self._at_once
+        return max(1, min(self._at_once // number, limit))
 
-        def body(held) -> None:
-            self._tell_edits()
-            self._issue((part, orders(part)) for part in self._spread.parts(chosen))
-            if not self.is_remote:
-                self._collect_all()
-
-        self._run(body)
-        self._warn_of_failed()
-
-
-def _check_memory(model: Model, machines: Sequence[Machine], specs: Sequence[Spec]) -> None:
-    """Raises an error if the workers of a machine together need more memory than it has."""
-    for boot in {machine.boot for machine in machines}:
-        here = [k for k, machine in enumerate(machines) if machine.boot == boot]
-        need, nworld = sum(memory_of(model, specs[k]) for k in here), sum(specs[k].nworld for k in here)
-        check_memory(machines[here[0]].name, nworld, need, min(machines[k].memory for k in here))
-
-
-def _end(workers: list[Worker], pool: Pool, files: tuple[str, str] | None) -> None:
-    """Ends workers, frees their capacity, and removes checkpoint files."""
-    for worker in workers:
-        worker.end()
-    workers.clear()
-    pool.close()
-    for file in Path(files[0]).glob(f"{files[1]}-*") if files else ():
-        file.unlink(missing_ok=True)
+    # ---- failures ----------------------------------------------------------------------------------------------------
+    def _warn_of_failed(self) -> None:
+        """Warns once of worlds with non-finite values, and once of worlds that lost contacts or rows."""
+        for name, found in self._counted.items():
+            number = sum(n for _, n in found.values())
+            if name in self._warned or not number:
+                continue
+            self._warned.add(name)
+            all_first = [int(self.starts[k]) + world for k, (worlds, _) in sorted(found.items()) for world in worlds]
+            first = all_first[:NAMED]
+            more = f" and {number - len(first)} more" * (number > len(first))
+            who = f"world {first[0]}" if number == 1 else f"worlds {', '.join(map(str, first))}{more} each"
+            if name == "bad":
+                warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 4)
+            else:
+                warn_of_full(who, capacities(self.model)["nconmax"], "batch", 4)
 
 
 def _cluster_of(nodes: Any, nthread: int, timeout: float) -> tuple[Cluster, int | None]:

@@ -237,7 +237,7 @@ def _nodes(ray: Any, timeout: float) -> list[Node]:
             raise ModelError(f"node {where}: the check failed: {last_line(error)}") from None
         if isinstance(machine, str):
             raise InstallationError(f"node {where}: Featherlane cannot be imported ({machine}): {PUT_THERE}")
-        check_versions(where, machine[4])
+        check_versions(where, machine[3])
         cores = int(place["Resources"]["CPU"])
         _known[place["NodeID"]] = Node(place["NodeID"], where, cores, Machine(*machine))
     if not places:

@@ -28,14 +28,12 @@ class Machine(NamedTuple):
         name: host name.
         boot: identifier that is equal for all processes of one running machine.
         cores: numbers of the cores that the process may use, grouped by NUMA node.
-        memory: free memory [bytes].
         versions: versions by name that must be equal on all nodes.
     """
 
     name: str
     boot: str
     cores: tuple[tuple[int, ...], ...]
-    memory: int
     versions: dict[str, str]
 
 
@@ -43,7 +41,7 @@ def this_machine() -> Machine:
     """Describes the machine of this process."""
     name = socket.gethostname()
     boot = BOOT.read_text().strip() if BOOT.exists() else name
-    return Machine(name, boot, numa_cores(), free_memory(), versions())
+    return Machine(name, boot, numa_cores(), versions())
 
 
 def versions() -> dict[str, str]:
@@ -84,21 +82,3 @@ def core_numbers(text: str) -> set[int]:
     """Parses core numbers in Linux's format, `0-3,8`."""
     ends = [part.split("-") for part in text.strip().split(",") if part]
     return {n for end in ends for n in range(int(end[0]), int(end[-1]) + 1)}
-
-
-def free_memory() -> int:
-    """Returns the memory available without swapping [bytes]; the total memory if the system does not report it.
-
-    Source: Linux, Documentation/filesystems/proc.rst, MemAvailable; and the memory controller of control groups.
-    """
-    free = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
-        free = int(lines["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in lines else free
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit, used = (group / "memory.max").read_text(), (group / "memory.current").read_text()
-        return min(free, int(limit) - int(used))
-    except (OSError, ValueError):  # no such controller, or no limit (`max`)
-        return free

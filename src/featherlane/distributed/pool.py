@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from featherlane.distributed.cluster import Cluster, Node, last_line
 from featherlane.distributed.machine import Machine
-from featherlane.distributed.node import NodeWorlds
-from featherlane.errors import CallError, ModelError
+from featherlane.distributed.worker import WorkerWorlds
+from featherlane.errors import ModelError
 
-PATIENCE = 20.0  # time [s] for a reserved place to return after the loss of a node
-
-
-class Started(NamedTuple):
-    """A running actor.
-
-    Attributes:
-        pid: number of its process there.
-        cores: cores of the NUMA node that it should use.
-    """
-
-    actor: Any
-    machine: Machine
-    pid: int
-    cores: tuple[int, ...]
+POLL = 0.2  # [s] between two calls of an actor that Ray restarts
 
 
 class Pool:
-    """Reserved places for workers, and the actors in them.
+    """Workers as Ray actors in reserved places; Ray restarts the process of an actor that is lost.
 
     Args:
         number: number of workers; None for one per NUMA node.
         nthread: threads per worker; 0 for one per core.
-        timeout: longest wait for free places [s].
+        timeout: longest wait for free places, and for an actor [s].
         most: largest useful number of workers.
 
     Attributes:
         threads: number of threads of each worker.
-        where: the last started actor of each place.
+        actors: one for each worker.
 
     Raises:
         ModelError: the cluster has too few free cores.
@@ -50,10 +37,10 @@ class Pool:
         self.ray, self.timeout = cluster.ray, timeout
         cores = shares(cluster.nodes, number, nthread)[:most]
         self.threads = [nthread or max(1, int(c)) for c in cores]
-        self.where: list[Started | None] = [None] * len(cores)
+        self.actors: list[Any] = []
+        self._used: dict[int, tuple[str, tuple[int, ...]]] = {}  # machine and NUMA node of each worker
         group = importlib.import_module("ray.util.placement_group")
-        self._bundles = [{"CPU": c} for c in cores]
-        self._group: Any = group.placement_group(self._bundles, strategy="PACK")
+        self._group: Any = group.placement_group([{"CPU": c} for c in cores], strategy="PACK")
         self._remove = group.remove_placement_group
         if not self._group.wait(timeout):
             free = self.ray.available_resources().get("CPU", 0.0)
@@ -62,68 +49,46 @@ class Pool:
                 f"nodes: got {len(cores)} workers with {' + '.join(f'{c:g}' for c in cores)} cores, but "
                 f"{free:g} of the cluster's {cluster.cores} cores are free (waited {timeout:g} s); use fewer workers"
             )
-
-    def start_all(self) -> list[Started]:
-        """Starts an actor in each place.
-
-        Raises:
-            ModelError: an actor does not start.
-        """
-        actors = [self._actor(k, True) for k in range(len(self.threads))]
-        machines = [actor.machine.remote() for actor in actors]
-        for k, (actor, ref) in enumerate(zip(actors, machines, strict=True)):
-            try:
-                self._settle(k, actor, self.ray.get(ref, timeout=self.timeout))
-            except self.ray.exceptions.RayError as error:
-                raise ModelError(f"nodes: worker {k} does not start: {last_line(error)}") from None
-        return [started for started in self.where if started is not None]
-
-    def start(self, k: int, is_anywhere: bool = False) -> Started:
-        """Starts a replacement for a lost actor.
-
-        Args:
-            k: number of the worker.
-            is_anywhere: whether to use any node; otherwise the worker's place, and any node only if it does not return.
-
-        Raises:
-            RuntimeError: no node has capacity for it.
-            ray.exceptions.RayError: the actor was lost while it started.
-        """
-        errors = self.ray.exceptions
-        no_capacity = errors.GetTimeoutError, errors.ActorUnschedulableError, errors.ActorPlacementGroupRemoved
-        wrong: Exception = RuntimeError("no actor starts")
-        for is_reserved in (False,) if is_anywhere else (True, False):
-            actor = self._actor(k, is_reserved)
-            try:
-                patience = PATIENCE if is_reserved else self.timeout
-                return self._settle(k, actor, self.ray.get(actor.machine.remote(), timeout=patience))
-            except no_capacity as error:
-                self.ray.kill(actor, no_restart=True)
-                wrong = error
-        raise CallError(f"worker {k} was lost, and no other node has capacity for its worlds: {last_line(wrong)}")
-
-    def _actor(self, k: int, reserved: bool) -> Any:
         strategies = importlib.import_module("ray.util.scheduling_strategies")
-        options: dict[str, Any] = {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
-        if reserved:
+        remote = self.ray.remote(WorkerWorlds)
+        for k, c in enumerate(cores):
             place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=k)
-            options = {"num_cpus": self._bundles[k]["CPU"], "scheduling_strategy": place}
-        return self.ray.remote(NodeWorlds).options(max_restarts=0, max_task_retries=0, **options).remote()
+            options = {"num_cpus": c, "scheduling_strategy": place, "max_restarts": -1, "max_task_retries": 0}
+            self.actors.append(remote.options(**options).remote())
 
-    def _settle(self, k: int, actor: Any, answer: tuple[Machine, int]) -> Started:
-        """Selects the NUMA node with the most free cores."""
-        machine, pid = answer
-        used: Counter = Counter()  # threads of the other workers, by machine and NUMA node
-        for j, other in enumerate(self.where):
-            if other is not None and j != k:
-                used[other.machine.boot, other.cores] += self.threads[j]
-        cores = max(machine.cores, key=lambda group: len(group) - used[machine.boot, group])
-        self.where[k] = started = Started(actor, machine, pid, cores)
-        return started
+    def machine(self, k: int) -> tuple[Machine, bool]:
+        """Returns the machine of a worker, and whether it has worlds; waits for a process that Ray starts.
+
+        Raises:
+            ModelError: it does not start in time.
+        """
+        until = time.monotonic() + self.timeout
+        while True:
+            try:
+                return self.ray.get(self.actors[k].machine.remote(), timeout=max(until - time.monotonic(), POLL))
+            except self.ray.exceptions.ActorUnavailableError as error:  # it is being restarted
+                wrong: Exception = error
+            except self.ray.exceptions.RayError as error:
+                wrong, until = error, 0.0
+            if time.monotonic() > until:
+                raise ModelError(f"nodes: worker {k} does not start: {last_line(wrong)}") from None
+            time.sleep(POLL)
+
+    def cores(self, k: int, machine: Machine) -> tuple[int, ...]:
+        """Returns the cores for a worker: those of the NUMA node with the fewest threads of other workers."""
+        used: Counter = Counter()
+        for j, place in self._used.items():
+            if j != k:
+                used[place] += self.threads[j]
+        found = max(machine.cores, key=lambda group: len(group) - used[machine.boot, group])
+        self._used[k] = machine.boot, found
+        return found
 
     def close(self) -> None:
-        """Frees the places."""
+        """Ends the actors and frees their places; may be called again."""
         if self._group is not None and self.ray.is_initialized():
+            for actor in self.actors:
+                self.ray.kill(actor, no_restart=True)
             self._remove(self._group)
         self._group = None
 

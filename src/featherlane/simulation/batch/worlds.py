@@ -200,15 +200,13 @@ class Worlds(Sensing):
             record: names of state or derived fields, and cameras (`fl.Camera`), which all models need.
             ids: the worlds, ascending in a `MixedBatch`; None for all.
             out: arrays to record into, by name, with the shapes and dtype of the result; missing arrays are allocated.
-                "refs" leaves the recordings of a distributed batch on the workers.
             reduce: `mean`, `sum`, `min`, `max` or a `Histogram` over the worlds; None to return the recordings.
 
         Returns:
             name -> (n, nstep, ...); a scalar field (`time`, `ncon`) has (n, nstep).  State fields and images are those
             after the step; derived fields belong to the state before it.  Images are "camera/output" ->
             (n, nstep, height, width, ...).  With `reduce`, name -> (nstep, ...); a histogram has (nstep, ..., nbin).
-            Entries that a world of a `MixedBatch` does not use are zero, also in reductions.  With out="refs" a list of
-            `Recorded`, which `gathered` assembles.
+            Entries that a world of a `MixedBatch` does not use are zero, also in reductions.
 
         Raises:
             ModelError: invalid shapes, names or counts; a kernel that cannot be compiled or serialized, or fails in a
