@@ -29,7 +29,7 @@ UNIT = re.compile(r"\[(?:m|kg|s|rad|N|J|1|T|1/s)[^\]]*\]")
 ERRORS = ["FeatherlaneError", "ModelError", "UnknownNameError", "UnsupportedFeatureError", "InstallationError",
           "KernelError", "KernelLanguageError", "ProblemError", "OptionError", "NonFiniteWarning", "CapacityWarning",
           "ArgumentError", "ArgumentTypeError", "OutOfRangeError", "UnknownAttributeError", "SingularMatrixError",
-          "CallError", "MissingMethodError"]  # fmt: skip
+          "CallError", "MissingMethodError", "WorkerLostError"]  # fmt: skip
 
 
 def thing(module: str, name: str):
