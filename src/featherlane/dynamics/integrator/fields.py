@@ -42,7 +42,9 @@ FIELDS = (
         "N, N m",
         "integrator discrete: force without constraints at the end of the step, to first order",
     ),
-    _implicitfast_scratch.real("block", "36", "1", "inertia with implicit forces of one free body"),
+    _implicitfast_scratch.real("block", "36", "1", "inertia with implicit forces of one free body, and its factors"),
+    _implicitfast_scratch.real("block_inverse", "6", "1", "1 / pivots of block"),
+    _implicitfast_scratch.real("block_x", "6", "1", "right-hand side and solution of the system with block"),
     _euler_detail.real("qacc_step", "nv", "m/s^2, rad/s^2", "acceleration used by the integrator"),
     # the fourth-order Runge-Kutta step
     _rk.real("qpos", "nq", "m, rad, quaternion", "position at the start of the step"),

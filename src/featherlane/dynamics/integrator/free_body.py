@@ -11,6 +11,7 @@ Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.sparse.unsymmetric import dense_rows, factor_unsymmetric, solve_unsymmetric
 
 
 @kernel
@@ -120,27 +121,6 @@ def rotational_momentum(I, w):
 
 
 @kernel
-def _block_part(d, r, c):
-    """Returns the 3 x 3 matrix at row r, column c of the block."""
-    return Mat3(d.block[6 * (r + i) + c + j] for i in range(3) for j in range(3))
-
-
-@kernel
-def _solve_block(d, f, g):
-    """Returns (x, y, mask where the solution exists) with block (x, y) = (f, g), by the Schur complement.
-
-    block = (A B; C E):  y = (E - C A^-1 B)^-1 (g - C A^-1 f),  x = A^-1 (f - B y).
-    """
-    B, C = _block_part(d, r=0, c=3), _block_part(d, r=3, c=0)
-    A_inverse, A_is_regular = mat_inverse(_block_part(d, r=0, c=0))
-    E, CA_inverse = _block_part(d, r=3, c=3), C @ A_inverse
-    S_inverse, S_is_regular = mat_inverse(E - CA_inverse @ B)
-    y = S_inverse @ (g - CA_inverse @ f)
-    x = A_inverse @ (f - B @ y)
-    return x, y, A_is_regular & S_is_regular
-
-
-@kernel
 def _multiply_block(d, v, touched, x, y):
     """y <- block x for the six DoFs from v on, in worlds where `touched` is 0."""
     for r in range(6):
@@ -151,15 +131,12 @@ def _multiply_block(d, v, touched, x, y):
 
 
 @kernel
-def _store_solution(d, v, touched, f, g, x):
-    """x <- block^-1 (f, g) for the six DoFs from v on, in worlds where `touched` is 0 and the solution exists.
-
-    f, g: force and moment on the translations and rotations.
-    """
-    linear, angular, exists = _solve_block(d, f, g)
-    exists = exists & (touched == 0.0)
-    x[v : v + 3] = where(exists, linear, Vec3(x[v : v + 3]))
-    x[v + 3 : v + 6] = where(exists, angular, Vec3(x[v + 3 : v + 6]))
+def _solve_block(d, v, touched, x):
+    """x <- block^-1 block_x for the six DoFs from v on, in worlds where `touched` is 0; block <- its factor."""
+    factor_unsymmetric(dense_rows(6), dense=1, A=d.block, inverse=d.block_inverse)
+    solve_unsymmetric(dense_rows(6), dense=1, A=d.block, inverse=d.block_inverse, x=d.block_x)
+    for r in range(6):
+        x[v + r] = where(touched == 0.0, d.block_x[r], x[v + r])
 
 
 @kernel
@@ -184,9 +161,9 @@ def solve_free_bodies(m, d):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             _load_implicit_block(m, d, v)  # writes block
             _add_bias_rates(m, d, i, v)
-            force = Vec3(d.qfrc_smooth[v : v + 3]) + Vec3(d.qfrc_constraint[v : v + 3])
-            moment = Vec3(d.qfrc_smooth[v + 3 : v + 6]) + Vec3(d.qfrc_constraint[v + 3 : v + 6])
-            _store_solution(d, v, touched=0.0, f=force, g=moment, x=d.qacc_step)
+            for r in range(6):
+                d.block_x[r] = d.qfrc_smooth[v + r] + d.qfrc_constraint[v + r]
+            _solve_block(d, v, touched=0.0, x=d.qacc_step)
 
 
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------
@@ -204,7 +181,9 @@ def solve_untouched_bodies(m, d, M, force, x):
             if any_(touched == 0.0):
                 _load_block(m, d, M, v)
                 _add_bias_rates(m, d, i, v)
-                _store_solution(d, v, touched, Vec3(force[v : v + 3]), Vec3(force[v + 3 : v + 6]), x)
+                for r in range(6):
+                    d.block_x[r] = force[v + r]
+                _solve_block(d, v, touched, x)
 
 
 @kernel

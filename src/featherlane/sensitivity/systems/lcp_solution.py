@@ -18,11 +18,10 @@ Source: R. Cottle, J.-S. Pang, R. Stone, "The Linear Complementarity Problem" (1
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.sparse.unsymmetric import dense_rows, factor_unsymmetric, solve_unsymmetric
 from featherlane.sensitivity.systems.lcp_cone import nearest_on_cones, turn_system
 from featherlane.sensitivity.systems.switching import FAR
 from featherlane.solver.lcp.sweep.projection import in_cone, mu_of
-
-DEPENDENT = 1e-13  # relative to the diagonal; smaller pivots are rounding
 
 
 # ---- which rows are free ---------------------------------------------------------------------------------------------
@@ -155,41 +154,17 @@ def form_system(m, d, p, follows, cones):
 
 @kernel
 def factor_system(d, p):
-    """row_matrix <- its factors L (unit diagonal) and U without pivoting, row_pivot <- 1 / pivot.
-
-    row_pivot is 0 for a row that depends linearly on earlier ones.
-    """
-    n = d.lcp.n[0]
-    for k in range(n):
-        pivot = p.row_matrix[k * n + k]
-        independent = fabs(pivot) > DEPENDENT * d.lcp.diag[k]
-        inverse = where(independent, 1.0 / where(independent, pivot, 1.0), 0.0)
-        p.row_pivot[k] = inverse
-        # row i -= L_ik times row k of U; L is stored below the diagonal
-        for i in range(k + 1, n):
-            factor = p.row_matrix[i * n + k] * inverse
-            p.row_matrix[i * n + k] = factor
-            for j in range(k + 1, n):
-                p.row_matrix[i * n + j] = fma(-factor, p.row_matrix[k * n + j], p.row_matrix[i * n + j])
+    """row_matrix <- its factors, row_pivot <- 1 / pivot, 0 for a row that depends linearly on later ones."""
+    factor_unsymmetric(dense_rows(d.lcp.n[0]), dense=1, A=p.row_matrix, inverse=p.row_pivot)
 
 
 @kernel
 def solve_system(d, p):
     """row_dx, given as a right-hand side, <- rates of the free rows' forces, 0 for the others."""
-    n = d.lcp.n[0]
-    # L y = right-hand side; rows and columns of fixed forces are those of the unit matrix
-    for i in range(n):
-        x = where(p.row_free[i] > 0.0, p.row_dx[i], 0.0)
-        for j in range(i):
-            x = fma(-p.row_matrix[i * n + j], p.row_dx[j], x)
-        p.row_dx[i] = x
-    # U x = y, from the last row to the first
-    for c in range(n):
-        i = n - 1 - c
-        x = p.row_dx[i]
-        for j in range(i + 1, n):
-            x = fma(-p.row_matrix[i * n + j], p.row_dx[j], x)
-        p.row_dx[i] = where(p.row_free[i] > 0.0, x * p.row_pivot[i], 0.0)
+    for i in range(d.lcp.n[0]):
+        p.row_dx[i] = where(p.row_free[i] > 0.0, p.row_dx[i], 0.0)
+    # rows and columns of fixed forces are those of the unit matrix
+    solve_unsymmetric(dense_rows(d.lcp.n[0]), dense=1, A=p.row_matrix, inverse=p.row_pivot, x=p.row_dx)
 
 
 @kernel
