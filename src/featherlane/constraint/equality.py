@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
 from featherlane.constraint.end_of_step import reference_at_end, step_scale
-from featherlane.constraint.general import place_rows_at, row_product, store_general_row
+from featherlane.constraint.general import place_rows_at, row_product, store_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.constraint.joint_equality import write_joint_equality
 from featherlane.constraint.tendon import equality_dofs, equality_moves, write_tendon_equality
@@ -237,9 +237,9 @@ def store_equality_row(d, k, response, pos, rate, A, present):
 
     response: from `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds.
     """
-    aref = -fma(response.B, row_product(d, k, d.qvel), response.K * pos) - rate * response.scale
-    D, bound = inverse_regularisation(response.imp, A), UNBOUNDED
-    store_general_row(d, k, present, pos, margin=0.0, D=D, aref=aref, bounds=(-bound, bound))
+    v, D, bound = row_product(d, k, d.qvel), inverse_regularisation(response.imp, A), UNBOUNDED
+    aref = -fma(response.B, v, response.K * pos) - rate * response.scale
+    store_row(d, k, present, (pos, 0.0), v, D, aref, bounds=(-bound, bound))
 
 
 @kernel

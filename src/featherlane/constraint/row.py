@@ -14,6 +14,7 @@ Fields: row_* of scalar rows, con_* of contacts; d.row[k] has the row_* of row k
 Parameters of a row (impedance.py): K, B, imp: stiffness [1/s^2], damping [1/s] and impedance d of
 aref = -B v - K d r;  r: position error less the margin;  A: estimate of J M^-1 J^T;  STICK: stiffness of rigid rows.
     `impedance`: d at r;  `reference`: (K, B) of a solref;  `limit_to_step`: (K, B) limited by the time step;
+    `limit_reference`: (stiffness, damping, d) of a limit, from all of these;
     `wants_exact`: the flag `diagexact` is set: A is J M^-1 J^T in this state;  `loss_parameters`: (D, B) of friction;
     `reference_at_end`: (stiffness K d, damping, d) with aref = -damping v - stiffness r, where under the integrator
     `discrete` the row acts at the end of the step;  `inverse_regularisation`: D = d / ((1 - d) A)
@@ -29,6 +30,7 @@ from featherlane.constraint.diagonal import exact_dof_diagonal, wants_exact
 from featherlane.constraint.end_of_step import (
     factor_backbone,
     factor_metric,
+    limit_reference,
     limit_to_step,
     reference_at_end,
     rescale_rows,
@@ -36,7 +38,7 @@ from featherlane.constraint.end_of_step import (
 from featherlane.constraint.equality import equality_capacity, write_equality_rows
 from featherlane.constraint.fold import fold_rows
 from featherlane.constraint.friction_loss import loss_parameters
-from featherlane.constraint.general import place_dof_row
+from featherlane.constraint.general import place_dof_row, store_row
 from featherlane.constraint.impedance import (
     MINVAL,
     STICK,
@@ -75,10 +77,7 @@ __all__ = [
 @kernel
 def dof_inverse_inertia(m, d, i):
     """Returns A of a row on the single dof i: (M^-1)_ii in qpos0, or in this state."""
-    A = m.dof_invweight0[i]
-    if wants_exact(m):
-        A = exact_dof_diagonal(m, d, i)
-    return A
+    return exact_dof_diagonal(m, d, i) if wants_exact(m) else m.dof_invweight0[i]
 
 
 @kernel
@@ -87,20 +86,11 @@ def write_dof_friction(m, d, k, i, present, shortest):
 
     present: mask of worlds that have the row; shortest: least time constant [s], of `shortest_timeconst`.
     """
-    solimp, v = m.dof_solimp[i], d.qvel[i]
-    D, B = loss_parameters(m, m.dof_solref[i], solimp, shortest, dof_inverse_inertia(m, d, i))
-    loss = m.dof_frictionloss[i]
-
+    v, loss = d.qvel[i], m.dof_frictionloss[i]
+    D, B = loss_parameters(m, m.dof_solref[i], m.dof_solimp[i], shortest, dof_inverse_inertia(m, d, i))
     place_dof_row(d, k, i, FRICTION_DOF, ident=i)
-    d.row_present[k] = where(present, 1.0, 0.0)
     d.row_J[k] = where(present, 1.0, 0.0)
-    d.row_pos[k] = 0.0
-    d.row_margin[k] = 0.0
-    d.row_vel[k] = where(present, v, 0.0)
-    d.row_D[k] = where(present, D, 0.0)
-    d.row_aref[k] = where(present, -(B * v), 0.0)
-    d.row_lo[k] = where(present, -loss, 0.0)
-    d.row_hi[k] = where(present, loss, 0.0)
+    store_row(d, k, present, error=(0.0, 0.0), vel=v, D=D, aref=-(B * v), bounds=(-loss, loss))
 
 
 @kernel
@@ -111,25 +101,14 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     that have the row; shortest: least time constant [s], of `shortest_timeconst`.
     """
     joint = m.joint[j]
-    i, solimp = joint.dofadr, joint.solimp
-    margin, v = joint.margin, sign * d.qvel[i]
-    r = dist - margin
-    solref, imp = joint.solref, impedance(solimp, r)
-    K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
-    # aref = -damping v - stiffness r
-    stiffness, damping, imp = reference_at_end(m, K, B, imp)
+    i = joint.dofadr
+    r, v = dist - joint.margin, sign * d.qvel[i]
+    stiffness, damping, imp = limit_reference(m, joint.solref, joint.solimp, r, shortest)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
-
+    aref = -fma(damping, v, stiffness * r)
     place_dof_row(d, k, i, LIMIT_JOINT, ident=j)
-    d.row_present[k] = where(present, 1.0, 0.0)
     d.row_J[k] = where(present, sign, 0.0)
-    d.row_pos[k] = where(present, dist, 0.0)
-    d.row_margin[k] = where(present, margin, 0.0)
-    d.row_vel[k] = where(present, v, 0.0)
-    d.row_D[k] = where(present, D, 0.0)
-    d.row_aref[k] = where(present, -fma(damping, v, stiffness * r), 0.0)
-    d.row_lo[k] = 0.0
-    d.row_hi[k] = where(present, UNBOUNDED, 0.0)
+    store_row(d, k, present, (dist, joint.margin), v, D, aref, bounds=(0.0, UNBOUNDED))  # the limit only pushes
 
 
 @kernel
