@@ -194,13 +194,3 @@ def factor_backbone(m, d):
     for i in range(m.nv):
         d.qH[_diagonal_address(m, i)] = d.exact.diagonal[i]
     factor(m, d.qH, d.qH, d.qHDiagInv)
-
-
-@stage
-def factor_metric(m, d):
-    """Factors the metric into qH, qHDiagInv.
-
-    Reads:  Mhat (nC,).
-    Writes: qH (nC,), qHDiagInv (nv,).
-    """
-    factor(m, d.Mhat, d.qH, d.qHDiagInv)

@@ -131,7 +131,7 @@ def last_dofs(m, e):
 @kernel
 def is_next(m, last, c, i):
     """Returns 1 if dof i is entry c of the list of dofs from the root down to dof `last` (-1: no dofs), else 0."""
-    return 1 if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i else 0
+    return 1 if next_dof(m, last, c) == i else 0
 
 
 @kernel

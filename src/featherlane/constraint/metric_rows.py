@@ -63,7 +63,7 @@ def write_metric_rows(m, d, k, o):
                 # an actuator on a joint adds to the diagonal of the metric, without a row
                 if is_coupling(m, i) and not is_disabled(m, i):
                     s = actuator_metric(m, d, i)
-                    for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):  # outputs
+                    for q in actuator_outputs(m, i):
                         n = m.moment_rownnz[q]
                         if n > 0 and any_(s > 0.0):
                             _write_metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
