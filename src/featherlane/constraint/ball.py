@@ -43,8 +43,7 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
         d.row_dof[o + c] = first + c
         d.row_J[o + c] = where(present, -axis[c], 0.0)
     place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
-    # the three dofs are a chain: the last one and its ancestors contain all of them, so there is no second chain (j)
-    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], i=first + 2, j=-1))
+    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first]))
     aref = -fma(damping, v, stiffness * r)
     vel, bounds = row_product(d, k, d.qvel), (0.0, UNBOUNDED)  # the limit only pushes
     store_row(d, k, present, (dist, joint.margin), vel, D, aref, bounds)

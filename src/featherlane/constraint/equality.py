@@ -274,7 +274,6 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     relative to each other, a world has no rows: D would be unbounded.
     """
     b1, b2, weld = fastened_body(m, e, side=0), fastened_body(m, e, side=1), m.eq_type[e] == EQ_WELD
-    last1, last2 = last_dofs(m, e)
     p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
     # arms of the anchors from the coms of the bodies' trees
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
@@ -297,12 +296,11 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     response = equality_response(m, e, sqrt(error2))
     # estimates of A: sums of the bodies' inverse weights in qpos0
     for c in range(3):
-        A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, last1, last2)
+        A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear)
         store_equality_row(d, k + c, response, pos[c], dJv[c], A, present)
     for c in range(3 if weld else 0):
-        row, estimate = k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular
-        A = chosen_diagonal(m, d, row, estimate, last1, last2)
-        store_equality_row(d, row, response, turn_error[c], turn_dJv[c], A, present)
+        A = chosen_diagonal(m, d, k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular)
+        store_equality_row(d, k + 3 + c, response, turn_error[c], turn_dJv[c], A, present)
     return present
 
 

@@ -49,17 +49,16 @@ def write_joint_equality(m, d, k, o, e, present):
     Returns the error, A and the number of entries.
     """
     n = list_joint_dofs(m, d, o, e)
-    # last2: dof of the second joint, -1 without one
-    i1, j2, last2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e], -1
+    i1, j2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e]
     A = m.dof_invweight0[i1]
     pos, slope = joint_equality_error(m, d, e)
     for c in range(n):
         d.row_J[o + c] = where(present & (d.row_dof[o + c] == i1), 1.0, 0.0)
     if j2 >= 0:
-        last2 = m.jnt_dofadr[j2]
-        A = A + m.dof_invweight0[last2]
+        i2 = m.jnt_dofadr[j2]
+        A = A + m.dof_invweight0[i2]
         for c in range(n):
-            if d.row_dof[o + c] == last2:  # subtracted: both joints may be the same
+            if d.row_dof[o + c] == i2:  # subtracted: both joints may be the same
                 d.row_J[o + c] = where(present, d.row_J[o + c] - slope, 0.0)
     place_rows_at(d, k, size=1, o=o, n=n, kind=EQUALITY, ident=e)
-    return pos, chosen_diagonal(m, d, k, A, i1, last2), n
+    return pos, chosen_diagonal(m, d, k, A), n

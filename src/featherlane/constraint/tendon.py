@@ -17,7 +17,7 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 from __future__ import annotations
 
 from featherlane.prelude import *
-from featherlane.constraint.diagonal import exact_row_diagonal, wants_exact
+from featherlane.constraint.diagonal import chosen_diagonal, wants_exact
 from featherlane.constraint.end_of_step import limit_reference
 from featherlane.constraint.friction_loss import loss_parameters
 from featherlane.constraint.general import coupling_error, place_rows_at, row_product, store_row
@@ -44,7 +44,7 @@ def store_tendon_jacobian(m, d, o, i, sign, present):
 @kernel
 def tendon_inverse_inertia(m, d, k, i):
     """Returns A = J M^-1 J^T: of tendon i in qpos0, or with `diagexact` of general row k in this state."""
-    return exact_row_diagonal(m, d, k) if wants_exact(m) else m.tendon_invweight0[i]
+    return chosen_diagonal(m, d, k, m.tendon_invweight0[i])
 
 
 # ---- friction loss ---------------------------------------------------------------------------------------------------
