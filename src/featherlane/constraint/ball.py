@@ -3,16 +3,15 @@
 Names: k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J; K, B, imp: stiffness,
     damping and impedance d of aref = -B v - K d r, r: position error less the margin (impedance.py);
     A: `chosen_diagonal`, J M^-1 J^T or its estimate; D: `inverse_regularisation`, d / ((1 - d) A).
-    `normalize3` returns (unit vector, length); `reference` returns (K, B) of a solref.
-    `limit_to_step` limits (K, B) by the time step; `reference_at_end` returns (stiffness, damping, d) with
+    `normalize3` returns (unit vector, length); `limit_reference` returns (stiffness, damping, d) with
     aref = -damping v - stiffness r, where under the integrator `discrete` the row acts at the end of the step.
 """
 
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
-from featherlane.constraint.end_of_step import limit_to_step, reference_at_end
-from featherlane.constraint.general import place_rows_at, store_general_row
-from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
+from featherlane.constraint.end_of_step import limit_reference
+from featherlane.constraint.general import place_rows_at, row_product, store_row
+from featherlane.constraint.impedance import UNBOUNDED, inverse_regularisation, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tree_awake
 
 
@@ -37,19 +36,17 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     have the row.
     """
     joint = m.joint[j]
-    first, solimp, margin = joint.dofadr, joint.solimp, joint.margin
-    r, v = dist - margin, -dot(axis, Vec3(d.qvel[first : first + 3]))
-    solref, imp = joint.solref, impedance(solimp, r)
-    K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
-    stiffness, damping, imp = reference_at_end(m, K, B, imp)  # imp: that at the end of the step, if the row acts there
+    first, r = joint.dofadr, dist - joint.margin
+    v = -dot(axis, Vec3(d.qvel[first : first + 3]))
+    stiffness, damping, imp = limit_reference(m, joint.solref, joint.solimp, r, shortest_timeconst(m))
     for c in range(3):
         d.row_dof[o + c] = first + c
         d.row_J[o + c] = where(present, -axis[c], 0.0)
     place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
-    # the three dofs are a chain: the last one and its ancestors contain all of them, so there is no second chain (j)
-    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first], i=first + 2, j=-1))
+    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first]))
     aref = -fma(damping, v, stiffness * r)
-    store_general_row(d, k, present, dist, margin, D, aref, bounds=(0.0, UNBOUNDED))  # the limit only pushes
+    vel, bounds = row_product(d, k, d.qvel), (0.0, UNBOUNDED)  # the limit only pushes
+    store_row(d, k, present, (dist, joint.margin), vel, D, aref, bounds)
 
 
 @kernel

@@ -3,12 +3,12 @@
 With M = L^T D L it is the squared length of y = D^-1/2 L^-T J^T, nonzero only at the dofs of J and their ancestors.
 These n dofs are listed in `exact.dof`, descending; `exact.row` holds J there, then L^-T J^T (sparse/half_solve.py).
 `metric_factor` returns (L with D on its diagonal, 1 / D): of M, or of the metric of the integrator `discrete`.
-General row k has the entries row_J at the dofs row_dof, row_dofnum[k] of them from row_dofadr[k] on.
+`list_pair`, `list_row` list the dofs of two chains, of a row (chains.py); `fill_row` copies the row's entries.
 Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Featherstone, RBDA, sec. 6.5.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.general import row_entries
+from featherlane.constraint.chains import fill_row, list_pair, list_row
 from featherlane.dynamics.inertia.joint_space import inertia_rows
 from featherlane.dynamics.inertia.metric import metric_factor
 from featherlane.dynamics.sparse.half_solve import SparseRows, half_solve_rows
@@ -21,29 +21,14 @@ def wants_exact(m):
 
 
 @kernel
-def append_entry(d, n, i):
-    """Appends dof i to the n dofs of the row, with the entry 0; returns their new number."""
-    d.exact.dof[n], d.exact.place[i], d.exact.row[n] = i, n, 0.0
-    return n + 1
-
-
-@kernel
 def list_chains(m, d, i, j):
     """Lists dofs i and j (-1: none) and their ancestors, descending, with row entries 0; returns their number."""
-    n = 0
-    while i >= 0 or j >= 0:
-        # i, j: next dof of each chain, -1 after the root
-        last = max(i, j)  # a parent has a smaller index: descending order visits common ancestors once
-        n = append_entry(d, n, last)
-        i, j = m.dof_parentid[i] if i == last else i, m.dof_parentid[j] if j == last else j
+    for c in range(m.nv):
+        d.exact.place[c] = 0  # marks, which the positions replace
+    n = list_pair(m, d.exact.dof, d.exact.place, i, j, start=0)
+    for p in range(n):
+        d.exact.place[d.exact.dof[p]], d.exact.row[p] = p, 0.0
     return n
-
-
-@kernel
-def set_general_entries(d, k):
-    """Sets the row's entries to those of general row k, whose dofs are listed."""
-    for e in row_entries(d, k):
-        d.exact.row[d.exact.place[d.row_dof[e]]] = d.row_J[e]
 
 
 @kernel
@@ -72,54 +57,22 @@ def exact_dof_diagonal(m, d, i):
 
 
 @kernel
-def exact_general_diagonal(m, d, k, i, j):
-    """Returns J M^-1 J^T of general row k, whose dofs are among i, j and their ancestors; -1: none.
-
-    Reads: row_*, qLD, qLDiagInv.   Writes: exact.*.
-    """
-    n = list_chains(m, d, i, j)
-    set_general_entries(d, k)
-    return whitened_square(m, d, n)
-
-
-@kernel
-def chosen_diagonal(m, d, k, estimate, i, j):
-    """Returns A of general row k, whose Jacobian is stored: J M^-1 J^T with the flag `diagexact`, else the estimate.
-
-    i, j: the dofs of the row are among these and their ancestors; -1: none.
-    """
-    return exact_general_diagonal(m, d, k, i, j) if wants_exact(m) else estimate
-
-
-@kernel
-def next_above(m, d, first, count, end):
-    """Returns the largest dof below `end` among the dofs row_dof[first ..], `count` of them, and their ancestors.
-
-    -1: none.
-    """
-    last = -1
-    for e in range(first, first + count):  # i: the nearest ancestor below `end`, or -1
-        i = d.row_dof[e]
-        while i >= end:
-            i = m.dof_parentid[i]
-        last = i if i > last else last
-    return last
-
-
-@kernel
 def exact_row_diagonal(m, d, k):
-    """Returns J M^-1 J^T of general row k, whose dofs may be on any number of branches.
+    """Returns J M^-1 J^T of general row k.
 
-    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.*.
+    Reads:  row_*, qLD (nC,), qLDiagInv (nv,).   Writes: exact.*.
     """
-    first, count, n = d.row_dofadr[k], d.row_dofnum[k], 0
-    # all dofs of the row and their ancestors, descending from the last one
-    i = next_above(m, d, first, count, m.nv)
-    while i >= 0:
-        n = append_entry(d, n, i)
-        i = next_above(m, d, first, count, i)
-    set_general_entries(d, k)
+    for i in range(m.nv):
+        d.exact.place[i] = 0  # marks, which `fill_row` replaces by the positions
+    n = list_row(m, d, k, d.exact.dof, d.exact.place, start=0)
+    fill_row(d, k, d.exact.row, 0, d.exact.dof, d.exact.place, start=0, n=n)
     return whitened_square(m, d, n)
+
+
+@kernel
+def chosen_diagonal(m, d, k, estimate):
+    """Returns A of general row k, whose Jacobian is stored: J M^-1 J^T with the flag `diagexact`, else the estimate."""
+    return exact_row_diagonal(m, d, k) if wants_exact(m) else estimate
 
 
 @kernel

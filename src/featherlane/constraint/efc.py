@@ -18,13 +18,8 @@ from featherlane.constraint.efc_contact import list_contacts, write_contact_rows
 from featherlane.constraint.efc_fields import EFC
 from featherlane.constraint.end_of_step import limit_to_step
 from featherlane.constraint.friction_loss import loss_damping
-from featherlane.constraint.general import row_parameters
-from featherlane.constraint.impedance import (
-    friction_reference,
-    impedance,
-    reference,
-    shortest_timeconst,
-)
+from featherlane.constraint.general import row_entries, row_parameters
+from featherlane.constraint.impedance import friction_reference, impedance, reference, shortest_timeconst
 
 
 # ---- equalities, friction loss, limits -------------------------------------------------------------------------------
@@ -80,7 +75,7 @@ def _write_state(er, i, hi):
 
 
 @kernel
-def _copy_rows(m, d, er, n):
+def _copy_rows(d, er, n):
     """Copies the fields and the Jacobian of the first n rows from their sources; row i of efc_J begins at nv i."""
     nv = er.efc_nv
     for i in range(n):
@@ -89,7 +84,7 @@ def _copy_rows(m, d, er, n):
             er.efc_J[nv * i + c] = 0.0
         k = er.efc_source[i]
         row = d.row[k]
-        for e in range(row.dofadr, row.dofadr + row.dofnum):
+        for e in row_entries(d, k):
             er.efc_J[nv * i + d.row_dof[e]] = d.row_J[e]
         er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = row.pos, row.margin, row.vel
         er.efc_D[i], er.efc_aref[i], er.efc_force[i] = row.D, row.aref, row.force
@@ -143,8 +138,7 @@ def _write_softness(m, d, er, i):
         K, B = 0.0, friction_reference(d.con_solreffriction[k], B, solimp, shortest)
     elif kind != EQUALITY:  # limits and contacts
         K, B = limit_to_step(m, timestep(m), solref, imp, (K, B))
-    er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2] = K, B, imp
-    er.efc_KBIP[i, 3] = rate
+    er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2], er.efc_KBIP[i, 3] = K, B, imp, rate
     er.efc_R[i] = 1.0 / er.efc_D[i]
     er.efc_diagA[i] = er.efc_R[i] * imp / (1.0 - imp)
 
@@ -182,12 +176,14 @@ def efc_numbers(m, d, er):
 def efc_rows(m, d, er):
     """Writes the rows of a world in MuJoCo's order, after `make_rows` and, for forces and states, after the solver.
 
-    Reads:  row_*, con_*, dual.f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
+    Reads:  row_*, con_*, primal.con_y, dual.f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
     Writes: efc_*, direction_*, contact_slot, contact_row.   Frame: world.   Cost: O(nefc nv).
     """
     efc_numbers(m, d, er)
     n = _list_sources(d, er)
-    _copy_rows(m, d, er, n)
-    write_contact_rows(m, d, er)
+    _copy_rows(d, er, n)
+    for contact in range(er.efc_count[4]):
+        if er.contact_row[contact] >= 0:
+            write_contact_rows(m, d, er, contact, er.contact_row[contact])
     for i in range(er.efc_count[0]):
         _write_softness(m, d, er, i)

@@ -4,7 +4,8 @@ A contact has up to six directions r: normal, two tangents, and rotations about 
 direction_vel (6,) hold the Jacobian and velocity of the current contact along them, body 2 relative to body 1.  A row
 i is row i of efc_J (nefc, nv).  Both matrices are flat arrays: entry (i, dof) is at nv i + dof.
 er holds these arrays of one world, so any_(x) is x of this world.  A contact's slot k is its number in the tile;
-contact.carrier has its two bodies, contact.D .. stiffpos the fields of row.py.
+contact.carrier has its two bodies, contact.D .. stiffpos the fields of row.py, contact.force the solver's forces along
+the directions; dual.f[b, e] is the force of edge e of block b, nrow + k for slot k.
 """
 
 from featherlane.prelude import *
@@ -98,7 +99,7 @@ def _write_normal_row(d, er, i, k, r, sign):
 
 @kernel
 def _write_friction_row(d, er, i, k, r):
-    """Writes row i without its force: friction direction r of the elliptic contact in slot k, D_r = Dt mu_r^2."""
+    """Writes row i: friction direction r of the elliptic contact in slot k, D_r = Dt mu_r^2."""
     contact = d.contact[k]
     nv, mu = er.efc_nv, contact.friction[r - 1]
     for c in range(nv):
@@ -109,53 +110,20 @@ def _write_friction_row(d, er, i, k, r):
 
 
 @kernel
-def _write_cone_forces(m, d, er, i, k, dim):
-    """Writes forces and states of the elliptic contact in slot k, rows i .. i + dim - 1, as solver/rows/cone.py.
+def _write_cone_forces(d, er, i, k, dim):
+    """Writes the forces of the contact in slot k, elliptic or without friction, to rows i .. i + dim - 1; their state.
 
-    y: normal residual J a - aref; T = |y_t|, the length of the friction residuals, scaled by friction.  Normal force N
-    and friction forces mu_r along y_r are:
-        inside the dual cone (y >= T)          N = 0
-        inside the cone (D y + Dt T <= 0)      N = -D y,         along = -Dt
-        between, on the cone's surface         N = slip (T - y), along = -N / T
-    Under Coulomb's law N = max(-D y, 0), and |friction| = min(Dt T, N).
-    T = 0 only in the first two zones, which do not use N / T.
+    N: normal force; T: length of the friction residuals, scaled by friction.  With N = 0 the contact is satisfied.  It
+    sticks (quadratic) if the friction Dt T is within the cone, at most N, else it slips (cone).
     """
     c = d.contact[k]
-    y, square = _residual(d, k, r=0), 0.0
+    state, square = STATE_SATISFIED, 0.0
     for r in range(1, dim):
         square += _residual(d, k, r) * _residual(d, k, r)
-    T, D, Dt = sqrt(square), c.D, c.Dt
-    # along: force over residual of each friction direction;  at first the zone between, on the cone's surface
-    state, normal, along = STATE_CONE, c.slip * (T - y), -c.slip * (T - y) / T
-    if m.opt_contact_model == COULOMB:
-        normal = fmax(-(D * y), 0.0)
-        along = -normal / T
-        if any_(normal <= 0.0):
-            state, normal, along = STATE_SATISFIED, 0.0, 0.0
-        elif any_(Dt * T <= normal):
-            state, along = STATE_QUADRATIC, -Dt
-    elif any_(y >= T):
-        state, normal, along = STATE_SATISFIED, 0.0, 0.0
-    elif any_(D * y + Dt * T <= 0.0):
-        state, normal, along = STATE_QUADRATIC, -D * y, -Dt
-    er.efc_force[i], er.efc_state[i] = normal, state
-    for r in range(1, dim):
-        er.efc_force[i + r] = along * c.friction[r - 1] * _residual(d, k, r)
-        er.efc_state[i + r] = state
-
-
-@kernel
-def _write_dual_forces(m, d, er, i, k, rows):
-    """Writes the forces of a dual solver for the contact in slot k, from row i on.
-
-    dual.f has ten places for each scalar row and contact, in this order.  Forces of elliptic contacts are
-    stored in the basis scaled by friction.
-    """
-    first = 10 * (d.nrow[0] + k)
-    for r in range(rows):
-        er.efc_force[i + r] = d.dual.f[first + r]
-        if r > 0 and not has_pyramids(m):  # friction of an elliptic cone
-            er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[k, r - 1]
+    if any_(c.force[0] > 0.0):
+        state = STATE_QUADRATIC if any_(c.Dt * sqrt(square) <= c.force[0]) else STATE_CONE
+    for r in range(dim):
+        er.efc_force[i + r], er.efc_state[i + r] = c.force[r], state
 
 
 @kernel
@@ -183,34 +151,24 @@ def list_contacts(m, d, er, n):
 
 
 @kernel
-def _write_contact_rows(m, d, er, contact, i):
+def write_contact_rows(m, d, er, contact, i):
     """Writes the rows of contact number `contact`, from row i on."""
     k = er.contact_slot[contact]
-    dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_FRICTIONLESS
+    dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_PYRAMIDAL
     _write_directions(m, d, er, k, dim)
-    if dim == 1 or not has_pyramids(m):  # the first row is the normal
+    if dim == 1 or not has_pyramids(m):
+        kind = CONTACT_ELLIPTIC if dim > 1 else CONTACT_FRICTIONLESS
         _write_normal_row(d, er, i, k, r=0, sign=0.0)
-    if dim > 1 and not has_pyramids(m):
-        kind = CONTACT_ELLIPTIC
         for r in range(1, dim):
             _write_friction_row(d, er, i + r, k, r)
-        _write_cone_forces(m, d, er, i, k, dim)
-    elif dim > 1:
-        kind = CONTACT_PYRAMIDAL
+        _write_cone_forces(d, er, i, k, dim)
+    else:
         for r in range(1, dim):
             # two edges per direction: normal + and - mu_r (direction r)
             _write_normal_row(d, er, i + 2 * r - 2, k, r, sign=1.0)
             _write_normal_row(d, er, i + 2 * r - 1, k, r, sign=-1.0)
+        # a solver in forces, or the no-slip solver, has stored its own
+        for r in range(rows if in_forces(m) or m.opt_noslip_iterations > 0 else 0):
+            er.efc_force[i + r] = d.dual.f[d.nrow[0] + k, r]
     for r in range(rows):
         er.efc_type[i + r], er.efc_id[i + r], er.efc_frictionloss[i + r] = kind, contact, 0.0
-    # a solver in forces, or the no-slip solver, has stored its own
-    if in_forces(m) or m.opt_noslip_iterations > 0:
-        _write_dual_forces(m, d, er, i, k, rows)
-
-
-@kernel
-def write_contact_rows(m, d, er):
-    """Writes the rows of all contacts that have rows."""
-    for contact in range(er.efc_count[4]):
-        if er.contact_row[contact] >= 0:
-            _write_contact_rows(m, d, er, contact, er.contact_row[contact])

@@ -16,7 +16,7 @@ represents all its rows, were found by experiment with 4.0.1.
 
 from featherlane.prelude import *
 from featherlane.constraint.general import row_entries
-from featherlane.constraint.impedance import MAXIMP, MINVAL
+from featherlane.constraint.impedance import MAXIMP, MINVAL, impedance, reference
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, fluid_acts
@@ -72,6 +72,17 @@ def reference_at_end(m, K, B, imp):
         imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)  # d (1 + s) / (1 + d s)
         B, stiffness = B * scale, stiffness * scale
     return stiffness, B, imp
+
+
+@kernel
+def limit_reference(m, solref, solimp, r, shortest):
+    """Returns (stiffness, damping, impedance) of a limit with the position error r, as `reference_at_end`.
+
+    shortest: least time constant [s], of `shortest_timeconst`.
+    """
+    imp = impedance(solimp, r)
+    K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
+    return reference_at_end(m, K, B, imp)
 
 
 @kernel
@@ -183,13 +194,3 @@ def factor_backbone(m, d):
     for i in range(m.nv):
         d.qH[_diagonal_address(m, i)] = d.exact.diagonal[i]
     factor(m, d.qH, d.qH, d.qHDiagInv)
-
-
-@stage
-def factor_metric(m, d):
-    """Factors the metric into qH, qHDiagInv.
-
-    Reads:  Mhat (nC,).
-    Writes: qH (nC,), qHDiagInv (nv,).
-    """
-    factor(m, d.Mhat, d.qH, d.qHDiagInv)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
 from featherlane.constraint.end_of_step import reference_at_end, step_scale
-from featherlane.constraint.general import place_rows_at, row_product, store_general_row
+from featherlane.constraint.general import place_rows_at, row_product, store_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.constraint.joint_equality import write_joint_equality
 from featherlane.constraint.tendon import equality_dofs, equality_moves, write_tendon_equality
@@ -131,7 +131,7 @@ def last_dofs(m, e):
 @kernel
 def is_next(m, last, c, i):
     """Returns 1 if dof i is entry c of the list of dofs from the root down to dof `last` (-1: no dofs), else 0."""
-    return 1 if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i else 0
+    return 1 if next_dof(m, last, c) == i else 0
 
 
 @kernel
@@ -237,9 +237,9 @@ def store_equality_row(d, k, response, pos, rate, A, present):
 
     response: from `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds.
     """
-    aref = -fma(response.B, row_product(d, k, d.qvel), response.K * pos) - rate * response.scale
-    D, bound = inverse_regularisation(response.imp, A), UNBOUNDED
-    store_general_row(d, k, present, pos, margin=0.0, D=D, aref=aref, bounds=(-bound, bound))
+    v, D, bound = row_product(d, k, d.qvel), inverse_regularisation(response.imp, A), UNBOUNDED
+    aref = -fma(response.B, v, response.K * pos) - rate * response.scale
+    store_row(d, k, present, (pos, 0.0), v, D, aref, bounds=(-bound, bound))
 
 
 @kernel
@@ -274,7 +274,6 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     relative to each other, a world has no rows: D would be unbounded.
     """
     b1, b2, weld = fastened_body(m, e, side=0), fastened_body(m, e, side=1), m.eq_type[e] == EQ_WELD
-    last1, last2 = last_dofs(m, e)
     p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
     # arms of the anchors from the coms of the bodies' trees
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
@@ -297,12 +296,11 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     response = equality_response(m, e, sqrt(error2))
     # estimates of A: sums of the bodies' inverse weights in qpos0
     for c in range(3):
-        A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, last1, last2)
+        A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear)
         store_equality_row(d, k + c, response, pos[c], dJv[c], A, present)
     for c in range(3 if weld else 0):
-        row, estimate = k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular
-        A = chosen_diagonal(m, d, row, estimate, last1, last2)
-        store_equality_row(d, row, response, turn_error[c], turn_dJv[c], A, present)
+        A = chosen_diagonal(m, d, k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular)
+        store_equality_row(d, k + 3 + c, response, turn_error[c], turn_dJv[c], A, present)
     return present
 
 

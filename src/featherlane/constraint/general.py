@@ -76,16 +76,34 @@ def add_joint_force(d, k, f, out):
 
 
 @kernel
-def store_general_row(d, k, present, pos, margin, D, aref, bounds):
+def store_row(d, k, present, error, vel, D, aref, bounds):
     """Writes the fields of row k, whose Jacobian is already stored; zeros in worlds outside the mask `present`.
 
-    pos, margin: position error and margin; D = 1 / R; aref: reference acceleration; bounds: least and greatest force.
+    error: (position error, margin); vel: J qvel; D = 1 / R; aref: reference acceleration; bounds: least and greatest
+    force.
     """
     d.row_present[k] = where(present, 1.0, 0.0)
-    d.row_pos[k] = where(present, pos, 0.0)
-    d.row_margin[k] = where(present, margin, 0.0)
-    d.row_vel[k] = where(present, row_product(d, k, d.qvel), 0.0)
+    d.row_pos[k] = where(present, error[0], 0.0)
+    d.row_margin[k] = where(present, error[1], 0.0)
+    d.row_vel[k] = where(present, vel, 0.0)
     d.row_D[k] = where(present, D, 0.0)
     d.row_aref[k] = where(present, aref, 0.0)
     d.row_lo[k] = where(present, bounds[0], 0.0)
     d.row_hi[k] = where(present, bounds[1], 0.0)
+
+
+@kernel
+def coupling_error(m, e, x, y):
+    """Returns (error, slope) of equality e of two joints or tendons; slope: prescribed derivative of x by y.
+
+    x - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4),    a_1 + 2 a_2 y + 3 a_3 y^2 + 4 a_4 y^3
+    x, y: displacements of both from qpos0.  With one object the terms of y are left out.
+    """
+    first = NEQDATA * e  # eq_data: a_0 .. a_4
+    pos, slope = x - m.eq_data[first], 0.0
+    if m.eq_obj2id[e] >= 0:
+        a1, a2, a3, a4 = m.eq_data[first + 1 : first + 5]
+        # the polynomial without a_0, and its derivative, by Horner's scheme
+        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
+        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
+    return pos, slope

@@ -9,7 +9,7 @@ Source: MuJoCo's documentation, "XML reference", equality/joint.
 
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
-from featherlane.constraint.general import place_rows_at
+from featherlane.constraint.general import coupling_error, place_rows_at
 
 
 @kernel
@@ -28,21 +28,17 @@ def list_joint_dofs(m, d, o, e):
 
 
 @kernel
-def joint_equality_error(m, d, e):
-    """Returns (error, slope) of equality e of two joints; slope: prescribed derivative of x_1 with respect to x_2.
+def joint_displacement(m, d, j):
+    """Returns the coordinate of slide or hinge j less that of qpos0."""
+    return d.qpos[m.jnt_qposadr[j]] - m.qpos0[m.jnt_qposadr[j]]
 
-    The slope is a_1 + 2 a_2 y + 3 a_3 y^2 + 4 a_4 y^3; it is 0 with one joint.
-    """
-    j1, j2, first = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e  # eq_data: a_0 .. a_4
-    x, slope = d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]], 0.0
-    pos = x - m.eq_data[first]
-    if j2 >= 0:
-        y = d.qpos[m.jnt_qposadr[j2]] - m.qpos0[m.jnt_qposadr[j2]]
-        a1, a2, a3, a4 = m.eq_data[first + 1], m.eq_data[first + 2], m.eq_data[first + 3], m.eq_data[first + 4]
-        # pos -= a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4, by Horner's scheme
-        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
-        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
-    return pos, slope
+
+@kernel
+def joint_equality_error(m, d, e):
+    """Returns (error, slope) of equality e of two joints, by `coupling_error` of both displacements."""
+    j = m.eq_obj2id[e]
+    x = joint_displacement(m, d, m.eq_obj1id[e])
+    return coupling_error(m, e, x, joint_displacement(m, d, j) if j >= 0 else 0.0)
 
 
 @kernel
@@ -53,17 +49,16 @@ def write_joint_equality(m, d, k, o, e, present):
     Returns the error, A and the number of entries.
     """
     n = list_joint_dofs(m, d, o, e)
-    # last2: dof of the second joint, -1 without one
-    i1, j2, last2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e], -1
+    i1, j2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e]
     A = m.dof_invweight0[i1]
     pos, slope = joint_equality_error(m, d, e)
     for c in range(n):
         d.row_J[o + c] = where(present & (d.row_dof[o + c] == i1), 1.0, 0.0)
     if j2 >= 0:
-        last2 = m.jnt_dofadr[j2]
-        A = A + m.dof_invweight0[last2]
+        i2 = m.jnt_dofadr[j2]
+        A = A + m.dof_invweight0[i2]
         for c in range(n):
-            if d.row_dof[o + c] == last2:  # subtracted: both joints may be the same
+            if d.row_dof[o + c] == i2:  # subtracted: both joints may be the same
                 d.row_J[o + c] = where(present, d.row_J[o + c] - slope, 0.0)
     place_rows_at(d, k, size=1, o=o, n=n, kind=EQUALITY, ident=e)
-    return pos, chosen_diagonal(m, d, k, A, i1, last2), n
+    return pos, chosen_diagonal(m, d, k, A), n

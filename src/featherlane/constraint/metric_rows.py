@@ -17,7 +17,7 @@ Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are appli
 from __future__ import annotations
 
 from featherlane.prelude import *
-from featherlane.constraint.general import add_joint_force, place_rows_at, store_general_row
+from featherlane.constraint.general import add_joint_force, place_rows_at, row_product, store_row
 from featherlane.constraint.impedance import UNBOUNDED
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.integrator.discrete import (
@@ -41,7 +41,8 @@ def _write_metric_row(d, k, o, J, dof, first, n, s):
         d.row_dof[o + e] = dof[first + e]
         d.row_J[o + e] = where(present, J[first + e], 0.0)
     place_rows_at(d, k, size=1, o=o, n=n, kind=METRIC, ident=0)
-    store_general_row(d, k, present, pos=0.0, margin=0.0, D=s, aref=0.0, bounds=(-bound, bound))
+    v = row_product(d, k, d.qvel)
+    store_row(d, k, present, error=(0.0, 0.0), vel=v, D=s, aref=0.0, bounds=(-bound, bound))
 
 
 @kernel
@@ -62,7 +63,7 @@ def write_metric_rows(m, d, k, o):
                 # an actuator on a joint adds to the diagonal of the metric, without a row
                 if is_coupling(m, i) and not is_disabled(m, i):
                     s = actuator_metric(m, d, i)
-                    for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):  # outputs
+                    for q in actuator_outputs(m, i):
                         n = m.moment_rownnz[q]
                         if n > 0 and any_(s > 0.0):
                             _write_metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)

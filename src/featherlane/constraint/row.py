@@ -14,6 +14,7 @@ Fields: row_* of scalar rows, con_* of contacts; d.row[k] has the row_* of row k
 Parameters of a row (impedance.py): K, B, imp: stiffness [1/s^2], damping [1/s] and impedance d of
 aref = -B v - K d r;  r: position error less the margin;  A: estimate of J M^-1 J^T;  STICK: stiffness of rigid rows.
     `impedance`: d at r;  `reference`: (K, B) of a solref;  `limit_to_step`: (K, B) limited by the time step;
+    `limit_reference`: (stiffness, damping, d) of a limit, from all of these;
     `wants_exact`: the flag `diagexact` is set: A is J M^-1 J^T in this state;  `loss_parameters`: (D, B) of friction;
     `reference_at_end`: (stiffness K d, damping, d) with aref = -damping v - stiffness r, where under the integrator
     `discrete` the row acts at the end of the step;  `inverse_regularisation`: D = d / ((1 - d) A)
@@ -28,7 +29,7 @@ from featherlane.constraint.contact_inertia import contact_inertia
 from featherlane.constraint.diagonal import exact_dof_diagonal, wants_exact
 from featherlane.constraint.end_of_step import (
     factor_backbone,
-    factor_metric,
+    limit_reference,
     limit_to_step,
     reference_at_end,
     rescale_rows,
@@ -36,7 +37,7 @@ from featherlane.constraint.end_of_step import (
 from featherlane.constraint.equality import equality_capacity, write_equality_rows
 from featherlane.constraint.fold import fold_rows
 from featherlane.constraint.friction_loss import loss_parameters
-from featherlane.constraint.general import place_dof_row
+from featherlane.constraint.general import place_dof_row, store_row
 from featherlane.constraint.impedance import (
     MINVAL,
     STICK,
@@ -51,6 +52,7 @@ from featherlane.constraint.metric_rows import metric_capacity, write_metric_row
 from featherlane.constraint.surface import bounces, mix_restitution, set_slip_friction
 from featherlane.constraint.tendon import tendon_capacity, write_tendon_frictions, write_tendon_limits
 from featherlane.dynamics.awake import sleeping, tree_awake
+from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.model.integrator import has_metric
 
 __all__ = [
@@ -75,10 +77,7 @@ __all__ = [
 @kernel
 def dof_inverse_inertia(m, d, i):
     """Returns A of a row on the single dof i: (M^-1)_ii in qpos0, or in this state."""
-    A = m.dof_invweight0[i]
-    if wants_exact(m):
-        A = exact_dof_diagonal(m, d, i)
-    return A
+    return exact_dof_diagonal(m, d, i) if wants_exact(m) else m.dof_invweight0[i]
 
 
 @kernel
@@ -87,20 +86,11 @@ def write_dof_friction(m, d, k, i, present, shortest):
 
     present: mask of worlds that have the row; shortest: least time constant [s], of `shortest_timeconst`.
     """
-    solimp, v = m.dof_solimp[i], d.qvel[i]
-    D, B = loss_parameters(m, m.dof_solref[i], solimp, shortest, dof_inverse_inertia(m, d, i))
-    loss = m.dof_frictionloss[i]
-
+    v, loss = d.qvel[i], m.dof_frictionloss[i]
+    D, B = loss_parameters(m, m.dof_solref[i], m.dof_solimp[i], shortest, dof_inverse_inertia(m, d, i))
     place_dof_row(d, k, i, FRICTION_DOF, ident=i)
-    d.row_present[k] = where(present, 1.0, 0.0)
     d.row_J[k] = where(present, 1.0, 0.0)
-    d.row_pos[k] = 0.0
-    d.row_margin[k] = 0.0
-    d.row_vel[k] = where(present, v, 0.0)
-    d.row_D[k] = where(present, D, 0.0)
-    d.row_aref[k] = where(present, -(B * v), 0.0)
-    d.row_lo[k] = where(present, -loss, 0.0)
-    d.row_hi[k] = where(present, loss, 0.0)
+    store_row(d, k, present, error=(0.0, 0.0), vel=v, D=D, aref=-(B * v), bounds=(-loss, loss))
 
 
 @kernel
@@ -111,25 +101,14 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     that have the row; shortest: least time constant [s], of `shortest_timeconst`.
     """
     joint = m.joint[j]
-    i, solimp = joint.dofadr, joint.solimp
-    margin, v = joint.margin, sign * d.qvel[i]
-    r = dist - margin
-    solref, imp = joint.solref, impedance(solimp, r)
-    K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
-    # aref = -damping v - stiffness r
-    stiffness, damping, imp = reference_at_end(m, K, B, imp)
+    i = joint.dofadr
+    r, v = dist - joint.margin, sign * d.qvel[i]
+    stiffness, damping, imp = limit_reference(m, joint.solref, joint.solimp, r, shortest)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
-
+    aref = -fma(damping, v, stiffness * r)
     place_dof_row(d, k, i, LIMIT_JOINT, ident=j)
-    d.row_present[k] = where(present, 1.0, 0.0)
     d.row_J[k] = where(present, sign, 0.0)
-    d.row_pos[k] = where(present, dist, 0.0)
-    d.row_margin[k] = where(present, margin, 0.0)
-    d.row_vel[k] = where(present, v, 0.0)
-    d.row_D[k] = where(present, D, 0.0)
-    d.row_aref[k] = where(present, -fma(damping, v, stiffness * r), 0.0)
-    d.row_lo[k] = 0.0
-    d.row_hi[k] = where(present, UNBOUNDED, 0.0)
+    store_row(d, k, present, (dist, joint.margin), v, D, aref, bounds=(0.0, UNBOUNDED))  # the limit only pushes
 
 
 @kernel
@@ -221,58 +200,75 @@ def acts(m, d, k, r):
 
 
 @kernel
-def compute_contact_row(m, d, k, condim, shortest):
+def cone_friction_row(m, d, k, D, A, mu2, imp, B, shortest):
+    """Returns (Dt, slip, damping) of the friction rows of contact k with an elliptic cone.
+
+    R_1 = R_n / impratio along the first tangent, and R_i = R_1 mu_1^2 / mu_i^2 along the other friction directions,
+    rotations included.  So all have the same Dt = 1 / (R_i mu_i^2).  slip = D / (1 + mu^2), mu = mu_1 / sqrt(impratio):
+    the stiffness E of a sliding contact, whose cost is E (T - y)^2 / 2 (solver/rows/cone.py).
+    Under Coulomb's law friction stops the slip in one step, as far as its bound permits.
+    D, A, imp: of the normal row;  mu2: mu_1^2;  B: damping of its solref;  shortest: as in `reference`.
+    """
+    c, impratio = d.contact[k], fmax(m.opt_impratio[0], MINVAL)
+    if m.opt_contact_model == COULOMB:
+        Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
+        damping = friction_reference(c.solreffriction, 1.0 / timestep(m), c.solimp, shortest)
+    else:
+        Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
+        damping = friction_reference(c.solreffriction, B, c.solimp, shortest)
+        _, damping, _ = reference_at_end(m, K=0.0, B=damping, imp=imp)  # K = 0: friction has no position error
+    return Dt, slip, damping
+
+
+@kernel
+def rebound_row(m, d, k, A, D, damping, stiffpos):
+    """Returns (D, damping, stiffpos) of contact k's normal row: rigid, with a = -(1 + e) J v / h, where it rebounds.
+
+    e: restitution;  h: time step;  A: estimate of J M^-1 J^T;  the other arguments: those of a contact without rebound.
+    """
+    hits = bounces(m, d, k)  # mask: e > 0 and the approach is fast enough
+    D = where(hits, STICK / fmax(A, MINVAL), D)
+    damping = where(hits, (1.0 + d.con_restitution[k]) / timestep(m), damping)
+    return D, damping, where(hits, 0.0, stiffpos)
+
+
+@kernel
+def compute_contact_row(m, d, k, shortest):
     """Computes D, damping and stiffness of contact slot k; shortest: least time constant [s], of `shortest_timeconst`.
 
-    Elliptic cone: R_n = (1 - d) / d A along the normal, R_1 = R_n / impratio along the first tangent, and
-    R_i = R_1 mu_1^2 / mu_i^2 along the other friction directions, rotations included.  So all have the same
-    Dt = 1 / (R_i mu_i^2).
-    Pyramid: A (1 + mu_1^2) in place of A, and R = 2 mu_1^2 R_1 of each edge, so that both cones have the same friction.
-    Its friction has no separate reference.
-    A is `contact_inertia`, that of the contact's first row.  condim: dimension of the contact.
+    Normal row: R_n = (1 - d) / d A and aref = -damping v - stiffpos, stiffpos = K d r.  Friction: `cone_friction_row`.
+    Pyramid: A (1 + mu_1^2) in place of A, and R = 2 mu_1^2 R_n / impratio of each edge, so that both cones have the
+    same friction.  Its friction has no separate reference.
     Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
     """
     c = d.contact[k]
     if m.opt_contact_model == COULOMB:  # the convex model has no restitution and no static friction
         mix_restitution(m, d, k)  # writes con_restitution, con_restitution_vel
         set_slip_friction(m, d, k)  # writes con_friction
-    solimp, mu = c.solimp, c.friction[0]
     r = c.dist - c.includemargin
     present = (c.present > 0.0) & acts(m, d, k, r)
-    solref, imp = c.solref, impedance(solimp, r)
-    authored = reference(solref, solimp, shortest)  # (K, B) of the solref, without the limit by the step
-    K, B = limit_to_step(m, timestep(m), solref, imp, authored)
-    # normal row: aref = -normal_B v - stiffness r;  friction rows: aref = -friction_B v
-    stiffness, normal_B, imp = reference_at_end(m, K, B, imp)
-    Dt, slip, friction_B = 0.0, 0.0, normal_B
-    # an absent contact may have mu = 0, by which is divided below
-    mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
-    A = contact_inertia(m, d, k, condim, mu2)
-    D = inverse_regularisation(imp, A)
-    if condim > 1:
-        if has_pyramids(m):
-            D = D * impratio / (2.0 * mu2)  # 1 / (2 mu_1^2 R_1)
-        else:
-            # Dt = 1 / (R_1 mu_1^2);  slip = D / (1 + mu^2), mu = mu_1 / sqrt(impratio): the stiffness E of a sliding
-            # contact, whose cost is E (T - y)^2 / 2 (solver/rows/cone.py)
-            Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
-            # of solreffriction, or the normal's B before the limit by the step, as friction has no stiffness to limit
-            friction_B = friction_reference(c.solreffriction, authored[1], solimp, shortest)
-            _, friction_B, _ = reference_at_end(m, K=0.0, B=friction_B, imp=imp)  # K = 0: no position error
-            if m.opt_contact_model == COULOMB:  # friction stops the slip in one step, as far as its bound permits
-                Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
-                friction_B = friction_reference(c.solreffriction, 1.0 / timestep(m), solimp, shortest)
+    imp = impedance(c.solimp, r)
+    authored = reference(c.solref, c.solimp, shortest)  # (K, B) of the solref
+    K, B = limit_to_step(m, timestep(m), c.solref, imp, authored)
+    stiffness, damping, imp = reference_at_end(m, K, B, imp)
     stiffpos = stiffness * r
+    # an absent contact may have mu = 0, by which is divided below
+    mu2 = where(present, c.friction[0] * c.friction[0], 1.0)
+    A = contact_inertia(m, d, k, c.dim, mu2)
+    D = inverse_regularisation(imp, A)
+    Dt, slip, friction_damping = 0.0, 0.0, damping
+    if c.dim > 1 and has_pyramids(m):
+        D = D * fmax(m.opt_impratio[0], MINVAL) / (2.0 * mu2)
+    elif c.dim > 1:
+        # its B is that of the solref, before the limit by the step: friction has no stiffness to limit
+        Dt, slip, friction_damping = cone_friction_row(m, d, k, D, A, mu2, imp, authored[1], shortest)
     if m.opt_contact_model == COULOMB:
-        # a rebound is rigid: a = -(1 + e) J v / h
-        hits = bounces(m, d, k)  # mask: e > 0 and the approach is fast enough
-        normal_B = where(hits, (1.0 + c.restitution) / timestep(m), normal_B)
-        D, stiffpos = where(hits, STICK / fmax(A, MINVAL), D), where(hits, 0.0, stiffpos)
+        D, damping, stiffpos = rebound_row(m, d, k, A, D, damping, stiffpos)
     c.D = where(present, D, 0.0)
     c.Dt = where(present, Dt, 0.0)
     c.slip = where(present, slip, 0.0)
-    c.damping = where(present, normal_B, 0.0)
-    c.frictiondamping = where(present, friction_B, 0.0)
+    c.damping = where(present, damping, 0.0)
+    c.frictiondamping = where(present, friction_damping, 0.0)
     c.stiffpos = where(present, stiffpos, 0.0)
 
 
@@ -296,14 +292,9 @@ def make_contact_rows(m, d):
         b1, b2 = c.carrier[0], c.carrier[1]
         # bodies welded to each other cannot move relative to each other
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
-            compute_contact_row(m, d, k, c.dim, shortest)
+            compute_contact_row(m, d, k, shortest)
         else:
-            c.D = 0.0
-            c.Dt = 0.0
-            c.slip = 0.0
-            c.damping = 0.0
-            c.frictiondamping = 0.0
-            c.stiffpos = 0.0
+            c.D, c.Dt, c.slip, c.damping, c.frictiondamping, c.stiffpos = zeros(6)
 
 
 @kernel
@@ -356,8 +347,8 @@ def make_rows(m, d):
     """Makes all rows of the tile: one-dof rows, general rows, contacts.
 
     Reads:  what `make_dof_rows`, `make_general_rows` and `make_contact_rows` read; under discrete M, Mhat.
-    Writes: what `make_dof_rows`, `make_general_rows` and `make_contact_rows` write; under discrete what `factor_metric`
-            and `rescale_rows` do; nefc.
+    Writes: what `make_dof_rows`, `make_general_rows` and `make_contact_rows` write; under discrete what `rescale_rows`
+            does, and qH, qHDiagInv; nefc.
     """
     exact, discrete = wants_exact(m), has_metric(m)
     if exact and discrete:
@@ -366,7 +357,7 @@ def make_rows(m, d):
     make_general_rows(m, d)
     make_contact_rows(m, d)
     if exact and discrete:
-        factor_metric(m, d)  # qH of the whole metric, which the solver reads
+        factor(m, d.Mhat, d.qH, d.qHDiagInv)  # of the whole metric, which the solver reads
     elif discrete:
         rescale_rows(m, d)  # D, from estimates with M, to the metric
     if m.flg_adhesion:

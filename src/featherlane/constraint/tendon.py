@@ -9,8 +9,7 @@ Names: i, j: tendons; k: a general row (fields row_*, row.py); o: its first entr
     ten_J: the Jacobian of all lengths, row i from ten_J_rowadr[i] on, with ten_J_rownnz[i] entries at ten_J_colind;
     K, B, imp: stiffness, damping and impedance d of aref = -B v - K d r, r: position error less the margin;
     A: estimate of J M^-1 J^T (impedance.py); D: `inverse_regularisation`, d / ((1 - d) A).
-    `reference` returns (K, B) of a solref, `loss_parameters` (D, B) of friction loss.
-    `limit_to_step` limits (K, B) by the time step; `reference_at_end` returns (stiffness, damping, d) with
+    `loss_parameters` returns (D, B) of friction loss; `limit_reference` returns (stiffness, damping, d) with
     aref = -damping v - stiffness r, where under the integrator `discrete` the row acts at the end of the step.
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 """
@@ -18,11 +17,11 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 from __future__ import annotations
 
 from featherlane.prelude import *
-from featherlane.constraint.diagonal import exact_row_diagonal, wants_exact
-from featherlane.constraint.end_of_step import limit_to_step, reference_at_end
+from featherlane.constraint.diagonal import chosen_diagonal, wants_exact
+from featherlane.constraint.end_of_step import limit_reference
 from featherlane.constraint.friction_loss import loss_parameters
-from featherlane.constraint.general import place_rows_at, row_product, store_general_row
-from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
+from featherlane.constraint.general import coupling_error, place_rows_at, row_product, store_row
+from featherlane.constraint.impedance import UNBOUNDED, inverse_regularisation, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tendon_awake
 
 
@@ -44,8 +43,8 @@ def store_tendon_jacobian(m, d, o, i, sign, present):
 
 @kernel
 def tendon_inverse_inertia(m, d, k, i):
-    """Returns A = J M^-1 J^T of general row k along tendon i: in qpos0, or with `diagexact` in this state."""
-    return exact_row_diagonal(m, d, k) if wants_exact(m) else m.tendon_invweight0[i]
+    """Returns A = J M^-1 J^T: of tendon i in qpos0, or with `diagexact` of general row k in this state."""
+    return chosen_diagonal(m, d, k, m.tendon_invweight0[i])
 
 
 # ---- friction loss ---------------------------------------------------------------------------------------------------
@@ -55,14 +54,12 @@ def write_tendon_friction(m, d, k, o, i, present):
 
     present: mask of worlds that have the row.
     """
-    solimp = m.tendon_solimp_fri[i]
     n, present = store_tendon_jacobian(m, d, o, i, sign=1.0, present=present)
     place_rows_at(d, k, size=1, o=o, n=n, kind=FRICTION_TENDON, ident=i)
-    A = tendon_inverse_inertia(m, d, k, i)
-    D, B = loss_parameters(m, m.tendon_solref_fri[i], solimp, shortest_timeconst(m), A)
-    loss = m.tendon_frictionloss[i]
-    aref = -(B * row_product(d, k, d.qvel))
-    store_general_row(d, k, present, pos=0.0, margin=0.0, D=D, aref=aref, bounds=(-loss, loss))
+    solref, solimp, A = m.tendon_solref_fri[i], m.tendon_solimp_fri[i], tendon_inverse_inertia(m, d, k, i)
+    D, B = loss_parameters(m, solref, solimp, shortest_timeconst(m), A)
+    v, loss = row_product(d, k, d.qvel), m.tendon_frictionloss[i]
+    store_row(d, k, present, error=(0.0, 0.0), vel=v, D=D, aref=-(B * v), bounds=(-loss, loss))
     return n
 
 
@@ -88,16 +85,14 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     sign: +1 for the lower side, -1 for the upper one; dist: distance to the limit [m]; present: mask of worlds that
     have the row.
     """
-    solimp, margin = m.tendon_solimp_lim[i], m.tendon_margin[i]
     n, present = store_tendon_jacobian(m, d, o, i, sign, present)
     place_rows_at(d, k, size=1, o=o, n=n, kind=LIMIT_TENDON, ident=i)
-    r = dist - margin
-    solref, imp = m.tendon_solref_lim[i], impedance(solimp, r)
-    K, B = limit_to_step(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
-    stiffness, damping, imp = reference_at_end(m, K, B, imp)
+    margin, solref, solimp = m.tendon_margin[i], m.tendon_solref_lim[i], m.tendon_solimp_lim[i]
+    r, v = dist - margin, row_product(d, k, d.qvel)
+    stiffness, damping, imp = limit_reference(m, solref, solimp, r, shortest_timeconst(m))
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
-    aref = -fma(damping, row_product(d, k, d.qvel), stiffness * r)
-    store_general_row(d, k, present, dist, margin, D, aref, bounds=(0.0, UNBOUNDED))  # the limit only pushes
+    aref = -fma(damping, v, stiffness * r)
+    store_row(d, k, present, (dist, margin), v, D, aref, bounds=(0.0, UNBOUNDED))  # the limit only pushes
     return n
 
 
@@ -162,19 +157,10 @@ def equality_moves(m, e):
 
 @kernel
 def tendon_equality_error(m, d, e):
-    """Returns (error, slope) of equality e of two tendons; slope: prescribed derivative of L_1 with respect to L_2.
-
-    The slope is a_1 + 2 a_2 y + 3 a_3 y^2 + 4 a_4 y^3; it is 0 with one tendon.
-    """
-    i, j, first = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e  # eq_data holds a_0 .. a_4 from `first` on
-    pos, slope = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[first], 0.0
-    if j >= 0:
-        y = d.ten_length[j] - m.tendon_length0[j]
-        a1, a2, a3, a4 = m.eq_data[first + 1], m.eq_data[first + 2], m.eq_data[first + 3], m.eq_data[first + 4]
-        # pos -= a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4, by Horner's scheme
-        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
-        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
-    return pos, slope
+    """Returns (error, slope) of equality e of two tendons, by `coupling_error` of both changes of length."""
+    i, j = m.eq_obj1id[e], m.eq_obj2id[e]
+    x = d.ten_length[i] - m.tendon_length0[i]
+    return coupling_error(m, e, x, d.ten_length[j] - m.tendon_length0[j] if j >= 0 else 0.0)
 
 
 @kernel
@@ -185,14 +171,12 @@ def write_tendon_equality(m, d, k, o, e, present):
     Returns the error, A, the number of entries and the mask of worlds that have the row.
     """
     i, j = m.eq_obj1id[e], m.eq_obj2id[e]
-    A = m.tendon_invweight0[i]
-    if j >= 0:
-        A = A + m.tendon_invweight0[j]
     pos, slope = tendon_equality_error(m, d, e)
     n, present = store_difference_jacobian(m, d, o, i, j, slope, present)
     place_rows_at(d, k, size=1, o=o, n=n, kind=EQUALITY, ident=e)
-    if wants_exact(m):
-        A = exact_row_diagonal(m, d, k)
+    A = tendon_inverse_inertia(m, d, k, i)  # with `diagexact` that of the row
+    if j >= 0 and not wants_exact(m):
+        A = A + m.tendon_invweight0[j]
     return pos, A, n, present
 
 

@@ -10,6 +10,7 @@ from featherlane.solver.dual.problem import forces_at_rows
 from featherlane.solver.primal.problem import apply_row_forces, compute_rows_at, store_primal_forces
 from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.solver.solve import uses_blocks
+from featherlane.solver.vectors import clear_vector
 
 
 @stage
@@ -25,8 +26,7 @@ def constraint_forces(m, d, store):
     Cost:   O(nv + contacts).
     """
     if d.ncon_slot[0] + d.nrow[0] == 0:
-        for i in range(m.nv):
-            d.qfrc_constraint[i] = 0.0
+        clear_vector(m, d.qfrc_constraint)
     else:
         prepare_contacts(m, d)  # writes con_body, con_arm, con_basis
         # rows x = J a - aref, then their forces

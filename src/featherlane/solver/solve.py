@@ -18,21 +18,19 @@ from featherlane.solver.dual.rows import all_fit, make_blocks, report_full_block
 from featherlane.solver.hessian.equation import select_factorization, starts_from_inertia
 from featherlane.solver.lcp.step import solve_lcp
 from featherlane.solver.primal.coulomb import coulomb_newton
-from featherlane.solver.primal.history import record_iteration
+from featherlane.solver.primal.history import record_iteration, store_diagnostics
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.solver.table import in_forces, reads_factor, reads_hessian, reads_inertia, run
+from featherlane.solver.vectors import clear_vector, copy_vector
 
 
 @kernel
 def set_unconstrained(m, d):
     """Sets the unconstrained acceleration, and diagnostics of a solve without iterations, for a tile without rows."""
-    for i in range(m.nv):
-        d.qacc[i] = d.qacc_smooth[i]
-        d.qfrc_constraint[i] = 0.0
-    d.solver_niter[0] = 0.0
-    d.solver_residual[0] = 0.0
-    d.solver_gap[0] = 0.0
+    copy_vector(m, d.qacc_smooth, d.qacc)
+    clear_vector(m, d.qfrc_constraint)
+    store_diagnostics(d, niter=0.0, residual=0.0, gap=0.0)
     record_iteration(d, k=0, cost=0.0, gradient=0.0, improvement=0.0, step=0.0)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherlane.constraint.chains import sort_descending
 from featherlane.model.enums import FRICTION_DOF, FRICTION_TENDON
 from featherlane.solver.dual.rows import (
     all_fit,
@@ -11,7 +12,6 @@ from featherlane.solver.dual.rows import (
     dual_capacity,
     make_blocks,
     report_full_blocks,
-    sort_descending,
 )
 from featherlane.solver.rows.rows import basis_value
 from oracles.uncompiled import call, record

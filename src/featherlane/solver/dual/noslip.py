@@ -42,6 +42,7 @@ from featherlane.solver.dual.problem import (
 from featherlane.solver.dual.rows import block_triangle_index, contact_block
 from featherlane.solver.primal.problem import compute_rows_at, trace_of_inertia
 from featherlane.solver.rows.laws import TINY
+from featherlane.solver.vectors import copy_vector
 
 MINVAL = 1e-15  # 1/kg: a smaller A counts as 0
 INVERSE = 1  # place of 1 / A in the block of a row, whose A is a scalar
@@ -189,8 +190,7 @@ def noslip(m, d):
     # b = J a0 - aref
     compute_rows_at(m, d, d.qacc_smooth, d.primal.row_v, d.primal.con_warm)
     store_inverses(d)  # writes dual.A[q, INVERSE]
-    for i in range(m.nv):
-        d.dual.start[i] = d.qacc[i]
+    copy_vector(m, d.qacc, d.dual.start)
     d.dual.nsweep[0] = 0.0
     # gain: decrease of the cost before the sweep.  The first one also gains the cost of R, which is omitted from now on
     live, gain = d.active[0] > 0.0, regularisation_cost(m, d)

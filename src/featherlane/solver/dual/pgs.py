@@ -50,7 +50,7 @@ from featherlane.solver.dual.problem import (
     store_whitened_force,
 )
 from featherlane.solver.dual.visit_order import block_at, is_scrambled, order_blocks
-from featherlane.solver.primal.history import record_iteration
+from featherlane.solver.primal.history import record_iteration, store_diagnostics
 from featherlane.solver.primal.problem import compute_rows_at, trace_of_inertia
 from featherlane.solver.primal.rounding import has_large_gradient, is_rounding
 from featherlane.solver.rows.laws import TINY
@@ -201,9 +201,7 @@ def pgs(m, d):
     start_forces(m, d)  # writes dual.f, old, z
     record_forces(m, d, k=0, scale=scale, improvement=0.0, beta=0.0)
     # noise: relative rounding of a gain; it is quadratic in the change of forces, so this is the square of a rounding
-    noise = 1e-28
-    if single_precision(d):
-        noise = 1e-12
+    noise = 1e-12 if single_precision(d) else 1e-28
     # of each world: niter: sweeps; k: sweeps since a restart of momentum; total: decrease of the cost by all sweeps;
     # idle: consecutive sweeps without progress; cost: dual cost of the forces
     niter, k, total, idle, cost = 0.0, 0.0, 0.0, 0.0, dual_cost(m, d)
@@ -224,10 +222,8 @@ def pgs(m, d):
         small = (scale * fall <= tolerance) & (tolerance > 0.0)  # tolerance 0: no early stop
         live = live & not_(small) & (idle < PATIENCE)
     _, gradient = evaluate_at_forces(m, d)
-    d.solver_niter[0] = niter
-    d.solver_residual[0] = scale * gradient
     gap = scale * dual_gap(m, d)
-    d.solver_gap[0] = gap
+    store_diagnostics(d, niter, scale * gradient, gap)
     left = has_large_gradient(m, d, gradient, gap)  # mask of worlds that have not converged
     if any_(left):
         left = left & not_(is_rounding(m, d, gradient, left))

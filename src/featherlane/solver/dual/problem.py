@@ -47,6 +47,7 @@ from featherlane.solver.rows.cone import cone_force
 from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
 from featherlane.solver.rows.laws import TINY, bounded_force
 from featherlane.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
+from featherlane.solver.vectors import clear_vector, copy_vector
 
 EDGES = 10  # largest number of forces of a contact: edges of a pyramid of dimension 6
 
@@ -183,8 +184,7 @@ def clear_overflow_forces(m, d):
 @kernel
 def store_whitened_force(m, d):
     """Computes dual.z = Y^T f, from the blocks and dual.f."""
-    for i in range(m.nv):
-        d.dual.z[i] = 0.0
+    clear_vector(m, d.dual.z)
     contacts = d.nrow[0]  # first block of a contact
     for q in range(d.dual.ndual[0]):
         if q < contacts:
@@ -197,8 +197,7 @@ def store_whitened_force(m, d):
 @kernel
 def whiten_constraint_force(m, d):
     """Computes dual.z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
-    for i in range(m.nv):
-        d.dual.z[i] = d.qfrc_constraint[i]
+    copy_vector(m, d.qfrc_constraint, d.dual.z)
     LD, inverse_D = metric_factor(m, d)
     half_solve_column(inertia_rows(m), LD, inverse_D, d.dual.z)
 
@@ -207,8 +206,7 @@ def whiten_constraint_force(m, d):
 @kernel
 def store_constraint_force(m, d):
     """Computes qfrc_constraint = J^T f, with f = dual.f."""
-    for i in range(m.nv):
-        d.qfrc_constraint[i] = 0.0
+    clear_vector(m, d.qfrc_constraint)
     for k in range(d.nrow[0]):
         add_joint_force(d, k, d.dual.f[k, 0], d.qfrc_constraint)
     # contacts: forces on bodies (con_wrench), then on dofs
@@ -233,11 +231,9 @@ def store_constraint_force(m, d):
 def accelerate_by_forces(m, d):
     """Computes qacc = a0 + M^-1 J^T f, and primal.Ma = M qacc = f0 + J^T f, with f = dual.f; writes qfrc_constraint."""
     store_constraint_force(m, d)
-    # qacc = M^-1 J^T f
-    for i in range(m.nv):
-        d.qacc[i] = d.qfrc_constraint[i]
+    copy_vector(m, d.qfrc_constraint, d.qacc)
     LD, inverse_D = metric_factor(m, d)
-    solve_factored(m, LD, inverse_D, d.qacc)
+    solve_factored(m, LD, inverse_D, d.qacc)  # qacc = M^-1 J^T f
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i] + d.qacc[i]
@@ -271,11 +267,9 @@ def evaluate_at_forces(m, d):
     accelerate_by_forces(m, d)
     compute_rows_at(m, d, d.qacc, d.primal.row_x, d.primal.con_y)
     # `evaluate` overwrites qfrc_constraint by the primal forces: primal.Mv keeps it
-    for i in range(m.nv):
-        d.primal.Mv[i] = d.qfrc_constraint[i]
+    copy_vector(m, d.qfrc_constraint, d.primal.Mv)
     cost, gradient = evaluate(m, d)
-    for i in range(m.nv):
-        d.qfrc_constraint[i] = d.primal.Mv[i]
+    copy_vector(m, d.primal.Mv, d.qfrc_constraint)
     return cost, gradient
 
 

@@ -10,9 +10,9 @@ Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so 
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
 `inertia_rows` describes the pattern of L.  body_lastdof[b] is the last dof that moves body b.
 `start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
+dual.mark[i] is the body of a contact that dof i moves: FIRST the pushed one, SECOND the other one, or BOTH (chains.py).
 A block is a scalar row or a contact, whose `dim` rows are its basis: con_basis[k] for normal and tangents,
 con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
-Scalar rows: entry e of a row is row_J[e] at dof row_dof[e]; row k has row_dofnum[k] of them, from row_dofadr[k] on.
 Whitening: `metric_factor` returns (LD, 1 / D); primal.search holds D^-1/2.  SparseRows describes the rows to whiten by
 (values, address of the first one, dofs, start, n, place), `place_dofs` sets their `place`, and `half_solve_rows`
 replaces `count` of them by J L^-1 D^-1/2 in place; with scaled=0 it would leave out D^-1/2.
@@ -23,6 +23,7 @@ Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone,
 from __future__ import annotations
 
 from featherlane.prelude import *
+from featherlane.constraint.chains import BOTH, FIRST, clear_marks, fill_row, list_pair, list_row
 from featherlane.dynamics.inertia.joint_space import inertia_rows
 from featherlane.dynamics.inertia.metric import metric_factor
 from featherlane.dynamics.sparse.half_solve import SparseRows, half_solve_rows, place_dofs
@@ -32,9 +33,6 @@ from featherlane.model.status import warn_full
 from featherlane.solver.rows.rows import TURN, other_arm, pushed_body_arm
 
 DUAL_LIMIT = 1 << 24  # entries of the rows of all contacts, and of all general rows
-
-# marks of a dof while a block is built: it moves the first body, the other one, or both alike
-FIRST, OTHER, BOTH = 1, 2, 3
 
 
 def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[str, int]:
@@ -70,76 +68,6 @@ def block_triangle_index(c, e):
 def contact_block(d, k):
     """Returns the block of contact slot k."""
     return d.nrow[0] + k
-
-
-# ---- dofs of a block -----------------------------------------------------------------------------------------------
-@kernel
-def append_block_dofs(m, d, i, mark, start, n):
-    """Appends dof i and its ancestors to the dofs of a block, up to one that the block already has.
-
-    mark: stored in dual.mark of each (FIRST, OTHER).  start: first position of the block in dual.dof.
-    n: number of its dofs so far.  Returns the new number.
-    """
-    while i >= 0 and d.dual.mark[i] == 0:
-        d.dual.mark[i] = mark
-        d.dual.dof[start + n] = i
-        n += 1
-        i = m.dof_parentid[i]
-    return n
-
-
-@kernel
-def sort_descending(dofs, start, n):
-    """Sorts n dofs of a list, from dofs[start] on, by insertion.
-
-    It moves little: a chain descends already, and so do two chains, unless they share a tree.
-    """
-    for at in range(start + 1, start + n):
-        i, place = dofs[at], at
-        while place > start and dofs[place - 1] < i:
-            dofs[place] = dofs[place - 1]
-            place -= 1
-        dofs[place] = i
-
-
-@kernel
-def append_second_chain(m, d, i, mark, start, n):
-    """Appends dof i and its ancestors, of the second body of a contact; arguments as in `append_block_dofs`.
-
-    Dofs that are already in the block move both bodies alike: their mark becomes BOTH.  Returns the number of dofs.
-    """
-    n = append_block_dofs(m, d, i, mark, start, n)
-    while i >= 0:
-        if d.dual.mark[i] != mark:  # the mark of the first chain
-            d.dual.mark[i] = BOTH
-        i = m.dof_parentid[i]
-    return n
-
-
-@kernel
-def list_contact_dofs(m, d, k, start):
-    """Lists the dofs that move the bodies of contact k in dual.dof, and sets their dual.mark; returns their number."""
-    c = d.contact[k]
-    # last dofs that move the pushed body (mark FIRST) and the other one (mark OTHER); -1: the other body does not move
-    i_pushed, i_other = m.body_lastdof[c.body[0]], -1
-    if c.body[1] > 0:
-        i_other = m.body_lastdof[c.body[1]]
-    n = 0
-    if i_other > i_pushed:
-        # the chain of the later dof first, so that the list descends
-        n = append_block_dofs(m, d, i_other, OTHER, start, n)
-        n = append_second_chain(m, d, i_pushed, FIRST, start, n)
-    else:
-        n = append_block_dofs(m, d, i_pushed, FIRST, start, n)
-        n = append_second_chain(m, d, i_other, OTHER, start, n)
-    return n
-
-
-@kernel
-def clear_dof_marks(d, start, n):
-    """Clears dual.mark of the n dofs of a block."""
-    for p in range(start, start + n):
-        d.dual.mark[d.dual.dof[p]] = 0
 
 
 # ---- entries -------------------------------------------------------------------------------------------------------
@@ -224,19 +152,9 @@ def has_room_for_block(m, d, start, row):
 @kernel
 def build_row_block(m, d, k, start, row):
     """Builds the block of scalar row k; returns its number of dofs."""
-    first, n = d.row_dofadr[k], 0
-    # from the last dof to the first: the list is then almost descending.  Any mark serves: it only prevents repetitions
-    for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
-        n = append_block_dofs(m, d, d.row_dof[e], FIRST, start, n)
-    clear_dof_marks(d, start, n)
-    sort_descending(d.dual.dof, start, n)
+    n = list_row(m, d, k, d.dual.dof, d.dual.mark, start)
     store_block_addresses(d, k, start, n, row)
-    # row of J, 0 at ancestors without an entry
-    for p in range(n):
-        d.dual.Y[row + p] = 0.0
-        d.dual.place[d.dual.dof[start + p]] = p
-    for e in range(first, first + d.row_dofnum[k]):
-        d.dual.Y[row + d.dual.place[d.row_dof[e]]] = d.row_J[e]
+    fill_row(d, k, d.dual.Y, row, d.dual.dof, d.dual.place, start, n)
     whiten_block(m, d, start, n, row, dim=1)
     store_block_matrix(d, k, dim=1)
     return n
@@ -245,22 +163,16 @@ def build_row_block(m, d, k, start, row):
 @kernel
 def build_contact_block(m, d, k, start, row):
     """Builds the block of contact k; returns its number of dofs."""
-    q, n, dim = contact_block(d, k), list_contact_dofs(m, d, k, start), d.con_dim[k]
-    sort_descending(d.dual.dof, start, n)
+    c, q, dim = d.contact[k], contact_block(d, k), d.con_dim[k]
+    # the last dof of body 0, which stands for a body that does not move, is -1
+    n = list_pair(m, d.dual.dof, d.dual.mark, m.body_lastdof[c.body[0]], m.body_lastdof[c.body[1]], start)
     store_block_addresses(d, q, start, n, row)
     for p in range(n):
         store_contact_column(d, k, d.dual.dof[start + p], row + p, n, dim)
-    clear_dof_marks(d, start, n)  # the columns have read the marks
+    clear_marks(d.dual.dof, d.dual.mark, start, n)  # the columns have read the marks
     whiten_block(m, d, start, n, row, dim)
     store_block_matrix(d, q, dim)
     return n
-
-
-@kernel
-def store_empty_block(d, q, start, row):
-    """Sets block q empty, for a row with a fixed force; returns its number of dofs, 0."""
-    store_block_addresses(d, q, start, n=0, row=row)
-    return 0
 
 
 @stage
@@ -273,30 +185,28 @@ def make_blocks(m, d):
     Scratch: primal.*.
     Cost:   O(rows * depth^2).
     """
-    # start, row: next free positions in dual.dof and dual.Y;  q: next block;  complete: 1 if all blocks so far fit;
-    # whole: rows without friction are needed, too
-    start, row, q, complete, whole = 0, 0, 0, 1, in_forces(m)
-    inverse = metric_factor(m, d)[1]  # 1 / D
+    # start, row: next free positions in dual.dof and dual.Y;  whole: rows without friction are needed, too
+    start, row, whole, inverse = 0, 0, in_forces(m), metric_factor(m, d)[1]  # inverse: 1 / D
+    d.dual.ndual[0] = 0
     for i in range(m.nv):
         d.dual.mark[i] = 0
         d.primal.search[i] = sqrt(inverse[i])  # D^-1/2, which whitening reads
-    for k in range(d.nrow[0]):
-        complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
-        if complete:
-            if whole or d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
-                n = build_row_block(m, d, k, start, row)
-            else:
-                n = store_empty_block(d, q, start, row)
-            start, row, q = start + n, row + n, q + 1
-    for k in range(d.ncon_slot[0]):
-        complete = 1 if complete == 1 and has_room_for_block(m, d, start, row) else 0
-        if complete:
-            if whole or d.con_dim[k] > 1:
-                n = build_contact_block(m, d, k, start, row)
-            else:
-                n = store_empty_block(d, q, start, row)
-            start, row, q = start + n, row + n * d.con_dim[k], q + 1
-    d.dual.ndual[0] = q
+    for q in range(d.nrow[0] + d.ncon_slot[0]):
+        if not has_room_for_block(m, d, start, row):
+            break
+        if q < d.nrow[0]:
+            dim, needed = 1, whole or d.row_type[q] in (FRICTION_DOF, FRICTION_TENDON)
+        else:
+            dim = d.con_dim[q - d.nrow[0]]
+            needed = whole or dim > 1
+        n = 0
+        if not needed:
+            store_block_addresses(d, q, start, n=0, row=row)
+        elif q < d.nrow[0]:
+            n = build_row_block(m, d, q, start, row)
+        else:
+            n = build_contact_block(m, d, q - d.nrow[0], start, row)
+        start, row, d.dual.ndual[0] = start + n, row + n * dim, q + 1
 
 
 @kernel

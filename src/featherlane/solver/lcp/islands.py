@@ -50,13 +50,6 @@ def first_tree_of_island(d, t):
 
 
 @kernel
-def join_islands(d, s, t):
-    """Puts trees s and t in one island: its first tree is the one with the smallest number."""
-    s, t = first_tree_of_island(d, s), first_tree_of_island(d, t)
-    d.lcp.root[max(s, t)] = min(s, t)
-
-
-@kernel
 def find_row_roots(m, d, lane):
     """Computes lcp.root of one world, and clears lcp.head: the trees of each row are joined."""
     for t in range(m.ntree):
@@ -67,10 +60,12 @@ def find_row_roots(m, d, lane):
         # consecutive rows that share their columns are handled once
         if first != last and in_world(d, r, lane):
             last = first
-            t = m.dof_treeid[d.lcp.col[first]]
+            s = first_tree_of_island(d, m.dof_treeid[d.lcp.col[first]])
             for k in range(first + 1, first + d.lcp.colnum[r]):
-                if m.dof_treeid[d.lcp.col[k]] != t:
-                    join_islands(d, t, m.dof_treeid[d.lcp.col[k]])
+                # one island: its first tree is the one with the smaller number
+                t = first_tree_of_island(d, m.dof_treeid[d.lcp.col[k]])
+                d.lcp.root[max(s, t)] = min(s, t)
+                s = min(s, t)
 
 
 @kernel

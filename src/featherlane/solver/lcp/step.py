@@ -20,6 +20,7 @@ from featherlane.solver.lcp.status import UNSETTLED
 from featherlane.solver.lcp.sweep.apgd import apgd
 from featherlane.solver.lcp.sweep.pgs import lcp_pgs
 from featherlane.solver.lcp.sweep.residual import ROUNDING32, finish, record_residual
+from featherlane.solver.primal.history import store_diagnostics
 
 
 @kernel
@@ -95,9 +96,8 @@ def report(m, d):
 
     A world without rows has 0 iterations: the sweeps were for the other worlds of the tile.
     """
-    d.solver_niter[0] = where(has_lcp_rows(d), d.lcp.niter[0], 0.0)
-    d.solver_residual[0] = d.lcp.residual[0] + 0.0
-    d.solver_gap[0] = 0.0  # the law of friction minimises no cost
+    # gap 0: the law of friction minimises no cost
+    store_diagnostics(d, where(has_lcp_rows(d), d.lcp.niter[0], 0.0), d.lcp.residual[0], gap=0.0)
     # UNSETTLED: friction limits that follow the normals did not settle; the residual is that of the present limits
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):

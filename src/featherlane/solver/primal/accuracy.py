@@ -57,10 +57,11 @@ from featherlane.solver.primal.problem import (
     replace_rows,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import SMALL, SMALL32, SQUARED, TERMS, one_rounding
+from featherlane.solver.primal.rounding import TERMS, gradient_limits, larger_norm, one_rounding
 from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.laws import TINY, bounded_force, one_sided_force
 from featherlane.solver.rows.rows import TURN, list_slots
+from featherlane.solver.vectors import dot_product, replace_vector
 
 DIGITS = 1e-2  # largest accepted motion due to a rounding of the row forces, as a part of c_i
 SLACK = 100.0  # how much softer than the diagonal of M a direction without rows may be
@@ -76,8 +77,7 @@ def recompute_rows(m, d, chosen):
     """
     compute_rows_at(m, d, d.qacc, d.primal.row_v, d.primal.con_warm)
     metric_times(m, d, d.qacc, d.primal.Mv)
-    for i in range(m.nv):
-        d.primal.Ma[i] = where(chosen, d.primal.Mv[i], d.primal.Ma[i])
+    replace_vector(m, chosen, d.primal.Mv, d.primal.Ma)
     replace_rows(d, chosen, d.primal.con_warm)  # row_x, con_y <- row_v, con_warm
 
 
@@ -181,15 +181,11 @@ def store_opposing_forces(m, d):
 @kernel
 def norm_from_acceleration(m, d):
     """Returns max(|f0|, |M a - f0|), limited to what float32 can square."""
-    # smooth: |f0|^2;  constraint: |M a - f0|^2
-    smooth, constraint, f0 = 0.0, 0.0, metric_force(m, d)
+    constraint, f0 = 0.0, metric_force(m, d)  # constraint: |M a - f0|^2
     for i in range(m.nv):
         f = d.primal.Ma[i] - f0[i]
-        smooth, constraint = fma(f0[i], f0[i], smooth), fma(f, f, constraint)
-    norm = sqrt(fmax(smooth, constraint))
-    if single_precision(d):
-        norm = fmin(norm, SQUARED)
-    return norm
+        constraint = fma(f, f, constraint)
+    return larger_norm(d, dot_product(m, f0, f0), constraint)
 
 
 @kernel
@@ -203,9 +199,7 @@ def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
     stiffest: result of `store_opposing_forces`.
     """
     # above, above_if_lost: 1 if a dof is above its limit
-    small, rounding, above, above_if_lost = SMALL, one_rounding(d), 0.0, 0.0
-    if single_precision(d):
-        small = SMALL32
+    (_, small, _), rounding, above, above_if_lost = gradient_limits(d), one_rounding(d), 0.0, 0.0
     forces = norm_from_acceleration(m, d)
     # p may be larger than computed by the factor `lost`, if rounding has lost M in the factor of H.  One rounding of
     # the diagonal M_ii + sum of J_i^2 D is at most rounding * stiffest M_ii; a direction may be SLACK times softer

@@ -19,7 +19,7 @@ eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the chang
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_times
-from featherlane.solver.primal.history import half_gradient_product, record_iteration
+from featherlane.solver.primal.history import half_gradient_product, record_iteration, store_diagnostics
 from featherlane.solver.primal.line_search import line_search, line_terms
 from featherlane.solver.primal.problem import (
     advance_rows,
@@ -28,9 +28,10 @@ from featherlane.solver.primal.problem import (
     store_primal_forces,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import NEAR, is_small, is_unexplained
+from featherlane.solver.primal.rounding import NEAR, gradient_limits, is_small, is_unexplained
 from featherlane.solver.primal.start import warm_start
 from featherlane.solver.rows.laws import TINY
+from featherlane.solver.vectors import clear_vector, copy_vector
 
 ETA = 0.01  # Hager and Zhang's bound on the turn of p against the gradient
 MINVAL = 1e-15
@@ -40,8 +41,7 @@ PATIENCE, SHORT_PATIENCE = 50.0, 10.0  # iterations without progress, in float64
 @kernel
 def precondition(m, d):
     """Computes primal.Mgrad = M^-1 grad."""
-    for i in range(m.nv):
-        d.primal.Mgrad[i] = d.primal.grad[i]
+    copy_vector(m, d.primal.grad, d.primal.Mgrad)
     LD, inverse_D = metric_factor(m, d)
     solve_factored(m, LD, inverse_D, d.primal.Mgrad)
 
@@ -90,14 +90,12 @@ def cg(m, d):
     warm_start(m, d)  # writes qacc, primal.Ma and the rows of the start
     # scale: 1 / trace of M, of cost, gradient (its norm) and gap in comparisons with the tolerance
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
-    noise, patience = 1e-15, PATIENCE  # noise: relative rounding of a cost
-    if single_precision(d):
-        noise, patience = 5e-7, SHORT_PATIENCE
+    noise, _, _ = gradient_limits(d)  # relative rounding of a cost
+    patience = SHORT_PATIENCE if single_precision(d) else PATIENCE
     cost, gradient = evaluate(m, d)
     record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=0.0, step=0.0)
     precondition(m, d)  # writes primal.Mgrad
-    for i in range(m.nv):
-        d.primal.search[i] = 0.0
+    clear_vector(m, d.primal.search)
     # gap: duality gap, 1/2 g . M^-1 g
     gap, beta, niter, idle = half_gradient_product(m, d), 0.0, 0.0, 0.0
     # of each world: idle: iterations without progress; least: least gap so far; live: continues
@@ -131,8 +129,6 @@ def cg(m, d):
         if single_precision(d):  # rounding may keep its gradient above the tolerance
             converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)
-    d.solver_niter[0] = niter
-    d.solver_residual[0] = scale * gradient
-    d.solver_gap[0] = scale * gap
+    store_diagnostics(d, niter, scale * gradient, scale * gap)
     warn(d, NOT_CONVERGED, live | is_unexplained(m, d, gradient, scale * gap))
     store_primal_forces(m, d)

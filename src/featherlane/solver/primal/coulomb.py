@@ -33,16 +33,17 @@ Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (
 
 from featherlane.prelude import *
 from featherlane.solver.primal.accuracy import recompute_rows
-from featherlane.solver.primal.history import record_iteration
+from featherlane.solver.primal.history import record_iteration, store_diagnostics
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.primal_dual import newton_step
 from featherlane.solver.primal.problem import evaluate, store_primal_forces, trace_of_inertia
 from featherlane.solver.primal.proximal import begin_proximal, proximal_step, store_solution
-from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, norm_of_forces
+from featherlane.solver.primal.rounding import gradient_limits, is_rounding_of_terms, norm_of_forces
 from featherlane.solver.primal.start import start_newton
 from featherlane.solver.rows.coulomb import coulomb_force
 from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import TURN
+from featherlane.solver.vectors import copy_vector, replace_vector
 
 RHO = 1e-4  # rho over Dt
 SLOWER, STALLED = 0.5, 5  # factor of rho in each iteration after so many that do not halve the residual
@@ -65,9 +66,7 @@ def is_unsolved(m, d, scale, residual):
 
     A large residual counts even if it is rounding.  scale: of the residual in the test of the tolerance.
     """
-    small, large = SMALL, LARGE
-    if single_precision(d):
-        small, large = SMALL32, LARGE32
+    _, small, large = gradient_limits(d)
     # above: worlds above the tolerance;  failed: those of them with a residual that is neither small nor rounding
     forces, above = norm_of_forces(m, d), scale * residual > m.opt_tolerance[0]
     failed = above & not_(residual <= small * forces)
@@ -90,8 +89,9 @@ def store_problem(m, d):
 
     Writes: coulomb.warm, start, good, D, Dt, row_D.
     """
-    for i in range(m.nv):
-        d.coulomb.warm[i], d.coulomb.start[i], d.coulomb.good[i] = d.qacc[i], d.qacc[i], d.qacc[i]
+    copy_vector(m, d.qacc, d.coulomb.warm)
+    copy_vector(m, d.qacc, d.coulomb.start)
+    copy_vector(m, d.qacc, d.coulomb.good)
     for k in range(d.ncon_slot[0]):
         d.coulomb.D[k], d.coulomb.Dt[k] = d.con_D[k], d.con_Dt[k]
     for k in range(d.nrow[0]):
@@ -123,8 +123,7 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
     Writes: con_D, con_Dt, row_D, coulomb.zone[k][0]; in `back` qacc and its rows; in `shifted` primal.con_y.
     """
     if any_(back):
-        for i in range(m.nv):
-            d.qacc[i] = where(back, d.coulomb.good[i], d.qacc[i])
+        replace_vector(m, back, d.coulomb.good, d.qacc)
         recompute_rows(m, d, back)
     soften_losses(m, d, chosen, stiffness)
     for k in range(d.ncon_slot[0]):
@@ -206,8 +205,7 @@ def leave_unsolved(m, d, left, proximal, first):
     residual = place_problem(m, d, chosen=left, back=left, shifted=false_mask(d), stiffness=1.0)
     worse = left & not_(residual <= first)
     if any_(worse):
-        for i in range(m.nv):
-            d.coulomb.good[i] = d.coulomb.warm[i]
+        copy_vector(m, d.coulomb.warm, d.coulomb.good)
         residual = place_problem(m, d, chosen=worse, back=worse, shifted=false_mask(d), stiffness=1.0)
     return residual
 
@@ -229,9 +227,7 @@ def coulomb_newton(m, d):
     """
     d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed
     start_newton(m, d)
-    scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], LARGE
-    if single_precision(d):
-        large = LARGE32
+    scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], gradient_limits(d)[2]
     _, residual = evaluate(m, d)
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
@@ -294,8 +290,6 @@ def coulomb_newton(m, d):
     if any_(unsolved):
         residual = leave_unsolved(m, d, unsolved, proximal, initial)
         failed = failed | (unsolved & is_unsolved(m, d, scale, residual))
-    d.solver_niter[0] = niter
-    d.solver_residual[0] = scale * residual
-    d.solver_gap[0] = 0.0  # the law has no cost
+    store_diagnostics(d, niter, scale * residual, gap=0.0)  # the law has no cost
     warn(d, NOT_CONVERGED, failed)
     store_primal_forces(m, d)

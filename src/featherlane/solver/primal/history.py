@@ -3,6 +3,7 @@
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import inverse_metric_times
 from featherlane.solver.primal.line_search import FAR
+from featherlane.solver.vectors import copy_vector
 
 ROUNDING = 1e-3  # relative, of a sum whose terms cancel, also in float32
 
@@ -15,6 +16,14 @@ def record_iteration(d, k, cost, gradient, improvement, step):
         d.stat_gradient[k] = gradient
         d.stat_improvement[k] = improvement
         d.stat_step[k] = step
+
+
+@kernel
+def store_diagnostics(d, niter, residual, gap):
+    """Stores the diagnostics of a solve: iterations, scaled residual, scaled duality gap."""
+    d.solver_niter[0] = niter
+    d.solver_residual[0] = residual
+    d.solver_gap[0] = gap
 
 
 @kernel
@@ -36,7 +45,6 @@ def primal_gap(m, d):
 
     Source: MuJoCo documentation, Computation, "Algorithms" (warm start).
     """
-    for i in range(m.nv):
-        d.primal.Mgrad[i] = d.primal.grad[i]
+    copy_vector(m, d.primal.grad, d.primal.Mgrad)
     inverse_metric_times(m, d, d.primal.Mgrad)  # Mgrad <- M^-1 Mgrad
     return half_gradient_product(m, d)

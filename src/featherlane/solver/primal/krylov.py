@@ -26,6 +26,7 @@ from featherlane.solver.rows.rows import (
     compute_body_motions,
     relative_velocity,
 )
+from featherlane.solver.vectors import clear_vector, copy_vector, dot_product
 
 VECTORS = 6  # largest number of Krylov vectors, as declared
 
@@ -54,8 +55,7 @@ def multiply_by_bound_change(m, d, x, out):
     """
     compute_body_motions(m, d, x, d.con_motion)
     clear_body_forces(m, d)  # con_wrench, to which the contacts add their forces
-    for i in range(m.nv):
-        out[i] = 0.0
+    clear_vector(m, out)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
             # s = (D / T) (n . velocity by x): the force along friction direction i is s y_i, along n it is 0
@@ -65,15 +65,6 @@ def multiply_by_bound_change(m, d, x, out):
                 add_turn_moments(d, k, s * d.primal.con_y[TURN, k])
     body_forces_to_dofs(m, d, out)  # adds N x to out, which is 0 so far
     substitute(m, d, out)  # out <- H^-1 out, by primal.search and Mv
-
-
-@kernel
-def dot_product(m, d, x, y):
-    """Returns x . y."""
-    s = 0.0
-    for i in range(m.nv):
-        s = fma(x[i], y[i], s)
-    return s
 
 
 @kernel
@@ -112,7 +103,7 @@ def add_krylov_terms(m, d, todo, enough):
         for i in range(m.nv):
             d.krylov.x[i] = where(todo, fma(a, d.krylov.p[start_j + i], d.krylov.x[i]), d.krylov.x[i])
             d.krylov.r[i] = where(todo, fma(-a, d.krylov.q[start_j + i], d.krylov.r[i]), d.krylov.r[i])
-        todo = todo & (dot_product(m, d, d.krylov.r, d.krylov.r) > enough)
+        todo = todo & (dot_product(m, d.krylov.r, d.krylov.r) > enough)
     return todo
 
 
@@ -129,12 +120,11 @@ def correct_direction(m, d, live, part, cycles):
 
     Returns the mask of worlds with a larger residual.
     """
-    for i in range(m.nv):
-        d.krylov.x[i] = d.krylov.newton[i]
+    copy_vector(m, d.krylov.newton, d.krylov.x)
     # residual of the first x: r = newton - (1 - H^-1 N) newton = H^-1 N newton
     multiply_by_bound_change(m, d, d.krylov.x, d.krylov.r)  # writes krylov.r
-    enough = part * part * dot_product(m, d, d.krylov.newton, d.krylov.newton)
-    todo = live & (dot_product(m, d, d.krylov.r, d.krylov.r) > enough)
+    enough = part * part * dot_product(m, d.krylov.newton, d.krylov.newton)
+    todo = live & (dot_product(m, d.krylov.r, d.krylov.r) > enough)
     for _ in range(cycles):
         todo = add_krylov_terms(m, d, todo, enough)
     return todo

@@ -84,11 +84,7 @@ def line_rounding(m, d, reach):
     for k in range(d.nrow[0]):
         terms = terms + bounded_row_rounding(d.row[k], d.primal.row_x[k], d.primal.row_v[k], reach)
     terms = add_contact_rounding(m, d, reach, terms)
-    if single_precision(d):
-        error = ROUNDING32 * terms
-    else:
-        error = ROUNDING * terms
-    return error
+    return (ROUNDING32 if single_precision(d) else ROUNDING) * terms
 
 
 @kernel

@@ -32,7 +32,7 @@ body stiffnesses and factored as L^T D L on the tree, or its equation is solved 
 from featherlane.prelude import *
 from featherlane.solver.primal.accuracy import refine_solution
 from featherlane.solver.primal.direction import search_direction
-from featherlane.solver.primal.history import primal_gap, record_iteration
+from featherlane.solver.primal.history import primal_gap, record_iteration, store_diagnostics
 from featherlane.solver.primal.line_search import FAR, line_rounding, line_terms, step_length
 from featherlane.solver.primal.problem import (
     advance_rows,
@@ -41,7 +41,7 @@ from featherlane.solver.primal.problem import (
     store_primal_forces,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, norm_of_forces
+from featherlane.solver.primal.rounding import gradient_limits, is_rounding_of_terms, norm_of_forces
 from featherlane.solver.primal.start import start_newton
 from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import list_slots
@@ -125,17 +125,6 @@ def newton(m, d):
 
 
 @kernel
-def gradient_limits(d):
-    """Returns (relative rounding of a cost, SMALL, LARGE) for the tile's precision.
-
-    SMALL and LARGE are the gradients that are small and large, as parts of the forces.
-    """
-    if single_precision(d):
-        return 5e-7, SMALL32, LARGE32
-    return 1e-15, SMALL, LARGE
-
-
-@kernel
 def is_exact_step(m, d, live, switched, fell, still, gradient):
     """Returns, in float32, the mask of worlds whose gradient is rounding, although it is above the tolerance.
 
@@ -176,8 +165,6 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     unconverged = unconverged | ((scale * gradient > m.opt_tolerance[0]) & not_(gradient <= large * forces) & active)
     # except those with an accurate acceleration; always if the gradient is out of range or NaN
     unconverged = (unconverged & not_(accurate)) | (not_(gradient < FAR) & active)
-    d.solver_niter[0] = niter
-    d.solver_residual[0] = scale * gradient
-    d.solver_gap[0] = scale * primal_gap(m, d)
+    store_diagnostics(d, niter, scale * gradient, scale * primal_gap(m, d))
     warn(d, NOT_CONVERGED, unconverged)
     store_primal_forces(m, d)

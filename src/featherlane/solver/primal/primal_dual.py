@@ -46,7 +46,7 @@ Source: Alart and Curnier, A mixed formulation for frictional contact problems (
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_times
 from featherlane.solver.primal.direction import newton_direction
-from featherlane.solver.primal.krylov import correct_direction, dot_product, mark_slipping
+from featherlane.solver.primal.krylov import correct_direction, mark_slipping
 from featherlane.solver.primal.line_search import FAR, line_terms, step_length
 from featherlane.solver.primal.problem import advance_rows, compute_row_products, evaluate
 from featherlane.solver.primal.rounding import norm_of_forces
@@ -54,6 +54,7 @@ from featherlane.solver.rows.contacts import add_basis_force, add_turn_moments
 from featherlane.solver.rows.coulomb import coulomb_force, friction_bound, model_friction
 from featherlane.solver.rows.laws import TINY
 from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces, friction_dot
+from featherlane.solver.vectors import clear_vector, dot_product, replace_vector
 
 EXACT, INEXACT = 1e-4, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
 REACH = 1.1  # largest rho |y| over b
@@ -199,8 +200,7 @@ def use_model_friction(m, d):
     Scratch: coulomb.trial (the difference), con_wrench, krylov.image (J^T of it).
     """
     clear_body_forces(m, d)
-    for i in range(m.nv):
-        d.krylov.image[i] = 0.0
+    clear_vector(m, d.krylov.image)
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
             c, w = model_friction(d, k)  # from coulomb.zone and y
@@ -279,8 +279,7 @@ def solve_with_moving_bounds(m, d, live, part):
     slips = mark_slipping(d, live)
     if any_(slips):
         correct_direction(m, d, slips, part, cycles=1)  # writes krylov.x
-        for i in range(m.nv):
-            d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
+        replace_vector(m, not_(slips), d.krylov.newton, d.krylov.x)
 
 
 @kernel
@@ -307,7 +306,7 @@ def newton_step(m, d, live, residual, rho, niter):
     set_direction(m, d, live, d.krylov.x)
     d.coulomb.fixed[0] = 0  # the line search uses the linear model, with moving bounds
     q1, q2, _ = line_terms(m, d)  # coefficients of the slope without rows
-    rise = dot_product(m, d, d.primal.search, d.primal.grad)  # p . r: slope at the start
+    rise = dot_product(m, d.primal.search, d.primal.grad)  # p . r: slope at the start
     # the full step is taken if its slope is at most `good`: if N turns the direction uphill, it always is, because only
     # the full step is known to lead to the root of the model
     enough = CLOSE * fabs(rise)

@@ -46,6 +46,7 @@ from featherlane.solver.rows.rows import (
     compute_turn_rows,
 )
 from featherlane.solver.rows.surface import add_surface_velocities
+from featherlane.solver.vectors import clear_vector
 
 
 # ---- rows at a point -----------------------------------------------------------------------------------------------
@@ -163,8 +164,7 @@ apply_forces = fold_laws(apply_bounded_force, apply_one_sided_force)
 @kernel
 def apply_row_forces(m, d):
     """Computes qfrc_constraint = J^T f at the current rows; returns their cost."""
-    for i in range(m.nv):
-        d.qfrc_constraint[i] = 0.0
+    clear_vector(m, d.qfrc_constraint)
     cost = apply_forces(d, d.qfrc_constraint, 0.0)
     # contacts: forces on bodies (con_wrench), then on dofs
     clear_body_forces(m, d)

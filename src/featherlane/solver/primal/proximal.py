@@ -25,6 +25,7 @@ from featherlane.solver.primal.primal_dual import INEXACT, set_direction, solve_
 from featherlane.solver.primal.problem import advance_rows, evaluate, replace_rows
 from featherlane.solver.rows.contacts import contact_forces
 from featherlane.solver.rows.rows import TURN
+from featherlane.solver.vectors import replace_vector
 
 STRICT = 1e-8  # of the start's slope: the line search of a Tresca step ends there
 HALVED = 0.5  # a full step is taken if it leaves at most this part of the residual
@@ -58,9 +59,8 @@ def try_step(m, d, live):
 @kernel
 def undo_step(m, d, back):
     """Returns to the point before `try_step`, kept in the direction's arrays, in the worlds of the mask `back`."""
-    for i in range(m.nv):
-        d.qacc[i] = where(back, d.primal.search[i], d.qacc[i])
-        d.primal.Ma[i] = where(back, d.primal.Mv[i], d.primal.Ma[i])
+    replace_vector(m, back, d.primal.search, d.qacc)
+    replace_vector(m, back, d.primal.Mv, d.primal.Ma)
     replace_rows(d, back, d.primal.con_z)  # row_x, con_y <- row_v, con_z
 
 
@@ -114,8 +114,7 @@ def store_solution(m, d, solved, proximal):
 
     coulomb.force holds the proximal forces of the next problem, along normal and tangents, and along the turns.
     """
-    for i in range(m.nv):
-        d.coulomb.good[i] = where(solved, d.qacc[i], d.coulomb.good[i])
+    replace_vector(m, solved, d.qacc, d.coulomb.good)
     if any_(proximal):
         for k in range(d.ncon_slot[0]):
             forces, moments = contact_forces(m, d, k)
@@ -127,8 +126,7 @@ def store_solution(m, d, solved, proximal):
 @kernel
 def begin_proximal(m, d, chosen):
     """Stores the point in coulomb.start, and sets the proximal forces coulomb.force to 0, in the chosen worlds."""
-    for i in range(m.nv):
-        d.coulomb.start[i] = where(chosen, d.qacc[i], d.coulomb.start[i])
+    replace_vector(m, chosen, d.qacc, d.coulomb.start)
     none = Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
         d.coulomb.force[k] = where(chosen, none, d.coulomb.force[k])

@@ -16,9 +16,9 @@ Names: f0: `metric_force`, force without constraints;  primal.Ma = M a;  con_y[k
     and tangents, con_basis[k];  con_y[TURN, k]: along its turns, con_basis[TURN, k], of which the last two are 0 in
     dimension 4;  con_wrench: forces on bodies.
     primal.search = p, Mv = M p, and J p in row_v, con_z: a direction and its products.
-    Entry e of a scalar row is row_J[e] at dof row_dof[e].  cdof: S_i, motion axis of dof i.
+    Entry e of a scalar row is row_J[e] at dof row_dof[e].
     con_body[k]: body that the contact force pushes, and the other one, 0 if it does not move; con_arm: contact point
-    relative to the com of their trees.  body_reached[b] > 0: a contact acts on b or below it.
+    relative to the com of their trees.
     `pyramid_forces`: (forces along the basis, cost); `turning_force`: (force along the normal, moments, cost) of a
     pyramid's turning edges; `cone_forces`: (forces along the basis, s, cost), with s the moment over y of each turn.
     scale: 1 / trace of M, of gap and gradient in comparisons with the tolerance.
@@ -31,7 +31,8 @@ from featherlane.solver.primal.problem import advance_rows, compute_row_products
 from featherlane.solver.rows.contacts import cone_forces, pyramid_forces
 from featherlane.solver.rows.laws import bounded_force
 from featherlane.solver.rows.pyramid import turning_force
-from featherlane.solver.rows.rows import TURN, clear_body_forces, other_arm, pushed_body_arm
+from featherlane.solver.rows.rows import TURN, clear_body_forces, other_arm, project_body_forces, pushed_body_arm
+from featherlane.solver.vectors import dot_product
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
 NEAR = 100.0  # tolerances
@@ -45,24 +46,32 @@ EPS, EPS32 = 2.3e-16, 1.2e-7
 @kernel
 def one_rounding(d):
     """Returns the relative rounding error of the tile's precision."""
-    rounding = EPS
+    return EPS32 if single_precision(d) else EPS
+
+
+@kernel
+def gradient_limits(d):
+    """Returns (relative rounding of a cost, SMALL, LARGE) for the tile's precision.
+
+    SMALL and LARGE are the gradients that are small and large, as parts of the forces.
+    """
     if single_precision(d):
-        rounding = EPS32
-    return rounding
+        return 5e-7, SMALL32, LARGE32
+    return 1e-15, SMALL, LARGE
+
+
+@kernel
+def larger_norm(d, smooth, constraint):
+    """Returns the square root of the larger one of two squares of forces, limited to what float32 can square."""
+    norm = sqrt(fmax(smooth, constraint))
+    return fmin(norm, SQUARED) if single_precision(d) else norm
 
 
 @kernel
 def norm_of_forces(m, d):
     """Returns max(|f0|, |J^T f|), limited to what float32 can square."""
-    # smooth: |f0|^2;  constraint: |J^T f|^2
-    smooth, constraint, f0 = 0.0, 0.0, metric_force(m, d)
-    for i in range(m.nv):
-        smooth = fma(f0[i], f0[i], smooth)
-        constraint = fma(d.qfrc_constraint[i], d.qfrc_constraint[i], constraint)
-    norm = sqrt(fmax(smooth, constraint))
-    if single_precision(d):
-        norm = fmin(norm, SQUARED)
-    return norm
+    f0 = metric_force(m, d)
+    return larger_norm(d, dot_product(m, f0, f0), dot_product(m, d.qfrc_constraint, d.qfrc_constraint))
 
 
 # ---- the terms of the gradient -------------------------------------------------------------------------------------
@@ -145,17 +154,7 @@ def is_rounding_of_terms(m, d):
         add_absolute_wrench(d, pushed, pushed_body_arm(d, k), force, moment)
         if other > 0:
             add_absolute_wrench(d, other, other_arm(d, k), force, moment)
-    for k in range(m.nbody - 1):
-        b = m.nbody - 1 - k  # from the last body to the first: children before their parents
-        if d.body_reached[b]:  # a contact acts on the body or below it
-            wrench, parent = d.con_wrench[b], m.body_parentid[b]
-            if d.body_reached[parent]:  # all parents but the world, which has no dofs
-                d.con_wrench[parent] += wrench
-            for i in body_dofs(m, b):  # terms_i += |S_i| . wrench
-                S, x = fabs(d.cdof[i]), d.primal.terms[i]
-                for j in unrolled(range(6)):
-                    x = fma(S[j], wrench[j], x)
-                d.primal.terms[i] = x
+    project_body_forces(m, d, d.primal.terms, absolute=1)
     rounding, above = TERMS * one_rounding(d), 0.0  # above: 1 if a component is larger than its roundings
     for i in range(m.nv):
         above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.terms[i], above, 1.0)
@@ -166,9 +165,7 @@ def is_rounding_of_terms(m, d):
 @kernel
 def is_small(m, d, gradient, gap):
     """Returns a mask of worlds whose gradient norm is small, or whose gap, scaled by 1 / trace M, is small."""
-    small = SMALL
-    if single_precision(d):
-        small = SMALL32
+    _, small, _ = gradient_limits(d)
     return (gap <= NEAR * m.opt_tolerance[0]) | (gradient <= small * norm_of_forces(m, d))
 
 

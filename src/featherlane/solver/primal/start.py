@@ -21,6 +21,7 @@ from featherlane.solver.primal.problem import (
     sum_row_costs,
 )
 from featherlane.solver.rows.laws import TINY
+from featherlane.solver.vectors import copy_vector, replace_vector
 
 LARGEST = 1e10  # accelerations that are larger, or NaN, are not used
 SHORT = 1e-3  # distances: after a shorter step, the start is exactly the last acceleration
@@ -31,10 +32,8 @@ BEYOND = 1.0  # distances of the two points: how far the start may be outside of
 def start_from_unconstrained(m, d):
     """Sets the point qacc = a0, with primal.Ma = M a0 = f0 and its rows."""
     compute_rows_at(m, d, d.qacc_smooth, d.primal.row_x, d.primal.con_y)
-    f0 = metric_force(m, d)
-    for i in range(m.nv):
-        d.qacc[i] = d.qacc_smooth[i]
-        d.primal.Ma[i] = f0[i]
+    copy_vector(m, d.qacc_smooth, d.qacc)
+    copy_vector(m, metric_force(m, d), d.primal.Ma)
 
 
 @kernel
@@ -61,9 +60,8 @@ def last_is_cheaper(m, d):
 @kernel
 def use_last_acceleration(m, d, last):
     """Sets the last step's acceleration and its rows, stored by `last_is_cheaper`, in worlds of the mask `last`."""
-    for i in range(m.nv):
-        d.qacc[i] = where(last, d.qacc_warmstart[i], d.qacc[i])
-        d.primal.Ma[i] = where(last, d.primal.Mv[i], d.primal.Ma[i])
+    replace_vector(m, last, d.qacc_warmstart, d.qacc)
+    replace_vector(m, last, d.primal.Mv, d.primal.Ma)
     replace_rows(d, last, d.primal.con_warm)
 
 
@@ -106,7 +104,6 @@ def start_between(m, d):
     rounding of a sum would be a gradient above the tolerance, and cost an iteration.
     """
     curvature = set_line_to_unconstrained(m, d)  # p . M p
-    f0 = metric_force(m, d)
     # g, h: slope and curvature of the cost at the start of the line.  Its part without rows has the slope
     # p . (M a - f0) = -p . M p and the curvature p . M p
     g, h = cost_slope(m, d, a=0.0, q1=-curvature, q2=curvature)
@@ -114,9 +111,8 @@ def start_between(m, d):
     a = clip(where(h > 0.0, -g / fmax(h, TINY), 1.0), -BEYOND, 1.0 + BEYOND)
     advance_rows(m, d, where(fabs(a) > SHORT, a, 0.0))
     # a = 1: exactly the unconstrained acceleration
-    for i in range(m.nv):
-        d.qacc[i] = where(a == 1.0, d.qacc_smooth[i], d.qacc[i])
-        d.primal.Ma[i] = where(a == 1.0, f0[i], d.primal.Ma[i])
+    replace_vector(m, a == 1.0, d.qacc_smooth, d.qacc)
+    replace_vector(m, a == 1.0, metric_force(m, d), d.primal.Ma)
 
 
 @kernel

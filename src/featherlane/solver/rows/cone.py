@@ -62,11 +62,7 @@ def convex_cone_force(d, k, con_y):
 @kernel
 def cone_force(m, d, k, con_y):
     """Returns (force along n, factor s, cost) by the contact model's law: the force along direction i is s y_i."""
-    if m.opt_contact_model == COULOMB:
-        out = coulomb_force(d, k, con_y)
-    else:
-        out = convex_cone_force(d, k, con_y)
-    return out
+    return coulomb_force(d, k, con_y) if m.opt_contact_model == COULOMB else convex_cone_force(d, k, con_y)
 
 
 @kernel
@@ -94,11 +90,7 @@ def convex_slope(d, k, a, g, h):
 @kernel
 def cone_slope(m, d, k, a, g, h):
     """Adds the derivatives of the contact's cost at step length a to (g, h), by the contact model's law."""
-    if m.opt_contact_model == COULOMB:
-        out = coulomb_slope(d, k, a, g, h)
-    else:
-        out = convex_slope(d, k, a, g, h)
-    return out
+    return coulomb_slope(d, k, a, g, h) if m.opt_contact_model == COULOMB else convex_slope(d, k, a, g, h)
 
 
 @kernel
@@ -152,11 +144,7 @@ def convex_weights(d, k):
 @kernel
 def cone_weights(m, d, k):
     """Returns `convex_weights`, or those of Coulomb's law (`coulomb_weights`), in the same form."""
-    if m.opt_contact_model == COULOMB:
-        out = coulomb_weights(d, k)
-    else:
-        out = convex_weights(d, k)
-    return out
+    return coulomb_weights(d, k) if m.opt_contact_model == COULOMB else convex_weights(d, k)
 
 
 @kernel

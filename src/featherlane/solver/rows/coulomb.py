@@ -102,11 +102,8 @@ def tresca_slope(d, k, a, g, h):
 @kernel
 def coulomb_slope(d, k, a, g, h):
     """Adds `tresca_slope` or `model_slope`, as the solver has selected by coulomb.fixed."""
-    if d.coulomb.fixed[0] == 1:  # fixed friction bounds
-        out = tresca_slope(d, k, a, g, h)
-    else:
-        out = model_slope(d, k, a, g, h)
-    return out
+    # fixed = 1: fixed friction bounds
+    return tresca_slope(d, k, a, g, h) if d.coulomb.fixed[0] == 1 else model_slope(d, k, a, g, h)
 
 
 @kernel

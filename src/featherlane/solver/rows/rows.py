@@ -270,9 +270,15 @@ def add_contact_moment(d, k, moment):
 
 @kernel
 def body_forces_to_dofs(m, d, out):
+    """Adds J^T of the body forces con_wrench to a joint-space vector: `project_body_forces`."""
+    project_body_forces(m, d, out, absolute=0)
+
+
+@kernel
+def project_body_forces(m, d, out, absolute):
     """Computes out_i += S_i . (sum of con_wrench of the body of dof i and all bodies below it), from leaves to root.
 
-    out: a joint-space vector.
+    out: a joint-space vector; absolute: 1: with |S_i| in place of S_i.
     Writes: con_wrench of each body, to which it adds the forces on the bodies below.
     """
     for k in range(m.nbody - 1):
@@ -282,10 +288,8 @@ def body_forces_to_dofs(m, d, out):
             parent = m.body_parentid[b]
             if d.body_reached[parent]:  # all parents but the world, which has no dofs
                 d.con_wrench[parent] += f
-            first = m.body_dofadr[b]
-            for i in range(first, first + m.body_dofnum[b]):
-                S = d.cdof[i]
-                x = out[i]
+            for i in body_dofs(m, b):
+                S, x = fabs(d.cdof[i]) if absolute else d.cdof[i], out[i]
                 for c in unrolled(range(6)):
                     x = fma(S[c], f[c], x)
                 out[i] = x

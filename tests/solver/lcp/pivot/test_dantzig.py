@@ -166,26 +166,19 @@ def test_a_row_that_depends_on_others_is_passed_over():
     A[2, 2] = 2.0
     r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
     add(r1, 0)
-    dantzig.enter_factor(r1, 2, 1)
-    assert r1.one.mark[1] == 2 and r1.one.slot[1] == -1
-    r1.place.w[2] = 1e-12
-    dantzig.enter_factor(r1, 1, 2)
-    assert r1.one.state[2] == BETWEEN and r1.place.w[2] == 0.0 and r1.one.slot[2] == 1
-    r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
-    add(r1, 0)
-    for p, state in ((1, scaled_problem.WAITING), (2, BETWEEN)):
+    for p, enters in ((1, 0), (2, 1)):
         r1.place.w[p] = 1e-12
-        dantzig.gather_matrix_row(r1, p, r1.one.ell)
-        dantzig.substitute_forward(r1, r1.one.ell)
-        dantzig.move_between_bounds(r1, p)
-        assert r1.one.state[p] == state
+        dantzig.reduce_matrix_row(r1, p, r1.one.turn)
+        assert dantzig.enter_factor(r1, p, r1.one.turn) == enters
+        assert (r1.one.state[p] == BETWEEN, r1.place.w[p] == 0.0, r1.one.slot[p] >= 0) == (bool(enters),) * 3
 
 
 def test_a_full_factor_loses_its_gaps_before_a_row_enters(rng):
     A = correlations(rng)
     r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
     fill(r1)
-    dantzig.enter_factor(r1, 20, 8)
+    dantzig.reduce_matrix_row(r1, 8, r1.one.turn)
+    assert dantzig.enter_factor(r1, 8, r1.one.turn)
     assert r1.one.state[8] == BETWEEN and (r1.one.nfactor[0], r1.one.ngap[0]) == (N, 0)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)

@@ -50,6 +50,15 @@ def set_to_bound(r1, p, upper):
 
 
 @kernel
+def reduce_matrix_row(r1, p, t):
+    """Computes t = L^-1 A_Cp, with which place p may enter the factor; rebuilds a factor without space for it."""
+    if r1.one.nfactor[0] == 8 * eights_per_row(r1):
+        refactor(r1)
+    gather_matrix_row(r1, p, t)
+    substitute_forward(r1, t)
+
+
+@kernel
 def distance_along(r1, p, rate):
     """Returns the step length at which place p, with x changing by `rate` per unit length, reaches a bound."""
     length = INF
@@ -143,12 +152,8 @@ def release_from_bound(r1, p):
     If p depends on the factor's rows, no curvature limits its step.  It then moves along x_p = sign,
     x_C = -sign A_CC^-1 A_Cp, in which w does not change, until a bound stops p or a row of the factor.
     """
-    # the factor, with its gaps, is full
-    if r1.one.nfactor[0] == 8 * eights_per_row(r1):
-        refactor(r1)
     # one.ell = L^-1 A_Cp, one.y = A_CC^-1 A_Cp, then one.y = -sign A_CC^-1 A_Cp
-    gather_matrix_row(r1, p, r1.one.ell)
-    substitute_forward(r1, r1.one.ell)
+    reduce_matrix_row(r1, p, r1.one.ell)
     pivot = pivot_of(r1, p, r1.one.ell)
     substitute_backward(r1, r1.one.ell, r1.one.y)
     sign = 1.0 if r1.place.w[p] < 0.0 else -1.0

@@ -16,15 +16,14 @@ Symbols: r1: the record of the problem;  i: the driven place, j, p: other places
     included.
     States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
     outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
-    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
-    `gather_matrix_row(r1, p, t)`: t = A_Cp;
+    `reduce_matrix_row(r1, p, t)`: t = L^-1 A_Cp;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
     `pivot_of(r1, p, t)`: A_pp - t^T D^-1 t, the pivot of p, with t = L^-1 A_Cp;
     `append_factor_row`, `remove_row`: place p enters, leaves the factor;
-    `is_independent(r1, t, pivot)`: whether the pivot exceeds rounding;  `refactor`: rebuilds the factor without gaps;
+    `is_independent(r1, t, pivot)`: whether the pivot exceeds rounding;
     `set_to_bound(r1, p, upper)`: sets x and state;  `multiply_row(r1, i)`: ((A x)_i, the sum of its absolute terms);
     `add_matrix_product(r1, v, out, rows, blocks)`: out += A v, from the first `rows` places of v to the first
       `blocks` eights of `out`;
-    `eights_per_row`: eights in a row of A;  `start_with_all(r1, first, last)`: the block start, returns 1 on success;
+    `start_with_all(r1, first, last)`: the block start, returns 1 on success;
     `limit_friction`: sets friction limits from x;
     `settle_friction`: follows them to a fixed point, returns 1 on success;
     `refine_active_set`: moves x to the minimum, returns its number of passes.
@@ -37,20 +36,16 @@ Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force co
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Choice, Count, Method
-from featherlane.solver.lcp.pivot.active_set import refine_active_set, set_to_bound
+from featherlane.solver.lcp.pivot.active_set import reduce_matrix_row, refine_active_set, set_to_bound
 from featherlane.solver.lcp.pivot.block_start import start_with_all
 from featherlane.solver.lcp.pivot.factor import (
     SMALLEST_PIVOT,
     append_factor_row,
     clear_factor_matrix,
-    eights_per_row,
-    gather_matrix_row,
     is_independent,
     pivot_of,
-    refactor,
     remove_row,
     substitute_backward,
-    substitute_forward,
 )
 from featherlane.solver.lcp.pivot.friction import limit_friction, settle_friction
 from featherlane.solver.lcp.pivot.scaled_problem import (
@@ -190,20 +185,13 @@ def add_drive_step(r1, i, step):
 
 
 @kernel
-def enter_factor(r1, i, j):
-    """Adds place j, whose w is 0, to the factor; if it depends on C, it is skipped while i is driven."""
-    # the factor, with its gaps, is full
-    if r1.one.nfactor[0] == 8 * eights_per_row(r1):
-        refactor(r1)
-    # one.turn = L^-1 A_Cj
-    gather_matrix_row(r1, j, r1.one.turn)
-    substitute_forward(r1, r1.one.turn)
-    pivot = pivot_of(r1, j, r1.one.turn)
-    if is_independent(r1, r1.one.turn, pivot):
-        append_factor_row(r1, j, r1.one.turn, pivot)
-        r1.one.state[j], r1.place.w[j] = BETWEEN, 0.0
-    else:
-        r1.one.mark[j] = i
+def enter_factor(r1, p, t):
+    """Adds place p, whose w is 0, to the factor, given t = L^-1 A_Cp; returns 0 if it depends on C: it is not added."""
+    pivot, enters = pivot_of(r1, p, t), 0
+    if is_independent(r1, t, pivot):
+        append_factor_row(r1, p, t, pivot)
+        r1.one.state[p], r1.place.w[p], enters = BETWEEN, 0.0, 1
+    return enters
 
 
 # ---- rows one by one ------------------------------------------------------------------------------------------------
@@ -218,12 +206,7 @@ def drive_row(r1, i, noise):
     # rests: steps of length 0 that are left
     rests, moving = STANDSTILL * r1.one.n[0] + 8, 1
     while moving:
-        # the factor, with its gaps, is full
-        if r1.one.nfactor[0] == 8 * eights_per_row(r1):
-            refactor(r1)
-        # one.ell = L^-1 A_Ci; the steps below read it
-        gather_matrix_row(r1, i, r1.one.ell)
-        substitute_forward(r1, r1.one.ell)
+        reduce_matrix_row(r1, i, r1.one.ell)  # one.ell = L^-1 A_Ci, which the steps below read
         # w_i is already 0, up to rounding: no step (0 as a value of the type of `noise`)
         step, end = 0.0 * noise, DONE
         if fabs(r1.place.w[i]) > noise:
@@ -239,7 +222,8 @@ def drive_row(r1, i, noise):
             if step > 0.0:
                 add_drive_step(r1, i, step)
             if end == DONE:
-                move_between_bounds(r1, i)
+                if not enter_factor(r1, i, r1.one.ell):
+                    r1.one.state[i] = WAITING
             elif end == AT_BOUND:
                 set_to_bound(r1, i, upper=sign > 0.0)
             else:
@@ -249,20 +233,12 @@ def drive_row(r1, i, noise):
                     set_to_bound(r1, end, upper=r1.place.dx[end] > 0.0)
                     remove_row(r1, end)
                 else:
-                    enter_factor(r1, i, end)
+                    reduce_matrix_row(r1, end, r1.one.turn)
+                    if not enter_factor(r1, end, r1.one.turn):
+                        r1.one.mark[end] = i
         r1.one.niter[0] = r1.one.niter[0] + 1
         if r1.one.niter[0] > PIVOTS_PER_ROW * r1.one.n[0] and moving:
             r1.one.state[i], moving = WAITING, 0
-
-
-@kernel
-def move_between_bounds(r1, i):
-    """Adds place i, whose w is 0, to the factor; it waits if it depends on C.  Reads one.ell = L^-1 A_Ci."""
-    pivot = pivot_of(r1, i, r1.one.ell)
-    r1.one.state[i] = WAITING
-    if is_independent(r1, r1.one.ell, pivot):
-        append_factor_row(r1, i, r1.one.ell, pivot)
-        r1.one.state[i], r1.place.w[i] = BETWEEN, 0.0
 
 
 @kernel

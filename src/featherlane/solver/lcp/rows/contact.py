@@ -30,23 +30,20 @@ Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.chains import BOTH, FIRST, SECOND
 from featherlane.constraint.contact_inertia import contact_inertia
 from featherlane.constraint.impedance import impedance, inverse_regularisation
 from featherlane.constraint.surface import contact_arm
 from featherlane.solver.lcp.rows.contact_parameters import friction_without_minimum, set_contact_parameters
 from featherlane.solver.lcp.rows.contact_reduction import mark_contacts_with_rows
 from featherlane.solver.lcp.rows.rows import (
-    BOTH,
-    FIRST,
     INFINITE,
     NO_ROW,
-    SECOND,
     append_jacobian_row,
     clear_column_marks,
     first_free_column,
-    has_capacity,
     list_pair_columns,
-    report_full_rows,
+    reserve_rows,
     set_friction,
     set_row,
 )
@@ -149,10 +146,8 @@ def append_contact_rows(m, d):
         if any_(acts):
             n, start = 0, first_free_column(d)
             # carrier: the bodies of the contact
-            if has_capacity(m, d, c.dim):
+            if reserve_rows(m, d, c.dim):
                 n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
-            else:
-                report_full_rows(d)
             # n = 0: no dof moves its bodies, or the rows do not fit
             if n > 0:
                 append_contact(m, d, k, start, n, acts)

@@ -11,26 +11,22 @@ Symbols: k: a row of the constraint layer (row_*), with D = 1 / R;  present: mas
     start, n: columns of the LCP's row, lcp.col[start], ... (rows.py);  d.primal.search: J of the next row, by dof.
     Each append_* returns the number of the new row, if not otherwise stated.  row: a `NewRow`, with its number row.r
     and row.v = J v.  INFINITE: no bound;  row_lcprow[k]: number of the LCP's row, or NO_ROW.
-    `append_row_columns`: lists dof i and its ancestors, returns n;
+    `append_chain` lists dof i and its ancestors, `list_row` those of a row (chains.py); they return n;
     `append_jacobian_row`: the next row of the LCP, from primal.search;  `set_row`: its right-hand side and bounds.
     `row_parameters` returns (solref, solimp) of a row, `softness` its (erp, cfm), `loss_cfm` that of friction loss.
 Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.general import row_parameters
-from featherlane.solver.dual.rows import sort_descending
+from featherlane.constraint.chains import FIRST, append_chain, list_row
+from featherlane.constraint.general import row_entries, row_parameters
 from featherlane.solver.lcp.rows.rows import (
-    FIRST,
     INFINITE,
     NO_ROW,
     append_jacobian_row,
-    append_row_columns,
     clear_column_marks,
-    clear_entries,
     first_free_column,
-    has_capacity,
-    report_full_rows,
+    reserve_rows,
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import loss_cfm, softness
@@ -41,10 +37,10 @@ from featherlane.solver.lcp.rows.softness import loss_cfm, softness
 def append_dof_row(m, d, i, J):
     """Appends a row with one entry, J at dof i; returns a `NewRow` for `set_row`.  The caller checks the capacity."""
     start = first_free_column(d)
-    # no second body: every mark is FIRST, and only prevents that a dof is listed twice
-    n = append_row_columns(m, d, i, FIRST, start, n=0)
-    clear_entries(d, start, n)  # d.primal.search = 0: J is 0 at the ancestors of dof i
+    n = append_chain(m, d.lcp.col, d.dual.mark, i, FIRST, start, n=0)
     clear_column_marks(d, start, n)
+    for column in range(start, start + n):  # J is 0 at the ancestors of dof i
+        d.primal.search[d.lcp.col[column]] = 0.0
     d.primal.search[i] = J
     return append_jacobian_row(m, d, start, n)
 
@@ -63,16 +59,11 @@ def joint_limit_velocity(m, j, erp, err, v):
 @kernel
 def append_row(m, d, k):
     """Appends row k with its J; returns a `NewRow` for `set_row`.  The caller checks the capacity."""
-    # entry e of the row's J is d.row_J[e], at dof d.row_dof[e]
-    start, first, n = first_free_column(d), d.row_dofadr[k], 0
-    # from the last entry: later dofs first, so that little is left to sort.  No second body: every mark is FIRST
-    for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
-        n = append_row_columns(m, d, d.row_dof[e], FIRST, start, n)
-    sort_descending(d.lcp.col, start, n)
-    # J is 0 at ancestors without an entry
-    clear_entries(d, start, n)
-    clear_column_marks(d, start, n)
-    for e in range(first, first + d.row_dofnum[k]):
+    start = first_free_column(d)
+    n = list_row(m, d, k, d.lcp.col, d.dual.mark, start)
+    for column in range(start, start + n):  # J is 0 at ancestors without an entry
+        d.primal.search[d.lcp.col[column]] = 0.0
+    for e in row_entries(d, k):
         d.primal.search[d.row_dof[e]] = d.row_J[e]
     return append_jacobian_row(m, d, start, n)
 
@@ -112,10 +103,8 @@ def append_equality_rows(m, d):
         d.row_lcprow[k] = NO_ROW
         if d.row_type[k] == EQUALITY:
             error_norm = equality_error_norm(d, k, error_norm)
-            if has_capacity(m, d, rows=1):
+            if reserve_rows(m, d, rows=1):
                 d.row_lcprow[k] = append_equality_row(m, d, k, error_norm)
-            else:
-                report_full_rows(d)
 
 
 @kernel
@@ -151,10 +140,8 @@ def append_bounded_rows(m, d, first):
     """Appends the rows from `first` on that are no equalities: friction loss and limits; sets their row_lcprow."""
     for k in range(first, d.nrow[0]):
         kind = d.row_type[k]
-        if kind != EQUALITY:
-            if not has_capacity(m, d, rows=1):
-                report_full_rows(d)
-            elif kind in (FRICTION_DOF, FRICTION_TENDON):
+        if kind != EQUALITY and reserve_rows(m, d, rows=1):
+            if kind in (FRICTION_DOF, FRICTION_TENDON):
                 d.row_lcprow[k] = append_loss(m, d, k)
             else:
                 d.row_lcprow[k] = append_limit(m, d, k)

@@ -22,20 +22,17 @@ Source: ODE manual, sec. "Joint types and joint functions"; the rows are those o
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.chains import BOTH, FIRST, SECOND
 from featherlane.dynamics.body.link import link_axis, link_point, orientation_error, position_error
 from featherlane.model.link import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDER
 from featherlane.solver.lcp.rows.rows import (
-    BOTH,
-    FIRST,
     INFINITE,
     NO_ROW,
-    SECOND,
     append_jacobian_row,
     clear_column_marks,
     first_free_column,
-    has_capacity,
     list_pair_columns,
-    report_full_rows,
+    reserve_rows,
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import own_or_model_value
@@ -152,13 +149,11 @@ def append_link_rows(m, d):
     on = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0
     for k in range(m.nlink):
         d.link_lcprow[k, 0] = NO_ROW
-        if on and has_capacity(m, d, link_row_count(m, k)):
+        if on and reserve_rows(m, d, link_row_count(m, k)):
             start = first_free_column(d)
             n = list_pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
             append_link(m, d, k, start, n)
             clear_column_marks(d, start, n)
-        elif on:
-            report_full_rows(d)
 
 
 # ---- forces ---------------------------------------------------------------------------------------------------------

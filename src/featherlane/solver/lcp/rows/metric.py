@@ -20,6 +20,7 @@ from featherlane.dynamics.inertia.joint_space import factor_and_solve, inertia_r
 from featherlane.dynamics.integrator.integrate import store_damped_diagonal
 from featherlane.dynamics.sparse.tree_factor import expand_columns
 from featherlane.solver.primal.line_search import FAR
+from featherlane.solver.vectors import clear_vector, copy_vector
 
 
 @kernel
@@ -28,8 +29,7 @@ def factor_step_inertia(m, d):
 
     Reads:  M (nC,), qfrc_smooth (nv,), qvel.   Writes: qH (nC,), qHDiagInv, qacc_step, lcp.scale (nv,).
     """
-    for i in range(m.nv):
-        d.qacc_step[i] = d.qfrc_smooth[i]
+    copy_vector(m, d.qfrc_smooth, d.qacc_step)
     # qHDiagInv is first the diagonal of Mh, then 1 / D: qacc_step is first f, then Mh^-1 f
     if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):  # no damping at the end of the step: Mh = M
         for i in range(m.nv):
@@ -45,8 +45,7 @@ def factor_step_inertia(m, d):
 @kernel
 def sum_solution_rows(m, d):
     """Computes lcp.z = Y^T x, row by row: z_i += Y_ri x_r for each entry of row r."""
-    for i in range(m.nv):
-        d.lcp.z[i] = 0.0
+    clear_vector(m, d.lcp.z)
     for r in range(d.lcp.n[0]):
         column, entry, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]
         for k in range(d.lcp.colnum[r]):

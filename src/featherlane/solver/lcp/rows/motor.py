@@ -30,9 +30,8 @@ from featherlane.solver.lcp.rows.rows import (
     append_jacobian_row,
     clear_column_marks,
     first_free_column,
-    has_capacity,
     list_pair_columns,
-    report_full_rows,
+    reserve_rows,
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import own_or_model_value
@@ -62,12 +61,8 @@ def append_joint_motors(m, d):
                 # an empty range is two stops: the motor has no effect
                 if joint.limited != 0:
                     present = present & (joint.range.lower < joint.range.upper)
-                if not any_(present):
-                    pass
-                elif has_capacity(m, d, rows=1):
+                if any_(present) and reserve_rows(m, d, rows=1):
                     append_joint_motor(m, d, j, present)
-                else:
-                    report_full_rows(d)
 
 
 # ---- links ----------------------------------------------------------------------------------------------------------
@@ -117,12 +112,8 @@ def append_link_motors(m, d):
         if m.link_type[k] == LINK_HINGE or m.link_type[k] == LINK_SLIDER:
             low, high = link_at_stop(m, d, k)
             present = low | high | (m.link_motor_force[k] > 0.0)
-            if not any_(present):
-                pass
-            elif has_capacity(m, d, rows=1):
+            if any_(present) and reserve_rows(m, d, rows=1):
                 d.link_lcprow[k, 1] = append_link_motor(m, d, k, present, low, high)
-            else:
-                report_full_rows(d)
 
 
 @kernel

@@ -4,9 +4,8 @@ A row of the Jacobian has entries at some dofs.  Whitened, y = J L^-1 D^-1/2 (me
 ancestors.  Rows of one joint, contact or link form a group that shares its columns.  To append a group:
 
     start = first_free_column(d)                  # index in lcp.col of the first free column
-    n = append_row_columns(m, d, i, FIRST, start, 0)  # dof i, -1: none, and all above it; next: SECOND, start, n
-    sort_descending(d.lcp.col, start, n)          # as whitening needs them
-    if n > 0 and has_capacity(m, d, rows):        # a tile that is full is split, see report_full_rows
+    n = list_pair_columns(m, d, b1, b2, start)    # dofs that move one of the bodies b1, b2, descending
+    if n > 0 and reserve_rows(m, d, rows):        # a tile that is full is split
         for each row:
             d.primal.search[i] = J_i at each column  # d.dual.mark[i]: FIRST, SECOND or BOTH (moves both bodies alike)
             row = append_jacobian_row(m, d, start, n)  # its number r; J v and J Mh^-1 f
@@ -32,14 +31,12 @@ Symbols: r: a row;  i, j: dofs;  columns start to start + n - 1 of a row are the
 from typing import Any, NamedTuple
 
 from featherlane.prelude import *
+from featherlane.constraint.chains import clear_marks, list_pair
 from featherlane.dynamics.inertia.joint_space import inertia_rows
 from featherlane.dynamics.sparse.half_solve import SparseRows, half_solve_rows, place_dofs
 from featherlane.lanes.worlds import count_active_worlds
 from featherlane.model.status import warn_full
-from featherlane.solver.dual.rows import sort_descending
 
-# bits: which of two bodies a dof moves
-FIRST, SECOND, BOTH = 1, 2, 3
 INFINITE = float("inf")
 NO_ROW = -1  # index of an element without a row in any world
 FULL = -1  # one.status before a solver has set it: some row exceeded the capacity
@@ -68,50 +65,18 @@ def has_capacity(m, d, rows):
 
 
 @kernel
-def append_row_columns(m, d, i, mark, start, n):
-    """Appends dof i (-1: none) and its ancestors to the n columns from `start` on; returns their new number.
-
-    Adds the bit `mark` to d.dual.mark of these dofs; dofs that have a mark are already listed.
-    """
-    while i >= 0:
-        if d.dual.mark[i] == 0:
-            d.lcp.col[start + n] = i
-            n += 1
-        d.dual.mark[i] = d.dual.mark[i] | mark
-        i = m.dof_parentid[i]
-    return n
-
-
-@kernel
 def list_pair_columns(m, d, first, second, start):
     """Lists the dofs that move one of two bodies in lcp.col, from `start` on, descending; returns their number.
 
     Sets d.dual.mark of these dofs to FIRST, SECOND or BOTH.
     """
-    last_first, last_second, n = m.body_lastdof[first], m.body_lastdof[second], 0
-    # the later chain first, as whitening needs descending dofs: little is left to sort
-    if last_first > last_second:
-        n = append_row_columns(m, d, last_first, FIRST, start, n)
-        n = append_row_columns(m, d, last_second, SECOND, start, n)
-    else:
-        n = append_row_columns(m, d, last_second, SECOND, start, n)
-        n = append_row_columns(m, d, last_first, FIRST, start, n)
-    sort_descending(d.lcp.col, start, n)
-    return n
+    return list_pair(m, d.lcp.col, d.dual.mark, m.body_lastdof[first], m.body_lastdof[second], start)
 
 
 @kernel
 def clear_column_marks(d, start, n):
     """Clears d.dual.mark of the dofs of n columns."""
-    for k in range(start, start + n):
-        d.dual.mark[d.lcp.col[k]] = 0
-
-
-@kernel
-def clear_entries(d, start, n):
-    """Sets J = 0 in d.primal.search at n columns."""
-    for k in range(start, start + n):
-        d.primal.search[d.lcp.col[k]] = 0.0
+    clear_marks(d.lcp.col, d.dual.mark, start, n)
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
@@ -193,6 +158,15 @@ def set_friction(d, r, normal, present, mu, force):
 def is_present(d, r):
     """Returns a mask of worlds in which row r can have a force."""
     return (d.lcp.hi[r] > 0.0) | (d.lcp.lo[r] < 0.0) | (d.lcp.add[r] > 0.0)
+
+
+@kernel
+def reserve_rows(m, d, rows):
+    """Checks whether the capacity suffices for `rows` more rows, and reports if it does not."""
+    fits = has_capacity(m, d, rows)
+    if not fits:
+        report_full_rows(d)
+    return fits
 
 
 @kernel

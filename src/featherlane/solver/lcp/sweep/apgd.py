@@ -34,6 +34,7 @@ from featherlane.solver.lcp.sweep.product import compute_w, multiply_delassus
 from featherlane.solver.lcp.sweep.projection import (
     TINY,
     friction_count,
+    friction_rows,
     in_cone,
     length_across,
     mu_of,
@@ -64,14 +65,12 @@ def step_cone(p, k, count, t):
 
     slip = |w_s| = |mu_i g_i| over the friction rows is added to the normal's gradient only, see above.
     """
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         # length_across divides by mu_i
         p.lcp.target[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
     slip = length_across(p, p.lcp.target, k, count)
     p.lcp.target[k] = fma(-(t * p.lcp.step[k]), p.lcp.g[k] + slip, p.lcp.y[k])
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         p.lcp.target[i] = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
     project_cone(p, p.lcp.target, k, count)
 

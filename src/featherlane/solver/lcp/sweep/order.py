@@ -43,7 +43,7 @@ def random_below(bits, n):
 
 @kernel
 def start_order(p, quickstep):
-    """Sets lcp.order by row number, or (quickstep) with friction behind all others; returns the number of rows."""
+    """Sets lcp.order by row number, or (quickstep) with friction behind all others."""
     n, position = p.lcp.n[0], 0
     for i in range(n):
         if quickstep == 0 or p.lcp.findex[i] < 0:
@@ -54,7 +54,6 @@ def start_order(p, quickstep):
             if p.lcp.findex[i] >= 0:
                 p.lcp.order[position] = i
                 position += 1
-    return n
 
 
 @kernel

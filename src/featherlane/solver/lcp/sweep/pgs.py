@@ -26,7 +26,14 @@ from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import FRICTION, ROWS, TOLERANCE, Choice, Count, Method, Number
 from featherlane.solver.lcp.sweep.order import shuffle_order, start_order
 from featherlane.solver.lcp.sweep.product import add_row_change, delassus_row_product, place_w, sum_factored_rows
-from featherlane.solver.lcp.sweep.projection import friction_count, in_cone, project_box, project_disc, set_steps
+from featherlane.solver.lcp.sweep.projection import (
+    friction_count,
+    friction_rows,
+    in_cone,
+    project_box,
+    project_disc,
+    set_steps,
+)
 from featherlane.solver.lcp.sweep.residual import (
     finish,
     lcp_residual,
@@ -46,25 +53,21 @@ def move_row(p, i, x, live):
 
 
 @kernel
-def project_row(p, i, live):
-    """Updates row i: x_i <- clip(x_i - omega w_i / A_ii, lo_i, hi_i); returns |change of x_i|."""
+def relaxed_row(p, i):
+    """Returns x_i - omega w_i / A_ii, the over-relaxed position of row i before its projection."""
     w, omega = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i], p.lcp.parameter[1]
-    target = fma(-(omega * p.lcp.step[i]), w, p.lcp.x[i])
-    return move_row(p, i, project_box(p, p.lcp.x, i, target), live)
+    return fma(-(omega * p.lcp.step[i]), w, p.lcp.x[i])
 
 
 @kernel
 def visit_disc(p, k, count, live):
     """Updates the friction rows of normal row k together; returns their largest |change|.  Overwrites lcp.target."""
     # lcp.target: first the target of each row, then its projection to the disc at the normal force x_k
-    for c in range(count):
-        i = k + 1 + c
-        w, omega = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i], p.lcp.parameter[1]
-        p.lcp.target[i] = fma(-(omega * p.lcp.step[i]), w, p.lcp.x[i])
+    for i in friction_rows(k, count):
+        p.lcp.target[i] = relaxed_row(p, i)
     project_disc(p, p.lcp.target, k, count, p.lcp.x[k])
     largest = 0.0
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         largest = fmax(move_row(p, i, p.lcp.target[i], live), largest)
     return largest
 
@@ -76,7 +79,8 @@ def sweep_rows(p, cone, live):
     for position in range(p.lcp.n[0]):
         i = p.lcp.order[position]
         if cone == 0 or not in_cone(p, i):
-            largest = fmax(project_row(p, i, live), largest)
+            x = project_box(p, p.lcp.x, i, relaxed_row(p, i))
+            largest = fmax(move_row(p, i, x, live), largest)
         # the friction rows of a cone follow their normal
         if cone != 0 and p.lcp.findex[i] < 0:
             largest = fmax(visit_disc(p, i, friction_count(p, i), live), largest)
@@ -111,12 +115,9 @@ def lcp_pgs(p, iterations, quickstep, cone):
     Scratch: lcp.step, lcp.order, lcp.target.
     Cost:   per sweep n^2 products of a dense A, twice the entries of Y of a factored one.
     """
-    # writes lcp.step
-    set_steps(p, cone)
-    # writes lcp.z
-    sum_factored_rows(p, p.lcp.x)
-    # writes lcp.order
-    start_order(p, quickstep)
+    set_steps(p, cone)  # writes lcp.step
+    sum_factored_rows(p, p.lcp.x)  # writes lcp.z
+    start_order(p, quickstep)  # writes lcp.order
     record_sweep(p, sweep=0, cone=cone)
     count = 0.0
     live = count <= 0.0  # all worlds

@@ -35,7 +35,7 @@ def row_bounds(p, x, i):
         hi = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
         lo = -hi
     else:
-        lo, hi = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
+        lo, hi = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0  # -0 becomes 0, the zero to which `clip` sets x
     return lo, hi
 
 
@@ -57,6 +57,12 @@ def friction_count(p, k):
 
 
 @kernel
+def friction_rows(k, count):
+    """Returns the range of the `count` friction rows behind normal row k."""
+    return range(k + 1, k + 1 + count)
+
+
+@kernel
 def in_cone(p, i):
     """Checks whether row i is one of the friction rows behind its normal, which are projected together."""
     k = p.lcp.findex[i]
@@ -73,8 +79,7 @@ def mu_of(p, i):
 def cone_offset(p, k, count):
     """Returns a = min add_i / mu_i over friction rows with mu > 0: the distance of the cone's tip below the origin."""
     offset, none_yet = 0.0, true_mask(p)  # none_yet: no row with mu > 0 so far
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         has_mu = mu_of(p, i) > 0.0
         share = p.lcp.add[i] / where(has_mu, mu_of(p, i), 1.0)
         offset = where(has_mu, where(none_yet, share, fmin(offset, share)), offset)
@@ -86,8 +91,7 @@ def cone_offset(p, k, count):
 def length_across(p, u, k, count):
     """Returns |s| of the friction rows, s_i = u_i / mu_i."""
     square = 0.0
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         s_i = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
         square = fma(s_i, s_i, square)
     return sqrt(square)
@@ -96,8 +100,7 @@ def length_across(p, u, k, count):
 @kernel
 def scale_across(p, u, k, count, scale):
     """Multiplies friction rows of u by `scale`; clips those without mu to |u_i| <= add_i."""
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         alone = clip(u[i], -p.lcp.add[i], p.lcp.add[i])
         u[i] = where(mu_of(p, i) > 0.0, scale * u[i], alone)
 
@@ -161,20 +164,17 @@ def set_steps(p, cone):
         limited = p.lcp.hi[i] - p.lcp.lo[i] < INF  # both bounds are finite
         least = where(limited, floor, largest)
         p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
-    if cone != 0:
-        for k in range(p.lcp.n[0]):
-            set_disc_steps(p, k, friction_count(p, k))
+    for k in range(p.lcp.n[0] if cone != 0 else 0):
+        set_disc_steps(p, k, friction_count(p, k))
 
 
 @kernel
 def set_disc_steps(p, k, count):
     """Sets lcp.step of the friction rows behind row k to mu_i^2 / sum mu_j^2 A_jj, with A_jj = 1 / old lcp.step_j."""
     total = 0.0
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         total = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp.step[i], total)
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         has_mu = mu_of(p, i) > 0.0
         p.lcp.step[i] = where(has_mu, mu_of(p, i) * mu_of(p, i) / where(has_mu, total, 1.0), p.lcp.step[i])
 
@@ -182,16 +182,13 @@ def set_disc_steps(p, k, count):
 @kernel
 def set_cone_steps(p):
     """Sets lcp.step for moves of whole cones: mu_i^2 / max mu_j^2 A_jj over a normal (mu = 1) and its friction rows."""
-    # lcp.step = 1 / A_ii
-    set_steps(p, cone=0)
+    set_steps(p, cone=0)  # lcp.step = 1 / A_ii
     for k in range(p.lcp.n[0]):
         count, largest = friction_count(p, k), 1.0 / p.lcp.step[k]
-        for c in range(count):
-            i = k + 1 + c
+        for i in friction_rows(k, count):
             largest = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp.step[i], largest)
         if count > 0:
             p.lcp.step[k] = 1.0 / largest
-        for c in range(count):
-            i = k + 1 + c
+        for i in friction_rows(k, count):
             has_mu = mu_of(p, i) > 0.0
             p.lcp.step[i] = where(has_mu, mu_of(p, i) * mu_of(p, i) / largest, p.lcp.step[i])

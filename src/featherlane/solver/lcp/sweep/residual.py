@@ -15,6 +15,7 @@ from featherlane.solver.lcp.status import ITERATIONS, LARGEST, SOLVED
 from featherlane.solver.lcp.sweep.product import compute_w
 from featherlane.solver.lcp.sweep.projection import (
     friction_count,
+    friction_rows,
     in_cone,
     largest_diagonal,
     mu_of,
@@ -26,28 +27,20 @@ ROUNDING32 = 2e-6  # the smallest residual that float32 reaches
 
 
 @kernel
-def box_distance(p, x, w, i, step):
-    """Returns |clip(x_i - step w_i, lo_i, hi_i) - x_i|, the change of row i by a projected step."""
-    return fabs(project_box(p, x, i, fma(-step, w[i], x[i])) - x[i])
-
-
-@kernel
 def disc_distance(p, x, w, k, count, step):
     """Returns the largest change of the friction rows behind row k by a projected step.  Overwrites lcp.target.
 
     Steps are equal in the metric of s: row i takes step (mu_i / max mu)^2; a row without mu takes step.
     """
     largest_mu, largest = 0.0, 0.0
-    for c in range(count):
-        largest_mu = fmax(mu_of(p, k + 1 + c), largest_mu)
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
+        largest_mu = fmax(mu_of(p, i), largest_mu)
+    for i in friction_rows(k, count):
         share = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(largest_mu > 0.0, largest_mu, 1.0), 1.0)
         # x_i - step share^2 w_i
         p.lcp.target[i] = fma(-(step * share) * share, w[i], x[i])
     project_disc(p, p.lcp.target, k, count, x[k])
-    for c in range(count):
-        i = k + 1 + c
+    for i in friction_rows(k, count):
         largest = fmax(fabs(p.lcp.target[i] - x[i]), largest)
     return largest
 
@@ -70,7 +63,7 @@ def lcp_residual(p, x, w, cone):
     for i in range(p.lcp.n[0]):
         # each row alone, but the friction rows of a cone together, at their normal row
         if cone == 0 or not in_cone(p, i):
-            largest = fmax(box_distance(p, x, w, i, step), largest)
+            largest = fmax(fabs(project_box(p, x, i, fma(-step, w[i], x[i])) - x[i]), largest)
         if cone != 0 and p.lcp.findex[i] < 0:
             largest = fmax(disc_distance(p, x, w, i, friction_count(p, i), step), largest)
     return largest / solution_size(p, x)
@@ -96,7 +89,12 @@ def stopping_residual(p):
 def finish(p, cone):
     """Computes lcp.w, lcp.residual and lcp.status at the end of a solve; lcp.z = Y^T x of factored rows."""
     compute_w(p)
-    residual = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
+    set_status(p, lcp_residual(p, p.lcp.x, p.lcp.w, cone))
+
+
+@kernel
+def set_status(p, residual):
+    """Stores the residual, and by it lcp.status."""
     p.lcp.residual[0] = residual
     p.lcp.status[0] = where(residual <= stopping_residual(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
 
@@ -109,5 +107,4 @@ def finish_at(p, lower, upper):
     for i in range(p.lcp.n[0]):
         projected = clip(fma(-step, p.lcp.w[i], p.lcp.x[i]), lower[i], upper[i])
         largest = fmax(fabs(projected - p.lcp.x[i]), largest)
-    p.lcp.residual[0] = largest / solution_size(p, p.lcp.x)
-    p.lcp.status[0] = where(p.lcp.residual[0] <= stopping_residual(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
+    set_status(p, largest / solution_size(p, p.lcp.x))
