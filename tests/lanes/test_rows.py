@@ -164,6 +164,32 @@ def test_a_shared_number_takes_the_precision_of_the_worlds():
         assert same_bits(plain.arrays["out"], record.arrays["out"])
 
 
+@kernel
+def sum_of_one_world(m1, b):
+    """Returns the sum of two numbers of a table in float64."""
+    return m1.corner[b].x + m1.corner[b].y
+
+
+@stage
+def table_sums(m, d):
+    """Adds numbers of a table in the precision of the worlds, and in float64."""
+    for b in range(d.n):
+        d.out[12 * b] = (m.corner[b].x + m.corner[b].y) * d.pos[b].x
+        d.out[12 * b + 1] = sum_of_one_world(m, b) * d.pos[b].x
+
+
+def test_tables_of_the_model_are_read_in_the_precision_of_the_worlds_and_of_one_world_in_float64():
+    library = Library({"m": (BODIES, True), "d": (BODIES, False)})
+    for dtype, width in FORMS:
+        m, d = (bodies(dtype, width, np.random.default_rng(4)) for _ in range(2))
+        library.function(table_sums, base_of(dtype), width)(m.address, d.address)
+        x, y, _ = m.arrays["corner"].reshape(N, 3).T
+        sums = np.stack([x.astype(dtype) + y.astype(dtype), (x + y).astype(dtype)], axis=1)
+        assert (sums[:, 0] != sums[:, 1]).any() == (dtype == "float32")
+        expected = sums[:, :, None] * d.arrays["pos"].reshape(N, 3, width)[:, :1]
+        assert same_bits(d.arrays["out"].reshape(N, 12, width)[:, :2], expected)
+
+
 @stage
 def unfused(d):
     """Computes a sum by notation and by parts."""

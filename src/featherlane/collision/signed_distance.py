@@ -324,7 +324,7 @@ def octree_field(m, d, mesh, p):
     Outside, the octree is evaluated at the nearest point of the box, INSET inside of it.  Along axes on which p is
     beyond the box, the derivative is that of the added distance.
     """
-    box = Box(real(d, m.mesh_octbox[mesh][k]) for k in range(6))
+    box = m.mesh_octbox[mesh]
     offset, half = p - box.centre, box.half
     excess = fabs(offset) - half
     outside = (excess[0] > 0.0) | (excess[1] > 0.0) | (excess[2] > 0.0)
@@ -370,19 +370,14 @@ def signed_distance(m, d, kind, adr, size, p, exact):
     elif kind == OCTREE:
         jet = octree_field(m, d, adr, p)
     elif kind == TORUS:
-        jet = torus_field(p, real(d, param[adr]), real(d, param[adr + 1]))
+        jet = torus_field(p, param[adr], param[adr + 1])
     elif kind == BOLT:
-        jet = bolt_field(p, real(d, param[adr]))
+        jet = bolt_field(p, param[adr])
     elif kind == NUT:
-        jet = nut_field(p, real(d, param[adr]))
+        jet = nut_field(p, param[adr])
     elif kind == GEAR:
-        jet = gear_field(p, tuple(real(d, param[adr + k]) for k in range(10)))
+        jet = gear_field(p, param[adr : adr + 10])
     elif kind == BOWL:
-        jet = bowl_field(
-            p,
-            real(d, param[adr]),
-            real(d, param[adr + 1]),
-            real(d, param[adr + 2]),
-            real(d, param[adr + 3]),
-        )
+        height, width, radius, thickness = param[adr : adr + 4]
+        jet = bowl_field(p, height, width, radius, thickness)
     return jet.value, Vec3(jet.x, jet.y, jet.z)

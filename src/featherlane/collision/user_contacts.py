@@ -31,9 +31,9 @@ def world_integer(rows, i, lane, least, most):
 
 
 @kernel
-def agrees(d, rows, i, lane):
+def agrees(rows, i, lane):
     """Returns the mask of worlds whose row i equals that of the world at index `lane` of the tile."""
-    return rows[i] == real(d, read_lane(rows, i, lane))
+    return rows[i] == read_lane(rows, i, lane)
 
 
 @kernel
@@ -113,13 +113,9 @@ def given_contacts(m, d):
         for lane in range(width(d)):
             if has(d.near.given_left[0] > 0.0, lane):
                 # these worlds share a slot with the world `lane`
-                alike = (d.near.given_left[0] > 0.0) & agrees(d, d.given_dim, i, lane)
+                alike = (d.near.given_left[0] > 0.0) & agrees(d.given_dim, i, lane)
                 for side in range(2):
-                    alike = (
-                        alike
-                        & agrees(d, d.given_body, 2 * i + side, lane)
-                        & agrees(d, d.given_geom, 2 * i + side, lane)
-                    )
+                    alike = alike & agrees(d.given_body, 2 * i + side, lane) & agrees(d.given_geom, 2 * i + side, lane)
                 first = d.ncon_slot[0]
                 append(d, i, alike, d.given_dist[i], d.given_pos[i], d.given_frame[i])
                 # of an adhesive contact, worlds in the gap have dimension 1 and need another slot

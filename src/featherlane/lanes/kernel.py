@@ -6,8 +6,9 @@ and a stage is called by its symbol: compile time grows linearly, and each stage
 
 The names of a stage's parameters determine their types.  A name with a layout in the library of stages (`m`, `d`, ...)
 or in the stage's decorator (`@stage(p=LAYOUT)`) is a record; any other name is an int64.  A name that ends in `1`
-(`m1`, `d1`) is the same record restricted to what all worlds of a tile share: ints and scalars.  A stage with only such
-records processes one world at a time and may branch; it is compiled once, for all widths and precisions.
+(`m1`, `d1`) is the same record restricted to what all worlds of a tile share: ints and scalars, in float64.  It also
+restricts a record that is passed to a kernel.  A stage with only such records processes one world at a time and may
+branch; it is compiled once, for all widths and precisions.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from featherlane.model.enums import BOX, HFIELD, MESH, SDF
 from featherlane.model.names import element
 from featherlane.model.pair import FIELD_PAIR, MESH_FIELD
 from featherlane.model.plugins import Instance, instances, plugin_number
-from featherlane.spatial.types import Vec6
+from featherlane.spatial.types import Box
 
 if TYPE_CHECKING:
     import mujoco
@@ -153,7 +153,7 @@ def field_kind(mj: mujoco.MjModel, geom: int, plugins: list[Instance]) -> int:
     _field.int("geom_fieldadr", "ngeom", "1", "octree: mesh; plugin: first parameter"),
     _field.scalar("sdf_param", "nfieldparam", "m, rad", "parameters of a plugin instance, as `signed_distance` lists"),
     _field.int("mesh_octree", "nmesh", "1", "root of the mesh's octree, -1: none"),
-    _field.rows(Vec6, "mesh_octbox", "nmesh", "m", "box of the octree: centre, half sides", shared=True),
+    _field.rows(Box, "mesh_octbox", "nmesh", "m", "box of the octree: centre, half sides", shared=True),
     _field.scalar("octree_child", "noctree", "1", "first of the node's eight children, -1: leaf"),
     _field.scalar("octree_coeff", "noctree 8", "m", "signed distances of the node's corners, x fastest"),
 )

@@ -17,15 +17,15 @@ def point_in_site(d, s, point, lane):
 
 
 @kernel
-def inside_hull(m, h, point):
+def inside_hull(m1, h, point):
     """Returns whether the point of one world, in the original frame of mesh h, is behind every face of its hull."""
     # the hull is in the mesh's principal frame
-    p = m.mesh_quat[h].T @ (point - m.mesh_pos[h])
+    p = m1.mesh_quat[h].T @ (point - m1.mesh_pos[h])
     inside = p[0] == p[0]  # false for NaN
-    for f in range(m.hull_polyadr[h], m.hull_polyadr[h] + m.hull_polynum[h]):
-        normal = m.hull_polynormal[f]
+    for f in range(m1.hull_polyadr[h], m1.hull_polyadr[h] + m1.hull_polynum[h]):
+        normal = m1.hull_polynormal[f]
         # the first vertex of the face
-        vertex = m.hull_vert[m.hull_vertadr[h] + m.hull_polyvert[m.hull_polyvertadr[f]]]
+        vertex = m1.hull_vert[m1.hull_vertadr[h] + m1.hull_polyvert[m1.hull_polyvertadr[f]]]
         inside = inside & (dot(normal, p - vertex) < 0.0)
     return inside
 

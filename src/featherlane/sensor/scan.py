@@ -17,6 +17,7 @@ neighbouring rays of one world.
 """
 
 from featherlane.prelude import *
+from featherlane.collision.jet import constant_like
 from featherlane.collision.rays.ray import SLACK, end_rays, intersect_geom, start_rays
 from featherlane.collision.rays.ray_shape import FAR
 from featherlane.collision.rays.shapes import radius_of
@@ -77,12 +78,12 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
     Returns:
         (number of chosen geoms, a value that is not finite if the geom's pose is not).
     """
-    # slope: a number; spread: the same as a value, in the precision of the tile
-    (center, axis), slope = origin, bundle[1]
-    rho, spread, behind, reach = tuple(real(d, x) for x in bundle)
+    (center, axis), (rho, slope, behind, reach) = origin, bundle
+    # two numbers in the precision of the worlds, because shared numbers are combined with each other in float64
+    spread, reach = constant_like(axis.x, fmax(slope, 0.0)), constant_like(axis.x, reach)
     store_geom_frame(m, d, g)  # geom_xpos, geom_xmat
     start = fma(-behind, axis, center)
-    near, _, radius = near_bundle(m, d, g, start, axis, rho, fmax(spread, 0.0))
+    near, _, radius = near_bundle(m, d, g, start, axis, rho, spread)
     # without a common direction, only the distance counts
     if slope < 0.0:
         near = true_mask(d)

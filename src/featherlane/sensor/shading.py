@@ -40,9 +40,9 @@ SKIN = 1e-4  # shadow rays start this far above a surface, relative to the dista
 
 
 @kernel
-def table3(d, table, k):
-    """Returns three numbers of a table from place k on, an int, as a vector."""
-    return Vec3(real(d, x) for x in table[k : k + 3])
+def table3(table, k):
+    """Returns three numbers of a table from place k on."""
+    return Vec3(table[k : k + 3])
 
 
 @kernel
@@ -61,11 +61,11 @@ def place_lights(m, d, p):
         else:
             R, body_pos = d.xmat[b], d.xpos[b]
             # mode `fixed`; the other modes replace it
-            pos, direction = body_pos + R @ table3(d, table, light + POS), R @ table3(d, table, light + DIR)
+            pos, direction = body_pos + R @ table3(table, light + POS), R @ table3(table, light + DIR)
             if mode == CAMLIGHT_TRACK:
-                pos, direction = body_pos + table3(d, table, light + POS0), table3(d, table, light + DIR0)
+                pos, direction = body_pos + table3(table, light + POS0), table3(table, light + DIR0)
             elif mode == CAMLIGHT_TRACKCOM:
-                pos, direction = d.subtree_com[b] + table3(d, table, light + POSCOM0), table3(d, table, light + DIR0)
+                pos, direction = d.subtree_com[b] + table3(table, light + POSCOM0), table3(table, light + DIR0)
             elif mode == CAMLIGHT_TARGETBODY and target >= 0:
                 direction = d.xpos[target] - pos
             elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
@@ -273,12 +273,12 @@ def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, 
     if whole(table[light + KIND]) != LIGHT_DIRECTIONAL:
         to_light, distance = normalize3(pos - point)
         # a = 1 / (c_0 + c_1 r + c_2 r^2), and within the cutoff of a spot light cos(angle)^exponent
-        c = table3(d, table, light + FADING)
+        c = table3(table, light + FADING)
         fade = 1.0 / fmax(fma(distance, fma(distance, c[2], c[1]), c[0]), MINVAL)
         cosine = -dot(to_light, direction)
         # cosine of the spot's half angle; -1: it shines in all directions
         if table[light + CUTOFF] > -1.0:
-            spot = pow_(fmax(cosine, 0.0), real(d, table[light + EXPONENT]))
+            spot = pow_(fmax(cosine, 0.0), table[light + EXPONENT])
             fade = where(cosine >= table[light + CUTOFF], fade * spot, 0.0)
     facing = fmax(dot(normal, to_light), 0.0)
     halfway = normalize3(to_light + to_eye)[0]
@@ -288,9 +288,9 @@ def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, 
         if any_(lit):
             lit = reached_by_light(m, d, lit, fma(skin, normal, point), to_light, distance)
         fade = where(lit, fade, 0.0)
-    ambient = table3(d, table, light + AMBIENT)
-    diffuse = table3(d, table, light + DIFFUSE)
-    bright = table3(d, table, light + SHINE)
+    ambient = table3(table, light + AMBIENT)
+    diffuse = table3(table, light + DIFFUSE)
+    bright = table3(table, light + SHINE)
     return fade * fma(facing, diffuse, ambient), fade * (gloss * bright)
 
 

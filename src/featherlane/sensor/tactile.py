@@ -93,13 +93,13 @@ def tactile(m, d, i):
 
 # ---- touch grid ------------------------------------------------------------------------------------------------------
 @kernel
-def _find_cell(m, first, n, x):
+def _find_cell(m1, first, n, x):
     """Returns the cell of x among n cells whose n + 1 edges are grid_edge[first ...]; -1: none.
 
     Its upper edge belongs to a cell.
     """
     edge = 0
-    while edge <= n and x > m.grid_edge[first + edge]:
+    while edge <= n and x > m1.grid_edge[first + edge]:
         edge += 1
     return -1 if edge > n else edge - 1
 

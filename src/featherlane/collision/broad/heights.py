@@ -52,8 +52,7 @@ def highest_under(m, d, field, centre, half, inside, low):
 
     centre, half: of the box in the field's frame.
     """
-    sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
-    unit = real(d, m.hfield_size[field][2])  # height of the sample value 1
+    sx, sy, unit, _ = m.hfield_size[field]  # unit: height of the sample value 1
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
     first_column = sample_before(centre[0] - half[0], sx, ncol - 1)
     last_column = sample_behind(centre[0] + half[0], sx, ncol - 1)
@@ -80,8 +79,7 @@ def clear_of_field(m, d, g, h, limit, near):
     Worlds outside of `near` may be false.   limit: largest distance of a contact [m].
     """
     field = m.geom_dataid[g]
-    sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
-    base = real(d, m.hfield_size[field][3])
+    sx, sy, _, base = m.hfield_size[field]
     centre, half = box_in_field(m, d, g, h, fmax(limit, 0.0))
     apart = (
         (centre[0] - half[0] > sx)

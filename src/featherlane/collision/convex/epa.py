@@ -120,21 +120,9 @@ def weights_of_projection(d1, vertex1, vertex2, vertex3, normal, depth):
     total = weight1 + weight2 + weight3
     if total > 0.0:
         scale = 1.0 / total
-        weight1, weight2, weight3 = weight1 * scale, weight2 * scale, weight3 * scale
-    else:  # a face without area: its first corner
-        weight1, weight2, weight3 = 0.0 * weight1 + 1.0, 0.0 * weight1, 0.0 * weight1
-    return weight1, weight2, weight3
-
-
-@kernel
-def least_of_three(values):
-    """Returns the smallest of three values."""
-    least = values[0]
-    if values[1] < least:
-        least = values[1]
-    if values[2] < least:
-        least = values[2]
-    return least
+        return weight1 * scale, weight2 * scale, weight3 * scale
+    # a face without area: its first corner
+    return 1.0, 0.0, 0.0
 
 
 @kernel
@@ -150,7 +138,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
     """
     vertex1, vertex2, vertex3 = d1.epa.best[0], d1.epa.best[1], d1.epa.best[2]
     weights = weights_of_projection(d1, vertex1, vertex2, vertex3, normal, depth)
-    least_weight = least_of_three(weights)
+    least_weight = fmin(fmin(weights[0], weights[1]), weights[2])
     if least_weight < OUTSIDE:
         for face in range(nface):
             # a removed face has the key GROWN
@@ -159,7 +147,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
             if in_plane and least_weight < 0.0 and dot(normal_of_face(d1, face), normal) > LEVEL:
                 corner1, corner2, corner3 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
                 face_weights = weights_of_projection(d1, corner1, corner2, corner3, normal, depth)
-                face_least = least_of_three(face_weights)
+                face_least = fmin(fmin(face_weights[0], face_weights[1]), face_weights[2])
                 if face_least > least_weight:
                     vertex1, vertex2, vertex3 = corner1, corner2, corner3
                     weights, least_weight = face_weights, face_least
@@ -167,13 +155,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
     # a projection outside the face has negative weights; without them the point is on the nearest edge or corner
     total = 0.0 * depth
     point = Vec3(total, total, total)
-    for corner in range(3):
-        # a tuple has no index that is known at run time only
-        weight, vertex = weights[0], vertex1
-        if corner == 1:
-            weight, vertex = weights[1], vertex2
-        elif corner == 2:
-            weight, vertex = weights[2], vertex3
+    for weight, vertex in ((weights[0], vertex1), (weights[1], vertex2), (weights[2], vertex3)):
         if weight > 0.0:
             total = total + weight
             point = fma(weight, d1.epa.first[vertex], point)
@@ -212,9 +194,7 @@ def size_of_simplex(d1):
     """
     size_squared = dot(d1.convex.pos[0], d1.convex.pos[0])
     for k in range(d1.simplex.count[0]):
-        reach_squared = squared_reach(d1, k)
-        if reach_squared > size_squared:
-            size_squared = reach_squared
+        size_squared = fmax(squared_reach(d1, k), size_squared)
     return sqrt(size_squared)
 
 

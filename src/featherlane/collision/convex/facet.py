@@ -57,11 +57,7 @@ def vertex_of(m1, d1, side, vertex):
         x, y, z = m1.hull_vert[m1.hull_vertadr[d1.shapes.data[side]] + vertex]
     elif shape == BOX:
         # bit k of the number is 1 on the positive side of axis k
-        x, y, z = (
-            plus_or_minus(size[0], vertex, 1),
-            plus_or_minus(size[1], vertex, 2),
-            plus_or_minus(size[2], vertex, 4),
-        )
+        x, y, z = tuple(plus_or_minus(size[k], vertex, 1 << k) for k in range(3))
     elif shape == CAPSULE:
         z = plus_or_minus(size[1], vertex, 1)
     elif shape == PRISM:
@@ -144,11 +140,13 @@ def name_facet(d1, vertices1, vertices2):
 def has_face(d1, side):
     """Returns whether the facet contains a face of this core."""
     kind = d1.facet.kind[0]
-    return (
-        kind == FACES
-        or kind == (FACE_FIRST if side == 0 else FACE_SECOND)
-        or kind == (FACE_EDGE if side == 0 else EDGE_FACE)
-    )
+    return kind in (FACES, FACE_FIRST, FACE_EDGE) if side == 0 else kind in (FACES, FACE_SECOND, EDGE_FACE)
+
+
+@kernel
+def box_face_normal(face):
+    """Returns the normal of a box's face: -axis k of face 2 k, +axis k of face 2 k + 1."""
+    return unit_axis(face // 2, 1.0 if face % 2 else -1.0)
 
 
 @kernel
@@ -156,14 +154,8 @@ def plane_of_face(m1, d1, side):
     """Returns (normal, offset) of the facet's face on one core: normal . x = offset, in the frame of its shape."""
     face, size = d1.facet.vertex[side, 0], d1.shapes.size[side]
     if d1.shapes.type[side] == MESH:
-        normal, offset = m1.hull_planenormal[face], m1.hull_planeoffset[face]
-    else:
-        sign = 0.0 * size[0] + 1.0
-        # face 2 k of a box has the normal -axis k, face 2 k + 1 the normal +axis k
-        if face % 2 == 0:
-            sign = -sign
-        normal, offset = unit_axis(face // 2, sign), size[face // 2]
-    return normal, offset
+        return m1.hull_planenormal[face], m1.hull_planeoffset[face]
+    return box_face_normal(face), size[face // 2]
 
 
 @kernel
@@ -174,10 +166,9 @@ def error_and_drop(m1, d1, side):
     """
     face = d1.facet.vertex[side, 0]
     if d1.shapes.type[side] == MESH:
-        error, drop = m1.hull_planeerror[face], m1.hull_planedrop[face]
-    else:  # a box's opposite face is twice the half side below
-        error, drop = 0.0 * d1.shapes.size[0][0], 2.0 * d1.shapes.size[side][face // 2]
-    return error, drop
+        return m1.hull_planeerror[face], m1.hull_planedrop[face]
+    # a box's opposite face is twice the half side below
+    return 0.0, 2.0 * d1.shapes.size[side][face // 2]
 
 
 @kernel
@@ -189,8 +180,5 @@ def is_of_facet(m1, d1, side, vertex):
     if has_face(d1, side):
         normal, offset = plane_of_face(m1, d1, side)
         _, drop = error_and_drop(m1, d1, side)
-        found = dot(normal, vertex_of(m1, d1, side, vertex)) > offset - 0.5 * drop
-    else:
-        vertex0, vertex1, vertex2 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
-        found = vertex in (vertex0, vertex1, vertex2)
-    return found
+        return dot(normal, vertex_of(m1, d1, side, vertex)) > offset - 0.5 * drop
+    return vertex in (d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2])

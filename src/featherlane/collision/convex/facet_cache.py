@@ -282,12 +282,13 @@ def grow_cached_polytope(m1, d1):
 def is_proof(m1, d1, inside):
     """Returns whether the facet is the only one with the least depth: isolated, and nearer than the other faces.
 
+    Of separated shapes it only needs to be isolated, because their distance has a single minimum.
     inside: result of `measure_facet`, the foot's distance from the facet's border.  Reads: convex.dist, facet.*, epa.*.
     """
-    size, proved = size_of_pair(m1, d1), False
-    if inside > 0.0 and -d1.convex.dist[0] > LEAST * size and is_separate_facet(m1, d1, size, inside):
-        proved = polytope_holds(m1, d1, size)
-    return proved
+    size, apart = size_of_pair(m1, d1), d1.facet.apart[0] == 1
+    depth = d1.convex.dist[0] if apart else -d1.convex.dist[0]
+    isolated = inside > 0.0 and depth > LEAST * size and is_separate_facet(m1, d1, size, inside)
+    return isolated and (apart or polytope_holds(m1, d1, size))
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -308,18 +309,14 @@ def is_proved(m1, d1):
                 d1.facet.vertex[k] = whole(record[FIRST_OF_FACET + k])
             # writes convex.* of the facet at its present position; 0 if the foot is outside of it
             inside = measure_facet(m1, d1)
-            # separated shapes need no polytope: their distance has a single minimum
-            if d1.facet.apart[0] == 1:
-                if inside > 0.0:
-                    size = size_of_pair(m1, d1)
-                    proved = d1.convex.dist[0] > LEAST * size and is_separate_facet(m1, d1, size, inside)
-            else:
+            overlap = d1.facet.apart[0] == 0
+            if overlap:
                 d1.epa.count[0], d1.epa.count[1] = whole(record[NVERTEX]), whole(record[NFACE])
                 unpack_vertices(m1, d1, record, d1.epa.count[0])
                 unpack_faces(d1, record, d1.epa.count[1])
-                proved = is_proof(m1, d1, inside)
-                if not proved:
-                    proved, method = grow_cached_polytope(m1, d1), BY_GROWTH
+            proved = is_proof(m1, d1, inside)
+            if overlap and not proved:
+                proved, method = grow_cached_polytope(m1, d1), BY_GROWTH
     if proved:
         count_method(d1, method)
     return proved

@@ -24,6 +24,7 @@ Imported kernels:
     vertex_of(m1, d1, side, vertex)        position of a core's vertex, in the frame of its shape
     vertex_difference(m1, d1, i, j)        vertex i of the first core less vertex j of the second, in the first's frame
     has_face(d1, side)                     whether the facet contains a face of this core
+    moved_into, turned_into                a point, a vector of the other shape's frame in that of the shape of `side`
     core_limit(d1), core_radius(d1, side)  distance of the cores up to which there is a contact; radius around a core
 """
 
@@ -44,7 +45,7 @@ from featherlane.collision.convex.facet import (
     vertex_difference,
     vertex_of,
 )
-from featherlane.collision.convex.support import core_limit, core_radius
+from featherlane.collision.convex.support import core_limit, core_radius, moved_into, turned_into
 from featherlane.model.hull import FLAT
 
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
@@ -102,17 +103,9 @@ def measure_triangle(m1, d1, size):
     """
     vertex1, vertex2 = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
     p = vertex_difference(m1, d1, vertex1, vertex2)
-    # FIRST: a triangle of the first core; else a triangle of the second
-    if d1.facet.kind[0] == FIRST:
-        q, r = (
-            vertex_difference(m1, d1, d1.facet.vertex[0, 1], vertex2),
-            vertex_difference(m1, d1, d1.facet.vertex[0, 2], vertex2),
-        )
-    else:
-        q, r = (
-            vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 1]),
-            vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 2]),
-        )
+    # the single vertex of one core is stored three times
+    q = vertex_difference(m1, d1, d1.facet.vertex[0, 1], d1.facet.vertex[1, 1])
+    r = vertex_difference(m1, d1, d1.facet.vertex[0, 2], d1.facet.vertex[1, 2])
     pq, pr, qr = q - p, r - p, r - q
     normal = cross(pq, pr)
     normal_squared, inside = dot(normal, normal), 0.0 * size
@@ -125,10 +118,8 @@ def measure_triangle(m1, d1, size):
         weight_q = -dot(normal, cross(p, pr)) / normal_squared
         weight_r = dot(normal, cross(p, pq)) / normal_squared
         doubled_area = sqrt(normal_squared)
-        border = (
-            fmin(fmin(weight_p / sqrt(dot(qr, qr)), weight_q / sqrt(dot(pr, pr))), weight_r / sqrt(dot(pq, pq)))
-            * doubled_area
-        )
+        least = fmin(fmin(weight_p / sqrt(dot(qr, qr)), weight_q / sqrt(dot(pr, pr))), weight_r / sqrt(dot(pq, pq)))
+        border = least * doubled_area
         if border > INSIDE * size:
             inside = border
             # the first core's point: its vertex, or p + weight_q (q - p) + weight_r (r - p), as the weights add up to 1
@@ -207,12 +198,8 @@ def measure_face(m1, d1, side, size):
     face's error does not matter (`is_decided`).
     """
     normal, offset = plane_of_face(m1, d1, side)
-    mat, pos = d1.convex.mat[0], d1.convex.pos[0]
     vertex = vertex_of(m1, d1, 1 - side, d1.facet.vertex[1 - side, 0])
-    if side == 0:
-        point = mat @ vertex + pos
-    else:
-        point = mat.T @ (vertex - pos)
+    point = moved_into(d1, side, vertex)
     inside = border_distance(m1, d1, side, normal, point)
     error, _ = error_and_drop(m1, d1, side)
     depth = offset - dot(normal, point)
@@ -222,7 +209,7 @@ def measure_face(m1, d1, side, size):
         store_facet(d1, normal, depth, fma(depth, normal, point))
     else:
         # the outward normal of the second core's face points to the first shape, so the result has its opposite
-        store_facet(d1, -(mat @ normal), depth, vertex)
+        store_facet(d1, -turned_into(d1, 0, normal), depth, vertex)
     return inside
 
 
@@ -288,15 +275,11 @@ def measure_edge(m1, d1, side, size):
     the edge's part over the face, or the face's point under it.
     """
     normal, offset = plane_of_face(m1, d1, side)
-    mat, pos, other = d1.convex.mat[0], d1.convex.pos[0], 1 - side
-    inside, border = 0.0 * size, WELL_INSIDE * size
+    other, inside, border = 1 - side, 0.0 * size, WELL_INSIDE * size
     # an edge is stored as i0, i1, i1
     edge_start = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
     edge_end = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
-    if side == 0:
-        start, end = mat @ edge_start + pos, mat @ edge_end + pos
-    else:
-        start, end = mat.T @ (edge_start - pos), mat.T @ (edge_end - pos)
+    start, end = moved_into(d1, side, edge_start), moved_into(d1, side, edge_end)
     edge = end - start
     # heights of the ends differ by rise; the edge counts as parallel if its sine is below PARALLEL, and rise and the
     # face's error are small relative to the drop and to the distance from the border
@@ -308,10 +291,9 @@ def measure_edge(m1, d1, side, size):
         if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
             inside, t = border, 0.5 * (lo + hi)
             if side == 0:
-                middle = fma(t, edge, start)
-                store_facet(d1, normal, depth, fma(offset - dot(normal, middle), normal, middle))
+                store_facet(d1, normal, depth, projected(normal, offset, fma(t, edge, start)))
             else:
-                store_facet(d1, -(mat @ normal), depth, fma(t, edge_end - edge_start, edge_start))
+                store_facet(d1, -turned_into(d1, 0, normal), depth, fma(t, edge_end - edge_start, edge_start))
     return inside
 
 
@@ -332,10 +314,45 @@ def corner_of_face(m1, d1, side, k):
 @kernel
 def count_corners(m1, d1, side):
     """Returns the number of corners of the facet's face."""
-    count = 4
-    if d1.shapes.type[side] == MESH:
-        count = m1.hull_outlinenum[d1.facet.vertex[side, 0]]
-    return count
+    return m1.hull_outlinenum[d1.facet.vertex[side, 0]] if d1.shapes.type[side] == MESH else 4
+
+
+@kernel
+def projected(normal, offset, point):
+    """Returns the projection of a point on the plane normal . x = offset."""
+    return fma(offset - dot(normal, point), normal, point)
+
+
+@kernel
+def corner_over_face(m1, d1, side, border):
+    """Returns (found, corner): a corner of the other core's face that is over the face of `side`.
+
+    The corner is in the frame of its shape.   border: least distance from the border of the face of `side` [m].
+    """
+    normal, _ = plane_of_face(m1, d1, side)
+    for k in range(count_corners(m1, d1, 1 - side)):
+        corner = corner_of_face(m1, d1, 1 - side, k)
+        if border_distance(m1, d1, side, normal, moved_into(d1, side, corner)) > border:
+            return True, corner
+    return False, Vec3(zeros(3))
+
+
+@kernel
+def edge_over_face(m1, d1, border):
+    """Returns (found, point): the middle of the part of an edge of the second face over the first, projected on it.
+
+    The point is in the frame of the first shape.   border: least distance from the border of the first face [m].
+    """
+    normal, offset = plane_of_face(m1, d1, side=0)
+    corners2 = count_corners(m1, d1, 1)
+    start = moved_into(d1, 0, corner_of_face(m1, d1, 1, corners2 - 1))
+    for k in range(corners2):
+        end = moved_into(d1, 0, corner_of_face(m1, d1, 1, k))
+        lo, hi = part_over_face(m1, d1, 0, normal, start, end, border)
+        if lo < hi:
+            return True, projected(normal, offset, fma(0.5 * (lo + hi), end - start, start))
+        start = end
+    return False, Vec3(zeros(3))
 
 
 @kernel
@@ -346,49 +363,31 @@ def measure_faces(m1, d1, size):
     The foot is well inside the facet if a point of one face, projected, is well inside the other face.  Such a point is
     searched among the second face's corners, then the first one's corners, then the second one's edges.  The deepest
     point of the first core is the projection of this point on the first face.
-    corners2: number of the second face's corners; it is set to 0 if the faces are not parallel enough, or their errors
-    matter (`is_decided`): then there is no result.
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)
-    mat, pos = d1.convex.mat[0], d1.convex.pos[0]
-    sum_of_normals = normal + mat @ other_normal
-    error, drop = error_and_drop(m1, d1, side=0)
-    other_error, other_drop = error_and_drop(m1, d1, side=1)
+    sum_of_normals = normal + turned_into(d1, 0, other_normal)
     inside, border = 0.0 * size, WELL_INSIDE * size
     if dot(sum_of_normals, sum_of_normals) <= PARALLEL * PARALLEL:
-        found, corners2 = False, count_corners(m1, d1, 1)
-        # a corner of the second face over the first
-        deepest, lowest, highest = pos, 0.0 * offset + FAR, 0.0 * offset - FAR
-        for k in range(corners2):
-            corner = mat @ corner_of_face(m1, d1, 1, k) + pos
-            lowest, highest = fmin(dot(normal, corner), lowest), fmax(dot(normal, corner), highest)
-            if not found and border_distance(m1, d1, 0, normal, corner) > border:
-                found, deepest = True, fma(offset - dot(normal, corner), normal, corner)
-        # the second face's corners are not exactly at one height over the first
+        lowest, highest = FAR, -FAR
+        for k in range(count_corners(m1, d1, 1)):
+            height = dot(normal, moved_into(d1, 0, corner_of_face(m1, d1, 1, k)))
+            lowest, highest = fmin(height, lowest), fmax(height, highest)
+        # errors of both planes, and of their angle
+        error, drop = error_and_drop(m1, d1, side=0)
+        other_error, other_drop = error_and_drop(m1, d1, side=1)
         error = error + other_error + (highest - lowest)
         tolerance = fmin(FLAT * fmin(drop, other_drop), LEVEL * border)
-        if error > tolerance or not is_decided(d1, lowest - offset, error):
-            corners2 = 0
-        # a corner of the first face over the second
-        if not found:
-            for k in range(count_corners(m1, d1, 0) if corners2 > 0 else 0):
-                point = corner_of_face(m1, d1, 0, k)
-                if not found and border_distance(m1, d1, 1, other_normal, mat.T @ (point - pos)) > border:
-                    found, deepest = True, point
-        # an edge of the second face over the first
-        if not found and corners2 > 0 and corners2 * count_corners(m1, d1, 0) <= FEW:
-            start = mat @ corner_of_face(m1, d1, 1, corners2 - 1) + pos
-            for k in range(corners2):
-                end = mat @ corner_of_face(m1, d1, 1, k) + pos
-                lo, hi = part_over_face(m1, d1, 0, normal, start, end, border)
-                if lo < hi and not found:
-                    point = fma(0.5 * (lo + hi), end - start, start)
-                    found, deepest = True, fma(offset - dot(normal, point), normal, point)
-                start = end
-        if found and corners2 > 0:
-            inside = border
-            store_facet(d1, normal, offset - lowest, deepest)
+        if error <= tolerance and is_decided(d1, lowest - offset, error):
+            found, corner = corner_over_face(m1, d1, 0, border)
+            deepest = projected(normal, offset, moved_into(d1, 0, corner))
+            if not found:
+                found, deepest = corner_over_face(m1, d1, 1, border)
+            if not found and count_corners(m1, d1, 0) * count_corners(m1, d1, 1) <= FEW:
+                found, deepest = edge_over_face(m1, d1, border)
+            if found:
+                inside = border
+                store_facet(d1, normal, offset - lowest, deepest)
     return inside
 
 
@@ -407,9 +406,10 @@ def measure_facet(m1, d1):
     Returns a lower bound of the distance of the origin's projection from the facet's border [m].  It is 0 if the
     projection is outside or near to the border; then nothing is written.
     """
-    inside = 0.0 * d1.convex.pos[0][0]
-    # without a facet there is no size
-    kind, size = d1.facet.kind[0], size_of_pair(m1, d1) if d1.facet.kind[0] != NO_FACET else inside
+    kind = d1.facet.kind[0]
+    if kind == NO_FACET:
+        return 0.0
+    size = size_of_pair(m1, d1)
     if kind == CROSSING:
         inside = measure_crossing(m1, d1, size)
     elif kind == FACE_FIRST:
@@ -422,6 +422,6 @@ def measure_facet(m1, d1):
         inside = measure_edge(m1, d1, side=0, size=size)
     elif kind == EDGE_FACE:
         inside = measure_edge(m1, d1, side=1, size=size)
-    elif kind != NO_FACET:
+    else:
         inside = measure_triangle(m1, d1, size)
     return inside

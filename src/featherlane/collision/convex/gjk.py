@@ -105,6 +105,14 @@ def set_weights(d1, wa, wb, wc, wd):
 
 
 @kernel
+def set_weights_of_face(d1, weights, opposite):
+    """Stores the weights of three of the simplex's four points, and 0 for point `opposite`, in simplex.weight."""
+    d1.simplex.weight[opposite] = 0.0
+    for k in unrolled(range(3)):
+        d1.simplex.weight[k if k < opposite else k + 1] = weights[k]
+
+
+@kernel
 def nearest_on_tetrahedron(d1, a, b, c, d):
     """Returns (squared distance, v): the point of tetrahedron abcd nearest to the origin; writes simplex.weight.
 
@@ -112,28 +120,14 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
     """
     zero = 0.0 * a[0]
     best, nearest, outside = zero + HUGE, a, 0
-    if is_across_triangle(a, b, c, d):
-        outside = 1
-        best, nearest, weights = nearest_on_triangle(a, b, c)
-        set_weights(d1, weights[0], weights[1], weights[2], zero)
-    if is_across_triangle(a, b, d, c):
-        outside = 1
-        distance_squared, point, weights = nearest_on_triangle(a, b, d)
-        if distance_squared < best:
-            best, nearest = distance_squared, point
-            set_weights(d1, weights[0], weights[1], zero, weights[2])
-    if is_across_triangle(a, c, d, b):
-        outside = 1
-        distance_squared, point, weights = nearest_on_triangle(a, c, d)
-        if distance_squared < best:
-            best, nearest = distance_squared, point
-            set_weights(d1, weights[0], zero, weights[1], weights[2])
-    if is_across_triangle(b, c, d, a):
-        outside = 1
-        distance_squared, point, weights = nearest_on_triangle(b, c, d)
-        if distance_squared < best:
-            best, nearest = distance_squared, point
-            set_weights(d1, zero, weights[0], weights[1], weights[2])
+    # p, q, r: a face; s: the vertex opposite to it
+    for p, q, r, s, opposite in ((a, b, c, d, 3), (a, b, d, c, 2), (a, c, d, b, 1), (b, c, d, a, 0)):
+        if is_across_triangle(p, q, r, s):
+            outside = 1
+            distance_squared, point, weights = nearest_on_triangle(p, q, r)
+            if distance_squared < best:
+                best, nearest = distance_squared, point
+                set_weights_of_face(d1, weights, opposite)
     # the origin is inside: positive weights keep all four points
     if outside == 0:
         best, nearest = zero, Vec3(zero, zero, zero)
@@ -190,32 +184,20 @@ def squared_reach(d1, k):
     """Returns the largest squared length of simplex point k = a - b and of its points a and b [m^2]."""
     point, on_first = d1.simplex.point[k], d1.simplex.first[k]
     on_second = on_first - point
-    size_squared, first_squared, second_squared = dot(point, point), dot(on_first, on_first), dot(on_second, on_second)
-    if first_squared > size_squared:
-        size_squared = first_squared
-    if second_squared > size_squared:
-        size_squared = second_squared
-    return size_squared
+    return fmax(fmax(dot(point, point), dot(on_first, on_first)), dot(on_second, on_second))
 
 
 @kernel
 def is_known(d1):
     """Returns whether the latest support point is already in the simplex."""
-    known = False
+    vertex1, vertex2 = d1.support.vertex[0], d1.support.vertex[1]
     for k in range(d1.simplex.count[0]):
-        vertex1, vertex2 = d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1]
         # the same two vertices, or the same position on curved shapes
-        if (
-            vertex1 == d1.support.vertex[0]
-            and vertex2 == d1.support.vertex[1]
-            and vertex1 != NO_VERTEX
-            and vertex2 != NO_VERTEX
-        ):
-            known = True
+        same_vertices = d1.simplex.vertex[k, 0] == vertex1 and d1.simplex.vertex[k, 1] == vertex2
         difference = d1.simplex.point[k] - d1.support.point[0]
-        if dot(difference, difference) == 0.0:
-            known = True
-    return known
+        if (same_vertices and min(vertex1, vertex2) != NO_VERTEX) or dot(difference, difference) == 0.0:
+            return True
+    return False
 
 
 @stage
@@ -244,8 +226,7 @@ def gjk(m1, d1):
             break
         support = support_along(m1, d1, -nearest)
         support_squared, bound = dot(support, support), dot(nearest, support)
-        if support_squared > size_squared:
-            size_squared = support_squared
+        size_squared = fmax(support_squared, size_squared)
         # bound = v . w; the distance is at least v . w / |v|
         if bound > 0.0 and bound * bound > distance_squared * (reach * reach):
             state = FAR

@@ -17,7 +17,7 @@ Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.support import support_along
+from featherlane.collision.convex.support import support_along, unit_axis
 
 FACES = 512  # capacity
 GROWN = 1e30  # key of a face that is excluded from the search
@@ -115,14 +115,8 @@ def set_neighbours(d1, face, beyond0, beyond1, beyond2):
 @kernel
 def axis_across(e):
     """Returns the coordinate axis along which e has the smallest part."""
-    x, y, z = fabs(e[0]), fabs(e[1]), fabs(e[2])
-    one, zero = 0.0 * x + 1.0, 0.0 * x
-    axis = Vec3(zero, zero, one)
-    if x <= y and x <= z:
-        axis = Vec3(one, zero, zero)
-    elif y <= z:
-        axis = Vec3(zero, one, zero)
-    return axis
+    x, y, z = fabs(e)
+    return unit_axis(0 if x <= y and x <= z else 1 if y <= z else 2, 1.0)
 
 
 @kernel
@@ -131,15 +125,7 @@ def second_vertex(m1, d1, size):
     count, vertex0 = 1, d1.epa.point[0]
     for k in range(6):
         if count == 1:  # no vertex was found yet
-            sign = 1.0 - 2.0 * (k & 1)
-            x, y, z = 0.0 * sign, 0.0 * sign, 0.0 * sign
-            if k < 2:
-                x = sign
-            elif k < 4:
-                y = sign
-            else:
-                z = sign
-            edge = support_along(m1, d1, Vec3(x, y, z)) - vertex0
+            edge = support_along(m1, d1, unit_axis(k // 2, 1.0 - 2.0 * (k & 1))) - vertex0
             if dot(edge, edge) > (FLAT * size) * (FLAT * size):
                 keep_vertex(d1, 1)
                 count = 2
@@ -233,9 +219,7 @@ def close_tetrahedron(d1):
     """Creates the four faces of the tetrahedron, oriented outwards, and their neighbours as 4 face + edge."""
     vertex0 = d1.epa.point[0]
     normal = cross(d1.epa.point[1] - vertex0, d1.epa.point[2] - vertex0)
-    vertex1, vertex2 = 1, 2
-    if dot(normal, d1.epa.point[3] - vertex0) > 0.0:
-        vertex1, vertex2 = 2, 1
+    vertex1, vertex2 = (2, 1) if dot(normal, d1.epa.point[3] - vertex0) > 0.0 else (1, 2)
     # vertex 3 lies behind face 0, which has the vertices 0, vertex1, vertex2; each other face shares an edge with it
     make_face(d1, 0, 0, vertex1, vertex2)
     make_face(d1, 1, 0, 3, vertex1)

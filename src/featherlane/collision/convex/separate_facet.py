@@ -39,6 +39,7 @@ from featherlane.collision.convex.facet import (
     NO_FACE,
     NO_FACET,
     WELL_INSIDE,
+    box_face_normal,
     error_and_drop,
     face_towards,
     has_face,
@@ -49,7 +50,7 @@ from featherlane.collision.convex.facet import (
     vertex_of,
 )
 from featherlane.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet
-from featherlane.collision.convex.support import is_convex, unit_axis
+from featherlane.collision.convex.support import is_convex, turned_into
 
 SAME_SIDE = 0.5  # least cosine between the facet's normal and the search's
 SETTLED = 1e-10  # relative to the size: maximum error of a search's depth, including slivers
@@ -108,29 +109,10 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
       slope does not exclude such a face: an edge that is hardly longer than the face's flatness error may be steep.
     """
     lower, position = True, vertex_of(m1, d1, side, vertex)
-    if d1.shapes.type[side] == MESH:
-        # the shape's type is evaluated once, not for each edge
-        first = m1.hull_vertadr[d1.shapes.data[side]]
-        for k in range(
-            m1.hull_edgeadr[first + vertex], m1.hull_edgeadr[first + vertex] + m1.hull_edgenum[first + vertex]
-        ):
-            neighbour_vertex = m1.hull_edge[k]
-            lower = lower and is_steep_or_on_facet(
-                m1, d1, side, neighbour_vertex, m1.hull_vert[first + neighbour_vertex] - position, normal, slope, slack
-            )
-    else:
-        for k in range(count_neighbours(m1, d1, side, vertex)):
-            neighbour_vertex = neighbour(m1, d1, side, vertex, k)
-            lower = lower and is_steep_or_on_facet(
-                m1,
-                d1,
-                side,
-                neighbour_vertex,
-                vertex_of(m1, d1, side, neighbour_vertex) - position,
-                normal,
-                slope,
-                slack,
-            )
+    for k in range(count_neighbours(m1, d1, side, vertex)):
+        end = neighbour(m1, d1, side, vertex, k)
+        edge = vertex_of(m1, d1, side, end) - position
+        lower = lower and is_steep_or_on_facet(m1, d1, side, end, edge, normal, slope, slack)
     # a search uses a face whose normal differs from its own by at most ALIKE, and its own from the facet's by at most
     # ALIKE / 2 (`is_separate_facet`): within 2 ALIKE
     face = face_towards(m1, d1, side, vertex, normal, 2.0 * ALIKE) if lower else NO_FACE
@@ -164,20 +146,13 @@ def is_distinct_face(m1, d1, side, face):
     # a crossing of edges, or a single vertex of the box
     distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
     if distinct:
-        # face 2 k of a box has the normal -axis k, face 2 k + 1 the normal +axis k
-        normal = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
-        # the face's normal in the frame of the other shape
-        if side == 0:
-            normal_in_other = d1.convex.mat[0].T @ normal
-        else:
-            normal_in_other = d1.convex.mat[0] @ normal
+        normal_in_other = turned_into(d1, other, box_face_normal(face))
         if has_face(d1, other):
             other_normal, _ = plane_of_face(m1, d1, other)
             sum_of_normals = normal_in_other + other_normal  # 0 for parallel faces that touch
             # against another box's face a search may end with two faces; a hull's face must not be parallel
-            distinct = d1.shapes.type[other] == MESH and dot(sum_of_normals, sum_of_normals) > (2.0 * PARALLEL) * (
-                2.0 * PARALLEL
-            )
+            sine_squared = dot(sum_of_normals, sum_of_normals)
+            distinct = d1.shapes.type[other] == MESH and sine_squared > (2.0 * PARALLEL) * (2.0 * PARALLEL)
             other_face = d1.facet.vertex[other, 0]
             for k in range(m1.hull_polyvertnum[other_face] if distinct else 0):
                 vertex = m1.hull_polyvert[m1.hull_polyvertadr[other_face] + k]
@@ -229,21 +204,17 @@ def is_separate_facet(m1, d1, size, inside):
     """
     normal, slack = d1.convex.normal[0], SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     normal_in_second = d1.convex.mat[0].T @ normal
-    slope, outward_of_second = slack / inside, -normal_in_second
+    slope = slack / inside
     # nearly flat faces and nearly convex hulls need a steeper descent
     if has_face(d1, side=0) or has_face(d1, side=1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1)):
         slope = fmax(slope, 2.0 * PARALLEL)
     # slack / inside bounds the angle between the facet's normal and a search's: below ALIKE / 2
     isolated = slack < 0.5 * ALIKE * inside
     # the facet's different vertices; duplicates follow each other
-    if not has_face(d1, side=0):
-        for k in range(3):
-            if isolated and (k == 0 or d1.facet.vertex[0, k] != d1.facet.vertex[0, k - 1]):
-                isolated = is_lower_around(m1, d1, 0, d1.facet.vertex[0, k], normal, slope, slack)
-    if not has_face(d1, side=1):
-        for k in range(3):
-            if isolated and (k == 0 or d1.facet.vertex[1, k] != d1.facet.vertex[1, k - 1]):
-                isolated = is_lower_around(m1, d1, 1, d1.facet.vertex[1, k], outward_of_second, slope, slack)
+    for side, outward in ((0, normal), (1, -normal_in_second)):
+        for k in range(0 if has_face(d1, side) else 3):
+            if isolated and (k == 0 or d1.facet.vertex[side, k] != d1.facet.vertex[side, k - 1]):
+                isolated = is_lower_around(m1, d1, side, d1.facet.vertex[side, k], outward, slope, slack)
     return isolated
 
 
@@ -258,9 +229,7 @@ def edge_orthogonal_to(m1, d1, side, vertex, direction):
         rise = dot(edge, direction)
         if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge):
             count, end = count + 1, neighbour_vertex
-    if count != 1:
-        end = -1
-    return end
+    return end if count == 1 else -1
 
 
 @kernel
@@ -275,12 +244,8 @@ def settle_on_edge(m1, d1, side, face, vertex):
     """
     # the face for both cores: `plane_of_face` reads that of `side`; the edge's vertices replace the other's below
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
-    # the face's normal, in the frame of the other shape
     normal, _ = plane_of_face(m1, d1, side)
-    if side == 0:
-        normal_in_other = d1.convex.mat[0].T @ normal
-    else:
-        normal_in_other = d1.convex.mat[0] @ normal
+    normal_in_other = turned_into(d1, 1 - side, normal)
     end, is_found = edge_orthogonal_to(m1, d1, 1 - side, vertex, normal_in_other), False
     # the edge must be the only one from its other end, too, so that any search finds it
     if end >= 0 and edge_orthogonal_to(m1, d1, 1 - side, end, normal_in_other) == vertex:
@@ -288,6 +253,13 @@ def settle_on_edge(m1, d1, side, face, vertex):
             d1.facet.vertex[1 - side, k] = min(vertex, end) if k == 0 else max(vertex, end)
         is_found = measure_facet(m1, d1) > 0.0
     return is_found
+
+
+@kernel
+def fits_facet(m1, d1, kind, vertices1, vertices2):
+    """Sets the facet; returns whether the foot is well inside of it.   Writes: facet.*; convex.* if it is."""
+    set_facet(d1, kind, vertices1, vertices2)
+    return measure_facet(m1, d1) > 0.0
 
 
 @kernel
@@ -310,19 +282,17 @@ def settle_on_facet(m1, d1, vertices1, vertices2, normal):
     if min(vertices1[0], vertices2[0]) >= 0:
         face1 = face_towards(m1, d1, 0, vertices1[0], normal, ALIKE)
         face2 = face_towards(m1, d1, 1, vertices2[0], -normal_in_second, ALIKE)
+        faces1, faces2 = (face1, face1, face1), (face2, face2, face2)
         if face1 != NO_FACE and face2 != NO_FACE:
-            set_facet(d1, FACES, (face1, face1, face1), (face2, face2, face2))
-            is_found = measure_facet(m1, d1) > 0.0
+            is_found = fits_facet(m1, d1, FACES, faces1, faces2)
         if not is_found and face1 != NO_FACE:
             is_found = settle_on_edge(m1, d1, 0, face1, vertices2[0])
         if not is_found and face2 != NO_FACE:
             is_found = settle_on_edge(m1, d1, 1, face2, vertices1[0])
         if not is_found and face1 != NO_FACE and vertices2[0] == vertices2[1] and vertices2[0] == vertices2[2]:
-            set_facet(d1, FACE_FIRST, (face1, face1, face1), vertices2)
-            is_found = measure_facet(m1, d1) > 0.0
+            is_found = fits_facet(m1, d1, FACE_FIRST, faces1, vertices2)
         if not is_found and face2 != NO_FACE and vertices1[0] == vertices1[1] and vertices1[0] == vertices1[2]:
-            set_facet(d1, FACE_SECOND, vertices1, (face2, face2, face2))
-            is_found = measure_facet(m1, d1) > 0.0
+            is_found = fits_facet(m1, d1, FACE_SECOND, vertices1, faces2)
     if not is_found:
         name_facet(d1, vertices1, vertices2)
         is_found = measure_facet(m1, d1) > 0.0

@@ -34,10 +34,7 @@ CLIMB = 48  # hull vertices above which climbing along edges is faster than test
 @kernel
 def core_radius(d1, side):
     """Returns the radius around the shape's core: that of a sphere or a capsule, else 0 [m]."""
-    radius = 0.0 * d1.shapes.size[side][0]
-    if d1.shapes.type[side] in (SPHERE, CAPSULE):
-        radius = d1.shapes.size[side][0]
-    return radius
+    return d1.shapes.size[side][0] if d1.shapes.type[side] in (SPHERE, CAPSULE) else 0.0
 
 
 @kernel
@@ -56,42 +53,33 @@ def is_curved(d1):
 @kernel
 def is_convex(m1, d1, side):
     """Returns whether a core is exactly convex; the hull of a mesh may not be, by rounding (hull_convex)."""
-    convex = True
-    if d1.shapes.type[side] == MESH:
-        convex = m1.hull_convex[d1.shapes.data[side]] == 1
-    return convex
+    return d1.shapes.type[side] != MESH or m1.hull_convex[d1.shapes.data[side]] == 1
 
 
 @kernel
 def signed(size, u):
     """Returns (size with the sign of u, 1 if this sign is plus else 0)."""
-    is_positive, coordinate = 1, size
-    if u < 0.0:
-        is_positive, coordinate = 0, -size
-    return coordinate, is_positive
+    return (-size, 0) if u < 0.0 else (size, 1)
 
 
 @kernel
 def unit_axis(axis, length):
     """Returns the vector of this length (1 or -1) along a coordinate axis."""
-    zero = 0.0 * length
-    v = Vec3(zero, zero, length)
-    if axis == 0:
-        v = Vec3(length, zero, zero)
-    elif axis == 1:
-        v = Vec3(zero, length, zero)
-    return v
+    return Vec3(length if k == axis else 0.0 * length for k in range(3))
+
+
+@kernel
+def scaled_by_sizes(size, v):
+    """Returns D v, D the diagonal matrix of the sizes."""
+    return Vec3(size[0] * v[0], size[1] * v[1], size[2] * v[2])
 
 
 @kernel
 def ellipsoid_support(size, u):
     """Returns the support point D^2 u / |D u| of an ellipsoid, D the diagonal matrix of its sizes."""
-    support = Vec3(size[0] * u[0], size[1] * u[1], size[2] * u[2])
+    support = scaled_by_sizes(size, u)
     norm = norm3(support)  # |D u|
-    if norm > NO_LENGTH:
-        unit = (1.0 / norm) * support
-        support = Vec3(size[0] * unit[0], size[1] * unit[1], size[2] * unit[2])
-    return support
+    return scaled_by_sizes(size, (1.0 / norm) * support) if norm > NO_LENGTH else support
 
 
 @kernel
@@ -227,6 +215,19 @@ def look_from_first(d1):
     first_mat = d1.shapes.mat[0]
     d1.convex.pos[0] = first_mat.T @ (d1.shapes.pos[1] - d1.shapes.pos[0])
     d1.convex.mat[0] = first_mat.T @ d1.shapes.mat[1]
+
+
+@kernel
+def turned_into(d1, side, v):
+    """Returns a vector of the other shape's frame in the frame of the shape of `side`."""
+    return d1.convex.mat[0] @ v if side == 0 else d1.convex.mat[0].T @ v
+
+
+@kernel
+def moved_into(d1, side, x):
+    """Returns a point of the other shape's frame in the frame of the shape of `side`."""
+    mat, pos = d1.convex.mat[0], d1.convex.pos[0]
+    return mat @ x + pos if side == 0 else mat.T @ (x - pos)
 
 
 @stage

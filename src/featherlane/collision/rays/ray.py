@@ -118,7 +118,7 @@ def intersect_by_world(m, d, g, near):
 @kernel
 def start_rays(d):
     """Initializes the hits: ray.distance to the largest distance, ray.geom to -1, ray.normal to zeros."""
-    d.ray.distance[0] = real(d, d.ray.cutoff[0])
+    d.ray.distance[0] = d.ray.cutoff[0]
     d.ray.geom[0] = -1.0
     d.ray.normal[0] = zeros(3)
 

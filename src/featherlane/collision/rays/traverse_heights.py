@@ -62,7 +62,7 @@ def traverse_heights(m, d, field, p, v, near):
     and rates are in cells.
     near: mask of the rays to intersect.   Cost: O(cells under the longest ray).
     """
-    sx, sy, top, base = tuple(real(d, m.hfield_size[field][i]) for i in range(4))
+    sx, sy, top, base = m.hfield_size[field]
     ncol, nrow, zero = m.hfield_ncol[field], m.hfield_nrow[field], 0.0
     dx, dy = 2.0 * sx / (ncol - 1), 2.0 * sy / (nrow - 1)
     # the base

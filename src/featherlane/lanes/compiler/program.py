@@ -144,7 +144,10 @@ class Program:
 
     def _written(self, kernel: Kernel, arguments: list[Thing], caller: Writer | None, node) -> Function:
         source = kernel_source(kernel)
-        types = [a.type for a in arguments]
+        types = [
+            a.type.of_one_world if isinstance(a.type, Record) and name.endswith("1") else a.type
+            for name, a in zip(source.parameters, arguments, strict=True)
+        ]
         known = [k for k in sorted(source.switches) if arguments[k].constant is not None and types[k] in (INT, BOOL)]
         constants = tuple((k, arguments[k].constant) for k in known)
         key = kernel, tuple(types), constants

@@ -68,7 +68,10 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
         return Thing(INT, (word,))
     base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
     inner = t.layout.inner(f)
-    width, shared = (t.width, False) if kind == "real" else (1, kind == "scalar")
+    width, shared = t.width if kind == "real" else 1, ""
+    if kind == "scalar":
+        # tables of the model are read in the precision of the worlds, buffers of a tile are float64
+        shared = t.base if t.constant else base
     seed = (t.seeds.index(name), len(t.seeds)) if name in t.seeds else None
     if seed and (f.rows or kind != "real"):
         raise w.broken(node, f"jvp: {name} is not a field of reals without a row type; seed(x, ...) seeds a row")
@@ -122,8 +125,11 @@ def load_row(w: Writer, rows: Thing, index: Thing, node) -> Thing:
     pointer = write_row_address(w, rows, w.index(index, node))
     constant = INVARIANT if t.constant and not t.checked else ""
     x = w.register(f"load {t.row}, ptr {pointer}, align {t.alignment}{constant}")
-    loaded = Thing(t.element, (w.register(f"sext i32 {x} to i64") if t.base == "i32" else x,))
-    return tangents.loaded(w, loaded, t.seed, node)
+    if t.base == "i32":
+        x = w.register(f"sext i32 {x} to i64")
+    elif (t.base, t.shared) == ("double", "float"):
+        x = w.register(f"fptrunc double {x} to float")
+    return tangents.loaded(w, Thing(t.element, (x,)), t.seed, node)
 
 
 def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
@@ -337,17 +343,18 @@ def eights(w: Writer, node, arguments):
     return Thing(view("double", 8, t.constant, t.checked, t.constant), operands)
 
 
-def _numbers(name: str, base: str | None) -> None:
+def _numbers(name: str, own: str) -> None:
     @function(name, 2)
     def write(w: Writer, node, arguments):
         record, address = arguments
         if not isinstance(record.type, Record) or address.type is not INT:
             raise refuse(w, node, name, arguments, "a record and an address")
-        rows = view(base or record.type.base, 1, False, False)
+        base = own or record.type.base
+        rows = view(base, 1, False, False, shared=base)
         return Thing(rows, (w.register(f"inttoptr i64 {address.operand} to ptr"),))
 
 
-_numbers("scalars", None)
+_numbers("scalars", "")
 _numbers("doubles", "double")
 
 

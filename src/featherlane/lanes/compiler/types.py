@@ -128,7 +128,7 @@ class View(Type):
         alignment: alignment of a number [bytes].
         kind: row type of an indexed row; None: a number.
         inner: sizes of the indices after the first one, by number or by name; an operand holds each named one.
-        shared: whether all worlds share its reals.
+        shared: LLVM type of its reals in an expression if all worlds share them, else "".
         seed: (number of the tangent, number of all tangents) of loaded values in a derivative; None: none.
     """
 
@@ -141,20 +141,20 @@ class View(Type):
         dense=False,
         kind=None,
         inner=(),
-        shared=False,
+        shared="",
         seed: tuple[int, int] | None = None,
     ):
         self.base, self.width, self.constant, self.checked, self.dense = base, width, constant, checked, dense
         self.kind: type[TypedRow] | None = kind
         self.row = base if width == 1 else f"<{width} x {base}>"
-        self.element = INT if base in ("i32", "i64") else value(width, base, shared)
+        self.element = INT if base in ("i32", "i64") else value(width, shared or base, bool(shared))
         self.shared, self.seed = shared, seed
         self.alignment = BITS[base] // 8 if dense else min(BITS[base] // 8 * width, 64)
         self.inner: tuple[int | str, ...] = inner
         self.place = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
         self.operands = (*self.place, *("i64" for n in inner if isinstance(n, str)))
         form = f"{constant:d}{checked:d}{'dense' if dense else ''}{kind.__name__ if kind else ''}"
-        self.key = f"rows{width}{base}{form}{'x'.join(map(str, inner))}{'shared' if shared else ''}{seed or ''}"
+        self.key = f"rows{width}{base}{form}{'x'.join(map(str, inner))}{shared and f'shared {shared}'}{seed or ''}"
         self.description = f"a field of {kind.__name__ if kind else 'ints' if self.element is INT else 'reals'}"
 
 
@@ -208,6 +208,12 @@ class Record(Type):
         """Returns the type of the same record with seeded fields."""
         return self._variant(self.prefix, seeds)
 
+    @functools.cached_property
+    def of_one_world(self) -> Record:
+        """The type of this record for a parameter such as `m1`: only what all worlds share, in float64."""
+        form = self.layout, 1, "double", self.constant, self.checked, True, self.access, self.prefix
+        return self if self.shared else Record(*form)
+
     def _variant(self, prefix: str, seeds: tuple[str, ...]) -> Record:
         if (prefix, seeds) not in self._variants:
             form = self.layout, self.width, self.base, self.constant, self.checked, self.shared, self.access
@@ -249,7 +255,7 @@ def value(width: int, base: str, shared: bool = False) -> Value:
 
 
 def view(
-    base: str, width: int, constant: bool, checked: bool, dense=False, kind=None, inner=(), shared=False, seed=None
+    base: str, width: int, constant: bool, checked: bool, dense=False, kind=None, inner=(), shared="", seed=None
 ) -> View:
     """Returns the type of a field."""
     return _view(base, width, constant, checked, dense, kind, inner, shared, seed)
