@@ -65,12 +65,7 @@ FILTERED = (DYN_FILTER, DYN_FILTEREXACT, DYN_INTEGRATOR)  # types whose activati
         "N/m, N/(m s), N s/m, N, 1/s",
         "of the plugin mujoco.pid: kp, ki, kd, imax and slewmax (inf: unlimited); zeros for other actuators",
     ),
-    _field.int(
-        "actuator_simple",
-        "nactuator",
-        "1",
-        "1: acts on a slide or hinge, with fixed or affine gain and bias, without activations",
-    ),
+    _field.int("actuator_simple", "nactuator", "1", "1: fixed or affine, without activations, on a slide or hinge"),
 )
 def actuator_kinds(mj) -> dict[str, Any]:
     """Returns the kinds of actuators in use, so that a model without a kind has no cost for it.

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from types import ModuleType
 
 from featherlane.errors import near
+from featherlane.lanes.choice import Choice
 from featherlane.lanes.compiler import record_functions, tangents
 from featherlane.lanes.compiler.functions import FUNCTIONS
 from featherlane.lanes.compiler.types import (
@@ -247,6 +248,39 @@ def kernel_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing
         return tangents.derivative_call(w, node, called, arguments, kernel_call)
     if called.rule is not None and any(map(tangents.is_dual, arguments)):
         return tangents.ruled_call(w, node, called, arguments, kernel_call)
+    if isinstance(called, Choice):
+        return _choice(w, node, called, arguments)
+    return _function_call(w, node, called, arguments)
+
+
+def _choice(w: Writer, node: ast.Call, called: Choice, arguments: list[Thing]) -> Thing:
+    """Writes a branch for each case of a dispatch table, and its default; only one of them for a constant number."""
+    number, rest = called.selection(arguments, lambda kernel, given: kernel_call(w, node, kernel, given))
+
+    def result(case) -> Thing:
+        return kernel_call(w, node, case, rest) if isinstance(case, Kernel) else w.constant(case, node)
+
+    def give(thing: Thing) -> None:
+        if thing.type is not NOTHING:
+            w.bind(called.__name__, variable, thing, node)
+        w.jump(end)
+
+    if number.constant is not None:
+        known = [case for n, case in called.cases if n == number.constant]
+        return result(known[0]) if known else _function_call(w, node, called, arguments)
+    variable, end = ("choice", called, node), w.label()
+    for n, case in called.cases:
+        yes, no = w.label(), w.label()
+        w.branch(w.register(f"icmp eq i64 {number.operand}, {n}"), yes, no)
+        w.place(yes)
+        give(result(case))
+        w.place(no)
+    give(_function_call(w, node, called, arguments))
+    w.place(end)
+    return w.read(called.__name__, variable) if variable in w.variables else NO_THING
+
+
+def _function_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing]) -> Thing:
     f = w.program.function(called, arguments, w, node)
     w.called[f.symbol] = f
     operands = ", ".join(f"{llvm} {x}" for a in arguments for llvm, x in zip(a.type.operands, a.operands, strict=True))
