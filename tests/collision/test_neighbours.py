@@ -81,11 +81,12 @@ def test_a_neighbour_list_is_reused_for_several_steps():
 
 
 def test_a_world_without_the_first_geom_reuses_its_list():
-    hand = '<body name="hand" mocap="true" pos="0.2 -0.2 1"><geom name="{}" type="sphere" size="0.05"/>{}</body>'
+    geoms = '<geom name="first" size="0.05"/><geom name="second" size="0.1"/>'
+    hand = f'<body name="hand" mocap="true" pos="0.2 -0.2 1">{geoms}</body>'
     bodies = BODIES.replace('mesh="wedge"', "").replace('type="mesh"', 'type="box" size="0.05 0.03 0.04"')
     ground = '<body mocap="true"><geom name="floor" type="plane" size="2 2 .1"/></body>'
-    text = f"<mujoco><worldbody>{hand.format('first', '<geom name="{}" size="0.1"/>'.format('second'))}"
-    model = fl.load(f"{text}{bodies}{ground}</worldbody></mujoco>", variants={"hand": ["first", "second"]})
+    text = f"<mujoco><worldbody>{hand}{bodies}{ground}</worldbody></mujoco>"
+    model = fl.load(text, variants={"hand": ["first", "second"]})
     assert model.collide_geom[0] == model.geom("first").id
     builds = {}
     for variant in ("first", "second"):

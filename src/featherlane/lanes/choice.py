@@ -76,7 +76,7 @@ class Choice(Kernel):
         self.cases.append((number, case))
 
     def selection(self, arguments: Sequence[Any], call: Callable[..., Any]) -> tuple[Any, list[Any]]:
-        """Returns the number of a call, and the arguments of its case; `call` calls a kernel with a list of arguments."""
+        """Returns the number of a call, and the arguments of its case; `call` calls a kernel with some arguments."""
         rest = list(arguments)
         if isinstance(self._number, Kernel):
             return call(self._number, rest[: len(self._number.arguments)]), rest

@@ -422,22 +422,9 @@ DERIVED = (
     signed_distances,
     field_trees,
 )
-OBJECTS = {
-    "body": "body_",
-    "joint": "jnt_",
-    "dof": "dof_",
-    "geom": "geom_",
-    "site": "site_",
-    "camera": "cam_",
-    "light": "light_",
-    "mesh": "mesh_",
-    "hfield": "hfield_",
-    "pair": "pair_",
-    "equality": "eq_",
-    "tendon": "tendon_",
-    "actuator": "actuator_",
-    "sensor": "sensor_",
-}
+# kinds of objects, with the prefix of their fields
+OBJECTS = {"joint": "jnt_", "camera": "cam_", "equality": "eq_"}
+OBJECTS |= {kind: f"{kind}_" for kind in "body dof geom site light mesh hfield pair tendon actuator sensor".split()}
 MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields), OBJECTS)
 
 # ints and sizes that MuJoCo's mj_setConst computes: which features are in use

@@ -407,49 +407,30 @@ class Option:
     o_solref = _Vector("solref of all contacts (2,), if the flag override is enabled.")
     o_solimp = _Vector("solimp of all contacts (5,), if the flag override is enabled.")
     o_friction = _Vector("Friction of all contacts (5,), if the flag override is enabled.")
-    contact_model = _ContactModelChoice(
-        ContactModel,
-        "Contact model: convex (MuJoCo's regularised model), lcp (ODE's) or coulomb (MuJoCo's normal force with rigid"
-        " Coulomb friction).",
-    )
+    contact_model = _ContactModelChoice(ContactModel, "Contact model: convex (MuJoCo's), lcp (ODE's) or coulomb.")
     integrator = _Choice(Integrator, "Integrator: euler, rk4, implicit, implicitfast or discrete.", SCHEMES)
     cone = _Choice(Cone, "Friction cone: pyramidal or elliptic.")
     solver = _Choice(Solver, "Solver of the convex model: newton, cg (primal) or pgs (dual).", SOLVERS)
     iterations = _Integer("Largest number of solver iterations.")
     noslip_iterations = _Integer("Largest number of iterations of the no-slip solver; 0: disabled.")
-    sdf_initpoints = _Integer(
-        "Starting points of the collision of a signed distance field, at most 10000.", MOST_OF_SDF
-    )
+    sdf_initpoints = _Integer("Starting points of collisions of signed distance fields, at most 10000.", MOST_OF_SDF)
     sdf_iterations = _Integer("Iterations of the minimization from each point, at most 10000.", MOST_OF_SDF)
-    sdf_tolerance = _Number(
-        "Collision of signed distance fields: minimize until a step is shorter [m]; 0: as MuJoCo, sdf_iterations steps."
-    )
+    sdf_tolerance = _Number("Length of a step that ends the minimization [m]; 0: as MuJoCo, sdf_iterations steps.")
     sleep_tolerance = _Number("Sleep tolerance: a tree whose velocities are smaller may fall asleep [m/s].")
     noslip_tolerance = _Number("Tolerance of the no-slip solver: it stops at a smaller scaled improvement.")
     ls_iterations = _Integer("Largest number of line search iterations.")
     disableflags = _DisableFlags(Disable, "Disabled flags: bits of mjtDisableBit, or their names.")
     enableflags = _Flags(Enable, "Enabled optional flags: bits of mjtEnableBit, or their names.")
-    forward_dynamics = _Choice(
-        ForwardDynamics,
-        "Forward dynamics: auto (by operation count), crb (factor of M) or aba (articulated bodies; crb with tendons).",
-    )
+    forward_dynamics = _Choice(ForwardDynamics, "Forward dynamics: auto, crb (factor of M) or aba (articulated bodies).")
     disableactuator = _Bits("Disabled actuator groups, as bits; -1 (`~0`): all groups from 0 to 30.")
-    lcp_solver = _LcpSolverChoice(
-        LcpSolver, "lcp: solver, dantzig (exact), pgs or apgd (iterative), or the name of a registered one."
-    )
-    lcp_iterations = _Integer(
-        "lcp: largest number of iterations of a solver; for dantzig, of passes of consistent friction."
-    )
-    lcp_friction = _Choice(
-        LcpFriction, "lcp: friction limits of dantzig, frozen (ODE's) or consistent with the final normal forces."
-    )
+    lcp_solver = _LcpSolverChoice(LcpSolver, "lcp: dantzig (exact), pgs, apgd, or the name of a registered solver.")
+    lcp_iterations = _Integer("lcp: largest number of iterations; for dantzig, of passes of consistent friction.")
+    lcp_friction = _Choice(LcpFriction, "lcp: friction limits of dantzig, frozen (ODE's) or consistent.")
     lcp_cone = _Choice(LcpCone, "lcp: friction cone, pyramid, or cone (pgs and apgd only).")
     lcp_tolerance = _Number("lcp: tolerance of pgs and apgd; they stop at a smaller residual.")
     lcp_relaxation = _Number("lcp: relaxation factor of pgs, between 0 and 2.")
     softness = _Choice(Softness, "lcp: softness of rows by erp (and cfm), or by solref (and solimp).")
-    erp = _Number(
-        "lcp: error reduction parameter (ERP), the fraction of a position error that a step corrects, 0 to 1."
-    )
+    erp = _Number("lcp: error reduction parameter (ERP), the fraction of an error that a step corrects, 0 to 1.")
     cfm = _Number("lcp: constraint force mixing (CFM), the velocity error of a row per unit force [m/(s N)], >= 0.")
     contact_max_vel = _Number("lcp: largest velocity that corrects penetration [m/s].")
     contact_min_depth = _Number("lcp: penetration that is not corrected [m].")

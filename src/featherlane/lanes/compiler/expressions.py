@@ -178,7 +178,7 @@ def _call(w: Writer, node: ast.Call) -> Thing:
     f = FUNCTIONS[called]
     if len(arguments) != f.arity and (f.arity is not None or len(arguments) < 2):
         raise w.broken(node, f"{f.name} takes {f.arity or 'two or more'} arguments, got {len(arguments)}")
-    return f.write(w, node, arguments)
+    return f.write(w, node, *arguments)
 
 
 def _arguments(w: Writer, node: ast.Call, called) -> list[Thing]:

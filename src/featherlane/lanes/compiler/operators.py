@@ -274,11 +274,11 @@ def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
 
 
 @FUNCTIONS.function("dot", 2)
-def _dot(w: Writer, node, arguments) -> Thing:
+def _dot(w: Writer, node, *arguments) -> Thing:
     made = OPERATORS.get(("dot", *(operand_kind(a.type) for a in arguments)))
     if not made:
         raise refuse(w, node, "dot", arguments, "two vectors, or a motion and a force")
-    return kernel_call(w, node, made, arguments)
+    return kernel_call(w, node, made, list(arguments))
 
 
 EXPRESSIONS |= {ast.UnaryOp: _unary, ast.BinOp: _binary, ast.Compare: _compare}

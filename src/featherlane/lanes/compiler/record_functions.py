@@ -213,11 +213,9 @@ def _refuse_flat_index(w: Writer, kind: type, index) -> None:
         )
 
 
-@function("flat", 1)
-def write_flat(w: Writer, node, arguments):
-    if not isinstance(arguments[0].type, View):
-        raise refuse(w, node, "flat", arguments, "a field")
-    return flattened(arguments[0])
+@function("flat", 1, "a field", View)
+def write_flat(w: Writer, node, rows):
+    return flattened(rows)
 
 
 def write_row_address(w: Writer, rows: Thing, index: str) -> str:
@@ -258,30 +256,30 @@ def _lane(w: Writer, node, rows: Thing, i: Thing, lane: Thing) -> str:
     return pointer if rows.type.width == 1 else w.register(f"getelementptr {rows.type.base}, ptr {pointer}, i64 {lane}")
 
 
-@function("read_lane", 3)
-def read_lane(w: Writer, node, arguments):
-    rows, i, lane = arguments
-    if not isinstance(rows.type, View) or rows.type.element is INT:
-        raise refuse(w, node, "read_lane", arguments, "a field of reals, a row and a lane")
+def _has_reals(t: Type) -> bool:
+    """Returns whether it is a field of reals."""
+    return isinstance(t, View) and t.element is not INT
+
+
+@function("read_lane", 3, "a field of reals, a row and a lane", _has_reals)
+def read_lane(w: Writer, node, rows, i, lane):
     if rows.type.kind:
-        parts = [read_lane(w, node, (*place, lane)) for place in _places(w, rows, i, node)]
+        parts = [read_lane(w, node, *place, lane) for place in _places(w, rows, i, node)]
         return w.tuple(parts, kind=rows.type.kind)
     x = w.register(f"load {rows.type.base}, ptr {_lane(w, node, rows, i, lane)}")
     return Thing(ONE, (w.register(f"fpext float {x} to double") if rows.type.base == "float" else x,))
 
 
-@function("write_lane", 4)
-def write_lane(w: Writer, node, arguments):
-    rows, i, lane, x = arguments
-    if not isinstance(rows.type, View) or rows.type.element is INT:
-        raise refuse(w, node, "write_lane", arguments, "a field of reals, a row, a lane and one world's number")
+@function("write_lane", 4, "a field of reals, a row, a lane and one world's number", _has_reals)
+def write_lane(w: Writer, node, rows, i, lane, x):
     if rows.type.constant:
         raise w.broken(node, READ_ONLY)
     if rows.type.kind:
         if not isinstance(x.type, Tuple) or len(x.type.items) != len(rows.type.kind._fields):
-            raise refuse(w, node, "write_lane", arguments, f"a {rows.type.kind.__name__} as the last argument")
+            allowed = f"a {rows.type.kind.__name__} as the last argument"
+            raise refuse(w, node, "write_lane", (rows, i, lane, x), allowed)
         for place, part in zip(_places(w, rows, i, node), w.parts(x), strict=True):
-            write_lane(w, node, (*place, lane, part))
+            write_lane(w, node, *place, lane, part)
         return NO_THING
     pointer = _lane(w, node, rows, i, lane)
     x = w.convert(x, ONE, node).operand
@@ -292,11 +290,8 @@ def write_lane(w: Writer, node, arguments):
 
 
 def _gathered(name: str, own_lane: bool) -> None:
-    @function(name, 2)
-    def write(w: Writer, node, arguments):
-        rows, index = arguments
-        if not isinstance(rows.type, View) or rows.type.element is INT or not isinstance(index.type, Value):
-            raise refuse(w, node, name, arguments, "a field of reals and a value, the index in each world")
+    @function(name, 2, "a field of reals and a value, the index in each world", _has_reals, Value)
+    def write(w: Writer, node, rows, index):
         _refuse_seeded(w, node, rows.type)
         s, base, out = index.type, rows.type.base, "poison"
         t = value(s.width, base if own_lane else s.base)  # a table of float64 is rounded to the index's precision
@@ -324,13 +319,15 @@ _gathered("gather_rows", own_lane=True)
 
 
 # ---- memory, addresses ---------------------------------------------------------------------------------------------
-@function("eights", 1)
-def eights(w: Writer, node, arguments):
-    t = arguments[0].type
-    if not isinstance(t, View) or (t.base, t.width) != ("double", 1):
-        raise refuse(w, node, "eights", arguments, "a field of scalars")
+def _has_scalars(t: Type) -> bool:
+    return isinstance(t, View) and (t.base, t.width) == ("double", 1)
+
+
+@function("eights", 1, "a field of scalars", _has_scalars)
+def eights(w: Writer, node, rows):
+    t = rows.type
     _refuse_seeded(w, node, t)
-    operands = list(arguments[0].operands[: len(t.place)])
+    operands = list(rows.operands[: len(t.place)])
     if t.checked:
         operands[1] = w.register(f"lshr i64 {operands[1]}, 3")
     # the model's fields lie next to each other
@@ -338,11 +335,8 @@ def eights(w: Writer, node, arguments):
 
 
 def _numbers(name: str, base: str | None) -> None:
-    @function(name, 2)
-    def write(w: Writer, node, arguments):
-        record, address = arguments
-        if not isinstance(record.type, Record) or address.type is not INT:
-            raise refuse(w, node, name, arguments, "a record and an address")
+    @function(name, 2, "a record and an address", Record, INT)
+    def write(w: Writer, node, record, address):
         rows = view(base or record.type.base, 1, False, False)
         return Thing(rows, (w.register(f"inttoptr i64 {address.operand} to ptr"),))
 
@@ -351,22 +345,16 @@ _numbers("scalars", None)
 _numbers("doubles", "double")
 
 
-@function("prefetch", 2)
-def prefetch(w: Writer, node, arguments):
-    rows, index = arguments
-    if not isinstance(rows.type, View) or index.type is not INT:
-        raise refuse(w, node, "prefetch", arguments, "a field and the index of a row")
+@function("prefetch", 2, "a field and the index of a row", View, INT)
+def prefetch(w: Writer, node, rows, index):
     pointer = write_row_address(w, rows, index.operand)
     w.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     w.write(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
     return NO_THING
 
 
-@function("call", 4)
-def call(w: Writer, node, arguments):
-    address, *given = arguments
-    if address.type is not INT or not all(isinstance(a.type, Record) or a.type is INT for a in given):
-        raise refuse(w, node, "call", arguments, "an address and three records or ints")
+@function("call", 4, "an address and three records or ints", INT, *[(Record, INT)] * 3)
+def call(w: Writer, node, address, *given):
     for a in given:
         _refuse_seeded(w, node, a.type)
     pointer = w.register(f"inttoptr i64 {address.operand} to ptr")
