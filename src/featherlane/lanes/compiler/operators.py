@@ -71,7 +71,7 @@ SIGNS = {
 def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
     a = something(w, node.operand)
     if isinstance(node.op, ast.Not):
-        if a.constant is not None and isinstance(a.type, Number):
+        if a.is_known:
             return w.constant(not a.constant, node)
         return Thing(BOOL, (w.register(f"xor i1 {w.truth(a, node)}, true"),))
     if a.type in (INT, BOOL) and isinstance(node.op, (ast.USub, ast.Invert, ast.UAdd)):
@@ -150,7 +150,7 @@ def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     if op is ast.MatMult:
         raise w.broken(node, f"{s.description} @ {t.description}; `@` is a product of typed rows, such as Mat3 @ Vec3")
     numbers = isinstance(s, Number) and isinstance(t, Number)
-    if numbers and a.constant is not None and b.constant is not None:
+    if a.is_known and b.is_known:
         return w.constant(_known(w, node, PYTHON[op], a.constant, b.constant), node)
     if op in OF_TRUTHS and (common_mask((s, t)) or (s is BOOL and t is BOOL)):
         c = common_mask((s, t)) or BOOL
@@ -259,7 +259,7 @@ def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     of_reals, of_ints, python = ORDERS[op]
     a, b = tangents.primal(a), tangents.primal(b)
     numbers = isinstance(a.type, Number) and isinstance(b.type, Number)
-    if numbers and a.constant is not None and b.constant is not None:
+    if a.is_known and b.is_known:
         return w.constant(python(a.constant, b.constant), node)
     if numbers and REAL not in (a.type, b.type):
         a, b = w.convert(a, INT, node), w.convert(b, INT, node)

@@ -38,6 +38,16 @@ class Thing:
         """The single operand of a number, a value or a mask."""
         return self.operands[0]
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is a number that is known when the kernel is compiled."""
+        return self.constant is not None and isinstance(self.type, Number)
+
+    @property
+    def known_int(self) -> int | None:
+        """Its int, if that is known when the kernel is compiled."""
+        return self.constant if self.type is INT else None
+
 
 class Stored(NamedTuple):
     """A variable in memory, or a part of one: its type, and (pointer, LLVM type) of each operand."""
