@@ -152,10 +152,10 @@ def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     numbers = isinstance(s, Number) and isinstance(t, Number)
     if a.is_known and b.is_known:
         return w.constant(_known(w, node, PYTHON[op], a.constant, b.constant), node)
-    if op in OF_TRUTHS and (common_mask((s, t)) or (s is BOOL and t is BOOL)):
-        c = common_mask((s, t)) or BOOL
-        a, b = w.convert(a, c, node), w.convert(b, c, node)
-        return Thing(c, (w.register(f"{OF_TRUTHS[op]} {c.llvm} {a.operand}, {b.operand}"),))
+    truth = common_mask((s, t)) or (BOOL if s is t is BOOL else None)
+    if truth and op in OF_TRUTHS:
+        a, b = w.convert(a, truth, node), w.convert(b, truth, node)
+        return Thing(truth, (w.register(f"{OF_TRUTHS[op]} {truth.llvm} {a.operand}, {b.operand}"),))
     if numbers and REAL not in (s, t) and op is not ast.Div:
         return _of_ints(w, op, w.convert(a, INT, node), w.convert(b, INT, node))
     c = common_value((s, t)) or (REAL if numbers else None)

@@ -28,6 +28,7 @@ from featherlane.lanes.compiler.types import (
     view,
 )
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
+from featherlane.lanes.layout import Field
 from featherlane.lanes.record import FAULT_WORDS, FUNCTION
 
 SHARED_BASES = {"int": "i32", "long": "i64", "scalar": "double"}  # of fields that all worlds of a tile share
@@ -39,55 +40,59 @@ INVARIANT = ", !invariant.load !0"  # tables and models never change while a sta
 
 # ---- fields --------------------------------------------------------------------------------------------------------
 def field(w: Writer, record: Thing, name: str, node) -> Thing:
-    """Writes access to a field of a record: a view, the number of a size, or a nested record.
-
-    Raises:
-        KernelLanguageError: the layout has no such field, or the stage may not access it.
-    """
+    """Writes access to a field of a record: a view, the number of a size, or a nested record."""
     t: Record = record.type
     if not t.prefix and name in t.layout.records:
         return Thing(t.within(name), record.operands)
     if not t.prefix and name in t.layout.groups:
         return Thing(group_of(t, name), record.operands)
-    name = t.prefix + name
+    f = _accessible(w, t, t.prefix + name, node)
+    entry = FAULT_WORDS + 2 * t.layout.index[f.name]
+    word = _word(w, record.operand, entry)
+    if f.kind == "size":
+        return Thing(INT, (word,))
+    seed = (t.seeds.index(f.name), len(t.seeds)) if f.name in t.seeds else None
+    if seed and (f.rows or f.kind != "real"):
+        raise w.broken(node, f"jvp: {f.name} is not a field of reals without a row type; seed(x, ...) seeds a row")
+    base = "double" if f.is_wide else SHARED_BASES.get(f.kind, t.base)
+    width, shared = (t.width, False) if f.kind == "real" else (1, f.kind == "scalar")
+    constant = t.constant if t.access is None else f.name not in t.access.sets
+    inner = t.layout.inner(f)
+    rows = view(base, width, constant, t.checked, False, f.rows, inner, shared, seed)
+    place = [w.register(f"inttoptr i64 {word} to ptr")]
+    if t.checked:
+        place += [_word(w, record.operand, entry + 1), str(t.layout.index[f.name]), record.operand]
+    sizes = [FAULT_WORDS + 2 * t.layout.index[n] for n in inner if isinstance(n, str)]
+    return Thing(rows, (*place, *(_word(w, record.operand, at) for at in sizes)))
+
+
+def _accessible(w: Writer, t: Record, name: str, node) -> Field:
+    """Returns the declaration of a field.
+
+    Raises:
+        KernelLanguageError: the layout has no such field, or the stage may not access it.
+    """
     if name not in t.layout:
         names = [f.name for f in t.layout.fields]
         raise w.broken(node, f"{t.layout.name} has no field {name}{near(name, names)}")
-    k, f, constant = t.layout.index[name], t.layout[name], t.constant
-    kind = f.kind
-    if t.access is not None and kind != "size":
-        constant = name not in t.access.sets
-        if name not in t.access.reads:
-            raise w.broken(node, f"{ast.unparse(node)} cannot be read in this callback{near(name, t.access.reads)}")
-    if kind == "real" and t.shared:
+    f = t.layout[name]
+    if t.access is not None and f.kind != "size" and name not in t.access.reads:
+        raise w.broken(node, f"{ast.unparse(node)} cannot be read in this callback{near(name, t.access.reads)}")
+    if f.kind == "real" and t.shared:
         raise w.broken(
             node, f"{name} differs by world; a stage that runs for one world at a time can use only ints and scalars"
         )
-    word = _word(w, record.operand, FAULT_WORDS + 2 * k)
-    if kind == "size":
-        return Thing(INT, (word,))
-    base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
-    inner = t.layout.inner(f)
-    width, shared = (t.width, False) if kind == "real" else (1, kind == "scalar")
-    seed = (t.seeds.index(name), len(t.seeds)) if name in t.seeds else None
-    if seed and (f.rows or kind != "real"):
-        raise w.broken(node, f"jvp: {name} is not a field of reals without a row type; seed(x, ...) seeds a row")
-    rows = view(base, width, constant, t.checked, False, f.rows, inner, shared, seed)
-    sizes = [FAULT_WORDS + 2 * t.layout.index[n] for n in inner if isinstance(n, str)]
-    place = [w.register(f"inttoptr i64 {word} to ptr")]
-    if t.checked:
-        place += [_word(w, record.operand, FAULT_WORDS + 2 * k + 1), str(k), record.operand]
-    return Thing(rows, (*place, *(_word(w, record.operand, at) for at in sizes)))
+    return f
 
 
 def member(w: Writer, whole: Thing, name: str, node) -> tuple[Thing, Thing]:
     """Returns (field, index) of a field of an object: `c.dist` with c = d.contact[k] is d.con_dist[k]."""
     group: Group = whole.type.group
-    names = [f.name for f in group.record.layout.stored if f.name.startswith(group.prefix)]
-    if group.prefix + name not in names:
-        known = [n.removeprefix(group.prefix) for n in names]
+    layout, full = group.record.layout, group.prefix + name
+    if full not in layout or layout[full].kind == "size":
+        known = [f.name.removeprefix(group.prefix) for f in layout.stored if f.name.startswith(group.prefix)]
         raise w.broken(node, f"{whole.type.description} has no field {name}{near(name, known)}")
-    rows = field(w, Thing(group.record, whole.operands[:1]), group.prefix + name, node)
+    rows = field(w, Thing(group.record, whole.operands[:1]), full, node)
     return rows, Thing(INT, whole.operands[1:])
 
 
