@@ -272,17 +272,12 @@ def test_step_derivatives_include_activations(integrator, rng):
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
-REFUSED = {
-    'dyntype="filter" dynprm="-0.1"': "time constant dynprm[0] is -0.1, allowed are numbers > 0",
-    'dyntype="muscle" dynprm="0.1 0"': "time constants dynprm[:2] are 0.1 and 0, allowed are numbers > 0",
-}
-
-
-@pytest.mark.parametrize("attributes", REFUSED)
+@pytest.mark.parametrize("attributes", ['dyntype="filter" dynprm="-0.1"', 'dyntype="muscle" dynprm="0.1 0"'])
 def test_invalid_actuator_parameters_are_refused(attributes):
-    with pytest.raises(fl.ModelError) as error:
+    with pytest.raises(
+        fl.ModelError, match=r"actuator_dynprm of actuator 'pull': got .* allowed are time constants > 0"
+    ):
         fl.load(scene(f'<general name="pull" joint="hinge" {attributes}/>'))
-    assert "actuator 'pull': " in str(error.value) and REFUSED[attributes] in str(error.value)
 
 
 def test_a_muscle_without_a_range_is_refused():

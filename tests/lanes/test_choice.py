@@ -1,12 +1,15 @@
-"""Tables of kernels: cases in their order, and additions by users."""
+"""Dispatch tables of kernels: cases in their order, and additions by users."""
 
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 import featherlane as fl
-from featherlane.lanes import Choice, kernel
+from featherlane.lanes import Layout, Library, dispatch, kernel, stage
+from featherlane.lanes.layout import Declare, size
+from featherlane.lanes.record import allocated
 
 LATE = """
 import featherlane as fl
@@ -38,23 +41,44 @@ def added(folder, early: bool) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=900)
 
 
-def test_a_table_takes_the_first_case_that_fits():
-    def link(number, value, others):
-        @kernel
-        def case(x):
-            return value if x == number else others(x)
+@kernel
+def parity(x):
+    return x % 2
 
-        return case
 
-    @kernel
-    def nothing(x):
-        return -1
+@dispatch("kind")
+def shifted(x, kind, y):
+    return x - y
 
-    table = Choice(link, nothing)
-    assert table(3) == -1
-    for number, value in ((3, 30), (4, 40), (3, 50)):
-        table.add(number, value)
-    assert [table(x) for x in (3, 4, 5)] == [30, 40, -1]
+
+@dispatch(parity)
+def is_odd(x):
+    return False
+
+
+shifted.add(3, kernel(lambda x, y: x + y))
+shifted.add(4, kernel(lambda x, y: 2.0 * x))
+shifted.add(3, kernel(lambda x, y: y))
+is_odd.add(1)
+
+
+@stage(p=Layout("P", (size("n", ""), Declare().real("x", "8", "1", ""), Declare().int("odd", "8", "1", ""))))
+def all_cases(p):
+    for k in range(p.n):
+        p.x[k] = shifted(p.x[k], k, 10.0)
+        p.odd[k] = is_odd(k)
+    p.x[7] = shifted(p.x[7], 4, y=10.0)
+
+
+@pytest.mark.parametrize("mode", ["python", "jit"])
+def test_a_table_takes_the_first_case_with_the_number(mode, monkeypatch):
+    """The parameter `kind` selects, and cases do not get it; a kernel's result selects; a result may be constant."""
+    monkeypatch.setenv("FEATHERLANE_MODE", mode)
+    p = allocated(all_cases.records["p"], {"n": 6}, 8, np.float64)
+    p.arrays["x"][:] = 1.0
+    Library({}).bind(all_cases, p)()
+    assert p.arrays["x"][:, 0].tolist() == [-9.0, -9.0, -9.0, 11.0, 2.0, -9.0, 1.0, 2.0]
+    assert p.arrays["odd"].tolist() == [0, 1, 0, 1, 0, 1, 0, 0]
 
 
 def test_cases_registered_before_the_first_step_are_compiled(tmp_path):

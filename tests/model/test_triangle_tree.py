@@ -8,7 +8,7 @@ import featherlane as fl
 from featherlane.collision.rays.ray_mesh import DEPTH
 from featherlane.errors import ModelError
 from featherlane.model import triangle_tree
-from featherlane.model.triangle_tree import GROUP, NO_CHILD, Runs, Sorted, triangle_trees
+from featherlane.model.triangle_tree import GROUP, NO_CHILD, Sorted, triangle_trees
 
 
 def meshes(*triangles: np.ndarray) -> mujoco.MjModel:
@@ -129,14 +129,6 @@ def test_rays_at_a_tree_of_clusters_hit_the_triangle_that_all_tests_find(rng):
     expected = [brute_force(local, *ray) for ray in zip(points, directions, strict=True)]
     assert 50 < np.count_nonzero(np.array(expected) > 0) < 300
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_minima_of_runs_of_any_length(rng):
-    number = rng.permutation([0, 1, 2, 31, 32, 33, 64, 65, 1500])
-    rows = rng.normal(size=(number.sum() + 7, 8)).astype(np.float32)
-    begin = 7 + np.cumsum(number) - number
-    expected = [rows[a : a + n].min(axis=0, initial=np.inf) for a, n in zip(begin, number, strict=True)]
-    np.testing.assert_array_equal(Runs(begin, number).minima(rows), expected)
 
 
 def test_the_stack_of_a_ray_holds_a_tree_of_growing_triangles():

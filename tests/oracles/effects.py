@@ -12,6 +12,7 @@ import textwrap
 from typing import NamedTuple
 
 from featherlane.lanes import Kernel, Stage, eights, flat, prefetch, write_lane
+from featherlane.lanes.choice import Choice
 from featherlane.lanes.kernel import is_named_tuple
 from featherlane.model.fields import MODEL
 from featherlane.simulation.tile.fields import DATA
@@ -199,7 +200,14 @@ class Analysis:
             reader = Reader(kernel, names, self.called)
             for statement in tree.body:
                 reader.visit(statement)
-        return Effects(frozenset(reader.reads), frozenset(reader.writes), frozenset(reader.result))
+        found = [reader.reads, reader.writes, reader.result]
+        if isinstance(kernel, Choice):
+            # cases get all parameters but the one that selects them
+            _, given = kernel.selection(range(len(names)), lambda *_: None)
+            for case in (case for _, case in kernel.cases if isinstance(case, Kernel)):
+                for own, of_case in zip(found, self.called(case), strict=True):
+                    own |= {p._replace(parameter=given[p.parameter]) for p in of_case}
+        return Effects(*map(frozenset, found))
 
     def fields(self, stage: Stage) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
         """Returns names of fields that a stage reads and writes, by the parameter with their record."""

@@ -417,7 +417,7 @@ def learning() -> None:
 def compiled() -> None:
     number = lanes.Field("n", kind="size")
     layout = lanes.Layout("example", (number,))
-    kinds: tuple[type, ...] = (lanes.Kernel, lanes.Stage, lanes.Choice, lanes.Record, lanes.Library)
+    kinds: tuple[type, ...] = (lanes.Kernel, lanes.Stage, lanes.Record, lanes.Library)
     memory: Array = lanes.aligned((4, 8))
     print(layout.signature(), kinds, memory, lanes.KernelError)
 

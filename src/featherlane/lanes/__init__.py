@@ -5,7 +5,7 @@ Modules:
     layout, record            fields of a record, and its memory
     values, mathematics       the functions that kernels may call
     sort, worlds              kernels for sorting integers, and for the worlds of a tile one by one
-    kernel, choice            `@kernel`, `@stage`; kernels with a table of cases
+    kernel, choice            `@kernel`, `@stage`; kernels with a dispatch table
     derivative, tangents      `jvp`: derivatives of kernels; values with tangents
     runtime, cache            loading or compiling a stage
     build                     ahead-of-time compilation of all stages in several processes, and linking
@@ -13,7 +13,7 @@ Modules:
     engine                    in-memory linking of compiled code
 """
 
-from featherlane.lanes.choice import Choice
+from featherlane.lanes.choice import dispatch
 from featherlane.lanes.derivative import derivative_rule, jvp
 from featherlane.lanes.kernel import Kernel, Stage, kernel, stage
 from featherlane.lanes.layout import Field, Layout
@@ -64,9 +64,9 @@ from featherlane.lanes.values import (
 
 __all__ = [  # noqa: RUF022  in groups
     # kernels and stages
-    "Choice",
     "Kernel",
     "Stage",
+    "dispatch",
     "kernel",
     "stage",
     # records and layouts

@@ -1,31 +1,25 @@
-"""Kernels with a table of cases: a list in Python becomes an if-chain in the kernel.
+"""Kernels with a dispatch table: a call runs the case that is registered for its number.
 
-    def _case(number, act, others):
-        @kernel
-        def case(m, d):
-            if m.opt_integrator == number:
-                act(m, d)
-            else:
-                others(m, d)
+    @dispatch("kind")
+    def volume(kind, size):
+        return 0.0
 
-        return case
+    volume.add(SPHERE, volume_of_sphere)
 
-    advance = Choice(_case, nothing)
-    advance.add(1, runge_kutta)
+`volume(kind, size)` then returns `volume_of_sphere(size)` if `kind` is SPHERE.  The function itself is the default.
 
-A stage that calls `advance` is compiled with the cases registered at that time, in their order, and the cases are
+A stage that calls `volume` is compiled with the cases registered at that time, in their order, and the cases are
 part of its object's name.  Adding a case recompiles the stages that use the table.  Objects compiled ahead of time
 contain the engine's cases only: once a user has added one, kernels compile just in time.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from featherlane.errors import CallError
-from featherlane.lanes.kernel import Kernel, kernel
+from featherlane.lanes.kernel import Kernel
 
 
 class _Tables:
@@ -50,20 +44,25 @@ def mark_loaded() -> None:
 
 
 class Choice(Kernel):
-    """A kernel with a list of cases, of which the first matching one runs.
+    """A kernel with a list of cases, of which the first matching one runs; `dispatch` creates it.
 
     Args:
-        link: function of the arguments of `add` and of the kernel of the later cases; it returns the kernel that runs
-            the case or calls the later ones.
-        otherwise: the kernel that runs if no case matches.
+        function: the default, which runs if no case matches.
+        number: name of the parameter that selects the case, and that cases do not get; or a kernel of the first
+            parameters that returns the number.
+
+    Attributes:
+        cases: pairs (number, kernel or constant result).
     """
 
-    def __init__(self, link: Callable[..., Kernel], otherwise: Kernel):
-        self._link, self._otherwise, self._cases = link, otherwise, []
+    def __init__(self, function: Callable[..., Any], number: str | Kernel):
+        super().__init__(function)
+        self._number = number
+        self.cases: list[tuple[int, Any]] = []
         self._engines = not _Tables.filled
 
-    def add(self, *case: Any) -> None:
-        """Appends a case.
+    def add(self, number: int, case: Any = True) -> None:
+        """Appends a case: a kernel, or a constant result.
 
         Raises:
             RuntimeError: stages are already loaded without it.
@@ -74,57 +73,27 @@ class Choice(Kernel):
                     "register it before the first step: the stages are already loaded with the cases registered so far"
                 )
             _Tables.extended = True
-        self._cases.append(case)
-        for made in ("function", "_named", "_written"):
-            self.__dict__.pop(made, None)
+        self.cases.append((number, case))
 
-    @functools.cached_property
-    def function(self):
-        """Returns the chain, built on first use: precompiled stages do not need it."""
-        chain = self._otherwise
-        for case in reversed(self._cases):
-            chain = self._link(*case, chain)
-        return chain.function
+    def selection(self, arguments: Sequence[Any], call: Callable[..., Any]) -> tuple[Any, list[Any]]:
+        """Returns the number of a call, and the arguments of its case; `call` calls a kernel with some arguments."""
+        rest = list(arguments)
+        if isinstance(self._number, Kernel):
+            return call(self._number, rest[: len(self._number.arguments)]), rest
+        return rest.pop(self.arguments.index(self._number)), rest
 
+    def __call__(self, *arguments, **keywords):
+        arguments += tuple(keywords[name] for name in self.arguments[len(arguments) :])
+        number, rest = self.selection(arguments, lambda kernel, given: kernel(*given))
+        for known, case in self.cases:
+            if known == number:
+                return case(*rest) if isinstance(case, Kernel) else case
+        return self.function(*arguments)
 
-# ---- links of tables whose cases are selected by an integer of the model ---------------------------------------------
-@kernel
-def nothing(m, d):
-    """Does nothing: the default without a matching case."""
-
-
-@kernel
-def no(m):
-    """Returns False: the default without a matching case."""
-    return False
+    def references(self) -> list:
+        return [*super().references(), ("number", self._number), *((f"case {n}", case) for n, case in self.cases)]
 
 
-def doing(number_of: Kernel) -> Callable[..., Kernel]:
-    """Returns the link of a `Choice` of (m, d) that runs the case of the model's integer `number_of(m)`."""
-
-    def link(number: int, act: Kernel, others: Kernel) -> Kernel:
-        @kernel
-        def acts(m, d):
-            """Runs the case of this number."""
-            if number_of(m) == number:
-                act(m, d)
-            else:
-                others(m, d)
-
-        return acts
-
-    return link
-
-
-def being(number_of: Kernel) -> Callable[..., Kernel]:
-    """Returns the link of a `Choice` of (m): is the case of the model's integer among those added?"""
-
-    def link(number: int, others: Kernel) -> Kernel:
-        @kernel
-        def is_so(m):
-            """Returns whether this case, or a later one, matches the model's integer."""
-            return number_of(m) == number or others(m)
-
-        return is_so
-
-    return link
+def dispatch(number: str | Kernel) -> Callable[[Callable[..., Any]], Choice]:
+    """Decorates the default of a dispatch table; `number` is as for `Choice`."""
+    return lambda function: Choice(function, number)

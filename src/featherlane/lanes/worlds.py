@@ -19,13 +19,6 @@ def read3(rows, i, lane):
 
 
 @kernel
-def read9(rows, i, lane):
-    """Reads nine numbers of one world from row i on."""
-    a, b, c = read3(rows, i, lane), read3(rows, i + 3, lane), read3(rows, i + 6, lane)
-    return a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]
-
-
-@kernel
 def write3(rows, i, lane, v):
     """Writes three numbers of one world from row i on."""
     write_lane(rows, i, lane, v[0])

@@ -21,7 +21,6 @@ from featherlane.model.enums import (
     DYN_FILTER,
     DYN_FILTEREXACT,
     DYN_INTEGRATOR,
-    DYN_MUSCLE,
     DYN_NONE,
     DYN_PID,
     GAIN_AFFINE,
@@ -34,7 +33,6 @@ from featherlane.model.enums import (
     TEMPERATURE,
     TRN_BODY,
     TRN_JOINTINPARENT,
-    TRN_SLIDERCRANK,
 )
 from featherlane.model.joint import is_scalar
 from featherlane.model.names import element
@@ -65,12 +63,7 @@ FILTERED = (DYN_FILTER, DYN_FILTEREXACT, DYN_INTEGRATOR)  # types whose activati
         "N/m, N/(m s), N s/m, N, 1/s",
         "of the plugin mujoco.pid: kp, ki, kd, imax and slewmax (inf: unlimited); zeros for other actuators",
     ),
-    _field.int(
-        "actuator_simple",
-        "nactuator",
-        "1",
-        "1: acts on a slide or hinge, with fixed or affine gain and bias, without activations",
-    ),
+    _field.int("actuator_simple", "nactuator", "1", "1: fixed or affine, without activations, on a slide or hinge"),
 )
 def actuator_kinds(mj) -> dict[str, Any]:
     """Returns the kinds of actuators in use, so that a model without a kind has no cost for it.
@@ -125,58 +118,33 @@ def _states(mj, i: int) -> int:
 
 
 def check_actuators(mj) -> None:
-    """Raises an error for parameters with which an actuator would be unstable or undefined.
+    """Raises an error for parameters with which an actuator would be undefined; `limits` checks each field alone.
 
     Raises:
-        ModelError: an invalid gear, rod length, time constant, length range, delay or number of activations; with the
-            actuator's name, the given value and the allowed values.
+        ModelError: an invalid gear, length range of a muscle or number of activations; with the actuator's name, the
+            given value and the allowed values.
     """
     for i in range(mj.nactuator):
-        wrong = _wrong(mj, i)
+        wrong = _wrong_activations(mj, i) or _wrong_gear(mj, i) or _wrong_muscle(mj, i)
         if wrong:
             raise ModelError(f"{element(mj, 'actuator', i)}: {wrong}")
 
 
-def _wrong(mj, i: int) -> str:
-    """Returns the error of actuator i, or ""."""
-    kind, dynprm = mj.actuator_dyntype[i], mj.actuator_dynprm[i]
-    if kind == DYN_FILTER and not dynprm[0] > 0:
-        return f"time constant dynprm[0] is {dynprm[0]:g}, allowed are numbers > 0"
-    if kind == DYN_FILTEREXACT and not dynprm[0] >= 0:  # 0: the activation of a step is the control
-        return f"time constant dynprm[0] is {dynprm[0]:g}, allowed are numbers >= 0"
-    if kind == DYN_MUSCLE and not (dynprm[0] > 0 and dynprm[1] > 0):
-        return f"time constants dynprm[:2] are {dynprm[0]:g} and {dynprm[1]:g}, allowed are numbers > 0"
-    if kind in (DYN_PID, DYN_DCMOTOR):
-        number = _states(mj, i).bit_count()
-        if number != mj.actuator_actnum[i]:
-            return f"has {mj.actuator_actnum[i]} activations, but its parameters require {number}"
-    wrong = _wrong_pid(mj, i) if mj.actuator_plugin[i] >= 0 else ""
-    wrong = wrong or _wrong_transmission(mj, i)
-    if wrong:
-        return wrong
-    delay, samples = mj.actuator_delay[i], mj.actuator_history[i, 0]
-    if delay < 0 or (delay > 0 and samples <= 0):
-        return f"delay is {delay:g} with {samples} samples, allowed is 0, or > 0 with nsample > 0"
-    return _wrong_muscle(mj, i)
-
-
-def _wrong_pid(mj, i: int) -> str:
-    """Returns the error of the activations of actuator i, which has the plugin mujoco.pid, or ""."""
-    number = (_states(mj, i) & (SLEW | INTEGRAL)).bit_count() + (mj.actuator_dyntype[i] in FILTERED)
-    if number != mj.actuator_actnum[i]:
-        return f"has {mj.actuator_actnum[i]} activations, but its plugin requires actdim {number}"
+def _wrong_activations(mj, i: int) -> str:
+    """Returns the error of the number of activations of actuator i, or ""."""
+    kind, given, states = mj.actuator_dyntype[i], mj.actuator_actnum[i], _states(mj, i)
+    if kind in (DYN_PID, DYN_DCMOTOR) and given != states.bit_count():
+        return f"has {given} activations, but its parameters require {states.bit_count()}"
+    number = (states & (SLEW | INTEGRAL)).bit_count() + (kind in FILTERED)
+    if mj.actuator_plugin[i] >= 0 and given != number:
+        return f"has {given} activations, but its plugin requires actdim {number}"
     return ""
 
 
-def _wrong_transmission(mj, i: int) -> str:
-    """Returns the error of actuator i's transmission, or ""."""
-    first, rod = mj.actuator_outadr[i], mj.actuator_cranklength[i]
-    gear = mj.actuator_gear[first : first + mj.actuator_outnum[i]]
-    if not np.isfinite(gear).all():
-        return f"gear is {gear.ravel().tolist()}, allowed are finite numbers"
-    if mj.actuator_trntype[i] == TRN_SLIDERCRANK and not 0 < rod < np.inf:
-        return f"cranklength is {rod:g}, allowed are numbers > 0"
-    return ""
+def _wrong_gear(mj, i: int) -> str:
+    """Returns the error of the gear of actuator i, or ""; MuJoCo computes other fields from it."""
+    gear = mj.actuator_gear[mj.actuator_outadr[i] :][: mj.actuator_outnum[i]]
+    return "" if np.isfinite(gear).all() else f"gear is {gear.ravel().tolist()}, allowed are finite numbers"
 
 
 def _wrong_muscle(mj, i: int) -> str:

@@ -27,9 +27,7 @@ _field = Declare()
     _field.int("block_dofnum", "nblock", "1", f"number of dofs of the block, at most {BLOCK}"),
     _field.int("block_parentid", "nblock", "1", "parent block: that of its first dof's parent, -1: none"),
     _field.int("dof_blockid", "nv", "1", "block of the dof"),
-    _field.int(
-        "M_below", "nv", "1", "number of rows of M with an entry in this column below the diagonal; they follow row i"
-    ),
+    _field.int("M_below", "nv", "1", "rows of M with an entry in this column below the diagonal; they follow row i"),
 )
 def ancestor_chains(mj) -> dict[str, np.ndarray]:
     """Returns the ancestor chains of dofs in CSR form and the last dof of each body.

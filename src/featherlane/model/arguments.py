@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,15 @@ def one_of(name: str, value: Any, allowed: Iterable[str], error: type[Exception]
     if not isinstance(value, str) or value not in allowed:
         raise error(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}{near(str(value), allowed)}")
     return value
+
+
+def method_options(name: str, given: Any, method: str, allowed: Iterable[str]) -> dict[str, Any]:
+    """Returns the options of a dict with `method` and options, or none of a method alone."""
+    values = dict(given) if isinstance(given, Mapping) else {"method": given}
+    one_of(name, values.pop("method", method), (method,))
+    for option in values:
+        one_of(name, option, ("method", *allowed))
+    return values
 
 
 def several_of(name: str, value: Any, allowed: Iterable[str]) -> tuple[str, ...]:

@@ -208,6 +208,19 @@ def real_number(name: str, value: Any, allowed: str = "is a number") -> float:
     return float(given)
 
 
+def number_in_range(name: str, value: Any, low: float, high: float, whole: bool) -> float:
+    """Returns a number from `low` to `high`; an int if it must be whole.
+
+    Raises:
+        ModelError: any other value.
+    """
+    allowed = f"is a {'whole ' if whole else ''}number from {low} to {high}"
+    number = real_number(name, value, allowed)
+    if not low <= number <= high or (whole and number != int(number)):
+        raise ModelError(f"{name}: got {number:g}, allowed {allowed}")
+    return int(number) if whole else number
+
+
 def flag(name: str, value: Any) -> bool:
     """Returns a boolean, given as True or False, or 1 or 0.
 

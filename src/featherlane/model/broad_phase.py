@@ -31,9 +31,7 @@ _field = Declare()
 @derived(
     size("ncand", "number of candidate geom pairs: those that may collide in some state"),
     size("ncollide", "number of geoms in candidate pairs"),
-    size(
-        "ncrowd", "number of geoms with too many pairs to list; a bounding volume tree finds their pairs in each step"
-    ),
+    size("ncrowd", "number of geoms with too many pairs to list; a bounding volume tree finds their pairs"),
     size("ngroup", "number of body pairs among the candidates, 0: bounding boxes of bodies are not tested"),
     size("nexcluded", "number of excluded body pairs"),
     size("nnamed", "number of geom pairs with an explicit pair"),

@@ -16,6 +16,8 @@ from math import ldexp
 
 import numpy as np
 
+from featherlane.model.closed_mesh import is_watertight
+
 ROUNDING = 2e-14  # of the product of three lengths: bound of the rounding error of a volume in float64
 FLIPS = 100  # per edge: a surface that needs more is not nearly convex
 
@@ -35,7 +37,7 @@ def convex_triangles(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray | No
         corners.
     """
     triangles = _without_twins(vert, triangles)
-    if len(triangles) < 4 or not _is_closed(triangles) or not np.isfinite(vert).all():
+    if len(triangles) < 4 or not is_watertight(triangles) or not np.isfinite(vert).all():
         return None
     centre = vert[np.unique(triangles)].mean(axis=0).astype(np.float32).astype(np.float64)
     points = _Whole(np.vstack([vert, centre]))
@@ -67,13 +69,6 @@ def _sides(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _numbers(edges: np.ndarray) -> np.ndarray:
     """Returns (m,) a unique number for each directed edge."""
     return edges[:, 0].astype(np.int64) << 32 | edges[:, 1]
-
-
-def _is_closed(triangles: np.ndarray) -> bool:
-    """Returns whether each edge has two triangles with opposite orientations."""
-    edges, _ = _sides(triangles)
-    there, back = np.sort(_numbers(edges)), np.sort(_numbers(edges[:, ::-1]))
-    return bool((there == back).all() and (np.diff(there) > 0).all())
 
 
 def _is_positive(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

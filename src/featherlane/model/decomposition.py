@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,16 +21,15 @@ import numpy as np
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.lanes.cache import directory
 from featherlane.libraries import required
-from featherlane.model.arguments import one_of
+from featherlane.model.arguments import method_options
 from featherlane.model.array_file import whole_file
-from featherlane.model.assignment import flag, real_number
+from featherlane.model.assignment import flag, number_in_range
 from featherlane.model.candidates import candidates
 from featherlane.model.closed_mesh import FLAT, is_degenerate, is_watertight, merged_mesh, mesh_size, signed_volume
 from featherlane.model.enums import MESH
 from featherlane.model.mujoco_arrays import with_missing_fields
 from featherlane.model.ordered_sums import heights_along, products_of_rows
 
-METHODS = ("coacd",)
 # options: default, least and greatest value, and whether they are whole
 OPTIONS = {
     "threshold": (0.05, 0.01, 1.0, False),  # largest concavity of a part, in parts of the mesh's size
@@ -74,18 +73,10 @@ def checked_options(given: Any) -> dict[str, float]:
     Raises:
         ModelError: an unknown method or option, or a value out of range; with the allowed ones.
     """
-    values = dict(given) if isinstance(given, Mapping) else {"method": given}
-    one_of("convex_decomposition", values.pop("method", METHODS[0]), METHODS)
-    found: dict[str, float] = {"repair": flag("convex_decomposition: repair", values.pop("repair", False))}
-    for name in values:
-        one_of("convex_decomposition", name, ("method", "repair", *OPTIONS))
-    for name, (default, low, high, whole) in OPTIONS.items():
-        label = f"convex_decomposition: {name}"
-        allowed = f"is a {'whole ' if whole else ''}number from {low} to {high}"
-        value = real_number(label, values.get(name, default), allowed)
-        if not low <= value <= high or (whole and value != int(value)):
-            raise ModelError(f"{label}: got {value:g}, allowed {allowed}")
-        found[name] = int(value) if whole else value
+    values = method_options("convex_decomposition", given, "coacd", ("repair", *OPTIONS))
+    found: dict[str, float] = {"repair": flag("convex_decomposition: repair", values.get("repair", False))}
+    for name, (default, *limits) in OPTIONS.items():
+        found[name] = number_in_range(f"convex_decomposition: {name}", values.get(name, default), *limits)
     return found
 
 

@@ -240,7 +240,7 @@ SLEEP_AUTO_NEVER, SLEEP_AUTO_ALLOWED, SLEEP_NEVER, SLEEP_INIT = 1, 2, 3, 5
 LRMODE_ALL = 3
 
 # lengths of rows, and other constants of MuJoCo
-NEQDATA, NFLUID, NSENS, NGROUP = 12, 12, 3, 6
+NEQDATA, NGROUP = 12, 6
 MINAWAKE = 10  # steps below the tolerance before a tree may sleep
 MAXCONPAIR = 50  # maximum contact points of one pair of geoms
 

@@ -51,7 +51,8 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     """
     found = list(_callbacks())
     if mj.nv:
-        found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
+        found += [f"{element(mj, 'flex', i)}: deformable body" for i in range(mj.nflex)]
+        found += [*_equalities(mj), *_actuators(mj), *_plugins(mj)]
     options = {name: read_field(mj, f"opt_{name}") for name in ("integrator", "disableflags", "enableflags")}
     found += clashes(options | {"tendon_equalities": tendon_equalities(mj.eq_type)})
     found += field_problems(mj, cand)
@@ -173,10 +174,6 @@ def _callbacks() -> Iterator[str]:
     for name in CALLBACKS:
         if getattr(mujoco, f"get_mjcb_{name}")() is not None:
             yield f"callback mjcb_{name}: installed in this process"
-
-
-def _deformables(mj: mujoco.MjModel) -> Iterator[str]:
-    yield from (f"{element(mj, 'flex', i)}: deformable body" for i in range(mj.nflex))
 
 
 def _equalities(mj: mujoco.MjModel) -> Iterator[str]:

@@ -132,9 +132,7 @@ MUJOCO = (
     _field.real("body_mass", "nbody", "kg", "mass"),
     _field.real("body_subtreemass", "nbody", "kg", "mass of the subtree: the body and its descendants"),
     _field.rows(Vec3, "body_inertia", "nbody", "kg m^2", "principal moments of inertia about the centre of mass"),
-    _field.rows(
-        Invweight, "body_invweight0", "nbody", "1/kg, 1/(kg m^2)", "mean inverse inertia in qpos0: linear, angular"
-    ),
+    _field.rows(Invweight, "body_invweight0", "nbody", "1/kg, 1/(kg m^2)", "inverse inertia in qpos0: linear, angular"),
     _field.real("body_gravcomp", "nbody", "1", "gravity compensation, as a fraction of the body's weight"),
     # joints
     _field.int("jnt_type", "njnt", "1", "0 free, 1 ball, 2 slide, 3 hinge"),
@@ -151,15 +149,9 @@ MUJOCO = (
     _field.rows(Vec3, "jnt_pos", "njnt", "m", "anchor in the body's frame"),
     _field.rows(Vec3, "jnt_axis", "njnt", "1", "axis in the body's frame"),
     _field.real("jnt_stiffness", "njnt", "N/m, N m/rad", "linear spring stiffness"),
-    _field.rows(
-        Powers, "jnt_stiffnesspoly", "njnt", "N/m^2, N/m^3", "stiffness coefficients of the second and third power"
-    ),
-    _field.real(
-        "jnt_springyield", "njnt", "m, rad", "yield deflection: beyond it the spring's reference moves plastically"
-    ),
-    _field.rows(
-        Range, "jnt_range", "njnt", "m, rad", "lower and upper limit; of a ball, the larger is the maximum angle"
-    ),
+    _field.rows(Powers, "jnt_stiffnesspoly", "njnt", "N/m^2, N/m^3", "stiffness coefficients of higher powers"),
+    _field.real("jnt_springyield", "njnt", "m, rad", "yield deflection: beyond it the spring's reference moves"),
+    _field.rows(Range, "jnt_range", "njnt", "m, rad", "lower and upper limit; a ball: the larger is its largest angle"),
     _field.rows(Range, "jnt_actfrcrange", "njnt", "N, N m", "range of the sum of actuator forces"),
     _field.real("jnt_margin", "njnt", "m, rad", "distance from the limit at which its row appears"),
     _field.real("qpos0", "nq", "m, rad, 1", "reference configuration: coordinates in which the model was defined"),
@@ -173,9 +165,7 @@ MUJOCO = (
     _field.rows(Solref, "dof_solref", "nv", "s, 1", "solref of the friction loss row"),
     _field.rows(Solimp, "dof_solimp", "nv", "1", "solimp of the friction loss row"),
     _field.real("dof_frictionloss", "nv", "N, N m", "largest dry friction"),
-    _field.real(
-        "dof_length", "nv", "m", "scales its velocity to m/s: 1 for a translation, a mean lever arm for a rotation [m]"
-    ),
+    _field.real("dof_length", "nv", "m", "scale of its velocity to m/s: 1, or the mean lever arm of a rotation"),
     _field.real("dof_armature", "nv", "kg, kg m^2", "inertia added on the diagonal of M"),
     _field.real("dof_damping", "nv", "N s/m, N m s/rad", "linear damping"),
     _field.rows(Powers, "dof_dampingpoly", "nv", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"),
@@ -224,24 +214,13 @@ MUJOCO = (
     _field.real("geom_adhesion", "ngeom", "N", "adhesion: largest tensile force of a contact, if flg_adhesion is 1"),
     _field.real("geom_surfacevel", "ngeom 6", "m/s, rad/s", "velocity of the surface, geom's frame, angular last"),
     # meshes
-    _field.rows(
-        Vec3, "mesh_pos", "nmesh", "m", "offset of the vertices' frame from the frame of the mesh file", shared=True
-    ),
-    _field.rows(
-        Quat, "mesh_quat", "nmesh", "1", "rotation of the vertices' frame from the frame of the mesh file", shared=True
-    ),
+    _field.rows(Vec3, "mesh_pos", "nmesh", "m", "offset of the vertices' frame from the file's frame", shared=True),
+    _field.rows(Quat, "mesh_quat", "nmesh", "1", "rotation of the vertices' frame from the file's frame", shared=True),
     # height fields
     _field.int("hfield_nrow", "nhfield", "1", "rows of samples, along y"),
     _field.int("hfield_ncol", "nhfield", "1", "columns of samples, along x"),
     _field.int("hfield_adr", "nhfield", "1", "first height"),
-    _field.rows(
-        Vec4,
-        "hfield_size",
-        "nhfield",
-        "m",
-        "half sides in x and y, elevation of height 1, depth of the base",
-        shared=True,
-    ),
+    _field.rows(Vec4, "hfield_size", "nhfield", "m", "half sides, elevation of height 1, base depth", shared=True),
     _field.scalar("hfield_data", "nhfielddata", "1", "heights between 0 and 1, row by row"),
     # sites
     _field.int("site_bodyid", "nsite", "1", "body that carries the site"),
@@ -292,15 +271,11 @@ MUJOCO = (
     _field.real("tendon_stiffness", "ntendon", "N/m", "linear spring stiffness"),
     _field.rows(Powers, "tendon_stiffnesspoly", "ntendon", "N/m^2, N/m^3", "stiffness coefficients of higher powers"),
     _field.real("tendon_damping", "ntendon", "N s/m", "linear damping"),
-    _field.rows(
-        Powers, "tendon_dampingpoly", "ntendon", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"
-    ),
+    _field.rows(Powers, "tendon_dampingpoly", "ntendon", "N s^2/m^2, N s^3/m^3", "coefficients of higher powers"),
     _field.real("tendon_armature", "ntendon", "kg", "armature: inertia with respect to the rate of the length"),
     _field.real("tendon_frictionloss", "ntendon", "N", "largest dry friction"),
     _field.rows(Range, "tendon_lengthspring", "ntendon", "m", "lengths between which the spring is at rest"),
-    _field.real(
-        "tendon_springyield", "ntendon", "m", "yield deflection: beyond it the spring's references move plastically"
-    ),
+    _field.real("tendon_springyield", "ntendon", "m", "yield deflection: beyond it the spring's references move"),
     _field.real("tendon_length0", "ntendon", "m", "length in qpos0"),
     _field.real("tendon_invweight0", "ntendon", "1/kg", "J M^-1 J^T in qpos0"),
     _field.int("wrap_type", "nwrap", "1", "0 none, 1 joint, 2 pulley, 3 site, 4 sphere, 5 cylinder"),
@@ -344,9 +319,7 @@ MUJOCO = (
     _field.rows(Range, "actuator_ctrlrange", "nu", "1", "range of the control"),
     _field.rows(Range, "actuator_forcerange", "nactuator", "N, N m", "range of the force"),
     _field.real("actuator_damping", "nactuator", "N s/m, N m s/rad", "damping added to the joint, times gear squared"),
-    _field.rows(
-        Powers, "actuator_dampingpoly", "nactuator", "N s^2/m^2, N s^3/m^3", "damping of the second and third power"
-    ),
+    _field.rows(Powers, "actuator_dampingpoly", "nactuator", "N s^2/m^2, N s^3/m^3", "damping of higher powers"),
     _field.real("actuator_armature", "nactuator", "kg, kg m^2", "inertia added to the joint, times gear squared"),
     _field.real("actuator_acc0", "nout", "m/s^2, rad/s^2", "norm of the acceleration from unit force in qpos0"),
     _field.real("actuator_length0", "nout", "m, rad", "transmission length in qpos0"),
@@ -400,12 +373,7 @@ OWN = (
     (_field.real("opt_cfm", "1", "m/(s N)", "CFM: velocity error of a row per unit force"), 1e-10),
     (_field.real("opt_contact_max_vel", "1", "m/s", "largest error-correcting velocity of a contact"), float("inf")),
     (_field.real("opt_contact_min_depth", "1", "m", "penetration that is not corrected"), 0.0),
-    (
-        _field.real(
-            "opt_sdf_tolerance", "1", "m", "collision of signed distance fields converges to this, 0: MuJoCo's steps"
-        ),
-        0.0,
-    ),
+    (_field.real("opt_sdf_tolerance", "1", "m", "collision of SDFs converges to this, 0: MuJoCo's steps"), 0.0),
     (_field.int("body_gyroscopic", "nbody", "1", "gyroscopic torque: 0 explicit, 1 implicit, 2 off, -1: option"), -1),
     (_field.real("jnt_motor_vel", "njnt", "m/s, rad/s", "lcp: target velocity of the motor of a slide or hinge"), 0.0),
     (_field.real("jnt_motor_force", "njnt", "N, N m", "lcp: largest force of the motor, 0: no motor"), 0.0),
@@ -454,22 +422,9 @@ DERIVED = (
     signed_distances,
     field_trees,
 )
-OBJECTS = {
-    "body": "body_",
-    "joint": "jnt_",
-    "dof": "dof_",
-    "geom": "geom_",
-    "site": "site_",
-    "camera": "cam_",
-    "light": "light_",
-    "mesh": "mesh_",
-    "hfield": "hfield_",
-    "pair": "pair_",
-    "equality": "eq_",
-    "tendon": "tendon_",
-    "actuator": "actuator_",
-    "sensor": "sensor_",
-}
+# kinds of objects, with the prefix of their fields
+OBJECTS = {"joint": "jnt_", "camera": "cam_", "equality": "eq_"}
+OBJECTS |= {kind: f"{kind}_" for kind in "body dof geom site light mesh hfield pair tendon actuator sensor".split()}
 MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields), OBJECTS)
 
 # ints and sizes that MuJoCo's mj_setConst computes: which features are in use

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Choice, Kernel, kernel
+from featherlane.lanes import Kernel, dispatch
 from featherlane.lanes.rows import row_type
 
 # coefficients of the ellipsoid model of fluid forces, mass and inertia of the added mass
@@ -45,78 +45,28 @@ SHAPES: dict[int, Shape] = {}  # by kind
 
 
 # ---- dispatch by shape -----------------------------------------------------------------------------------------------
-def _of_size(number: int, ask: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def of_size(kind, size):
-        """Returns the result of this shape's kernel `ask`, or of the later shapes for another kind."""
-        if kind == number:
-            return ask(size)
-        return others(kind, size)
-
-    return of_size
-
-
-def _of_bound(number: int, ask: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def of_bound(kind, size, bound):
-        """Returns the bounding radius [m], by this shape's kernel or a later one."""
-        if kind == number:
-            return ask(size, bound)
-        return others(kind, size, bound)
-
-    return of_bound
-
-
-def _of_point(number: int, ask: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def of_point(kind, size, p):
-        """Returns the result of the shape's kernel for a point p, or of the later shapes if it has another kind."""
-        if kind == number:
-            return ask(size, p)
-        return others(kind, size, p)
-
-    return of_point
-
-
-def _of_ray(number: int, ask: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def of_ray(kind, p, v, size):
-        """Returns (mask, distance, normal) where the ray from p along v hits, by this shape's kernel or a later one."""
-        if kind == number:
-            return ask(p, v, size)
-        return others(kind, p, v, size)
-
-    return of_ray
-
-
-@kernel
-def _bound(kind, size, bound):
-    """Returns the compiler's bounding radius, for unregistered shapes."""
+@dispatch("kind")
+def radius_of(kind, size, bound):
+    """Returns the radius of a bounding sphere [m]; of an unregistered shape the compiler's."""
     return bound
 
 
-@kernel
-def _nowhere(kind, size, p):
-    """Returns an empty mask, for unregistered shapes: no point is inside."""
-    return size[0] != size[0]
-
-
-@kernel
-def _never(kind, p, v, size):
-    """Returns no hit, for unregistered shapes."""
+@dispatch("kind")
+def meet_shape(kind, p, v, size):
+    """Returns (mask, distance, normal) where the ray from p along v hits; no hit for an unregistered shape."""
     return size[0] != size[0], 0.0 * size[0], v
 
 
-@kernel
-def _as_they_are(kind, size):
-    """Returns the sizes as semi-axes, for unregistered shapes."""
+@dispatch("kind")
+def inside_shape(kind, size, p):
+    """Returns the mask of worlds in which the point p is inside; empty for an unregistered shape."""
+    return size[0] != size[0]
+
+
+@dispatch("kind")
+def semi_axes_of(kind, size):
+    """Returns the semi-axes of the shape's ellipsoid in a fluid [m]; the sizes of an unregistered shape."""
     return size
-
-
-radius_of = Choice(_of_bound, _bound)  # (kind, size, bound)
-meet_shape = Choice(_of_ray, _never)  # (kind, p, v, size)
-inside_shape = Choice(_of_point, _nowhere)  # (kind, size, p)
-semi_axes_of = Choice(_of_size, _as_they_are)  # (kind, size)
 
 
 def register(shape: Shape) -> None:

@@ -45,15 +45,8 @@ _field = Declare()
     _field.int("hull_polyadr", "nmesh", "1", "first face"),
     _field.int("hull_polynum", "nmesh", "1", "number of faces; coplanar triangles form one face"),
     _field.int("hull_convex", "nmesh", "1", "1: the hull's edges are exactly those of the convex hull of its vertices"),
-    _field.int(
-        "hull_startadr",
-        "nmesh",
-        "1",
-        "first entry of the mesh in hull_start; -1: no start vertices, every vertex is tested",
-    ),
-    _field.int(
-        "hull_start", "nhullstart", "1", "start vertex of a support point search: the farthest one along a direction"
-    ),
+    _field.int("hull_startadr", "nmesh", "1", "first entry in hull_start; -1: none, every vertex is tested"),
+    _field.int("hull_start", "nhullstart", "1", "start vertex of a support point search: the farthest in a direction"),
     _field.int("hull_edgeadr", "nhullvert", "1", "first neighbour of a vertex"),
     _field.int("hull_edgenum", "nhullvert", "1", "neighbours of a vertex"),
     _field.int("hull_edge", "nhulledge", "1", "neighbour: number of a vertex within its hull"),
@@ -61,9 +54,7 @@ _field = Declare()
     _field.int("hull_polyvertnum", "nhullpoly", "1", "corners of a face"),
     _field.int("hull_polyvert", "nhullpolyvert", "1", "corner: number of a vertex within its hull, counterclockwise"),
     _field.int("hull_outlineadr", "nhullpoly", "1", "first corner of a face's outline"),
-    _field.int(
-        "hull_outlinenum", "nhullpoly", "1", "number of corners of the outline, the convex hull of a face's corners"
-    ),
+    _field.int("hull_outlinenum", "nhullpoly", "1", "corners of the outline, the convex hull of a face's corners"),
     _field.int("hull_outline", "nhulloutline", "1", "corner of an outline, counterclockwise: vertex within its hull"),
     _field.int("hull_mapadr", "nhullvert", "1", "first face at a vertex"),
     _field.int("hull_mapnum", "nhullvert", "1", "faces at a vertex"),
@@ -72,14 +63,10 @@ _field = Declare()
     _field.int("hull_flatnum", "nhullvert", "1", "flat faces of more than three corners at a vertex"),
     _field.int("hull_flat", "nhullflat", "1", "such a face: its number within its hull"),
     _field.rows(Vec3, "hull_vert", "nhullvert", "m", "vertex in the mesh's frame", shared=True),
-    _field.rows(
-        Vec3, "hull_planenormal", "nhullpoly", "1", "unit normal of a face, computed from its corners", shared=True
-    ),
+    _field.rows(Vec3, "hull_planenormal", "nhullpoly", "1", "unit normal of a face, from its corners", shared=True),
     _field.scalar("hull_planeoffset", "nhullpoly", "m", "largest height of the face's corners along hull_polynormal"),
     _field.scalar("hull_planeerror", "nhullpoly", "m", "range of the heights of the face's corners"),
-    _field.scalar(
-        "hull_planedrop", "nhullpoly", "m", "lower bound of the distance of all other vertices below the face"
-    ),
+    _field.scalar("hull_planedrop", "nhullpoly", "m", "lower bound of the distance of other vertices below the face"),
     _field.rows(Vec3, "hull_polynormal", "nhullpoly", "1", "outward unit normal of a face", shared=True),
 )
 def hulls(hulls_of: Sequence[mujoco.MjModel]) -> dict[str, np.ndarray]:

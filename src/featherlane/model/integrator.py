@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Choice, Kernel, kernel
-from featherlane.lanes.choice import being, doing, no, nothing
+from featherlane.lanes import Kernel, dispatch, kernel
+from featherlane.lanes.choice import Choice
 
 
 class Scheme(NamedTuple):
@@ -24,7 +24,7 @@ class Scheme(NamedTuple):
         accelerations: number of accelerations evaluated per step.
         start: of (m, d), if there are several: called after the first one, before `move`.
         move: of (m, d, k): from acceleration k - 1 to the state at which acceleration k is evaluated.
-        reads_inertia: of (m): whether `advance` reads M if accelerations are computed without it.
+        reads_inertia: of (m): whether `advance` reads M if accelerations are computed without it; None: it does not.
         moment: of (m, d): converts the step's acceleration (qacc, qacc_step) to the instantaneous one, in qacc; None
             if the step uses the instantaneous acceleration or has none to convert.
         has_metric: whether the constraint solve is the time step itself, in the integrator's metric.
@@ -35,9 +35,9 @@ class Scheme(NamedTuple):
     name: str
     advance: Kernel
     accelerations: int = 1
-    start: Kernel = nothing
+    start: Kernel | None = None
     move: Kernel | None = None
-    reads_inertia: Kernel = no
+    reads_inertia: Kernel | None = None
     moment: Kernel | None = None
     has_metric: bool = False
     order: int = 1
@@ -48,63 +48,36 @@ SCHEMES: dict[int, Scheme] = {}  # by number
 
 # ---- dispatch by integrator ------------------------------------------------------------------------------------------
 @kernel
-def _integrator(m):
+def _number(m):
     return m.opt_integrator
 
 
-_act, _is = doing(_integrator), being(_integrator)
+def _nothing(m, d):
+    """Does nothing."""
 
 
-def _move(number: int, move: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def moves(m, d, k):
-        """Moves to the state at which acceleration k is evaluated, by this integrator or the later cases."""
-        if m.opt_integrator == number:
-            move(m, d, k)
-        else:
-            others(m, d, k)
-
-    return moves
+def _no(m):
+    """Returns False."""
+    return False
 
 
-def _say(number: int, value: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def said(m):
-        """Returns the answer of this integrator's kernel of (m), or of the later cases."""
-        return value(m) if m.opt_integrator == number else others(m)
-
-    return said
-
-
-def _count(number: int, count: int, others: Kernel) -> Kernel:
-    @kernel
-    def counted(m):
-        """Returns the number of accelerations that the integrator evaluates."""
-        return count if m.opt_integrator == number else others(m)
-
-    return counted
+advance = Choice(_nothing, _number)  # (m, d): writes the next state
+start = Choice(_nothing, _number)  # (m, d): stores the first of several accelerations
+reads_inertia = Choice(_no, _number)  # (m): whether `advance` reads M
+has_moment = Choice(_no, _number)  # (m): whether a step's acceleration differs from the instantaneous one
+to_the_moment = Choice(_nothing, _number)  # (m, d): sets qacc to the instantaneous acceleration
+has_metric = Choice(_no, _number)  # (m): whether the constraint solve is the time step, in the integrator's metric
 
 
-@kernel
-def _one(m):
-    """Returns one acceleration."""
+@dispatch(_number)
+def move(m, d, k):
+    """Moves to the state at which acceleration k is evaluated."""
+
+
+@dispatch(_number)
+def accelerations(m):
+    """Returns the number of accelerations per step."""
     return 1
-
-
-@kernel
-def _stay(m, d, k):
-    """Stays in the state of the step's start."""
-
-
-# ---- properties of the model's integrator ----------------------------------------------------------------------------
-advance = Choice(_act, nothing)  # (m, d): writes the next state
-start = Choice(_act, nothing)  # (m, d): stores the first of several accelerations
-move = Choice(_move, _stay)  # (m, d, k): moves to the state of acceleration k
-accelerations = Choice(_count, _one)  # (m): accelerations per step
-reads_inertia = Choice(_say, no)  # (m): whether `advance` reads M
-has_moment = Choice(_is, no)  # (m): whether a step's acceleration differs from the instantaneous one
-to_the_moment = Choice(_act, nothing)  # (m, d): sets qacc to the instantaneous acceleration
-has_metric = Choice(_is, no)  # (m): whether the constraint solve is the time step, in the integrator's metric
 
 
 def register(scheme: Scheme) -> None:
@@ -122,7 +95,7 @@ def register(scheme: Scheme) -> None:
         accelerations.add(n, scheme.accelerations)
         start.add(n, scheme.start)
         move.add(n, scheme.move)
-    if scheme.reads_inertia is not no:
+    if scheme.reads_inertia is not None:
         reads_inertia.add(n, scheme.reads_inertia)
     if scheme.moment is not None:
         has_moment.add(n)

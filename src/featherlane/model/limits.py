@@ -176,12 +176,12 @@ def _shapes(model: ModelFields, rows: np.ndarray):
     return ~(allowed[np.arange(model.ngeom), number - ABSENT_GEOM] & (number == rows)), "the meshes of its variants"
 
 
-def _compiled_with(field: str, column: int | None, words: str):
-    """Checks values that only have an effect if the model was compiled with memory for them."""
+def _compiled_with(attribute: str, field: str, column: int | None = None):
+    """Checks values that only have an effect if the element was compiled with this attribute, as `field` shows."""
 
     def check(model: ModelFields, rows: np.ndarray):
         given = model.__dict__[field] if column is None else model.__dict__[field][:, column] - 1
-        return (rows != 0.0) & (given < 0), words
+        return (rows != 0.0) & (given < 0), f"zeros, because the element was compiled without {attribute}"
 
     return check
 
@@ -214,14 +214,10 @@ ROWS = {
     "actuator_gainprm": _gains,
     "actuator_pidprm": _pid_plugins,
     "wrap_prm": _side_sites,
-    "actuator_delay": _compiled_with("actuator_history", 0, "zeros, because the element was compiled without nsample"),
-    "sensor_delay": _compiled_with("sensor_history", 0, "zeros, because the element was compiled without nsample"),
-    "jnt_springyield": _compiled_with(
-        "jnt_plasticadr", None, "zeros, because the element was compiled without springyield"
-    ),
-    "tendon_springyield": _compiled_with(
-        "tendon_plasticadr", None, "zeros, because the element was compiled without springyield"
-    ),
+    "actuator_delay": _compiled_with("nsample", "actuator_history", 0),
+    "sensor_delay": _compiled_with("nsample", "sensor_history", 0),
+    "jnt_springyield": _compiled_with("springyield", "jnt_plasticadr"),
+    "tendon_springyield": _compiled_with("springyield", "tendon_plasticadr"),
     "jnt_range": _ordered("jnt_limited"),
     "tendon_range": _ordered("tendon_limited"),
     "link_range": _ordered("link_limited"),

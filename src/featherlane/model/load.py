@@ -280,7 +280,8 @@ def load(
         InstallationError: `mujoco` is missing, too old or broken, or `coacd` is missing; with the command that repairs
             it.
     """
-    model = load_unchecked(source, assets, links, package_dirs, convex_decomposition, variants, collision)
+    meshes = Meshes(convex_decomposition, collision)
+    model = load_unchecked(source, assets, links, package_dirs, meshes, variants)
     model.check_edits()
     return model
 
@@ -300,16 +301,9 @@ def bundled(name: str, links: Link | Sequence[Link] = ()) -> Model:
 
 
 def load_unchecked(
-    source: Any,
-    assets: Mapping[str, bytes] | None = None,
-    links: Link | Sequence[Link] = (),
-    package_dirs: Folders = (),
-    convex_decomposition: str | Mapping[str, Any] | None = None,
-    variants: Declared | None = None,
-    collision: str | Mapping[str, Any] | None = None,
+    source: Any, assets=None, links=(), package_dirs: Folders = (), meshes: Meshes = UNCHANGED, variants=None
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
-    meshes = Meshes(convex_decomposition, collision)
     for argument in meshes.given if variants is not None else ():
         raise ModelError(f"load: got variants and {argument}, allowed is one of them")
     links = listed(links)

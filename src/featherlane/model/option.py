@@ -6,6 +6,7 @@ Values are read and written under MuJoCo's names; enumerations accept MuJoCo's e
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import IntEnum, IntFlag
@@ -66,74 +67,56 @@ OPTION_OF: dict[type, str] = {
 }
 
 MOST_OF_SDF = 10_000  # 1e4 points with 1e4 iterations: 1e8 evaluations of a field for one pair of geoms
-# Incompatible settings, and the error text.  A setting is a choice, a flag that is set, or a nonzero
-# number: an option, or the count of elements of a kind in the model.
-CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
+# Incompatible settings: each one of the first list with each one of the others, and what is allowed.  A setting is a
+# choice, a flag that is set, or a nonzero number: an option, or the count of elements of a kind in the model.
+COMBINATIONS: tuple[tuple[Any, ...], ...] = (
     # as in MuJoCo, where islands of trees fall asleep
-    ((Enable.SLEEP, "tendon_equalities"), "flag: sleep with equalities of tendons, allowed are other equalities"),
-    ((Enable.SLEEP, Integrator.RK4), "flag: sleep with the integrator rk4, allowed are the other integrators"),
-    (
-        (Enable.SLEEP, Integrator.DISCRETE, Disable.ISLAND),
-        "flag: sleep with the integrator discrete and the flag island disabled, allowed is island enabled",
-    ),
+    ([Enable.SLEEP], ["tendon_equalities"], "are other equalities"),
+    ([Enable.SLEEP], [Integrator.RK4], "are the other integrators"),
+    ([Enable.SLEEP], [Integrator.DISCRETE], [Disable.ISLAND], "is island enabled"),
     # ODE's step is semi-implicit Euler, its forces are not derived from an acceleration, and its bodies do not sleep
-    *(
-        ((ContactModel.LCP, other), f"contact_model 'lcp' with the integrator {_word(other)!r}, allowed is 'euler'")
-        for other in Integrator
-        if other != Integrator.EULER
-    ),
-    *(
-        ((ContactModel.LCP, flag), f"contact_model 'lcp' with the flag {_word(flag)}, allowed is disabling it")
-        for flag in LCP_REFUSED
-    ),
-    (
-        (ContactModel.LCP, "noslip_iterations"),
-        "contact_model 'lcp' with noslip_iterations, allowed is 0 (its friction has no creep)",
-    ),
+    ([ContactModel.LCP], [other for other in Integrator if other != Integrator.EULER], "is 'euler'"),
+    ([ContactModel.LCP], LCP_REFUSED, "is disabling it"),
+    ([ContactModel.LCP], ["noslip_iterations"], "is 0 (its friction has no creep)"),
     # these solvers support bounds on single rows, not on the two friction rows jointly
-    *(
-        (
-            (ContactModel.LCP, solver, LcpCone.CONE),
-            f"lcp_cone 'cone' with lcp_solver {name}, allowed are lcp_solver 'pgs' and 'apgd' "
-            "(set the solver first), or lcp_cone 'pyramid'",
-        )
-        for solver, name in ((LcpSolver.DANTZIG, "'dantzig'"), (LcpSolver.REGISTERED, "of featherlane.lcp.register"))
+    (
+        *([ContactModel.LCP], [LcpSolver.DANTZIG, LcpSolver.REGISTERED], [LcpCone.CONE]),
+        "are lcp_solver 'pgs' and 'apgd' (set the solver first), or lcp_cone 'pyramid'",
     ),
     # links are rows of the LCP
-    ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
-    ((ContactModel.COULOMB, "nlink"), "contact_model 'coulomb' in a model with links, allowed is 'lcp'"),
+    ([ContactModel.CONVEX, ContactModel.COULOMB], ["nlink"], "is 'lcp'"),
     # Coulomb's law has a Newton solver, on elliptic cones whatever the option cone
-    *(
-        (
-            (ContactModel.COULOMB, other),
-            f"contact_model 'coulomb' with the solver {_word(other)!r}, allowed is 'newton'",
-        )
-        for other in (Solver.CG, Solver.PGS)
-    ),
-    *(
-        (
-            (ContactModel.COULOMB, other),
-            f"contact_model 'coulomb' with the integrator {_word(other)!r}, allowed are 'euler', 'implicit' and"
-            " 'implicitfast'",
-        )
-        for other in (Integrator.RK4, Integrator.DISCRETE)
-    ),
-    (
-        (ContactModel.COULOMB, "noslip_iterations"),
-        "contact_model 'coulomb' with noslip_iterations, allowed is 0: its friction does not creep",
-    ),
+    ([ContactModel.COULOMB], [Solver.CG, Solver.PGS], "is 'newton'"),
+    ([ContactModel.COULOMB], [Integrator.RK4, Integrator.DISCRETE], "are 'euler', 'implicit' and 'implicitfast'"),
+    ([ContactModel.COULOMB], ["noslip_iterations"], "is 0: its friction does not creep"),
     # RK4 with linear rotation updates in its four stages is not fourth order
-    ((Rotation.INFINITESIMAL, Integrator.RK4), "rotation 'infinitesimal' with the integrator rk4, allowed is 'finite'"),
+    ([Rotation.INFINITESIMAL], [Integrator.RK4], "is 'finite'"),
     # the implicit torque is first order; RK4 with it in four stages is not fourth order
-    (
-        (Gyroscopic.IMPLICIT, Integrator.RK4),
-        "gyroscopic 'implicit' with the integrator rk4, allowed are 'explicit' and 'off'",
-    ),
-    (
-        ("implicit_bodies", Integrator.RK4),
-        "body_gyroscopic 1 (implicit) with the integrator rk4, allowed are 0 (explicit), 2 (off) and -1 (the option)",
-    ),
+    ([Gyroscopic.IMPLICIT], [Integrator.RK4], "are 'explicit' and 'off'"),
+    (["implicit_bodies"], [Integrator.RK4], "are 0 (explicit), 2 (off) and -1 (the option)"),
 )
+COUNTED = {"nlink": "links", "tendon_equalities": "equalities of tendons"}
+COUNTED |= {"implicit_bodies": "body_gyroscopic 1 (implicit)", "noslip_iterations": "noslip_iterations"}
+
+
+def _described(setting: IntEnum | IntFlag | str) -> str:
+    """Returns the text of a setting: `the integrator 'rk4'`, `the flag sleep`, `links`."""
+    if isinstance(setting, str):
+        return COUNTED[setting]
+    if isinstance(setting, IntFlag):
+        return f"the flag {_word(setting)}{' disabled' if isinstance(setting, Disable) else ''}"
+    return f"the {OPTION_OF[type(setting)]} {_word(setting)!r}"
+
+
+def _message(settings: tuple[IntEnum | IntFlag | str, ...], allowed: str) -> str:
+    """Returns the error text of settings together."""
+    first, *others = map(_described, settings)
+    first = first.removeprefix("the ").replace("flag ", "flag: ")
+    return f"{first} with {' and '.join(others)}, allowed {allowed}"
+
+
+# all incompatible settings, and the error text of each
+CLASHES = [(s, _message(s, allowed)) for *each, allowed in COMBINATIONS for s in itertools.product(*each)]
 
 
 def _option(setting: IntEnum | IntFlag | str) -> str:
@@ -407,49 +390,32 @@ class Option:
     o_solref = _Vector("solref of all contacts (2,), if the flag override is enabled.")
     o_solimp = _Vector("solimp of all contacts (5,), if the flag override is enabled.")
     o_friction = _Vector("Friction of all contacts (5,), if the flag override is enabled.")
-    contact_model = _ContactModelChoice(
-        ContactModel,
-        "Contact model: convex (MuJoCo's regularised model), lcp (ODE's) or coulomb (MuJoCo's normal force with rigid"
-        " Coulomb friction).",
-    )
+    contact_model = _ContactModelChoice(ContactModel, "Contact model: convex (MuJoCo's), lcp (ODE's) or coulomb.")
     integrator = _Choice(Integrator, "Integrator: euler, rk4, implicit, implicitfast or discrete.", SCHEMES)
     cone = _Choice(Cone, "Friction cone: pyramidal or elliptic.")
     solver = _Choice(Solver, "Solver of the convex model: newton, cg (primal) or pgs (dual).", SOLVERS)
     iterations = _Integer("Largest number of solver iterations.")
     noslip_iterations = _Integer("Largest number of iterations of the no-slip solver; 0: disabled.")
-    sdf_initpoints = _Integer(
-        "Starting points of the collision of a signed distance field, at most 10000.", MOST_OF_SDF
-    )
+    sdf_initpoints = _Integer("Starting points of collisions of signed distance fields, at most 10000.", MOST_OF_SDF)
     sdf_iterations = _Integer("Iterations of the minimization from each point, at most 10000.", MOST_OF_SDF)
-    sdf_tolerance = _Number(
-        "Collision of signed distance fields: minimize until a step is shorter [m]; 0: as MuJoCo, sdf_iterations steps."
-    )
+    sdf_tolerance = _Number("Length of a step that ends the minimization [m]; 0: as MuJoCo, sdf_iterations steps.")
     sleep_tolerance = _Number("Sleep tolerance: a tree whose velocities are smaller may fall asleep [m/s].")
     noslip_tolerance = _Number("Tolerance of the no-slip solver: it stops at a smaller scaled improvement.")
     ls_iterations = _Integer("Largest number of line search iterations.")
     disableflags = _DisableFlags(Disable, "Disabled flags: bits of mjtDisableBit, or their names.")
     enableflags = _Flags(Enable, "Enabled optional flags: bits of mjtEnableBit, or their names.")
     forward_dynamics = _Choice(
-        ForwardDynamics,
-        "Forward dynamics: auto (by operation count), crb (factor of M) or aba (articulated bodies; crb with tendons).",
+        ForwardDynamics, "Forward dynamics: auto, crb (factor of M) or aba (articulated bodies)."
     )
     disableactuator = _Bits("Disabled actuator groups, as bits; -1 (`~0`): all groups from 0 to 30.")
-    lcp_solver = _LcpSolverChoice(
-        LcpSolver, "lcp: solver, dantzig (exact), pgs or apgd (iterative), or the name of a registered one."
-    )
-    lcp_iterations = _Integer(
-        "lcp: largest number of iterations of a solver; for dantzig, of passes of consistent friction."
-    )
-    lcp_friction = _Choice(
-        LcpFriction, "lcp: friction limits of dantzig, frozen (ODE's) or consistent with the final normal forces."
-    )
+    lcp_solver = _LcpSolverChoice(LcpSolver, "lcp: dantzig (exact), pgs, apgd, or the name of a registered solver.")
+    lcp_iterations = _Integer("lcp: largest number of iterations; for dantzig, of passes of consistent friction.")
+    lcp_friction = _Choice(LcpFriction, "lcp: friction limits of dantzig, frozen (ODE's) or consistent.")
     lcp_cone = _Choice(LcpCone, "lcp: friction cone, pyramid, or cone (pgs and apgd only).")
     lcp_tolerance = _Number("lcp: tolerance of pgs and apgd; they stop at a smaller residual.")
     lcp_relaxation = _Number("lcp: relaxation factor of pgs, between 0 and 2.")
     softness = _Choice(Softness, "lcp: softness of rows by erp (and cfm), or by solref (and solimp).")
-    erp = _Number(
-        "lcp: error reduction parameter (ERP), the fraction of a position error that a step corrects, 0 to 1."
-    )
+    erp = _Number("lcp: error reduction parameter (ERP), the fraction of an error that a step corrects, 0 to 1.")
     cfm = _Number("lcp: constraint force mixing (CFM), the velocity error of a row per unit force [m/(s N)], >= 0.")
     contact_max_vel = _Number("lcp: largest velocity that corrects penetration [m/s].")
     contact_min_depth = _Number("lcp: penetration that is not corrected [m].")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Choice, Kernel, kernel
+from featherlane.lanes import Kernel, dispatch
 from featherlane.model.enums import NGEOMTYPES
 
 NO_FUNCTION = -1
@@ -44,65 +44,23 @@ PAIR_FUNCTIONS: list[tuple[int, int, int, int]] = []  # id, type of geom 1, type
 
 
 # ---- dispatch by pair function ---------------------------------------------------------------------------------------
-def _find(number: int, find: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def found(m, d, function, g, h, near, limit):
-        """Appends the contact points of geoms g and h in worlds `near`, by this function or a later one."""
-        if function == number:
-            find(m, d, g, h, near, limit)
-        else:
-            others(m, d, function, g, h, near, limit)
-
-    return found
+@dispatch("function")
+def lane_points(m, d, function, g, h, near, limit):
+    """Appends the contact points of geoms g and h in worlds `near`, by a function of all worlds at once."""
 
 
-@kernel
-def _no_points(m, d, function, g, h, near, limit):
-    """Does nothing: the pair has no function of all worlds at once."""
+@dispatch("function")
+def manifold_points(m1, d1, function):
+    """Finds the points of a pair in one world, by a function of one world at a time."""
 
 
-def _find_one(number: int, find: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def found_one(m1, d1, function):
-        """Finds the points of a pair in one world, if this is its function, else by the later ones."""
-        if function == number:
-            find(m1, d1)
-        else:
-            others(m1, d1, function)
+@dispatch("function")
+def parted(m, d, function, g, h, limit, near):
+    """Returns the mask of worlds of `near` in which geoms g and h are farther apart than the limit.
 
-    return found_one
-
-
-@kernel
-def _no_manifold(m1, d1, function):
-    """Does nothing: the pair has no function of one world at a time."""
-
-
-def _part(number: int, part: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def parts(m, d, function, g, h, limit, near):
-        """Returns the mask of worlds of `near` in which geoms g and h are farther apart than the limit.
-
-        By this case if its number is `function`, else by the later ones.
-        """
-        if function == number:
-            apart = part(m, d, g, h, limit, near)
-        else:
-            apart = others(m, d, function, g, h, limit, near)
-        return apart
-
-    return parts
-
-
-@kernel
-def _near(m, d, function, g, h, limit, near):
-    """Returns an empty mask: only bounding spheres separate the pair."""
+    It is empty for a function without `part`: only bounding spheres separate such pairs.
+    """
     return limit != limit
-
-
-lane_points = Choice(_find, _no_points)
-manifold_points = Choice(_find_one, _no_manifold)
-parted = Choice(_part, _near)
 
 
 def register(function: PairFunction) -> None:

@@ -22,9 +22,7 @@ _field = Declare()
     _field.int("step_site", "nstepsite", "1", "sites whose frames a step needs, ascending"),
     _field.int("step_site_turned", "nstepsite", "1", "1: position and orientation of these sites; 0: position only"),
     _field.int("step_geom", "nstepgeom", "1", "geoms whose frames a step needs, ascending"),
-    _field.int(
-        "wrap_sideid", "nwrap", "1", "side site of a wrapping geom, -1: none (wrap_prm when the model is loaded)"
-    ),
+    _field.int("wrap_sideid", "nwrap", "1", "side site of a wrapping geom, -1: none (compiled wrap_prm)"),
 )
 def step_frames(mj) -> dict[str, np.ndarray]:
     """Returns the sites and geoms whose frames tendons and transmissions read."""

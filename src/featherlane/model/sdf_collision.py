@@ -6,14 +6,13 @@ Source: MuJoCo's documentation, XML reference, asset/mesh (octree_maxdepth) and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.arguments import one_of
-from featherlane.model.assignment import real_number
+from featherlane.model.arguments import method_options
+from featherlane.model.assignment import number_in_range
 from featherlane.model.candidates import candidates
 from featherlane.model.closed_mesh import first_crossing, is_degenerate, is_watertight, merged_mesh
 from featherlane.model.enums import MESH, SDF
@@ -21,7 +20,6 @@ from featherlane.model.mujoco_arrays import with_missing_fields
 from featherlane.model.names import element
 from featherlane.model.ordered_sums import products_of_rows
 
-METHODS = ("sdf",)
 DEFAULT_DEPTH, GREATEST_DEPTH = 6, 12  # of an octree; the first is MuJoCo's
 MOST_NODES = 4_000_000  # nodes of all octrees: 0.6 GB in the model, about three times as much while it is compiled
 PADDING = 1.1  # the octree's box relative to the mesh's
@@ -36,21 +34,15 @@ def checked_options(given: Any) -> tuple[tuple[str, ...] | None, int]:
     Raises:
         ModelError: an unknown method or option, a name that is not a string, or a depth out of range.
     """
-    values = dict(given) if isinstance(given, Mapping) else {"method": given}
-    one_of("collision", values.pop("method", METHODS[0]), METHODS)
-    for name in values:
-        one_of("collision", name, ("method", "geoms", "octree_maxdepth"))
-    label = "collision: octree_maxdepth"
-    allowed = f"is a whole number from 1 to {GREATEST_DEPTH}"
-    depth = real_number(label, values.get("octree_maxdepth", DEFAULT_DEPTH), allowed)
-    if not 1 <= depth <= GREATEST_DEPTH or depth != int(depth):
-        raise ModelError(f"{label}: got {depth:g}, allowed {allowed}")
+    values = method_options("collision", given, "sdf", ("geoms", "octree_maxdepth"))
+    depth = values.get("octree_maxdepth", DEFAULT_DEPTH)
+    depth = int(number_in_range("collision: octree_maxdepth", depth, 1, GREATEST_DEPTH, whole=True))
     geoms = values.get("geoms")
     if isinstance(geoms, str):
         geoms = (geoms,)
     if geoms is not None and not (isinstance(geoms, list | tuple) and all(isinstance(name, str) for name in geoms)):
         raise ModelError(f"collision: geoms: got {geoms!r}, allowed are names of mesh geoms in a list")
-    return None if geoms is None else tuple(geoms), int(depth)
+    return None if geoms is None else tuple(geoms), depth
 
 
 def use_fields(spec: Any, given: Any) -> None:

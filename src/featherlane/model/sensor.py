@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Choice, Kernel, kernel
+from featherlane.lanes import Kernel, dispatch, kernel
+from featherlane.lanes.choice import Choice
 
 # stage of a sensor: when the fields that it reads are valid, or (ROWS) while the rows of a world are in the tile
 POSITION, VELOCITY, ROWS, ACCELERATION = range(4)
@@ -40,45 +41,25 @@ SENSORS: dict[int, Sensor] = {}  # by kind: all types whose values are computed
 
 
 @kernel
+def _kind(m, d, i):
+    return m.sensor_type[i]
+
+
 def _nothing(m, d, i):
-    """Does nothing, for a sensor of another type or stage."""
+    """Does nothing, for a sensor of another stage."""
 
 
-def _measured(kind: int, measure: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def measured(m, d, i):
-        """Writes the values of sensor i to sensor_now by this kind's kernel, or by those of the later kinds."""
-        if m.sensor_type[i] == kind:
-            measure(m, d, i)
-        else:
-            others(m, d, i)
-
-    return measured
+# (m, d, i): writes the values of sensor i to sensor_now
+measure_position, measure_velocity, measure_rows, measure_acceleration = (Choice(_nothing, _kind) for _ in range(4))
 
 
-@kernel
-def _never(kind):
-    """Returns False: the cutoff clamps the values."""
+@dispatch("kind")
+def is_left(kind):
+    """Returns whether values of this kind are independent of the cutoff."""
     return False
 
 
-def _left(number: int, others: Kernel) -> Kernel:
-    @kernel
-    def left(kind):
-        """Returns whether values of this kind are independent of the cutoff."""
-        return kind == number or others(kind)
-
-    return left
-
-
-measure_position, measure_velocity, measure_rows, measure_acceleration = (Choice(_measured, _nothing) for _ in range(4))
-is_left = Choice(_left, _never)
-_CHOICES = {
-    POSITION: measure_position,
-    VELOCITY: measure_velocity,
-    ROWS: measure_rows,
-    ACCELERATION: measure_acceleration,
-}
+_CHOICES = measure_position, measure_velocity, measure_rows, measure_acceleration  # by stage
 
 
 def register(sensor: Sensor) -> None:

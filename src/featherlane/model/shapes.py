@@ -1,7 +1,7 @@
-"""Rejects shapes that cannot collide, by name, at load time.
+"""Rejects meshes and height fields that cannot collide, by name, at load time; `limits` checks the sizes of geoms.
 
-MuJoCo's compiler rejects most of them: non-positive sizes, meshes that are a point, a line or flat, non-finite
-vertices, height fields without extent.  Edits of a compiled model can still produce them.  A height field of
+MuJoCo's compiler rejects most of them: meshes that are a point, a line or flat, non-finite vertices, height fields
+without extent.  Edits of a compiled model can still produce them.  A height field of
 constant height is valid: its heights are all 0, and it collides as the flat top of its base.
 """
 
@@ -15,7 +15,6 @@ from featherlane.errors import ModelError
 from featherlane.lanes.layout import Declare
 from featherlane.model.derived import derived
 from featherlane.model.enums import HFIELD, MESH
-from featherlane.model.geom import SHAPES
 from featherlane.model.names import element
 
 if TYPE_CHECKING:
@@ -34,11 +33,6 @@ def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
         ModelError: with the names of the geom, and of its mesh or height field.
     """
     types = mj.geom_type[geoms]
-    for kind, shape in SHAPES.items():
-        own = geoms[types == kind]
-        for geom in own[~_positive(mj.geom_size[own, : shape.nsize])]:
-            size = ", ".join(f"{x:g}" for x in mj.geom_size[geom, : shape.nsize])
-            raise ModelError(f"{element(mj, 'geom', geom)}: size is {size}, allowed are positive numbers")
     for geom in geoms[types == MESH]:
         _check_mesh(mj, geom)
     for geom in geoms[types == HFIELD]:

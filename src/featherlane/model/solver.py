@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Choice, Kernel, kernel
-from featherlane.lanes.choice import being, doing, no, nothing
+from featherlane.lanes import Kernel, dispatch, kernel
+from featherlane.lanes.choice import Choice
 
 
 class ConvexSolver(NamedTuple):
@@ -44,20 +44,26 @@ SOLVERS: dict[int, ConvexSolver] = {}  # by number
 
 
 @kernel
-def _solver(m):
+def _number(m):
     return m.opt_solver
 
 
-_act, _is = doing(_solver), being(_solver)
+def _no(m):
+    """Returns False."""
+    return False
 
 
 # ---- properties of the model's solver --------------------------------------------------------------------------------
-run = Choice(_act, nothing)  # (m, d): solves
-reads_hessian = Choice(_is, no)  # (m): whether the sparsity of the Hessian is needed
-reads_inertia = Choice(_is, no)  # (m): whether it reads M itself
-reads_factor = Choice(_is, no)  # (m): whether it reads the factor of M
-in_forces = Choice(_is, no)  # (m): whether it iterates on the forces of the dual problem's blocks
-takes_couplings = Choice(_is, no)  # (m): whether metric terms may be rows
+@dispatch(_number)
+def run(m, d):
+    """Solves the convex problem."""
+
+
+reads_hessian = Choice(_no, _number)  # (m): whether the sparsity of the Hessian is needed
+reads_inertia = Choice(_no, _number)  # (m): whether it reads M itself
+reads_factor = Choice(_no, _number)  # (m): whether it reads the factor of M
+in_forces = Choice(_no, _number)  # (m): whether it iterates on the forces of the dual problem's blocks
+takes_couplings = Choice(_no, _number)  # (m): whether metric terms may be rows
 
 
 def register(solver: ConvexSolver) -> None:

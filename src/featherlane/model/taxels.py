@@ -48,9 +48,7 @@ def taxels(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
 @derived(
     size("ngridedge", "edges of the cells of all touch grids"),
     _field.int("sensor_grid", "nsensor 4", "1", "touch grid: columns, rows, channels, first edge; -1: another sensor"),
-    _field.scalar(
-        "grid_edge", "ngridedge", "rad", "azimuths of the columns' edges, then elevations of the rows' edges"
-    ),
+    _field.scalar("grid_edge", "ngridedge", "rad", "azimuths of columns' edges, then elevations of rows' edges"),
 )
 def touch_grids(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     """Returns sizes and edges of the cells of the touch grids.

@@ -31,7 +31,6 @@ CLUSTER = 1 << 16  # most triangles of a cluster
 CELL_BITS = 16  # of the number of a cell along each axis
 SPREAD = 0x00FF0000FF0000FF, 0xF00F00F00F00F00F, 0x30C30C30C30C30C3, 0x9249249249249249  # every third bit, in 4 steps
 BLOCK = 1 << 16  # triangles whose nodes are split at once, so that their arrays stay in a core's cache
-RUN = 32  # rows whose minimum is computed one row after another
 MARGIN = 1e-9  # of boxes, relative to the distance of their corners from the mesh's origin
 _field = Declare()
 
@@ -231,11 +230,13 @@ class Sorted:
         """Returns (axis, number of items in the first half, boxes of both) of the split with the fewest tests."""
         bins, parts = np.minimum(count, BINS), np.arange(len(count))
         edge = np.minimum(-(np.arange(BINS + 1)[:, None] * -count // bins), count)
-        runs = Runs((at + edge[:-1]).ravel(), np.diff(edge, axis=0).ravel())
         allowed = edge[1:-1] < count
         if halved:
             allowed &= np.arange(1, BINS)[:, None] == bins // 2
-        below = runs.minima(self.box.take(own.T, axis=0)).reshape(BINS, -1, 3, 8)
+        start = np.minimum(at + edge[:-1], own.shape[1] - 1).T
+        below = np.minimum.reduceat(self.box.take(own.T, axis=0), start.ravel(), axis=0).reshape(-1, BINS, 3, 8)
+        below[(edge[:-1] == edge[1:]).T] = np.inf  # empty bins
+        below = below.transpose(1, 0, 2, 3)
         above = below.copy()
         for k in range(1, BINS):
             np.minimum(below[k], below[k - 1], out=below[k])
@@ -248,36 +249,6 @@ class Sorted:
         cost[~allowed] = np.inf
         axis, last = np.divmod(cost.transpose(1, 2, 0).reshape(len(count), -1).argmin(axis=1), BINS - 1)
         return axis, edge[last + 1, parts], below[last, parts, axis], above[last + 1, parts, axis]
-
-
-class Runs:
-    """Computes the minima of runs of rows.
-
-    Args:
-        begin, number: (m,) first row and length of each run.
-    """
-
-    def __init__(self, begin: np.ndarray, number: np.ndarray):
-        self._then = None
-        if number.max() > RUN:  # minima of pieces, then those of the pieces of each run
-            pieces = -(-number // RUN)
-            self._then = Runs(np.cumsum(pieces) - pieces, pieces)
-            skipped = RUN * (np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces))
-            begin, number = np.repeat(begin, pieces) + skipped, np.minimum(np.repeat(number, pieces) - skipped, RUN)
-        # the longest runs first, so that those with a row k are the first ones
-        longest = np.argsort((-number).astype(np.int8), kind="stable")
-        self._begin = begin[longest]
-        self._having = np.searchsorted(-number[longest], -np.arange(number.max()))
-        self._place = np.empty_like(longest)
-        self._place[longest] = np.arange(len(longest))
-
-    def minima(self, rows: np.ndarray) -> np.ndarray:
-        """Returns (m, 3, 8) the minima of rows (n, 3, 8), infinite for an empty run."""
-        lowest = np.full((len(self._begin), *rows.shape[1:]), np.inf, np.float32)
-        for k, n in enumerate(self._having):
-            np.minimum(lowest[:n], rows.take(self._begin[:n] + k, axis=0), out=lowest[:n])
-        lowest = lowest.take(self._place, axis=0)
-        return lowest if self._then is None else self._then.minima(lowest)
 
 
 def triangle_corners(mj: mujoco.MjModel, mesh: np.ndarray, triangle: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ def is_list_valid(m, d):
 
     Reads: neighbours.*, the poses and bounds that `prepare_list` stored for each geom; near.geom_reach.
     """
-    valid = d.neighbours.reach[0] >= 0.0  # true, because a reach is not negative; NaN if the world lacks the first geom
+    valid = true_mask(d)
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         # two rows of the orientation determine the third

@@ -10,13 +10,13 @@ from collections.abc import Hashable
 from types import ModuleType
 
 from featherlane.errors import near
+from featherlane.lanes.choice import Choice
 from featherlane.lanes.compiler import record_functions, tangents
 from featherlane.lanes.compiler.functions import FUNCTIONS
 from featherlane.lanes.compiler.types import (
     BOOL,
     INT,
     NOTHING,
-    Number,
     Object,
     Record,
     Tuple,
@@ -121,23 +121,21 @@ def _is_local(node: ast.expr) -> bool:
 # ---- choices -------------------------------------------------------------------------------------------------------
 def _bool_op(w: Writer, node: ast.BoolOp) -> Thing:
     """Writes `and`, `or`; a later condition is computed only if the earlier ones do not decide; returns a bool."""
-    stop = isinstance(node.op, ast.Or)
-    open_ = []
-    for k, e in enumerate(node.values):  # constants that decide at compile time
-        a = something(w, e)
-        if a.constant is None or not isinstance(a.type, Number):
-            open_ = node.values[k:]
-            break
-        if bool(a.constant) == stop or k == len(node.values) - 1:
-            return w.constant(bool(a.constant), node)
+    deciding = isinstance(node.op, ast.Or)  # the truth of a condition that decides the result
+    first, conditions = something(w, node.values[0]), list(node.values)
+    while first.is_known:
+        if bool(first.constant) is deciding or len(conditions) == 1:
+            return w.constant(bool(first.constant), node)
+        del conditions[0]
+        first = something(w, conditions[0])
     ((pointer, _),) = w.slot("bool", BOOL)
     end = w.label()
-    for k, e in enumerate(open_):
-        condition = w.truth(a if k == 0 else something(w, e), e)
+    for k, e in enumerate(conditions):
+        condition = w.truth(something(w, e) if k else first, e)
         w.write(f"store i1 {condition}, ptr {pointer}")
-        if k < len(open_) - 1:
+        if e is not conditions[-1]:
             more = w.label()
-            w.branch(condition, end if stop else more, more if stop else end)
+            w.branch(condition, *((end, more) if deciding else (more, end)))
             w.place(more)
     w.place(end)
     return Thing(BOOL, (w.register(f"load i1, ptr {pointer}"),))
@@ -145,7 +143,7 @@ def _bool_op(w: Writer, node: ast.BoolOp) -> Thing:
 
 def _if_else(w: Writer, node: ast.IfExp) -> Thing:
     test = something(w, node.test)
-    if test.constant is not None and isinstance(test.type, Number):
+    if test.is_known:
         return something(w, node.body if test.constant else node.orelse)
     condition = w.truth(test, node.test)
     yes, no, end, web = w.label(), w.label(), w.label(), ("either", node)
@@ -177,7 +175,7 @@ def _call(w: Writer, node: ast.Call) -> Thing:
     f = FUNCTIONS[called]
     if len(arguments) != f.arity and (f.arity is not None or len(arguments) < 2):
         raise w.broken(node, f"{f.name} takes {f.arity or 'two or more'} arguments, got {len(arguments)}")
-    return f.write(w, node, arguments)
+    return f.write(w, node, *arguments)
 
 
 def _arguments(w: Writer, node: ast.Call, called) -> list[Thing]:
@@ -247,6 +245,40 @@ def kernel_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing
         return tangents.derivative_call(w, node, called, arguments, kernel_call)
     if called.rule is not None and any(map(tangents.is_dual, arguments)):
         return tangents.ruled_call(w, node, called, arguments, kernel_call)
+    if isinstance(called, Choice):
+        return _choice(w, node, called, arguments)
+    return _function_call(w, node, called, arguments)
+
+
+def _choice(w: Writer, node: ast.Call, called: Choice, arguments: list[Thing]) -> Thing:
+    """Writes a branch for each case of a dispatch table, and its default; only one of them for a constant number."""
+    number, rest = called.selection(arguments, lambda kernel, given: kernel_call(w, node, kernel, given))
+    number = w.convert(number, INT, node)
+
+    def result(case) -> Thing:
+        return kernel_call(w, node, case, rest) if isinstance(case, Kernel) else w.constant(case, node)
+
+    def give(thing: Thing) -> None:
+        if thing.type is not NOTHING:
+            w.bind(called.__name__, variable, thing, node)
+        w.jump(end)
+
+    if number.constant is not None:
+        known = [case for n, case in called.cases if n == number.constant]
+        return result(known[0]) if known else _function_call(w, node, called, arguments)
+    variable, end = ("choice", called, node), w.label()
+    for n, case in called.cases:
+        yes, no = w.label(), w.label()
+        w.branch(w.register(f"icmp eq i64 {number.operand}, {n}"), yes, no)
+        w.place(yes)
+        give(result(case))
+        w.place(no)
+    give(_function_call(w, node, called, arguments))
+    w.place(end)
+    return w.read(called.__name__, variable) if variable in w.variables else NO_THING
+
+
+def _function_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing]) -> Thing:
     f = w.program.function(called, arguments, w, node)
     w.called[f.symbol] = f
     operands = ", ".join(f"{llvm} {x}" for a in arguments for llvm, x in zip(a.type.operands, a.operands, strict=True))

@@ -32,8 +32,8 @@ def _located(w: Writer, node: ast.expr) -> Thing | Stored:
     if isinstance(rows.type, Group):
         return Thing(object_of(rows.type), (*rows.operands, w.index(index, node.slice)))
     if isinstance(rows, Stored):
-        if isinstance(rows.type, Tuple) and index.type is INT and index.constant in range(len(rows.type.items)):
-            return rows.part(index.constant)
+        if isinstance(rows.type, Tuple) and index.known_int in range(len(rows.type.items)):
+            return rows.part(index.known_int)
         rows = w.loaded(rows)
     if isinstance(rows.type, View):
         return record_functions.load_row(w, rows, index, node.slice)
@@ -52,7 +52,7 @@ def _index(w: Writer, rows: Thing | Stored, node: ast.expr) -> Thing:
     index, *rest = (something(w, e) for e in node.elts)
     named = iter(rows.operands[len(rows.type.place) :])
     for n, i, e in zip(rows.type.inner, rest, node.elts[1:], strict=True):
-        if isinstance(n, int) and i.type is INT and i.constant is not None and not 0 <= i.constant < n:
+        if isinstance(n, int) and i.known_int is not None and not 0 <= i.known_int < n:
             raise w.broken(e, f"index {i.constant}, allowed are 0 to {n - 1}")
         size = w.constant(n, e) if isinstance(n, int) else Thing(INT, (next(named),))
         index = binary(w, node, ast.Add, binary(w, node, ast.Mult, index, size), i)
@@ -62,10 +62,10 @@ def _index(w: Writer, rows: Thing | Stored, node: ast.expr) -> Thing:
 def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
     """Writes one part of a tuple: a constant index, or an int index if all parts have one type."""
     parts = w.parts(whole)
-    if index.constant is not None and index.type is INT:
-        if not -len(parts) <= index.constant < len(parts):
-            raise w.broken(node, f"part {index.constant} of {whole.type.description}")
-        return parts[index.constant]
+    if index.known_int is not None:
+        if not -len(parts) <= index.known_int < len(parts):
+            raise w.broken(node, f"part {index.known_int} of {whole.type.description}")
+        return parts[index.known_int]
     index = w.index(index, node.slice)
     t = parts[0].type if parts else NOTHING
     for p in parts[1:]:
@@ -98,10 +98,10 @@ def _slice(w: Writer, node: ast.Subscript) -> Thing:
 
 def _constant_bound(w: Writer, node: ast.expr | None, default: int) -> int:
     """Returns a bound of a slice of a tuple."""
-    bound = w.constant(default, node) if node is None else something(w, node)
-    if bound.type is not INT or bound.constant is None:
+    bound = default if node is None else something(w, node).known_int
+    if bound is None:
         raise w.broken(node, f"{ast.unparse(node)} is not constant: a slice of a tuple has constant bounds")
-    return bound.constant
+    return bound
 
 
 def _slice_places(w: Writer, rows: Thing, node: ast.Subscript) -> list[tuple[Thing, Thing]]:
@@ -118,25 +118,23 @@ def _slice_places(w: Writer, rows: Thing, node: ast.Subscript) -> list[tuple[Thi
 
 
 def _extent(w: Writer, bounds: ast.Slice) -> tuple[Thing, int]:
-    """Returns the first index of a slice and its constant length."""
-    if bounds.lower and bounds.upper and not bounds.step:
-        start = something(w, bounds.lower)
-        upper = bounds.upper
-        if isinstance(upper, ast.BinOp) and isinstance(upper.op, ast.Add) and same(upper.left, bounds.lower):
-            n = something(w, upper.right)
-            if n.type is INT and n.constant is not None and n.constant > 0:
-                return start, n.constant
+    """Returns the first index of a slice and its constant length: of [a : a + n], [a + 2 : a + 5] or [2 : 5]."""
+    lower, upper = bounds.lower, bounds.upper
+    if lower and upper and not bounds.step:
+        start = something(w, lower)
+        if isinstance(upper, ast.BinOp) and isinstance(upper.op, ast.Add) and same(upper.left, lower):
+            n = something(w, upper.right).known_int or 0
         else:
-            (base, first), (other, stop) = offset(bounds.lower), offset(upper)
-            known = base is None or other is None
-            if (base is other if known else same(base, other)) and stop > first:
-                return start, stop - first
+            (a, first), (b, stop) = offset(lower), offset(upper)
+            n = stop - first if same(a, b) else 0
+        if n > 0:
+            return start, n
     raise w.broken(bounds, f"[{ast.unparse(bounds)}]: a slice of a field is [a : a + n] with a constant n")
 
 
-def same(a: ast.expr, b: ast.expr) -> bool:
-    """Returns whether two expressions have the same text; at one place, they have the same value."""
-    return ast.dump(a) == ast.dump(b)
+def same(a: ast.expr | None, b: ast.expr | None) -> bool:
+    """Returns whether two expressions have the same text, so that at one place they have the same value."""
+    return a is b or (a is not None and b is not None and ast.dump(a) == ast.dump(b))
 
 
 def offset(node: ast.expr) -> tuple[ast.expr | None, int]:
@@ -190,8 +188,8 @@ def _assigned_row(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
     if isinstance(target.value, ast.Subscript):
         rows = something(w, target.value.value)
         index, k = _index(w, rows, target.value.slice), something(w, target.slice)
-        if isinstance(rows.type, View) and rows.type.kind and k.type is INT and k.constant is not None:
-            return record_functions.part_place(w, rows, index, k.constant, target)
+        if isinstance(rows.type, View) and rows.type.kind and k.known_int is not None:
+            return record_functions.part_place(w, rows, index, k.known_int, target)
         raise w.broken(target, "allowed is one part of a typed row with a known index, for example d.xmat[b][2]")
     rows = something(w, target.value)
     index = _index(w, rows, target.slice)

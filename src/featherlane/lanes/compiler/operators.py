@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from featherlane.lanes.compiler import tangents
 from featherlane.lanes.compiler.expressions import EXPRESSIONS, kernel_call, something
@@ -26,23 +28,31 @@ from featherlane.lanes.compiler.types import (
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 from featherlane.lanes.rows import OPERATORS, partwise_type
 
-PYTHON = {  # operations on two constants
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.LShift: lambda a, b: a << min(b, 64),  # a longer result fits into no int either
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
+
+class Operator(NamedTuple):
+    """A binary operator: its sign, its function of constants, and the LLVM instruction of reals and of ints."""
+
+    sign: str
+    python: Callable[..., Any]
+    of_reals: str = ""
+    of_ints: str = ""
+
+
+BINARY = {
+    ast.Add: Operator("+", operator.add, "fadd", "add"),
+    ast.Sub: Operator("-", operator.sub, "fsub", "sub"),
+    ast.Mult: Operator("*", operator.mul, "fmul", "mul"),
+    ast.Div: Operator("/", operator.truediv, "fdiv"),
+    ast.FloorDiv: Operator("//", operator.floordiv),
+    ast.Mod: Operator("%", operator.mod),
+    ast.LShift: Operator("<<", lambda a, b: a << min(b, 64), "", "shl"),  # a longer result fits into no int either
+    ast.RShift: Operator(">>", operator.rshift, "", "ashr"),
+    ast.BitAnd: Operator("&", operator.and_, "", "and"),
+    ast.BitOr: Operator("|", operator.or_, "", "or"),
+    ast.BitXor: Operator("^", operator.xor, "", "xor"),
+    ast.MatMult: Operator("@", operator.matmul),
 }
-OF_REALS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
-OF_INTS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
-OF_SHIFTS = {ast.LShift: "shl", ast.RShift: "ashr"}
-OF_TRUTHS = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
+SHIFTS, OF_TRUTHS = (ast.LShift, ast.RShift), (ast.BitAnd, ast.BitOr, ast.BitXor)
 ORDERS = {  # (of reals, of ints, Python's)
     ast.Lt: ("olt", "slt", operator.lt),
     ast.LtE: ("ole", "sle", operator.le),
@@ -51,27 +61,13 @@ ORDERS = {  # (of reals, of ints, Python's)
     ast.Eq: ("oeq", "eq", operator.eq),
     ast.NotEq: ("une", "ne", operator.ne),
 }
-SIGNS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.MatMult: "@",
-}
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------------------------
 def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
     a = something(w, node.operand)
     if isinstance(node.op, ast.Not):
-        if a.constant is not None and isinstance(a.type, Number):
+        if a.is_known:
             return w.constant(not a.constant, node)
         return Thing(BOOL, (w.register(f"xor i1 {w.truth(a, node)}, true"),))
     if a.type in (INT, BOOL) and isinstance(node.op, (ast.USub, ast.Invert, ast.UAdd)):
@@ -115,12 +111,14 @@ def operand_kind(t):
 def _of_rows(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     """Writes a op b with a row: a call of the operator's kernel, or part by part."""
     kinds = operand_kind(a.type), operand_kind(b.type)
-    made = OPERATORS.get((SIGNS[op], *kinds))
+    made = OPERATORS.get((BINARY[op].sign, *kinds))
     if made:
         return kernel_call(w, node, made, [a, b])
-    kind = partwise_type(SIGNS[op], *kinds)
+    kind = partwise_type(BINARY[op].sign, *kinds)
     if kind is None:
-        raise w.broken(node, f"{a.type.description} {SIGNS[op]} {b.type.description}{_row_advice(node, op, a, b)}")
+        raise w.broken(
+            node, f"{a.type.description} {BINARY[op].sign} {b.type.description}{_row_advice(node, op, a, b)}"
+        )
     a, b = (w.parts(x) if isinstance(x.type, Tuple) else [x] * len(kind._fields) for x in (a, b))
     return w.tuple([binary(w, node, op, x, y) for x, y in zip(a, b, strict=True)], kind=kind)
 
@@ -134,7 +132,7 @@ def _row_advice(node, op: type, a: Thing, b: Thing) -> str:
     if len(kinds) == 1 and op in (ast.Add, ast.Sub):
         return f"; a part of a {kind.__name__} has a name or an index: .{kind._fields[0]}, [0]"
     allowed = sorted(
-        f"{x.__name__} {sign} {y.__name__}" for sign, x, y in OPERATORS if sign == SIGNS[op] and kind in (x, y)
+        f"{x.__name__} {sign} {y.__name__}" for sign, x, y in OPERATORS if sign == BINARY[op].sign and kind in (x, y)
     )
     return f"; allowed are {', '.join(allowed)}" if allowed else ""
 
@@ -145,24 +143,24 @@ def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     if getattr(s, "row", None) or getattr(t, "row", None):
         return _of_rows(w, node, op, a, b)
     numeric = all(isinstance(u, (Number, Value, Dual)) for u in (s, t))
-    if numeric and op in OF_REALS and (isinstance(s, Dual) or isinstance(t, Dual)):
+    if numeric and BINARY[op].of_reals and (isinstance(s, Dual) or isinstance(t, Dual)):
         return tangents.binary(w, node, op, a, b, binary)
     if op is ast.MatMult:
         raise w.broken(node, f"{s.description} @ {t.description}; `@` is a product of typed rows, such as Mat3 @ Vec3")
     numbers = isinstance(s, Number) and isinstance(t, Number)
-    if numbers and a.constant is not None and b.constant is not None:
-        return w.constant(_known(w, node, PYTHON[op], a.constant, b.constant), node)
-    if op in OF_TRUTHS and (common_mask((s, t)) or (s is BOOL and t is BOOL)):
-        c = common_mask((s, t)) or BOOL
-        a, b = w.convert(a, c, node), w.convert(b, c, node)
-        return Thing(c, (w.register(f"{OF_TRUTHS[op]} {c.llvm} {a.operand}, {b.operand}"),))
+    if a.is_known and b.is_known:
+        return w.constant(_known(w, node, BINARY[op].python, a.constant, b.constant), node)
+    truth = common_mask((s, t)) or (BOOL if s is t is BOOL else None)
+    if truth and op in OF_TRUTHS:
+        a, b = w.convert(a, truth, node), w.convert(b, truth, node)
+        return Thing(truth, (w.register(f"{BINARY[op].of_ints} {truth.llvm} {a.operand}, {b.operand}"),))
     if numbers and REAL not in (s, t) and op is not ast.Div:
         return _of_ints(w, op, w.convert(a, INT, node), w.convert(b, INT, node))
     c = common_value((s, t)) or (REAL if numbers else None)
-    if c is None or op not in OF_REALS:
-        raise w.broken(node, f"{s.description} {SIGNS[op]} {t.description}{_advice(op, s, t)}")
+    if c is None or not BINARY[op].of_reals:
+        raise w.broken(node, f"{s.description} {BINARY[op].sign} {t.description}{_advice(op, s, t)}")
     a, b = w.convert(a, c, node), w.convert(b, c, node)
-    return Thing(c, (w.register(f"{OF_REALS[op]} {c.llvm} {a.operand}, {b.operand}"),))
+    return Thing(c, (w.register(f"{BINARY[op].of_reals} {c.llvm} {a.operand}, {b.operand}"),))
 
 
 def _known(w: Writer, node, function, *numbers):
@@ -180,22 +178,22 @@ def _advice(op: type, s, t) -> str:
         return "; join(a, b) concatenates them, tuple(a[i] + b[i] for i in range(3)) adds them"
     if op in (ast.FloorDiv, ast.Mod):
         return "; for reals, write floor(x / y)"
-    if op in (ast.LShift, ast.RShift, *OF_TRUTHS):
+    if op in (*SHIFTS, *OF_TRUTHS):
         return ": bit operations are for ints; combine masks with & and |"
     return ""
 
 
 def _of_ints(w: Writer, op: type, a: Thing, b: Thing) -> Thing:
-    if op in OF_SHIFTS:
-        return Thing(INT, (_shifted(w, OF_SHIFTS[op], a, b),))
+    if op in SHIFTS:
+        return Thing(INT, (_shifted(w, BINARY[op].of_ints, a, b),))
     if (a.constant == 0 and op is ast.Add) or (a.constant == 1 and op is ast.Mult):
         return b
     if (b.constant == 0 and op in (ast.Add, ast.Sub)) or (b.constant == 1 and op is ast.Mult):
         return a
     if op is ast.Mult and 0 in (a.constant, b.constant):
         return a if a.constant == 0 else b
-    if op in OF_INTS:
-        return Thing(INT, (w.register(f"{OF_INTS[op]} i64 {a.operand}, {b.operand}"),))
+    if BINARY[op].of_ints:
+        return Thing(INT, (w.register(f"{BINARY[op].of_ints} i64 {a.operand}, {b.operand}"),))
     return Thing(INT, (_divided(w, op, a.operand, b),))
 
 
@@ -259,7 +257,7 @@ def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     of_reals, of_ints, python = ORDERS[op]
     a, b = tangents.primal(a), tangents.primal(b)
     numbers = isinstance(a.type, Number) and isinstance(b.type, Number)
-    if numbers and a.constant is not None and b.constant is not None:
+    if a.is_known and b.is_known:
         return w.constant(python(a.constant, b.constant), node)
     if numbers and REAL not in (a.type, b.type):
         a, b = w.convert(a, INT, node), w.convert(b, INT, node)
@@ -274,11 +272,11 @@ def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
 
 
 @FUNCTIONS.function("dot", 2)
-def _dot(w: Writer, node, arguments) -> Thing:
+def _dot(w: Writer, node, *arguments) -> Thing:
     made = OPERATORS.get(("dot", *(operand_kind(a.type) for a in arguments)))
     if not made:
         raise refuse(w, node, "dot", arguments, "two vectors, or a motion and a force")
-    return kernel_call(w, node, made, arguments)
+    return kernel_call(w, node, made, list(arguments))
 
 
 EXPRESSIONS |= {ast.UnaryOp: _unary, ast.BinOp: _binary, ast.Compare: _compare}

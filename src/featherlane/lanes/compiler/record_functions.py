@@ -28,6 +28,7 @@ from featherlane.lanes.compiler.types import (
     view,
 )
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
+from featherlane.lanes.layout import Field
 from featherlane.lanes.record import FAULT_WORDS, FUNCTION
 
 SHARED_BASES = {"int": "i32", "long": "i64", "scalar": "double"}  # of fields that all worlds of a tile share
@@ -39,58 +40,62 @@ INVARIANT = ", !invariant.load !0"  # tables and models never change while a sta
 
 # ---- fields --------------------------------------------------------------------------------------------------------
 def field(w: Writer, record: Thing, name: str, node) -> Thing:
-    """Writes access to a field of a record: a view, the number of a size, or a nested record.
-
-    Raises:
-        KernelLanguageError: the layout has no such field, or the stage may not access it.
-    """
+    """Writes access to a field of a record: a view, the number of a size, or a nested record."""
     t: Record = record.type
     if not t.prefix and name in t.layout.records:
         return Thing(t.within(name), record.operands)
     if not t.prefix and name in t.layout.groups:
         return Thing(group_of(t, name), record.operands)
-    name = t.prefix + name
+    f = _accessible(w, t, t.prefix + name, node)
+    entry = FAULT_WORDS + 2 * t.layout.index[f.name]
+    word = _word(w, record.operand, entry)
+    if f.kind == "size":
+        return Thing(INT, (word,))
+    seed = (t.seeds.index(f.name), len(t.seeds)) if f.name in t.seeds else None
+    if seed and (f.rows or f.kind != "real"):
+        raise w.broken(node, f"jvp: {f.name} is not a field of reals without a row type; seed(x, ...) seeds a row")
+    base = "double" if f.is_wide else SHARED_BASES.get(f.kind, t.base)
+    width, shared = t.width if f.kind == "real" else 1, ""
+    if f.kind == "scalar":
+        # tables of the model are read in the precision of the worlds, buffers of a tile are float64
+        shared = t.base if t.constant else base
+    constant = t.constant if t.access is None else f.name not in t.access.sets
+    inner = t.layout.inner(f)
+    rows = view(base, width, constant, t.checked, False, f.rows, inner, shared, seed)
+    place = [w.register(f"inttoptr i64 {word} to ptr")]
+    if t.checked:
+        place += [_word(w, record.operand, entry + 1), str(t.layout.index[f.name]), record.operand]
+    sizes = [FAULT_WORDS + 2 * t.layout.index[n] for n in inner if isinstance(n, str)]
+    return Thing(rows, (*place, *(_word(w, record.operand, at) for at in sizes)))
+
+
+def _accessible(w: Writer, t: Record, name: str, node) -> Field:
+    """Returns the declaration of a field.
+
+    Raises:
+        KernelLanguageError: the layout has no such field, or the stage may not access it.
+    """
     if name not in t.layout:
         names = [f.name for f in t.layout.fields]
         raise w.broken(node, f"{t.layout.name} has no field {name}{near(name, names)}")
-    k, f, constant = t.layout.index[name], t.layout[name], t.constant
-    kind = f.kind
-    if t.access is not None and kind != "size":
-        constant = name not in t.access.sets
-        if name not in t.access.reads:
-            raise w.broken(node, f"{ast.unparse(node)} cannot be read in this callback{near(name, t.access.reads)}")
-    if kind == "real" and t.shared:
+    f = t.layout[name]
+    if t.access is not None and f.kind != "size" and name not in t.access.reads:
+        raise w.broken(node, f"{ast.unparse(node)} cannot be read in this callback{near(name, t.access.reads)}")
+    if f.kind == "real" and t.shared:
         raise w.broken(
             node, f"{name} differs by world; a stage that runs for one world at a time can use only ints and scalars"
         )
-    word = _word(w, record.operand, FAULT_WORDS + 2 * k)
-    if kind == "size":
-        return Thing(INT, (word,))
-    base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
-    inner = t.layout.inner(f)
-    width, shared = t.width if kind == "real" else 1, ""
-    if kind == "scalar":
-        # tables of the model are read in the precision of the worlds, buffers of a tile are float64
-        shared = t.base if t.constant else base
-    seed = (t.seeds.index(name), len(t.seeds)) if name in t.seeds else None
-    if seed and (f.rows or kind != "real"):
-        raise w.broken(node, f"jvp: {name} is not a field of reals without a row type; seed(x, ...) seeds a row")
-    rows = view(base, width, constant, t.checked, False, f.rows, inner, shared, seed)
-    sizes = [FAULT_WORDS + 2 * t.layout.index[n] for n in inner if isinstance(n, str)]
-    place = [w.register(f"inttoptr i64 {word} to ptr")]
-    if t.checked:
-        place += [_word(w, record.operand, FAULT_WORDS + 2 * k + 1), str(k), record.operand]
-    return Thing(rows, (*place, *(_word(w, record.operand, at) for at in sizes)))
+    return f
 
 
 def member(w: Writer, whole: Thing, name: str, node) -> tuple[Thing, Thing]:
     """Returns (field, index) of a field of an object: `c.dist` with c = d.contact[k] is d.con_dist[k]."""
     group: Group = whole.type.group
-    names = [f.name for f in group.record.layout.stored if f.name.startswith(group.prefix)]
-    if group.prefix + name not in names:
-        known = [n.removeprefix(group.prefix) for n in names]
+    layout, full = group.record.layout, group.prefix + name
+    if full not in layout or layout[full].kind == "size":
+        known = [f.name.removeprefix(group.prefix) for f in layout.stored if f.name.startswith(group.prefix)]
         raise w.broken(node, f"{whole.type.description} has no field {name}{near(name, known)}")
-    rows = field(w, Thing(group.record, whole.operands[:1]), group.prefix + name, node)
+    rows = field(w, Thing(group.record, whole.operands[:1]), full, node)
     return rows, Thing(INT, whole.operands[1:])
 
 
@@ -219,11 +224,9 @@ def _refuse_flat_index(w: Writer, kind: type, index) -> None:
         )
 
 
-@function("flat", 1)
-def write_flat(w: Writer, node, arguments):
-    if not isinstance(arguments[0].type, View):
-        raise refuse(w, node, "flat", arguments, "a field")
-    return flattened(arguments[0])
+@function("flat", 1, "a field", View)
+def write_flat(w: Writer, node, rows):
+    return flattened(rows)
 
 
 def write_row_address(w: Writer, rows: Thing, index: str) -> str:
@@ -264,30 +267,30 @@ def _lane(w: Writer, node, rows: Thing, i: Thing, lane: Thing) -> str:
     return pointer if rows.type.width == 1 else w.register(f"getelementptr {rows.type.base}, ptr {pointer}, i64 {lane}")
 
 
-@function("read_lane", 3)
-def read_lane(w: Writer, node, arguments):
-    rows, i, lane = arguments
-    if not isinstance(rows.type, View) or rows.type.element is INT:
-        raise refuse(w, node, "read_lane", arguments, "a field of reals, a row and a lane")
+def _has_reals(t: Type) -> bool:
+    """Returns whether it is a field of reals."""
+    return isinstance(t, View) and t.element is not INT
+
+
+@function("read_lane", 3, "a field of reals, a row and a lane", _has_reals)
+def read_lane(w: Writer, node, rows, i, lane):
     if rows.type.kind:
-        parts = [read_lane(w, node, (*place, lane)) for place in _places(w, rows, i, node)]
+        parts = [read_lane(w, node, *place, lane) for place in _places(w, rows, i, node)]
         return w.tuple(parts, kind=rows.type.kind)
     x = w.register(f"load {rows.type.base}, ptr {_lane(w, node, rows, i, lane)}")
     return Thing(ONE, (w.register(f"fpext float {x} to double") if rows.type.base == "float" else x,))
 
 
-@function("write_lane", 4)
-def write_lane(w: Writer, node, arguments):
-    rows, i, lane, x = arguments
-    if not isinstance(rows.type, View) or rows.type.element is INT:
-        raise refuse(w, node, "write_lane", arguments, "a field of reals, a row, a lane and one world's number")
+@function("write_lane", 4, "a field of reals, a row, a lane and one world's number", _has_reals)
+def write_lane(w: Writer, node, rows, i, lane, x):
     if rows.type.constant:
         raise w.broken(node, READ_ONLY)
     if rows.type.kind:
         if not isinstance(x.type, Tuple) or len(x.type.items) != len(rows.type.kind._fields):
-            raise refuse(w, node, "write_lane", arguments, f"a {rows.type.kind.__name__} as the last argument")
+            allowed = f"a {rows.type.kind.__name__} as the last argument"
+            raise refuse(w, node, "write_lane", (rows, i, lane, x), allowed)
         for place, part in zip(_places(w, rows, i, node), w.parts(x), strict=True):
-            write_lane(w, node, (*place, lane, part))
+            write_lane(w, node, *place, lane, part)
         return NO_THING
     pointer = _lane(w, node, rows, i, lane)
     x = w.convert(x, ONE, node).operand
@@ -298,11 +301,8 @@ def write_lane(w: Writer, node, arguments):
 
 
 def _gathered(name: str, own_lane: bool) -> None:
-    @function(name, 2)
-    def write(w: Writer, node, arguments):
-        rows, index = arguments
-        if not isinstance(rows.type, View) or rows.type.element is INT or not isinstance(index.type, Value):
-            raise refuse(w, node, name, arguments, "a field of reals and a value, the index in each world")
+    @function(name, 2, "a field of reals and a value, the index in each world", _has_reals, Value)
+    def write(w: Writer, node, rows, index):
         _refuse_seeded(w, node, rows.type)
         s, base, out = index.type, rows.type.base, "poison"
         t = value(s.width, base if own_lane else s.base)  # a table of float64 is rounded to the index's precision
@@ -330,13 +330,15 @@ _gathered("gather_rows", own_lane=True)
 
 
 # ---- memory, addresses ---------------------------------------------------------------------------------------------
-@function("eights", 1)
-def eights(w: Writer, node, arguments):
-    t = arguments[0].type
-    if not isinstance(t, View) or (t.base, t.width) != ("double", 1):
-        raise refuse(w, node, "eights", arguments, "a field of scalars")
+def _has_scalars(t: Type) -> bool:
+    return isinstance(t, View) and (t.base, t.width) == ("double", 1)
+
+
+@function("eights", 1, "a field of scalars", _has_scalars)
+def eights(w: Writer, node, rows):
+    t = rows.type
     _refuse_seeded(w, node, t)
-    operands = list(arguments[0].operands[: len(t.place)])
+    operands = list(rows.operands[: len(t.place)])
     if t.checked:
         operands[1] = w.register(f"lshr i64 {operands[1]}, 3")
     # the model's fields lie next to each other
@@ -344,11 +346,8 @@ def eights(w: Writer, node, arguments):
 
 
 def _numbers(name: str, own: str) -> None:
-    @function(name, 2)
-    def write(w: Writer, node, arguments):
-        record, address = arguments
-        if not isinstance(record.type, Record) or address.type is not INT:
-            raise refuse(w, node, name, arguments, "a record and an address")
+    @function(name, 2, "a record and an address", Record, INT)
+    def write(w: Writer, node, record, address):
         base = own or record.type.base
         rows = view(base, 1, False, False, shared=base)
         return Thing(rows, (w.register(f"inttoptr i64 {address.operand} to ptr"),))
@@ -358,22 +357,16 @@ _numbers("scalars", "")
 _numbers("doubles", "double")
 
 
-@function("prefetch", 2)
-def prefetch(w: Writer, node, arguments):
-    rows, index = arguments
-    if not isinstance(rows.type, View) or index.type is not INT:
-        raise refuse(w, node, "prefetch", arguments, "a field and the index of a row")
+@function("prefetch", 2, "a field and the index of a row", View, INT)
+def prefetch(w: Writer, node, rows, index):
     pointer = write_row_address(w, rows, index.operand)
     w.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     w.write(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
     return NO_THING
 
 
-@function("call", 4)
-def call(w: Writer, node, arguments):
-    address, *given = arguments
-    if address.type is not INT or not all(isinstance(a.type, Record) or a.type is INT for a in given):
-        raise refuse(w, node, "call", arguments, "an address and three records or ints")
+@function("call", 4, "an address and three records or ints", INT, *[(Record, INT)] * 3)
+def call(w: Writer, node, address, *given):
     for a in given:
         _refuse_seeded(w, node, a.type)
     pointer = w.register(f"inttoptr i64 {address.operand} to ptr")

@@ -9,7 +9,7 @@ from featherlane.lanes.compiler.indices import augment
 from featherlane.lanes.compiler.operators import binary
 from featherlane.lanes.compiler.rules import UnknownYetError
 from featherlane.lanes.compiler.source import is_call
-from featherlane.lanes.compiler.types import INT, Number, Range
+from featherlane.lanes.compiler.types import INT, Range
 from featherlane.lanes.compiler.unrolled import bind, parts, unrolled_values
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 
@@ -58,7 +58,7 @@ def _augmented(w: Writer, s: ast.AugAssign) -> None:
 # ---- branches ------------------------------------------------------------------------------------------------------
 def _if(w: Writer, s: ast.If) -> None:
     test = expression(w, s.test)
-    if test.constant is not None and isinstance(test.type, Number):
+    if test.is_known:
         block(w, s.body if test.constant else s.orelse)
         return
     condition, yes, no, end = w.truth(test, s.test), w.label(), w.label(), w.label()
@@ -78,7 +78,7 @@ def _while(w: Writer, s: ast.While) -> None:
     head, body, end = w.label(), w.label(), w.label()
     w.place(head)
     test = expression(w, s.test)
-    if test.constant is not None and isinstance(test.type, Number) and test.constant:
+    if test.is_known and test.constant:
         w.jump(body)
     else:
         w.branch(w.truth(test, s.test), body, end)

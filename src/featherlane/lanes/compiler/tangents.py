@@ -90,7 +90,7 @@ def _chosen(w: Writer, node, condition: Thing, a: Tangent, b: Tangent) -> Tangen
     if a is None and b is None:
         return None
     zero = w.constant(0.0, node)
-    return OF_VALUES.writer("where")(w, node, [condition, a or zero, b or zero])
+    return OF_VALUES.writer("where")(w, node, condition, a or zero, b or zero)
 
 
 def _compared(w: Writer, node, order: str, a: Thing, b: Thing) -> Thing:
@@ -148,7 +148,7 @@ def _rule(*names: str):
 
 def _of_reals(w: Writer, node, name: str, rule, arguments: list[Thing]) -> Thing:
     n, x = number(w, node, arguments), [primal(a) for a in arguments]
-    result = OF_VALUES.writer(name)(w, node, x)
+    result = OF_VALUES.writer(name)(w, node, *x)
     directions = zip(*(tangents(a, n) for a in arguments), strict=True)
     return made(w, node, result, [rule(w, node, name, result, x, t) for t in directions])
 
@@ -192,7 +192,7 @@ def _fmin(w, node, name, result, x, t):
 
 @_rule("clip")
 def _clip(w, node, name, result, x, t):
-    raised = OF_VALUES.writer("fmax")(w, node, [x[0], x[1]])
+    raised = OF_VALUES.writer("fmax")(w, node, x[0], x[1])
     inner = _chosen(w, node, _compared(w, node, "oge", x[0], x[1]), t[0], t[1])
     return _chosen(w, node, _compared(w, node, "ole", raised, x[2]), inner, t[2])
 
@@ -200,7 +200,7 @@ def _clip(w, node, name, result, x, t):
 def _where(w: Writer, node, arguments: list[Thing]) -> Thing:
     condition, a, b = arguments
     n = number(w, node, (a, b))
-    x = OF_VALUES.writer("where")(w, node, [condition, primal(a), primal(b)])
+    x = OF_VALUES.writer("where")(w, node, condition, primal(a), primal(b))
     pairs = zip(tangents(a, n), tangents(b, n), strict=True)
     return made(w, node, x, [_chosen(w, node, condition, s, t) for s, t in pairs])
 
@@ -209,23 +209,22 @@ DUALS["where"] = _where
 
 
 @OF_VALUES.function("seed", None)
-def _seed(w: Writer, node, arguments):
-    x, *given = arguments
+def _seed(w: Writer, node, x, *given):
+    arguments = x, *given
     if has_dual(w, x):
         raise w.broken(node, NESTED)
     if isinstance(x.type, Tuple) and x.type.row:
         columns = [w.parts(a) if isinstance(a.type, Tuple) else [a] * len(x.type.items) for a in arguments]
-        return w.tuple([_seed(w, node, list(part)) for part in zip(*columns, strict=True)], kind=x.type.row)
+        return w.tuple([_seed(w, node, *part) for part in zip(*columns, strict=True)], kind=x.type.row)
     if not isinstance(x.type, Value) or common_value([a.type for a in arguments]) is None:
         raise refuse(w, node, "seed", arguments, "a value, or a row, and its tangents")
     return made(w, node, x, [None if t.constant == 0.0 else t for t in given])
 
 
 @OF_VALUES.function("split_tangents", 2)
-def _split_tangents(w: Writer, node, arguments):
-    x, n = arguments
+def _split_tangents(w: Writer, node, x, n):
     if not isinstance(n.constant, int) or n.constant < 1:
-        raise refuse(w, node, "split_tangents", arguments, "a result and the constant number of its tangents")
+        raise refuse(w, node, "split_tangents", (x, n), "a result and the constant number of its tangents")
     return w.tuple(_split(w, node, x, n.constant))
 
 

@@ -33,6 +33,7 @@ from featherlane.lanes.compiler.writer import Thing, Writer
 OF_VALUES = Table()
 DUALS: dict[str, Callable[..., Thing]] = {}  # writers of functions whose arguments have tangents: tangents.py
 UNROLLED = "unrolled(range(...)) is allowed only in a `for` loop"
+TRUTH = BOOL, Mask
 function = OF_VALUES.function
 
 
@@ -75,12 +76,12 @@ def _row_type(w: Writer, node, name: str, arguments) -> type | None:
 def _part_by_part(w: Writer, node, write, kind: type, arguments) -> Thing:
     """Writes a function of rows part by part; a number is an argument of every part."""
     columns = [w.parts(a) if isinstance(a.type, Tuple) else [a] * len(kind._fields) for a in arguments]
-    return w.tuple([write(w, node, list(part)) for part in zip(*columns, strict=True)], kind=kind)
+    return w.tuple([write(w, node, *part) for part in zip(*columns, strict=True)], kind=kind)
 
 
 def _of_reals(name: str, arity: int, code) -> None:
     @function(name, arity)
-    def write(w: Writer, node, arguments):
+    def write(w: Writer, node, *arguments):
         kind = _row_type(w, node, name, arguments)
         if kind:
             return _part_by_part(w, node, write, kind, arguments)
@@ -103,13 +104,10 @@ _of_reals("clip", 3, lambda w, t, x, lo, hi: smaller(w, t, larger(w, t, x, lo), 
 
 # ---- ints ----------------------------------------------------------------------------------------------------------
 def _of_ints(name: str, order: str) -> None:
-    @function(name, None)
-    def write(w: Writer, node, arguments):
-        if not all(a.type in (INT, BOOL) for a in arguments):
-            raise refuse(w, node, name, arguments, "ints; for reals use fmin(a, b) and fmax(a, b)")
-        x = w.convert(arguments[0], INT, node).operand
-        for a in arguments[1:]:
-            y = w.convert(a, INT, node).operand
+    @function(name, None, "ints; for reals use fmin(a, b) and fmax(a, b)", (INT, BOOL))
+    def write(w: Writer, node, *arguments):
+        x, *others = (w.convert(a, INT, node).operand for a in arguments)
+        for y in others:
             x = w.register(f"select i1 {w.register(f'icmp {order} i64 {x}, {y}')}, i64 {x}, i64 {y}")
         return Thing(INT, (x,))
 
@@ -118,40 +116,38 @@ _of_ints("min", "slt")
 _of_ints("max", "sgt")
 
 
-@function("abs", 1)
-def absolute(w: Writer, node, arguments):
-    (a,) = arguments
+@function("abs", 1, "an int, a value or a plain number", (INT, REAL, Value, Dual))
+def absolute(w: Writer, node, a):
     if isinstance(a.type, Dual):
-        return DUALS["abs"](w, node, arguments)
+        return DUALS["abs"](w, node, [a])
     if a.type is INT:
         negative = w.register(f"icmp slt i64 {a.operand}, 0")
         return Thing(
             INT, (w.register(f"select i1 {negative}, i64 {w.register(f'sub i64 0, {a.operand}')}, i64 {a.operand}"),)
         )
-    if a.type is REAL or isinstance(a.type, Value):
-        return Thing(a.type, (intrinsic(w, "fabs", a.type, list(a.operands)),))
-    raise refuse(w, node, "abs", arguments, "an int, a value or a plain number")
+    return Thing(a.type, (intrinsic(w, "fabs", a.type, list(a.operands)),))
 
 
-@function("whole", 1)
-def whole(w: Writer, node, arguments):
-    t = arguments[0].type
-    if not isinstance(t, Value) or t.width != 1:
-        raise refuse(w, node, "whole", arguments, "one world's number, from read_lane(rows, i, lane)")
-    return Thing(INT, (w.register(f"fptosi {t.llvm} {arguments[0].operand} to i64"),))
+def _is_of_one_world(t: Type) -> bool:
+    return isinstance(t, Value) and t.width == 1
+
+
+@function("whole", 1, "one world's number, from read_lane(rows, i, lane)", _is_of_one_world)
+def whole(w: Writer, node, x):
+    return Thing(INT, (w.register(f"fptosi {x.type.llvm} {x.operand} to i64"),))
 
 
 @function("count_ones", 1)
-def count_ones(w: Writer, node, arguments):
-    x = w.convert(arguments[0], INT, node).operand
+def count_ones(w: Writer, node, x):
+    x = w.convert(x, INT, node).operand
     w.declared.add("declare i64 @llvm.ctpop.i64(i64)")
     return Thing(INT, (w.register(f"call i64 @llvm.ctpop.i64(i64 {x})"),))
 
 
 # ---- masks ---------------------------------------------------------------------------------------------------------
 @function("where", 3)
-def where(w: Writer, node, arguments):
-    condition, a, b = arguments
+def where(w: Writer, node, condition, a, b):
+    arguments = condition, a, b
     kind = _row_type(w, node, "where", (a, b))
     if kind and isinstance(a.type, Tuple) and isinstance(b.type, Tuple):
         return _part_by_part(w, node, where, kind, arguments)
@@ -190,14 +186,11 @@ def _as_word(w: Writer, thing: Thing) -> tuple[str, str]:
 
 
 def _of_mask(name: str, order: str, word: int) -> None:
-    @function(name, 1)
-    def write(w: Writer, node, arguments):
-        t = arguments[0].type
-        if t is BOOL or (isinstance(t, Mask) and t.width == 1):
-            return Thing(BOOL, arguments[0].operands)
-        if not isinstance(t, Mask):
-            raise refuse(w, node, name, arguments, "a mask")
-        x, bits = _as_word(w, arguments[0])
+    @function(name, 1, "a mask", TRUTH)
+    def write(w: Writer, node, given):
+        if given.type is BOOL or given.type.width == 1:
+            return Thing(BOOL, given.operands)
+        x, bits = _as_word(w, given)
         return Thing(BOOL, (w.register(f"icmp {order} {bits} {x}, {word}"),))
 
 
@@ -205,46 +198,35 @@ _of_mask("any_", "ne", 0)
 _of_mask("all_", "eq", -1)
 
 
-@function("not_", 1)
-def not_(w: Writer, node, arguments):
-    t = arguments[0].type
-    if not (t is BOOL or isinstance(t, Mask)):
-        raise refuse(w, node, "not_", arguments, "a mask")
-    return Thing(t, (w.register(f"xor {t.llvm} {arguments[0].operand}, {literal(True, t)}"),))
+@function("not_", 1, "a mask", TRUTH)
+def not_(w: Writer, node, given):
+    t = given.type
+    return Thing(t, (w.register(f"xor {t.llvm} {given.operand}, {literal(True, t)}"),))
 
 
-@function("has", 2)
-def has(w: Writer, node, arguments):
-    t = arguments[0].type
-    if not (t is BOOL or isinstance(t, Mask)):
-        raise refuse(w, node, "has", arguments, "a mask and the number of a lane")
-    lane = w.convert(arguments[1], INT, node).operand
-    if t is BOOL or t.width == 1:
-        return Thing(BOOL, arguments[0].operands)
-    x, bits = _as_word(w, arguments[0])
+@function("has", 2, "a mask and the number of a lane", TRUTH)
+def has(w: Writer, node, given, lane):
+    lane = w.convert(lane, INT, node).operand
+    if given.type is BOOL or given.type.width == 1:
+        return Thing(BOOL, given.operands)
+    x, bits = _as_word(w, given)
     x = w.register(f"lshr i64 {w.register(f'zext {bits} {x} to i64')}, {lane}")
     return Thing(BOOL, (w.register(f"trunc i64 {x} to i1"),))
 
 
 # ---- tuples ---------------------------------------------------------------------------------------------------------
-@function("tuple", 1)
-def tuple_(w: Writer, node, arguments):
-    if not isinstance(arguments[0].type, Tuple):
-        raise refuse(
-            w, node, "tuple", arguments, "a comprehension, for example tuple(x[i] for i in range(3)), or a tuple"
-        )
-    return w.tuple(w.parts(arguments[0]), arguments[0].constant)  # without a row type
+@function("tuple", 1, "a comprehension, for example tuple(x[i] for i in range(3)), or a tuple", Tuple)
+def tuple_(w: Writer, node, whole):
+    return w.tuple(w.parts(whole), whole.constant)  # without a row type
 
 
-@function("join", None)
-def join(w: Writer, node, arguments):
-    if not all(isinstance(part.type, Tuple) for part in arguments):
-        raise refuse(w, node, "join", arguments, "tuples")
-    return w.tuple([item for part in arguments for item in w.parts(part)])
+@function("join", None, "tuples", Tuple)
+def join(w: Writer, node, *wholes):
+    return w.tuple([item for whole in wholes for item in w.parts(whole)])
 
 
 @function("unrolled", 1)
-def unrolled(w: Writer, node, arguments):
+def unrolled(w: Writer, node, counts):
     raise w.broken(node, UNROLLED)
 
 
@@ -261,13 +243,11 @@ def _same(t: Value, n: int) -> str:
     return str(n) if t.width == 1 else f"splat (i{BITS[t.base]} {n})"
 
 
-@function("split_exponent", 1)
-def split_exponent(w: Writer, node, arguments):
-    t = arguments[0].type
-    if not isinstance(t, Value):
-        raise refuse(w, node, "split_exponent", arguments, "a value")
+@function("split_exponent", 1, "a value", Value)
+def split_exponent(w: Writer, node, x):
+    t = x.type
     bits, low, bias = _format(t)
-    x = w.register(f"bitcast {t.llvm} {arguments[0].operand} to {bits}")
+    x = w.register(f"bitcast {t.llvm} {x.operand} to {bits}")
     e = w.register(f"sub {bits} {w.register(f'lshr {bits} {x}, {_same(t, low)}')}, {_same(t, bias)}")
     f = w.register(f"and {bits} {x}, {_same(t, (1 << low) - 1)}")
     f = w.register(f"or {bits} {f}, {_same(t, bias << low)}")
@@ -276,7 +256,7 @@ def split_exponent(w: Writer, node, arguments):
 
 
 @function("scale_exponent", 2)
-def scale_exponent(w: Writer, node, arguments):
+def scale_exponent(w: Writer, node, *arguments):
     t = common_value([a.type for a in arguments])
     if t is None:
         raise refuse(w, node, "scale_exponent", arguments, "two values of one precision")
@@ -287,27 +267,20 @@ def scale_exponent(w: Writer, node, arguments):
     return Thing(t, (w.register(f"fmul {t.llvm} {x}, {factor}"),))
 
 
-@function("single_precision", 1)
-def single_precision(w: Writer, node, arguments):
-    t = arguments[0].type
-    if not isinstance(t, (Value, Dual, Record, Number)):
-        raise refuse(w, node, "single_precision", arguments, "a value or a record")
-    return w.constant(getattr(t, "base", "double") == "float", node)
+@function("single_precision", 1, "a value or a record", (Value, Dual, Record, Number))
+def single_precision(w: Writer, node, x):
+    return w.constant(getattr(x.type, "base", "double") == "float", node)
 
 
-@function("real", 2)
-def real(w: Writer, node, arguments):
-    record, x = arguments
-    if not isinstance(record.type, Record) or not isinstance(x.type, (Value, Number)):
-        raise refuse(w, node, "real", arguments, "a record and a number")
+@function("real", 2, "a record and a number", Record, (Value, Number))
+def real(w: Writer, node, record, x):
     return w.convert(x, record.type.value, node)
 
 
 def _constant_mask(name: str, truth: bool) -> None:
-    @function(name, 1)
-    def write(w: Writer, node, arguments):
-        record = _record(w, node, name, arguments)
-        t = mask(record.width, record.base)
+    @function(name, 1, "a record", Record)
+    def write(w: Writer, node, record):
+        t = mask(record.type.width, record.type.base)
         return Thing(t, (literal(truth, t),))
 
 
@@ -315,19 +288,13 @@ _constant_mask("true_mask", True)
 _constant_mask("false_mask", False)
 
 
-@function("width", 1)
-def width(w: Writer, node, arguments):
-    return w.constant(_record(w, node, "width", arguments).width, node)
+@function("width", 1, "a record", Record)
+def width(w: Writer, node, record):
+    return w.constant(record.type.width, node)
 
 
-@function("lane_index", 1)
-def lane_index(w: Writer, node, arguments):
-    t = _record(w, node, "lane_index", arguments).value
+@function("lane_index", 1, "a record", Record)
+def lane_index(w: Writer, node, record):
+    t = record.type.value
     lanes = [real_literal(float(k), t.base) for k in range(t.width)]
     return Thing(t, (lanes[0] if t.width == 1 else f"<{', '.join(f'{t.base} {x}' for x in lanes)}>",))
-
-
-def _record(w: Writer, node, name: str, arguments) -> Record:
-    if not isinstance(arguments[0].type, Record):
-        raise refuse(w, node, name, arguments, "a record")
-    return arguments[0].type

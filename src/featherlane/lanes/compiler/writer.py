@@ -38,6 +38,16 @@ class Thing:
         """The single operand of a number, a value or a mask."""
         return self.operands[0]
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is a number that is known when the kernel is compiled."""
+        return self.constant is not None and isinstance(self.type, Number)
+
+    @property
+    def known_int(self) -> int | None:
+        """Its int, if that is known when the kernel is compiled."""
+        return self.constant if self.type is INT else None
+
 
 class Stored(NamedTuple):
     """A variable in memory, or a part of one: its type, and (pointer, LLVM type) of each operand."""
@@ -218,15 +228,8 @@ class Writer:
         if web in self.source.webs.bound_once:
             self._bound[web] = thing
             return
-        old = self.variables.get(web)
-        t = thing.type if old is None else common_type(old, thing.type)
-        if t is None:
-            raise self.broken(
-                node,
-                f"{name} changes its type: it is {old.description} on another path, and {thing.type.description} here"
-                + _advice_on_kinds(old, thing.type),
-            )
-        self._settle(web, old, t)
+        problem = f"{name} changes its type: it is {{}} on another path, and {{}} here"
+        self.variables[web] = t = self._common(self.variables.get(web), thing.type, node, problem)
         thing = self.convert(thing, t, node)
         for (pointer, llvm), operand in zip(self._allocate(web, t), thing.operands, strict=True):
             self.write(f"store {llvm} {operand}, ptr {pointer}")
@@ -254,11 +257,15 @@ class Writer:
         """Loads a stored thing."""
         return Thing(place.type, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in place.memory])
 
-    def _settle(self, web, old: Type | None, t: Type) -> None:
-        """Records a variable's type; another pass is needed if it was used with another type."""
-        if old is not None and t is not old:
-            self.unsettled = True
-        self.variables[web] = t
+    def _common(self, old: Type | None, new: Type, node, problem: str) -> Type:
+        """Returns the type that takes both; another pass is needed if it was used with another type."""
+        if old is None:
+            return new
+        t = common_type(old, new)
+        if t is None:
+            raise self.broken(node, problem.format(old.description, new.description) + _advice_on_kinds(old, new))
+        self.unsettled |= t is not old
+        return t
 
     def _allocate(self, web, t: Type) -> list[tuple[str, str]]:
         """Returns the memory of a variable, allocated in the function's first lines."""
@@ -284,17 +291,7 @@ class Writer:
     # ---- results ----------------------------------------------------------------------------------------------
     def give(self, thing: Thing, node) -> None:
         """Writes a return."""
-        old = self.returns
-        t = thing.type if old is None else common_type(old, thing.type)
-        if t is None:
-            raise self.broken(
-                node,
-                f"one return has {old.description}, another has {thing.type.description}"
-                + _advice_on_kinds(old, thing.type),
-            )
-        if old is not None and t is not old:
-            self.unsettled = True
-        self.returns = t
+        self.returns = t = self._common(self.returns, thing.type, node, "one return has {}, another has {}")
         operands = self.convert(thing, t, node).operands
         if not operands:
             self.write("ret void")
