@@ -110,16 +110,6 @@ def _add_to_column(d, first, h, x):
 
 
 @kernel
-def rotational_momentum(I, w):
-    """Returns the rotational inertia times w; I: an Inertia or six values xx, yy, zz, xy, xz, yz."""
-    return Vec3(
-        fma(I[0], w[0], fma(I[3], w[1], I[4] * w[2])),
-        fma(I[3], w[0], fma(I[1], w[1], I[5] * w[2])),
-        fma(I[4], w[0], fma(I[5], w[1], I[2] * w[2])),
-    )
-
-
-@kernel
 def _block_part(d, r, c):
     """Returns the 3 x 3 matrix at row r, column c of the block."""
     return Mat3(d.block[6 * (r + i) + c + j] for i in range(3) for j in range(3))

@@ -32,10 +32,7 @@ FIELDS = (
     size("user_control", "address of the control function of this call, 0: none"),
     # with the flag `sleep`
     _fall_asleep_memory.real(
-        "tree_asleep",
-        "ntree",
-        "1",
-        "negative: awake, a counter up to -1 (ready to sleep); else asleep, the next tree of its island",
+        "tree_asleep", "ntree", "1", "awake: counts up to -1 (ready to sleep); asleep: the next tree of its island"
     ),
     _fall_asleep_memory.real("sleep_qpos", "nq", "m, rad, quaternion", "qpos of sleeping trees"),
     _store_mocap_poses_memory.rows(Pose, "sleep_mocap", "nmocap", "m, 1", "poses of mocap bodies at the last check"),

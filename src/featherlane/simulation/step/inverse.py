@@ -60,5 +60,4 @@ def inverse(m, d):
         energy(m, d)
     sensor_acc(m, d)
     if discrete:  # restore the given acceleration
-        for i in range(m.nv):
-            d.qacc[i] = d.qacc_step[i]
+        copy(d.qacc, d.qacc_step, m.nv)
