@@ -20,7 +20,7 @@ Imported kernels:
                                        own=1: the diagonal of A is that of A, own=0: the values in `inverse`
     solve_factored                     (m, L, inverse, x): x <- A^-1 x, with this factor
     damping_coefficients(m, d, i)      (b, c, e) of the damping force -v (b + c |v| + e v^2) of DoF i
-    damping_rate(m, d, i)              b + 2 c |v| + 3 e v^2, minus the derivative of this force
+    implicit_rate((b, c, e), |v|)      b + 2 c |v| + 3 e v^2, minus the derivative of this force
     has_reflected_terms(m, j)          mask of worlds where an actuator adds armature or damping to joint j
     fluid_worlds(m)                    mask of worlds with a fluid
     fluid_acts(m)                      whether some world has a fluid, and passive forces are enabled
@@ -33,11 +33,12 @@ from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.actuator.reflected import damping_coefficients, has_reflected_terms
+from featherlane.dynamics.body.force_laws import implicit_rate
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
-from featherlane.dynamics.integrator.derivative import add_smooth_rates, damping_rate
+from featherlane.dynamics.integrator.derivative import add_smooth_rates
 from featherlane.dynamics.integrator.free_body import has_single_free_body, solve_free_bodies
 from featherlane.dynamics.integrator.velocity_derivative import store_rates_without_bias
 from featherlane.dynamics.passive.fluid import fluid_worlds
@@ -70,9 +71,9 @@ def advance_state(m, d, acceleration):
 
 
 @kernel
-def _is_damped(m, d, i):
+def _is_damped(m, i, coefficients):
     """Returns the mask of worlds where `euler` damps DoF i: by b > 0, or c or e other than 0, or reflected terms."""
-    (b, c, e), j = damping_coefficients(m, d, i), m.dof_jntid[i]
+    (b, c, e), j = coefficients, m.dof_jntid[i]
     mask = (b > 0.0) | (c != 0.0) | (e != 0.0)
     if m.jnt_actuatorid[j] != -1:
         mask = mask | has_reflected_terms(m, j)
@@ -84,7 +85,7 @@ def damps_implicitly(m, d):
     """Returns the mask of worlds with a damped DoF: there `euler` uses an acceleration other than qacc."""
     found = 0.0
     for i in range(m.nv):
-        found = where(_is_damped(m, d, i), 1.0, found)
+        found = where(_is_damped(m, i, damping_coefficients(m, d, i)), 1.0, found)
     return found > 0.0
 
 
@@ -96,8 +97,9 @@ def store_damped_diagonal(m, d, articulated):
     """
     h, found = timestep(m), 0.0
     for i in range(m.nv):
-        found = where(_is_damped(m, d, i), 1.0, found)
-        rate = damping_rate(m, d, i)
+        coefficients = damping_coefficients(m, d, i)
+        found = where(_is_damped(m, i, coefficients), 1.0, found)
+        rate = implicit_rate(coefficients, fabs(d.qvel[i]))
         if articulated:
             d.qHDiagInv[i] = h * rate
         else:
