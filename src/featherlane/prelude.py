@@ -66,6 +66,7 @@ from featherlane.model.index_spaces import (
     inertia_entries,
     moment_entries,
     tendon_entries,
+    tree_dofs,
 )
 from featherlane.model.joint import (
     has_quaternion,
@@ -87,7 +88,7 @@ from featherlane.model.status import (
     warn,
 )
 from featherlane.model.timestep import timestep
-from featherlane.spatial.inertia import inert_from_com, inert_mul
+from featherlane.spatial.inertia import inert_from_com, inert_mul, rotational_momentum
 from featherlane.spatial.motion import cross_force, cross_motion, dot6
 from featherlane.spatial.quaternion import (
     NEAR_UNIT,
@@ -128,7 +129,10 @@ from featherlane.spatial.types import (
 )
 from featherlane.spatial.vector import (
     MINVAL,
+    clear,
+    copy,
     cross,
+    cross_plus,
     dot3,
     has_nonzero,
     mat_inverse,

@@ -45,8 +45,7 @@ def tendon_awake(m, d, i):
     treenum: number of trees along the tendon;  treeid: the first two of them.
     """
     tendon = m.tendon[i]
-    # all worlds, since `active` is 0 or 1: kept for a tendon along no tree or along more than two
-    mask = d.active[0] >= 0.0
+    mask = true_mask(d)  # of a tendon along no tree or along more than two
     if tendon.treenum == 1:
         mask = tree_awake(d, tendon.treeid[0])
     elif tendon.treenum == 2:
@@ -60,14 +59,22 @@ def held_awake(m, d, b1, b2):
 
     A body without a tree (treeid -1) is a mocap body, which is awake, or static, which is not.
     """
-    tree1, tree2 = m.body_treeid[b1], m.body_treeid[b2]
-    mask = d.active[0] < 0.0  # no world: `active` is 0 or 1
-    if tree1 >= 0:
-        mask = mask | (d.tree_awake[tree1] > 0.0)
-    if tree2 >= 0:
-        mask = mask | (d.tree_awake[tree2] > 0.0)
-    if (tree1 < 0 and is_mocap(m, b1)) or (tree2 < 0 and is_mocap(m, b2)):
-        mask = d.active[0] >= 0.0  # all worlds
+    mask = false_mask(d)
+    for b in (b1, b2):
+        if m.body_treeid[b] >= 0:
+            mask = mask | tree_awake(d, m.body_treeid[b])
+        elif is_mocap(m, b):
+            mask = true_mask(d)
+    return mask
+
+
+@kernel
+def either_asleep(d, t1, t2):
+    """Returns the mask of worlds where tree t1 or t2 sleeps; -1 is no tree."""
+    mask = false_mask(d)
+    for t in (t1, t2):
+        if t >= 0:
+            mask = mask | (d.tree_awake[t] == 0.0)
     return mask
 
 
@@ -77,5 +84,5 @@ def clear_asleep(m, d, x):
     for t in range(m.ntree):
         asleep = d.tree_awake[t] == 0.0
         if any_(asleep):
-            for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
+            for i in tree_dofs(m, t):
                 x[i] = where(asleep, 0.0, x[i])

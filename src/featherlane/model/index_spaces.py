@@ -26,6 +26,12 @@ def body_geoms(m, b):
 
 
 @kernel
+def tree_dofs(m, t):
+    """Returns the range of the dofs of kinematic tree t."""
+    return range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t])
+
+
+@kernel
 def actuator_outputs(m, i):
     """Returns the range of the outputs of actuator i."""
     return range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i])

@@ -4,9 +4,20 @@ c is the centre of mass relative to the point, and the rotational part is about 
 point add component-wise; the composite-rigid-body algorithm uses this.
 """
 
-from featherlane.lanes import fma, kernel
+from featherlane.lanes import fma, join, kernel
 from featherlane.lanes.rows import operator
-from featherlane.spatial.types import Force, Inertia, Motion
+from featherlane.spatial.types import Force, Inertia, Motion, Vec3
+from featherlane.spatial.vector import cross, cross_plus
+
+
+@kernel
+def rotational_momentum(I, w):
+    """Returns J w, with the symmetric matrix J in the first six parts of I: xx, yy, zz, xy, xz, yz."""
+    return Vec3(
+        fma(I[0], w[0], fma(I[3], w[1], I[4] * w[2])),
+        fma(I[3], w[0], fma(I[1], w[1], I[5] * w[2])),
+        fma(I[4], w[0], fma(I[5], w[1], I[2] * w[2])),
+    )
 
 
 @operator("@", Inertia, Motion)
@@ -14,18 +25,10 @@ from featherlane.spatial.types import Force, Inertia, Motion
 def inert_mul(I, v):
     """Returns I v: the momentum of the motion v, or the force of the acceleration v.
 
-    (J w + h x u, mass u - h x w) with v = (w, u), the rotational inertia J and h = mass c = (hx, hy, hz).
+    (J w + h x u, mass u + w x h) with v = (w, u), the rotational inertia J and h = mass c.
     """
-    Ixx, Iyy, Izz, Ixy, Ixz, Iyz, hx, hy, hz, mass = I
-    wx, wy, wz, ux, uy, uz = v
-    return Force(
-        fma(Ixx, wx, fma(Ixy, wy, Ixz * wz)) + fma(hy, uz, -(hz * uy)),
-        fma(Ixy, wx, fma(Iyy, wy, Iyz * wz)) + fma(hz, ux, -(hx * uz)),
-        fma(Ixz, wx, fma(Iyz, wy, Izz * wz)) + fma(hx, uy, -(hy * ux)),
-        fma(hz, wy, fma(-hy, wz, mass * ux)),
-        fma(hx, wz, fma(-hz, wx, mass * uy)),
-        fma(hy, wx, fma(-hx, wy, mass * uz)),
-    )
+    w, u, h = v.angular, v.linear, Vec3(I.mx, I.my, I.mz)
+    return Force(join(rotational_momentum(I, w) + cross(h, u), cross_plus(w, h, I.mass * u)))
 
 
 @kernel

@@ -6,7 +6,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2; the cross operators
 from featherlane.lanes import fma, join, kernel
 from featherlane.lanes.rows import attribute, operator
 from featherlane.spatial.types import Bounds, Box, Force, Motion, Vec3, Wrench
-from featherlane.spatial.vector import cross
+from featherlane.spatial.vector import cross, cross_plus
 
 
 @operator("dot", Motion, Force)
@@ -52,17 +52,8 @@ def cross_motion(v, m):
 
     (w x m_angular, w x m_linear + u x m_angular) with v = (w, u).
     """
-    w, u = (v[0], v[1], v[2]), (v[3], v[4], v[5])
-    w_angular = cross(w, (m[0], m[1], m[2]))
-    w_linear = cross(w, (m[3], m[4], m[5]))
-    return Motion(
-        w_angular[0],
-        w_angular[1],
-        w_angular[2],
-        fma(u[1], m[2], fma(-u[2], m[1], w_linear[0])),
-        fma(u[2], m[0], fma(-u[0], m[2], w_linear[1])),
-        fma(u[0], m[1], fma(-u[1], m[0], w_linear[2])),
-    )
+    w, u = first3(v), last3(v)
+    return Motion(join(cross(w, first3(m)), cross_plus(u, first3(m), cross(w, last3(m)))))
 
 
 @kernel
@@ -71,14 +62,5 @@ def cross_force(v, f):
 
     (w x f_moment + u x f_linear, w x f_linear) with v = (w, u).
     """
-    w, u = (v[0], v[1], v[2]), (v[3], v[4], v[5])
-    w_moment = cross(w, (f[0], f[1], f[2]))
-    w_linear = cross(w, (f[3], f[4], f[5]))
-    return Force(
-        fma(u[1], f[5], fma(-u[2], f[4], w_moment[0])),
-        fma(u[2], f[3], fma(-u[0], f[5], w_moment[1])),
-        fma(u[0], f[4], fma(-u[1], f[3], w_moment[2])),
-        w_linear[0],
-        w_linear[1],
-        w_linear[2],
-    )
+    w, u = first3(v), last3(v)
+    return Force(join(cross_plus(u, last3(f), cross(w, first3(f))), cross(w, last3(f))))

@@ -17,10 +17,7 @@ NEAR_UNIT = 1e-9  # distance of a squared length from 1, for `quat_renormalize`
 def rotate(q, v):
     """Returns q v q*: v rotated by q = (w, u), computed as v + 2 u x (u x v + w v)."""
     u = (q[1], q[2], q[3])
-    t = cross(u, v)
-    t = (fma(q[0], v[0], t[0]), fma(q[0], v[1], t[1]), fma(q[0], v[2], t[2]))
-    ut = cross(u, t)
-    return Vec3(fma(2.0, ut[0], v[0]), fma(2.0, ut[1], v[1]), fma(2.0, ut[2], v[2]))
+    return fma(2.0, cross(u, fma(q[0], Vec3(v), cross(u, v))), Vec3(v))
 
 
 @operator("@", Quat, Quat)
@@ -42,14 +39,18 @@ def quat_conj(q):
     return Quat(q[0], -q[1], -q[2], -q[3])
 
 
+@kernel
+def square_length(q):
+    """Returns |q|^2."""
+    return fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3])))
+
+
 @attribute(Quat, "unit")
 @kernel
 def quat_normalize(q):
     """Returns q scaled to unit length; a quaternion of length 0 becomes the identity, as in MuJoCo."""
-    length = sqrt(fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))))
-    short = length < MINVAL
-    s = 1.0 / fmax(length, MINVAL)
-    return Quat(where(short, 1.0 if i == 0 else 0.0, q[i] * s) for i in range(4))
+    length = sqrt(square_length(q))
+    return where(length < MINVAL, Quat(1.0, 0.0, 0.0, 0.0), 1.0 / fmax(length, MINVAL) * Quat(q))
 
 
 @kernel
@@ -59,13 +60,11 @@ def quat_renormalize(q):
     1 / |q| = 1 - (|q|^2 - 1) / 2 + ...; the next term is below 1e-18 there.  This saves a square root and a division:
     0.15 us in a tile of humanoids.
     """
-    square = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3])))
-    s = fma(-0.5, square, 1.5)
-    unit = Quat(s * q[i] for i in range(4))
+    square = square_length(q)
+    unit = fma(-0.5, square, 1.5) * Quat(q)
     far = not_(fabs(square - 1.0) <= NEAR_UNIT)
     if any_(far):
-        exact = quat_normalize(q)
-        unit = Quat(where(far, exact[i], unit[i]) for i in range(4))
+        unit = where(far, quat_normalize(q), unit)
     return unit
 
 
@@ -119,12 +118,9 @@ def rotation_vector_quat(r):
 @kernel
 def _nonzero_quat(q):
     """Returns q, in worlds where its length is almost 0 `quat_normalize(q)`: a product with it can be normalised."""
-    # a length below 2 MINVAL
-    short = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))) < 4.0 * MINVAL * MINVAL
-    result = Quat(q[0], q[1], q[2], q[3])
+    result, short = Quat(q), square_length(q) < 4.0 * MINVAL * MINVAL  # a length below 2 MINVAL
     if any_(short):
-        unit = quat_normalize(q)
-        result = Quat(where(short, unit[i], q[i]) for i in range(4))
+        result = where(short, quat_normalize(q), result)
     return result
 
 
@@ -145,11 +141,9 @@ def quat_integrate_linear(q, w, h):
     With q = (q0, u):  q (0, w) = (-u . w, q0 w + u x w).
     """
     q = _nonzero_quat(q)
-    u, s = (q[1], q[2], q[3]), 0.5 * h
-    rate = fma(q[0], Vec3(w), cross(u, w))
-    return quat_normalize(
-        (fma(-s, dot3(u, w), q[0]), fma(s, rate[0], q[1]), fma(s, rate[1], q[2]), fma(s, rate[2], q[3]))
-    )
+    u, s = Vec3(q[1], q[2], q[3]), 0.5 * h
+    vector = fma(s, fma(q[0], Vec3(w), cross(u, w)), u)
+    return quat_normalize((fma(-s, dot3(u, w), q[0]), vector.x, vector.y, vector.z))
 
 
 @kernel

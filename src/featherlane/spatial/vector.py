@@ -43,6 +43,16 @@ def cross(a, b):
 
 
 @kernel
+def cross_plus(a, b, c):
+    """Returns a x b + c."""
+    return Vec3(
+        fma(a[1], b[2], fma(-a[2], b[1], c[0])),
+        fma(a[2], b[0], fma(-a[0], b[2], c[1])),
+        fma(a[0], b[1], fma(-a[1], b[0], c[2])),
+    )
+
+
+@kernel
 def plain_cross(a, b):
     """Returns a x b unfused, as plain_dot3."""
     return Vec3(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
@@ -59,8 +69,7 @@ def normalize3(v):
     """Returns (unit vector, length); a vector shorter than MINVAL becomes (1, 0, 0), as in MuJoCo."""
     length = norm3(v)
     short = length < MINVAL
-    s = 1.0 / fmax(length, MINVAL)
-    return Vec3(where(short, 1.0, v[0] * s), where(short, 0.0, v[1] * s), where(short, 0.0, v[2] * s)), length
+    return where(short, Vec3(1.0, 0.0, 0.0), 1.0 / fmax(length, MINVAL) * Vec3(v)), length
 
 
 # ---- three by three ------------------------------------------------------------------------------------
@@ -142,6 +151,23 @@ def mat_inverse(A):
         s * fma(xy, zx, -(xx * zy)),
         s * fma(xx, yy, -(xy * yx)),
     ), exists
+
+
+# ---- fields --------------------------------------------------------------------------------------------
+
+
+@kernel
+def copy(target, source, n):
+    """target[0 : n] <- source[0 : n], entry by entry."""
+    for i in range(n):
+        target[i] = source[i]
+
+
+@kernel
+def clear(x, n):
+    """x[0 : n] <- 0, a field of reals."""
+    for i in range(n):
+        x[i] = 0.0
 
 
 @kernel

@@ -103,22 +103,4 @@ def point_wrench(d, force, moment, point, root):
     All are in world axes; r is the point relative to the com.  root: the tree's root body.
     """
     r = Vec3(point) - d.subtree_com[root]
-    return Force(
-        fma(r[1], force[2], fma(-r[2], force[1], moment[0])),
-        fma(r[2], force[0], fma(-r[0], force[2], moment[1])),
-        fma(r[0], force[1], fma(-r[1], force[0], moment[2])),
-        force[0],
-        force[1],
-        force[2],
-    )
-
-
-@kernel
-def last_dof(m, i):
-    """Returns the last DoF that moves body i, or -1: of the body or its nearest ancestor with DoFs."""
-    while i > 0 and m.body_dofnum[i] == 0:
-        i = m.body_parentid[i]
-    last = -1
-    if i > 0:
-        last = m.body_dofadr[i] + m.body_dofnum[i] - 1
-    return last
+    return Force(join(cross_plus(r, force, moment), force))

@@ -29,21 +29,13 @@ JACOBIAN = Layout(
         Field("jac_nv", "size", doc="dofs"),
         Field("jac_nbody", "size", doc="bodies"),
         Field("jac_point", "real", (3,), "m", "the point, for Jacobians of a point", "", "scratch"),
-        Field(
-            "jac",
-            "real",
-            (6, "jac_nv"),
-            "m, 1",
-            "Jacobian of the point's velocity and of the angular velocity",
-            "jacobian",
-            "scratch",
-        ),
+        Field("jac", "real", (6, "jac_nv"), "m, 1", "linear and angular Jacobian", "jacobian", "scratch"),
         Field(
             "motion",
             "real",
             (6,),
-            "rad/s, m/s or rad/s^2, m/s^2",
-            "motion of an object",
+            "rad/s, m/s; rad/s^2, m/s^2",
+            "of an object",
             "object_motion",
             "scratch",
             rows=Motion,
@@ -66,21 +58,6 @@ def point_of_object(m, d, jr, kind, i):
     return body, point
 
 
-@kernel
-def chain_end(m, body):
-    """Returns the last DoF that moves a body, the end of the chain of dof_parentid; -1: none."""
-    while body > 0 and m.body_dofnum[body] == 0:
-        body = m.body_parentid[body]
-    return m.body_dofadr[body] + m.body_dofnum[body] - 1 if body > 0 else -1
-
-
-@kernel
-def clear_jacobian(jr):
-    """jac <- 0."""
-    for k in range(6 * jr.jac_nv):
-        jr.jac[k] = 0.0
-
-
 @stage(jr=JACOBIAN)
 def jacobian(m, d, jr, kind, i):
     """Computes the Jacobians of the origin of a body, geom or site, of a body's centre of mass, or of a given point.
@@ -90,8 +67,8 @@ def jacobian(m, d, jr, kind, i):
     """
     n = jr.jac_nv
     body, point = point_of_object(m, d, jr, kind, i)
-    clear_jacobian(jr)
-    dof = chain_end(m, body)
+    clear(jr.jac, 6 * n)
+    dof = m.body_lastdof[body]
     while dof >= 0:
         S = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], point)
         for k in range(3):
@@ -117,10 +94,9 @@ def subtree_jacobian(m, d, jr, body):
     Frame: world.   Cost: O(nv depth).
     """
     n = jr.jac_nv
-    clear_jacobian(jr)
+    clear(jr.jac, 6 * n)
     # mass of each subtree, children before their parents
-    for i in range(m.nbody):
-        jr.jac_mass[i] = m.body_mass[i]
+    copy(jr.jac_mass, m.body_mass, m.nbody)
     for i in range(m.nbody - 1, 0, -1):
         jr.jac_mass[m.body_parentid[i]] += jr.jac_mass[i]
     mass = jr.jac_mass[body]
@@ -170,9 +146,9 @@ def jacobian_dot(m, d, jr, kind, i):
     """
     n = jr.jac_nv
     body, point = point_of_object(m, d, jr, kind, i)
-    clear_jacobian(jr)
+    clear(jr.jac, 6 * n)
     v_point = motion_at(m, d, d.cvel[body], body, point).linear
-    dof = chain_end(m, body)
+    dof = m.body_lastdof[body]
     while dof >= 0:
         rate = motion_at(m, d, axis_rate(m, d, dof), m.dof_bodyid[dof], point)
         dw, dv = rate.angular, rate.linear + cross(d.cdof[dof].angular, v_point)
@@ -191,19 +167,19 @@ def angular_momentum_matrix(m, d, jr, body):
     Writes: jac (6, jac_nv), in its first three rows.   Frame: world.   Cost: O(nbody depth).
     """
     n = jr.jac_nv
-    clear_jacobian(jr)
+    clear(jr.jac, 6 * n)
     # the world, body 0, does not move; descendants have greater ids
     for b in range(max(body, 1), m.nbody):
         if descends(m, b, body):
             x, R, I = d.xipos[b], inertial_mat(m, d, b), m.body_inertia[b]
             mass_arm = m.body_mass[b] * (x - d.subtree_com[body])
-            dof = chain_end(m, b)
+            dof = m.body_lastdof[b]
             while dof >= 0:
                 J = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], x)
                 w = R.T @ J.angular  # in principal axes
                 h = R @ Vec3(I.x * w.x, I.y * w.y, I.z * w.z) + cross(mass_arm, J.linear)
                 for k in range(3):
-                    jr.jac[n * k + dof] = jr.jac[n * k + dof] + h[k]
+                    jr.jac[n * k + dof] += h[k]
                 dof = m.dof_parentid[dof]
 
 

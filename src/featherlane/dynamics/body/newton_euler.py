@@ -18,11 +18,27 @@ def world_acceleration(m):
 
 
 @kernel
-def _store_body_force(d, i, acc):
-    """cacc[i] <- acc;  cfrc[i] <- I a + v x* I v, the force that moves body i with acceleration a = acc."""
-    I, vel = d.cinert[i], d.cvel[i]
+def _store_body_force(d, i, vel, acc):
+    """cacc[i] <- acc;  cfrc[i] <- I a + v x* I v, the force that gives body i with velocity v the acceleration a."""
+    I = d.cinert[i]
     d.cacc[i] = acc
     d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)
+
+
+@kernel
+def _outward_pass(m, d, accelerates):
+    """Computes the acceleration of each body and the force on it alone, from the world outwards.
+
+    accelerates: 1: at the acceleration qacc; 0: at qacc = 0.   Reads:  qvel, cdof_dot, cinert, cvel; qacc, cdof.
+    """
+    d.cacc[0] = world_acceleration(m)
+    for i in range(1, m.nbody):
+        acc = d.cacc[m.body_parentid[i]]
+        for k in body_dofs(m, i):
+            acc = fma(d.qvel[k], d.cdof_dot[k], acc)
+            if accelerates:
+                acc = fma(d.qacc[k], d.cdof[k], acc)
+        _store_body_force(d, i, d.cvel[i], acc)  # writes cacc, cfrc
 
 
 @kernel
@@ -49,12 +65,7 @@ def rne(m, d):
     Reads:  qvel, cdof, cdof_dot, cinert, cvel, opt_gravity.   Writes: qfrc_bias (nv,) [N, N m]; cacc and cfrc.
     Frame: world axes at the tree's com.                       Cost: O(nv).
     """
-    d.cacc[0] = world_acceleration(m)
-    for i in range(1, m.nbody):
-        acc = d.cacc[m.body_parentid[i]]
-        for k in body_dofs(m, i):
-            acc = fma(d.qvel[k], d.cdof_dot[k], acc)
-        _store_body_force(d, i, acc)  # writes cacc, cfrc
+    _outward_pass(m, d, accelerates=0)  # cacc, cfrc
     _project_forces(m, d, d.qfrc_bias)
 
 
@@ -67,13 +78,7 @@ def rne_acc(m, d):
     Frame: world axes at the tree's com.                             Cost: O(nv).
     Note:   external forces are not subtracted; armature is not included, add dof_armature qacc for it.
     """
-    d.cacc[0] = world_acceleration(m)
-    for i in range(1, m.nbody):
-        acc = d.cacc[m.body_parentid[i]]
-        for k in body_dofs(m, i):
-            acc = fma(d.qvel[k], d.cdof_dot[k], acc)
-            acc = fma(d.qacc[k], d.cdof[k], acc)
-        _store_body_force(d, i, acc)  # writes cacc, cfrc
+    _outward_pass(m, d, accelerates=1)  # cacc, cfrc
     _project_forces(m, d, d.qvec)
 
 
@@ -117,7 +122,5 @@ def bias(m, d):
         p = m.body_parentid[i]
         vel, acc = pass_joints(m, d, i, d.cvel[p], d.cacc[p])
         d.cvel[i] = vel
-        d.cacc[i] = acc
-        I = d.cinert[i]
-        d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)
+        _store_body_force(d, i, vel, acc)  # writes cacc, cfrc
     _project_forces(m, d, d.qfrc_bias)

@@ -41,17 +41,7 @@ def ball_reference(m, d, j):
 
 
 @kernel
-def _yield_scalar(m, d, a, p, limit):
-    """plastic[p] <- the reference of a slide or hinge with coordinate qpos[a], at most `limit` from the coordinate.
-
-    The update of the module docstring equals clipping q_ref to [q - y, q + y], with y = limit.
-    """
-    q, rest = d.qpos[a], d.plastic[p]
-    d.plastic[p] = fmax(fmin(rest, q + limit), q - limit)
-
-
-@kernel
-def _yield_ball(m, d, a, p, limit):
+def _yield_ball(d, a, p, limit):
     """Updates the reference of a ball, the quaternion at plastic[p], whose quaternion is at qpos[a].
 
     q_ref <- q_ref exp((1 - limit / |x|) x) if |x| > limit, x the rotation vector from q_ref to q.
@@ -77,7 +67,7 @@ def tendon_reference(m, d, i):
 
 
 @kernel
-def _yield_tendon(m, d, p, length, limit):
+def _yield_tendon(d, p, length, limit):
     """Updates the two rest lengths of a tendon, plastic[p] and plastic[p + 1], which has the given length.
 
     Both move by the excess of the length over high + limit, or below low - limit.
@@ -112,13 +102,14 @@ def yield_springs(m, d, length, J, velocity):
                 for e in tendon_entries(m, i):
                     rate = fma(J[e], velocity[m.ten_J_colind[e]], rate)
                 limit = fmax(m.tendon_springyield[i], 0.0)
-                _yield_tendon(m, d, m.tendon_plasticadr[i], fma(h, rate, length[i]), limit)
+                _yield_tendon(d, m.tendon_plasticadr[i], fma(h, rate, length[i]), limit)
         for j in range(m.njnt):
             joint = m.joint[j]
             p = joint.plasticadr
             if p >= 0:
                 a, limit = joint.qposadr, fmax(joint.springyield, 0.0)
                 if is_ball(joint.type):
-                    _yield_ball(m, d, a, p, limit)
+                    _yield_ball(d, a, p, limit)
                 else:
-                    _yield_scalar(m, d, a, p, limit)
+                    # the update of the module docstring clips q_ref to [q - y, q + y]
+                    d.plastic[p] = fmax(fmin(d.plastic[p], d.qpos[a] + limit), d.qpos[a] - limit)

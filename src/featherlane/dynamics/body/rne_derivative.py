@@ -26,13 +26,6 @@ from featherlane.dynamics.body.joint import moved_along
 
 
 @kernel
-def clear_derivative(m, d):
-    """qDeriv <- 0."""
-    for k in range(m.nD):
-        d.qDeriv[k] = 0.0
-
-
-@kernel
 def inertia_rate(I, v):
     """Returns (Jdot, l, p) as InertiaRate: the rate of a body's rotational inertia J, and its momentum (l, p) = I v.
 
@@ -63,19 +56,9 @@ def inertia_rate(I, v):
 
 
 @kernel
-def _inertia_rate_times(B, x):
-    """Returns Jdot x, with the symmetric matrix Jdot in the first six parts of the InertiaRate B."""
-    return Vec3(
-        fma(B.Jxx, x.x, fma(B.Jxy, x.y, B.Jxz * x.z)),
-        fma(B.Jxy, x.x, fma(B.Jyy, x.y, B.Jyz * x.z)),
-        fma(B.Jxz, x.x, fma(B.Jyz, x.y, B.Jzz * x.z)),
-    )
-
-
-@kernel
 def velocity_force(B, omega):
     """Returns B x = (Jdot omega + omega x l, 2 omega x p) of a motion x with angular velocity omega; B: InertiaRate."""
-    moment = _inertia_rate_times(B, omega) + cross(omega, Vec3(B.lx, B.ly, B.lz))
+    moment = rotational_momentum(B, omega) + cross(omega, Vec3(B.lx, B.ly, B.lz))
     force = 2.0 * cross(omega, Vec3(B.px, B.py, B.pz))
     return Force(join(moment, force))
 
@@ -84,7 +67,7 @@ def velocity_force(B, omega):
 def transposed_velocity_force(B, S):
     """Returns the three nonzero values of B^T S: Jdot omega + l x omega + 2 p x u, with S = (omega, u)."""
     omega, u = S.angular, S.linear
-    moment = _inertia_rate_times(B, omega) + cross(Vec3(B.lx, B.ly, B.lz), omega)
+    moment = rotational_momentum(B, omega) + cross(Vec3(B.lx, B.ly, B.lz), omega)
     return fma(2.0, cross(Vec3(B.px, B.py, B.pz), u), moment)
 
 
@@ -177,5 +160,5 @@ def rne_vel(m, d):
     Reads:  qvel, cvel, cdof, cinert, crb.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; as scratch crb_rate, cdof_rate.
     Frame:  world axes at the tree's com.    Cost: O(nv * depth).
     """
-    clear_derivative(m, d)
+    clear(d.qDeriv, m.nD)
     add_bias_derivative(m, d, s=1.0)

@@ -32,5 +32,5 @@ def add_wrench_moment(m, d, o, b, point, force, torque):
             # skips the DoFs of the other body
             while m.moment_colind[e] > dof:
                 e -= 1
-            d.actuator_moment[e] = d.actuator_moment[e] + dot(d.cdof[dof], wrench)
+            d.actuator_moment[e] += dot(d.cdof[dof], wrench)
             dof = m.dof_parentid[dof]

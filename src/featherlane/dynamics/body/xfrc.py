@@ -1,7 +1,7 @@
 """Maps user-applied forces on bodies to the DoFs."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.com import last_dof, point_wrench
+from featherlane.dynamics.body.com import point_wrench
 
 
 @kernel
@@ -17,7 +17,7 @@ def add_xfrc(m, d, result):
         if any_(has_force):
             # the spatial force at the centre of mass of the tree, to which cdof refers
             wrench = point_wrench(d, xfrc.force, moment=xfrc.torque, point=d.xipos[i], root=m.body_rootid[i])
-            k = last_dof(m, i)  # then its ancestors; -1: none
+            k = m.body_lastdof[i]  # then its ancestors; -1: none
             while k >= 0:
                 f = result[k]
                 result[k] = where(has_force, f + dot(d.cdof[k], wrench), f)

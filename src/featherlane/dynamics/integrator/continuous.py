@@ -83,8 +83,7 @@ def multiply_implicit(m, d, x, y):
 def _solve_acceleration(m, d):
     """qacc <- M^-1 qvec."""
     solve_inertia(m, d, d.qvec)
-    for i in range(m.nv):
-        d.qacc[i] = d.qvec[i]
+    copy(d.qacc, d.qvec, m.nv)
 
 
 @kernel
@@ -129,7 +128,6 @@ def continuous_acceleration(m, d):
     Scratch: qvec, qproduct, block, aba_*, cacc, cfrc.
     Cost:   O(nv * depth^2).
     """
-    for i in range(m.nv):
-        d.qacc_step[i] = d.qacc[i]
+    copy(d.qacc_step, d.qacc, m.nv)
     # by the kernel of the model's integrator, such as `moment_of_euler`
     to_the_moment(m, d)

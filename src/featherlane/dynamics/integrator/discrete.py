@@ -142,71 +142,50 @@ def add_spring_change(m, d, s, x):
 
 
 @kernel
-def _add_outer_product(J, dof, first, number, s, x, y):
-    """y += s J^T J x for a sparse row: values J[first : first + number], their DoFs at the same indices of `dof`.
+def _add_coupling(J, dof, entries, s, x, y, diagonal):
+    """y += s J^T J x for a sparse row J; with `diagonal` y += the diagonal of s J^T J.
 
-    y is bitwise unchanged in worlds where s is 0.
+    entries: the range of its values J[e] and their DoFs dof[e].  y is bitwise unchanged in worlds where s is 0.
     """
     Jx = 0.0
-    for e in range(first, first + number):
-        Jx = fma(J[e], x[dof[e]], Jx)
-    for e in range(first, first + number):
-        y[dof[e]] = where(s > 0.0, fma(s * J[e], Jx, y[dof[e]]), y[dof[e]])
+    if not diagonal:
+        for e in entries:
+            Jx = fma(J[e], x[dof[e]], Jx)
+    for e in entries:
+        y[dof[e]] = where(s > 0.0, fma(s * J[e], J[e] if diagonal else Jx, y[dof[e]]), y[dof[e]])
+
+
+@kernel
+def _add_couplings(m, d, x, y, diagonal):
+    """y += T x, or y += the diagonal of T; T: terms of Mhat from tendons and from actuators that leave M's pattern."""
+    if has_tendon_metric(m):
+        for i in range(m.ntendon):
+            _add_coupling(d.ten_J, m.ten_J_colind, tendon_entries(m, i), tendon_metric(m, d, i), x, y, diagonal)
+    if has_actuator_metric(m):
+        for i in range(m.nactuator):
+            if is_coupling(m, i) and not is_disabled(m, i):
+                s = actuator_metric(m, d, i)
+                for o in actuator_outputs(m, i):
+                    _add_coupling(d.actuator_moment, m.moment_colind, moment_entries(m, o), s, x, y, diagonal)
 
 
 @kernel
 def add_couplings(m, d, x, y):
     """y += T x, where T are the terms of Mhat from tendons and from actuators that leave M's pattern."""
-    if has_tendon_metric(m):
-        for i in range(m.ntendon):
-            s = tendon_metric(m, d, i)
-            _add_outer_product(d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], s, x, y)
-    if has_actuator_metric(m):
-        for i in range(m.nactuator):
-            if is_coupling(m, i) and not is_disabled(m, i):
-                s = actuator_metric(m, d, i)
-                for o in actuator_outputs(m, i):
-                    first, number = m.moment_rowadr[o], m.moment_rownnz[o]
-                    _add_outer_product(d.actuator_moment, m.moment_colind, first, number, s, x, y)
+    _add_couplings(m, d, x, y, diagonal=0)
 
 
 @kernel
-def _add_outer_diagonal(J, dof, first, number, s, x):
-    """x_i += s J_i^2 for a sparse row: values J[first : first + number], their DoFs i at the same indices of `dof`."""
-    for e in range(first, first + number):
-        x[dof[e]] = where(s > 0.0, fma(s * J[e], J[e], x[dof[e]]), x[dof[e]])
-
-
-@kernel
-def add_coupling_diagonal(m, d, x):
-    """x += diagonal of the terms of Mhat from tendons and from actuators that leave M's pattern; x is (nv,)."""
-    if has_tendon_metric(m):
-        for i in range(m.ntendon):
-            s = tendon_metric(m, d, i)
-            _add_outer_diagonal(d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], s, x)
-    if has_actuator_metric(m):
-        for i in range(m.nactuator):
-            if is_coupling(m, i) and not is_disabled(m, i):
-                s = actuator_metric(m, d, i)
-                for o in actuator_outputs(m, i):
-                    first, number = m.moment_rowadr[o], m.moment_rownnz[o]
-                    _add_outer_diagonal(d.actuator_moment, m.moment_colind, first, number, s, x)
-
-
-@kernel
-def _add_joint_actuators(m, d):
-    """Mhat += moment^T (h gv + h^2 gp) moment of actuators on joints, on M's pattern."""
-    for i in range(m.nactuator):
-        if not is_coupling(m, i) and not is_disabled(m, i):
-            add_moments(m, d, i, actuator_metric(m, d, i), d.Mhat, LOWER)
+def add_coupling_diagonal(m, d, y):
+    """y += the diagonal of T (`add_couplings`)."""
+    _add_couplings(m, d, y, y, diagonal=1)
 
 
 @kernel
 def _assemble_metric(m, d):
     """Mhat <- M + h D + h^2 K on M's pattern: joints, a fluid, and actuators on joints; also writes actuator_rate."""
     h = timestep(m)
-    for e in range(m.nC):
-        d.Mhat[e] = d.M[e]
+    copy(d.Mhat, d.M, m.nC)
     for j in range(m.njnt):
         v, ndof = m.jnt_dofadr[j], joint_dofs(m.jnt_type[j])
         first, rotation = 0.0, 0.0
@@ -223,7 +202,9 @@ def _assemble_metric(m, d):
         add_fluid_metric(m, d, -h, dissipative=1, A=d.Mhat)
     if has_actuator_metric(m):
         actuator_rates(m, d)  # writes actuator_rate
-        _add_joint_actuators(m, d)
+        for i in range(m.nactuator):
+            if not is_coupling(m, i) and not is_disabled(m, i):
+                add_moments(m, d, i, actuator_metric(m, d, i), d.Mhat, LOWER)
 
 
 @kernel
@@ -233,11 +214,9 @@ def discrete_smooth(m, d):
     Writes: qfrc_step, qacc_smooth; Mhat, its factor in qH and qHDiagInv, actuator_rate.
     """
     _assemble_metric(m, d)  # writes Mhat
-    for i in range(m.nv):
-        d.qfrc_step[i] = d.qfrc_smooth[i]
+    copy(d.qfrc_step, d.qfrc_smooth, m.nv)
     add_spring_change(m, d, s=-1.0, x=d.qfrc_step)
-    for i in range(m.nv):
-        d.qacc_smooth[i] = d.qfrc_step[i]
+    copy(d.qacc_smooth, d.qfrc_step, m.nv)
     factor_and_solve(m, d.Mhat, d.qH, d.qHDiagInv, d.qacc_smooth, own=1)
 
 

@@ -16,31 +16,19 @@ _rk_scratch = Declare("rk4_stage", "scratch", record="rk")
 _rk_finish = Declare("rk4_finish", "scratch", record="rk")
 
 FIELDS = (
-    _energy_output.real(
-        "energy",
-        "2",
-        "J",
-        "potential and kinetic energy; `fl.stages.energy` right after a step would mix old "
-        "positions with new velocities",
-    ),
+    _energy_output.real("energy", "2", "J", "potential and kinetic energy of the state before the step"),
     _smooth_acceleration_output.real("qfrc_smooth", "nv", "N, N m", "force without constraints"),
     _smooth_acceleration_output.real("qacc_smooth", "nv", "m/s^2, rad/s^2", "acceleration without constraints"),
     size("want_derivative", "1: the integrator implicitfast computes qDeriv, which `implicit` always computes"),
     _smooth_vel_detail.real(
-        "qDeriv",
-        "nD",
-        "N s/m, N m s/rad",
-        "d (passive + actuator - bias force) / d qvel; of implicitfast without the bias force",
+        "qDeriv", "nD", "N s/m, N m s/rad", "d (passive + actuator - bias force) / d qvel; implicitfast: without bias"
     ),
     _implicit_detail.real("qLU", "nD", "1", "M - h qDeriv = U L, L with ones on the diagonal"),
     _euler_scratch.real("qH", "nC", "1", "L^T D L of the inertia with implicit damping"),
     _euler_scratch.real("qHDiagInv", "nv", "1/(kg m^2)", "1 / D of qH"),
     _discrete_metric_scratch.real("Mhat", "nC", "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern"),
     _discrete_smooth_scratch.real(
-        "qfrc_step",
-        "nv",
-        "N, N m",
-        "integrator discrete: force without constraints at the end of the step, to first order",
+        "qfrc_step", "nv", "N, N m", "discrete: force without constraints at the end of the step, to first order"
     ),
     _implicitfast_scratch.real("block", "36", "1", "inertia with implicit forces of one free body, and its factors"),
     _implicitfast_scratch.real("block_inverse", "6", "1", "1 / pivots of block"),

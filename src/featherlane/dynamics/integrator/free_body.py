@@ -111,16 +111,6 @@ def _add_to_column(d, first, h, x):
 
 
 @kernel
-def rotational_momentum(I, w):
-    """Returns the rotational inertia times w; I: an Inertia or six values xx, yy, zz, xy, xz, yz."""
-    return Vec3(
-        fma(I[0], w[0], fma(I[3], w[1], I[4] * w[2])),
-        fma(I[3], w[0], fma(I[1], w[1], I[5] * w[2])),
-        fma(I[4], w[0], fma(I[5], w[1], I[2] * w[2])),
-    )
-
-
-@kernel
 def _multiply_block(d, v, touched, x, y):
     """y <- block x for the six DoFs from v on, in worlds where `touched` is 0."""
     for r in range(6):

@@ -23,18 +23,7 @@ Note:   implicit integrators omit the rates of a torque that is implicit or off.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.integrator.free_body import (
-    composite_inertia,
-    gyroscopic_mode,
-    is_single_free_body,
-    rotational_momentum,
-)
-
-
-@kernel
-def _is_alone(m, i):
-    """Returns whether no other body is fixed to free body i."""
-    return m.tree_bodynum[m.body_treeid[i]] == 1
+from featherlane.dynamics.integrator.free_body import composite_inertia, gyroscopic_mode, is_single_free_body
 
 
 @kernel
@@ -76,7 +65,7 @@ def _moment_and_torque(m, d, i, v, f):
     i: a free body;  v: its first DoF;  f: a force in world axes.
     """
     R, w, h = d.xmat[i], Vec3(d.qvel[v + 3 : v + 6]), timestep(m)
-    if _is_alone(m, i):
+    if m.tree_bodynum[m.body_treeid[i]] == 1:  # no other body is fixed to it
         c, D = _split_inertia(m, i)
         moment = cross(m.body_ipos[i], R.T @ f)
         torque = _implicit_torque(c, D, w, h)

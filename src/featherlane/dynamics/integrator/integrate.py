@@ -71,19 +71,35 @@ def advance_state(m, d, acceleration):
 
 
 @kernel
+def _is_damped(m, i, coefficients):
+    """Returns the mask of worlds where `euler` damps DoF i: by b > 0, or c or e other than 0, or reflected terms."""
+    (b, c, e), j = coefficients, m.dof_jntid[i]
+    mask = (b > 0.0) | (c != 0.0) | (e != 0.0)
+    if m.jnt_actuatorid[j] != -1:
+        mask = mask | has_reflected_terms(m, j)
+    return mask
+
+
+@kernel
+def damps_implicitly(m, d):
+    """Returns the mask of worlds with a damped DoF: there `euler` uses an acceleration other than qacc."""
+    found = 0.0
+    for i in range(m.nv):
+        found = where(_is_damped(m, i, damping_coefficients(m, d, i)), 1.0, found)
+    return found > 0.0
+
+
+@kernel
 def store_damped_diagonal(m, d, articulated):
     """qHDiagInv <- diagonal of M + h B, or with `articulated` of h B alone; returns the mask of damped worlds.
 
-    B: damping rates b + 2 c |v| + 3 e v^2.  A world is damped if a DoF has b > 0 or a coefficient c or e that is not 0,
-    or if an actuator adds armature or damping to a joint.
+    B: damping rates b + 2 c |v| + 3 e v^2.
     """
     h, found = timestep(m), 0.0
     for i in range(m.nv):
-        b, c, e = damping_coefficients(m, d, i)
-        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
-        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = where(has_reflected_terms(m, m.dof_jntid[i]), 1.0, found)
-        rate = implicit_rate((b, c, e), fabs(d.qvel[i]))
+        coefficients = damping_coefficients(m, d, i)
+        found = where(_is_damped(m, i, coefficients), 1.0, found)
+        rate = implicit_rate(coefficients, fabs(d.qvel[i]))
         if articulated:
             d.qHDiagInv[i] = h * rate
         else:
@@ -99,8 +115,7 @@ def euler_acceleration(m, d, undamped):
     undamped: (nv,) the acceleration without implicit damping.
     Writes: qacc_step; qH, qHDiagInv: the factor of M + h B, or with articulated bodies the diagonal h B in qHDiagInv.
     """
-    for i in range(m.nv):
-        d.qacc_step[i] = undamped[i]
+    copy(d.qacc_step, undamped, m.nv)
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
         articulated = uses_articulated(m)
         damped = store_damped_diagonal(m, d, articulated)  # writes qHDiagInv
@@ -121,28 +136,11 @@ def euler_again(m, d, x):
 
     Valid only in worlds with damping.
     """
-    for i in range(m.nv):
-        d.qacc_step[i] = x[i]
+    copy(d.qacc_step, x, m.nv)
     if uses_articulated(m):
         articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
     else:
         solve_factored(m, d.qH, d.qHDiagInv, d.qacc_step)
-
-
-@kernel
-def damps_implicitly(m, d):
-    """Returns the mask of worlds where `euler` uses an acceleration other than qacc.
-
-    These are worlds where a DoF has b > 0 or a coefficient c or e that is not 0, or where an actuator adds armature or
-    damping to a joint.
-    """
-    found = 0.0
-    for i in range(m.nv):
-        b, c, e = damping_coefficients(m, d, i)
-        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
-        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = where(has_reflected_terms(m, m.dof_jntid[i]), 1.0, found)
-    return found > 0.0
 
 
 @stage
@@ -163,16 +161,14 @@ def euler(m, d):
 @kernel
 def store_implicit_matrix(m, d):
     """qH <- M - h D, on M's pattern."""
-    for e in range(m.nC):
-        d.qH[e] = d.M[e]
+    copy(d.qH, d.M, m.nC)
     add_smooth_rates(m, d, -timestep(m), d.qH, LOWER)
 
 
 @kernel
 def store_implicit_diagonal(m, d):
     """qHDiagInv <- diagonal of -h D, if D has no other entries; no factor needs this buffer here."""
-    for i in range(m.nv):
-        d.qHDiagInv[i] = 0.0
+    clear(d.qHDiagInv, m.nv)
     add_smooth_rates(m, d, -timestep(m), d.qHDiagInv, DIAGONAL)
 
 
@@ -193,8 +189,7 @@ def _solve_with_fluid(m, d):
     Reads:  qHDiagInv (diagonal of -h D).   Writes: qacc_step; qvec, qH, qHDiagInv.
     """
     has_fluid = fluid_worlds(m)
-    for i in range(m.nv):
-        d.qvec[i] = d.qacc_step[i]
+    copy(d.qvec, d.qacc_step, m.nv)
     articulated_solve(m, d, d.qHDiagInv, d.qvec)
     store_implicit_matrix(m, d)  # writes qH
     factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
@@ -237,8 +232,7 @@ def implicitfast_again(m, d, x):
     The caller also stores x in qfrc_smooth and 0 in qfrc_constraint, whose sum `solve_free_bodies` reads.
     Reads:  qH, qHDiagInv (left by `implicitfast_acceleration`), actuator_rate, qDeriv.
     """
-    for i in range(m.nv):
-        d.qacc_step[i] = x[i]
+    copy(d.qacc_step, x, m.nv)
     if not (uses_articulated(m) and m.implicit_diagonal):
         solve_factored(m, d.qH, d.qHDiagInv, d.qacc_step)
     elif fluid_acts(m):

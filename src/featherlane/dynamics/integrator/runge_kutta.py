@@ -78,26 +78,20 @@ def rk4_start(m, d):
     Reads:  qpos, qvel, act, time, lengths and Jacobian of tendons.
     Writes: rk.*; zeros in the sums rk.velocity, rk.acceleration, rk.act_dot.
     """
-    for i in range(m.nq):
-        d.rk.qpos[i] = d.qpos[i]
-    for i in range(m.nv):
-        d.rk.qvel[i] = d.qvel[i]
-        d.rk.rate[i] = d.qvel[i]
-        d.rk.velocity[i] = 0.0
-        d.rk.acceleration[i] = 0.0
-    for a in range(m.na):
-        d.rk.act[a] = d.act[a]
-        d.rk.act_dot[a] = 0.0
-    for o in range(m.nout):
-        d.rk.length[o] = d.actuator_length[o]
-        d.rk.rate_of_length[o] = d.actuator_velocity[o]
+    copy(d.rk.qpos, d.qpos, m.nq)
+    copy(d.rk.qvel, d.qvel, m.nv)
+    copy(d.rk.rate, d.qvel, m.nv)
+    clear(d.rk.velocity, m.nv)
+    clear(d.rk.acceleration, m.nv)
+    copy(d.rk.act, d.act, m.na)
+    clear(d.rk.act_dot, m.na)
+    copy(d.rk.length, d.actuator_length, m.nout)
+    copy(d.rk.rate_of_length, d.actuator_velocity, m.nout)
     d.rk.time[0] = d.time[0]
     # plastic springs of tendons read them at the end of the step
     if m.nplastic > 0:
-        for i in range(m.ntendon):
-            d.rk.ten_length[i] = d.ten_length[i]
-        for e in range(m.nJten):
-            d.rk.ten_J[e] = d.ten_J[e]
+        copy(d.rk.ten_length, d.ten_length, m.ntendon)
+        copy(d.rk.ten_J, d.ten_J, m.nJten)
 
 
 @kernel
@@ -154,8 +148,7 @@ def _exchange_lengths(m, d):
 @kernel
 def _finish_activations(m, d):
     """act <- values after the step, from the weighted rates rk.act_dot and actuator lengths at the step's start."""
-    for a in range(m.na):
-        d.act[a] = d.rk.act[a]
+    copy(d.act, d.rk.act, m.na)
     if m.na > 0:
         # `advance_activations` reads lengths and velocities; it starts from rk.act, so it gets those at the start
         _exchange_lengths(m, d)
@@ -176,12 +169,9 @@ def rk4_finish(m, d):
     """
     h = timestep(m)
     _add_stage(m, d, 1.0 / 6.0)
-    for i in range(m.nq):
-        d.rk.last_qpos[i] = d.qpos[i]
-    for i in range(m.nv):
-        d.rk.last_qvel[i] = d.qvel[i]
-    for a in range(m.na):
-        d.rk.last_act[a] = d.act[a]
+    copy(d.rk.last_qpos, d.qpos, m.nq)
+    copy(d.rk.last_qvel, d.qvel, m.nv)
+    copy(d.rk.last_act, d.act, m.na)
     # histories of controls are those of the step's start
     d.time[0] = d.rk.time[0]
     insert_controls(m, d)

@@ -37,8 +37,7 @@ def solve_inertia(m, d, x):
     singular = 0.0
     if uses_articulated(m):
         # no values are added to M's diagonal
-        for i in range(m.nv):
-            d.qHDiagInv[i] = 0.0
+        clear(d.qHDiagInv, m.nv)
         singular = articulated_solve(m, d, d.qHDiagInv, x)
     elif d.want_all:  # all outputs are requested, so `factor_m` wrote qLD
         solve_factored(m, d.qLD, d.qLDiagInv, x)
@@ -91,8 +90,7 @@ def smooth_acceleration(m, d):
     if has_metric(m):
         discrete_smooth(m, d)  # writes qacc_smooth
     else:
-        for i in range(m.nv):
-            d.qacc_smooth[i] = d.qfrc_smooth[i]
+        copy(d.qacc_smooth, d.qfrc_smooth, m.nv)
         singular = solve_inertia(m, d, d.qacc_smooth)
     warn_singular_inertia(m, d, singular)
 

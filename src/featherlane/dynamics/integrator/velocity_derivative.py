@@ -7,7 +7,7 @@ Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.rate import actuator_rates
-from featherlane.dynamics.body.rne_derivative import add_bias_derivative, clear_derivative
+from featherlane.dynamics.body.rne_derivative import add_bias_derivative
 from featherlane.dynamics.integrator.derivative import add_actuator_rates, add_damping_rates, add_smooth_rates
 from featherlane.dynamics.integrator.gyroscopic import subtract_torque_rates
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, fluid_acts
@@ -25,7 +25,7 @@ def passive_vel(m, d):
     Scratch: in a fluid crb_drag.
     Cost:   O(nD).
     """
-    clear_derivative(m, d)
+    clear(d.qDeriv, m.nD)
     add_damping_rates(m, d, s=1.0, A=d.qDeriv, pattern=FULL)
     if fluid_acts(m):
         add_fluid_vel(m, d, s=1.0, A=d.qDeriv)
@@ -40,7 +40,7 @@ def actuator_vel(m, d):
     Source: MuJoCo mjd_actuator_vel.
     Reads:  actuator_moment, and what `actuation` wrote.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; actuator_rate.
     """
-    clear_derivative(m, d)
+    clear(d.qDeriv, m.nD)
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)  # writes actuator_rate
     add_actuator_rates(m, d, s=1.0, A=d.qDeriv, pattern=FULL)
@@ -52,7 +52,7 @@ def store_rates_without_bias(m, d):
 
     Reads:  actuator_rate, which the stage `actuator_rates` writes.
     """
-    clear_derivative(m, d)
+    clear(d.qDeriv, m.nD)
     add_smooth_rates(m, d, s=1.0, A=d.qDeriv, pattern=FULL)
 
 

@@ -12,7 +12,7 @@ Imported kernels:
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import damping_coefficients
-from featherlane.dynamics.body.com import last_dof, point_wrench
+from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.force_laws import (
     damper_law,
     has_coefficients,
@@ -103,7 +103,7 @@ def _add_gravity_compensation(m, d):
             force = -(m.body_mass[i] * fraction) * g
             # the spatial force at the centre of mass of the tree, to which cdof refers
             wrench = point_wrench(d, force, moment=zeros(3), point=d.xipos[i], root=m.body_rootid[i])
-            k = last_dof(m, i)  # then its ancestors; -1: none
+            k = m.body_lastdof[i]  # then its ancestors; -1: none
             while k >= 0:
                 f = d.qfrc_gravcomp[k]
                 d.qfrc_gravcomp[k] = where(fraction != 0.0, f + dot(d.cdof[k], wrench), f)

@@ -14,7 +14,6 @@ import mujoco
 import numpy as np
 
 from featherlane.integrations.batch.fields import INTEGRATION, STATE
-from featherlane.lanes.layout import Field
 from featherlane.simulation.batch.batch import Batch
 
 
@@ -52,19 +51,9 @@ class StateRows:
     def move(self, batch: Batch, bound: Mapping[str, Any]) -> None:
         """Moves a new native batch into these rows and binds outputs; only the first one sets values."""
         kept = [(array, array.copy()) for array in (self.state, *self.arrays.values()) if self.arrays]
-        batch.move_into(NativeRows(self, batch))  # type: ignore[arg-type]
+        sizes, dtype = batch.arrays.sizes, batch.dtype
+        batch.move_into(lambda field: self.rows(field.name, field.dims(sizes), field.stored_as(dtype)))
         for name in bound:
             batch.bind(name)
         for array, values in kept:
             array[...] = values
-
-
-class NativeRows:
-    """Provides the rows for the fields of one native batch."""
-
-    def __init__(self, rows: StateRows, batch: Batch):
-        self._rows, self._sizes, self._dtype = rows, batch.arrays.sizes, batch.dtype
-
-    def rows(self, field: Field) -> np.ndarray:
-        """Returns the rows of a field."""
-        return self._rows.rows(field.name, field.dims(self._sizes), field.stored_as(self._dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -39,10 +39,7 @@ REPORTED = DATA.of("report", "count", "cause")  # stored by steps and forward pa
 SLEEPS = int(Enable.SLEEP)  # an int, because testing a flag of Python's enum takes a microsecond
 
 
-class RowSource(Protocol):
-    """Provides rows (nworld, n, ...) of fields in memory that others share."""
-
-    def rows(self, field: Field, /) -> np.ndarray: ...
+RowSource = Callable[[Field], np.ndarray]  # returns rows (nworld, n, ...) of a field in memory that others share
 
 
 class WorldArrays:
@@ -93,7 +90,7 @@ class WorldArrays:
         """Returns a new array of a field, filled with zeros."""
         field = DATA[name]
         if self._source is not None:
-            return self._source.rows(field)
+            return self._source(field)
         rows = aligned((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
         if self.place is not None:
             self.place(rows)

@@ -29,14 +29,11 @@ from featherlane.simulation.batch.arrays import REPORTS, STATE
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure, numbered
 from featherlane.simulation.batch.groups import GroupedWorlds
-from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
+from featherlane.simulation.batch.padded import PaddedArrays
 from featherlane.simulation.batch.sensing import SENSED
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.recordings import (
-    BINDABLE,
-    check_field_name,
-)
+from featherlane.simulation.world.recordings import BINDABLE, check_field_name
 from featherlane.simulation.world.state import state_size
 
 ARGUMENTS = "are one or more pairs (model, number of worlds)"
@@ -98,7 +95,7 @@ class MixedBatch(GroupedWorlds):
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
         padded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
         for k, group in enumerate(groups):
-            group.move_into(PaddedRows(padded, k))
+            group.move_into(lambda field, k=k: padded.part(field.name, k, padded.array(field.name)))
         own["_padded"], own["starts"], own["nworld"] = padded, padded.starts, int(padded.starts[-1])
         own["group"] = np.repeat(np.arange(len(groups)), np.diff(padded.starts))
         for group in groups[1:]:
@@ -138,9 +135,7 @@ class MixedBatch(GroupedWorlds):
         kept = rows.copy()
         try:
             for k, group in enumerate(self.groups):
-                part = given[self.starts[k] : self.starts[k + 1]]
-                own = getattr(group, name)
-                assign(name, own, part[(..., *(slice(n) for n in own.shape[1:]))])
+                assign(name, getattr(group, name), self._cut(name, k, given[self.starts[k] : self.starts[k + 1]]))
         except ModelError:
             rows[...] = kept
             raise

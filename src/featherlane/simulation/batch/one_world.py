@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.lanes import Field
 from featherlane.model.arguments import instance
 from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import WorldArrays
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.tile.team import Team
-from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
 
@@ -33,17 +31,6 @@ def checked_worlds(model: Model, data: Any) -> Data | Batch:
     return data
 
 
-class DataRows:
-    """Provides the memory of a `Data` as rows (1, n, ...)."""
-
-    def __init__(self, workspace: Workspace):
-        self.workspace = workspace
-
-    def rows(self, field: Field) -> np.ndarray:
-        """Returns the rows of a field, a view."""
-        return self.workspace.view(field.name)[None]
-
-
 def batch_of(worlds: Data | Batch) -> Batch:
     """Returns a batch as it is, and a `Data` as a batch of one world.
 
@@ -54,7 +41,8 @@ def batch_of(worlds: Data | Batch) -> Batch:
         return worlds
     batch = worlds.__dict__.get("_batch")
     if batch is None or batch.model is not worlds.model:
-        rows = DataRows(worlds.workspace)
+        workspace = worlds.workspace  # its memory as rows (1, n, ...)
+        rows = lambda field: workspace.view(field.name)[None]  # noqa: E731
         arrays = WorldArrays(worlds.model, 1, np.dtype(np.float64), worlds.ngiven, rows=rows)
         batch = worlds.__dict__["_batch"] = Batch.__new__(Batch)
         batch._start(arrays, Runner(arrays, Team(1), turn=worlds._turns[0]))

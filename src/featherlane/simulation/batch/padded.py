@@ -57,24 +57,13 @@ class PaddedArrays:
         dims = self.dims(name)[group]
         return rows[(..., *(slice(n) for n in dims))]
 
-    def rows(self, name: str, group: int) -> np.ndarray:
-        """Returns a group's part of the padded array of a field."""
-        return self.cut(name, group, self.array(name)[self.starts[group] : self.starts[group + 1]])
+    def part(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
+        """Returns a view of the used entries of a group's worlds, of padded rows (nworld, n, ...) of all worlds."""
+        return self.cut(name, group, rows[self.starts[group] : self.starts[group + 1]])
 
     def mask(self, name: str) -> np.ndarray:
         """Returns (nworld, n, ...): which entries of a field are used."""
         mask = np.zeros((self.starts[-1], *self.padded_shape(name)), bool)
         for group in range(len(self.sizes)):
-            self.cut(name, group, mask[self.starts[group] : self.starts[group + 1]])[...] = True
+            self.part(name, group, mask)[...] = True
         return mask
-
-
-class PaddedRows:
-    """Provides a group's part of all these arrays."""
-
-    def __init__(self, arrays: PaddedArrays, group: int):
-        self.arrays, self.group = arrays, group
-
-    def rows(self, field) -> np.ndarray:
-        """Returns (nworld, n, ...) rows of a field for this group, in the array that all groups share."""
-        return self.arrays.rows(field.name, self.group)

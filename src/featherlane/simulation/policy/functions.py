@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from featherlane.prelude import *
 from featherlane.errors import InstallationError, ModelError
-from featherlane.lanes import Kernel, Record, Stage, processor
-from featherlane.lanes.record import FUNCTION
+from featherlane.lanes import Kernel, Record, Stage
 from featherlane.lanes.runtime import KernelError, mode
 from featherlane.simulation.policy.play import PLAY
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.library import library
+from featherlane.simulation.user.function import address_of, refuse_addresses
 
-CHECKED: Any = FUNCTION  # every index is checked against its field
 PARAMETERS = ("d", "p", "at_start")
-ADDRESSED = (scalars, doubles, call)  # they take addresses, which cannot be checked
 
 
 class LaneFunctions(NamedTuple):
@@ -89,12 +85,8 @@ def _check(label: str, function: Kernel, fields: Sequence[str]) -> None:
     given = tuple(inspect.signature(function.function).parameters)
     if len(given) != len(PARAMETERS):
         raise ModelError(f"{label}: got a function with the parameters {given}, allowed is f{PARAMETERS}")
-    contained = function.contained()
-    for k in contained:
-        for name, value in k.references():
-            if isinstance(value, Stage) or any(value is f for f in ADDRESSED):
-                raise ModelError(f"{label}: got a call of {name}, allowed are kernels and functions without addresses")
-    named = {name for k in contained for name in k.names} & set(DATA.that("shown")) - PLAY.index.keys()
+    refuse_addresses(label, function)
+    named = {name for k in function.contained() for name in k.names} & set(DATA.that("shown")) - PLAY.index.keys()
     missing = sorted(named - set(DATA.that("lasts")) - set(fields))
     if missing:
         raise ModelError(f"{label}: got reads of {', '.join(missing)}, allowed are the state and the task's `fields`")
@@ -122,9 +114,8 @@ def _address(label: str, function: Stage, record: Record) -> int:
     from featherlane.lanes.compiler.rules import KernelLanguageError
 
     try:
-        compiled: Any = library().function(function, processor.base_of(record.dtype), record.width, CHECKED)
+        return address_of(function, record.dtype, record.width)
     except KernelLanguageError as error:
         raise ModelError(f"{label} cannot be compiled: {error}") from None
     except KernelError as error:
         raise InstallationError(f"{label}: {error}") from None
-    return ctypes.cast(compiled, ctypes.c_void_p).value or 0

@@ -56,7 +56,7 @@ PLAY = Layout(
 
 
 @kernel
-def set_controls(m, d, p, resting):
+def set_controls(d, p, resting):
     """Sets d.ctrl to the policy's action with noise, clipped, except in worlds that start.
 
     Behind the weights, `numbers` has from p.tail on: ninput means, ninput inverse deviations, the limit of
@@ -114,10 +114,8 @@ def begin_episodes(m, d, p, resting):
     # the functions at these addresses write obs and next; 1: first state of an episode
     call(p.observe, d, p, 1)
     call(p.remember, d, p, 1)
-    for i in range(p.ninput):
-        p.start_obs[i] = p.obs[i]
-    for i in range(p.nbefore):
-        p.start_before[i] = p.next[i]
+    copy(p.start_obs, p.obs, p.ninput)
+    copy(p.start_before, p.next, p.nbefore)
 
 
 @kernel
@@ -130,7 +128,7 @@ def restore_initial_states(m, d, p, resting):
 
 
 @kernel
-def write_outcomes(m, d, p, resting):
+def write_outcomes(d, p, resting):
     """Writes reward, terminated, truncated, done and the observation of the present state.
 
     A world with a new non-finite state or bad control terminates with reward 0.
@@ -167,7 +165,7 @@ def play_tile(m, d, b, p, thread, tile):
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
         resting = p.done[0] > 0.0  # of the step before
-        set_controls(m, d, p, resting)  # d.ctrl, from p.obs and p.noise
+        set_controls(d, p, resting)  # d.ctrl, from p.obs and p.noise
         if any_(resting):
             begin_episodes(m, d, p, resting)
         for k in range(p.frame_skip):
@@ -176,7 +174,7 @@ def play_tile(m, d, b, p, thread, tile):
         d.unread[0] = 0
         if any_(resting):
             restore_initial_states(m, d, p, resting)  # undoes the steps of these worlds
-        write_outcomes(m, d, p, resting)
+        write_outcomes(d, p, resting)
         write_records(b, thread, tile, s)
     sign_contacts(m, d)
     store_worlds(b, thread, tile)

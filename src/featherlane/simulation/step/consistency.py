@@ -3,7 +3,7 @@
 With the flag `fwdinv` each step makes the comparison once the acceleration is known.  It compares the solver's
 constraint forces with those that inverse dynamics computes from the acceleration, and the applied force with the
 external force of inverse dynamics.  Both differences vanish as the solver converges.
-`rows_and_forces` stores the forces of rows with STORE_FORCES, and keeps those of the solver with KEEP_FORCES.
+`contacts_and_forces` stores the forces of rows with STORE_FORCES, and keeps those of the solver with KEEP_FORCES.
 """
 
 from featherlane.prelude import *
@@ -14,9 +14,8 @@ from featherlane.dynamics.inertia.joint_space import multiply_joint_space
 from featherlane.dynamics.integrator.discrete import add_couplings, add_spring_change
 from featherlane.dynamics.integrator.free_body import multiply_untouched_bodies
 from featherlane.model.integrator import has_metric
-from featherlane.sensor.measure import sensor_rows
-from featherlane.simulation.step.part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
-from featherlane.simulation.step.wake import find_contacts
+from featherlane.simulation.step.part import KEEP_FORCES, STORE_FORCES, contacts_and_forces
+from featherlane.simulation.step.tile_parts import load_counts, restore_counts
 
 
 @stage
@@ -30,13 +29,7 @@ def inverse_constraint(m, d, store):
     Writes: what `collision`, `make_rows` and `constraint_forces` write; of sensors what `sensor_rows` does; con_fresh,
             dof_touched.
     """
-    find_contacts(m, d)  # con_overflow: 1 if they do not fit into the tile's slots
-    if d.con_overflow[0] == 0:
-        rows_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
-    if d.con_overflow[0]:
-        solve_in_parts(m, d, STORE_FORCES if store else KEEP_FORCES)
-    else:
-        sensor_rows(m, d)
+    contacts_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
 
 
 @stage
@@ -63,6 +56,15 @@ def inverse_force(m, d):
         clear_asleep(m, d, d.qfrc_inverse)
 
 
+@kernel
+def distance(x, y, n):
+    """Returns |x - y| of vectors of n entries."""
+    square = 0.0
+    for i in range(n):
+        square = fma(x[i] - y[i], x[i] - y[i], square)
+    return sqrt(square)
+
+
 @stage
 def compare_forward_inverse(m, d):
     """Computes the differences between forward and inverse dynamics, after `forward`.
@@ -77,29 +79,18 @@ def compare_forward_inverse(m, d):
     Scratch: in_stage, qfrc_forward, primal.*.
     Note:   Accelerations and forces do not change; J qacc - aref of the rows changes by rounding.
     """
-    contacts_full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
-    for i in range(m.nv):
-        d.qfrc_inverse[i] = d.qfrc_constraint[i]  # keeps the solver's forces: the pass overwrites all scratch memory
+    copy(d.qfrc_inverse, d.qfrc_constraint, m.nv)  # keeps the solver's forces: scratch memory is overwritten below
+    counts = load_counts(d)
     d.in_stage[0] = 1  # a pass whose results are discarded: no sensors
     inverse_constraint(m, d, store=0)  # qfrc_constraint of inverse dynamics
     d.in_stage[0] = 0
-    for i in range(m.nv):
-        d.qfrc_forward[i] = d.qfrc_inverse[i]
-    # forward has already counted contacts and rows that did not fit
-    d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = contacts_full, rows_full, unconverged
+    restore_counts(d, counts, true_mask(d))  # `forward` has already counted contacts and rows that did not fit
+    copy(d.qfrc_forward, d.qfrc_inverse, m.nv)
     inverse_force(m, d)  # qfrc_inverse
     # primal.grad = applied and actuator forces
     for i in range(m.nv):
         d.primal.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
     add_xfrc(m, d, d.primal.grad)
-    constraint2, force2 = 0.0, 0.0
-    for i in range(m.nv):
-        constraint_error = d.qfrc_forward[i] - d.qfrc_constraint[i]
-        force_error = d.primal.grad[i] - d.qfrc_inverse[i]
-        constraint2, force2 = (
-            fma(constraint_error, constraint_error, constraint2),
-            fma(force_error, force_error, force2),
-        )
-        d.qfrc_constraint[i] = d.qfrc_forward[i]
-    d.solver_fwdinv[0] = sqrt(constraint2)
-    d.solver_fwdinv[1] = sqrt(force2)
+    d.solver_fwdinv[0] = distance(d.qfrc_forward, d.qfrc_constraint, m.nv)
+    d.solver_fwdinv[1] = distance(d.primal.grad, d.qfrc_inverse, m.nv)
+    copy(d.qfrc_constraint, d.qfrc_forward, m.nv)

@@ -14,7 +14,7 @@ _mark_awake_scratch = Declare("mark_awake", "scratch")
 _find_contacts_scratch = Declare("find_contacts", "scratch")
 _fall_asleep_scratch = Declare("fall_asleep", "scratch")
 _step_scratch = Declare("step", "scratch")
-_flag_new_counts_scratch = Declare("flag_new_counts", "scratch")
+_run_tiles_scratch = Declare("run_tiles", "scratch")
 _solve_in_parts_scratch = Declare("solve_in_parts", "scratch")
 _part = Declare("solve_in_parts", "scratch", record="part")
 _report = Declare("sign_contacts", "report")
@@ -32,10 +32,7 @@ FIELDS = (
     size("user_control", "address of the control function of this call, 0: none"),
     # with the flag `sleep`
     _fall_asleep_memory.real(
-        "tree_asleep",
-        "ntree",
-        "1",
-        "negative: awake, a counter up to -1 (ready to sleep); else asleep, the next tree of its island",
+        "tree_asleep", "ntree", "1", "awake: counts up to -1 (ready to sleep); asleep: the next tree of its island"
     ),
     _fall_asleep_memory.real("sleep_qpos", "nq", "m, rad, quaternion", "qpos of sleeping trees"),
     _store_mocap_poses_memory.rows(Pose, "sleep_mocap", "nmocap", "m, 1", "poses of mocap bodies at the last check"),
@@ -76,7 +73,7 @@ FIELDS = (
     ),
     _cause.real("bad_part", "1", "1", "bad part of the state at the last count of non_finite: 1 qpos, 2 qvel, 0 other"),
     _step_scratch.int("found_bad", "1", "1", "bits: 1 this thread has counted a world as non-finite, 2 as full"),
-    _flag_new_counts_scratch.int(
+    _run_tiles_scratch.int(
         "found_count", "1", "1", "1: this thread has counted a condition of `status`, except for not_converged"
     ),
     _compare_scratch.real("qfrc_forward", "nv", "N, N m", "qfrc_constraint of `forward`"),

@@ -34,7 +34,6 @@ from featherlane.sensor.measure import (
     sensor_clocks,
     sensor_history,
     sensor_pos,
-    sensor_rows,
     sensor_vel,
 )
 from featherlane.sensor.publish import publish
@@ -44,14 +43,13 @@ from featherlane.simulation.step.non_finite import (
     has_bad_acceleration,
     has_bad_state,
     has_infinite_output,
-    load_counts,
     reset_bad,
-    restore_counts,
     warn_non_finite,
 )
-from featherlane.simulation.step.part import SOLVE, rows_and_forces, solve_in_parts
+from featherlane.simulation.step.part import SOLVE, contacts_and_forces
 from featherlane.simulation.step.sleep import clear_sleeping_forces, fall_asleep, hold_asleep, mark_settled
-from featherlane.simulation.step.wake import find_contacts, wake_or_rest, wake_touched
+from featherlane.simulation.step.tile_parts import load_counts, restore_counts
+from featherlane.simulation.step.wake import wake_or_rest, wake_touched
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.solve import solve
 
@@ -137,13 +135,7 @@ def forward_constraint(m, d):
             `solve_constraint` and `sensor_rows` write; on request, or if trees may sleep, what `islands` does;
             con_fresh.
     """
-    find_contacts(m, d)
-    if d.con_overflow[0] == 0:
-        rows_and_forces(m, d, SOLVE)  # sets con_overflow if the rows do not fit
-    if d.con_overflow[0]:
-        solve_in_parts(m, d, SOLVE)
-    else:
-        sensor_rows(m, d)
+    contacts_and_forces(m, d, SOLVE)
 
 
 @stage
@@ -360,9 +352,10 @@ def step(m, d):
     reset_bad(m, d, acceleration=0)
     counts = load_counts(d)
     forward(m, d)
-    if any_(has_bad_acceleration(m, d)):
-        # forward runs again from the reset worlds' states: it must not count twice
-        restore_counts(m, d, counts)
+    bad = has_bad_acceleration(m, d)
+    if any_(bad):
+        # `forward` runs again, from new states in the bad worlds: other worlds must not count twice
+        restore_counts(d, counts, not_(bad))
         reset_bad(m, d, acceleration=1)
         forward(m, d)
     if m.opt_enableflags & ENABLE_FWDINV:

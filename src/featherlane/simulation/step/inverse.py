@@ -17,12 +17,6 @@ from featherlane.simulation.step.forward import forward_position, forward_veloci
 from featherlane.simulation.step.wake import wake_perturbed, wake_touched
 
 
-@kernel
-def is_discrete(m):
-    """Returns whether qacc is a discrete-time acceleration, to be converted to the continuous-time acceleration."""
-    return m.opt_enableflags & ENABLE_INVDISCRETE != 0 and has_moment(m)
-
-
 @stage
 def inverse(m, d):
     """Computes the external force that gives each world the acceleration qacc in its present state.
@@ -47,8 +41,8 @@ def inverse(m, d):
     forward_velocity(m, d)
     output_velocities(m, d)
     sensor_vel(m, d)
-    discrete = is_discrete(m)
-    if discrete:
+    is_discrete = m.opt_enableflags & ENABLE_INVDISCRETE != 0 and has_moment(m)  # qacc is that of a time step
+    if is_discrete:
         actuation(m, d)
         continuous_acceleration(m, d)  # qacc; keeps the given one in qacc_step
     elif has_metric(m):
@@ -59,6 +53,5 @@ def inverse(m, d):
     if needs_energy(m, d):
         energy(m, d)
     sensor_acc(m, d)
-    if discrete:  # restore the given acceleration
-        for i in range(m.nv):
-            d.qacc[i] = d.qacc_step[i]
+    if is_discrete:  # restore the given acceleration
+        copy(d.qacc, d.qacc_step, m.nv)

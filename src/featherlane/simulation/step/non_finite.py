@@ -13,13 +13,6 @@ from featherlane.simulation.step.wake import unsettle_trees
 
 LARGEST = 1e10  # a larger value is bad, as is NaN
 BAD_POSITION, BAD_VELOCITY = 1, 2  # values of bad_part
-REPEATED = (
-    CONTACTS_FULL,
-    ROWS_FULL,
-    NOT_CONVERGED,
-    BAD_CONTROL,
-    SINGULAR_INERTIA,
-)  # counts of a pass that may be computed again
 
 
 @kernel
@@ -109,23 +102,6 @@ def restart_sleep(m, d, mask):
         d.sleep_qpos[i] = where(mask, m.qpos0[i], d.sleep_qpos[i])
     for k in range(m.nmocap):
         d.sleep_mocap[k] = where(mask, join(d.mocap_pos[k], d.mocap_quat[k]), d.sleep_mocap[k])
-
-
-@kernel
-def load_counts(d):
-    """Returns the counts of warnings in REPEATED, as a tuple."""
-    return tuple(d.warning[k] for k in REPEATED)
-
-
-@kernel
-def restore_counts(m, d, counts):
-    """Restores the counts of REPEATED to `counts`, those from before a pass that is repeated.
-
-    Worlds that cause the repetition keep theirs: the repeated pass starts from another state.
-    """
-    causes = has_bad_acceleration(m, d)
-    for i in unrolled(range(5)):  # all of REPEATED
-        d.warning[REPEATED[i]] = where(causes, d.warning[REPEATED[i]], counts[i])
 
 
 @kernel

@@ -10,6 +10,7 @@ from featherlane.constraint.row import make_rows
 from featherlane.dynamics.awake import sleeping
 from featherlane.sensor.measure import sensor_rows
 from featherlane.simulation.step.tile_parts import by_halves
+from featherlane.simulation.step.wake import find_contacts
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.island import islands
@@ -52,15 +53,14 @@ def store_part(m, d):
 def write_merged_results(m, d):
     """Writes the results of all parts, merged in part.*, to the tile's fields."""
     part = d.part
-    for i in range(m.nv):
-        d.qacc[i], d.qfrc_constraint[i] = part.qacc[i], part.qfrc_constraint[i]
+    copy(d.qacc, part.qacc, m.nv)
+    copy(d.qfrc_constraint, part.qfrc_constraint, m.nv)
     d.ncon[0], d.nefc[0] = part.ncon[0], part.nefc[0]
     d.solver_niter[0], d.solver_residual[0] = part.solver_niter[0], part.solver_residual[0]
     d.solver_gap[0], d.ordered[0] = part.solver_gap[0], part.ordered[0]
     if needs_islands(m, d):
         d.nisland[0] = part.nisland[0]
-        for t in range(m.ntree):
-            d.tree_island[t] = part.tree_island[t]
+        copy(d.tree_island, part.tree_island, m.ntree)
         for i in range(m.nv):
             d.dof_island[i] = d.tree_island[m.dof_treeid[i]]
 
@@ -113,3 +113,18 @@ def solve_in_parts(m, d, purpose):
     """
     solve_parts(m, d, purpose)  # part.*
     write_merged_results(m, d)
+
+
+@kernel
+def contacts_and_forces(m, d, purpose):
+    """Computes contacts, rows, their forces and the sensors of contacts and limits; in parts if the slots overflow.
+
+    purpose: as in `rows_and_forces`.
+    """
+    find_contacts(m, d)  # con_overflow: 1 if they do not fit into the tile's slots
+    if d.con_overflow[0] == 0:
+        rows_and_forces(m, d, purpose)  # sets con_overflow if the rows do not fit
+    if d.con_overflow[0]:
+        solve_in_parts(m, d, purpose)
+    else:
+        sensor_rows(m, d)

@@ -10,31 +10,28 @@ Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.awake import clear_asleep
+from featherlane.dynamics.awake import clear_asleep, tree_awake
 from featherlane.model.integrator import has_metric
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.step.wake import mark_awake, never_sleeps, tree_qpos_range
+from featherlane.simulation.step.wake import is_pushed, mark_awake, never_sleeps, tree_qpos_range
 
 
 # ---- which trees are ready ------------------------------------------------------------------------------------------
 @kernel
 def may_sleep(m, d, t):
-    """Returns a mask: is no force applied to tree t, and are its velocities below the tolerance?"""
-    busy = never_sleeps(m, t)
-    tolerance, b = m.opt_sleep_tolerance[0], m.tree_bodyadr[t]
-    for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
+    """Returns the mask of worlds where no force is applied to tree t and its velocities are below the tolerance."""
+    busy, tolerance = never_sleeps(m, t), m.opt_sleep_tolerance[0]
+    for i in tree_dofs(m, t):
         # a velocity counts with the DoF's length, as m/s; with tolerance 0 only an exact 0 is still
-        moves = not_(fabs(d.qvel[i]) * m.dof_length[i] < tolerance) & ((tolerance != 0.0) | (d.qvel[i] != 0.0))
-        busy = where(moves | (d.qfrc_applied[i] != 0.0), 1.0, busy)
-    # xfrc_applied of the tree's bodies, which are consecutive
-    for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
-        busy = where(flat(d.xfrc_applied)[i] != 0.0, 1.0, busy)
-    return busy == 0.0
+        is_slow = fabs(d.qvel[i]) * m.dof_length[i] < tolerance
+        is_still = is_slow | ((tolerance == 0.0) & (d.qvel[i] == 0.0))
+        busy = where(is_still, busy, 1.0)
+    return (busy == 0.0) & not_(is_pushed(m, d, t))
 
 
 @kernel
 def islands_known(m, d):
-    """Returns a mask: are islands known?  With islands disabled, they are known in worlds without rows."""
+    """Returns the mask of worlds with known islands: all, or with islands disabled those without rows."""
     mask = d.active[0] > 0.0
     if m.opt_disableflags & DISABLE_ISLAND:
         mask = mask & (d.nisland[0] == 0.0)
@@ -45,18 +42,15 @@ def islands_known(m, d):
 def count_still_steps(m, d):
     """Counts tree_asleep of awake trees up to -1 while they may sleep, else resets it to AWAKE.
 
-    Returns 1 if any tree of the tile is ready (-1), else 0.
+    Nothing changes in worlds without known islands.  Returns 1 if any tree of the tile is ready (-1), else 0.
     """
     ready, known = 0, islands_known(m, d)
     for t in range(m.ntree):
-        counter = d.tree_asleep[t]
-        if any_(counter < 0.0):
-            # counter + 1, at most -1, or AWAKE if it does not keep still; unchanged in worlds without known islands
-            counter = where(
-                known & (counter < 0.0), where(may_sleep(m, d, t), fmin(counter + 1.0, -1.0), 1.0 * AWAKE), counter
-            )
-            d.tree_asleep[t] = counter
-            if any_(counter == -1.0):
+        is_awake = d.tree_asleep[t] < 0.0
+        if any_(is_awake):
+            counter = where(may_sleep(m, d, t), fmin(d.tree_asleep[t] + 1.0, -1.0), 1.0 * AWAKE)
+            d.tree_asleep[t] = where(known & is_awake, counter, d.tree_asleep[t])
+            if any_(d.tree_asleep[t] == -1.0):
                 ready = 1
     return ready
 
@@ -64,12 +58,12 @@ def count_still_steps(m, d):
 # ---- one world ------------------------------------------------------------------------------------------------------
 @kernel
 def find_ready_islands(m, d, lane):
-    """Writes island_ready, whether all trees of an island are ready, in the world of a lane; island_first <- -1.
+    """Writes island_ready: 1 if all trees of an island are ready, in the world of a lane.
 
     A tree is ready if its tree_asleep is -1.
     """
-    for t in range(m.ntree):
-        d.island_ready[t], d.island_first[t] = 1, -1
+    for island in range(m.ntree):
+        d.island_ready[island] = 1
     for t in range(m.ntree):
         island = whole(read_lane(d.tree_island, t, lane))
         # -1: a tree without rows is in no island
@@ -84,6 +78,8 @@ def link_islands(m, d, lane):
     tree_asleep of each becomes the index of the next.  A ready tree without rows (island -1) forms a cycle alone.
     """
     find_ready_islands(m, d, lane)
+    for island in range(m.ntree):
+        d.island_first[island] = -1  # no tree yet
     for t in range(m.ntree):
         if read_lane(d.tree_asleep, t, lane) == -1.0:
             island = whole(read_lane(d.tree_island, t, lane))
@@ -107,12 +103,12 @@ def stop_sleeping_trees(m, d):
     """Sets velocity and acceleration of trees that have just fallen asleep to zero and stores their positions."""
     for t in range(m.ntree):
         # tree_awake still is that of the last step
-        falls = (d.tree_awake[t] > 0.0) & (d.tree_asleep[t] >= 0.0)
+        falls = tree_awake(d, t) & (d.tree_asleep[t] >= 0.0)
         if any_(falls):
             first, end = tree_qpos_range(m, t)
             for adr in range(first, end):
                 d.sleep_qpos[adr] = where(falls, d.qpos[adr], d.sleep_qpos[adr])
-            for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
+            for i in tree_dofs(m, t):
                 d.qvel[i] = where(falls, 0.0, d.qvel[i])
                 d.qacc[i] = where(falls, 0.0, d.qacc[i])
 
@@ -155,9 +151,9 @@ def hold_asleep(m, d):
 def clear_sleeping_actuators(m, d):
     """Sets the force of an actuator output to zero in worlds in which all its DoFs sleep."""
     for o in range(m.nout):
-        asleep = d.active[0] >= 0.0  # all worlds: `active` is 0 or 1
+        asleep = true_mask(d)
         for e in moment_entries(m, o):
-            asleep = asleep & (d.tree_awake[m.dof_treeid[m.moment_colind[e]]] == 0.0)
+            asleep = asleep & not_(tree_awake(d, m.dof_treeid[m.moment_colind[e]]))
         if m.moment_rownnz[o] > 0:  # an output without DoFs never sleeps
             d.actuator_force[o] = where(asleep, 0.0, d.actuator_force[o])
 
@@ -182,5 +178,5 @@ def clear_sleeping_forces(m, d):
 def mark_settled(m, d):
     """Marks trees that sleep in all worlds as settled (tree_settled = 1): their fields are not recomputed."""
     for t in range(m.ntree):
-        if not any_(d.tree_awake[t] > 0.0):
+        if not any_(tree_awake(d, t)):
             d.tree_settled[t] = 1

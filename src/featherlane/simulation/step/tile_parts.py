@@ -11,6 +11,21 @@ from collections.abc import Callable
 from featherlane.prelude import *
 from featherlane.lanes import Kernel
 
+REPEATED = (CONTACTS_FULL, ROWS_FULL, NOT_CONVERGED, BAD_CONTROL, SINGULAR_INERTIA)  # counts of a pass
+
+
+@kernel
+def load_counts(d):
+    """Returns the counts of warnings in REPEATED, as a tuple."""
+    return tuple(d.warning[k] for k in REPEATED)
+
+
+@kernel
+def restore_counts(d, counts, mask):
+    """Restores the counts of REPEATED to `counts`, those from before a pass that is repeated, in worlds of the mask."""
+    for i in unrolled(range(5)):  # all of REPEATED
+        d.warning[REPEATED[i]] = where(mask, counts[i], d.warning[REPEATED[i]])
+
 
 def by_halves(function: Callable) -> Kernel:
     """Returns a kernel that applies `function(m, d, purpose)`, which processes the worlds of one part, to all parts.
@@ -41,16 +56,11 @@ def by_halves(function: Callable) -> Kernel:
     def halved(m, d, purpose):
         """Halves the parts until all fit, down to single worlds; restores `active`."""
         d.lane_active[0] = d.active[0]
-        size, full, rows_full, unconverged = (
-            width(d) // 2,
-            d.warning[CONTACTS_FULL],
-            d.warning[ROWS_FULL],
-            d.warning[NOT_CONVERGED],
-        )
+        size, counts = width(d) // 2, load_counts(d)
         while size > 1 and parts_fit(m, d, size, purpose) == 0:
             size = size // 2
             # all worlds are processed again, so counts of the larger parts are discarded
-            d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
+            restore_counts(d, counts, true_mask(d))
         # a world that does not fit alone drops contacts, so its part always counts
         if size <= 1:
             parts_fit(m, d, size=1, purpose=purpose)

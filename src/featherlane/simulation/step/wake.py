@@ -19,7 +19,7 @@ Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeTendon
 from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.constraint.equality import fastened_body
-from featherlane.dynamics.awake import is_mocap
+from featherlane.dynamics.awake import either_asleep, is_mocap, tree_awake
 from featherlane.dynamics.tendon.force import is_elastic
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.tile_parts import by_halves
@@ -40,16 +40,13 @@ def wake_island(m, d, t, lane, counter):
 
     An already awake tree keeps the lower counter.
     """
-    member = read_asleep(m, d, t, lane)
-    if member < 0:
-        write_lane(d.tree_asleep, t, lane, 1.0 * min(member, counter))
-    else:
-        # follow the cycle of its island, until a member that is already awake
-        write_lane(d.tree_asleep, t, lane, 1.0 * counter)
-        while read_asleep(m, d, member, lane) >= 0:
-            next_member = read_asleep(m, d, member, lane)
-            write_lane(d.tree_asleep, member, lane, 1.0 * counter)
-            member = next_member
+    member, following = t, read_asleep(m, d, t, lane)
+    if following < 0:
+        write_lane(d.tree_asleep, t, lane, 1.0 * min(following, counter))
+    # along the cycle of its island, until a tree that is awake
+    while following >= 0:
+        write_lane(d.tree_asleep, member, lane, 1.0 * counter)
+        member, following = following, read_asleep(m, d, following, lane)
 
 
 @kernel
@@ -59,6 +56,12 @@ def first_of_island(m, d, t, lane):
     while member != t and member >= 0 and visited < m.ntree:
         smallest, member, visited = min(smallest, member), read_asleep(m, d, member, lane), visited + 1
     return smallest
+
+
+@kernel
+def is_awake_in(d, t, lane):
+    """Returns whether tree t is awake in the world of a lane; -1, a body without a tree, counts as awake."""
+    return t < 0 or has(tree_awake(d, t), lane)
 
 
 # ---- masks ----------------------------------------------------------------------------------------------------------
@@ -149,19 +152,27 @@ def never_sleeps(m, t):
 
 
 @kernel
+def is_pushed(m, d, t):
+    """Returns the mask of worlds where the user applies a force or torque to tree t."""
+    pushed, first_body = 0.0, m.tree_bodyadr[t]
+    for i in tree_dofs(m, t):
+        pushed = where(d.qfrc_applied[i] != 0.0, 1.0, pushed)
+    # the bodies of a tree are consecutive
+    for i in range(6 * first_body, 6 * (first_body + m.tree_bodynum[t])):
+        pushed = where(flat(d.xfrc_applied)[i] != 0.0, 1.0, pushed)
+    return pushed > 0.0
+
+
+@kernel
 def tree_perturbed(m, d, t):
     """Returns 1 in the worlds in which tree t sleeps and the user has changed it, or it never sleeps; else 0."""
-    changed = never_sleeps(m, t)
-    root = m.tree_bodyadr[t]
-    for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
-        changed = where((d.qvel[i] != 0.0) | (d.qfrc_applied[i] != 0.0), 1.0, changed)
+    changed = where(is_pushed(m, d, t), 1.0, never_sleeps(m, t))
+    for i in tree_dofs(m, t):
+        changed = where(d.qvel[i] != 0.0, 1.0, changed)
     first, end = tree_qpos_range(m, t)
     for adr in range(first, end):
         changed = where(d.qpos[adr] != d.sleep_qpos[adr], 1.0, changed)
-    # xfrc_applied of the tree's bodies, which are consecutive
-    for i in range(6 * root, 6 * (root + m.tree_bodynum[t])):
-        changed = where(flat(d.xfrc_applied)[i] != 0.0, 1.0, changed)
-    mocap = m.body_mocapid[m.body_rootid[root]]
+    mocap = m.body_mocapid[m.body_rootid[m.tree_bodyadr[t]]]
     if mocap >= 0:
         changed = mocap_moved(d, mocap, changed)
     return where(d.tree_asleep[t] >= 0.0, changed, 0.0)
@@ -190,12 +201,11 @@ def wake_perturbed(m, d):
     for t in range(m.ntree):
         if any_(d.tree_asleep[t] >= 0.0):
             d.sleep_perturbed[t] = tree_perturbed(m, d, t)
-            if any_(d.sleep_perturbed[t] > 0.0):
-                for lane in range(width(d)):
-                    if has(d.sleep_perturbed[t] > 0.0, lane):
-                        wake_island(m, d, t, lane, AWAKE)
+            for lane in range(width(d)):
+                if has(d.sleep_perturbed[t] > 0.0, lane):
+                    wake_island(m, d, t, lane, AWAKE)
     mark_awake(m, d)
-    # other reasons to compute the tile: user contacts, activations, histories, plastic springs
+    # other reasons to compute the tile: moved mocap bodies, user contacts, activations, histories, plastic springs
     if store_mocap_poses(m, d) or m.ntree == 0 or d.ngiven + m.na + m.nhistory + m.nplastic > 0:
         d.nunsettled[0] = d.nunsettled[0] + 1
 
@@ -227,20 +237,14 @@ def wake_by_equality(m, d, t1, t2, lane):
 
     An index -1 is a mocap body, which is awake.
     """
-    awake1, awake2, woke = 1, 1, 0
-    if t1 >= 0 and not has(d.tree_awake[t1] > 0.0, lane):
-        awake1 = 0
-    if t2 >= 0 and not has(d.tree_awake[t2] > 0.0, lane):
-        awake2 = 0
-    if awake1 != awake2:
-        wake_island(m, d, t2 if awake1 else t1, lane, AWAKE)
-        woke = 1
-    # both sleep, in different islands
-    elif awake1 == 0 and first_of_island(m, d, t1, lane) != first_of_island(m, d, t2, lane):
+    awake1, awake2 = is_awake_in(d, t1, lane), is_awake_in(d, t2, lane)
+    both_asleep = not awake1 and not awake2
+    joins_islands = both_asleep and first_of_island(m, d, t1, lane) != first_of_island(m, d, t2, lane)
+    if not awake1 and (awake2 or joins_islands):
         wake_island(m, d, t1, lane, AWAKE)
+    if not awake2 and (awake1 or joins_islands):
         wake_island(m, d, t2, lane, AWAKE)
-        woke = 1
-    return woke
+    return 1 if awake1 != awake2 or joins_islands else 0
 
 
 @stage
@@ -256,12 +260,8 @@ def wake_fastened(m, d):
         b1, b2 = equality_body(m, e, side=0), equality_body(m, e, side=1)
         # bodies of one tree wake together
         if may_be_awake(m, b1) and may_be_awake(m, b2) and m.body_treeid[b1] != m.body_treeid[b2]:
-            t1, t2, asleep = m.body_treeid[b1], m.body_treeid[b2], d.active[0] < 0.0  # asleep: mask of no world
-            if t1 >= 0:
-                asleep = asleep | (d.tree_awake[t1] == 0.0)
-            if t2 >= 0:
-                asleep = asleep | (d.tree_awake[t2] == 0.0)
-            asleep = asleep & (d.eq_active[e] != 0.0)
+            t1, t2 = m.body_treeid[b1], m.body_treeid[b2]
+            asleep = either_asleep(d, t1, t2) & (d.eq_active[e] != 0.0)
             if any_(asleep):
                 for lane in range(width(d)):
                     if has(asleep, lane):
@@ -283,16 +283,15 @@ def wake_by_tendons(m, d):
         if tendon.limited != 0 and tendon.treenum == 2:  # treeid lists two trees
             t1, t2, length = tendon.treeid[0], tendon.treeid[1], d.ten_length[i]
             distance = fmin(length - tendon.range.lower, tendon.range.upper - length)
-            near = distance < tendon.margin
-            near = near & (d.tree_awake[t1] != d.tree_awake[t2])
-            if any_(near):
+            wakes = (distance < tendon.margin) & (d.tree_awake[t1] != d.tree_awake[t2])
+            if any_(wakes):
                 woke = 1
                 for lane in range(width(d)):
-                    if has(near, lane):
-                        awake1 = has(d.tree_awake[t1] > 0.0, lane)
-                        # the counter of the awake tree
-                        counter = read_asleep(m, d, t1 if awake1 else t2, lane)
-                        wake_island(m, d, t2 if awake1 else t1, lane, counter)
+                    if has(wakes, lane):
+                        sleeper, other = t1, t2
+                        if is_awake_in(d, t1, lane):
+                            sleeper, other = t2, t1
+                        wake_island(m, d, sleeper, lane, read_asleep(m, d, other, lane))
     return woke
 
 
@@ -303,11 +302,9 @@ def wake_by_contact(m, d, k, lane):
 
     The other one may be a body without a tree.
     """
-    t1, t2 = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
-    sleeper, other = t1, t2
-    # t2 sleeps if t1 is no tree or awake
-    if t1 < 0 or (t2 >= 0 and has(d.tree_awake[t1] > 0.0, lane)):
-        sleeper, other = t2, t1
+    sleeper, other = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
+    if is_awake_in(d, sleeper, lane):
+        sleeper, other = other, sleeper
     counter = AWAKE
     if other >= 0:
         counter = read_asleep(m, d, other, lane)
@@ -320,13 +317,7 @@ def wake_at_contacts(m, d):
     woke = 0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        t1, t2 = m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]]
-        asleep = d.active[0] < 0.0  # mask of no world; then those in which one of the trees sleeps
-        if t1 >= 0:
-            asleep = asleep | (d.tree_awake[t1] == 0.0)
-        if t2 >= 0:
-            asleep = asleep | (d.tree_awake[t2] == 0.0)
-        asleep = asleep & (c.present > 0.0)
+        asleep = either_asleep(d, m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]]) & (c.present > 0.0)
         if any_(asleep):
             woke = 1
             for lane in range(width(d)):

@@ -14,8 +14,8 @@ number of words of a pattern, word w of the pattern of world k of the block is a
 No result depends on the order; an order that is some steps old only changes the time that steps take.
 Threads order blocks in parallel.  Tiles of a block load and store rows of neighbouring worlds, and a block is a whole
 number of cache lines of every field, so threads that step different blocks write to no common line.
-Measured on robots, hands and a humanoid, 256 worlds: with sorting alone, a union has 1.1 to 4 times the pairs of one
-world; filling reduces it by 8 to 23 %, and the time of most steps by 3 to 9 %.
+Measured at the row mjx/shadow_hand/scene_right of benchmarks/robots.py, 256 worlds: unsorted worlds take 1.13 times as
+long as filled tiles, worlds that are only sorted 1.07 times.
 """
 
 from featherlane.prelude import *

@@ -94,8 +94,7 @@ def sign_contacts(m, d):
     neighbouring pairs share one.
     Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
     """
-    for k in range(d.nsignature):
-        d.signature[k] = 0.0
+    clear(d.signature, d.nsignature)
     bits, last = SIGNATURE_BITS * d.nsignature, -1
     for k in range(d.ncon_slot[0]):
         pair = d.con_cand[k]
@@ -113,13 +112,6 @@ def number_counted(d):
     """Returns the sum of a world's counts of warnings, without NOT_CONVERGED."""
     full = d.warning[CONTACTS_FULL] + d.warning[ROWS_FULL]
     return full + d.warning[NON_FINITE] + d.warning[BAD_CONTROL] + d.warning[SINGULAR_INERTIA]
-
-
-@kernel
-def flag_new_counts(d, counted):
-    """Sets found_count to 1 if a world's sum of counts is greater than `counted`."""
-    if any_(number_counted(d) > counted):
-        d.found_count[0] = 1
 
 
 @over_tiles
@@ -141,7 +133,8 @@ def run_tiles(m, d, b, thread, tile):
     d.unread[0] = 0
     if b.stage > 0:
         forward_to(m, d, b.stage)
-    flag_new_counts(d, counted)
+    if any_(number_counted(d) > counted):
+        d.found_count[0] = 1
     sign_contacts(m, d)
     store_worlds(b, thread, tile)
 

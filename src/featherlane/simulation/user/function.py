@@ -91,8 +91,7 @@ class UserFunction:
 
     def compiled_address(self, dtype, width: int) -> int:
         """Returns the address of the compiled function, for tiles of that width and precision."""
-        compiled: Any = library().function(self.stage, processor.base_of(dtype), width, CHECKED)
-        return ctypes.cast(compiled, ctypes.c_void_p).value or 0
+        return address_of(self.stage, dtype, width)
 
     def check_compiled(self) -> None:
         """Compiles for one world and for whole tiles, in both precisions.
@@ -136,6 +135,12 @@ class UserFunction:
         cache.write_object(name, toolchain.emit(text, processor.cpu_level(), how))
 
 
+def address_of(stage: Stage, dtype, width: int) -> int:
+    """Returns the address of a stage that is compiled with checked indices, for tiles of that width and precision."""
+    compiled: Any = library().function(stage, processor.base_of(dtype), width, CHECKED)
+    return ctypes.cast(compiled, ctypes.c_void_p).value or 0
+
+
 # ---- checks ----------------------------------------------------------------------------------------------------------
 def _check_parameters(label: str, function: Any, names: tuple[str, ...]) -> None:
     allowed = f"allowed is {getattr(function, '__name__', 'f')}({', '.join(names)})"
@@ -150,17 +155,22 @@ def _check_parameters(label: str, function: Any, names: tuple[str, ...]) -> None
         raise ModelError(f"{label}: got a function with a default argument, {allowed}")
 
 
+def refuse_addresses(label: str, function: Kernel) -> None:
+    """Raises an error for calls of stages and of functions that take addresses."""
+    for k in function.contained():
+        for name, value in k.references():
+            if isinstance(value, Stage) or any(value is f for f in ADDRESSED):
+                what = "the stage " if isinstance(value, Stage) else "the address-based function "
+                raise ModelError(f"{label}: {k.function.__name__} calls {what}{name}, allowed are {ALLOWED}")
+
+
 def _check_language(label: str, function: Kernel, role: Role) -> None:
     """Raises an error for code outside of the kernel language, before anything is called or compiled."""
     from featherlane.lanes.compiler.program import Program
     from featherlane.lanes.compiler.rules import KernelLanguageError
     from featherlane.lanes.compiler.types import Access
 
-    for k in function.contained():
-        for name, value in k.references():
-            if isinstance(value, Stage) or any(value is f for f in ADDRESSED):
-                what = "the stage " if isinstance(value, Stage) else "the address-based function "
-                raise ModelError(f"{label}: {k.function.__name__} calls {what}{name}, allowed are {ALLOWED}")
+    refuse_addresses(label, function)
     try:
         program = Program(library().records, "f64", processor.WIDTHS["f64"])
         program.check(function, role.parameters, Access(role.reads, role.sets))
@@ -169,33 +179,18 @@ def _check_language(label: str, function: Kernel, role: Role) -> None:
 
 
 # ---- stages ----------------------------------------------------------------------------------------------------------
-@functools.cache
-def _store(number: int) -> Kernel:
-    """Returns a kernel that writes a result to the rows from `a` on: a number, or a tuple of numbers."""
-    if number == 1:
-        return kernel(_store_number)
-    return _store_tuple(number)
-
-
+@kernel
 def _store_number(rows, a, x):
+    """Writes a number to row a."""
     rows[a] = x
 
 
-def _store_tuple(number: int) -> Kernel:
-    """Returns a kernel that stores values one by one: they may have several types, so a loop cannot store them."""
-    last = number - 1
-    if number == 1:
-
-        def store(rows, a, x):
-            rows[a] = x[last]
-    else:
-        others = _store_tuple(last)
-
-        def store(rows, a, x):
-            others(rows, a, x)
-            rows[a + last] = x[last]
-
-    return kernel(store)
+@kernel
+def _store_tuple(rows, a, x):
+    """Writes a tuple of numbers to the rows from a on; they may have several types."""
+    for part in x:
+        rows[a] = part
+        a += 1
 
 
 def _calling(function: Kernel, role: str, store: Kernel) -> Callable:
@@ -225,7 +220,7 @@ _stages: dict[str, Stage] = {}
 
 def _stage(function: Kernel, role: Role, number: int) -> Stage:
     """Returns the function's stage; its name depends on all its parts, so equal functions share one stage."""
-    calling = _calling(function, role.name, _store(max(number, 1)))
+    calling = _calling(function, role.name, _store_tuple if number > 1 else _store_number)
     code = Kernel(calling).code_hash()
     calling.__name__ = f"user_{role.name}_{code[:24]}"
     return _stages.setdefault(calling.__name__, Stage(calling))
