@@ -90,6 +90,7 @@ def test_a_data_that_switches_to_another_model_has_another_batch():
     data = falling()
     batch, heavy = batch_of(data), copy.deepcopy(data.model)
     heavy.body_mass *= 2.0
+    data.model = heavy
     fl.forward(heavy, data)
     assert batch_of(data) is not batch and batch_of(data).model is heavy
     np.testing.assert_array_equal(batch_of(data).full_m()[0], fl.query.full_m(heavy, data))

@@ -3,8 +3,8 @@
 The functions here check arguments, take more arguments, return a result, or run several stages.  The public functions
 of all other stages are generated in `stages.py`.
 
-Every function raises TypeError if the data is not a `Data`, ModelError if the model differs in size from the data's
-model, and RuntimeError while another thread is in a call of the data.
+Every function raises TypeError if the data is not a `Data`, ModelError if the model is not the data's,
+and RuntimeError while another thread is in a call of the data.
 """
 
 from __future__ import annotations

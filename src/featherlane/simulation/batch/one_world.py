@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.errors import ArgumentTypeError
 from featherlane.lanes import Field
 from featherlane.model.arguments import instance
-from featherlane.model.model import Model
+from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.arrays import WorldArrays
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.world.data import Data, ready
+from featherlane.simulation.world.data import Data, other_model, ready
 
 
 def checked_worlds(model: Model, data: Any) -> Data | Batch:
@@ -23,13 +23,14 @@ def checked_worlds(model: Model, data: Any) -> Data | Batch:
 
     Raises:
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        ModelError: the model's sizes are not those of the `Data`; another model than the batch's.
+        ModelError: the model is not that of the worlds.
     """
     instance("data", data, Data | Batch, "a Data or a Batch of the model", ArgumentTypeError)
     if isinstance(data, Data):
         return ready(model, data)
     if data.model is not model:
-        raise ModelError("model: got another model than the batch's")
+        check_model(model)
+        raise other_model("batch", model, data.model)
     return data
 
 

@@ -13,7 +13,7 @@ from featherlane.errors import ModelError
 from featherlane.model.arguments import bounded
 from featherlane.model.assignment import regular
 from featherlane.model.enums import HFIELD, MESH, PLANE, SDF
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model
 from featherlane.model.signed_distance import NO_FIELD
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.call_lock import hold
@@ -159,9 +159,9 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
         collisions is an error, because it has no hull here; SDF geoms have distances, while MuJoCo returns distmax
         unless they overlap.
     """
-    check_model(model)
+    world = ready(model, data)
     pairs = Pairs(model, None, np.float64, geom1, geom2, distmax)
-    hold(ready(model, data)._turns, _measure, data.workspace, pairs)
+    hold(world._turns, _measure, world.workspace, pairs)
     return pairs.answer()
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from featherlane.errors import ModelError, OutOfRangeError
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model
 from featherlane.model.names import index_of
 from featherlane.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
@@ -242,9 +242,9 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
 
 def _motion(model: Model, data: Data, quantity: int, kind: str, key: Key, local: bool) -> np.ndarray:
     """Returns the velocity or acceleration (6,) of an object at its origin."""
-    check_model(model)
+    world = ready(model, data)
     number, i = object_of(model, (kind, key), "kind")
-    return matrix(ready(model, data), quantity, number, i, int(flag("local", local)))
+    return matrix(world, quantity, number, i, int(flag("local", local)))
 
 
 def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from featherlane.lanes import processor
 from featherlane.lanes.record import address
 from featherlane.lanes.worlds import read3, write3
 from featherlane.model.assignment import flag, real_number, reals, regular
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model
 from featherlane.model.ordered_sums import products_of_rows
 from featherlane.model.signed_distance import NO_FIELD
 from featherlane.simulation.query.query import Query
@@ -283,11 +283,11 @@ def ray(
         if its alpha or its material's is 0; for a mesh, the triangles are tested, not the hull.  Deviation: `cutoff`
         applies to surfaces, while mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
     """
-    check_model(model)
+    world = ready(model, data)
     check_geoms(model, geomgroup, flg_static)
     rays = Rays(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
     if rays.number:
-        hold(ready(model, data)._turns, _cast, data, rays)
+        hold(world._turns, _cast, world, rays)
     return rays.answer()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.lanes.record import python_record
 from featherlane.model.enums import WRAP_JOINT, WRAP_PULLEY, WRAP_SPHERE
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model
 from featherlane.simulation.world.data import Data, ready
 
 ON_SITE, AT_PULLEY = -1, -2  # values of `obj` that are not geoms
@@ -59,8 +59,8 @@ def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
 
     Source: MuJoCo mj_tendon, which writes these points to `wrap_xpos` and `wrap_obj` from `ten_wrapadr` on.
     """
-    check_model(model)
-    i, workspace = model.tendon(tendon).id, ready(model, data).workspace
+    workspace = ready(model, data).workspace
+    i = model.tendon(tendon).id
     m, d = python_record(workspace.rows.record), python_record(workspace.record)
     points, obj = [], []
     for k in range(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i]):

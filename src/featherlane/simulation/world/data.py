@@ -63,7 +63,8 @@ class Data(DataFields):
     `copy.copy` returns a separate `Data` on the same model; `copy.deepcopy` and pickle copy the model, too.
 
     Attributes:
-        model: the model with which this `Data` was last used.
+        model: the model.  Functions `f(model, data)` raise an error for another one.  To switch to another model of the
+            same sizes, assign it: `data.model = other`; the state does not change.
         workspace: its memory and records; internal.
 
     Raises:
@@ -97,23 +98,22 @@ class Data(DataFields):
         """Returns whether a call is running."""
         return self._turns[0].is_held
 
-    def use(self, model: Model) -> None:
-        """Switches to this model with its present values; every stage does this before it runs.
-
-        Args:
-            model: the model of this `Data`, or another one of equal sizes.
+    def _switch(self, model: Model) -> None:
+        """Switches to the present values of the model, or of another one of equal sizes.
 
         Raises:
             TypeError: `model` is not a Model.
-            ModelError: the model's sizes are not those of this data.
+            ModelError: the model's sizes are not those of this data; a field has a value that it cannot hold.
             RuntimeError: another thread is in a call of this data.
         """
+        check_model(model)
+        model.check_edits()
         hold(self._turns, self._use, model)
 
     def _use(self, model: Model) -> None:
         """Updates the model's record, and the sizes that select what a step computes."""
         own = self.__dict__
-        # after an error or an interrupt the next call, of either model, begins here again
+        # after an error or an interrupt the next call begins here again
         own["_revision"] = own["_stamp"] = None
         own["_calls"], own["_matrices"] = {}, []
         if model is not self.model or model is not self.workspace.model:
@@ -135,11 +135,12 @@ class Data(DataFields):
         own["_revision"], own["_stamp"] = model.revision, model._own_stamp
 
     def _check_sizes(self, model: Model) -> None:
-        check_model(model)
         old, new = self.workspace.sizes, Workspace.sizes_of(model, self.ngiven)
-        wrong = [f"{n} is {new[n]}, of the data {old[n]}" for n in SHAPING if new[n] != old[n]]
+        wrong = [f"{n} is {new[n]} instead of {old[n]}" for n in SHAPING if new[n] != old[n]]
         if wrong:
-            raise ModelError(f"the sizes of model and data differ: {'; '.join(wrong)}")
+            raise ModelError(
+                f"model: got {model!r}, allowed are models with the sizes of the data's {self.model!r}; {wrong[0]}"
+            )
 
     def __repr__(self) -> str:
         return f"Data({self.model!r}, time={self.time:g})"
@@ -302,16 +303,25 @@ def ready(model: Model, data: Data) -> Data:
 
     Raises:
         TypeError: `data` is not a Data, or `model` not a Model.
-        ModelError: the model's sizes are not those of the data; a field of the model has a value that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a value that it cannot hold.
     """
     if type(data) is Data and data.model is model and data._stamp is model._stamp is not None:
         return data  # neither has changed since the last call
     instance("data", data, Data, "a Data (created by featherlane.Data(model))", ArgumentTypeError)
-    if isinstance(model, Model):
-        model.check_edits()
-    if data.model is not model or data._revision != model.revision:
-        data.use(model)
+    if data.model is not model:
+        check_model(model)
+        data._check_sizes(model)
+        raise other_model("data", model, data.model)
+    model.check_edits()
+    if data._revision != model.revision:
+        data._switch(model)
     return data
+
+
+def other_model(kind: str, model: Model, own: Model) -> ModelError:
+    """Returns the error of a call `f(model, worlds)` with another model than that of the worlds, a data or a batch."""
+    switch = "; assign data.model = model to switch" if kind == "data" else ""
+    return ModelError(f"model: got {model!r}, which is not the {kind}'s {own!r}{switch}")
 
 
 def run_stage(model: Model, data: Data, stage: Stage) -> None:
@@ -390,7 +400,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         nstep: time steps, at least 1.
 
     Raises:
-        ModelError: nstep is not an integer or below 1; the model's sizes are not the data's.
+        ModelError: nstep is not an integer or below 1; the model is not the data's.
         TypeError: `data` is not a Data.
         RuntimeError: another thread is in a call of this data.
 
