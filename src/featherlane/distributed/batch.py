@@ -100,7 +100,7 @@ class Batch(Rollouts, Given):
         own = self.__dict__
         own["_edits"] = ModelEdits(model, not self.is_remote)
         own["_fields"] = Fields(model, self.nworld, self.dtype, self._fetch)
-        own["_bound"], own["_computed"] = set(), False
+        own["_bound"] = set()
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -119,14 +119,14 @@ class Batch(Rollouts, Given):
         """Gathers a field of some worlds.
 
         Args:
-            name: a state field, or an output, which is bound.
+            name: a state field, or a bound output.
             ids: the worlds; None for all.
 
         Returns:
             (n, ...) read-only copy.
 
         Raises:
-            ModelError: the field does not exist, or the output was not bound before the last call.
+            ModelError: the field does not exist, or the output is not bound.
         """
         self._check_kept(name)
         return self._gathered(name, self._ids(ids))
@@ -164,9 +164,9 @@ class Batch(Rollouts, Given):
         return self._gathered(name, np.arange(self.nworld))
 
     def _check_kept(self, name: str) -> None:
-        """Raises an error for an output whose values the last call did not keep."""
+        """Raises an error for an output whose values calls do not keep."""
         check_bindable(self.model, "bind", name)
-        if self._computed and name not in self._bound and name not in (*LASTING, *REPORTS):
+        if name not in self._bound and name not in (*LASTING, *REPORTS):
             raise not_kept(name)
 
     def _bind(self, name: str) -> None:
@@ -215,12 +215,10 @@ class Batch(Rollouts, Given):
         self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids, stage))])
 
     def forward(self, ids: ArrayLike | None = None) -> None:
-        self.__dict__["_computed"] = True
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
     def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
-        self.__dict__["_computed"] |= forward
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])

@@ -244,7 +244,6 @@ class Calls(Pieces, Worlds):
         """
         if not len(chosen):
             return
-        self.__dict__["_computed"] = True
         parts = list(self._spread.parts(chosen))
 
         def body(held: Held) -> None:

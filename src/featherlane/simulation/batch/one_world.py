@@ -60,4 +60,6 @@ def batch_of(worlds: Data | Batch) -> Batch:
         batch = worlds.__dict__["_batch"] = Batch.__new__(Batch)
         batch._start(arrays, Runner(arrays, Team(1), turn=worlds._turns[0]))
         batch.mute()
+        # the batch writes bound outputs into the fields of the data
+        worlds.workspace.others["s"].arrays["keeps"][0] = worlds._kept[0] = 0
     return batch

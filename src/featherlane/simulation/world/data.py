@@ -15,20 +15,19 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, warn_of_full, warn_of_non_finite
 from featherlane.lanes import Kernel, Stage
-from featherlane.lanes.record import shaping
+from featherlane.lanes.record import allocated, shaping
 from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.enums import Disable, Enable, State
 from featherlane.model.model import Model, check_model
 from featherlane.model.sleep import AWAKE
 from featherlane.model.status import FOUND_FULL, FOUND_NON_FINITE
-from featherlane.simulation.step.forward import forward_pass, steps
-from featherlane.simulation.step.forward import step as one_step
 from featherlane.simulation.tile.call_lock import Turn, hold, holds_turns
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
 from featherlane.simulation.tile.workspace import Workspace, in_use
 from featherlane.simulation.user.sensor import plain_sensors, write_user_sensors
 from featherlane.simulation.world.data_fields import DataFields
+from featherlane.simulation.world.last_pass import LAST_PASS, kept_pass, unkept_step, unkept_steps
 from featherlane.simulation.world.mujoco_data import read_mujoco, write_mujoco
 from featherlane.simulation.world.recordings import (
     Control,
@@ -90,8 +89,11 @@ class Data(DataFields):
         own["_links"] = {}  # arrays shared with an MjData, by fields
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_bad"] = memoryview(self.workspace.arrays["found_bad"])  # read after each step: 30 ns
-        own["_calls"], own["_matrices"] = {}, []  # prepared calls by stage, unused memory of queries
+        own["_calls"], own["_probes"] = {}, []  # prepared calls by stage, unused memory of queries
         own["_revision"] = own["_stamp"] = None  # the model's revision in the record, and its stamp without edits
+        last = self.workspace.others["s"] = allocated(LAST_PASS, model.size_values(), 1, np.float64)
+        last.arrays["keeps"][0] = 1
+        own["_kept"] = memoryview(last.arrays["kept"])  # 1 if derived fields belong to the state in `last`
 
     @property
     def is_busy(self) -> bool:
@@ -115,7 +117,8 @@ class Data(DataFields):
         own = self.__dict__
         # after an error or an interrupt the next call begins here again
         own["_revision"] = own["_stamp"] = None
-        own["_calls"], own["_matrices"] = {}, []
+        own["_calls"], own["_probes"] = {}, []
+        self._kept[0] = 0
         if model is not self.model or model is not self.workspace.model:
             self._check_sizes(model)
             self.workspace.change_model(model)
@@ -133,6 +136,13 @@ class Data(DataFields):
             self.tree_asleep[...] = AWAKE
         self.workspace.arrays["tree_settled"][...] = 0
         own["_revision"], own["_stamp"] = model.revision, model._own_stamp
+
+    def _follow_edits(self) -> None:
+        """Marks fields as those of another state after edits of the model's reals, which its record already has."""
+        own = self.__dict__
+        own["_calls"], own["_stamp"], self._kept[0] = {}, self.model._own_stamp, 0
+        for probe in self._probes:
+            probe.forget()
 
     def _check_sizes(self, model: Model) -> None:
         old, new = self.workspace.sizes, Workspace.sizes_of(model, self.ngiven)
@@ -181,6 +191,7 @@ class Data(DataFields):
         given = {}
         if key is not None:
             given = {name: np.asarray(getattr(self.model, f"key_{source}")[key]) for name, source in KEYFRAME.items()}
+        self._kept[0] = 0
         hold(self._turns, self.workspace.reset, given)
 
     def step(self, nstep: int = 1) -> None:
@@ -229,7 +240,7 @@ class Data(DataFields):
 
     def forward(self) -> None:
         """Computes all derived fields of the present state: `featherlane.forward` with the data's model."""
-        run_measured(self.model, self, forward_pass)
+        run_measured(self.model, self, kept_pass)
 
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
         """Returns components of the state, (state_size,); by default all that a step reads; see `get_state`."""
@@ -273,6 +284,7 @@ class Data(DataFields):
                 written then.
             RuntimeError: another thread is in a call of this data.
         """
+        self._kept[0] = 0
         hold(self._turns, read_mujoco, self, mj_data, fields)
 
     def copy(self) -> Data:
@@ -315,18 +327,21 @@ def ready(model: Model, data: Data) -> Data:
     model.check_edits()
     if data._revision != model.revision:
         data._switch(model)
+    elif data._stamp is not model._own_stamp:
+        data._follow_edits()
     return data
 
 
 def other_model(kind: str, model: Model, own: Model) -> ModelError:
     """Returns the error of a call `f(model, worlds)` with another model than that of the worlds, a data or a batch."""
-    switch = "; assign data.model = model to switch" if kind == "data" else ""
+    switch = "; pass data.model, or assign data.model = model to switch" if kind == "data" else ""
     return ModelError(f"model: got {model!r}, which is not the {kind}'s {own!r}{switch}")
 
 
 def run_stage(model: Model, data: Data, stage: Stage) -> None:
     """Runs a stage on the data's memory, with the present values of the model; raises as `ready` does."""
     world = ready(model, data)
+    world._kept[0] = 0
     hold(world._turns, world.workspace.bound(stage))
     if world._bad[0] & world._unreported & FOUND_FULL:
         world._warn(FOUND_FULL, 3)
@@ -356,7 +371,7 @@ def _call(model: Model, data: Data, stage: Stage) -> Call:
     call = data._calls.get(stage)
     if call is None:
         run = data._measured(stage)
-        if stage is steps and (data.workspace.calls.calls_python or run is not data.workspace.bound(steps)):
+        if stage is unkept_steps and (data.workspace.calls.calls_python or run is not data.workspace.bound(stage)):
             run = None
         call = data._calls[stage] = Call(model, data._stamp, run, data._turns, data._turns[0].token, data._bad)
     return call
@@ -406,12 +421,12 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
     Source: MuJoCo mj_step.
     """
-    call = data._calls.get(one_step) if type(data) is Data else None
+    call = data._calls.get(unkept_step) if type(data) is Data else None
     if call is None or call[0] is not model or call[1] is not model._stamp:
-        call = _call(model, data, one_step)
+        call = _call(model, data, unkept_step)
     _, _, run, turns, token, bad = call
     count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
-    several = None if count == 1 else _call(model, data, steps).run
+    several = None if count == 1 else _call(model, data, unkept_steps).run
     try:  # as `hold` does, without its overhead
         token.pop()
     except IndexError:
