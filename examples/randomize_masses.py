@@ -31,10 +31,10 @@ def main(nworld=256, nstep=250):
 
     # a copy of one world, with its model
     heaviest = int(mass.argmax())
-    model, data = batch.get_model(heaviest), batch.get_data(heaviest)
-    fl.step(model, data)
+    data = batch.get_data(heaviest)
+    fl.step(data.model, data)
     print(
-        f"world {heaviest} weighs {model.body_mass.sum():.1f} kg and has {data.ncon} contacts"
+        f"world {heaviest} weighs {data.model.body_mass.sum():.1f} kg and has {data.ncon} contacts"
     )
 
 

@@ -407,3 +407,12 @@ def test_arguments_are_not_modified(rng):
 def test_invalid_arguments_are_refused(a, b, weights, message):
     with pytest.raises(ValueError, match=message):
         fl.registration.register_points(a, b, weights=weights)
+
+
+def test_a_status_prints_its_name_and_is_an_int():
+    points = np.eye(3)
+    status = fl.registration.register_points(points, points).status
+    assert str(status) == f"{status}" == "UNIQUE" and f"{status:>8}" == "  UNIQUE"
+    assert status == 0 and f"{status:d}" == "0" and isinstance(status, int)
+    assert str(fl.lcp.Status.SOLVED) == "SOLVED" and str(fl.results.IkStatus.STATIONARY) == "STATIONARY"
+    assert str(fl.results.IntegrationStatus.EVENT) == "EVENT"

@@ -100,7 +100,8 @@ assert share[0] < 0.05 < share[-1]
 # %%
 world = int(np.argmax(np.where(fallen, -kick, -np.inf)))  # fell at the lowest velocity
 batch.restore(kicked)
-alone, robot = batch.get_data(world), batch.get_model(world)
+alone = batch.get_data(world)
+robot = alone.model
 for _ in range(steps):
     fl.step(robot, alone)
 assert np.array_equal(alone.qpos, out["qpos"][world, -1]), "bitwise identical"

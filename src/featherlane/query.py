@@ -3,7 +3,8 @@
     position, rotation = featherlane.query.jac_site(model, data, "tip")
     hits = featherlane.query.ray(model, data, points, directions)
 
-They read fields of `data` and change none.  The methods of `Batch` with the same names answer for all worlds.
+They answer for the present state, and change no field of `data`.  `contact_force` and `contact_residual` evaluate the
+contacts of the last pass.  The methods of `Batch` with the same names answer for all worlds.
 """
 
 from featherlane.simulation.query.contact_residual import contact_residual

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentError
 from featherlane.model.assignment import converted, flag
+from featherlane.model.status import StatusCode
 
 __all__ = ["Registration", "RegistrationStatus", "register_points"]
 
 STEPS = 4  # rounding may change an extent by 4 m times the rounding of a coordinate; m / 2 occurs in sets of 1e5 points
 
 
-class RegistrationStatus(IntEnum):
+class RegistrationStatus(StatusCode):
     """What two sets of points determine: the status of `register_points`."""
 
     UNIQUE = 0  # R, t and c are unique

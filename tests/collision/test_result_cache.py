@@ -558,7 +558,7 @@ def test_a_data_clears_its_cache_for_another_model(heap):
         fl.step(heap, data)
     memory = data.workspace.arrays["recall.memory"]
     assert memory[BY_PROOF] > 0
-    data.use(copy.deepcopy(heap))
+    data.model = copy.deepcopy(heap)
     assert not memory.any()
 
 

@@ -39,6 +39,15 @@ def batch(request, model):
         yield made
 
 
+def test_outputs_of_a_fresh_batch_are_refused(model):
+    with Batch(model, 2, None, 1) as fresh:
+        with pytest.raises(fl.ModelError, match=r"^xpos: its values are not available.*bind\('xpos'\)"):
+            _ = fresh.xpos
+        assert np.isnan(fresh.bind("xpos")).all()
+        fresh.forward()
+        assert np.isfinite(fresh.xpos).all()
+
+
 @pytest.fixture
 def pair(batch, model):
     """Returns the batch and a local one, at the start and in the same state."""

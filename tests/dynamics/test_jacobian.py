@@ -91,8 +91,9 @@ def test_jacobians_follow_another_model_of_equal_sizes():
     data, second = (fl.Data(model) for model in models)
     fl.forward(models[0], data)
     jac_subtree_com(models[0], data, 1)
+    data.model = models[1]
     for one in (data, second):
-        one.forward() if one is second else fl.forward(models[1], one)
+        one.forward()
     found = [jac_subtree_com(models[1], one, 1) for one in (data, second)]
     assert found[0].tobytes() == found[1].tobytes() and found[0].any()
 
@@ -122,7 +123,7 @@ def test_jacobians_in_a_batch_equal_those_of_each_world(dtype, rng):
             for found, reference in zip(pair, expected, strict=True):
                 assert found.dtype == dtype and smooth.relative(found[world], reference) <= tolerance
     np.testing.assert_array_equal(batch.get_state(), before)
-    assert not batch.xpos.any()  # bound outputs do not change
+    assert np.isnan(batch.xpos).all()  # bound outputs do not change
 
 
 def test_jacobians_in_a_batch_use_the_fields_of_each_world():
@@ -130,7 +131,8 @@ def test_jacobians_in_a_batch_use_the_fields_of_each_world():
     batch.expand("body_pos")[:, 1:, 2] += np.arange(3.0)[:, None]
     found = batch.jac_site("grip")[0]
     for world in range(3):
-        expected = jac_site(batch.get_model(world), batch.get_data(world), "grip")[0]
+        data = batch.get_data(world)
+        expected = jac_site(data.model, data, "grip")[0]
         np.testing.assert_allclose(found[world], expected, rtol=0, atol=1e-14)
     assert not np.allclose(found[0], found[2])
 

@@ -117,7 +117,7 @@ def rollouts() -> Callable[[int], None]:
         batch.ray((0, 0, 3), (0, 0, -1))
         batch.geom_distance(0, [1, 2])
         batch.inverse()
-        fl.step(model, batch.get_data(1))
+        batch.get_data(1).step()
 
     return run
 

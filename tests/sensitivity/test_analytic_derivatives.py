@@ -63,8 +63,8 @@ def test_a_world_is_independent_of_its_batch(integrator, name, value, rng):
     batch.expand(name)[::3] = value
     together = fl.linearize(model, batch)
     for w in range(11):
-        own = batch.get_model(w)
-        alone = fl.linearize(own, batch.get_data(w))
+        data = batch.get_data(w)
+        alone = fl.linearize(data.model, data)
         assert (together.A[w] == alone.A).all() and (together.B[w] == alone.B).all()
 
 

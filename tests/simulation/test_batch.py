@@ -162,9 +162,8 @@ def test_unknown_and_computed_names_are_refused(batch):
 
 
 def test_bound_outputs_follow_each_call(batch):
-    xpos, site = batch.bind("xpos"), batch.bind("site_xpos")
-    assert not batch.cvel.any()  # reading also binds
-    assert not xpos.any() and not xpos.flags.writeable
+    xpos, site, _ = batch.bind("xpos"), batch.bind("site_xpos"), batch.bind("cvel")
+    assert np.isnan(batch.xpos).all() and not xpos.flags.writeable
     batch.forward()
     for w in range(N):
         mj, data = oracle(batch, w)
@@ -175,11 +174,11 @@ def test_bound_outputs_follow_each_call(batch):
     assert batch.cvel.shape == (N, 4, 6)
 
 
-@pytest.mark.parametrize("call", ["step", "forward", "reset", "rollout"])
-def test_an_output_that_the_last_call_did_not_keep_is_refused(model, call):
+@pytest.mark.parametrize("call", ["no call", "step", "forward", "reset", "rollout"])
+def test_an_output_that_is_not_bound_is_refused(model, call):
     batch, bound = fl.Batch(model, N), fl.Batch(model, N)
     bound.bind("xpos")
-    for b in (batch, bound):
+    for b in (batch, bound) if call != "no call" else ():
         getattr(b, call)(*([2] if call == "rollout" else []))
     reads = (
         lambda: batch.xpos,
@@ -199,11 +198,14 @@ def test_an_output_that_the_last_call_did_not_keep_is_refused(model, call):
     assert batch.xpos.tobytes() == bound.xpos.tobytes()
 
 
-def test_outputs_are_zero_before_the_first_call_as_in_mjdata(batch, model):
-    mujocos = mujoco.MjData(model.to_mujoco())
-    batch.qpos[:, 0] += 1.0
+def test_outputs_of_a_fresh_mixed_batch_are_refused(model):
+    mixed = fl.MixedBatch([(model, 2), (fl.bundled("pendulum"), 1)])
     for name in ("xpos", "qacc", "energy"):
-        assert not getattr(batch, name).any() and not getattr(mujocos, name).any()
+        with pytest.raises(fl.ModelError, match=rf"^{name}: its values are not available.*bind\('{name}'\)"):
+            getattr(mixed, name)
+        assert np.isnan(mixed.bind(name)[mixed.mask(name)]).all()
+    mixed.forward()
+    assert np.isfinite(mixed.xpos).all()
 
 
 @pytest.mark.parametrize("name", ["con_pos", "nv", "body_mass", "H", "nothing"])
@@ -773,6 +775,7 @@ def test_a_pickle_keeps_bound_fields_and_the_model_together(batch):
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
 def test_fields_of_a_copy_are_independent_and_live(batch, copied):
     names = ("qpos", "time", "xpos", "qfrc_applied", "ncon")
+    batch.bind("xpos")
     before = [getattr(batch, name) for name in names]
     assert all(getattr(batch, name) is value for name, value in zip(names, before, strict=True))
     other = copied(batch)

@@ -132,7 +132,7 @@ def test_unknown_names_suggest_near_ones(data):
         data.qvell = 0
 
 
-@pytest.mark.parametrize("name", ["ncon", "nefc", "contact", "efc_J", "status", "solver_niter", "nconmax", "model"])
+@pytest.mark.parametrize("name", ["ncon", "nefc", "contact", "efc_J", "status", "solver_niter", "nconmax"])
 def test_computed_values_cannot_be_set(data, name):
     with pytest.raises(fl.errors.UnknownAttributeError):
         setattr(data, name, 0)
@@ -229,17 +229,20 @@ def test_forward_is_a_method(model, data):
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_data_accepts_another_model_of_equal_sizes(model, data):
+def test_a_data_switches_to_another_model_of_equal_sizes_by_assignment(model, data):
     heavier = copy.deepcopy(model)
     heavier.body_mass[1:] *= 2.0
     heavier.opt.gravity = 0, 0, -1
     expected = copy.copy(data)
-    expected.use(heavier)
+    expected.model = heavier
     fl.step(model, data)
     reference = fl.Data(heavier)
     for name in ("qpos", "qvel", "time", "qacc_warmstart"):
         setattr(reference, name, getattr(data, name))
     fl.step(heavier, reference)
+    with pytest.raises(fl.ModelError, match="which is not the data's"):
+        fl.step(heavier, data)
+    data.model = heavier
     fl.step(heavier, data)
     np.testing.assert_array_equal(data.qpos, reference.qpos)
     assert data.model is heavier
@@ -254,16 +257,81 @@ def test_another_tree_of_equal_sizes_brings_its_own_pattern():
     data.qpos = fresh.qpos = -0.1
     fl.forward(first, data)
     assert data.nl == 4
+    data.model = second
     for d in (data, fresh):
         d.qacc_warmstart = 0.0
         fl.forward(second, d)
     np.testing.assert_array_equal(data.qacc, fresh.qacc)
 
 
-def test_a_model_of_other_sizes_is_refused(data):
+def test_a_model_of_other_sizes_is_refused(model, data):
     other = fl.bundled("pendulum")
-    with pytest.raises(fl.ModelError):
-        fl.step(other, data)
+    for call in (lambda: fl.step(other, data), lambda: setattr(data, "model", other)):
+        with pytest.raises(fl.ModelError) as raised:
+            call()
+        message = str(raised.value)
+        assert repr(other) in message and repr(model) in message
+        assert message.count(" instead of ") == 1  # one size, not all that differ
+    assert data.model is model
+
+
+OF_DATA = {
+    "step": fl.step,
+    "forward": fl.forward,
+    "inverse": fl.inverse,
+    "reset_data": fl.reset_data,
+    "reset_data_keyframe": lambda m, d: fl.reset_data_keyframe(m, d, 0),
+    "set_keyframe": lambda m, d: fl.set_keyframe(m, d, 0),
+    "crb": fl.stages.crb,
+    "aba": fl.stages.aba,
+    "passive": fl.stages.passive,
+    "collision": fl.stages.collision,
+    "rne": fl.stages.rne,
+    "half_solve": lambda m, d: fl.stages.half_solve(m, d, np.zeros(m.nv)),
+    "full_m": fl.query.full_m,
+    "mul_m": lambda m, d: fl.query.mul_m(m, d, np.zeros(m.nv)),
+    "solve_m": lambda m, d: fl.query.solve_m(m, d, np.zeros(m.nv)),
+    "ray": lambda m, d: fl.query.ray(m, d, (0, 0, 9), (0, 0, -1)),
+    "no ray": lambda m, d: fl.query.ray(m, d, np.zeros((0, 3)), np.zeros((0, 3))),
+    "geom_distance": lambda m, d: fl.query.geom_distance(m, d, 1, 2),
+    "jac": lambda m, d: fl.query.jac(m, d, (0, 0, 0), 1),
+    "jac_body": lambda m, d: fl.query.jac_body(m, d, 1),
+    "jac_dot": lambda m, d: fl.query.jac_dot(m, d, (0, 0, 0), 1),
+    "jac_subtree_com": lambda m, d: fl.query.jac_subtree_com(m, d, 1),
+    "angular_momentum_matrix": lambda m, d: fl.query.angular_momentum_matrix(m, d, 1),
+    "apply_ft": lambda m, d: fl.query.apply_ft(m, d, (0, 0, 1), (0, 0, 0), (0, 0, 0), 1),
+    "object_velocity": lambda m, d: fl.query.object_velocity(m, d, "xbody", 1),
+    "object_acceleration": lambda m, d: fl.query.object_acceleration(m, d, "xbody", 1),
+    "contact_force": lambda m, d: fl.query.contact_force(m, d, 0),
+    "contact_residual": fl.query.contact_residual,
+    "tendon_path": lambda m, d: fl.query.tendon_path(m, d, 0),
+}
+OF_WORLDS = {
+    "get_state": lambda m, w: fl.get_state(m, w, fl.State.INTEGRATION),
+    "set_state": lambda m, w: fl.set_state(m, w, w.get_state(), fl.State.INTEGRATION),
+    "add_sensor_noise": lambda m, w: fl.add_sensor_noise(m, w, 0),
+    "linearize": fl.linearize,
+    "acceleration_derivatives": fl.acceleration_derivatives,
+    "inverse_derivatives": fl.inverse_derivatives,
+    "rnea_derivatives": fl.rnea_derivatives,
+    "integrate": lambda m, w: fl.integrate(m, w, 0.01),
+}
+
+
+@pytest.mark.parametrize("name", [*OF_DATA, *OF_WORLDS])
+def test_a_call_with_another_model_is_refused_and_changes_nothing(model, name):
+    heavier, worlds = copy.deepcopy(model), [fl.Data(model)]
+    heavier.body_mass[1:] *= 2.0
+    if name in OF_WORLDS:
+        worlds.append(fl.Batch(model, 2))
+    for world in worlds:
+        world.forward()
+        world.bind("sensordata") if isinstance(world, fl.Batch) else None
+        before = world.get_state()
+        with pytest.raises(fl.ModelError, match=r"^model: got Model.*, which is not the (data|batch)'s Model"):
+            (OF_DATA | OF_WORLDS)[name](heavier, world)
+        assert world.model is model
+        np.testing.assert_array_equal(world.get_state(), before)
 
 
 def test_wrong_arguments_are_reported(model, data):
@@ -458,9 +526,9 @@ def test_a_second_thread_on_one_data_is_reported(model):
         lambda m, d: fl.query.ray(m, d, (0, 0, 9), (0, 0, -1)),
         lambda m, d: fl.query.geom_distance(m, d, 0, 1),
         lambda m, d: d.reset(),
-        lambda m, d: d.use(m),
+        lambda m, d: setattr(d, "model", m),
     ],
-    ids="step forward crb inverse mul_m ray geom_distance reset use".split(),
+    ids="step forward crb inverse mul_m ray geom_distance reset model".split(),
 )
 def test_a_concurrent_call_is_refused_and_changes_nothing(call):
     model = fl.bundled("quadruped")

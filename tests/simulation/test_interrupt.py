@@ -213,17 +213,23 @@ def test_an_interrupt_before_any_bytecode_releases_the_data(what):
 
 
 def test_an_interrupted_change_of_the_model_leaves_no_call_of_either():
+    def switched():
+        data.model = other
+        fl.forward(other, data)
+
     model, other = fl.bundled("cartpole"), fl.bundled("cartpole")
     other.opt.gravity = (0.0, 0.0, -3.0)
     data = fl.Data(model)
     data.qpos[:] = 0.2
     fl.forward(model, data)
     expected = data.qacc.tobytes()
-    number = interrupted(lambda: fl.forward(other, data))
+    number = interrupted(switched)
     assert data.qacc.tobytes() != expected
     for k in range(1, number + 1, 1 + number // 200):
+        data.model = model
         fl.forward(model, data)
-        interrupted(lambda: fl.forward(other, data), k)
+        interrupted(switched, k)
+        data.model = model
         fl.forward(model, data)
         assert data.model is model and data.qacc.tobytes() == expected, k
 

@@ -30,7 +30,7 @@ from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model, peek
 from featherlane.model.variant import values_of
-from featherlane.simulation.batch.arrays import REPORTS, STATE, keyframe_numbers
+from featherlane.simulation.batch.arrays import STATE, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure, numbered
@@ -117,17 +117,16 @@ class Batch(Calls):
         """Gathers a field of some worlds.
 
         Args:
-            name: a state field, or an output, which is bound.
+            name: a state field, or a bound output.
             ids: the worlds; None for all.
 
         Returns:
             (n, ...) read-only copy.
 
         Raises:
-            ModelError: the field does not exist, or the output was not bound before the last call.
+            ModelError: the field does not exist, or the output is not bound.
         """
         check_bindable(self.model, "bind", name)
-        self._read_everywhere(name)
         chosen = self._ids(ids)
         return self._gathered(name, chosen, self._ask(self._spread.parts(chosen), lambda p: ("get", name, p.ids)))
 
@@ -138,13 +137,6 @@ class Batch(Calls):
         rows = np.concatenate([own for _, own in answers])
         rows.flags.writeable = False
         return rows
-
-    def _read_everywhere(self, name: str) -> None:
-        """Reads an output in all workers, the first time: a local batch keeps an output from then on."""
-        if name not in (*STATE, *REPORTS, *self._bound):
-            none = np.zeros(0, int)
-            self._ask(self._everyone(), lambda part: ("get", name, none))
-            self._bound.add(name)
 
     def _gathered(self, name: str, chosen: np.ndarray, answers: Iterable[tuple[Part, np.ndarray]]) -> np.ndarray:
         out = np.empty((len(chosen), *self._one.bind(name).shape[1:]), self._one.bind(name).dtype)
@@ -294,7 +286,6 @@ class Batch(Calls):
         if not len(chosen):
             raise ModelError("ids: got no world, allowed with a reduction is at least one")
         check_bindable(self.model, "bind", name)
-        self._read_everywhere(name)
         answers = self._ask(self._spread.parts(chosen), lambda part: ("reduce", kind, name, part.ids))
         return merged(kind, [result for _, result in answers])
 

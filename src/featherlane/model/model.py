@@ -337,6 +337,7 @@ class Model(NamedAccess):
                 edited.add(name)
         if changed:
             self._follow(changed)
+            own["_own_stamp"] = own["_stamp"] = object()  # all data of the model notice the edit
         if edited:
             own["_stamp"] = None
 

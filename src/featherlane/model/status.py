@@ -1,10 +1,22 @@
-"""Status of a world: how many steps met each condition; the entries of `warning`."""
+"""Status of a world: how many steps met each condition; the entries of `warning`.  Base class of other status codes."""
+
+from enum import IntEnum
 
 from featherlane.lanes import kernel, where
 
 STATUS = ("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control", "singular_inertia")
 CONTACTS_FULL, ROWS_FULL, NON_FINITE, NOT_CONVERGED, BAD_CONTROL, SINGULAR_INERTIA = range(len(STATUS))
 FOUND_NON_FINITE, FOUND_FULL = 1, 2  # bits of found_bad: counts that emit a warning
+
+
+class StatusCode(IntEnum):
+    """A status code, which is an int and prints its name."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self) if spec[-1:] in (*"bcdeEfFgGnoxX%",) else self.name, spec)
 
 
 @kernel

@@ -29,7 +29,7 @@ Args:
 
 Raises:
     TypeError: `data` is no Data, or `model` no Model.
-    ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+    ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
     RuntimeError: another thread is in a call of this data.
 """
 

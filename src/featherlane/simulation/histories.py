@@ -119,7 +119,7 @@ def read_ctrl(
 
     Raises:
         UnknownNameError: an unknown actuator.
-        ModelError: an unknown `interp`; the model's sizes are not the data's; invalid times or ids.
+        ModelError: an unknown `interp`; the model is not that of the worlds; invalid times or ids.
 
     Source: MuJoCo mj_readCtrl.
     """
@@ -153,7 +153,7 @@ def read_sensor(
     Raises:
         UnknownNameError: an unknown sensor.
         UnsupportedFeatureError: the sensor is not computed.
-        ModelError: an unknown `interp`; the model's sizes are not the data's; invalid times or ids.
+        ModelError: an unknown `interp`; the model is not that of the worlds; invalid times or ids.
 
     Source: MuJoCo mj_readSensor.
     """

@@ -17,7 +17,7 @@ def frames(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -36,7 +36,7 @@ def com_pos(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -56,7 +56,7 @@ def cameras(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -79,7 +79,7 @@ def tendon(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -102,7 +102,7 @@ def crb(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -120,7 +120,7 @@ def factor_m(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -139,7 +139,7 @@ def forward_velocity(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -161,7 +161,7 @@ def com_vel(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -183,7 +183,7 @@ def subtree_vel(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -209,7 +209,7 @@ def actuation(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -232,7 +232,7 @@ def smooth_acceleration(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -254,7 +254,7 @@ def energy(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -276,7 +276,7 @@ def rne_post_constraint(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -300,7 +300,7 @@ def rne_vel(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -321,7 +321,7 @@ def passive_vel(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -341,7 +341,7 @@ def actuator_vel(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -363,7 +363,7 @@ def smooth_vel(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -384,7 +384,7 @@ def forward_constraint(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -405,7 +405,7 @@ def make_constraint(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -428,7 +428,7 @@ def solve(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -449,7 +449,7 @@ def islands(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -476,7 +476,7 @@ def implicitfast(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
 
@@ -499,6 +499,6 @@ def implicit(model: Model, data: Data) -> None:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """

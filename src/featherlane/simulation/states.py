@@ -24,7 +24,7 @@ def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
         include the time or histories.
 
     Raises:
-        ModelError: bits that select no part; the model's sizes are not those of the data.
+        ModelError: bits that select no part; the model is not that of the worlds.
         TypeError: `data` is neither a `Data` nor a `Batch`.
 
     Source: MuJoCo mj_getState.

@@ -3,8 +3,8 @@
 The functions here check arguments, take more arguments, return a result, or run several stages.  The public functions
 of all other stages are generated in `stages.py`.
 
-Every function raises TypeError if the data is not a `Data`, ModelError if the model differs in size from the data's
-model, and RuntimeError while another thread is in a call of the data.
+Every function raises TypeError if the data is not a `Data`, ModelError if the model is not the data's,
+and RuntimeError while another thread is in a call of the data.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from featherlane.dynamics.body.kinematics import kinematics as _kinematics
 from featherlane.dynamics.body.newton_euler import rne as _rne
 from featherlane.dynamics.body.newton_euler import rne_acc
 from featherlane.dynamics.inertia.articulated import aba as _aba
+from featherlane.dynamics.inertia.joint_space import mul_m
 from featherlane.dynamics.integrator.integrate import advance
 from featherlane.dynamics.integrator.integrate import euler as _euler
 from featherlane.dynamics.passive.forces import passive as _passive
@@ -26,13 +27,14 @@ from featherlane.model.assignment import flag
 from featherlane.model.enums import Enable
 from featherlane.model.integrator import SCHEMES, has_metric, has_moment
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.query.product import mul_m
+from featherlane.simulation.query.product import from_fields
 from featherlane.simulation.stages import forward_velocity, frames
 from featherlane.simulation.step import forward as _contents
 from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.inverse import inverse as _inverse
 from featherlane.simulation.world.data import Data, ready, run_measured, run_stage
+from featherlane.simulation.world.last_pass import kept_pass
 
 # ---- whole steps -----------------------------------------------------------------------------------------------------
 
@@ -45,7 +47,7 @@ def forward(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_forward.
     """
-    run_measured(model, data, _contents.forward_pass)
+    run_measured(model, data, kept_pass)
 
 
 def forward_position(model: Model, data: Data) -> None:
@@ -79,6 +81,7 @@ def inverse(model: Model, data: Data) -> None:
     Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are recomputed here).
     """
     check_inverse(model)
+    ready(model, data)._kept[0] = 0
     run_measured(model, data, _inverse)
 
 
@@ -228,7 +231,7 @@ def inverse_smooth(model: Model, data: Data) -> np.ndarray:
     """
     forward_position(model, data)
     forward_velocity(model, data)
-    return mul_m(model, data, data.qacc) + data.qfrc_bias - data.qfrc_passive
+    return from_fields(data, data.qacc, mul_m, "qproduct") + data.qfrc_bias - data.qfrc_passive
 
 
 # ---- integration -----------------------------------------------------------------------------------------------------

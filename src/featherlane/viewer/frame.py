@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.errors import ArgumentTypeError
 from featherlane.model.arguments import instance, one_of
 from featherlane.model.model import Model, check_model
 from featherlane.model.variant import nearest_variants
@@ -23,7 +23,7 @@ from featherlane.simulation.batch.one_world import batch_of
 from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.tendon_wrap import ArcsRoundGeoms
 from featherlane.simulation.step.forward import forward_pass
-from featherlane.simulation.world.data import Data, run_stage
+from featherlane.simulation.world.data import Data, other_model, run_stage
 from featherlane.viewer.paths import Paths, paths
 
 # every layer and what it needs in addition to the poses of bodies
@@ -133,7 +133,7 @@ class Frame:
         check_model(model)
         instance("source", source, Data | Batch, "a Data or a Batch", ArgumentTypeError)
         if source.model is not model:
-            raise ModelError("model: got another model than that of the source")
+            raise other_model("batch" if isinstance(source, Batch) else "data", model, source.model)
         needs = {need for layer in layers for need in LAYERS[one_of("layers", layer, LAYERS)]}
         source = batch_of(source)
         chosen = chosen_worlds(worlds, source.nworld)
@@ -171,7 +171,7 @@ def _beside(source: Batch, world: int) -> Data:
     if data is None:
         data = _BESIDE[source] = Data(source.model, source.ngiven)
     if source.expanded_fields:
-        data.use(source.get_model(world))
+        data.model = source.get_model(world)
     arrays = data.workspace.arrays
     for name in LASTING:
         if name in source.rows:

@@ -26,7 +26,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.query.position import differentiate_pos
 from featherlane.simulation.steps import check_inverse
-from featherlane.simulation.world.data import Data, ready
+from featherlane.simulation.world.data import Data, other_model, ready
 
 STATE = ("qpos", "qvel", "act")
 SLEEP, SPECULATIVE = int(Enable.SLEEP), int(Enable.SPECULATIVE)
@@ -192,7 +192,7 @@ def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) ->
     if not isinstance(data, Batch):
         ready(model, data)
     elif data.model is not model:
-        raise ModelError("model: got another model than the batch's")
+        raise other_model("batch", model, data.model)
     sizes = model.size_values()  # reading attributes of the model is slow
     if sizes["opt_enableflags"] & SLEEP:
         raise UnsupportedFeatureError(["option flag: sleep"], what="derivatives are not supported if trees may sleep")

@@ -59,7 +59,6 @@ class WorldArrays:
         expanded: model fields that differ by world.
         sizes: sizes of fields by name.
         revision: changes when an array is added or replaced.
-        computed: has a step, a forward pass or a reset run?  Outputs bound later have no values until the next call.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class WorldArrays:
         self.rows: dict[str, np.ndarray] = {}
         self.bound: dict[str, np.ndarray] = {}
         self.expanded = Expanded(model, nworld, dtype)
-        self.revision, self.computed = 0, False
+        self.revision = 0
         self._source, self._has_values = rows, rows is not None
         self._row_views: dict[tuple[str, ...], list[tuple[np.ndarray, Any]]] = {}
         given = GIVEN_ROWS if ngiven else ()
@@ -125,11 +124,11 @@ class WorldArrays:
         return self.rows[name]
 
     def output(self, name: str) -> np.ndarray:
-        """Returns the array of an output, which each call stores from now on; NaN if no call has kept its values."""
+        """Returns the array of an output, which each call stores from now on; NaN until a call has computed it."""
         if name not in self.bound:
             self.bound[name] = rows = self._new(name)
             if not self._has_values:
-                rows[...] = np.nan if self.computed else 0.0
+                rows[...] = np.nan
             self._changed()
         return self.bound[name]
 
@@ -334,9 +333,9 @@ def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
 
 
 def not_kept(name: str) -> ModelError:
-    """Returns the error for reading an output that was not bound before the last call."""
+    """Returns the error for reading an output that is not bound."""
     return ModelError(
-        f"{name}: its values are not available, because it was not bound before the last call; "
+        f"{name}: its values are not available, because no call has computed them since it was bound; "
         f"call batch.bind({name!r}), then batch.step() or batch.forward(); in an environment, add the name to `fields`"
     )
 

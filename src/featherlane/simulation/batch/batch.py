@@ -125,7 +125,7 @@ class Batch(WorldQueries):
 
     def get_data(self, world: int) -> Data:
         w = self._world(world)
-        data = Data(self.get_model(world), self.ngiven)
+        data = Data(self.get_model(world) if self.arrays.expanded else self.model, self.ngiven)
         for name, rows in self.arrays.rows.items():
             if name in LASTING:
                 data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)

@@ -236,7 +236,7 @@ class Failure:
         """Returns the address of the control kernel for a step of this `Data`, 0 without one."""
         if self.control is None:
             return 0
-        data.use(model)
+        data.model = model
         if self._function is None or self._function.function is not self.control:
             self._function = control_function(model, self.control)
         return data.workspace.calls.address(self._function)

@@ -93,9 +93,7 @@ class GroupedWorlds(Worlds):
             self.forward_bound(chosen)
 
     def forward_bound(self, ids: ArrayLike | None = None) -> None:
-        """Computes the bound outputs of worlds that were set; the other outputs have no values from now on."""
-        for group in self.groups:
-            group.arrays.computed = True
+        """Computes the bound outputs of worlds that were set."""
         if self.groups[0].arrays.bound:
             self.forward(ids)
 

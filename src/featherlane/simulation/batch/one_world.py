@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.errors import ArgumentTypeError
 from featherlane.model.arguments import instance
-from featherlane.model.model import Model
+from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.arrays import WorldArrays
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.tile.team import Team
-from featherlane.simulation.world.data import Data, ready
+from featherlane.simulation.world.data import Data, other_model, ready
 
 
 def checked_worlds(model: Model, data: Any) -> Data | Batch:
@@ -21,13 +21,14 @@ def checked_worlds(model: Model, data: Any) -> Data | Batch:
 
     Raises:
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        ModelError: the model's sizes are not those of the `Data`; another model than the batch's.
+        ModelError: the model is not that of the worlds.
     """
     instance("data", data, Data | Batch, "a Data or a Batch of the model", ArgumentTypeError)
     if isinstance(data, Data):
         return ready(model, data)
     if data.model is not model:
-        raise ModelError("model: got another model than the batch's")
+        check_model(model)
+        raise other_model("batch", model, data.model)
     return data
 
 
@@ -47,4 +48,6 @@ def batch_of(worlds: Data | Batch) -> Batch:
         batch = worlds.__dict__["_batch"] = Batch.__new__(Batch)
         batch._start(arrays, Runner(arrays, Team(1), turn=worlds._turns[0]))
         batch.mute()
+        # the batch writes bound outputs into the fields of the data
+        worlds.workspace.others["s"].arrays["keeps"][0] = worlds._kept[0] = 0
     return batch

@@ -154,7 +154,6 @@ class Runner:
         if "sensordata" in self.arrays.bound:
             for name in fields_read(self.model) - {"sensordata"}:
                 self._array(name)
-        self.arrays.computed = True
 
     def after(self, chosen: np.ndarray) -> None:
         """Evaluates user-defined sensors in plain Python and calls the watcher, after the steps of a call."""

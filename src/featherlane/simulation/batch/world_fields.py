@@ -80,15 +80,15 @@ class WorldFields(GroupedWorlds, NamedAccess):
         return view
 
     def _check_kept(self, name: str) -> None:
-        """Raises an error if the last call did not keep the values of an output."""
-        if self.arrays.computed and name not in self.arrays.bound:
+        """Raises an error if calls do not keep the values of an output."""
+        if name not in self.arrays.bound:
             raise not_kept(name)
 
     def writable(self, name: str) -> np.ndarray:
         """Returns a writable array of an output of the last call; written values last until the next call.
 
         Raises:
-            ModelError: it was not bound before the last call.
+            ModelError: it is not bound.
         """
         getattr(self, name)
         return self.arrays.bound[name]
@@ -97,7 +97,7 @@ class WorldFields(GroupedWorlds, NamedAccess):
         """Returns `sensordata`, to read one sensor.
 
         Raises:
-            ModelError: it was not bound before the last call.
+            ModelError: it is not bound.
             UnsupportedFeatureError: the sensor is not computed.
         """
         from featherlane.model.features import refuse_sensors

@@ -64,9 +64,8 @@ class Worlds(Sensing):
         """Returns an array of a state field, or of an output that each call refreshes.
 
         After `step` an output belongs to the state before the last step, as in MuJoCo.  After `forward` it belongs to
-        the present state.  Before the first `step`, `forward` or `reset` it is zero.  An output that is bound after
-        such a call is NaN until the next call computes it.  In this case, reading the attribute (`batch.xpos`) raises
-        an error.
+        the present state.  It is NaN until a `step`, `forward` or `reset` computes it.  Reading the attribute
+        (`batch.xpos`) of an output that is not bound raises an error.
 
         Args:
             name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
@@ -221,7 +220,10 @@ class Worlds(Sensing):
 
     # ---- worlds and states -------------------------------------------------------------------------------------------
     def get_data(self, world: int) -> Data:
-        """Returns one world as an `fl.Data` in float64, after `forward`."""
+        """Returns one world as an `fl.Data` in float64, after `forward`.
+
+        Its model, `data.model`, is that of the batch, or, if the batch has per-world model fields, that of `get_model`.
+        """
         ...
 
     def get_model(self, world: int) -> Model:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
+from featherlane.model.status import StatusCode
 
-class IntegrationStatus(IntEnum):
+
+class IntegrationStatus(StatusCode):
     """How the integration of a world ended."""
 
     REACHED = 0  # at `until`; every step met the accuracy

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
+from featherlane.model.status import StatusCode
 
-class IkStatus(IntEnum):
+
+class IkStatus(StatusCode):
     """How the inverse kinematics of a world ended."""
 
     REACHED = 0  # all errors of targets and equality constraints are within the tolerance

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.dynamics.inertia.joint_space import crb, mul_m
 from featherlane.errors import ModelError
 from featherlane.model.model import Model
-from featherlane.simulation.query.product import full_m
+from featherlane.simulation.query.product import from_fields
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.data import Data, ready
 
@@ -42,7 +42,7 @@ def contact_residual(model: Model, data: Data) -> tuple[np.ndarray, np.ndarray]:
         raise ModelError(f"contact_residual: got the contact model {model.opt.contact_model!r}, allowed is 'coulomb'")
     hold(data._turns, data.workspace.bound(crb))  # a step computes M only if its solver reads it
     J, f, contacts = np.reshape(world.efc_J, (-1, model.nv)), world.efc_force, world.contact
-    moved = np.linalg.solve(full_m(model, data), J.T) if model.nv else J.T
+    moved = np.linalg.solve(from_fields(world, np.eye(model.nv), mul_m, "qproduct"), J.T) if model.nv else J.T
     w = J @ (world.qacc_smooth + moved @ f) - world.efc_aref + f / world.efc_D
     g = np.einsum("ij,ji->i", J, moved) + 1.0 / world.efc_D
     force, velocity = np.zeros(len(contacts.dim)), np.zeros(len(contacts.dim))

@@ -13,10 +13,10 @@ from featherlane.errors import ModelError
 from featherlane.model.arguments import bounded
 from featherlane.model.assignment import regular
 from featherlane.model.enums import HFIELD, MESH, PLANE, SDF
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model
 from featherlane.model.signed_distance import NO_FIELD
+from featherlane.simulation.query.present import present
 from featherlane.simulation.query.query import Query
-from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.workspace import Workspace
@@ -142,7 +142,7 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
 
     Args:
         model: the model.
-        data: the world, with `kinematics` valid.
+        data: the world, in its present state.
         geom1, geom2: geoms by name or number, one or arrays that broadcast.
         distmax: the largest distance to search for [m].
 
@@ -159,9 +159,9 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
         collisions is an error, because it has no hull here; SDF geoms have distances, while MuJoCo returns distmax
         unless they overlap.
     """
-    check_model(model)
+    world = ready(model, data)
     pairs = Pairs(model, None, np.float64, geom1, geom2, distmax)
-    hold(ready(model, data)._turns, _measure, data.workspace, pairs)
+    present(world, lambda workspace: _measure(workspace, pairs))
     return pairs.answer()
 
 

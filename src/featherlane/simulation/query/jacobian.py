@@ -20,6 +20,7 @@ from featherlane.dynamics.body.jacobian import (
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.dynamics.body.object_motion import object_mat
 from featherlane.dynamics.inertia.joint_space import crb, dense_inertia
+from featherlane.dynamics.tendon.length import tendon
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.assignment import broadcast_reals
@@ -90,6 +91,35 @@ def object_quantity(m, d, p, quantity, kind, i, local):
         to_local(p, object_mat(m, d, OBJ_XBODY if kind == OBJ_UNKNOWN else kind, i))
 
 
+@kernel
+def object_frames(m, d):
+    """Computes the frames of bodies, geoms, sites and cameras, and the motion axes at the centres of mass."""
+    kinematics(m, d)
+    frames(m, d)
+    com_pos(m, d)
+    cameras(m, d)
+
+
+@kernel
+def joint_space_inertia(m, d):
+    """Computes M from the frames and motion axes; tendons, whose armature it includes, are measured first."""
+    tendon(m, d)
+    crb(m, d)
+
+
+@stage
+def object_accelerations(m, d):
+    """Computes forward dynamics, the frames of all objects, and the accelerations of bodies.
+
+    Reads:  what `forward` reads.
+    Writes: what `forward`, `frames`, `cameras` and `interaction_forces` write.
+    """
+    forward(m, d)
+    frames(m, d)
+    interaction_forces(m, d)
+    cameras(m, d)
+
+
 @over_tiles(p=OBJECT_RECORD)
 def object_tiles(m, d, b, p, thread, tile):
     """Computes a quantity of nstep objects, one after the other, in the worlds of a tile.
@@ -100,18 +130,13 @@ def object_tiles(m, d, b, p, thread, tile):
     """
     quantity = p.quantity
     if quantity == OBJECT_ACCELERATION:
-        forward(m, d)
-        frames(m, d)
-        interaction_forces(m, d)
+        object_accelerations(m, d)
     else:
-        kinematics(m, d)
-        frames(m, d)
-        com_pos(m, d)
+        object_frames(m, d)
         if quantity >= JAC_DOT:  # these depend on velocities
             com_vel(m, d)
-    if quantity == INERTIA:
-        crb(m, d)
-    cameras(m, d)
+        if quantity == INERTIA:
+            joint_space_inertia(m, d)
     for s in range(b.nstep):  # objects
         copy_step_inputs(b, thread, tile, s)  # p.jac_point, if a point is given
         objects = doubles(b, p.objects)

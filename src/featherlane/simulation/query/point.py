@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from featherlane.errors import ModelError, OutOfRangeError
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model
 from featherlane.model.names import index_of
 from featherlane.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
@@ -24,8 +24,8 @@ from featherlane.simulation.query.jacobian import (
     OBJECT_VELOCITY,
     SUBTREE_JAC,
 )
-from featherlane.simulation.query.matrix import matrix
 from featherlane.simulation.query.objects import object_of
+from featherlane.simulation.query.present import matrix
 from featherlane.simulation.world.data import Data, ready
 
 Key = str | int
@@ -43,7 +43,7 @@ def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarr
 
     Args:
         model: the model.
-        data: the world, with `kinematics` and `com_pos` valid.
+        data: the world, in its present state.
         point: (3,) in world axes [m].
         body: the body that carries it.
 
@@ -107,7 +107,7 @@ def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.n
 
     Args:
         model: the model.
-        data: the world, with `com_vel` valid.
+        data: the world, in its present state.
         point: (3,) in world axes [m].
         body: the body that carries it.
 
@@ -131,7 +131,7 @@ def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
 
     Args:
         model: the model.
-        data: the world, with `kinematics` and `com_pos` valid.
+        data: the world, in its present state.
         body: name or number.
 
     Returns:
@@ -177,7 +177,7 @@ def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, poin
 
     Args:
         model: the model.
-        data: the world, with `kinematics` and `com_pos` valid.
+        data: the world, in its present state.
         force: (3,) in world axes [N].
         torque: (3,) in world axes [N m].
         point: (3,) point at which the force acts, in world axes [m].
@@ -201,7 +201,7 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
     Args:
         model: the model.
-        data: the world, with `com_vel` valid.
+        data: the world, in its present state.
         kind: `body` (at its centre of mass), `xbody` (at its frame), `geom`, `site` or `camera`.
         key: name or number.
         local: in the object's axes; else in world axes.
@@ -221,11 +221,12 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
     """Returns the angular and linear acceleration of a body, geom, site or camera at its origin.
 
-    As in MuJoCo, a body at rest has the acceleration -g, which an accelerometer measures.
+    The accelerations of forward dynamics are computed first.  As in MuJoCo, a body at rest has the acceleration -g,
+    which an accelerometer measures.
 
     Args:
         model: the model.
-        data: the world, with `rne_post_constraint` valid.
+        data: the world, in its present state.
         kind, key, local: as for `object_velocity`.
 
     Returns:
@@ -242,9 +243,9 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
 
 def _motion(model: Model, data: Data, quantity: int, kind: str, key: Key, local: bool) -> np.ndarray:
     """Returns the velocity or acceleration (6,) of an object at its origin."""
-    check_model(model)
+    world = ready(model, data)
     number, i = object_of(model, (kind, key), "kind")
-    return matrix(ready(model, data), quantity, number, i, int(flag("local", local)))
+    return matrix(world, quantity, number, i, int(flag("local", local)))
 
 
 def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:

@@ -13,13 +13,14 @@ from featherlane.lanes import Stage
 from featherlane.model.assignment import reals
 from featherlane.model.model import Model
 from featherlane.simulation.query.jacobian import INERTIA
-from featherlane.simulation.query.matrix import matrix
+from featherlane.simulation.query.present import matrix, present
 from featherlane.simulation.tile.call_lock import hold
+from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
 
 def solve_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
-    """Returns M^-1 x, from the factors of `factor_m`.
+    """Returns M^-1 x, with the joint-space inertia matrix of the present state.
 
     Args:
         model: the model.
@@ -34,7 +35,8 @@ def solve_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
 
     Source: Featherstone sec. 6.5, table 6.5; MuJoCo mj_solveM.
     """
-    return _apply(model, data, x, _solve_m, "qvec")
+    world, vectors = ready(model, data), _vectors(model, x)
+    return present(world, lambda workspace: _applied(workspace, vectors, _solve_m, "qvec"), inertia=1)
 
 
 def half_solve(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
@@ -42,7 +44,7 @@ def half_solve(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
 
     Args:
         model: the model.
-        data: the world.
+        data: the world, with `factor_m` valid.
         x: one vector (nv,) or many (..., nv).
 
     Returns:
@@ -53,11 +55,11 @@ def half_solve(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
 
     Source: MuJoCo mj_solveM2 (which takes D^-1/2 as an argument).
     """
-    return _apply(model, data, x, _half_solve, "qvec")
+    return from_fields(ready(model, data), x, _half_solve, "qvec")
 
 
 def mul_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
-    """Returns M x, with the matrix of `crb`.
+    """Returns M x, with the joint-space inertia matrix of the present state.
 
     Args:
         model: the model.
@@ -72,31 +74,37 @@ def mul_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
 
     Source: MuJoCo mj_mulM.
     """
-    return _apply(model, data, x, _mul_m, "qproduct")
+    world, vectors = ready(model, data), _vectors(model, x)
+    return present(world, lambda workspace: _applied(workspace, vectors, _mul_m, "qproduct"), inertia=1)
 
 
 def full_m(model: Model, data: Data) -> np.ndarray:
-    """Returns the joint-space inertia matrix of `crb`, dense and symmetric, (nv, nv) [kg, kg m, kg m^2].
+    """Returns the joint-space inertia matrix, dense and symmetric, (nv, nv) [kg, kg m, kg m^2].
 
     Source: MuJoCo mj_fullM.
     """
     return matrix(ready(model, data), INERTIA)
 
 
-def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray:
-    """Runs the stage on each vector of x; its result is in the field `result`."""
-    ready(model, data)
+def from_fields(data: Data, x: ArrayLike, stage: Stage, result: str) -> np.ndarray:
+    """Runs a stage on vectors (..., nv) with the fields of a `Data` as they are; see `_applied`."""
+    return hold(data._turns, _applied, data.workspace, _vectors(data.model, x), stage, result)
+
+
+def _vectors(model: Model, x: ArrayLike) -> np.ndarray:
+    """Returns vectors (..., nv), checked."""
     x = reals("x", x, f"are numbers (..., {model.nv})")
     if x.shape[-1:] != (model.nv,):
         raise ModelError(f"x: got shape {x.shape}, allowed is (..., {model.nv})")
-    out, source, target = np.empty_like(x, order="C"), data.qvec, getattr(data, result)
+    return x
 
-    def apply() -> None:
-        run = data.workspace.bound(stage)
-        for vector, answer in zip(x.reshape(-1, model.nv), out.reshape(-1, model.nv), strict=True):
-            source[:] = vector
-            run()
-            answer[:] = target
 
-    hold(data._turns, apply)
+def _applied(workspace: Workspace, x: np.ndarray, stage: Stage, result: str) -> np.ndarray:
+    """Runs the stage on each vector of x; its result is in the field `result`."""
+    out, run, n = np.empty_like(x, order="C"), workspace.bound(stage), x.shape[-1]
+    source, target = workspace.arrays["qvec"][:n, 0], workspace.arrays[result][:n, 0]
+    for vector, answer in zip(x.reshape(-1, n), out.reshape(-1, n), strict=True):
+        source[:] = vector
+        run()
+        answer[:] = target
     return out

@@ -17,11 +17,11 @@ from featherlane.lanes import processor
 from featherlane.lanes.record import address
 from featherlane.lanes.worlds import read3, write3
 from featherlane.model.assignment import flag, real_number, reals, regular
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model
 from featherlane.model.ordered_sums import products_of_rows
 from featherlane.model.signed_distance import NO_FIELD
+from featherlane.simulation.query.present import present
 from featherlane.simulation.query.query import Query
-from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.workspace import Workspace
@@ -233,17 +233,17 @@ class Rays(Query):
         return Hits(self.shaped(distance), self.shaped(self.geom.astype(np.int32)), self.shaped(self.normal))
 
 
-def _tile(data: Data, nray: int) -> Workspace:
-    """Returns the data's tile, or, for many rays, a wider one with the same frames in each lane: 3 times as fast."""
+def _tile(data: Data, source: Workspace, nray: int) -> Workspace:
+    """Returns the source, or, for many rays, a wider tile with the same frames in each lane: 3 times as fast."""
     width = processor.tile_width(np.float64)
     if nray < MANY * width:
-        return data.workspace
+        return source
     wide = data.__dict__.get("_wide")
     if wide is None or wide.model is not data.model:
         wide = data.__dict__["_wide"] = Workspace(data.model, width)
     wide.rows.refresh()
     for name in ("geom_xpos", "geom_xmat"):
-        wide.arrays[name][...] = data.workspace.arrays[name]
+        wide.arrays[name][...] = source.arrays[name]
     return wide
 
 
@@ -262,7 +262,7 @@ def ray(
 
     Args:
         model: the model.
-        data: the world, with `kinematics` valid.
+        data: the world, in its present state.
         point: start of the rays, (3,) or (..., 3) in world axes [m].
         direction: direction of the rays, (3,) or (..., 3), of any length.
         geomgroup: six flags that select the groups of geoms to test; None for all.
@@ -283,15 +283,15 @@ def ray(
         if its alpha or its material's is 0; for a mesh, the triangles are tested, not the hull.  Deviation: `cutoff`
         applies to surfaces, while mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
     """
-    check_model(model)
+    world = ready(model, data)
     check_geoms(model, geomgroup, flg_static)
     rays = Rays(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
     if rays.number:
-        hold(ready(model, data)._turns, _cast, data, rays)
+        present(world, lambda workspace: _cast(world, workspace, rays))
     return rays.answer()
 
 
-def _cast(data: Data, rays: Rays) -> None:
-    workspace = _tile(data, rays.number)
+def _cast(data: Data, workspace: Workspace, rays: Rays) -> None:
+    workspace = _tile(data, workspace, rays.number)
     rays.enter(workspace)
     workspace.bound(cast_many)(address(rays.point), address(rays.distance), rays.number)

@@ -13,7 +13,9 @@ import numpy as np
 from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.lanes.record import python_record
 from featherlane.model.enums import WRAP_JOINT, WRAP_PULLEY, WRAP_SPHERE
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model
+from featherlane.simulation.query.present import present
+from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
 ON_SITE, AT_PULLEY = -1, -2  # values of `obj` that are not geoms
@@ -48,7 +50,7 @@ def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
 
     Args:
         model: the model.
-        data: the world, with `frames` valid, as `forward` leaves them.
+        data: the world, in its present state.
         tendon: name or number of the tendon.
 
     Returns:
@@ -59,8 +61,12 @@ def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
 
     Source: MuJoCo mj_tendon, which writes these points to `wrap_xpos` and `wrap_obj` from `ten_wrapadr` on.
     """
-    check_model(model)
-    i, workspace = model.tendon(tendon).id, ready(model, data).workspace
+    world, i = ready(model, data), model.tendon(tendon).id
+    return present(world, lambda workspace: _path(model, workspace, i))
+
+
+def _path(model: Model, workspace: Workspace, i: int) -> TendonPath:
+    """Returns the path of tendon i from the frames of a workspace."""
     m, d = python_record(workspace.rows.record), python_record(workspace.record)
     points, obj = [], []
     for k in range(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i]):
@@ -72,7 +78,7 @@ def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
         elif kind == WRAP_PULLEY:
             ends, mark = [np.zeros(3)], AT_PULLEY
         else:
-            ends, mark = [data.site_xpos[here]], ON_SITE
+            ends, mark = [workspace.view("site_xpos")[here].copy()], ON_SITE
         points += ends
         obj += [mark] * len(ends)
     return TendonPath(np.reshape(points, (-1, 3)), np.array(obj, np.int32))

@@ -151,6 +151,7 @@ class Workspace:
     Attributes:
         arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
         calls: the user callbacks that stages call.
+        others: records for the further parameters of stages, by the name of the parameter.
         checked: whether stages check the bounds of every index; set before the first one is bound.
     """
 
@@ -164,6 +165,7 @@ class Workspace:
         self.record = allocated(DATA, self.sizes, width, dtype)
         self.arrays = self.record.arrays
         remember_in_tile(self.arrays, self.sizes["nmemory"], width)
+        self.others: dict[str, Record] = {}
         self._bound: dict[str, Callable[..., None]] = {}
         self._buffers: dict[Any, list[Any]] = {}
         self.calls = UserCalls(self)
@@ -223,7 +225,8 @@ class Workspace:
         """Returns the stage, bound to this workspace, as a function of its integer arguments."""
         if stage.name not in self._bound:
             self.calls.require(stage)
-            run = library().bind(stage, self.rows.record, self.record, check=self.checked)
+            others = (self.others[name] for name in stage.records)
+            run = library().bind(stage, self.rows.record, self.record, *others, check=self.checked)
             self._bound[stage.name] = self.calls.raising(run)
         return self._bound[stage.name]
 

@@ -15,20 +15,19 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, warn_of_full, warn_of_non_finite
 from featherlane.lanes import Kernel, Stage
-from featherlane.lanes.record import shaping
+from featherlane.lanes.record import allocated, shaping
 from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.enums import Disable, Enable, State
 from featherlane.model.model import Model, check_model
 from featherlane.model.sleep import AWAKE
 from featherlane.model.status import FOUND_FULL, FOUND_NON_FINITE
-from featherlane.simulation.step.forward import forward_pass, steps
-from featherlane.simulation.step.forward import step as one_step
 from featherlane.simulation.tile.call_lock import Turn, hold, holds_turns
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
 from featherlane.simulation.tile.workspace import Workspace, in_use
 from featherlane.simulation.user.sensor import plain_sensors, write_user_sensors
 from featherlane.simulation.world.data_fields import DataFields
+from featherlane.simulation.world.last_pass import LAST_PASS, kept_pass, unkept_step, unkept_steps
 from featherlane.simulation.world.mujoco_data import read_mujoco, write_mujoco
 from featherlane.simulation.world.recordings import (
     Control,
@@ -63,7 +62,8 @@ class Data(DataFields):
     `copy.copy` returns a separate `Data` on the same model; `copy.deepcopy` and pickle copy the model, too.
 
     Attributes:
-        model: the model with which this `Data` was last used.
+        model: the model.  Functions `f(model, data)` raise an error for another one.  To switch to another model of the
+            same sizes, assign it: `data.model = other`; the state does not change.
         workspace: its memory and records; internal.
 
     Raises:
@@ -89,33 +89,36 @@ class Data(DataFields):
         own["_links"] = {}  # arrays shared with an MjData, by fields
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_bad"] = memoryview(self.workspace.arrays["found_bad"])  # read after each step: 30 ns
-        own["_calls"], own["_matrices"] = {}, []  # prepared calls by stage, unused memory of queries
+        own["_calls"], own["_probes"] = {}, []  # prepared calls by stage, unused memory of queries
         own["_revision"] = own["_stamp"] = None  # the model's revision in the record, and its stamp without edits
+        last = self.workspace.others["s"] = allocated(LAST_PASS, model.size_values(), 1, np.float64)
+        last.arrays["keeps"][0] = 1
+        own["_kept"] = memoryview(last.arrays["kept"])  # 1 if derived fields belong to the state in `last`
 
     @property
     def is_busy(self) -> bool:
         """Returns whether a call is running."""
         return self._turns[0].is_held
 
-    def use(self, model: Model) -> None:
-        """Switches to this model with its present values; every stage does this before it runs.
-
-        Args:
-            model: the model of this `Data`, or another one of equal sizes.
+    def _switch(self, model: Model) -> None:
+        """Switches to the present values of the model, or of another one of equal sizes.
 
         Raises:
             TypeError: `model` is not a Model.
-            ModelError: the model's sizes are not those of this data.
+            ModelError: the model's sizes are not those of this data; a field has a value that it cannot hold.
             RuntimeError: another thread is in a call of this data.
         """
+        check_model(model)
+        model.check_edits()
         hold(self._turns, self._use, model)
 
     def _use(self, model: Model) -> None:
         """Updates the model's record, and the sizes that select what a step computes."""
         own = self.__dict__
-        # after an error or an interrupt the next call, of either model, begins here again
+        # after an error or an interrupt the next call begins here again
         own["_revision"] = own["_stamp"] = None
-        own["_calls"], own["_matrices"] = {}, []
+        own["_calls"], own["_probes"] = {}, []
+        self._kept[0] = 0
         if model is not self.model or model is not self.workspace.model:
             self._check_sizes(model)
             self.workspace.change_model(model)
@@ -134,12 +137,20 @@ class Data(DataFields):
         self.workspace.arrays["tree_settled"][...] = 0
         own["_revision"], own["_stamp"] = model.revision, model._own_stamp
 
+    def _follow_edits(self) -> None:
+        """Marks fields as those of another state after edits of the model's reals, which its record already has."""
+        own = self.__dict__
+        own["_calls"], own["_stamp"], self._kept[0] = {}, self.model._own_stamp, 0
+        for probe in self._probes:
+            probe.forget()
+
     def _check_sizes(self, model: Model) -> None:
-        check_model(model)
         old, new = self.workspace.sizes, Workspace.sizes_of(model, self.ngiven)
-        wrong = [f"{n} is {new[n]}, of the data {old[n]}" for n in SHAPING if new[n] != old[n]]
+        wrong = [f"{n} is {new[n]} instead of {old[n]}" for n in SHAPING if new[n] != old[n]]
         if wrong:
-            raise ModelError(f"the sizes of model and data differ: {'; '.join(wrong)}")
+            raise ModelError(
+                f"model: got {model!r}, allowed are models with the sizes of the data's {self.model!r}; {wrong[0]}"
+            )
 
     def __repr__(self) -> str:
         return f"Data({self.model!r}, time={self.time:g})"
@@ -180,6 +191,7 @@ class Data(DataFields):
         given = {}
         if key is not None:
             given = {name: np.asarray(getattr(self.model, f"key_{source}")[key]) for name, source in KEYFRAME.items()}
+        self._kept[0] = 0
         hold(self._turns, self.workspace.reset, given)
 
     def step(self, nstep: int = 1) -> None:
@@ -228,7 +240,7 @@ class Data(DataFields):
 
     def forward(self) -> None:
         """Computes all derived fields of the present state: `featherlane.forward` with the data's model."""
-        run_measured(self.model, self, forward_pass)
+        run_measured(self.model, self, kept_pass)
 
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
         """Returns components of the state, (state_size,); by default all that a step reads; see `get_state`."""
@@ -272,6 +284,7 @@ class Data(DataFields):
                 written then.
             RuntimeError: another thread is in a call of this data.
         """
+        self._kept[0] = 0
         hold(self._turns, read_mujoco, self, mj_data, fields)
 
     def copy(self) -> Data:
@@ -302,21 +315,33 @@ def ready(model: Model, data: Data) -> Data:
 
     Raises:
         TypeError: `data` is not a Data, or `model` not a Model.
-        ModelError: the model's sizes are not those of the data; a field of the model has a value that it cannot hold.
+        ModelError: the model is not the data's; a field of the model has a value that it cannot hold.
     """
     if type(data) is Data and data.model is model and data._stamp is model._stamp is not None:
         return data  # neither has changed since the last call
     instance("data", data, Data, "a Data (created by featherlane.Data(model))", ArgumentTypeError)
-    if isinstance(model, Model):
-        model.check_edits()
-    if data.model is not model or data._revision != model.revision:
-        data.use(model)
+    if data.model is not model:
+        check_model(model)
+        data._check_sizes(model)
+        raise other_model("data", model, data.model)
+    model.check_edits()
+    if data._revision != model.revision:
+        data._switch(model)
+    elif data._stamp is not model._own_stamp:
+        data._follow_edits()
     return data
+
+
+def other_model(kind: str, model: Model, own: Model) -> ModelError:
+    """Returns the error of a call `f(model, worlds)` with another model than that of the worlds, a data or a batch."""
+    switch = "; pass data.model, or assign data.model = model to switch" if kind == "data" else ""
+    return ModelError(f"model: got {model!r}, which is not the {kind}'s {own!r}{switch}")
 
 
 def run_stage(model: Model, data: Data, stage: Stage) -> None:
     """Runs a stage on the data's memory, with the present values of the model; raises as `ready` does."""
     world = ready(model, data)
+    world._kept[0] = 0
     hold(world._turns, world.workspace.bound(stage))
     if world._bad[0] & world._unreported & FOUND_FULL:
         world._warn(FOUND_FULL, 3)
@@ -346,7 +371,7 @@ def _call(model: Model, data: Data, stage: Stage) -> Call:
     call = data._calls.get(stage)
     if call is None:
         run = data._measured(stage)
-        if stage is steps and (data.workspace.calls.calls_python or run is not data.workspace.bound(steps)):
+        if stage is unkept_steps and (data.workspace.calls.calls_python or run is not data.workspace.bound(stage)):
             run = None
         call = data._calls[stage] = Call(model, data._stamp, run, data._turns, data._turns[0].token, data._bad)
     return call
@@ -390,18 +415,18 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         nstep: time steps, at least 1.
 
     Raises:
-        ModelError: nstep is not an integer or below 1; the model's sizes are not the data's.
+        ModelError: nstep is not an integer or below 1; the model is not the data's.
         TypeError: `data` is not a Data.
         RuntimeError: another thread is in a call of this data.
 
     Source: MuJoCo mj_step.
     """
-    call = data._calls.get(one_step) if type(data) is Data else None
+    call = data._calls.get(unkept_step) if type(data) is Data else None
     if call is None or call[0] is not model or call[1] is not model._stamp:
-        call = _call(model, data, one_step)
+        call = _call(model, data, unkept_step)
     _, _, run, turns, token, bad = call
     count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
-    several = None if count == 1 else _call(model, data, steps).run
+    several = None if count == 1 else _call(model, data, unkept_steps).run
     try:  # as `hold` does, without its overhead
         token.pop()
     except IndexError:

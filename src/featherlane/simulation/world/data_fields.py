@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, UnknownAttributeError, near
+from featherlane.errors import MissingMethodError, ModelError, UnknownAttributeError, near
 from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.enums import LCP, LcpSolver
 from featherlane.model.model import Model
@@ -34,6 +34,10 @@ class DataFields(NamedAccess):
     workspace: Workspace  # internal
     _turns: tuple[Turn]
     _islands: bool
+
+    def _switch(self, model: Model) -> None:
+        """Switches to another model of equal sizes."""
+        raise MissingMethodError("_switch")
 
     def __getattr__(self, name: str) -> Any:
         workspace = self.__dict__.get("workspace")
@@ -74,6 +78,9 @@ class DataFields(NamedAccess):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "record_solver":
             object.__setattr__(self, name, value)  # a property
+            return
+        if name == "model":
+            self._switch(value)
             return
         if name not in DATA and name not in self.__dir__():
             raise UnknownAttributeError(f"data has no field {name!r} to set{near(name, DATA.index)}")

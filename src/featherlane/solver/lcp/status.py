@@ -9,14 +9,14 @@ to infinity every error is small.
 Source: the natural map of a box; Facchinei and Pang, Finite-Dimensional Variational Inequalities (2003), sec. 1.5.
 """
 
-from enum import IntEnum
+from featherlane.model.status import StatusCode
 
 LARGEST = 1e300
 # values for kernels
 SOLVED, ITERATIONS, INFEASIBLE, UNSETTLED, INACCURATE = range(5)
 
 
-class Status(IntEnum):
+class Status(StatusCode):
     """Status code of a solve.  In every case x is finite, and the residual measures its distance from a solution."""
 
     SOLVED = SOLVED

@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.lcp import Problem
 from featherlane.model.enums import CONSISTENT, FROZEN
-from featherlane.solver.lcp.pivot import dantzig, scaled_problem
+from featherlane.solver.lcp.pivot import dantzig
 from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from featherlane.solver.lcp.status import INFEASIBLE, SOLVED
 from scenes.lcp_factor import SAME, N, add, correlations, fill, solution, start
