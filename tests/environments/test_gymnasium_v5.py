@@ -18,7 +18,7 @@ from sampling import every
 N = 3
 NAMES = [task.name for task in environments.gymnasium_v5.TASKS]
 SAME = 1e-9  # relative; the solvers of both sides converge to the minimum
-ROUNDED = {"Humanoid-v5", "HumanoidStandup-v5"}  # initial observations include inertias
+ROUNDED = {"Humanoid-v5", "HumanoidStandup-v5", "Reacher-v5"}  # initial observations include inertias or frames
 FIRST = 1e-14  # of initial observations
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning", "ignore:.*bound precision.*:UserWarning")
 

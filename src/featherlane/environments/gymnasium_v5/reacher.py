@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, at_start, norms, squares
-from featherlane.environments.gymnasium_v5.plain_frames import chain, position
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
 from featherlane.lanes import kernel, sincos, sqrt
 from featherlane.simulation.policy.functions import LaneFunctions
 
 RADIUS = 0.2  # radius around the origin that contains the target [m]
-ROUNDING = 1e-15  # greatest difference of body positions between orders of operations [m]
 
 
 @dataclass(kw_only=True)
@@ -36,29 +34,16 @@ class Reacher(MujocoTask):
     def prepare(self, worlds):
         super().prepare(worlds)
         self.tip, self.target = (worlds.model.body(name).id for name in ("fingertip", "target"))
-        self.first_tip, self.to_tip = np.zeros((worlds.nworld, 3)), chain(worlds.model, self.tip)
-
-    def started(self, worlds, ids):
-        if self.to_tip is not None:
-            self.first_tip[ids] = position(worlds.model, self.to_tip, worlds.qpos[ids])
 
     def observation(self, worlds):
-        angles = worlds.qpos[:, :2]
+        angles, xpos = worlds.qpos[:, :2], worlds.xpos
         return {
             "cos": np.cos(angles),
             "sin": np.sin(angles),
             "qpos": worlds.qpos[:, 2:],
             "qvel": worlds.qvel[:, :2],
-            "to_target": self.to_target(worlds)[:, :2],
+            "to_target": (xpos[:, self.tip] - xpos[:, self.target])[:, :2],
         }
-
-    def to_target(self, worlds) -> np.ndarray:
-        """Returns the observed vector from the target to the tip, (n, 3) [m]."""
-        tip, unmoved = worlds.xpos[:, self.tip], at_start(worlds)
-        if unmoved is not None:  # the first observation is bitwise Gymnasium's, unless the user set another state
-            same = unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
-            tip = np.where(same, self.first_tip, tip)
-        return tip - worlds.xpos[:, self.target]
 
     def reward(self, worlds, actions, before):
         xpos = worlds.xpos
