@@ -137,44 +137,75 @@ def add_to_parent(d, i, p):
 
 
 @kernel
+def solve_inward(m, d, extra, x, moving):
+    """Eliminates all DoFs from the leaves to the root: IA and U / D of each DoF, and u in x.
+
+    D = S^T IA S + armature,  u = (x - S^T pA) / D,  pA += U u;  the parent's IA and pA grow by those of its children.
+    moving: 1: bodies have velocities, pA += IA c with c = dS/dt qvel and IA after the elimination;  0: they rest, and
+        D has the further terms `extra` (nv,).
+    Returns with moving=0: 1 in worlds with a singular pivot D, else 0.
+    """
+    singular = 0.0
+    for i in range(m.nbody - 1, 0, -1):
+        first, parent = m.body_dofadr[i], m.body_parentid[i]
+        # from the body's last DoF to its first
+        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+            S, pA = d.cdof[k], d.cfrc[i]
+            diagonal = m.dof_armature[k] + reflected_armature(m, k)
+            if not moving:
+                diagonal = diagonal + extra[k]
+            U, inverse = _eliminate_dof(d, SIZE * i, k, S, diagonal)
+            if not moving:  # M is not computed here: the pivot is compared with M_kk at qpos0
+                singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
+            u = (x[k] - dot(S, pA)) * inverse
+            x[k] = u
+            if moving:
+                pA = pA + multiply_packed(d.aba_inertia, SIZE * i, d.qvel[k] * d.cdof_dot[k])
+            d.cfrc[i] = fma(u, U, pA)
+        # the world needs no articulated inertia
+        if parent > 0:
+            add_to_parent(d, i, parent)
+    return singular
+
+
+@kernel
+def solve_dof_outward(d, k, x, acc):
+    """x_k <- u - (U / D)^T a, with u in x_k and the acceleration a inward of DoF k; returns that outward of it."""
+    qacc = x[k] - dot(d.aba_axis[k], acc)
+    x[k] = qacc
+    return fma(qacc, d.cdof[k], acc)
+
+
+@kernel
+def solve_outward(m, d, x, moving):
+    """Computes the accelerations x from u in x, from the root to the leaves; cacc[0] is that of the world.
+
+    a' = a_lambda, the parent's, plus with moving=1 c = dS/dt qvel;  x = u - (U / D)^T a',  a = a' + S x.
+    """
+    for i in range(1, m.nbody):
+        acc = d.cacc[m.body_parentid[i]]
+        for k in body_dofs(m, i):
+            if moving:
+                acc = fma(d.qvel[k], d.cdof_dot[k], acc)
+            acc = solve_dof_outward(d, k, x, acc)
+        d.cacc[i] = acc
+
+
+@kernel
 def articulated_solve(m, d, extra, x):
     """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest.
 
-    Inwards: D = S^T IA S + armature + extra, u = (x - S^T p) / D, p += U u.  Outwards: x = u - (U / D)^T a, a += S x.
     extra: (nv,) values added to M's diagonal.  x: (nv,) forces, replaced by accelerations; holds u between the passes.
     Returns 1 in worlds with a singular pivot D, else 0.
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
     Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc (p), aba_inertia (IA), aba_axis (U / D).   Cost: O(nv).
     """
-    rest, singular = zeros(6), 0.0  # rest: no bias force, and no acceleration of the world
     for i in range(1, m.nbody):
         store_rigid(d, i)
-        d.cfrc[i] = rest
-    # inwards, from the leaves to the root
-    for i in range(m.nbody - 1, 0, -1):
-        first, parent = m.body_dofadr[i], m.body_parentid[i]
-        # from the body's last DoF to its first
-        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
-            S, p = d.cdof[k], d.cfrc[i]
-            armature = m.dof_armature[k] + reflected_armature(m, k)
-            U, inverse = _eliminate_dof(d, SIZE * i, k, S, armature + extra[k])
-            # M is not computed here: the pivot is compared with M_kk at qpos0
-            singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
-            u = (x[k] - dot(S, p)) * inverse
-            x[k] = u
-            d.cfrc[i] = fma(u, U, p)
-        # the world needs no articulated inertia
-        if parent > 0:
-            add_to_parent(d, i, parent)
-    # outwards
-    d.cacc[0] = rest
-    for i in range(1, m.nbody):
-        acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
-        for k in range(first, first + m.body_dofnum[i]):
-            qacc = x[k] - dot(d.aba_axis[k], acc)
-            x[k] = qacc
-            acc = fma(qacc, d.cdof[k], acc)
-        d.cacc[i] = acc
+        d.cfrc[i] = zeros(6)  # no bias force
+    singular = solve_inward(m, d, extra, x, moving=0)
+    d.cacc[0] = zeros(6)
+    solve_outward(m, d, x, moving=0)
     return singular
 
 
@@ -212,57 +243,26 @@ def inertia_times(m, d, x, y):
         multiply_joint_space(m, d.M, x, y)
 
 
-@kernel
-def _eliminate_moving_dof(m, d, i, k):
-    """Eliminates DoF k of body i from its articulated inertia IA and bias force pA (in cfrc).
-
-    u = (tau - S^T pA) / D;  pA += IA c + U u, with IA after the elimination and c = dS/dt qvel.
-    Reads:  qvec (tau), qvel, cdof, cdof_dot.   Writes: qvec[k] (u), cfrc[i], aba_inertia, aba_axis[k] (U / D).
-    """
-    S, pA = d.cdof[k], d.cfrc[i]
-    U, inverse = _eliminate_dof(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, k))
-    u = (d.qvec[k] - dot(S, pA)) * inverse
-    IA_c = multiply_packed(d.aba_inertia, SIZE * i, d.qvel[k] * d.cdof_dot[k])
-    d.cfrc[i] = fma(u, U, pA + IA_c)
-    d.qvec[k] = u
-
-
 @stage
 def aba(m, d):
     """Computes qacc_smooth from forces, by the articulated-body algorithm: M^-1 (tau - C) without M.
 
-    Outwards: v_i, which is cvel, computed before.  Inwards: IA_i, pA_i.  Outwards: a' = a_lambda + c, with a_lambda
-    that of the parent and c = dS/dt qvel;  qacc = u - (U / D)^T a';  a = a' + S qacc.
+    With v_i, which is cvel, the initial bias force of body i is pA_i = v x* I v; `solve_inward` and `solve_outward` do
+    the rest, with moving=1.
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; armature adds to D.
     Reads:  qvel, qfrc_passive, qfrc_applied, qfrc_actuator, xfrc_applied, cdof, cdof_dot, cinert, cvel, opt_gravity.
-    Writes: qacc_smooth (nv,) [m/s^2, rad/s^2]; qvec, cacc, cfrc, aba_inertia, aba_axis.
+    Writes: qacc_smooth (nv,) [m/s^2, rad/s^2]; cacc, cfrc, aba_inertia, aba_axis.
     Frame: world axes at the tree's com.   Cost: O(nv).
     Note:   for a simple body other methods use the constant dof_M0; here M is computed, equal up to rounding.
     """
-    # tau in qvec; the inward pass replaces it by u
+    tau = d.qacc_smooth  # which the inward pass replaces by u, and the outward pass by qacc
     for k in range(m.nv):
-        d.qvec[k] = (d.qfrc_passive[k] + d.qfrc_applied[k]) + d.qfrc_actuator[k]
-    add_xfrc(m, d, d.qvec)
+        tau[k] = (d.qfrc_passive[k] + d.qfrc_applied[k]) + d.qfrc_actuator[k]
+    add_xfrc(m, d, tau)
     for i in range(1, m.nbody):
         vel = d.cvel[i]
         store_rigid(d, i)  # IA_i = I_i
-        d.cfrc[i] = cross_force(vel, d.cinert[i] @ vel)  # pA_i = v x* I v
-    # inwards, from the leaves to the root
-    for i in range(m.nbody - 1, 0, -1):
-        first, parent = m.body_dofadr[i], m.body_parentid[i]
-        # from the body's last DoF to its first
-        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
-            _eliminate_moving_dof(m, d, i, k)
-        # the world needs no articulated inertia
-        if parent > 0:
-            add_to_parent(d, i, parent)
-    # outwards; qvec holds u
+        d.cfrc[i] = cross_force(vel, d.cinert[i] @ vel)  # pA_i
+    solve_inward(m, d, tau, tau, moving=1)
     d.cacc[0] = world_acceleration(m)
-    for i in range(1, m.nbody):
-        acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
-        for k in range(first, first + m.body_dofnum[i]):
-            acc = fma(d.qvel[k], d.cdof_dot[k], acc)  # a' = a + c
-            qacc = d.qvec[k] - dot(d.aba_axis[k], acc)
-            d.qacc_smooth[k] = qacc
-            acc = fma(qacc, d.cdof[k], acc)
-        d.cacc[i] = acc
+    solve_outward(m, d, tau, moving=1)

@@ -14,7 +14,7 @@ Projected Newton methods, 1982 (limits); More, The Levenberg-Marquardt algorithm
 from featherlane.prelude import *
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.kinematics import kinematics, store_body_frame
-from featherlane.dynamics.sparse.packed_factor import factor_packed, solve_packed, triangle_index
+from featherlane.dynamics.sparse.packed_factor import packed_factor, solve_packed
 from featherlane.simulation.inverse_kinematics.fields import IK
 from featherlane.simulation.inverse_kinematics.residual import ik_residual
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
@@ -101,17 +101,22 @@ def _mark_free_dofs(m, d, p):
 
 # ---- linear systems --------------------------------------------------------------------------------------------------
 @kernel
-def _solve(d, p, mu):
-    """Writes p.x, the solution of (A + mu I) x = g on the free DoFs, in p.L; held DoFs have rows of the identity."""
-    n = p.ndof
-    for i in range(n):
+def _damped_entry(p, mu, i, j, diagonal):
+    """Returns entry (i, j) of A + mu I on the free DoFs; held DoFs have rows of the identity."""
+    a = p.A[i, j] * (p.free[i] * p.free[j])
+    return where(p.free[i] > 0.0, a + mu, 1.0) if diagonal else a
+
+
+_factor = packed_factor(_damped_entry)
+
+
+@kernel
+def _solve(p, mu):
+    """Writes p.x, the solution of (A + mu I) x = g on the free DoFs, 0 on the held ones.   Scratch: L."""
+    for i in range(p.ndof):
         p.x[i] = p.g[i] * p.free[i]
-        for j in range(i + 1):
-            x = p.A[i, j] * (p.free[i] * p.free[j])
-            p.L[triangle_index(i, j)] = where(p.free[i] > 0.0, x + mu, 1.0) if i == j else x
-    # bounded=0: a pivot below 0 by rounding remains; the step is accepted only if it lowers the cost
-    factor_packed(p.L, n, bounded=0, least=0.0)
-    solve_packed(p.L, n, p.x)
+    _factor(p, mu, p.L, p.ndof, least=0.0)
+    solve_packed(p.L, p.ndof, p.x)
 
 
 @kernel
@@ -204,7 +209,7 @@ def levenberg_marquardt(m, d, p):
         flat = live & (steepest <= cosine * sqrt(2.0 * p.cost[0]))
         status = where(flat, STATIONARY, status)
         live = live & not_(flat)
-        _solve(d, p, mu)  # x
+        _solve(p, mu)  # x
         length = _apply_step(m, d, p)  # qpos, x
         ik_residual(m, d, p)  # trial_*
         gain, promised = p.cost[0] - p.trial_cost[0], _model_decrease(p)

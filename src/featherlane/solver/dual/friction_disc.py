@@ -5,8 +5,8 @@
 t: the forces across n in the basis scaled by friction, n = 2, 3 or 5 of them (dimension 4 has only the spin).  Inside
 the disc t = -A^-1 b; else t = -(A + l)^-1 b with the multiplier l > 0 at which |t| = r.  1 / |t(l)| is concave and
 nearly linear in l, so Newton's method on 1 / |t| = 1 / r rises from 0 to the root without passing it.
-disc.A, disc.L: packed lower triangles, entry (i, j) at `triangle_index(i, j)`; `factor_packed` computes L D L^T in
-place, `solve_packed` x <- (L D L^T)^-1 x in place.
+disc.A, disc.L: packed lower triangles, entry (i, j) at `triangle_index(i, j)`.  `factor_disc` computes L D L^T =
+A + l in disc.L, with 1 / D = 0 for pivots up to `least`; `solve_packed` computes x <- (L D L^T)^-1 x.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS, elliptic cones); More, "The Levenberg-Marquardt
 algorithm", 1978, for the equation in 1 / |t|, where MuJoCo takes |t|^2.
 Note:   a direction without mobility (pivot 0) gets no force; MuJoCo omits all friction of such a contact.
@@ -15,7 +15,7 @@ Note:   a direction without mobility (pivot 0) gets no force; MuJoCo omits all f
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.sparse.packed_factor import factor_packed, solve_packed, triangle_index
+from featherlane.dynamics.sparse.packed_factor import packed_factor, solve_packed, triangle_index
 
 ROUNDS = 20  # of Newton's method; 3 to 6 are usual
 FLAT = 1e-12  # a pivot this small relative to the trace counts as 0
@@ -23,13 +23,13 @@ TINY = 1e-30  # avoids a division by 0
 
 
 @kernel
-def factor_disc(d, n, multiplier, least):
-    """Factors A + multiplier (on the diagonal) as L D L^T into disc.L; pivots up to `least` become 1e30."""
-    for e in range(triangle_index(n, 0)):
-        d.disc.L[e] = d.disc.A[e]
-    for c in range(n):
-        d.disc.L[triangle_index(c, c)] = d.disc.L[triangle_index(c, c)] + multiplier
-    factor_packed(d.disc.L, n, bounded=1, least=least)
+def disc_entry(d, multiplier, i, j, diagonal):
+    """Returns entry (i, j) of A + multiplier (on the diagonal)."""
+    a = d.disc.A[triangle_index(i, j)]
+    return a + multiplier if diagonal else a
+
+
+factor_disc = packed_factor(disc_entry)
 
 
 @kernel
@@ -60,7 +60,7 @@ def solve_on_disc(d, n, r):
     # outside: mask of worlds with |t| > r in all rounds so far, all worlds at first;  length: |t|
     outside, length = r >= 0.0, r
     for _ in range(ROUNDS):
-        factor_disc(d, n, multiplier, FLAT * trace)  # writes disc.L
+        factor_disc(d, multiplier, d.disc.L, n, FLAT * trace)  # writes disc.L
         for c in range(n):
             d.disc.t[c] = -d.disc.b[c]
         solve_packed(d.disc.L, n, d.disc.t)  # t = -(A + l)^-1 b

@@ -113,9 +113,8 @@ LCP_BATCH = (
     _room.real(
         "lcp_state", "nlcp", "1", "direct solves in lanes: -1: at the lower bound, 1: at the upper one, 0: free"
     ),
-    _room.real("lcp_dinv", "nlcp", "kg", "direct solves in lanes: 1 / D of the factor, 0: no pivot"),
     _room.real("lcp_dx", "nlcp", "N, N m", "direct solves in lanes: change of x by active row; first its right side"),
-    _room.real("lcp_L", "nlcpA", "1", "buffer: factor of the rows between their bounds"),
+    _room.real("lcp_L", "nlcpA", "1", "buffer: factor of the rows between their bounds, a packed lower triangle"),
     _room.long("lcp_memory", "80", "1", "copies, see lane_memory.py"),
 )
 

@@ -90,7 +90,7 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
     for lane, problem in enumerate(problems):
         A, on = free(problem, sides[:, lane])
         here = on[active]
-        D = p.lcp_dinv.array[:m, lane]
+        D = p.lcp_L.array[[triangle_index(a, a) for a in range(m)], lane]  # 1 / D
         assert (D[~here] == 0.0).all() and (D[here] > 0.0).all()
         l = L[lane][np.ix_(here, here)] + np.eye(here.sum())
         np.testing.assert_allclose(l / D[here] @ l.T, A[np.ix_(on, on)], atol=KNOWN)

@@ -36,6 +36,7 @@ from featherlane.dynamics.inertia.articulated import (
     SIZE,
     add_to_parent,
     multiply_packed,
+    solve_dof_outward,
     store_rigid,
     subtract_outer,
     uses_articulated,
@@ -198,17 +199,6 @@ def eliminate_ball(m, d, b, k, x):
     x[k], x[k + 1], x[k + 2] = u1, u2, u3
     E[k, 0], E[k + 1, 0], E[k + 2, 0] = inverse1, inverse2, inverse3
     E[k + 2, 1], E[k + 2, 2], E[k + 1, 1] = g32, g31, g21
-
-
-@kernel
-def solve_dof_outward(d, k, x, acc):
-    """Computes x_k <- x_k - (U / D) . acc, with acc the acceleration inward of dof k.
-
-    Returns the acceleration outward of the dof, acc + x_k S_k.
-    """
-    xk = x[k] - dot(d.aba_axis[k], acc)
-    x[k] = xk
-    return fma(xk, d.cdof[k], acc)
 
 
 @kernel

@@ -5,26 +5,24 @@ violates its condition changes sides at once: a free one beyond a bound goes to 
 sign becomes free.  Three to six passes are usually enough.  If sets repeat, the method never ends, so a world stops
 after some passes, and leaves the problem to single pivots (lane_by_lane.py).
 
-A_CC is factored again in each pass, as L D L^T of all rows that are free in any world; for a row at its bound 1 / D
-is 0.  So all worlds of a tile share the order of elimination.  Every sum runs over rows in their order, and rows at a
-bound add 0 to it, because their rows of L are 0.  So a world's result is bitwise independent of the free rows of other
-worlds, even if values of a world overflow.
+A_CC is factored again in each pass, as L D L^T of all rows that are free in any world, so all worlds of a tile share
+the order of elimination.  The matrix has zeros in a row at its bound, so 1 / D and the row of L are 0: it adds exact
+zeros to all sums, and a world's result is bitwise independent of the free rows of other worlds.
 
 Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in those of friction, then all of them
 at the resulting limits.
-Symbols: i, j, k: rows of the problem;  a, b: active rows, which are free in some world, row lcp.order[a];  h: an active
-    row before both;  u = L D.   least: a pivot that is not above it counts as 0 (SINGULAR);  live: mask of unsolved
-    worlds;  height: number of rows that are computed at once, 1, 2 or 4.
+Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world, row lcp.order[a].   least: a
+    pivot that is not above it counts as 0 (SINGULAR);  live: mask of unsolved worlds.
     `x + 0.0`: a copy of x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
 Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
-    substitutions;  lcp_state: the sets, see OPEN;  lcp_dinv: 1 / D by active row;  lcp_L: rows of the lower triangle L
-    one after another, L_ab = lcp_L[triangle_index(a, b)] for b < a.  A_ij = lcp.A[i * n + j]; `dense_dot`: row of A x.
+    substitutions;  lcp_state: the sets, see OPEN;  lcp_L: the packed factor of the active rows (packed_factor.py).
+    A_ij = lcp.A[i * n + j]; `dense_dot`: row of A x.
 Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
 problems", Computers & Operations Research 21 (1994).
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.sparse.packed_factor import triangle_index
+from featherlane.dynamics.sparse.packed_factor import packed_factor, solve_packed
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.sweep.product import dense_dot, place_w
 from featherlane.solver.lcp.sweep.projection import largest_diagonal
@@ -48,95 +46,24 @@ def list_active_rows(p):
 
 
 @kernel
-def active_entry(p, a, b):
-    """Returns the entry of A of active rows a and b."""
-    return p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]]
-
-
-@kernel
 def is_free_row(p, a):
     """Returns a mask of worlds in which active row a is free."""
     return p.lcp_state[p.lcp.order[a]] == OPEN
 
 
 @kernel
-def store_inverse_pivot(p, a, pivot, least):
-    """Sets lcp_dinv = 1 / pivot of active row a; 0 for a row at a bound, or if the pivot is not above `least`."""
-    regular = (pivot > least) & is_free_row(p, a)
-    p.lcp_dinv[a] = where(regular, 1.0 / where(regular, pivot, 1.0), 0.0)
+def active_entry(p, unused, a, b, diagonal):
+    """Returns the entry of A of active rows a and b; 0 if row a is at a bound."""
+    return where(is_free_row(p, a), p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]], 0.0)
 
 
-@kernel
-def finish_rows(p, a, least, height):
-    """Computes rows a and, with height 2, a + 1 of L from u in their places:  L_ah = u_ah / D_h,  0 at a bound.
-
-    D_a = A_aa - sum of u_ah L_ah.  The entry between two rows is u_10 = A_10 - sum over h < a of u_1h L_0h.
-    """
-    # addresses in lcp_L of the rows a + i, i = 0 and, with height 2, 1
-    row = tuple(triangle_index(a + i, 0) for i in range(height))
-    free = tuple(is_free_row(p, a + i) for i in range(height))
-    # pivot[i] starts at A_aa of row a + i;  u_1_L_0: sum over h < a of u_1h L_0h
-    pivot, u_1_L_0 = tuple(active_entry(p, a + i, a + i) + 0.0 for i in range(height)), 0.0
-    for h in range(a):
-        u, inverse = tuple(p.lcp_L[row[i] + h] for i in range(height)), p.lcp_dinv[h]
-        L = tuple(where(free[i], u[i] * inverse, 0.0) for i in range(height))
-        pivot = tuple(fma(-u[i], L[i], pivot[i]) for i in range(height))
-        if height == 2:
-            u_1_L_0 = fma(u[1], L[0], u_1_L_0)
-        for i in unrolled(range(height)):
-            p.lcp_L[row[i] + h] = L[i]
-    store_inverse_pivot(p, a, pivot[0], least)
-    if height == 2:
-        u_10 = active_entry(p, a + 1, a) - u_1_L_0
-        L_10 = u_10 * p.lcp_dinv[a]
-        p.lcp_L[row[1] + a] = where(free[1], L_10, 0.0)
-        store_inverse_pivot(p, a + 1, fma(-u_10, L_10, pivot[1]), least)
-
-
-@kernel
-def fill_rows(p, a, b, height):
-    """Computes columns b (0) and b + 1 (1) of u, of rows a to a + height - 1: up to eight independent sums.
-
-    u_ab = A_ab - sum over h < b of u_ah L_bh;  column b + 1 has one product more, u_ab L_(b+1)b.
-    """
-    # addresses of the rows a + i, of row b and row b + 1
-    row = tuple(triangle_index(a + i, 0) for i in range(height))
-    row_b0, row_b1 = triangle_index(b, 0), triangle_index(b + 1, 0)
-    sum_0, sum_1 = zeros(height), zeros(height)
-    for h in range(b):
-        L_0, L_1, u = p.lcp_L[row_b0 + h], p.lcp_L[row_b1 + h], tuple(p.lcp_L[row[i] + h] for i in range(height))
-        sum_0, sum_1 = (
-            tuple(fma(u[i], L_0, sum_0[i]) for i in range(height)),
-            tuple(fma(u[i], L_1, sum_1[i]) for i in range(height)),
-        )
-    L_10 = p.lcp_L[row_b1 + b]
-    for i in unrolled(range(height)):
-        u_0 = active_entry(p, a + i, b) - sum_0[i]
-        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = u_0, active_entry(p, a + i, b + 1) - fma(u_0, L_10, sum_1[i])
+_factor = packed_factor(active_entry)
 
 
 @kernel
 def factor_active_rows(p, count, least):
-    """Computes lcp_L = L, lcp_dinv = 1 / D of `count` active rows; 1 / D, row and column of L are 0 at a bound."""
-    # four rows at once: u in the columns before them, then two pairs of rows
-    for four in range(count // 4):
-        a = 4 * four
-        for block in range(2 * four):
-            fill_rows(p, a, 2 * block, height=4)
-        finish_rows(p, a, least, height=2)
-        fill_rows(p, a + 2, a, height=2)
-        finish_rows(p, a + 2, least, height=2)
-    # the last one to three rows: a pair, a single one
-    a = count // 4 * 4
-    if count & 2:
-        for block in range(a // 2):
-            fill_rows(p, a, 2 * block, height=2)
-        finish_rows(p, a, least, height=2)
-        a += 2
-    if count & 1:
-        for block in range(a // 2):
-            fill_rows(p, a, 2 * block, height=1)
-        finish_rows(p, a, least, height=1)
+    """Computes lcp_L = L, 1 / D of `count` active rows; 1 / D, row and column of L are 0 at a bound."""
+    _factor(p, 0, p.lcp_L, count, least)
 
 
 @kernel
@@ -144,55 +71,11 @@ def find_free_step(p, count):
     """Computes the step lcp.dx = -A_CC^-1 w_C of the free rows, 0 for the others; `count` active rows."""
     for i in range(p.lcp.n[0]):
         p.lcp.dx[i] = 0.0
-    # by active row: lcp_dx = -L^-1 w, then -D^-1 L^-1 w, then -A_CC^-1 w
-    substitute_change_forward(p, count)
     for a in range(count):
-        p.lcp_dx[a] = p.lcp_dx[a] * p.lcp_dinv[a]
-    substitute_change_backward(p, count)
+        p.lcp_dx[a] = where(is_free_row(p, a), -p.lcp.w[p.lcp.order[a]], 0.0)
+    solve_packed(p.lcp_L, count, p.lcp_dx)
     for a in range(count):
-        p.lcp.dx[p.lcp.order[a]] = if_free(p, a, p.lcp_dx[a])
-
-
-@kernel
-def if_free(p, a, x):
-    """Returns x if active row a is free, 0 at a bound: 0 times infinity would be NaN."""
-    return where(is_free_row(p, a), x, 0.0)
-
-
-@kernel
-def substitute_rows_forward(p, a, height):
-    """Computes lcp_dx = -L^-1 w of active row a and, with height 2, a + 1."""
-    row = tuple(triangle_index(a + i, 0) for i in range(height))
-    y = tuple(-p.lcp.w[p.lcp.order[a + i]] for i in range(height))
-    for h in range(a):
-        y = tuple(fma(-p.lcp_L[row[i] + h], p.lcp_dx[h], y[i]) for i in range(height))
-    first = if_free(p, a, y[0])
-    p.lcp_dx[a] = first
-    if height == 2:
-        p.lcp_dx[a + 1] = if_free(p, a + 1, fma(-p.lcp_L[row[1] + a], first, y[1]))
-
-
-@kernel
-def substitute_change_forward(p, count):
-    """Computes lcp_dx = -L^-1 w of `count` active rows, two rows at once."""
-    for half in range(count // 2):
-        substitute_rows_forward(p, 2 * half, height=2)
-    if count % 2 == 1:
-        substitute_rows_forward(p, count - 1, height=1)
-
-
-@kernel
-def substitute_change_backward(p, count):
-    """Computes lcp_dx <- L^-T lcp_dx of `count` active rows, two rows at once from the last ones."""
-    b = count - 2
-    while b >= 0:
-        row, next_row = triangle_index(b, 0), triangle_index(b + 1, 0)
-        next_y = if_free(p, b + 1, p.lcp_dx[b + 1])
-        y = if_free(p, b, fma(-p.lcp_L[next_row + b], next_y, p.lcp_dx[b]))
-        p.lcp_dx[b], p.lcp_dx[b + 1] = y, next_y
-        for h in range(b):
-            p.lcp_dx[h] = fma(-p.lcp_L[row + h], y, fma(-p.lcp_L[next_row + h], next_y, p.lcp_dx[h]))
-        b -= 2  # with an odd count, row 0 is left at the end: it has no entries of L
+        p.lcp.dx[p.lcp.order[a]] = where(is_free_row(p, a), p.lcp_dx[a], 0.0)
 
 
 # ---- a pass ----------------------------------------------------------------------------------------------------------
@@ -323,7 +206,7 @@ def lane_blocks(p, passes):
 
     Reads:  the problem, dense; lcp.parameter: tolerance of the status.
     Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; limits in effect in lcp.lower and lcp.upper.
-    Scratch: lcp_L, lcp_dinv, lcp_state, lcp.dx, lcp_dx, lcp.order.
+    Scratch: lcp_L, lcp_state, lcp.dx, lcp_dx, lcp.order.
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
     least, steps = SINGULAR * largest_diagonal(p), 0.0
