@@ -95,7 +95,7 @@ def line_search(m, d, q1, q2, enough, live):
 
 @kernel
 def next_length(a, g, h, lo, hi, falls):
-    """Returns Newton's next step length a - g / h if it is in the bracket and the slope falls, else the bracket's middle.
+    """Returns Newton's next step length a - g / h if it is in the bracket and the slope falls, else the middle of that.
 
     g, h: slope and its derivative at a.  falls: mask.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
     """
