@@ -82,19 +82,13 @@ def uses_blocks(m):
 
 
 @kernel
-def complete_inertia(m, d):
-    """Computes M if the solver reads it and the step has not computed it."""
-    # needs_inertia: the step has computed M;  starts_from_inertia: the assembly of the Hessian reads it
-    if not needs_inertia(m, d) and (reads_inertia(m) or uses_blocks(m) or starts_from_inertia(m, d)):
-        crb(m, d)
-
-
-@kernel
 def prepare_solver(m, d):
     """Prepares the solver's inputs: the Hessian's factorization, M and its factor, the rows of the dual problem."""
     if reads_hessian(m):
         select_factorization(m, d)
-    complete_inertia(m, d)
+    # M, if it is read and the step has not computed it (needs_inertia).  starts_from_inertia: the Hessian reads it
+    if not needs_inertia(m, d) and (reads_inertia(m) or uses_blocks(m) or starts_from_inertia(m, d)):
+        crb(m, d)
     # with want_all the step has factored M; under `discrete` the solver uses the metric's factor
     if d.want_all == 0 and not has_metric(m) and (reads_factor(m) or uses_blocks(m)):
         factor_m(m, d)

@@ -49,14 +49,6 @@ INVERSE = 1  # place of 1 / A in the block of a row, whose A is a scalar
 
 
 @kernel
-def store_inverses(d):
-    """Computes 1 / A of rows with friction loss, next to their A: sweeps need no division."""
-    for k in range(d.nrow[0]):
-        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
-            d.dual.A[k, INVERSE] = 1.0 / fmax(d.dual.A[k, 0], MINVAL)
-
-
-@kernel
 def solve_friction_row(d, q, b, lo, hi, live):
     """Solves the friction loss of a row, block q: f <- clip(f - y / A, lo, hi); returns the cost's decrease.
 
@@ -96,7 +88,7 @@ def solve_cone_friction(d, q, dim, live):
         d.dual.block_force[c] = d.dual.f[q, c]
     fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force, without regularisation
     for c in range(1, dim):
-        d.dual.f[q, c] = d.dual.block_force[c] + 0.0  # + 0.0 turns -0.0 into 0.0
+        d.dual.f[q, c] = d.dual.block_force[c]
     return fall
 
 
@@ -189,7 +181,9 @@ def noslip(m, d):
         whiten_constraint_force(m, d)  # writes dual.z
     # b = J a0 - aref
     compute_rows_at(m, d, d.qacc_smooth, d.primal.row_v, d.primal.con_warm)
-    store_inverses(d)  # writes dual.A[q, INVERSE]
+    for k in range(d.nrow[0]):  # 1 / A of rows with friction loss: sweeps need no division
+        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+            d.dual.A[k, INVERSE] = 1.0 / fmax(d.dual.A[k, 0], MINVAL)
     copy_vector(m, d.qacc, d.dual.start)
     d.dual.nsweep[0] = 0.0
     # gain: decrease of the cost before the sweep.  The first one also gains the cost of R, which is omitted from now on

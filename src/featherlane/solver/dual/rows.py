@@ -72,14 +72,6 @@ def contact_block(d, k):
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 @kernel
-def relative_velocity_of_dof(d, k, i):
-    """Returns the velocity per unit of dof i, at contact k's point, of that one of its bodies that dof i moves."""
-    first = d.dual.mark[i] == FIRST
-    r = pushed_body_arm(d, k) if first else other_arm(d, k)  # from the com of the body's tree to the contact point
-    return d.cdof[i].linear + cross(d.cdof[i].angular, r)
-
-
-@kernel
 def store_contact_column(d, k, i, e, n, dim):
     """Computes the column of dof i in contact k's Jacobian: row c is dual.Y[e + c n], for the `dim` rows of its basis.
 
@@ -88,10 +80,9 @@ def store_contact_column(d, k, i, e, n, dim):
     for c in range(dim):
         d.dual.Y[e + c * n] = 0.0
     if d.dual.mark[i] != BOTH:
-        sign = 1.0  # velocity of the pushed body minus that of the other one
-        if d.dual.mark[i] != FIRST:
-            sign = -sign
-        x = d.con_basis[k] @ relative_velocity_of_dof(d, k, i)  # along normal and tangents
+        # velocity of the pushed body minus that of the other one;  r: contact point from the com of the body's tree
+        sign, r = (1.0, pushed_body_arm(d, k)) if d.dual.mark[i] == FIRST else (-1.0, other_arm(d, k))
+        x = d.con_basis[k] @ (d.cdof[i].linear + cross(d.cdof[i].angular, r))  # along normal and tangents
         d.dual.Y[e] = sign * x[0]
         if dim > 1:
             d.dual.Y[e + n], d.dual.Y[e + 2 * n] = sign * x[1], sign * x[2]

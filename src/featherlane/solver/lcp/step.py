@@ -5,7 +5,7 @@ its state alone.
 lcp.x: forces of the lcp.n rows;  *_lcprow: the row of a constraint row;  lcp.z = Y^T x, from which accelerations follow
 (rows/metric.py);  one.*: buffers of one dense problem, with capacity for nlcpone rows;  con_overflow = 1: the caller
 splits the tile.
-`x + 0.0`: a copy of x, in which -0 becomes 0.   cone: 1: friction on cones, 0: pyramids.
+cone: 1: friction on cones, 0: pyramids.
 `apgd`, `lcp_pgs` set lcp.x, niter, status, residual, from the start in lcp.x;  `finish` sets status, residual of lcp.x;
 `solve_islands` solves each island of each world by the dense solver `dantzig`;  `make_lcp` builds the rows.
 """
@@ -99,7 +99,7 @@ def report(m, d):
     # gap 0: the law of friction minimises no cost
     store_diagnostics(d, where(has_lcp_rows(d), d.lcp.niter[0], 0.0), d.lcp.residual[0], gap=0.0)
     # UNSETTLED: friction limits that follow the normals did not settle; the residual is that of the present limits
-    unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
+    unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0]
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
     # counted: UNSETTLED, or a residual that is not within the tolerance (or NaN)

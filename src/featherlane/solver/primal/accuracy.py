@@ -161,7 +161,7 @@ def store_opposing_forces(m, d):
     """
     # first the divisor: contested = M_ii + sum over rows of J_i^2 D
     for i in range(m.nv):
-        d.primal.terms[i], d.primal.contested[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
+        d.primal.terms[i], d.primal.contested[i] = 0.0, metric_diagonal(m, d, i)
     for k in range(d.nrow[0]):
         f, _ = bounded_force(d.row[k], d.primal.row_x[k])
         for e in row_entries(d, k):

@@ -94,6 +94,16 @@ def line_search(m, d, q1, q2, enough, live):
 
 
 @kernel
+def next_length(a, g, h, lo, hi, falls):
+    """Returns Newton's next step length a - g / h if it is in the bracket and the slope falls, else the middle of that.
+
+    g, h: slope and its derivative at a.  falls: mask.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
+    """
+    newton = a - g / h
+    return where((newton > lo) & (newton < hi) & falls, newton, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+
+
+@kernel
 def step_length(m, d, q1, q2, enough, good, live):
     """Returns the step length of each world, a root of the slope, by bracketed Newton iterations from step length 1.
 
@@ -136,15 +146,12 @@ def step_length(m, d, q1, q2, enough, good, live):
             todo = todo & not_(spent)
         if not any_(todo):
             break
-        # Newton's step if it stays in the bracket and the slope falls, else bisection; an open bracket (hi = FAR) ends
-        # at 4 lo + 1
-        a_next = a - g / h
-        newton = (a_next > lo) & (a_next < hi)
-        if k % 2 == 1:  # at every second evaluation, the slope is compared with that two evaluations before
+        falls = true_mask(d)  # the slope is less than a quarter of that two evaluations before, or not compared
+        if k % 2 == 1:
             if k > LATE:
-                newton = newton & (fabs(g) < 0.25 * slope_before)
+                falls = fabs(g) < 0.25 * slope_before
             slope_before = fabs(g)
-        a_next = where(newton, a_next, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+        a_next = next_length(a, g, h, lo, hi, falls)
         # a world also ends if its step length no longer changes by more than rounding
         todo = todo & (fabs(a_next - a) > resolution * fabs(a))
         a = where(todo, a_next, a)

@@ -146,25 +146,24 @@ def is_exact_step(m, d, live, switched, fell, still, gradient):
 def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     """Refines accelerations of worlds whose rows push against each other; stores results and the warning.
 
-    Arguments as in `newton`.  Worlds that are still `live` ran out of iterations.
+    Arguments as in `newton`.  Worlds that are still `live` ran out of iterations.  A world is not converged if it ran
+    out of iterations or stopped with a gradient that is not small, unless its acceleration is accurate.
     Writes: solver_niter, solver_residual, solver_gap, warning, row forces; the point of refined worlds.
     """
     _, small, large = gradient_limits(d)
-    above = scale * gradient > m.opt_tolerance[0]
-    # refined: worlds that stopped before the iterations ran out, with a gradient that is neither small nor out of
-    # range: their acceleration may be accurate although the forces do not balance
-    forces, active = norm_of_forces(m, d), d.active[0] > 0.0
-    refined = above & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
+    forces, active, tolerance = norm_of_forces(m, d), d.active[0] > 0.0, m.opt_tolerance[0]
+    # stopped: worlds that gave up with a gradient that is neither small nor out of range; their acceleration may be
+    # accurate although the forces do not balance
+    stopped = not_(live) & active & (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR)
     accurate = false_mask(d)
-    if any_(refined):
-        accurate, gradient, niter = refine_solution(m, d, refined, gradient, niter, n)
+    if any_(stopped):
+        accurate, gradient, niter = refine_solution(m, d, stopped, gradient, niter, n)
         forces = norm_of_forces(m, d)
-    # warned: unsolved worlds that ran out of iterations or whose gradient is not small
-    unconverged = unsolved & (live | not_(gradient <= small * forces))
-    # and worlds whose gradient is rounding, but large
-    unconverged = unconverged | ((scale * gradient > m.opt_tolerance[0]) & not_(gradient <= large * forces) & active)
-    # except those with an accurate acceleration; always if the gradient is out of range or NaN
-    unconverged = (unconverged & not_(accurate)) | (not_(gradient < FAR) & active)
+    # comparisons with a gradient that is not a number are false
+    is_small, is_large = gradient <= small * forces, not_(gradient <= large * forces)
+    failed = unsolved & (live | not_(is_small))
+    failed = failed | (active & (scale * gradient > tolerance) & is_large)  # a gradient that is rounding, but large
+    unconverged = (failed & not_(accurate)) | (active & not_(gradient < FAR))
     store_diagnostics(d, niter, scale * gradient, scale * primal_gap(m, d))
     warn(d, NOT_CONVERGED, unconverged)
     store_primal_forces(m, d)

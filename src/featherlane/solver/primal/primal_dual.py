@@ -129,6 +129,21 @@ def store_violation(d, k, rho):
 
 
 @kernel
+def largest_violation(d, k):
+    """Returns the largest violation of the contacts of both bodies of contact k."""
+    largest, other = d.con_wrench[d.con_body[k, 0]][0], d.con_body[k, 1]
+    if other > 0:
+        largest = fmax(largest, d.con_wrench[other][0])
+    return largest
+
+
+@kernel
+def inverse_where(mask, x):
+    """Returns 1 / x in the worlds of the mask, else 0."""
+    return where(mask, 1.0 / where(mask, x, 1.0), 0.0)
+
+
+@kernel
 def store_zone(d, k, share):
     """Sets coulomb.zone of contact k, w and t, from its trial force z.
 
@@ -140,26 +155,20 @@ def store_zone(d, k, share):
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
     """
-    c = d.contact[k]
-    b, Dt, violation = friction_bound(d, k, d.primal.con_y), c.Dt, d.coulomb.trial[k][0]
-    other = c.body[1]
-    trial_size = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
+    b, Dt, violation = friction_bound(d, k, d.primal.con_y), d.con_Dt[k], d.coulomb.trial[k][0]
+    z_length = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
+    x_length = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
     stuck, slipped = zone_before(d, k)
-    # largest violation of both bodies
-    largest = d.con_wrench[c.body[0]][0]
-    if other > 0:
-        largest = fmax(largest, d.con_wrench[other][0])
-    friction_size = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
+    pushes = b > 0.0
     # waits: its zone would change, but another contact of its bodies violates its bound by more
-    waits = (violation < share * largest) & (violation > 0.0) & (b > 0.0)
-    keeps_sticking, keeps_slipping = waits & stuck, waits & slipped & (friction_size > 0.0)
-    slips = (trial_size > b) & (b > 0.0) & not_(keeps_sticking | keeps_slipping)
+    waits = pushes & (violation > 0.0) & (violation < share * largest_violation(d, k))
+    keeps_sticking, keeps_slipping = waits & stuck, waits & slipped & (x_length > 0.0)
+    slips = pushes & (z_length > b) & not_(keeps_sticking | keeps_slipping)
     w = where(slips, d.coulomb.friction[k][0], where(keeps_slipping, 0.5 * Dt, Dt))
-    d.coulomb.zone[k][0] = where(b > 0.0, w, 0.0)
-    # t = by_trial z + by_friction x
-    by_trial = where(slips, 1.0 / where(slips, trial_size, 1.0), 0.0)
-    by_friction = where(keeps_slipping, 1.0 / where(keeps_slipping, friction_size, 1.0), 0.0)
-    store_friction_sum(d, k, d.coulomb.zone, by_trial, d.coulomb.trial, by_friction, d.coulomb.friction)
+    d.coulomb.zone[k][0] = where(pushes, w, 0.0)
+    # t = z / |z|, x / |x| or 0
+    z_part, x_part = inverse_where(slips, z_length), inverse_where(keeps_slipping, x_length)
+    store_friction_sum(d, k, d.coulomb.zone, z_part, d.coulomb.trial, x_part, d.coulomb.friction)
 
 
 @kernel

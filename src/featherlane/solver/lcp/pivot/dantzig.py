@@ -194,16 +194,28 @@ def enter_factor(r1, p, t):
     return enters
 
 
+@kernel
+def change_side(r1, p, i):
+    """Place p, which ended a step of place i, leaves the factor at its bound, or enters the factor at w = 0."""
+    if r1.one.state[p] == BETWEEN:
+        set_to_bound(r1, p, upper=r1.place.dx[p] > 0.0)
+        remove_row(r1, p)
+    else:
+        reduce_matrix_row(r1, p, r1.one.turn)
+        if not enter_factor(r1, p, r1.one.turn):
+            r1.one.mark[p] = i  # it depends on C: skipped while i is driven
+
+
 # ---- rows one by one ------------------------------------------------------------------------------------------------
 @kernel
 def drive_row(r1, i, noise):
     """Moves x_i until w_i = 0 or a bound stops it; `noise`: rounding error of w_i.
 
-    Each round moves up to the next place before i that changes sides.  Place i is left WAITING if the step is
-    unbounded, if too many steps have length 0, or after too many pivots.
+    Each round takes one step: up to the end of the move, or to the next place before i that changes sides.  Place i is
+    left WAITING if the step is unbounded, if too many steps have length 0, or after too many pivots.
     """
-    sign = 1.0 if r1.place.w[i] < 0.0 else -1.0
-    # rests: steps of length 0 that are left
+    sign = 1.0 if r1.place.w[i] < 0.0 else -1.0  # w_i increases with x_i
+    # rests: steps of length 0 that are left;  moving: 0 after the last step
     rests, moving = STANDSTILL * r1.one.n[0] + 8, 1
     while moving:
         reduce_matrix_row(r1, i, r1.one.ell)  # one.ell = L^-1 A_Ci, which the steps below read
@@ -228,14 +240,7 @@ def drive_row(r1, i, noise):
                 set_to_bound(r1, i, upper=sign > 0.0)
             else:
                 moving = 1
-                # place `end` changes sides: it leaves the factor at a bound, or enters it at w = 0
-                if r1.one.state[end] == BETWEEN:
-                    set_to_bound(r1, end, upper=r1.place.dx[end] > 0.0)
-                    remove_row(r1, end)
-                else:
-                    reduce_matrix_row(r1, end, r1.one.turn)
-                    if not enter_factor(r1, end, r1.one.turn):
-                        r1.one.mark[end] = i
+                change_side(r1, end, i)
         r1.one.niter[0] = r1.one.niter[0] + 1
         if r1.one.niter[0] > PIVOTS_PER_ROW * r1.one.n[0] and moving:
             r1.one.state[i], moving = WAITING, 0

@@ -302,40 +302,52 @@ def set_states_from_x(r1):
 
 
 @kernel
+def move_to_target_limits(r1, before, left, active_set_passes):
+    """Takes a Newton step of the limits; tries half of it while the mismatch of the limits hardly falls.
+
+    before: mismatch at the start; left: trials that are left; active_set_passes: see `settle_friction`.
+    Returns (1 if the limits are settled, mismatch, trials that are left).
+    """
+    find_target_limits(r1)
+    fraction, trying = 1.0, 1
+    while trying:
+        move_limits(r1, fraction)
+        count = refine_active_set(r1, active_set_passes, loosening=LOOSE)
+        left -= 1
+        mismatch, largest = limit_mismatch(r1)
+        # one pass: x is already the minimum at these limits
+        settled = 1 if count == 1 and mismatch <= SETTLED * largest else 0
+        # a fraction of the step should reduce the mismatch by this fraction of it; a quarter of that is enough
+        falls_less = mismatch > (1.0 - 0.25 * fraction) * before
+        trying = 1 if falls_less and left > 0 and settled == 0 and fraction > SHORTEST else 0
+        fraction = 0.5 * fraction
+    return settled, mismatch, left
+
+
+@kernel
+def restart_by_sweeps(r1, sweeps, active_set_passes):
+    """Runs Gauss-Seidel sweeps, and starts again from the states and limits that they find; returns the mismatch."""
+    for _ in range(sweeps):
+        gauss_seidel_sweep(r1)
+    set_states_from_x(r1)
+    limit_friction(r1)
+    move_with_limits(r1)
+    refine_active_set(r1, active_set_passes, loosening=LOOSE)
+    mismatch, _ = limit_mismatch(r1)
+    return mismatch
+
+
+@kernel
 def settle_friction(r1, passes, active_set_passes):
     """Iterates friction limits and x until the limits in effect are those that follow from x; returns 1 if they are.
 
-    Each round takes a Newton step.  A step that does not bring the limits closer to their values from x is halved, and
-    from time to time sweeps replace a step.
-    passes: largest number of steps.   active_set_passes: largest number of passes of each `refine_active_set`.
+    passes: largest number of trial steps.   active_set_passes: largest number of passes of each `refine_active_set`.
     """
-    # before, now: mismatch of the limits;  left: steps that are left
-    before, _ = limit_mismatch(r1)
-    settled, left, rounds = 0, passes, 0
+    mismatch, _ = limit_mismatch(r1)
+    settled, left, rounds = 0, passes, 0  # left: trial steps that are left
     while left > 0 and settled == 0:
-        find_target_limits(r1)
-        fraction, trying = 1.0, 1
-        while trying:
-            move_limits(r1, fraction)
-            count = refine_active_set(r1, active_set_passes, loosening=LOOSE)
-            left -= 1
-            now, largest = limit_mismatch(r1)
-            # one pass: x is already the minimum at these limits
-            settled = 1 if count == 1 and now <= SETTLED * largest else 0
-            # this fraction of a full step promises that the mismatch falls by fraction * before; half the step is tried
-            # if it fell by less than a quarter of that
-            trying = (
-                1 if left > 0 and settled == 0 and fraction > SHORTEST and now > (1.0 - 0.25 * fraction) * before else 0
-            )
-            fraction = 0.5 * fraction
-        before = now
+        settled, mismatch, left = move_to_target_limits(r1, mismatch, left, active_set_passes)
         rounds += 1
         if rounds % NEWTON == 0 and settled == 0:
-            for _ in range(SWEEPS * rounds):
-                gauss_seidel_sweep(r1)
-            set_states_from_x(r1)
-            limit_friction(r1)
-            move_with_limits(r1)
-            refine_active_set(r1, active_set_passes, loosening=LOOSE)
-            before, _ = limit_mismatch(r1)
+            mismatch = restart_by_sweeps(r1, SWEEPS * rounds, active_set_passes)
     return settled

@@ -126,6 +126,17 @@ def extrapolate(p, beta, taken):
 
 
 @kernel
+def next_step(t, taken, curvature, square):
+    """Returns the step t of the next iteration: it grows after a taken step, else the curvature along d limits it.
+
+    taken: mask of worlds that took their step; curvature, square: d^T A d and d^T D d.
+    """
+    curved = curvature > TINY  # else d^T A d = 0, which limits no step
+    shorter = fmin(MARGIN * square / where(curved, curvature, 1.0), 0.9 * t)  # by at least a tenth
+    return where(taken, fmin(GROWTH * t, LONGEST), where(curved, shorter, t))
+
+
+@kernel
 def keep_best(p, better):
     """Copies x to lcp.best in worlds of the mask `better`."""
     if any_(better):
@@ -171,11 +182,7 @@ def apgd(p, iterations, cone):
         k = where(taken, where(restart, 1.0, k + 1.0), k)
         beta = where(restart, 0.0, (k - 1.0) / (k + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g
-        curved = curvature > TINY  # else d^T A d = 0, which limits no step
-        # t grows after a taken step; else the curvature along d limits it, and it falls by at least a tenth
-        shorter = MARGIN * square / where(curved, curvature, 1.0)
-        longer = fmin(GROWTH * t, LONGEST)
-        t = where(taken, longer, where(curved, fmin(shorter, 0.9 * t), t))
+        t = next_step(t, taken, curvature, square)
         residual = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
         record_residual(p, iteration + 1, residual)
         better = taken & (residual < best_residual)

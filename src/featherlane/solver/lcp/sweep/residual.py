@@ -79,7 +79,7 @@ def record_residual(p, k, residual):
 @kernel
 def stopping_residual(p):
     """Returns the residual at which a world stops: the tolerance; in float32 at least ROUNDING32; below 0: never."""
-    tolerance = p.lcp.parameter[0] + 0.0
+    tolerance = p.lcp.parameter[0]
     if single_precision(p):
         tolerance = where(tolerance < 0.0, tolerance, fmax(tolerance, ROUNDING32))
     return tolerance
