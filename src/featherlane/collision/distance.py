@@ -85,9 +85,7 @@ def height_field_distance(m1, d1):
             for half in range(2):
                 set_prism(m1, d1, field, row, column, half)
                 prism_distance(m1, d1)
-    d1.convex.dist[0] = NO_DISTANCE
-    if d1.shapes.limit[0] < limit:
-        d1.convex.dist[0] = d1.shapes.limit[0]
+    d1.convex.dist[0] = d1.shapes.limit[0] if d1.shapes.limit[0] < limit else NO_DISTANCE
 
 
 @kernel

@@ -61,7 +61,7 @@ def _add_geom(m, d, i, g, mask):
         point = own_pos + own_R @ m.taxel_pos[t]
         local = geom_R.T @ (point - geom_pos)
         # exact=0: inside a box MuJoCo's field, not the distance to the nearest face
-        distance, _ = signed_distance(m, d, geom.field, geom.fieldadr, size, local, exact=0)
+        distance, _ = signed_distance(m, geom.field, geom.fieldadr, size, local, exact=0)
         inside, depth = mask & (distance < 0.0), -distance
         if any_(inside):
             # velocity of the point minus that of geom g there
