@@ -237,18 +237,15 @@ def near_pairs(m, d):
     # reach of each geom: bounding radius, margin and gap
     for k in range(m.ncollide):
         geom = m.collide_geom[k]
-        d.near.geom_reach[geom] = m.geom_rbound[geom] + geom_margin_and_gap(m, geom)
-    # with the LCP model bodies that touch up to rounding have contacts; this is added once for each geom, because
-    # evaluating it per candidate in is_near slowed a humanoid's step by 2 to 3 %
-    if m.opt_contact_model == LCP:
-        for k in range(m.ncollide):
-            geom = m.collide_geom[k]
-            d.near.geom_reach[geom] = d.near.geom_reach[geom] + touching_distance(m, d, geom)
-    if m.nvariant > 0:
-        for k in range(m.ncollide):
-            geom = m.collide_geom[k]
-            # only models with variants have worlds without a geom; a comparison with NaN is false
-            d.near.geom_reach[geom] = where(is_present(m, geom), d.near.geom_reach[geom], NAN)
+        reach = m.geom_rbound[geom] + geom_margin_and_gap(m, geom)
+        # with the LCP model bodies that touch up to rounding have contacts; this is added once for each geom, because
+        # evaluating it per candidate in is_near slowed a humanoid's step by 2 to 3 %
+        if m.opt_contact_model == LCP:
+            reach = reach + touching_distance(m, d, geom)
+        # only models with variants have worlds without a geom; a comparison with NaN is false
+        if m.nvariant > 0:
+            reach = where(is_present(m, geom), reach, NAN)
+        d.near.geom_reach[geom] = reach
     # candidates, from the neighbour list of a single world if it keeps one: keeps_list is set for a world that
     # continues its trajectory, nlisted is the capacity of the list.  The list is tested by `is_near` only, while sleep
     # and `speculative` need other tests

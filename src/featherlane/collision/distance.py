@@ -20,7 +20,7 @@ from featherlane.collision.convex.pair import NO_DISTANCE, closest
 from featherlane.collision.convex.support import PRISM, core_radius, core_support, look_from_first
 from featherlane.collision.field_distance import field_distance
 from featherlane.collision.lane import write_vec3
-from featherlane.collision.pairs.hfield import farthest_along, first_cell, last_cell, set_prism
+from featherlane.collision.pairs.hfield import cells_between, extent_along, set_prism
 from featherlane.collision.slot import load_field, load_shape
 
 
@@ -72,23 +72,20 @@ def height_field_distance(m1, d1):
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
     half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
     look_from_first(d1)  # writes convex.pos and convex.mat, the second pose in the first frame
-    x_axis, y_axis = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
     # bounds of shape 1, widened by the limit, in the field's frame
-    x_low, x_high = -farthest_along(m1, d1, -x_axis) - limit, farthest_along(m1, d1, x_axis) + limit
-    y_low, y_high = -farthest_along(m1, d1, -y_axis) - limit, farthest_along(m1, d1, y_axis) + limit
-    # numbers of cells, one less than samples
-    columns, rows = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
+    x_low, x_high = extent_along(m1, d1, Vec3(1.0, 0.0, 0.0), limit)
+    y_low, y_high = extent_along(m1, d1, Vec3(0.0, 1.0, 0.0), limit)
     d1.shapes.type[0] = PRISM
-    first_column, last_column = first_cell(x_low, half_x, columns), last_cell(x_high, half_x, columns)
-    for row in range(first_cell(y_low, half_y, rows), last_cell(y_high, half_y, rows)):
-        for column in range(first_column, last_column):
+    # numbers of cells are one less than those of samples
+    columns = cells_between(x_low, x_high, half_x, m1.hfield_ncol[field] - 1)
+    rows = cells_between(y_low, y_high, half_y, m1.hfield_nrow[field] - 1)
+    for row in range(rows[0], rows[1]):
+        for column in range(columns[0], columns[1]):
             # a cell has two triangles, each the top of a prism in shapes.prism
             for half in range(2):
                 set_prism(m1, d1, field, row, column, half)
                 prism_distance(m1, d1)
-    d1.convex.dist[0] = NO_DISTANCE
-    if d1.shapes.limit[0] < limit:
-        d1.convex.dist[0] = d1.shapes.limit[0]
+    d1.convex.dist[0] = d1.shapes.limit[0] if d1.shapes.limit[0] < limit else NO_DISTANCE
 
 
 @kernel

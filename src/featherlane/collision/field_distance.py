@@ -75,8 +75,7 @@ def place_starts(d1, first):
         # a sample in [0, 1)^3 is mapped to the box, and from the first shape's frame to the second's
         x, y, z = 2.0 * sample
         point = fma(Vec3(x - 1.0, y - 1.0, z - 1.0), box.half, box.centre)
-        if side == 0:
-            point = mat.T @ (point - pos)
+        point = mat.T @ (point - pos) if side == 0 else point
         d1.descent.trial[0, lane], d1.descent.trial[1, lane], d1.descent.trial[2, lane] = point
 
 
@@ -135,10 +134,8 @@ def approach(m1, d1, longest):
         longest = DECAY * longest  # at the edges of a surface the gradient jumps: steps become shorter there
         step, slope_before = -(factor * slope), slope
         point2, normal2, field2 = onto_surface(m1, d1, 1, point2 + Vec3(step[3:6]), RETURNS)
-        point1 = point1 + Vec3(step[0:3])
-        if is_exact:
-            # the exact shape's surface point nearest to point2
-            point1 = point2
+        # of an exact shape, the surface point nearest to point2
+        point1 = point2 if is_exact else point1 + Vec3(step[0:3])
         point1, normal1, field1 = onto_surface(m1, d1, 0, point1, RETURNS)
 
 

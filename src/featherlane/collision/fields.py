@@ -85,14 +85,7 @@ FIELDS = (
     _crowd.rows(Bounds, "box", "ncrowd", "m", "bounding box of a geom in the tree: lower, upper corner"),
     _near.rows(Bounds, "body_box", "ngroupbody", "m", "bounding box of a body's geoms: lower, upper corner"),
     _crowd.rows(Bounds, "leaf_box", "ncrowd", "m", "crowd.box of one world", shared=True),
-    _crowd.rows(
-        Bounds,
-        "fixed_box",
-        "ncrowd",
-        "m",
-        "bounding boxes of the geoms that cannot move, zeros for the others",
-        shared=True,
-    ),
+    _crowd.rows(Bounds, "fixed_box", "ncrowd", "m", "boxes of geoms that cannot move, else zeros", shared=True),
     _crowd.int("fixed", "1", "1", "1: the tree holds the geoms that cannot move, with fixed_box"),
     _crowd.long("leaf_key", "ncrowd", "1", "sort key of a leaf: position on the space-filling curve, then its number"),
     _crowd.long("leaf_room", "ncrowd", "1", "buffer of the sort"),
@@ -121,13 +114,7 @@ FIELDS = (
     _slot.real("con_speculative", "nconmax", "1", "speculative: 1: a contact within the step, with rows at any dist"),
     _slot.real("con_friction", "nconmax 5", "1, m", "sliding 1, sliding 2, spinning, rolling 1, rolling 2"),
     _slot.rows(Solref, "con_solref", "nconmax", "s, 1", "reference of the normal row"),
-    _slot.rows(
-        Solref,
-        "con_solreffriction",
-        "nconmax",
-        "s, 1",
-        "elliptic: reference of the friction rows; zeros: as the normal's",
-    ),
+    _slot.rows(Solref, "con_solreffriction", "nconmax", "s, 1", "elliptic: reference of the friction rows, or zeros"),
     _slot.rows(Solimp, "con_solimp", "nconmax", "1", "impedance"),
     _slot.real("con_adhesion", "nconmax", "N", "largest tensile force of the contact"),
     # the cache of each world for its pairs of convex shapes
@@ -152,24 +139,12 @@ FIELDS = (
     _shape.int("field", "2 2", "1", "signed distance fields of the two geoms: geom_field, geom_fieldadr"),
     _shape.scalar("tolerance", "1", "m", "length of a step that ends the minimization of fields, 0: as in MuJoCo"),
     _shape.rows(
-        Box, "box", "2", "m", "bounding boxes of the two geoms in their frames, for signed distance fields", shared=True
+        Box, "box", "2", "m", "boxes of the two geoms with signed distance fields, in their frames", shared=True
     ),
-    _box.scalar(
-        "axis",
-        "15 8",
-        "1, m",
-        "axes of one box in the other's frame; separations along the cross products of edges, and these directions",
-    ),
+    _box.scalar("axis", "15 8", "1, m", "axes of one box in the other's frame; cross products of edges, separations"),
     _box.scalar("corner", "3 8", "1", "signs of the coordinates of a box's corners"),
-    _box.scalar(
-        "edge",
-        "3 4 8",
-        "m^2, 1",
-        "edges along each axis, by their lower corners: squared distance from a segment, coordinates, cut end",
-    ),
-    _box.rows(
-        Vec3, "polygon", "2 12", "m", "face of one box clipped by the other's, before and after a cut", shared=True
-    ),
+    _box.scalar("edge", "3 4 8", "m^2, 1", "squared distances of edges and a segment, coordinates, cut ends"),
+    _box.rows(Vec3, "polygon", "2 12", "m", "face of one box before and after a cut by the other's", shared=True),
     # contacts within the step, with the flag speculative
     _sweep.rows(Vec3, "steps", "2", "m", "displacements of two geoms in the step"),
     _sweep.rows(Vec3, "spins", "2", "rad", "their rotation vectors in the step"),
@@ -190,18 +165,14 @@ FIELDS = (
     _sweep.scalar("time", "1", "1", "time of impact, as a fraction of the step"),
     _sweep.scalar("rate", "1", "m", "closing distance of the contact points per step at impact"),
     _sweep.rows(Vec3, "normal", "", "1", "normal at impact, from the first shape to the second", shared=True),
-    _sweep.rows(
-        Vec3, "impact", "2 4", "m", "contact points on the first and on the second shape at impact", shared=True
-    ),
+    _sweep.rows(Vec3, "impact", "2 4", "m", "contact points on the two shapes at impact", shared=True),
     _sweep.rows(Vec3, "start", "2 4", "m", "these points at the start of the step", shared=True),
     _sweep.rows(Vec3, "line", "2", "m", "segment of the line-of-sight test", shared=True),
     _sweep.int("hidden", "1", "1", "1: a geom meets this segment"),
     _manifold.int("count", "1", "1", "number of contacts found"),
     _manifold.scalar("dist", "nmanifold", "m", "distances of the contacts"),
     _manifold.rows(Vec3, "pos", "nmanifold", "m", "positions of the contacts", shared=True),
-    _manifold.rows(
-        Vec3, "normal", "nmanifold", "1", "normals of the contacts, from the first shape to the second", shared=True
-    ),
+    _manifold.rows(Vec3, "normal", "nmanifold", "1", "normals, from the first shape to the second", shared=True),
     # scratch memory of general convex pairs: one pair of shapes at a time, in the frame of the first
     _shape.rows(Vec3, "prism", "6", "m", "vertices of a prism (shape type 8) in its frame", shared=True),
     _convex.rows(Vec3, "pos", "", "m", "centre of the second shape in the frame of the first", shared=True),
@@ -249,23 +220,11 @@ FIELDS = (
     _convex.rows(Vec3, "witness", "2", "m", "nearest points of the two shapes, in world axes", shared=True),
     _feature.rows(Mat3, "axes", "", "1", "two tangents and the normal as rows", shared=True),
     _feature.rows(Vec3, "origin", "", "m", "origin of the contact coordinates", shared=True),
-    _feature.scalar(
-        "point",
-        "2 3 64",
-        "m",
-        "corners of a shape's contact feature (edge, face or disc) along two tangents and the normal",
-    ),
-    _feature.scalar(
-        "edge", "2 3 64", "m, m^2", "edge from each corner along two tangents; offset of its line times its length"
-    ),
+    _feature.scalar("point", "2 3 64", "m", "corners of an edge, a face or a disc along two tangents and the normal"),
+    _feature.scalar("edge", "2 3 64", "m, m^2", "edge from each corner along two tangents; tolerance times its length"),
     _feature.int("count", "2", "1", "number of corners of the feature; 1 a point, -1 a disc"),
     _feature.rows(Vec3, "normal", "2", "1", "normal of the feature, if it is a face", shared=True),
-    _clip.scalar(
-        "place",
-        "4 192",
-        "m",
-        "ends of clipped edges, and corners: along two tangents and the normal, and the distance there",
-    ),
+    _clip.scalar("place", "4 192", "m", "clipped edges and corners along two tangents and the normal; distances"),
     _clip.int("count", "1", "1", "number of points covered by both features"),
     _clip.scalar("point", "3 160", "m", "these points along two tangents and the normal"),
     _clip.scalar("dist", "160", "m", "distances at these points"),

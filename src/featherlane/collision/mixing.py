@@ -68,21 +68,24 @@ def margin_and_gap(m, pair_id, geom1, geom2):
 
 
 @kernel
+def with_touching(m, d, distance, geom1, geom2):
+    """Returns a distance plus, under the LCP contact model, the touching distance of two geoms."""
+    if m.opt_contact_model == LCP:
+        distance = distance + (touching_distance(m, d, geom1) + touching_distance(m, d, geom2))
+    return distance
+
+
+@kernel
 def detection_distance(m, d, pair_id, geom1, geom2):
     """Returns the detection distance of the pair: margin plus gap, plus the touching distance with the LCP model."""
     margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
-    limit = margin + gap
-    if m.opt_contact_model == LCP:
-        limit = limit + (touching_distance(m, d, geom1) + touching_distance(m, d, geom2))
-    return limit
+    return with_touching(m, d, margin + gap, geom1, geom2)
 
 
 @kernel
 def geom_margin_and_gap(m, geom):
     """Returns a geom's part in the sum of margin and gap of its pairs; half of an overridden margin."""
-    margin = m.geom_margin[geom]
-    if overridden(m):
-        margin = 0.5 * m.opt_o_margin[0]
+    margin = 0.5 * m.opt_o_margin[0] if overridden(m) else m.geom_margin[geom]
     return margin + m.geom_gap[geom]
 
 

@@ -318,7 +318,7 @@ def trilinear(m, leaf, place):
 
 
 @kernel
-def octree_field(m, d, mesh, p):
+def octree_field(m, mesh, p):
     """Returns the jet of a mesh's octree at p; outside of its box, the distance to the box is added.
 
     Outside, the octree is evaluated at the nearest point of the box, INSET inside of it.  Along axes on which p is
@@ -345,7 +345,7 @@ def octree_field(m, d, mesh, p):
 
 # ---- all kinds -------------------------------------------------------------------------------------------------------
 @kernel
-def signed_distance(m, d, kind, adr, size, p, exact):
+def signed_distance(m, kind, adr, size, p, exact):
     """Returns (value, gradient) of the signed distance field of a geom.
 
     Args:
@@ -368,7 +368,7 @@ def signed_distance(m, d, kind, adr, size, p, exact):
     elif kind == BOX:
         jet = box_field(size, p, exact)
     elif kind == OCTREE:
-        jet = octree_field(m, d, adr, p)
+        jet = octree_field(m, adr, p)
     elif kind == TORUS:
         jet = torus_field(p, param[adr], param[adr + 1])
     elif kind == BOLT:

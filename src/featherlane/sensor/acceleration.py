@@ -2,7 +2,7 @@
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.object_motion import object_acceleration
-from featherlane.sensor.position import copy_outputs, write_vector
+from featherlane.sensor.position import copy_outputs, write_values
 
 
 @kernel
@@ -28,31 +28,31 @@ def tendon_actuator_force(m, d, t):
 def accelerometer(m, d, i):
     """Writes sensor i: linear acceleration of a site, in its axes."""
     s = m.sensor_objid[i]
-    write_vector(m, d, i, d.site_xmat[s].T @ object_acceleration(m, d, OBJ_SITE, s).linear)
+    write_values(m, d, i, d.site_xmat[s].T @ object_acceleration(m, d, OBJ_SITE, s).linear)
 
 
 @kernel
 def frameangacc(m, d, i):
     """Writes sensor i: angular acceleration of an object."""
-    write_vector(m, d, i, object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i]).angular)
+    write_values(m, d, i, object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i]).angular)
 
 
 @kernel
 def framelinacc(m, d, i):
     """Writes sensor i: linear acceleration of an object."""
-    write_vector(m, d, i, object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i]).linear)
+    write_values(m, d, i, object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i]).linear)
 
 
 @kernel
 def force(m, d, i):
     """Writes sensor i: force between a body and its parent, at a site."""
-    write_vector(m, d, i, wrench_at_site(m, d, m.sensor_objid[i])[0])
+    write_values(m, d, i, wrench_at_site(m, d, m.sensor_objid[i])[0])
 
 
 @kernel
 def torque(m, d, i):
     """Writes sensor i: moment between a body and its parent, at a site."""
-    write_vector(m, d, i, wrench_at_site(m, d, m.sensor_objid[i])[1])
+    write_values(m, d, i, wrench_at_site(m, d, m.sensor_objid[i])[1])
 
 
 @kernel

@@ -45,9 +45,7 @@ def force_of(m, d, k, lane):
     force, torque = wrench.force, wrench.torque
     if m.flg_adhesion:
         force = Vec3(force.x - read_lane(d.con_adhesion, k, lane), force.y, force.z)
-    factor = 1.0
-    if read_lane(d.con_D, k, lane) == 0.0:
-        factor = 0.0
+    factor = 0.0 if read_lane(d.con_D, k, lane) == 0.0 else 1.0
     return factor * force, factor * torque
 
 
@@ -60,21 +58,17 @@ def motion_at(m, d, b, point, lane):
 # ---- matching -------------------------------------------------------------------------------------------------------
 @kernel
 def is_side(m, d, k, side, kind, obj):
-    """Returns 1 if this side of contact k belongs to object `obj` of a kind, else 0.
+    """Returns whether this side of contact k belongs to object `obj` of a kind.
 
     Any side matches a site, or the kind 0 (no object).
     """
-    b, same = d.con_carrier[k, side], 1
+    b = d.con_carrier[k, side]
     if kind == OBJ_GEOM:
-        same = 1 if d.con_geom[k, side] == obj else 0
-    elif kind == OBJ_BODY:
-        same = 1 if b == obj else 0
-    elif kind == OBJ_XBODY:
-        # the subtree of body obj: one of b's ancestors; parents have lower numbers
-        while b > obj:
-            b = m.body_parentid[b]
-        same = 1 if b == obj else 0
-    return same
+        return d.con_geom[k, side] == obj
+    # the subtree of body obj: one of b's ancestors; parents have lower numbers
+    while kind == OBJ_XBODY and b > obj:
+        b = m.body_parentid[b]
+    return kind not in (OBJ_BODY, OBJ_XBODY) or b == obj
 
 
 @kernel
@@ -83,43 +77,23 @@ def match_direction(m, d, s, k):
 
     The normal points from the first object to the second; away from the first alone; towards the second alone.
     """
-    kind1, kind2 = s.kind1, s.kind2
-    # whether side 0 or 1 of the contact belongs to the first object, then to the second
-    first_0 = is_side(m, d, k, side=0, kind=kind1, obj=s.id1)
-    first_1 = is_side(m, d, k, side=1, kind=kind1, obj=s.id1)
-    second_0 = is_side(m, d, k, side=0, kind=kind2, obj=s.id2)
-    second_1 = is_side(m, d, k, side=1, kind=kind2, obj=s.id2)
-    direction = 0
-    if kind1 != OBJ_UNKNOWN and kind2 != OBJ_UNKNOWN:
-        if first_0 and second_1:
-            direction = 1
-        elif first_1 and second_0:
-            direction = 2
-    elif kind1 != OBJ_UNKNOWN:
-        if first_0:
-            direction = 1
-        elif first_1:
-            direction = 2
-    # without any object, every contact matches
-    elif kind2 == OBJ_UNKNOWN or second_1:
-        direction = 1
-    elif second_0:
-        direction = 2
-    return direction
+    # no object matches both sides: without any object, every contact matches
+    if is_side(m, d, k, side=0, kind=s.kind1, obj=s.id1) and is_side(m, d, k, side=1, kind=s.kind2, obj=s.id2):
+        return 1
+    reverse = is_side(m, d, k, side=1, kind=s.kind1, obj=s.id1) and is_side(m, d, k, side=0, kind=s.kind2, obj=s.id2)
+    return 2 if reverse else 0
 
 
 @kernel
 def in_site(m, d, s, k, lane):
-    """Returns 1 if contact k is inside the selection's site or the selection has no site, else 0."""
-    inside = 1
-    if s.kind1 == OBJ_SITE:
-        site = s.id1
-        point = point_in_site(d, site, read_lane(d.con_pos, k, lane), lane)
-        if m.site_type[site] == MESH:
-            inside = 1 if inside_hull(m, m.site_dataid[site], point) else 0
-        else:
-            inside = 1 if inside_shape(m.site_type[site], read_lane(m.site_size, site, lane), point) else 0
-    return inside
+    """Returns whether contact k is inside the selection's site, or the selection has no site."""
+    if s.kind1 != OBJ_SITE:
+        return True
+    site = s.id1
+    point = point_in_site(d, site, read_lane(d.con_pos, k, lane), lane)
+    if m.site_type[site] == MESH:
+        return any_(inside_hull(m, m.site_dataid[site], point))
+    return any_(inside_shape(m.site_type[site], read_lane(m.site_size, site, lane), point))
 
 
 @kernel
@@ -128,12 +102,8 @@ def matched_direction(m, d, s, k, lane):
 
     It does not match in a world that lacks it, or outside of the selection's site.
     """
-    direction = 0
-    if read_lane(d.con_present, k, lane) > 0.0:
-        direction = match_direction(m, d, s, k)
-        if direction and in_site(m, d, s, k, lane) == 0:
-            direction = 0
-    return direction
+    direction = match_direction(m, d, s, k) if read_lane(d.con_present, k, lane) > 0.0 else 0
+    return direction if direction and in_site(m, d, s, k, lane) else 0
 
 
 # ---- reduction ------------------------------------------------------------------------------------------------------
@@ -205,10 +175,7 @@ def reversed_vector(v, direction):
     direction 1: v = (normal, tangent 1, tangent 2).  2: that of the opposite body, -v, in the frame rotated by pi about
     tangent 2, whose axes are (-normal, -tangent 1, tangent 2): (v_0, v_1, -v_2).
     """
-    z = v[2]
-    if direction == 2:
-        z = -z
-    return Vec3(v.x, v.y, z)
+    return Vec3(v.x, v.y, -v.z if direction == 2 else v.z)
 
 
 @kernel
@@ -219,6 +186,45 @@ def relative_motion(m, d, k, lane):
     return R @ motion.angular, R @ motion.linear
 
 
+class Report(NamedTuple):
+    """Holds the values of a reported contact, except velocities and geoms."""
+
+    found: Any  # number of matching contacts
+    force: Any
+    torque: Any
+    dist: Any
+    pos: Any
+    normal: Any
+    tangent: Any
+
+
+@kernel
+def write_report(fields, out, row, lane, report):
+    """Writes the selected values of a report from `row` of `out` on; returns the row after them."""
+    if fields & CONDATA_FOUND:
+        write_lane(out, row, lane, 1.0 * report.found)
+        row += 1
+    if fields & CONDATA_FORCE:
+        write3(out, row, lane, report.force)
+        row += 3
+    if fields & CONDATA_TORQUE:
+        write3(out, row, lane, report.torque)
+        row += 3
+    if fields & CONDATA_DIST:
+        write_lane(out, row, lane, report.dist)
+        row += 1
+    if fields & CONDATA_POS:
+        write3(out, row, lane, report.pos)
+        row += 3
+    if fields & CONDATA_NORMAL:
+        write3(out, row, lane, report.normal)
+        row += 3
+    if fields & CONDATA_TANGENT:
+        write3(out, row, lane, report.tangent)
+        row += 3
+    return row
+
+
 @kernel
 def write_contact_fields(m, d, s, out, row, k, nfound, lane):
     """Writes the selected fields of contact k, from `row` of `out` on.
@@ -227,28 +233,15 @@ def write_contact_fields(m, d, s, out, row, k, nfound, lane):
     """
     fields, direction = s.fields, match_direction(m, d, s, k)
     force, torque = force_of(m, d, k, lane)
-    sign = 1.0 if direction == 1 else -1.0
-    if fields & CONDATA_FOUND:
-        write_lane(out, row, lane, 1.0 * nfound)
-        row += 1
-    if fields & CONDATA_FORCE:
-        write3(out, row, lane, reversed_vector(force, direction))
-        row += 3
-    if fields & CONDATA_TORQUE:
-        write3(out, row, lane, reversed_vector(torque, direction))
-        row += 3
-    if fields & CONDATA_DIST:
-        write_lane(out, row, lane, read_lane(d.con_dist, k, lane))
-        row += 1
-    if fields & CONDATA_POS:
-        write3(out, row, lane, read_lane(d.con_pos, k, lane))
-        row += 3
-    if fields & CONDATA_NORMAL:
-        write3(out, row, lane, sign * read_lane(d.con_frame, k, lane).rows[0])
-        row += 3
-    if fields & CONDATA_TANGENT:
-        write3(out, row, lane, sign * read_lane(d.con_frame, k, lane).rows[1])
-        row += 3
+    force, torque = reversed_vector(force, direction), reversed_vector(torque, direction)
+    sign, frame = 1.0 if direction == 1 else -1.0, read_lane(d.con_frame, k, lane)
+    dist, pos, normal, tangent = (
+        read_lane(d.con_dist, k, lane),
+        read_lane(d.con_pos, k, lane),
+        frame.rows[0],
+        frame.rows[1],
+    )
+    row = write_report(fields, out, row, lane, Report(nfound, force, torque, dist, pos, sign * normal, sign * tangent))
     if fields & (CONDATA_LINVEL | CONDATA_ANGVEL):
         angular, linear = relative_motion(m, d, k, lane)
         if fields & CONDATA_LINVEL:
@@ -298,28 +291,11 @@ def write_net_contact(m, d, s, out, row, nfound, lane):
 
     Its distance and velocity fields stay 0.   nfound: number of matching contacts.
     """
-    fields, centre = s.fields, centre_of_force(m, d, s, lane)
+    centre = centre_of_force(m, d, s, lane)
     force, moment = net_wrench(m, d, s, centre, lane)
-    if fields & CONDATA_FOUND:
-        write_lane(out, row, lane, 1.0 * nfound)
-        row += 1
-    if fields & CONDATA_FORCE:
-        write3(out, row, lane, force)
-        row += 3
-    if fields & CONDATA_TORQUE:
-        write3(out, row, lane, moment)
-        row += 3
-    if fields & CONDATA_DIST:
-        row += 1
-    if fields & CONDATA_POS:
-        write3(out, row, lane, centre)
-        row += 3
     # its frame is that of the world
-    if fields & CONDATA_NORMAL:
-        write3(out, row, lane, (1.0, 0.0, 0.0))
-        row += 3
-    if fields & CONDATA_TANGENT:
-        write3(out, row, lane, (0.0, 1.0, 0.0))
+    x, y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
+    write_report(s.fields, out, row, lane, Report(nfound, force, moment, 0.0, centre, x, y))
 
 
 # ---- the sensor -----------------------------------------------------------------------------------------------------

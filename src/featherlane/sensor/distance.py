@@ -15,19 +15,13 @@ from featherlane.collision.distance import measure_geoms, store_distance
 @kernel
 def first_geom(m, kind, i):
     """Returns the first geom of object i of a kind: the geom itself, or the first of a body."""
-    first = i
-    if kind == OBJ_BODY:
-        first = m.body_geomadr[i]
-    return first
+    return m.body_geomadr[i] if kind == OBJ_BODY else i
 
 
 @kernel
 def geom_count(m, kind, i):
     """Returns the number of geoms of object i of a kind: 1 for a geom."""
-    count = 1
-    if kind == OBJ_BODY:
-        count = m.body_geomnum[i]
-    return count
+    return m.body_geomnum[i] if kind == OBJ_BODY else 1
 
 
 @kernel
@@ -37,13 +31,9 @@ def has_distance(m, g, h):
     Geom types are ordered: PLANE, HFIELD, ..., SDF.
     """
     low, high = min(m.geom_type[g], m.geom_type[h]), max(m.geom_type[g], m.geom_type[h])
-    measurable = 1
-    if high <= HFIELD:
-        measurable = 0
     # geom_field: kind of the signed distance field, -1: none; a plane has a distance from the hull of an SDF geom
-    elif high == SDF and low != PLANE:
-        measurable = 1 if min(m.geom_field[g], m.geom_field[h]) >= 0 else 0
-    return measurable
+    have_fields = high != SDF or low == PLANE or min(m.geom_field[g], m.geom_field[h]) >= 0
+    return high > HFIELD and have_fields
 
 
 @kernel

@@ -6,17 +6,12 @@ from featherlane.sensor.camera import project
 
 
 @kernel
-def write_vector(m, d, i, v):
-    """Writes sensor i: three values."""
+def write_values(m, d, i, values):
+    """Writes sensor i: the values of a row or tuple."""
     a = m.sensor_adr[i]
-    d.sensor_now[a : a + 3] = v
-
-
-@kernel
-def write_quat(m, d, i, q):
-    """Writes sensor i: four values."""
-    a = m.sensor_adr[i]
-    d.sensor_now[a : a + 4] = q
+    for x in values:
+        d.sensor_now[a] = x
+        a += 1
 
 
 @kernel
@@ -34,14 +29,14 @@ def framepos(m, d, i):
     v = object_pos(d, sensor.objtype, sensor.objid)
     if sensor.refid >= 0:
         v = v - object_pos(d, sensor.reftype, sensor.refid)
-    write_vector(m, d, i, in_reference_axes(m, d, i, v))
+    write_values(m, d, i, in_reference_axes(m, d, i, v))
 
 
 @kernel
 def frameaxis(m, d, i):
     """Writes sensor i: an axis of an object, in world axes or in the reference frame."""
     R = object_mat(m, d, m.sensor_objtype[i], m.sensor_objid[i])
-    write_vector(m, d, i, in_reference_axes(m, d, i, R.columns[m.sensor_type[i] - SENS_FRAMEXAXIS]))
+    write_values(m, d, i, in_reference_axes(m, d, i, R.columns[m.sensor_type[i] - SENS_FRAMEXAXIS]))
 
 
 @kernel
@@ -51,27 +46,26 @@ def framequat(m, d, i):
     q = object_quat(m, d, sensor.objtype, sensor.objid)
     if sensor.refid >= 0:
         q = object_quat(m, d, sensor.reftype, sensor.refid).T @ q
-    write_quat(m, d, i, q)
+    write_values(m, d, i, q)
 
 
 @kernel
 def subtreecom(m, d, i):
     """Writes sensor i: centre of mass of a subtree."""
-    write_vector(m, d, i, d.subtree_com[m.sensor_objid[i]])
+    write_values(m, d, i, d.subtree_com[m.sensor_objid[i]])
 
 
 @kernel
 def magnetometer(m, d, i):
     """Writes sensor i: the magnetic field in the axes of a site."""
     R = d.site_xmat[m.sensor_objid[i]]
-    write_vector(m, d, i, R.T @ m.opt_magnetic[0])
+    write_values(m, d, i, R.T @ m.opt_magnetic[0])
 
 
 @kernel
 def camprojection(m, d, i):
     """Writes sensor i: the pixel coordinates of a site in a camera."""
-    a, point = m.sensor_adr[i], d.site_xpos[m.sensor_objid[i]]
-    d.sensor_now[a], d.sensor_now[a + 1] = project(m, d, m.sensor_refid[i], point)
+    write_values(m, d, i, project(m, d, m.sensor_refid[i], d.site_xpos[m.sensor_objid[i]]))
 
 
 @kernel
@@ -84,7 +78,7 @@ def jointpos(m, d, i):
 def ballquat(m, d, i):
     """Writes sensor i: orientation of a ball joint."""
     a = m.jnt_qposadr[m.sensor_objid[i]]
-    write_quat(m, d, i, Quat(d.qpos[a : a + 4]).unit)
+    write_values(m, d, i, Quat(d.qpos[a : a + 4]).unit)
 
 
 @kernel

@@ -130,7 +130,7 @@ def on_mesh(d, p, is_mesh, local, normal):
 
 
 @kernel
-def local_places(m, d, g, kind, local):
+def local_places(m, g, kind, local):
     """Returns (size, q): the size of each lane's geom in three axes, and the point relative to the shape, local / size.
 
     The ends of a capsule are half spheres from |q_z| = 1 to 2 along its axis.
@@ -151,11 +151,28 @@ def local_places(m, d, g, kind, local):
 
 
 @kernel
+def repeated_place(kind, s, t, size, repeats, uniform, is_mapped):
+    """Returns the place (s, t) of a flat image after its repetition, `repeats` times along s and t (texrepeat).
+
+    Args:
+        kind, s, t: type of the geom, and the place of `flat_place`.
+        size: of the geom [m].
+        uniform: mask of texuniform: the number of repetitions is in proportion to the geom's size.
+        is_mapped: mask of meshes that have coordinates of the texture.
+    """
+    is_infinite = (kind == 1.0 * PLANE) & ((size[0] <= 0.0) | (size[1] <= 0.0))
+    is_projected = ((kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)) & not_(is_mapped)
+    # an image on an infinite plane or a projection has its centre at the origin
+    shift = where(is_infinite | is_projected, -0.5, 0.0)
+    s = fma(s, repeats[0] * where(uniform & (size[0] > 0.0), size[0], 1.0), shift)
+    return s, fma(t, repeats[1] * where(uniform & (size[1] > 0.0), size[1], 1.0), shift)
+
+
+@kernel
 def texture_colour(m, d, p, g, textures, local, normal, mapped):
     """Returns the colour of each lane's texture at a point of geom g, white without one.
 
-    The place in the image is computed for both kinds of textures, and selected by the mask `flat`: (s, t) on the geom's
-    surface, repeated, or the face of a cube around the geom and the place on it.
+    The place in the image is computed for both kinds of textures, FLAT and CUBE, and selected by the mask `flat`.
 
     Args:
         g: the lane's geom, a value.
@@ -165,31 +182,21 @@ def texture_colour(m, d, p, g, textures, local, normal, mapped):
     """
     table, texels, surface = doubles(d, p.surfaces), doubles(d, p.texels), SURFACE * g
     kind = gather(table, surface + SHAPE)
-    size, q = local_places(m, d, g, kind, local)
+    size, q = local_places(m, g, kind, local)
     flat, uniform = textures == 1.0 * FLAT, gather(table, surface + UNIFORM) > 0.0
-    # the image: its first texel, in two parts, and its size in texels
-    first_texel = gather(table, surface + TEXEL_HIGH), gather(table, surface + TEXEL_LOW)
-    wide = gather(table, surface + WIDE)
-    high = gather(table, surface + HIGH)
-
-    # flat: place on the surface, before it is repeated
+    # FLAT: the place on the surface, repeated
+    repeats = gather(table, surface + REPEAT_X), gather(table, surface + REPEAT_Y)
     s, t = flat_place(kind, local, q, normal, size, mapped)
-    is_infinite = (kind == 1.0 * PLANE) & ((size[0] <= 0.0) | (size[1] <= 0.0))
-    is_projected = ((kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)) & not_(mapped[0])
-    # an image on an infinite plane or a projection has its centre at the origin
-    shift = where(is_infinite | is_projected, -0.5, 0.0)
-    # repeated; texuniform: the number of repetitions is in proportion to the geom's size
-    s = fma(s, gather(table, surface + REPEAT_X) * where(uniform & (size[0] > 0.0), size[0], 1.0), shift)
-    t = fma(t, gather(table, surface + REPEAT_Y) * where(uniform & (size[1] > 0.0), size[1], 1.0), shift)
-
-    # cube: the face in the direction of the point from the geom's centre
+    s, t = repeated_place(kind, s, t, size, repeats, uniform, mapped[0])
+    # CUBE: the face in the direction of the point from the geom's centre
     has_sizes = (kind >= 1.0 * SPHERE) & (kind <= 1.0 * BOX)  # in all axes
     direction = tuple(where(has_sizes, q[i], local[i]) * where(uniform, size[i], 1.0) for i in range(3))
     face, s_cube, t_cube = cube_face(direction)
-
-    # the selected place, in an image of (first texel, first row, (texels in a row, rows)); the six faces of a cube,
-    # each wide x wide, are `high` rows apart
     place = where(flat, s, s_cube), where(flat, t, t_cube)
+    # the image: (first texel in two parts, first row, (texels in a row, rows)); the six faces of a cube, each wide x
+    # wide, are `high` rows apart
+    first_texel = gather(table, surface + TEXEL_HIGH), gather(table, surface + TEXEL_LOW)
+    wide, high = gather(table, surface + WIDE), gather(table, surface + HIGH)
     wide = where(wide > 0.0, wide, 1.0)
     image = first_texel, where(flat, 0.0, face * high), (wide, where(flat, high, wide))
     colour = interpolated(m, texels, image, place, repeats=flat)

@@ -13,6 +13,14 @@ from featherlane.dynamics.body.object_motion import motion_at
 from featherlane.sensor.contact import force_of
 
 
+@kernel
+def _clear_values(m, d, i, active):
+    """Sets the values of sensor i to 0 in the active worlds."""
+    sensor = m.sensor[i]
+    for k in range(sensor.adr, sensor.adr + sensor.dim):
+        d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
+
+
 # ---- tactile ---------------------------------------------------------------------------------------------------------
 @kernel
 def _touching_worlds(m, d, weld, g):
@@ -53,7 +61,7 @@ def _add_geom(m, d, i, g, mask):
         point = own_pos + own_R @ m.taxel_pos[t]
         local = geom_R.T @ (point - geom_pos)
         # exact=0: inside a box MuJoCo's field, not the distance to the nearest face
-        distance, _ = signed_distance(m, d, geom.field, geom.fieldadr, size, local, exact=0)
+        distance, _ = signed_distance(m, geom.field, geom.fieldadr, size, local, exact=0)
         inside, depth = mask & (distance < 0.0), -distance
         if any_(inside):
             # velocity of the point minus that of geom g there
@@ -78,11 +86,8 @@ def tactile(m, d, i):
         reads beyond an array for SDF geoms without a plugin.
     Reads:  con_*, geom_xpos, geom_xmat, cvel, subtree_com.   Writes: sensor_now of the active worlds.
     """
-    sensor = m.sensor[i]
-    active = d.active[0] > 0.0
-    for k in range(sensor.adr, sensor.adr + sensor.dim):
-        d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
-    weld = m.body_weldid[m.geom_bodyid[sensor.refid]]
+    active, weld = d.active[0] > 0.0, m.body_weldid[m.geom_bodyid[m.sensor_refid[i]]]
+    _clear_values(m, d, i, active)
     # in the order of geoms, so that sums do not depend on the contacts of other worlds
     for g in range(m.ngeom):
         touching = active & _touching_worlds(m, d, weld, g)
@@ -142,10 +147,8 @@ def touch_grid(m, d, i):
     Source: MuJoCo's plugin `mujoco.sensor.touch_grid`.
     Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now.
     """
-    sensor = m.sensor[i]
-    active, weld = d.active[0] > 0.0, m.body_weldid[m.site_bodyid[sensor.objid]]
-    for k in range(sensor.adr, sensor.adr + sensor.dim):
-        d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
+    active, weld = d.active[0] > 0.0, m.body_weldid[m.site_bodyid[m.sensor_objid[i]]]
+    _clear_values(m, d, i, active)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         if m.body_weldid[c.carrier[0]] == weld or m.body_weldid[c.carrier[1]] == weld:

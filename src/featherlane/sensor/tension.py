@@ -82,12 +82,18 @@ def tendon_force(m, d, i):
 
 # ---- along the path -------------------------------------------------------------------------------------------------
 @kernel
-def add_tension_force(m, d, b, mask, point, force):
-    """cfrc_ext[b] += a force at a point, in world axes, in worlds of the mask."""
+def add_body_wrench(m, d, b, mask, sign, force, moment, point):
+    """cfrc_ext[b] += sign times a force at a point and a moment, in worlds of the mask; the world body is skipped."""
     if b > 0:
         old = d.cfrc_ext[b]
-        new = point_wrench(d, force, Vec3(zeros(3)), point, m.body_rootid[b]) + old
+        new = fma(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
         d.cfrc_ext[b] = where(mask, new, old)
+
+
+@kernel
+def add_tension_force(m, d, b, mask, point, force):
+    """cfrc_ext[b] += a force at a point, in world axes, in worlds of the mask."""
+    add_body_wrench(m, d, b, mask, 1.0, force, Vec3(zeros(3)), point)
 
 
 @kernel

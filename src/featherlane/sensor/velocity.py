@@ -2,7 +2,7 @@
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.object_motion import object_mat, object_pos, object_velocity
-from featherlane.sensor.position import copy_outputs, write_vector
+from featherlane.sensor.position import copy_outputs, write_values
 
 
 @kernel
@@ -34,37 +34,37 @@ def site_velocity(m, d, i):
 @kernel
 def gyro(m, d, i):
     """Writes sensor i: angular velocity of a site, in its axes."""
-    write_vector(m, d, i, site_velocity(m, d, i).angular)
+    write_values(m, d, i, site_velocity(m, d, i).angular)
 
 
 @kernel
 def velocimeter(m, d, i):
     """Writes sensor i: linear velocity of a site, in its axes."""
-    write_vector(m, d, i, site_velocity(m, d, i).linear)
+    write_values(m, d, i, site_velocity(m, d, i).linear)
 
 
 @kernel
 def frameangvel(m, d, i):
     """Writes sensor i: angular velocity of an object."""
-    write_vector(m, d, i, frame_velocity(m, d, i).angular)
+    write_values(m, d, i, frame_velocity(m, d, i).angular)
 
 
 @kernel
 def framelinvel(m, d, i):
     """Writes sensor i: linear velocity of an object."""
-    write_vector(m, d, i, frame_velocity(m, d, i).linear)
+    write_values(m, d, i, frame_velocity(m, d, i).linear)
 
 
 @kernel
 def subtreelinvel(m, d, i):
     """Writes sensor i: linear velocity of the centre of mass of a subtree."""
-    write_vector(m, d, i, d.subtree_linvel[m.sensor_objid[i]])
+    write_values(m, d, i, d.subtree_linvel[m.sensor_objid[i]])
 
 
 @kernel
 def subtreeangmom(m, d, i):
     """Writes sensor i: angular momentum of a subtree about its centre of mass."""
-    write_vector(m, d, i, d.subtree_angmom[m.sensor_objid[i]])
+    write_values(m, d, i, d.subtree_angmom[m.sensor_objid[i]])
 
 
 @kernel
@@ -77,7 +77,7 @@ def jointvel(m, d, i):
 def ballangvel(m, d, i):
     """Writes sensor i: angular velocity of a ball joint."""
     v = m.jnt_dofadr[m.sensor_objid[i]]
-    write_vector(m, d, i, d.qvel[v : v + 3])
+    write_values(m, d, i, d.qvel[v : v + 3])
 
 
 @kernel

@@ -14,22 +14,12 @@ fastened_body and anchor return the body, and the anchor in world axes, of a con
 from featherlane.prelude import *
 from featherlane.constraint.equality import anchor, fastened_body, is_fastening, orientations
 from featherlane.dynamics.actuator.adhesion import normal_force
-from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.joint import moved_along
 from featherlane.dynamics.body.newton_euler import pass_joints, world_acceleration
-from featherlane.sensor.tension import tendon_forces
+from featherlane.sensor.tension import add_body_wrench, tendon_forces
 
 
 # ---- external forces ------------------------------------------------------------------------------------------------
-@kernel
-def add_body_wrench(m, d, b, mask, sign, force, moment, point):
-    """cfrc_ext[b] += sign times a force at a point and a moment, in worlds of the mask; the world body is skipped."""
-    if b > 0:
-        old = d.cfrc_ext[b]
-        new = fma(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
-        d.cfrc_ext[b] = where(mask, new, old)
-
-
 @kernel
 def set_applied_forces(m, d, active):
     """cfrc_ext <- xfrc_applied, which acts at the bodies' centres of mass, in the active worlds."""

@@ -27,9 +27,7 @@ def geom_box(m, d, g, margin):
     """
     R, x = d.geom_xmat[g], d.geom_xpos[g]
     centre, size = R @ m.geom_aabb[g].centre, m.geom_aabb[g].half
-    radius, rounding = m.geom_rbound[g], ROUNDING
-    if single_precision(d):
-        rounding = ROUNDING32
+    radius, rounding = m.geom_rbound[g], ROUNDING32 if single_precision(d) else ROUNDING
     # added = reach + margin + rounding (|x| + |y| + |z|) + SLACK radius
     # rounding must not separate touching surfaces: their pair would remain only if another world of the tile is near
     added = fma(SLACK, radius, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))

@@ -164,6 +164,12 @@ def order_leaves(m1, d1, box):
 
 
 @kernel
+def index_of_leaf(d, i):
+    """Returns the index in the crowd of leaf i."""
+    return d.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)
+
+
+@kernel
 def build_tree(m1, d1, box, leaves, fixed):
     """Writes crowd.node_box: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two.
 
@@ -171,10 +177,7 @@ def build_tree(m1, d1, box, leaves, fixed):
     """
     for i in range(leaves):
         held = i < m1.ncrowd and (fixed == 0 or not is_awake(d1, i))
-        if held:
-            d1.crowd.node_box[leaves + i] = box[d1.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)]
-        else:
-            d1.crowd.node_box[leaves + i] = empty_bounds()
+        d1.crowd.node_box[leaves + i] = box[index_of_leaf(d1, i)] if held else empty_bounds()
     # from the last inner node to the root, so that both children have their boxes
     for i in range(1, leaves):
         node = leaves - i
@@ -196,8 +199,7 @@ def push_node_pair(d, top, a, b, height):
 @kernel
 def add_leaf_pair(m, d, i, j):
     """Records the geoms of leaves i and j if their pair passes the filters."""
-    index = (1 << INDEX_BITS) - 1  # bits of a key that are the index in the crowd
-    add_pair(m, d, d.crowd.leaf_key[i] & index, d.crowd.leaf_key[j] & index)
+    add_pair(m, d, index_of_leaf(d, i), index_of_leaf(d, j))
 
 
 @kernel
@@ -235,7 +237,7 @@ def find_pairs(m1, d1, leaves, depth):
 @kernel
 def is_awake(d, i):
     """Returns whether the geom of leaf i is awake in the current world."""
-    return d.crowd.leaf_awake[d.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)] != 0
+    return d.crowd.leaf_awake[index_of_leaf(d, i)] != 0
 
 
 @kernel
@@ -291,7 +293,6 @@ def keep_fixed_boxes(m1, d1):
 @kernel
 def find_pairs_of_movable(m1, d1, leaves):
     """Records the overlapping pairs of the movable geoms: with each other, and with the others in the tree."""
-    index = (1 << INDEX_BITS) - 1  # bits of a key that are the index in the crowd
     for i in range(m1.ncrowd):
         if d1.crowd.leaf_awake[i] != 0:
             for j in range(i + 1, m1.ncrowd):
@@ -307,7 +308,7 @@ def find_pairs_of_movable(m1, d1, leaves):
                         d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
                         top += 2
                     else:
-                        add_pair(m1, d1, i, d1.crowd.leaf_key[a - leaves] & index)
+                        add_pair(m1, d1, i, index_of_leaf(d1, a - leaves))
 
 
 @stage

@@ -29,6 +29,12 @@ def box_in_field(m, d, g, h, reach):
 
 
 @kernel
+def sample_height(m1, field, r, c):
+    """Returns the height [m] of the sample in row r and column c."""
+    return m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[field][2]
+
+
+@kernel
 def sample_before(low, half, n):
     """Returns the index, as a value, of the last sample of a row before the coordinate `low`.
 
@@ -47,7 +53,7 @@ def sample_behind(high, half, n):
 
 
 @kernel
-def highest_under(m, d, field, centre, half, inside, low):
+def highest_under(m, field, centre, half, inside, low):
     """Returns the maximum sample height under the box in worlds of `inside`; stops at the first row that reaches `low`.
 
     centre, half: of the box in the field's frame.
@@ -91,5 +97,5 @@ def clear_of_field(m, d, g, h, limit, near):
     # `highest_under` computes the address of a sample as a real
     if m.nhfielddata <= MOST_SAMPLES:
         low = centre[2] - half[2]
-        apart = apart | (highest_under(m, d, field, centre, half, near & not_(apart), low) < low)
+        apart = apart | (highest_under(m, field, centre, half, near & not_(apart), low) < low)
     return apart

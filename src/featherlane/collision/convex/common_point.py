@@ -79,13 +79,6 @@ def part_on_segment(d1, side, a, e):
 
 
 @kernel
-def foot_of_centre(d1, side, a, e):
-    """Returns t |e|^2 for the point a + t e of a line that is nearest to the centre of a disc."""
-    centre_x, centre_y, _ = load_corner(d1, side, RIM)
-    return (centre_x - a[0]) * e[0] + (centre_y - a[1]) * e[1]
-
-
-@kernel
 def point_on_segment(d1, side):
     """Returns (x, y): the point of the segment of `side` and of the other feature that is nearest to the origin.
 
@@ -104,8 +97,10 @@ def point_on_segment(d1, side):
         else:
             lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
         if lo > hi and d1.feature.count[other] == DISC:
-            # the features touch, so a line that misses the disc is a tangent, up to rounding
-            lo = foot_of_centre(d1, other, a, e) / e_squared
+            # the features touch, so a line that misses the disc is a tangent, up to rounding: the point nearest to the
+            # centre
+            centre_x, centre_y, _ = load_corner(d1, other, RIM)
+            lo = ((centre_x - a[0]) * e[0] + (centre_y - a[1]) * e[1]) / e_squared
             hi = lo
         if lo <= hi:
             # the origin's projection on the line, moved into the part

@@ -31,7 +31,6 @@ from featherlane.collision.convex.support import core_support, unit_axis
 
 FACE = 0.996  # cosine between normal and face normal above which the face is in contact
 EDGE = 0.0888  # cosine between normal and edge below which the edge is in contact
-FEW = 8  # corners up to which one by one is as fast as eight at once
 ON_EDGE = 1e-9  # m a point outside an edge by less is on it
 CORNERS = 63  # maximum corners of a face; larger faces are subsampled evenly
 POINT, SEGMENT, DISC = 1, 2, -1  # values of `feature.count`; else the number of corners of a polygon
@@ -139,8 +138,7 @@ def compute_face_edges(d1, side, count):
 def set_box_face(d1, side, corner, axis):
     """Sets the feature to the face of a box that is orthogonal to an axis and has this corner (in the box's frame)."""
     size = d1.shapes.size[side]
-    one = 0.0 * size[0] + 1.0
-    tangent1, tangent2 = unit_axis((axis + 1) % 3, one), unit_axis((axis + 2) % 3, one)
+    tangent1, tangent2 = unit_axis((axis + 1) % 3, 1.0), unit_axis((axis + 2) % 3, 1.0)
     width1, width2 = 2.0 * dot(tangent1, size), 2.0 * dot(tangent2, size)
     # the face extends from the corner towards the other side of the box
     if dot(tangent1, corner) > 0.0:
@@ -154,10 +152,7 @@ def set_box_face(d1, side, corner, axis):
     store_corner(d1, side, 3, to_contact(transform, fma(width2, tangent2, corner)))
     compute_face_edges(d1, side, 4)
     # the plane's normal, about which the corners are counterclockwise
-    sign = one
-    if width1 * width2 < 0.0:
-        sign = -one
-    set_plane(d1, side, unit_axis(axis, sign))
+    set_plane(d1, side, unit_axis(axis, -1.0 if width1 * width2 < 0.0 else 1.0))
 
 
 @kernel
@@ -169,33 +164,24 @@ def find_box_feature(d1, side, direction, corner, least_cosine):
         corner: the box's highest corner along it.
         least_cosine: between the direction and a face's normal above which the face is the feature.
     """
-    cosines = fabs(direction)
-    one = 0.0 * cosines[0] + 1.0
-    # the axes with the largest and with the smallest cosine
-    face_axis, flattest_axis = 0, 0
-    if cosines[1] > cosines[0]:
-        face_axis = 1
-    if cosines[2] > cosines[0] and cosines[2] > cosines[1]:
-        face_axis = 2
-    if cosines[1] < cosines[0]:
-        flattest_axis = 1
-    if cosines[2] < cosines[0] and cosines[2] < cosines[1]:
-        flattest_axis = 2
-    if cosines[0] > least_cosine or cosines[1] > least_cosine or cosines[2] > least_cosine:
-        set_box_face(d1, side, corner, face_axis)
-    elif cosines[0] < EDGE or cosines[1] < EDGE or cosines[2] < EDGE:
-        edge_axis = unit_axis(flattest_axis, one)
+    x, y, z = fabs(direction)  # cosines of the axes
+    if x > least_cosine or y > least_cosine or z > least_cosine:
+        # the face across the axis with the largest cosine
+        set_box_face(d1, side, corner, 2 if z > x and z > y else 1 if y > x else 0)
+    elif x < EDGE or y < EDGE or z < EDGE:
+        # the edge along the axis with the smallest cosine
+        edge_axis = unit_axis(2 if z < x and z < y else 1 if y < x else 0, 1.0)
         store_segment(d1, side, corner, fma(-2.0 * dot(edge_axis, corner), edge_axis, corner))
 
 
 @kernel
 def is_face_at(m1, mesh, vertex, face):
     """Returns whether the hull's face has a corner at this vertex."""
-    hull_vertex, found = m1.hull_vertadr[mesh] + vertex, False
+    hull_vertex = m1.hull_vertadr[mesh] + vertex
     for k in range(m1.hull_mapadr[hull_vertex], m1.hull_mapadr[hull_vertex] + m1.hull_mapnum[hull_vertex]):
         if m1.hull_map[k] == face:
-            found = True
-    return found
+            return True
+    return False
 
 
 @kernel
@@ -252,15 +238,9 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
         if count > CORNERS:
             stride = (count + CORNERS - 1) // CORNERS
             count = (count + stride - 1) // stride
-        if count <= FEW:
-            transform = contact_transform(d1, side)
-            for k in range(count):
-                corner = m1.hull_vert[first + m1.hull_outline[outline + stride * k]]
-                store_corner(d1, side, k, to_contact(transform, corner))
-        else:
-            for k in range(count):
-                store_corner(d1, side, k, m1.hull_vert[first + m1.hull_outline[outline + stride * k]])
-            transform_corners(d1, side, count)
+        for k in range(count):
+            store_corner(d1, side, k, m1.hull_vert[first + m1.hull_outline[outline + stride * k]])
+        transform_corners(d1, side, count)
         compute_face_edges(d1, side, count)
         set_plane_of_corners(d1, side)
     else:
@@ -285,18 +265,14 @@ def find_cylinder_feature(d1, side, normal, least_cosine):
     the feature.
     """
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    zero = 0.0 * radius
     if fabs(normal[2]) > least_cosine:
-        sign = zero + 1.0
-        if normal[2] < 0.0:
-            sign = -sign
-        x, y = radius, zero
+        sign, x, y = -1.0 if normal[2] < 0.0 else 1.0, radius, 0.0
         for k in range(RIM):
             store_corner(d1, side, k, (x, y, sign * half))
             x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y
         transform_corners(d1, side, RIM)  # from the shape's frame to the contact's
-        store_corner(d1, side, RIM, to_contact(contact_transform(d1, side), Vec3(zero, zero, sign * half)))
-        set_plane(d1, side, Vec3(zero, zero, sign))
+        store_corner(d1, side, RIM, to_contact(contact_transform(d1, side), Vec3(0.0, 0.0, sign * half)))
+        set_plane(d1, side, Vec3(0.0, 0.0, sign))
         d1.feature.count[side] = DISC
     elif fabs(normal[2]) < EDGE:
         scale = radius / sqrt(normal[0] * normal[0] + normal[1] * normal[1])
@@ -326,9 +302,7 @@ def find_feature(m1, d1, side, least_cosine):
     d1.feature.count[side] = 0
     # the contact's normal points from the first to the second shape: out of the first
     normal = d1.feature.axes[0].rows[2]
-    if side == 1:
-        normal = -normal
-    direction = d1.shapes.mat[side].T @ normal
+    direction = d1.shapes.mat[side].T @ (normal if side == 0 else -normal)
     kind = d1.shapes.type[side]
     if kind == BOX:
         corner, _ = core_support(m1, d1, side, direction)

@@ -85,14 +85,8 @@ def move_selected_first(d1):
     These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds the
     most area.  The value to maximize is computed for eight candidates at once, into clip.place.
     """
-    # run: rows of eight values of a coordinate
-    count, points, distances, values, run = (
-        d1.clip.count[0],
-        eights(d1.clip.point),
-        eights(d1.clip.dist),
-        eights(d1.clip.place),
-        CAPACITY // 8,
-    )
+    points, distances, values = eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.place)
+    count, run = d1.clip.count[0], CAPACITY // 8  # run: rows of eight values of a coordinate
     if count > KEPT:
         nrow = (count + 7) // 8
         # the deepest: by depth
@@ -110,9 +104,8 @@ def move_selected_first(d1):
         for row in range(nrow):
             values[row] = fabs(doubled_area(deepest, farthest, (points[row], points[row + run])))
         swap_largest_to(d1, first=2, tolerance=EQUAL * EQUAL)
-        third, sign = load_candidate(d1, 2), 1.0
-        if doubled_area(deepest, farthest, third) < 0.0:
-            sign = -sign
+        third = load_candidate(d1, 2)
+        sign = -1.0 if doubled_area(deepest, farthest, third) < 0.0 else 1.0
         # the fourth: by the area added beyond each edge of the triangle, whose orientation is `sign`
         for row in range(nrow):
             position = points[row], points[row + run]

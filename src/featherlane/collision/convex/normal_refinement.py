@@ -32,7 +32,7 @@ Source: the curvature of an ellipsoid's support function is that of |D n|; the m
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.support import PRISM, support_along
+from featherlane.collision.convex.support import PRISM, scaled_by_sizes, support_along
 
 STEPS = 8
 SETTLED = 1e-10  # a step below this ends the iteration
@@ -50,15 +50,7 @@ BETTER = 1e-14  # margin, relative to the size, by which a less constrained stra
 @kernel
 def to_shape(d1, side, v):
     """Transforms a vector from the first shape's frame to the frame of a shape."""
-    if side == 1:
-        v = d1.convex.mat[0].T @ v
-    return v
-
-
-@kernel
-def scaled_by_sizes(size, v):
-    """Returns D v, D the diagonal matrix of the sizes."""
-    return Vec3(size[0] * v[0], size[1] * v[1], size[2] * v[2])
+    return v if side == 0 else d1.convex.mat[0].T @ v
 
 
 @kernel
@@ -85,11 +77,8 @@ def core_curvature(d1, side, n, e1, e2):
             if sine_squared > ON_AXIS2:
                 curvature = size[0] / (sine_squared * sqrt(sine_squared))
                 along_1, along_2 = u[0] * e1[1] - u[1] * e1[0], u[0] * e2[1] - u[1] * e2[0]
-                rate_11, rate_12, rate_22 = (
-                    curvature * along_1 * along_1,
-                    curvature * along_1 * along_2,
-                    curvature * along_2 * along_2,
-                )
+                rate_11, rate_12 = curvature * along_1 * along_1, curvature * along_1 * along_2
+                rate_22 = curvature * along_2 * along_2
     return rate_11, rate_12, rate_22
 
 
@@ -98,9 +87,7 @@ def core_curvature(d1, side, n, e1, e2):
 def any_tangent(n):
     """Returns a unit vector orthogonal to n."""
     one, zero = 0.0 * n[0] + 1.0, 0.0 * n[0]
-    axis = Vec3(one, zero, zero)
-    if fabs(n[0]) > AXIS_TURN:
-        axis = Vec3(zero, one, zero)
+    axis = Vec3(zero, one, zero) if fabs(n[0]) > AXIS_TURN else Vec3(one, zero, zero)
     return normalize3(cross(n, axis))[0]
 
 
@@ -158,30 +145,24 @@ def descend(m1, d1, n, edge, is_bound):
 @kernel
 def core_point(d1, side, k):
     """Returns point k of the simplex on one of the cores; those of the second are b = a - (a - b)."""
-    point = d1.simplex.first[k]
-    if side == 1:
-        point = point - d1.simplex.point[k]
-    return point
+    return d1.simplex.first[k] if side == 0 else d1.simplex.first[k] - d1.simplex.point[k]
 
 
 @kernel
 def shape_axis(d1, side):
     """Returns the z axis of a shape in the frame of the first."""
-    z = Vec3(0.0, 0.0, 1.0)
-    if side == 1:
-        z = d1.convex.mat[0].columns[2]
-    return z
+    return Vec3(0.0, 0.0, 1.0) if side == 0 else d1.convex.mat[0].columns[2]
 
 
 @kernel
 def has_both_rims(d1, side):
     """Returns whether points of the simplex lie on both rims of the cylinder."""
     axis = shape_axis(d1, side)
-    both, first_height = False, dot(core_point(d1, side, 0), axis)
+    first_height = dot(core_point(d1, side, 0), axis)
     for k in range(1, d1.simplex.count[0]):
         if fabs(dot(core_point(d1, side, k), axis) - first_height) > d1.shapes.size[side][1]:
-            both = True
-    return both
+            return True
+    return False
 
 
 @kernel
@@ -256,41 +237,30 @@ def is_point(m1, d1, side, n):
 
     n: normal from the first to the second core.  Reads support.vertex, which must be that of the direction n.
     """
-    kind, point = d1.shapes.type[side], True
-    if side == 1:
-        n = -n
-    direction = to_shape(d1, side, n)
+    kind = d1.shapes.type[side]
+    direction = to_shape(d1, side, n if side == 0 else -n)
+    x, y, z = direction
     if kind == BOX:
-        point = fabs(direction[0]) > STRAIGHT and fabs(direction[1]) > STRAIGHT and fabs(direction[2]) > STRAIGHT
-    elif kind == CAPSULE:
-        point = fabs(direction[2]) > STRAIGHT
-    elif kind == CYLINDER:
-        point = (
-            fabs(direction[2]) > STRAIGHT
-            and direction[0] * direction[0] + direction[1] * direction[1] > STRAIGHT * STRAIGHT
-        )
-    elif kind == MESH:
+        return fabs(x) > STRAIGHT and fabs(y) > STRAIGHT and fabs(z) > STRAIGHT
+    if kind == CAPSULE:
+        return fabs(z) > STRAIGHT
+    if kind == CYLINDER:
+        return fabs(z) > STRAIGHT and x * x + y * y > STRAIGHT * STRAIGHT
+    if kind == MESH:
         first, vertex = m1.hull_vertadr[d1.shapes.data[side]], d1.support.vertex[side]
         hull_vertex = first + vertex
         # all edges from the support point must descend from the touching plane
         for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
             edge = m1.hull_vert[first + m1.hull_edge[k]] - m1.hull_vert[hull_vertex]
             if dot(edge, direction) > -STRAIGHT * sqrt(dot(edge, edge)):
-                point = False
+                return False
     elif kind == PRISM:
         position = d1.shapes.prism[d1.support.vertex[side]]
         for k in range(6):
             edge = d1.shapes.prism[k] - position
             if k != d1.support.vertex[side] and dot(edge, direction) > -STRAIGHT * sqrt(dot(edge, edge)):
-                point = False
-    return point
-
-
-@kernel
-def is_close(a, b, size):
-    """Returns whether two points are equal within the precision of the search; size: extent of the shapes [m]."""
-    difference = a - b
-    return dot(difference, difference) < (CLOSE * size) * (CLOSE * size)
+                return False
+    return True
 
 
 @kernel
@@ -318,7 +288,8 @@ def store_nearest_point(m1, d1, edge1, edge2, size):
         # crossing = first + x edge1; x solves first + x edge1 - (second + y edge2) = h n, times edge2 x n
         product = cross(edge2, n)
         crossing = fma(-dot(support, product) / dot(edge1, product), edge1, first)
-        if is_close(crossing, point, size):
+        error = crossing - point
+        if dot(error, error) < (CLOSE * size) * (CLOSE * size):  # equal within the precision of the search
             point = crossing
     d1.convex.witness[0] = point
 

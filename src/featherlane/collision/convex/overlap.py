@@ -2,7 +2,7 @@
 
 For a face with a face or an edge, these are the corners of the overlap; for parallel edges, the ends of the common
 part.  Such a position becomes a candidate if the features are near enough and it is new.  Clipping of edges, tests of
-corners and measurements run eight at once; one edge is clipped by eight edges of a polygon with more than FEW corners.
+corners and measurements run eight at once.
 d1 is the data of one world.  Positions have two coordinates, along the tangents of the contact.  A feature is stored in
 feature.*[side]: corners feature.point, edges feature.edge and feature.count, which is SEGMENT, DISC or the number of
 corners (feature.py).  In flat arrays, a coordinate of a feature has RUN values.  `eights(field)` is a field as rows of
@@ -22,7 +22,7 @@ Deviation: MuJoCo's rim is a polygon, here its crossings with edges are exact; p
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.feature import DISC, EDGE, FEW, ON_EDGE, RIM, RUN, SEGMENT, load_corner
+from featherlane.collision.convex.feature import DISC, EDGE, ON_EDGE, RIM, RUN, SEGMENT, load_corner
 
 CAPACITY = 160  # capacity of candidates
 ROWS = 24  # rows of eight positions: two for the ends of eight edges, one for eight corners
@@ -34,11 +34,8 @@ SAME = 1e-7  # m positions nearer than this coincide
 @kernel
 def feature_height(d1, side, x, y):
     """Returns the height along the contact's normal of a feature at positions x, y: on its plane, or on its line."""
-    first = 0
     # a point of the plane: the first corner, or the middle of a disc
-    if d1.feature.count[side] == DISC:
-        first = RIM
-    corner = load_corner(d1, side, first)
+    corner = load_corner(d1, side, RIM if d1.feature.count[side] == DISC else 0)
     height = corner[2] + 0.0 * x
     if d1.feature.count[side] == SEGMENT:
         end = load_corner(d1, side, 1)
@@ -156,10 +153,7 @@ def add_ends(d1, ax, ay, bx, by):
 @kernel
 def polygon_orientation(d1, side):
     """Returns 1 if the polygon is counterclockwise, else -1."""
-    sign = 1.0
-    if d1.feature.normal[side][2] < 0.0:
-        sign = -sign
-    return sign
+    return -1.0 if d1.feature.normal[side][2] < 0.0 else 1.0
 
 
 @kernel
@@ -227,9 +221,7 @@ def cut_edges(d1, side):
     """
     other, first_row, run = 1 - side, 3 * RUN // 8 * side, RUN // 8
     points, edges, places = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place)
-    sign = 1.0
-    if d1.feature.count[other] != DISC:
-        sign = polygon_orientation(d1, other)
+    sign = polygon_orientation(d1, other)
     for row in range((d1.feature.count[side] + 7) // 8):
         a = (points[first_row + row], points[first_row + row + run])
         e = (edges[first_row + row], edges[first_row + row + run])
@@ -288,40 +280,6 @@ def store_rim_inside(d1, side, place_row):
 
 
 @kernel
-def part_over_polygon(d1, side, a, e):
-    """Returns (lo, hi): the part lo <= t <= hi, within 0 .. 1, of a line a + t e inside the polygon of `side`.
-
-    An empty part has hi < lo.  The line is cut by eight edges at a time.   Scratch: clip.place.
-    """
-    run, sign, misses = RUN // 8, polygon_orientation(d1, side), False
-    points = eights(d1.feature.point)
-    edges = eights(d1.feature.edge)
-    places = eights(d1.clip.place)
-    first_row = 3 * RUN // 8 * side
-    # 0 and 1 in each of the eight lanes
-    lows, highs = (
-        where(points[first_row] < points[first_row], points[first_row], 0.0),
-        where(points[first_row] < points[first_row], points[first_row], 1.0),
-    )
-    for row in range(first_row, first_row + (d1.feature.count[side] + 7) // 8):
-        t, enters, leaves, misses_row = meet_edge(
-            sign, (points[row], points[row + run]), (edges[row], edges[row + run], edges[row + 2 * run]), a, e
-        )
-        lows, highs = where(enters & (t > lows), t, lows), where(leaves & (t < highs), t, highs)
-        if any_(misses_row):
-            misses = True
-    # the largest of the eight lower ends, and the smallest of the upper ones
-    places[0], places[1] = lows, highs
-    # values 0 to 7 of clip.place are `lows`, values 8 to 15 are `highs`
-    lo, hi = d1.clip.place[0, 0], d1.clip.place[0, 8]
-    for lane in range(1, 8):
-        lo, hi = fmax(d1.clip.place[lane], lo), fmin(d1.clip.place[8 + lane], hi)
-    if misses:
-        hi = lo - 1.0
-    return lo, hi
-
-
-@kernel
 def segment_with_face(d1, side):
     """Adds the overlap of a segment, the feature of `side`, and the other one, a face; returns the least distance."""
     other = 1 - side
@@ -330,10 +288,8 @@ def segment_with_face(d1, side):
     a, e = (start_x, start_y), (end_x - start_x, end_y - start_y)
     if d1.feature.count[other] == DISC:
         lo, hi = cut_by_disc(d1, other, a, e)
-    elif d1.feature.count[other] <= FEW:
-        lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
     else:
-        lo, hi = part_over_polygon(d1, other, a, e)
+        lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
     least = FAR
     if lo <= hi:
         least = add_ends(d1, start_x + lo * e[0], start_y + lo * e[1], start_x + hi * e[0], start_y + hi * e[1])
@@ -357,17 +313,11 @@ def segment_with_segment(d1):
     least = FAR
     # sine of the angle between the segments below EDGE
     if cross_product * cross_product < EDGE * EDGE * (ab_squared * pq_squared):
-        lo, hi = (
-            ((p_x - a_x) * ab_x + (p_y - a_y) * ab_y) / ab_squared,
-            ((q_x - a_x) * ab_x + (q_y - a_y) * ab_y) / ab_squared,
-        )
+        lo = ((p_x - a_x) * ab_x + (p_y - a_y) * ab_y) / ab_squared
+        hi = ((q_x - a_x) * ab_x + (q_y - a_y) * ab_y) / ab_squared
         if hi < lo:
             lo, hi = hi, lo
-        # clipped to 0 .. 1; `0.0 * lo` is a zero with the precision of lo
-        if lo < 0.0:
-            lo = 0.0 * lo
-        if hi > 1.0:
-            hi = 0.0 * hi + 1.0
+        lo, hi = fmax(lo, 0.0), fmin(hi, 1.0)
         if lo <= hi:
             least = add_ends(d1, a_x + lo * ab_x, a_y + lo * ab_y, a_x + hi * ab_x, a_y + hi * ab_y)
     return least
@@ -410,9 +360,7 @@ def edges_and_corners(d1, side):
     the least distance.
     """
     count = d1.feature.count[side]
-    corners = d1.feature.count[1 - side]
-    if corners == DISC:
-        corners = RIM
+    corners = RIM if d1.feature.count[1 - side] == DISC else d1.feature.count[1 - side]
     # both write clip.place: first two rows for eight edges, then the corners
     cut_edges(d1, side)
     store_corners_inside(d1, 1 - side, corners, 2 * ((count + 7) // 8))

@@ -85,10 +85,7 @@ def search(m1, d1):
     d1.gjk.reach[0] = core_limit(d1)
     offset = d1.convex.pos[0]
     # the first direction: towards the second shape's centre
-    if dot(offset, offset) > 0.0:
-        d1.support.dir[0] = offset
-    else:
-        d1.support.dir[0] = (1.0, 0.0, 0.0)
+    d1.support.dir[0] = offset if dot(offset, offset) > 0.0 else Vec3(1.0, 0.0, 0.0)
     gjk(m1, d1)  # writes gjk.state, gjk.nearest, simplex.*
     if d1.gjk.state[0] == FAR:
         d1.convex.dist[0] = NO_DISTANCE
@@ -134,9 +131,7 @@ def closest_from_pose(m1, d1):
     Reads: convex.pos, convex.mat, shapes.*.  Writes: convex.*, facet.*.
     """
     curved = is_curved(d1)
-    d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EXACT
-    if curved:
-        d1.gjk.gap[0], d1.epa.gap[0] = GJK_ROUGH, EPA_ROUGH
+    d1.gjk.gap[0], d1.epa.gap[0] = (GJK_ROUGH, EPA_ROUGH) if curved else (GJK_EXACT, EXACT)
     search(m1, d1)
     if curved and d1.convex.dist[0] < NO_DISTANCE:
         polish(m1, d1)

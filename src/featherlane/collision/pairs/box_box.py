@@ -15,8 +15,6 @@ from featherlane.prelude import *
 from featherlane.collision.pairs.box_edge import edge_point
 from featherlane.collision.pairs.box_face import face_points
 from featherlane.collision.pairs.box_frame import (
-    frame_column,
-    frame_row,
     plain_mat_t_mul,
     plain_mat_t_mul_vec,
     unit_vector,
@@ -48,18 +46,14 @@ def best_face(R, p, q, size1, size2, slack):
     The separation is that of the boxes' projections.  If one exceeds the slack, the code is SEPARATED.
     """
     code, best = SEPARATED, -1e10  # less than any separation
-    for k in range(3):
-        gap = fabs(p[k]) - size1[k] - extent(frame_row(R, k), size2)
-        if gap > slack:
-            return SEPARATED, gap
-        if gap > best:
-            code, best = FACES1 + k, gap
-    for k in range(3):
-        gap = fabs(q[k]) - size2[k] - extent(frame_column(R, k), size1)
-        if gap > slack:
-            return SEPARATED, gap
-        if gap > best:
-            code, best = FACES2 + k, gap
+    # of each box: its first code, the other's centre and axes in its frame, its own and the other's half sides
+    for faces, centre, axes, own, other in ((FACES1, p, R, size1, size2), (FACES2, q, R.T, size2, size1)):
+        for k in range(3):
+            gap = fabs(centre[k]) - own[k] - extent(axes.rows[k], other)
+            if gap > slack:
+                return SEPARATED, gap
+            if gap > best:
+                code, best = faces + k, gap
     return code, best
 
 
@@ -128,7 +122,7 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
         # of the edge axis and the best face's normal: axis `face` of the first box, or axis face - FACES2 of the second
-        cosine = n[face] if face < FACES2 else plain_dot3(n, frame_column(R, face - FACES2))
+        cosine = n[face] if face < FACES2 else plain_dot3(n, R.columns[face - FACES2])
         if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
             code = face
     return code, n

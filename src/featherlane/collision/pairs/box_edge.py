@@ -8,7 +8,7 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.pairs.box_frame import frame_column, plain_mat_mul_vec, plain_mat_t_mul_vec, unit_vector
+from featherlane.collision.pairs.box_frame import plain_mat_mul_vec, plain_mat_t_mul_vec, unit_vector
 
 EITHER = 1e-9  # component of the axis below which both ends of a box count as equally far
 
@@ -61,7 +61,7 @@ def edge_point(d1, R, p, n, i, j, slack):
     n = n if plain_dot3(n, p) >= 0.0 else -n
     n_in_2 = plain_mat_t_mul_vec(R, n)
     size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
-    u, v = unit_vector(i), frame_column(R, j)
+    u, v = unit_vector(i), R.columns[j]
 
     # the closest of up to four pairs of edges; bits of k select among equally far edges
     least, point1, point2 = 1e10, u, v

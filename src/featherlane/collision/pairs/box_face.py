@@ -8,7 +8,6 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.pairs.box_frame import frame_column
 
 CAPACITY = 12  # corner capacity of one half of box.polygon: eight, plus corners that rounding may add
 MOST = 8  # points of one pair
@@ -121,12 +120,12 @@ def face_points(d1, R, o, ref, a):
 
     M, centre = d1.shapes.mat[ref], d1.shapes.pos[ref]
     # from the first box to the second
-    normal = (up if ref == 0 else -up) * frame_column(M, a)
+    normal = (up if ref == 0 else -up) * M.columns[a]
     for k in range(n):
         height = d1.box.polygon[k][2]
-        pos = fma(d1.box.polygon[k][0], frame_column(M, x), centre)
-        pos = fma(d1.box.polygon[k][1], frame_column(M, y), pos)
+        pos = fma(d1.box.polygon[k][0], M.columns[x], centre)
+        pos = fma(d1.box.polygon[k][1], M.columns[y], pos)
         d1.manifold.dist[k] = height
-        d1.manifold.pos[k] = fma(up * (half[a] + 0.5 * height), frame_column(M, a), pos)
+        d1.manifold.pos[k] = fma(up * (half[a] + 0.5 * height), M.columns[a], pos)
         d1.manifold.normal[k] = normal
     d1.manifold.count[0] = n

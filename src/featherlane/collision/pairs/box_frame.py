@@ -9,18 +9,6 @@ from featherlane.prelude import *
 
 
 @kernel
-def frame_row(R, k):
-    """Returns row k of R."""
-    return R.rows[k]
-
-
-@kernel
-def frame_column(R, k):
-    """Returns column k of R, axis k of the box."""
-    return R.columns[k]
-
-
-@kernel
 def plain_mat_t_mul_vec(R, v):
     """Returns R^T v, the vector v in the frame R, without fma."""
     return Vec3(plain_dot3(column, v) for column in R.columns)

@@ -33,7 +33,7 @@ NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
 
 # ---- the nearest point of the segment --------------------------------------------------------------------------
 @kernel
-def nearest_end(d1, p, h, size):
+def nearest_end(p, h, size):
     """Returns (feature, axis, x, squared distance) of the end nearest to the face below it, or of an end inside.
 
     An end over an edge or a corner does not count; feature: NOWHERE, INSIDE or FACE; axis: that of the face.
@@ -285,7 +285,7 @@ def capsule_box(m1, d1):
     h = half * z
 
     # the nearest feature, its axis k, the coordinates of the nearest points on the segment (x) and on an edge (e)
-    feature, k, x, best = nearest_end(d1, p, h, size)
+    feature, k, x, best = nearest_end(p, h, size)
     e, corner = 0.0, 0
     if not none_nearer(p, h, half, size, feature, k, x, best):
         feature, k, x, e, corner = nearest_edge(d1, p, h, feature, k, x, best)

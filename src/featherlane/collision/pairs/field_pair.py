@@ -87,7 +87,7 @@ def field_jets(m1, d1, side, exact):
     if side == 0:
         p = R @ p + d1.convex.pos[0]
     size = d1.shapes.size[side]
-    value, slope = signed_distance(m1, d1, d1.shapes.field[side, 0], d1.shapes.field[side, 1], size, p, exact)
+    value, slope = signed_distance(m1, d1.shapes.field[side, 0], d1.shapes.field[side, 1], size, p, exact)
     if side == 0:
         slope = R.T @ slope
     jet[4 * side] = value

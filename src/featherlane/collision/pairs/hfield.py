@@ -26,6 +26,7 @@ Source: MuJoCo mjc_ConvexHField, with its order of the prisms.  If there are mor
 """
 
 from featherlane.prelude import *
+from featherlane.collision.broad.heights import sample_before, sample_behind, sample_height
 from featherlane.collision.convex.pair import closest
 from featherlane.collision.convex.support import PRISM, core_radius, core_support, look_from_first
 from featherlane.collision.pairs.sphere_prism import collide_prism_sphere
@@ -40,9 +41,15 @@ def farthest_along(m1, d1, u):
 
 
 @kernel
-def hfield_sample(m1, field, r, c):
-    """Returns the height [m] of the sample in row r and column c."""
-    return m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[field][2]
+def extent_along(m1, d1, u, limit):
+    """Returns (lowest, highest) coordinate of the second shape along u, enlarged by the limit, as `farthest_along`."""
+    return -farthest_along(m1, d1, -u) - limit, farthest_along(m1, d1, u) + limit
+
+
+@kernel
+def cells_between(low, high, half, n):
+    """Returns (first cell, index after the last cell), of n between -half and half, from coordinate low to high."""
+    return whole(sample_before(low, half, n)), whole(sample_behind(high, half, n))
 
 
 @kernel
@@ -51,7 +58,7 @@ def set_corner(m1, d1, field, k, r, c):
     x = m1.hfield_size[field][0] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[field][1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
     d1.shapes.prism[k] = (x, y, -m1.hfield_size[field][3])
-    d1.shapes.prism[3 + k] = (x, y, hfield_sample(m1, field, r, c))
+    d1.shapes.prism[3 + k] = (x, y, sample_height(m1, field, r, c))
 
 
 @kernel
@@ -67,24 +74,15 @@ def append_point(d1):
 @kernel
 def set_prism(m1, d1, field, r, c, half):
     """Sets the prism under one of the two triangles of cell (r, c), which its diagonal separates; half: 0 or 1."""
-    if half == 0:
-        set_corner(m1, d1, field, k=0, r=r + 1, c=c)
-        set_corner(m1, d1, field, k=1, r=r, c=c)
-        set_corner(m1, d1, field, k=2, r=r + 1, c=c + 1)
-    else:
-        set_corner(m1, d1, field, k=0, r=r, c=c)
-        set_corner(m1, d1, field, k=1, r=r + 1, c=c + 1)
-        set_corner(m1, d1, field, k=2, r=r, c=c + 1)
+    for k, row, column in ((0, 1 - half, 0), (1, half, half), (2, 1 - half, 1)):
+        set_corner(m1, d1, field, k, r + row, c + column)
 
 
 @kernel
 def prism_top(m1, field, r, c, half):
     """Returns the height [m] of the highest corner of the prism of cell (r, c) that `set_prism` sets for `half`."""
-    if half == 0:
-        other = hfield_sample(m1, field, r + 1, c)
-    else:
-        other = hfield_sample(m1, field, r, c + 1)
-    return fmax(fmax(hfield_sample(m1, field, r, c), hfield_sample(m1, field, r + 1, c + 1)), other)
+    other = sample_height(m1, field, r + 1, c) if half == 0 else sample_height(m1, field, r, c + 1)
+    return fmax(fmax(sample_height(m1, field, r, c), sample_height(m1, field, r + 1, c + 1)), other)
 
 
 @kernel
@@ -108,21 +106,9 @@ def reaches_height(m1, field, rows, columns, lowest):
     """
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
-            if hfield_sample(m1, field, r, c) >= lowest:
+            if sample_height(m1, field, r, c) >= lowest:
                 return 1
     return 0
-
-
-@kernel
-def first_cell(low, half, n):
-    """Returns the cell, of n between -half and half, under the coordinate `low` of the field's frame."""
-    return whole(clip(floor((low + half) / (2.0 * half) * n), 0.0, 1.0 * n))
-
-
-@kernel
-def last_cell(high, half, n):
-    """Returns the index after the last cell, of n between -half and half, that begins before `high`."""
-    return whole(clip(-floor(-(high + half) / (2.0 * half) * n), 0.0, 1.0 * n))
 
 
 @stage
@@ -139,17 +125,15 @@ def height_field(m1, d1):
     d1.manifold.count[0] = 0
     look_from_first(d1)  # convex.pos, convex.mat: the second shape in the frame of the first
     # the shape's bounding box in the frame of the field, enlarged by the limit
-    x, y, z = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)
-    x0, x1 = -farthest_along(m1, d1, -x) - limit, farthest_along(m1, d1, x) + limit
-    y0, y1 = -farthest_along(m1, d1, -y) - limit, farthest_along(m1, d1, y) + limit
-    z0, z1 = -farthest_along(m1, d1, -z) - limit, farthest_along(m1, d1, z) + limit
+    x0, x1 = extent_along(m1, d1, Vec3(1.0, 0.0, 0.0), limit)
+    y0, y1 = extent_along(m1, d1, Vec3(0.0, 1.0, 0.0), limit)
+    z0, z1 = extent_along(m1, d1, Vec3(0.0, 0.0, 1.0), limit)
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
     above, below = z0 > m1.hfield_size[field][2], z1 < -m1.hfield_size[field][3]
     if not (beside | above | below):
         ncell_x, ncell_y = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
         d1.shapes.type[0] = PRISM  # the first shape of `closest`
-        rows = first_cell(y0, sy, ncell_y), last_cell(y1, sy, ncell_y)
-        columns = first_cell(x0, sx, ncell_x), last_cell(x1, sx, ncell_x)
+        rows, columns = cells_between(y0, y1, sy, ncell_y), cells_between(x0, x1, sx, ncell_x)
         if reaches_height(m1, field, rows, columns, z0):
             for r in range(rows[0], rows[1]):
                 for c in range(columns[0], columns[1]):

@@ -31,7 +31,7 @@ def field_at(m, d, g, size, point):
 
     exact=1: inside a box the field is the distance to the nearest face.
     """
-    value, _ = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, point, exact=1)
+    value, _ = signed_distance(m, m.geom_field[g], d.ray.field[1], size, point, exact=1)
     return value
 
 
@@ -104,7 +104,7 @@ def march(m, d):
         running = running & not_(change) & (next_x < leave)
         start, f_start = where(running, end, start), where(running, f_end, f_start)
     x = refine_crossing(m, d, g, size, (p, v), (start, f_start, end, f_end), crossed)
-    _, n = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, fma(x, v, p), exact=1)
+    _, n = signed_distance(m, m.geom_field[g], d.ray.field[1], size, fma(x, v, p), exact=1)
     met = (touches | crossed) & (x < d.ray.distance[0])
     d.ray.met[0] = where(met, 1.0, d.ray.met[0])
     d.ray.local_distance[0] = where(met, x, d.ray.local_distance[0])

@@ -13,19 +13,13 @@ Source: MuJoCo mj_rayHfield, with the same surfaces: the top of the base is one,
 """
 
 from featherlane.prelude import *
+from featherlane.collision.broad.heights import sample_height
 from featherlane.collision.rays.ray_mesh import meet_triangle, ray_of_line
 from featherlane.collision.rays.ray_shape import meet_box, slab
 
 # margin around the ray's path over the grid in which cells are tested, relative to a cell; around its heights there,
 # relative to the height of the sample value 1
 PADDING = 0.01
-
-
-@kernel
-def sample_height(m1, field, r, c):
-    """Returns the height [m] of the sample in row r and column c."""
-    k = m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c
-    return m1.hfield_data[k] * m1.hfield_size[field][2]
 
 
 @kernel

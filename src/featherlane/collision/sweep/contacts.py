@@ -24,7 +24,7 @@ Imported kernels:
 
     margin_and_gap, both_present     (margin, gap) of a pair; mask of worlds that have both geoms
     reference_and_impedance          (solref, solimp) of a pair
-    touching_distance(m, d, geom)    geom's part of the largest distance that rounding makes between touching bodies
+    with_touching(m, d, x, g, h)     x plus, under the LCP model, the touching distance of two geoms
     is_swept_pair(m, geom1, geom2)   whether the pair is swept: two convex shapes, or a plane and one
     step_motion(m, d, geom)          (displacement, rotation vector, travel) of a geom in the step
     may_pass, spheres_meet           masks of worlds where a travel is long enough to pass through the other geom, and
@@ -38,7 +38,7 @@ Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact di
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
-from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching_distance
+from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, with_touching
 from featherlane.collision.motion import is_swept_pair, may_pass, spheres_meet, step_motion
 from featherlane.collision.slot import clear_contact, load_shape, store_manifold
 from featherlane.collision.sweep.clip import impact_points
@@ -80,27 +80,26 @@ def find_impact_points(m1, d1):
 
 
 @kernel
-def is_hidden(m, d, geom1, geom2, lane, i):
-    """Returns whether a geom hides contact i: from the path of either end, or between the ends at impact.
-
-    `look` sets sweep.hidden to 1 if a geom meets the segment sweep.line.
-    """
+def look_along(m, d, start, end, geom1, geom2, lane):
+    """Sets sweep.hidden to 1 if a geom meets the segment from start to end, else to 0; arguments of `look`."""
     d.sweep.hidden[0] = 0
-    d.sweep.line[0] = d.sweep.start[0, i]
-    d.sweep.line[1] = d.sweep.impact[0, i]
+    d.sweep.line[0] = start
+    d.sweep.line[1] = end
     look(m, d, geom1, geom2, lane)
+
+
+@kernel
+def is_hidden(m, d, geom1, geom2, lane, i):
+    """Returns whether a geom hides contact i: from the path of either end, or between the ends at impact."""
+    impact1, impact2 = d.sweep.impact[0, i], d.sweep.impact[1, i]
+    look_along(m, d, d.sweep.start[0, i], impact1, geom1, geom2, lane)
     if d.sweep.hidden[0] == 0:
-        d.sweep.line[0] = d.sweep.start[1, i]
-        d.sweep.line[1] = d.sweep.impact[1, i]
-        look(m, d, geom2, geom1, lane)
+        look_along(m, d, d.sweep.start[1, i], impact2, geom2, geom1, lane)
     if d.sweep.hidden[0] == 0:
-        d.sweep.line[0] = d.sweep.impact[0, i]
-        d.sweep.line[1] = d.sweep.impact[1, i]
         # the faster geom is the one that would be stopped
-        if d.sweep.travel[0] >= d.sweep.travel[1]:
-            look(m, d, geom1, geom2, lane)
-        else:
-            look(m, d, geom2, geom1, lane)
+        if d.sweep.travel[0] < d.sweep.travel[1]:
+            geom1, geom2 = geom2, geom1
+        look_along(m, d, impact1, impact2, geom1, geom2, lane)
     return d.sweep.hidden[0] != 0
 
 
@@ -217,9 +216,7 @@ def effective_distance(m, d, pair_id, geom1, geom2, margin):
 @kernel
 def touches_at_start(m, d, geom1, geom2, first, margin):
     """Returns the mask of worlds where the pair has a contact within the margin at the start of the step."""
-    touches, reach = false_mask(d), margin
-    if m.opt_contact_model == LCP:
-        reach = reach + (touching_distance(m, d, geom1) + touching_distance(m, d, geom2))
+    touches, reach = false_mask(d), with_touching(m, d, margin, geom1, geom2)
     for slot in range(first, d.ncon_slot[0]):
         touches = touches | ((d.con_present[slot] > 0.0) & (d.con_dist[slot] < reach))
     return touches

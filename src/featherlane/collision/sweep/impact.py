@@ -35,18 +35,12 @@ def measure_distance(m1, d1):
 
 
 @kernel
-def moved_mat(R, w):
-    """Returns the orientation R turned by the rotation vector w."""
-    return rotation_vector_quat(w).matrix @ R
-
-
-@kernel
 def move_shape(d1, side, part):
     """Moves a shape by a part of its motion in the step."""
     d1.shapes.pos[side] = fma(part, d1.sweep.step[side], d1.shapes.pos[side])
     rotation = part * d1.sweep.spin[side]
     if dot(rotation, rotation) > MINVAL * MINVAL:
-        d1.shapes.mat[side] = moved_mat(d1.shapes.mat[side], rotation)
+        d1.shapes.mat[side] = rotation_vector_quat(rotation).matrix @ d1.shapes.mat[side]
 
 
 @kernel
@@ -72,10 +66,9 @@ def find_impact(m1, d1):
     rotation_travel = total - norm3(step1) - norm3(step2)
     d1.shapes.limit[0] = margin + total
     measure_distance(m1, d1)
-    start_dist, state, advances = d1.convex.dist[0], SEARCH, 0
+    start_dist, advances = d1.convex.dist[0], 0
     # the shapes touch already, or cannot travel that far
-    if start_dist <= margin or start_dist - margin > total:
-        state = MISS
+    state = MISS if start_dist <= margin or start_dist - margin > total else SEARCH
     clearance = CLEARANCE * (start_dist - margin)
     target, close_gap = margin + clearance, fmax(0.5 * clearance, tolerance)
     t, dist = 0.0 * total, start_dist

@@ -68,58 +68,48 @@ def meets_segment(m, d, geom, lane, start, end):
     """
     load_shape(m, d, 0, geom, lane)
     mat, centre, along = d.shapes.mat[0], d.shapes.pos[0], end - start
-    start, along, met = mat.T @ (start - centre), mat.T @ along, 0
+    start, along = mat.T @ (start - centre), mat.T @ along
     if m.geom_type[geom] == PLANE:
         start_height, end_height = start[2], start[2] + along[2]
-        if start_height * end_height <= 0.0 and (fabs(start_height) > END or fabs(end_height) > END):
-            met = 1
-    else:
-        direction, length = normalize3(along)
-        start, length = fma(END, along, start), (1.0 - 2.0 * END) * length
-        if m.geom_type[geom] == MESH:
-            # meet_mesh reads line.*, and sets line.hit to 1 for a hit nearer than line.distance
-            d.line.point[0] = start
-            d.line.direction[0] = direction
-            d.line.distance[0], d.line.hit[0] = length, 0
-            meet_mesh(m, d)
-            met = d.line.hit[0]
-        else:
-            hit, distance, _ = meet_shape(m.geom_type[geom], start, direction, d.shapes.size[0])
-            if hit & (distance <= length):
-                met = 1
-    return met != 0
+        return start_height * end_height <= 0.0 and (fabs(start_height) > END or fabs(end_height) > END)
+    direction, length = normalize3(along)
+    start, length = fma(END, along, start), (1.0 - 2.0 * END) * length
+    if m.geom_type[geom] == MESH:
+        # meet_mesh reads line.*, and sets line.hit to 1 for a hit nearer than line.distance
+        d.line.point[0] = start
+        d.line.direction[0] = direction
+        d.line.distance[0], d.line.hit[0] = length, 0
+        meet_mesh(m, d)
+        return d.line.hit[0] != 0
+    hit, distance, _ = meet_shape(m.geom_type[geom], start, direction, d.shapes.size[0])
+    return any_(hit & (distance <= length))
 
 
 @kernel
 def explicit_pair(m, geom1, geom2):
     """Returns the index of the explicit pair of two geoms, or -1."""
-    found = -1
-    for pair_id in range(m.npair):
-        if (m.pair_geom1[pair_id] == geom1 and m.pair_geom2[pair_id] == geom2) or (
-            m.pair_geom1[pair_id] == geom2 and m.pair_geom2[pair_id] == geom1
-        ):
-            found = pair_id
-            break
-    return found
+    for k in range(m.npair):
+        first, second = m.pair_geom1[k], m.pair_geom2[k]
+        if (first == geom1 and second == geom2) or (first == geom2 and second == geom1):
+            return k
+    return -1
 
 
 @kernel
 def is_touching(m, d, geom1, geom2, lane):
     """Returns whether two geoms are within their margin at the start of the step; false for two planes."""
-    touch = False
-    if m.geom_type[geom1] != PLANE or m.geom_type[geom2] != PLANE:
-        margin, _ = margin_and_gap(m, explicit_pair(m, geom1, geom2), geom1, geom2)
-        d.narrow.limit[0] = margin  # stored in order to read that of one world
-        first, second = geom1, geom2
-        if m.geom_type[geom2] == PLANE:
-            first, second = geom2, geom1
-        load_shape(m, d, 0, first, lane)
-        load_shape(m, d, 1, second, lane)
-        limit = read_lane(d.narrow.limit, 0, lane) + d.sweep.tolerance[0]
-        d.shapes.limit[0] = limit
-        measure_distance(m, d)  # writes convex.dist
-        touch = d.convex.dist[0] <= limit
-    return touch
+    if m.geom_type[geom1] == PLANE and m.geom_type[geom2] == PLANE:
+        return False
+    margin, _ = margin_and_gap(m, explicit_pair(m, geom1, geom2), geom1, geom2)
+    d.narrow.limit[0] = margin  # stored in order to read that of one world
+    # a plane is the first shape
+    first, second = (geom2, geom1) if m.geom_type[geom2] == PLANE else (geom1, geom2)
+    load_shape(m, d, 0, first, lane)
+    load_shape(m, d, 1, second, lane)
+    limit = read_lane(d.narrow.limit, 0, lane) + d.sweep.tolerance[0]
+    d.shapes.limit[0] = limit
+    measure_distance(m, d)  # writes convex.dist
+    return any_(d.convex.dist[0] <= limit)
 
 
 @stage

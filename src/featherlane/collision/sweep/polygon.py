@@ -18,10 +18,7 @@ CORNERS = 100  # maximum corners of a cut polygon
 @kernel
 def count_corners(d1, side):
     """Returns the number of corners of a feature, of a disc those on its rim."""
-    count = d1.feature.count[side]
-    if count == DISC:
-        count = RIM
-    return count
+    return RIM if d1.feature.count[side] == DISC else d1.feature.count[side]
 
 
 @kernel
@@ -79,21 +76,16 @@ def face_normal(d1, side):
     """
     a, b, c = load_corner(d1, side, 0), load_corner(d1, side, 1), load_corner(d1, side, 2)
     normal = normalize3(cross(b - a, c - b))[0]
-    if d1.feature.count[side] != DISC:
-        stored = d1.feature.normal[side]
-        if dot(stored, normal) < 0.0:
-            stored = -stored
-        normal = stored
-    return normal
+    if d1.feature.count[side] == DISC:
+        return normal
+    stored = d1.feature.normal[side]
+    return -stored if dot(stored, normal) < 0.0 else stored
 
 
 @kernel
 def pointing_outward(side, normal):
     """Returns normal or -normal, the one that points away from the shape: up for the first, down for the second."""
-    sign = 1.0 - 2.0 * side
-    if sign * normal[2] < 0.0:
-        normal = -normal
-    return normal
+    return -normal if (1.0 - 2.0 * side) * normal[2] < 0.0 else normal
 
 
 @kernel
@@ -106,9 +98,7 @@ def cut_by_plane(d1, polygon, count, point, inward):
     """
     new_count, previous = 0, polygon_corner(d1, polygon, 0)
     for i in range(count):
-        start, end = previous, polygon_corner(d1, polygon, 0)
-        if i + 1 < count:
-            end = polygon_corner(d1, polygon, i + 1)
+        start, end = previous, polygon_corner(d1, polygon, i + 1 if i + 1 < count else 0)
         previous = end
         start_height, end_height = dot(start - point, inward), dot(end - point, inward)
         if new_count < CORNERS:
@@ -134,9 +124,7 @@ def cut_by_face(d1, side, count):
     """
     normal, face_count, polygon = face_normal(d1, side), count_corners(d1, side), 0
     for i in range(face_count):
-        start, end = load_corner(d1, side, i), load_corner(d1, side, 0)
-        if i + 1 < face_count:
-            end = load_corner(d1, side, i + 1)
+        start, end = load_corner(d1, side, i), load_corner(d1, side, i + 1 if i + 1 < face_count else 0)
         count = cut_by_plane(d1, polygon, count, start, normalize3(cross(normal, end - start))[0])
         polygon = 1 - polygon
     return polygon, count
@@ -175,10 +163,7 @@ def doubled_area(d1, polygon, i, j, k, m):
 
     It is the length of the sum of its triangles' normals, (s - p) x (q - s) + (r - q) x (p - r).
     """
-    p = polygon_corner(d1, polygon, i)
-    q = polygon_corner(d1, polygon, j)
-    r = polygon_corner(d1, polygon, k)
-    s = polygon_corner(d1, polygon, m)
+    p, q, r, s = tuple(polygon_corner(d1, polygon, corner) for corner in (i, j, k, m))
     return norm3(cross(s - p, q - s) + cross(r - q, p - r))
 
 
@@ -213,12 +198,7 @@ def keep_quadrilateral(d1, polygon, count):
                 i2 = (i2 + 1) % count
                 if i3 == i2:
                     i3 = (i3 + 1) % count
-    p = polygon_corner(d1, polygon, best0)
-    q = polygon_corner(d1, polygon, best1)
-    r = polygon_corner(d1, polygon, best2)
-    s = polygon_corner(d1, polygon, best3)
-    set_polygon_corner(d1, polygon, 0, p)
-    set_polygon_corner(d1, polygon, 1, q)
-    set_polygon_corner(d1, polygon, 2, r)
-    set_polygon_corner(d1, polygon, 3, s)
+    corners = tuple(polygon_corner(d1, polygon, i) for i in (best0, best1, best2, best3))
+    for k in unrolled(range(4)):
+        set_polygon_corner(d1, polygon, k, corners[k])
     return 4
