@@ -1,7 +1,7 @@
 """Central differences of the residual of the equation of motion, for models and worlds without formulas.
 
 The residual g of solution.py is inverse dynamics minus the given forces, so no solver runs at displaced points.  Two
-things are differenced, p at fixed accelerations, g at those that follow a prediction (implicit_passes.py):
+things are differenced, p at fixed accelerations, g at those that follow a prediction (implicit_worlds.py):
 
 - The whole residual g and the integrator's correction p, with collision detection at each point: discrete, exact
   diagonals, adhesion, surface velocities, tendons with armature, actuators without formulas (formulas.py).  So are

@@ -5,13 +5,14 @@ A limit at its stop, a contact that just touches and a body at rest that could b
 world itself.  Contacts move with the bodies (contact_moves.py) and are not detected again.  Each row keeps its branch
 of the law: pushed apart or closing its gap, bouncing or not, at the largest speed or slower.
 
-The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_dist, slot_pos, slot_frame, slot_belt
-(surface velocity), slot_arms (from either body's com to the point), slot_shift (changes of distance, point and frame
-by a unit of the column's coordinate) and slot_branch; of contact_moves.py slot_spin, whose product with a rotation of
-both bodies is the spin of the frame about its normal relative to them, and slot_gone (0: the contact is at all
-displaced poses, 1: it is at neither of two, 0.5: at one of them); dof_axis: S of each dof; row_count and row_present,
-the rows of the own state.  con_carrier[k]: bodies 1 and 2 of the contact's geoms.  INFINITE is the bound of a force, or
-the margin of a case that does not occur; NO_ROW marks a limit, dry friction or contact without a row in the LCP.
+The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_belt (surface velocity), slot_arms (from
+either body's com to the point), slot_shift (changes of distance, point and frame by a unit of the column's coordinate)
+and slot_branch; of contact_moves.py slot_own (distance, point and frame at this pose), slot_spin, whose product with a
+rotation of both bodies is the spin of the frame about its normal relative to them, and slot_gone (0: the contact is at
+all displaced poses, 1: it is at neither of two, 0.5: at one of them); dof_axis: S of each dof; row_count and
+row_present, the rows of the own state.  con_carrier[k]: bodies 1 and 2 of the contact's geoms.  INFINITE is the bound
+of a force, or the margin of a case that does not occur; NO_ROW marks a limit, dry friction or contact without a row in
+the LCP.
 Imported: softness and contact_softness, (erp, cfm) of a row, its error reduction per step and its term on A's diagonal;
 append_row and append_jacobian_row, (number, J v, J a) of a new row; set_row, which completes it by (this tuple, worlds
 with the row, target velocity, cfm, bounds).
@@ -52,17 +53,12 @@ from featherlane.spatial.motion import at_point
 # ---- contacts of the world and their displacements -------------------------------------------------------------------
 @kernel
 def store_contacts(m, d, p):
-    """Stores the present motion axes in dof_axis, and contacts in slot_dist, _pos, _frame, _belt and _arms.
-
-    slot_flat <- 0.
-    """
+    """Stores the present motion axes in dof_axis, and slot_belt, slot_arms of the contacts; slot_flat <- 0."""
     copy(d.cdof, m.nv, p.dof_axis, first=0)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        p.slot_dist[k], p.slot_flat[k] = c.dist, 0.0
-        p.slot_pos[k] = c.pos
+        p.slot_flat[k] = 0.0
         p.slot_belt[k] = c.belt
-        p.slot_frame[k] = c.frame
         for place in range(2):
             com = d.subtree_com[m.body_rootid[c.carrier[place]]]
             p.slot_arms[k, place] = c.pos - com
@@ -80,7 +76,7 @@ def _moved(p, k, twist):
     w, velocity = twist.angular, twist.linear
     lost = p.slot_gone[k] >= 1.0  # then `moved_by` has no derivatives, and the frame does not turn
     p.slot_flat[k] = where((p.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, p.slot_flat[k])
-    apart = dot(p.slot_frame[k].rows[0], velocity)  # along the normal
+    apart = dot(p.slot_own[k].orientation.rows[0], velocity)  # along the normal
     return where(lost, apart, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, turned)
 
 
@@ -104,7 +100,8 @@ def _shift(m, d, p, k, j):
             dist, pos, turned = _moved(p, k, -twist)
         # the contact moves along with body 1: the frame turns by w, and spins by (slot_spin . w) about its normal
         pos = pos + twist.linear
-        turned = fma(dot(p.slot_spin[k], twist.angular), p.slot_frame[k].rows[0], turned + twist.angular)
+        normal = p.slot_own[k].orientation.rows[0]
+        turned = fma(dot(p.slot_spin[k], twist.angular), normal, turned + twist.angular)
     return dist, pos, turned
 
 
@@ -125,12 +122,11 @@ def place_contacts(d, p, step):
     An axis of the frame moves by rotation x axis, to first order.
     """
     for k in range(d.ncon_slot[0]):
-        c = d.contact[k]
-        shift = p.slot_shift[k]
-        c.dist = fma(step, shift.dist, p.slot_dist[k])
-        c.pos = fma(step, shift.position, p.slot_pos[k])
+        c, own, shift = d.contact[k], p.slot_own[k], p.slot_shift[k]
+        c.dist = fma(step, shift.dist, own.dist)
+        c.pos = fma(step, shift.position, own.position)
         normal, tangent1, tangent2 = tuple(
-            fma(step, cross(shift.rotation, axis), axis) for axis in p.slot_frame[k].rows
+            fma(step, cross(shift.rotation, axis), axis) for axis in own.orientation.rows
         )
         c.frame = join(normal, tangent1, tangent2)
         c.belt = p.slot_belt[k]
