@@ -216,14 +216,10 @@ def _contact_heights(p, q, a, u, v, b, arc):
 
 
 @kernel
-def _planar_path(a, b, r, outside, side, has_side, inside):
-    """Returns (mask, u, v, arc): whether the path from a to b bends at the circle, its first and last point on it, arc.
-
-    The path goes around the circle; in worlds of the mask `inside` through it, and touches it at one point.
-    Other arguments: as for `round_circle`.
-    """
-    bends, u, v, arc = round_circle(a, b, r, outside, side, has_side)
-    if has_side and any_(inside):
+def _through_in_worlds(inside, path, a, b, r):
+    """Returns the path (mask, u, v, arc) from a to b, in worlds of the mask `inside` that of `through_circle`."""
+    bends, u, v, arc = path
+    if any_(inside):
         bends_inside, touch = through_circle(a, b, r)
         bends = (inside & bends_inside) | (not_(inside) & bends)
         u, v, arc = where2(inside, touch, u), where2(inside, touch, v), where(inside, 0.0, arc)
@@ -249,16 +245,18 @@ def wrap(m, d, start, end, g, kind, side):
     rounding = ROUNDING32 if single_precision(d) else ROUNDING
     p = R.T @ (d.site_xpos[start] - centre)
     q = R.T @ (d.site_xpos[end] - centre)
-    s, has_side = p, 0  # s is not used without a side site
+    s, has_side = p, 1 if side >= 0 else 0  # s is not used without a side site
     if side >= 0:
-        s, has_side = R.T @ (d.site_xpos[side] - centre), 1
+        s = R.T @ (d.site_xpos[side] - centre)
     e1, e2 = _plane_axes(p, q, kind)
     # an end that is inside by less than the slack is on the surface
     slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
     a_outside, a = _on_surface((dot(p, e1), dot(p, e2)), r, slack)
     b_outside, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
-    inside, side_point = norm3(s) < r - slack, (dot(s, e1), dot(s, e2))
-    bends, u, v, arc = _planar_path(a, b, r, a_outside & b_outside, side_point, has_side, inside)
+    bends, u, v, arc = round_circle(a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side)
+    if side >= 0:
+        # a side site inside the geom: the tendon passes through it
+        bends, u, v, arc = _through_in_worlds(norm3(s) < r - slack, (bends, u, v, arc), a, b, r)
     # an end at the centre of the geom has no direction
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
     first, last = fma(u[0], e1, u[1] * e2), fma(v[0], e1, v[1] * e2)

@@ -190,8 +190,34 @@ def _append_dof_rows(m, d, p, store):
 
 # ---- rows of contacts ------------------------------------------------------------------------------------------------
 @kernel
-def _velocity_on_branch(m, d, p, k, erp, v, store):
-    """Returns the target separation velocity of contact k [m/s], by the law of the world's own branch.
+def _depths(m, d, k):
+    """Returns (depth of contact k, its excess over contact_min_depth) [m]."""
+    depth = d.con_includemargin[k] - d.con_dist[k]
+    return depth, depth - m.opt_contact_min_depth[0]
+
+
+@kernel
+def _store_branch(m, d, p, k, erp, v):
+    """slot_branch, slot_edge <- the branch of `_velocity_on_branch`, and the margin to its next change [m/s]."""
+    contact, h, fastest = d.contact[k], timestep(m), m.opt_contact_max_vel[0]
+    belt, e, (depth, over) = contact.belt[0], contact.restitution, _depths(m, d, k)
+    approach = belt - v
+    target = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + belt
+    # the rebound exceeds the target without it, min(target, fastest)
+    rebound, without = e * approach + belt, where(target >= fastest, fastest, target)
+    bounces = (e > 0.0) & (approach > contact.restitution_vel) & (rebound > without)
+    p.slot_branch[k] = ContactCase(
+        where(case, 1.0, 0.0) for case in (depth < 0.0, over >= 0.0, target >= fastest, bounces)
+    )
+    # margins: edge to the cases fastest, apart and deep, jump to the case bounces
+    edge = fmin(fabs(target - fastest), fmin(fabs(depth), fabs(over)) / h)
+    jump = fmin(fabs(approach - contact.restitution_vel), fabs(rebound - target))
+    p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
+
+
+@kernel
+def _velocity_on_branch(m, d, p, k, erp, v):
+    """Returns the target separation velocity of contact k [m/s], by the law of the world's own branch, slot_branch.
 
     With depth = margin - distance, h the time step, belt the surface velocity along the normal and e the restitution:
         apart     depth / h + belt              closes the gap (depth < 0)
@@ -199,35 +225,14 @@ def _velocity_on_branch(m, d, p, k, erp, v, store):
         fastest   contact_max_vel               if the above exceeds it
         bounces   e (belt - v) + belt           if the approach exceeds restitution_vel, and this is faster
 
-    Args:
-        erp: error reduction per step.
-        v: present separation velocity J v.
-        store: 1 in the own state, where slot_branch and the margin to its next change, slot_edge, are stored.
+    erp: error reduction per step; v: present separation velocity J v.
     """
-    contact = d.contact[k]
-    h, depth, belt = timestep(m), contact.includemargin - contact.dist, contact.belt[0]
-    over, fastest = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
-    e, approach = contact.restitution, belt - v
-    if store:
-        target = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + belt
-        # margins [m/s]: edge to the cases fastest, apart and deep, jump to the case bounces
-        edge = fmin(fabs(target - fastest), fmin(fabs(depth), fabs(over)) / h)
-        jump = fmin(fabs(approach - contact.restitution_vel), fabs(e * approach + belt - target))
-        p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
-        # the rebound exceeds the target without it, min(target, fastest)
-        bounces = (
-            (e > 0.0)
-            & (approach > contact.restitution_vel)
-            & (e * approach + belt > where(target >= fastest, fastest, target))
-        )
-        p.slot_branch[k] = ContactCase(
-            where(case, 1.0, 0.0) for case in (depth < 0.0, over >= 0.0, target >= fastest, bounces)
-        )
-    case = p.slot_branch[k]
+    contact, case, h, (depth, over) = d.contact[k], p.slot_branch[k], timestep(m), _depths(m, d, k)
+    belt = contact.belt[0]
     target = where(case.deep > 0.0, (erp / h) * over, 0.0)
     target = where(case.apart > 0.0, depth / h, target) + belt
-    target = where(case.fastest > 0.0, fastest, target)
-    return where(case.bounces > 0.0, e * approach + belt, target)
+    target = where(case.fastest > 0.0, m.opt_contact_max_vel[0], target)
+    return where(case.bounces > 0.0, contact.restitution * (belt - v) + belt, target)
 
 
 @kernel
@@ -239,7 +244,7 @@ def _append_contact(m, d, p, k, start, n, present, store):
     Args:
         start, n: first column and number of columns in d.lcp.col, the dofs that move the contact's bodies.
         present: mask of worlds with the contact.
-        store: see `_velocity_on_branch`.
+        store: 1 in the own state, where the branch is stored.
 
     Writes: con_lcprow, rows of lcp.*; primal.search.
     """
@@ -248,7 +253,9 @@ def _append_contact(m, d, p, k, start, n, present, store):
     # J along the normal, in d.primal.search
     fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)
     row, v, a = append_jacobian_row(m, d, start, n)  # reads it
-    target = _velocity_on_branch(m, d, p, k, erp, v, store)
+    if store:
+        _store_branch(m, d, p, k, erp, v)
+    target = _velocity_on_branch(m, d, p, k, erp, v)
     set_row(m, d, (row, v, a), present, target, cfm, (0.0, INFINITE))
     d.con_lcprow[k] = row
     append_friction(m, d, k, start, n, present, row, spin)
@@ -256,7 +263,7 @@ def _append_contact(m, d, p, k, start, n, present, store):
 
 @kernel
 def _append_contact_rows(m, d, p, store):
-    """Appends the LCP rows of the contacts that have rows, con_D > 0; store: see `_velocity_on_branch`."""
+    """Appends the LCP rows of the contacts that have rows, con_D > 0; store: see `_append_contact`."""
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         c.lcprow = NO_ROW
