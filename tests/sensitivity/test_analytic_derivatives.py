@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.model.enums import Disable
-from featherlane.sensitivity.worlds.analytic import BENDING, are_analytic
+from featherlane.sensitivity.systems.served import BENDING, are_analytic
 from sensitivity.test_derivative_sweep import SMOOTH, error, long_ways
 from sensitivity.test_transition import exact
 

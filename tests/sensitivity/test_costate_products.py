@@ -6,7 +6,8 @@ import pytest
 import featherlane as fl
 from featherlane.sensitivity.adjoint import product_worlds, rollout
 from featherlane.sensitivity.adjoint.jacobians import JacobianSteps
-from featherlane.sensitivity.adjoint.product_worlds import ProductSteps, by_products
+from featherlane.sensitivity.adjoint.product_worlds import ProductSteps
+from featherlane.sensitivity.systems.served import has_products
 from sampling import pairwise
 from sensitivity.test_force_derivatives import REST
 from sensitivity.test_rollout_gradient import SLIDING, numbers
@@ -70,7 +71,7 @@ def test_a_step_without_formulas_uses_derivative_matrices(rng, monkeypatch):
     ball = "<body pos='{} 0 0.1'><freejoint/><geom size='0.1'/></body>"
     model = fl.load(f"""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
         {ball.format(0)}{ball.format(1)}{ball.format(2)}</worldbody></mujoco>""")
-    assert by_products(model)
+    assert has_products(model)
     batch, nstep, mended = fl.Batch(model, 6, nthread=1), 12, []
     batch.qpos[:, 2], batch.qpos[:, [9, 16]], batch.qvel[:, [8, 14]] = 0.099, 0.1205, -0.5
     for world, one, step in ((1, 1, 4), (3, 1, 4), (3, 2, 7), (4, 2, 11)):
@@ -107,8 +108,8 @@ def test_worlds_that_exceed_a_tile_are_computed_alone(monkeypatch):
 @pytest.mark.parametrize("change", [{"contact_model": "lcp"}, {"integrator": "rk4"}, {"noslip_iterations": 2}])
 def test_cases_without_products(change):
     model = carts()[0]
-    assert by_products(model)
+    assert has_products(model)
     for name, value in change.items():
         setattr(model.opt, name, value)
-    assert not by_products(model)
-    assert not by_products(fl.bundled("rope"))  # by recursion
+    assert not has_products(model)
+    assert not has_products(fl.bundled("rope"))  # by recursion

@@ -10,7 +10,7 @@ from featherlane.sensitivity.api.exact import acceleration_derivatives
 from featherlane.sensitivity.rates.contact_moves import STEP
 from featherlane.sensitivity.systems.convex import CONVEX_STAGES
 from featherlane.sensitivity.systems.served import differences_lag, serves
-from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
+from featherlane.sensitivity.worlds.implicit_worlds import ImplicitWorlds
 from scenes.states import kicked
 from sensitivity.test_transition import exact, relative
 

@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.model.enums import Disable
-from featherlane.sensitivity.worlds import implicit_passes
+from featherlane.sensitivity.worlds import implicit_worlds
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds
 from featherlane.sensitivity.worlds.parameters import Parameters
 from scenes.states import kicked
@@ -303,7 +303,7 @@ def test_models_can_differ_by_world(rng):
 @pytest.mark.parametrize("by_formulas", [True, False])
 def test_expanded_values_reach_each_world_in_every_tile(by_formulas, rng, monkeypatch):
     """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
-    for module in (fl.sensitivity.worlds.direct_worlds, fl.sensitivity.worlds.differentiated_worlds):
+    for module in (fl.sensitivity.systems.served, fl.sensitivity.worlds.implicit_worlds):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
     model = fl.bundled("quadruped")
     batch = fl.Batch(model, 19, nthread=1)
@@ -517,8 +517,8 @@ def test_invalid_parameters_are_named(given):
 
 def test_a_batch_in_several_passes_computes_all_accelerations(monkeypatch, rng):
     """A pass holds a limited number of worlds; each pass once discarded the accelerations of the one before."""
-    monkeypatch.setattr(implicit_passes, "REALS", 1)
-    monkeypatch.setattr(implicit_passes, "LEAST", 2)
+    monkeypatch.setattr(implicit_worlds, "REALS", 1)
+    monkeypatch.setattr(implicit_worlds, "LEAST", 2)
     model = fl.bundled("arm")
     batch = fl.Batch(model, 5)
     batch.qvel[:] = rng.normal(size=batch.qvel.shape)

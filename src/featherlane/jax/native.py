@@ -11,9 +11,10 @@ import numpy as np
 from featherlane.jax.handler import BYTES, CALL, COPY, HEAD, NARROW, WIDEN, Handler
 from featherlane.model.enums import Disable
 from featherlane.sensitivity.adjoint.dynamics import STATE, Dynamics
-from featherlane.sensitivity.adjoint.product_worlds import ProductWorlds, by_products
+from featherlane.sensitivity.adjoint.product_worlds import ProductWorlds
 from featherlane.sensitivity.adjoint.products import REPORTS
 from featherlane.sensitivity.adjoint.trajectory import worlds_like
+from featherlane.sensitivity.systems.served import has_products
 from featherlane.simulation.batch.arrays import EVOLVING
 from featherlane.simulation.tile.transfer import Plan
 
@@ -108,7 +109,7 @@ class NativeAdjoint(Native):
     @staticmethod
     def serves(dynamics: Dynamics) -> bool:
         """Returns whether matrix-free products can be used for the worlds."""
-        return dynamics.dtype == np.float64 and by_products(dynamics.model)
+        return dynamics.dtype == np.float64 and has_products(dynamics.model)
 
 
 def split_adjoint_results(found, nx: int, nu: int):

@@ -208,16 +208,16 @@ def motor_bias(m, d, i, gain):
 
 @kernel
 def _cogging(m, d, i):
-    """Returns (cogging force, its derivative with respect to length): amplitude sin(poles length + phase)."""
+    """Returns the cogging force amplitude sin(poles length + phase)."""
     prm = _friction(m, i)
-    sine, cosine = sincos(fma(prm.poles, d.actuator_length[m.actuator_outadr[i]], prm.phase))
-    return prm.amplitude * sine, prm.amplitude * prm.poles * cosine
+    sine, _ = sincos(fma(prm.poles, d.actuator_length[m.actuator_outadr[i]], prm.phase))
+    return prm.amplitude * sine
 
 
 @kernel
 def mechanical_force(m, d, i):
     """Returns cogging force minus friction sigma0 z + sigma1 z', which the force limits do not bound."""
-    force, _ = _cogging(m, d, i)
+    force = _cogging(m, d, i)
     if m.actuator_states[i] & BRISTLE:
         prm, a = _rates(m, i), state_address(m, i, BRISTLE)
         force = force - fma(prm.sigma0, d.act[a], prm.sigma1 * d.act_dot[a])
@@ -237,25 +237,27 @@ def _voltage_slope(m, d, i, R):
 
 
 @kernel
+def _net_voltage(m, d, i):
+    """Returns V - K w, the voltage less the back-EMF."""
+    return voltage(m, d, i) - _gain(m, i).K * d.actuator_velocity[m.actuator_outadr[i]]
+
+
+_net_voltage_slopes = jvp(_net_voltage, "actuator_length", "actuator_velocity")
+_cogging_slope = jvp(_cogging, "actuator_length")
+
+
+@kernel
 def motor_slopes(m, d, i):
     """Returns (d force / d length, d force / d velocity): controller, back-EMF, cogging, damping of the bristles.
 
-    Controller and back-EMF: d force / d voltage times the slopes of V - K w.  Without a controller V is constant, and
-    the slopes are 0 and -K.  With one V = R / K torque + K w, whose last term cancels K w, so they are -R / K kp and
-    -R / K kd.  At its bound Vmax V is constant, too.
+    Controller and back-EMF: d force / d voltage times the slopes of V - K w.
     Source: MuJoCo mjd_actuator_vel.  Found by experiment with 4.0.1: the slopes in length, the use of the resistance at
         the motor's temperature, and that a controller or a current's rate at its bound has no slope.
     """
-    gain = _gain(m, i)
-    K, R = gain.K, fmax(motor_resistance(m, d, i), MINVAL)
-    volts_by_length, volts_by_velocity = 0.0, -K  # slopes of V - K w
-    if is_controlled(m, i):
-        Vmax, volt_per_torque = gain.Vmax, gain.R / where(K == 0.0, 1.0, K)
-        is_bound = (Vmax > 0.0) & (fabs(_controller_voltage(m, d, i)) >= Vmax)
-        volts_by_length = where(is_bound, 0.0, -(volt_per_torque * gain.kp))
-        volts_by_velocity = where(is_bound, -K, -(volt_per_torque * gain.kd))
-    force_by_voltage = _voltage_slope(m, d, i, R)
-    _, cogging_slope = _cogging(m, d, i)
+    _, volts_by_length, volts_by_velocity = _net_voltage_slopes(m, d, i)
+    # not by jvp: the current is a state, and MuJoCo's slope includes its response in a step
+    force_by_voltage = _voltage_slope(m, d, i, fmax(motor_resistance(m, d, i), MINVAL))
+    _, cogging_slope = _cogging_slope(m, d, i)
     by_length = fma(force_by_voltage, volts_by_length, cogging_slope)
     by_velocity = force_by_voltage * volts_by_velocity
     if m.actuator_states[i] & BRISTLE:

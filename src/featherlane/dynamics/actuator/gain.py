@@ -57,27 +57,39 @@ def driving_value(m, d, i):
 
 
 @kernel
-def _gain(m, d, i, length, velocity):
-    """Returns the gain of actuator i, which has one output; the fixed gain if no other type applies."""
+def gain_law(m, i, length, velocity):
+    """Returns the gain of actuator i if it is fixed, affine or that of a muscle."""
     actuator = m.actuator[i]
-    kind, o = actuator.gaintype, actuator.outadr
     gain = actuator.gainprm[0]
-    if kind == GAIN_AFFINE:
+    if actuator.gaintype == GAIN_AFFINE:
         gain = _affine(actuator.gainprm, length, velocity)
-    elif kind == GAIN_MUSCLE:
-        gain = muscle_gain(m, d, o, Muscle(actuator.gainprm))
-    elif kind == GAIN_DCMOTOR:
-        gain = motor_gain(m, d, i)
-    elif kind == GAIN_USER:
-        gain = user_gain(m, d, i)
+    elif actuator.gaintype == GAIN_MUSCLE:
+        gain = muscle_gain(m, actuator.outadr, Muscle(actuator.gainprm), length, velocity)
     return gain
 
 
 @kernel
+def bias_law(m, i, length, velocity):
+    """Returns the bias of actuator i if it is affine or that of a muscle."""
+    actuator = m.actuator[i]
+    if actuator.biastype == BIAS_AFFINE:
+        bias = _affine(actuator.biasprm, length, velocity)
+    else:
+        bias = muscle_bias(m, actuator.outadr, Muscle(actuator.biasprm), length)
+    return bias
+
+
+@kernel
 def present_gain(m, d, i):
-    """Returns the gain of actuator i, which has one output, at its length and velocity."""
-    o = m.actuator_outadr[i]
-    return _gain(m, d, i, d.actuator_length[o], d.actuator_velocity[o])
+    """Returns the gain of actuator i, which has one output, in the present state."""
+    o, kind = m.actuator_outadr[i], m.actuator_gaintype[i]
+    if kind == GAIN_DCMOTOR:
+        gain = motor_gain(m, d, i)
+    elif kind == GAIN_USER:
+        gain = user_gain(m, d, i)
+    else:
+        gain = gain_law(m, i, d.actuator_length[o], d.actuator_velocity[o])
+    return gain
 
 
 @kernel
@@ -101,18 +113,15 @@ def _setpoint_force(m, d, i):
 def gain_force(m, d, i):
     """Returns gain times driving value plus bias: the force of actuator i, which has one output, before any limit."""
     actuator = m.actuator[i]
-    kind, bias, o = actuator.gaintype, actuator.biastype, actuator.outadr
+    bias, o, gain = actuator.biastype, actuator.outadr, 0.0
     length, velocity = d.actuator_length[o], d.actuator_velocity[o]
-    gain = 0.0
-    if kind == GAIN_PID:
+    if actuator.gaintype == GAIN_PID:
         force = _setpoint_force(m, d, i)
     else:
-        gain = _gain(m, d, i, length, velocity)
+        gain = present_gain(m, d, i)
         force = gain * nearest_setpoint(m, d, i, driving_value(m, d, i), length)
-    if bias == BIAS_AFFINE:
-        force = force + _affine(actuator.biasprm, length, velocity)
-    elif bias == BIAS_MUSCLE:
-        force = force + muscle_bias(m, d, o, Muscle(actuator.biasprm))
+    if bias in (BIAS_AFFINE, BIAS_MUSCLE):
+        force = force + bias_law(m, i, length, velocity)
     elif bias == BIAS_DCMOTOR:
         force = force + motor_bias(m, d, i, gain)
     elif bias == BIAS_USER:

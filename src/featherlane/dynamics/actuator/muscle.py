@@ -4,7 +4,7 @@ With L0 = (lengthrange) / (range), L = range[0] + (length - lengthrange[0]) / L0
 
     force = -F (FL(L) FV(V) activation + FP(L)),    F = scale / acc0 where the parameter is negative
 
-In the code `optimum` is L0, `prm` the parameters, o the actuator's output.  A slope is a derivative.
+In the code `optimum` is L0, `prm` the parameters, o the actuator's output.
 
 FL consists of four parabolas over [lmin, lmax] with its maximum 1 at L = 1.  FV consists of two parabolas and rises
 from 0 at V = -1 over 1 at V = 0 to fvmax.  FP is a parabola from L = 1 on that continues as a line.  The parameters are
@@ -30,14 +30,14 @@ def _optimum(m, o, prm):
 
 
 @kernel
-def _normalized_length(m, d, o, prm, optimum):
+def _normalized_length(m, o, prm, length, optimum):
     """Returns L = range[0] + (length - lengthrange[0]) / L0."""
-    return prm.low + (d.actuator_length[o] - m.actuator_lengthrange[o].lower) / optimum
+    return prm.low + (length - m.actuator_lengthrange[o].lower) / optimum
 
 
 @kernel
 def _length_curve(length, lmin, lmax):
-    """Returns (FL, its slope) at the normalized length; both are 0 outside [lmin, lmax].
+    """Returns FL at the normalized length; 0 outside [lmin, lmax].
 
     With a = (lmin + 1) / 2 and b = (1 + lmax) / 2, the four parabolas are
 
@@ -52,52 +52,37 @@ def _length_curve(length, lmin, lmax):
     rising_distance = where(is_first, length - lmin, 1.0 - length)
     falling_distance = where(is_last, lmax - length, length - 1.0)
     s = where(is_rising, rising_distance, falling_distance) / width
-    half_square, slope = 0.5 * s * s, s / width
+    half_square = 0.5 * s * s
     is_inside = (lmin <= length) & (length <= lmax)
-    curve = where(is_first | is_last, half_square, 1.0 - half_square)
-    return where(is_inside, curve, 0.0), where(is_inside, where(is_rising, slope, -slope), 0.0)
+    return where(is_inside, where(is_first | is_last, half_square, 1.0 - half_square), 0.0)
 
 
 @kernel
 def _velocity_curve(velocity, fvmax):
-    """Returns (FV, its slope) at the normalized velocity.
+    """Returns FV at the normalized velocity.
 
     (velocity + 1)^2 for -1 < velocity <= 0;  fvmax - (y - velocity)^2 / y with y = fvmax - 1 for 0 < velocity <= y;
     0 below, fvmax above.
     """
     y = fvmax - 1.0
-    divisor = fmax(y, MINVAL)
     from_low, to_high = velocity + 1.0, y - velocity
-    is_shortening = velocity <= 0.0
-    curve = where(is_shortening, from_low * from_low, fvmax - to_high * to_high / divisor)
-    slope = where(is_shortening, 2.0 * from_low, 2.0 * to_high / divisor)
-    is_zero, is_full = velocity <= -1.0, (velocity > y) & (velocity > 0.0)
-    return where(is_zero, 0.0, where(is_full, fvmax, curve)), where(is_zero | is_full, 0.0, slope)
+    curve = where(velocity <= 0.0, from_low * from_low, fvmax - to_high * to_high / fmax(y, MINVAL))
+    is_full = (velocity > y) & (velocity > 0.0)
+    return where(velocity <= -1.0, 0.0, where(is_full, fvmax, curve))
 
 
 @kernel
-def muscle_gain(m, d, o, prm):
+def muscle_gain(m, o, prm, length, velocity):
     """Returns -F FL FV of output o, a Muscle prm."""
     optimum = _optimum(m, o, prm)
-    FL, _ = _length_curve(_normalized_length(m, d, o, prm, optimum), prm.lmin, prm.lmax)
-    FV, _ = _velocity_curve(d.actuator_velocity[o] / fmax(optimum * prm.vmax, MINVAL), prm.fvmax)
+    FL = _length_curve(_normalized_length(m, o, prm, length, optimum), prm.lmin, prm.lmax)
+    FV = _velocity_curve(velocity / fmax(optimum * prm.vmax, MINVAL), prm.fvmax)
     return -(_strength(m, o, prm) * FL * FV)
 
 
 @kernel
-def muscle_gain_slopes(m, d, o, prm):
-    """Returns the slopes of `muscle_gain` in length and velocity: -F FL' FV / L0, -F FL FV' / (L0 vmax)."""
-    optimum = _optimum(m, o, prm)
-    max_velocity = fmax(optimum * prm.vmax, MINVAL)
-    FL, FL_slope = _length_curve(_normalized_length(m, d, o, prm, optimum), prm.lmin, prm.lmax)
-    FV, FV_slope = _velocity_curve(d.actuator_velocity[o] / max_velocity, prm.fvmax)
-    force = -_strength(m, o, prm)
-    return force * FL_slope * FV / optimum, force * FL * FV_slope / max_velocity
-
-
-@kernel
 def _passive_curve(length, lmax):
-    """Returns (FP / fpmax, its slope) at the normalized length.
+    """Returns FP / fpmax at the normalized length.
 
     0 up to length 1;  s^2 / 2 with s = (length - 1) / (b - 1) up to b = (1 + lmax) / 2;
     then the line 1/2 + (length - b) / (b - 1).
@@ -106,23 +91,14 @@ def _passive_curve(length, lmax):
     width = fmax(b - 1.0, MINVAL)
     s, t = (length - 1.0) / width, (length - b) / width
     is_stretched, is_line = length > 1.0, length > b
-    curve = where(is_line, 0.5 + t, 0.5 * s * s)
-    return where(is_stretched, curve, 0.0), where(is_stretched, where(is_line, 1.0, s) / width, 0.0)
+    return where(is_stretched, where(is_line, 0.5 + t, 0.5 * s * s), 0.0)
 
 
 @kernel
-def muscle_bias(m, d, o, prm):
+def muscle_bias(m, o, prm, length):
     """Returns -F FP of output o."""
-    curve, _ = _passive_curve(_normalized_length(m, d, o, prm, _optimum(m, o, prm)), prm.lmax)
+    curve = _passive_curve(_normalized_length(m, o, prm, length, _optimum(m, o, prm)), prm.lmax)
     return -(_strength(m, o, prm) * prm.fpmax * curve)
-
-
-@kernel
-def muscle_bias_slope(m, d, o, prm):
-    """Returns the slope of `muscle_bias` in length: -F FP' / L0."""
-    optimum = _optimum(m, o, prm)
-    _, slope = _passive_curve(_normalized_length(m, d, o, prm, optimum), prm.lmax)
-    return -(_strength(m, o, prm) * prm.fpmax * slope / optimum)
 
 
 @kernel

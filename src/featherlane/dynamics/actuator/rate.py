@@ -3,8 +3,8 @@
 They are 0 if the force is clamped, or the sum on its joint or tendon.
 i is the index of an actuator.
 
-Affine names the values of a row gainprm or biasprm, Muscle those of a muscle (parameters.py).  motor_slopes and
-muscle_gain_slopes return (slope in length, slope in velocity); muscle_bias_slope returns the slope in length.
+Affine names the values of a row gainprm or biasprm (parameters.py).  `gain_law` and `bias_law` return gain and bias as
+functions of length and velocity; `motor_slopes` returns (slope in length, slope in velocity).
 
 Source: MuJoCo mjd_actuator_vel; slopes in length, which `discrete` uses, were found by experiment with 4.0.1.
 """
@@ -13,10 +13,9 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.actuation import is_on_limited_tendon
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.dcmotor import motor_slopes
-from featherlane.dynamics.actuator.gain import driving_value
-from featherlane.dynamics.actuator.muscle import muscle_bias_slope, muscle_gain_slopes
+from featherlane.dynamics.actuator.gain import bias_law, driving_value, gain_law
 from featherlane.dynamics.actuator.orientation import is_torque_bound
-from featherlane.dynamics.actuator.parameters import Affine, Muscle
+from featherlane.dynamics.actuator.parameters import Affine
 from featherlane.dynamics.actuator.transmission import drives_joint
 
 
@@ -48,26 +47,26 @@ def is_saturated(m, d, i):
 def _slopes(m, d, i):
     """Returns the slopes of force = gain u + bias of actuator i in length and velocity, without the clamp.
 
-    u is a control or an activation (`driving_value`).
+    u is a control or an activation (`driving_value`), which is held fixed.  User callbacks have no slopes.
     """
     actuator = m.actuator[i]
     o, gain, bias = actuator.outadr, actuator.gaintype, actuator.biastype
+    length, velocity = seed(d.actuator_length[o], 1.0, 0.0), seed(d.actuator_velocity[o], 0.0, 1.0)
     by_length, by_velocity = 0.0, 0.0
-    if bias in (BIAS_AFFINE, BIAS_SO3):
+    if bias in (BIAS_AFFINE, BIAS_MUSCLE):
+        _, by_length, by_velocity = split_tangents(bias_law(m, i, length, velocity), 2)
+    elif bias == BIAS_SO3:
         prm = Affine(actuator.biasprm)
-        by_length, by_velocity = by_length + prm.by_length, by_velocity + prm.by_velocity
-    elif bias == BIAS_MUSCLE:
-        by_length = muscle_bias_slope(m, d, o, Muscle(actuator.biasprm))
-    if gain == GAIN_AFFINE:
-        u, prm = driving_value(m, d, i), Affine(actuator.gainprm)
-        by_length, by_velocity = fma(prm.by_length, u, by_length), fma(prm.by_velocity, u, by_velocity)
-    elif gain == GAIN_MUSCLE:
-        u = driving_value(m, d, i)
-        gain_by_length, gain_by_velocity = muscle_gain_slopes(m, d, o, Muscle(actuator.gainprm))
+        by_length, by_velocity = prm.by_length, prm.by_velocity
+    if gain in (GAIN_AFFINE, GAIN_MUSCLE):
+        u, (_, gain_by_length, gain_by_velocity) = (
+            driving_value(m, d, i),
+            split_tangents(gain_law(m, i, length, velocity), 2),
+        )
         by_length, by_velocity = fma(gain_by_length, u, by_length), fma(gain_by_velocity, u, by_velocity)
     elif gain == GAIN_DCMOTOR:
-        motor_by_length, motor_by_velocity = motor_slopes(m, d, i)
-        by_length, by_velocity = by_length + motor_by_length, by_velocity + motor_by_velocity
+        slopes = motor_slopes(m, d, i)
+        by_length, by_velocity = by_length + slopes[0], by_velocity + slopes[1]
     return by_length, by_velocity
 
 

@@ -9,10 +9,19 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 
 
 @kernel
-def _gear_squared(m, k):
+def gear_squared(m, k):
     """Returns the square of the first gear of actuator k."""
     gear = m.actuator_gear[m.actuator_outadr[k]][0]
     return gear * gear
+
+
+@kernel
+def add_reflected_damping(m, k, coefficients):
+    """Returns (b, c, e) of a damping force -v (b + c |v| + e v^2), plus gear squared times those of actuator k."""
+    (b, c, e), actuator, gear2 = coefficients, m.actuator[k], gear_squared(m, k)
+    b = fma(actuator.damping, gear2, b)
+    c = fma(actuator.dampingpoly.second, gear2, c)
+    return b, c, fma(actuator.dampingpoly.third, gear2, e)
 
 
 @kernel
@@ -24,7 +33,7 @@ def reflected_armature(m, i):
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
             if drives_joint(m, k) and m.actuator_trnid[k, 0] == j:
-                total = fma(m.actuator_armature[k], _gear_squared(m, k), total)
+                total = fma(m.actuator_armature[k], gear_squared(m, k), total)
     return total
 
 
@@ -48,14 +57,10 @@ def has_reflected_terms(m, j):
 def damping_coefficients(m, d, i):
     """Returns (b, c, e): the damping force of DoF i is -v (b + c |v| + e v^2), of the joint and its actuators."""
     j = m.dof_jntid[i]
-    b, c, e = m.dof_damping[i], m.dof_dampingpoly[i].second, m.dof_dampingpoly[i].third
+    coefficients = m.dof_damping[i], m.dof_dampingpoly[i].second, m.dof_dampingpoly[i].third
     # -1: no actuator has armature or damping at the joint
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
-            actuator = m.actuator[k]
-            if drives_joint(m, k) and actuator.trnid[0] == j:
-                gear2 = _gear_squared(m, k)
-                b = fma(actuator.damping, gear2, b)
-                c = fma(actuator.dampingpoly.second, gear2, c)
-                e = fma(actuator.dampingpoly.third, gear2, e)
-    return b, c, e
+            if drives_joint(m, k) and m.actuator_trnid[k, 0] == j:
+                coefficients = add_reflected_damping(m, k, coefficients)
+    return coefficients

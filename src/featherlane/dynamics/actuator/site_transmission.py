@@ -56,8 +56,10 @@ def store_site_transmission(m, d, i):
 def store_orientation_transmission(m, d, i):
     """Computes lengths and moments of the three outputs of an so3 actuator, of a ball joint or a site with reference r.
 
-    The lengths are the rotation vector.  For a ball the moments select the DoFs; for a site they are torques about its
-    axes, and their opposites on the reference.
+    The lengths are the rotation vector.  A rotation leaves its axis in place, so the components of this vector in the
+    axes of the reference are also those in the axes of the target.  The torques act about the latter: about the DoFs of
+    a ball, which are its body's axes, and for a site about the site's axes, with their opposites on the reference.
+    So the velocity of an output is the relative angular velocity, not the rate of its length.
     Reads:  qpos, site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
     # target: a ball joint if there is no reference (r < 0), else a site

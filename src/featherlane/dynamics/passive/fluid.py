@@ -35,7 +35,7 @@ def fluid_worlds(m):
 
 @kernel
 def passive_forces_act(m):
-    """Returns whether passive forces are enabled."""
+    """Returns whether passive forces are enabled: springs and dampers are not both disabled."""
     both = DISABLE_SPRING | DISABLE_DAMPER
     return m.opt_disableflags & both != both
 

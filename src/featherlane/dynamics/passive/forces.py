@@ -76,18 +76,9 @@ def _store_spring_forces(m, d):
 
 
 @kernel
-def _store_damping_forces(m, d):
-    """qfrc_damper <- forces of the DoFs' dampers."""
-    for i in range(m.nv):
-        d.qfrc_damper[i] = dof_damper_force(m, d, i)
-
-
-@kernel
 def has_gravity_compensation(m):
     """Returns whether gravity and passive forces (springs or dampers) are on and some body is compensated."""
-    both = DISABLE_SPRING | DISABLE_DAMPER
-    has_passive_forces = (m.opt_disableflags & both) != both
-    return m.ngravcomp > 0 and has_passive_forces and not (m.opt_disableflags & DISABLE_GRAVITY)
+    return m.ngravcomp > 0 and passive_forces_act(m) and not (m.opt_disableflags & DISABLE_GRAVITY)
 
 
 @kernel
@@ -148,10 +139,9 @@ def passive(m, d):
         _store_spring_forces(m, d)  # qfrc_spring
         add_tendon_springs(m, d)
     if not (flags & DISABLE_DAMPER):
-        _store_damping_forces(m, d)  # qfrc_damper
+        for i in range(m.nv):
+            d.qfrc_damper[i] = dof_damper_force(m, d, i)
         add_tendon_dampers(m, d)
-    both = DISABLE_SPRING | DISABLE_DAMPER
-    disabled = flags & both
     if has_gravity_compensation(m):
         _add_gravity_compensation(m, d)
     for i in range(m.nv):
@@ -167,6 +157,5 @@ def passive(m, d):
     elif d.want_all:  # all outputs are requested
         for i in range(m.nv):
             d.qfrc_fluid[i] = 0.0
-    # passive forces act unless springs and dampers are both disabled
     if m.flg_adhesion:
-        add_adhesion_force(m, d, acts=disabled != both)
+        add_adhesion_force(m, d, acts=passive_forces_act(m))

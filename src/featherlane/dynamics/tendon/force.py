@@ -23,6 +23,7 @@ Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.actuator.reflected import add_reflected_damping, gear_squared
 from featherlane.dynamics.body.force_laws import (
     damper_law,
     has_coefficients,
@@ -49,26 +50,16 @@ def pulls_tendon(m, k, i):
 
 
 @kernel
-def _gear_squared(m, k):
-    """Returns the square of the first gear of actuator k."""
-    gear = m.actuator_gear[m.actuator_outadr[k]][0]
-    return gear * gear
-
-
-@kernel
 def tendon_damping(m, i):
     """Returns (b, c, e): the damping force of tendon i is -v (b + c |v| + e v^2), of tendon and actuators together."""
     tendon = m.tendon[i]
-    b, c, e = tendon.damping, tendon.dampingpoly.second, tendon.dampingpoly.third
+    coefficients = tendon.damping, tendon.dampingpoly.second, tendon.dampingpoly.third
     # -1: no actuator of the tendon has damping or armature
     if tendon.actuatorid != -1:
         for k in range(m.nactuator):
             if pulls_tendon(m, k, i):
-                gear2 = _gear_squared(m, k)
-                b = fma(m.actuator_damping[k], gear2, b)
-                c = fma(m.actuator_dampingpoly[k].second, gear2, c)
-                e = fma(m.actuator_dampingpoly[k].third, gear2, e)
-    return b, c, e
+                coefficients = add_reflected_damping(m, k, coefficients)
+    return coefficients
 
 
 @kernel
@@ -79,7 +70,7 @@ def tendon_armature(m, i):
     if m.tendon_actuatorid[i] != -1:
         for k in range(m.nactuator):
             if pulls_tendon(m, k, i):
-                armature = fma(m.actuator_armature[k], _gear_squared(m, k), armature)
+                armature = fma(m.actuator_armature[k], gear_squared(m, k), armature)
     return armature
 
 

@@ -76,15 +76,6 @@ def _add_force(m, d, b, point, force):
 
 
 @kernel
-def _add_segment_forces(m, d, a, b, x, y, force):
-    """cfrc += the forces of a segment from x on body a to y on body b: `force` on b, and its opposite on a."""
-    # forces within one moving body cancel
-    if moving_body(m, a) != moving_body(m, b):
-        _add_force(m, d, a, x, -force)
-        _add_force(m, d, b, y, force)
-
-
-@kernel
 def _forces_to_dofs(m, d, i):
     """ten_J, row i <- the components of the forces cfrc along each axis, from the leaves to the root.
 
@@ -106,9 +97,12 @@ def _forces_to_dofs(m, d, i):
 @kernel
 def _add_straight_segment(m, d, s, t, scale):
     """Returns the length of the segment between sites s and t; adds its forces of magnitude `scale` to cfrc."""
-    x, y = d.site_xpos[s], d.site_xpos[t]
+    a, b, x, y = m.site_bodyid[s], m.site_bodyid[t], d.site_xpos[s], d.site_xpos[t]
     u, length = normalize3(y - x)
-    _add_segment_forces(m, d, m.site_bodyid[s], m.site_bodyid[t], x, y, scale * u)
+    # forces within one moving body cancel
+    if moving_body(m, a) != moving_body(m, b):
+        _add_force(m, d, a, x, -(scale * u))
+        _add_force(m, d, b, y, scale * u)
     return length
 
 

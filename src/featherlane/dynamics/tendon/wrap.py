@@ -216,6 +216,17 @@ def _contact_heights(p, q, a, u, v, b, arc):
 
 
 @kernel
+def _through_in_worlds(inside, path, a, b, r):
+    """Returns the path (mask, u, v, arc) from a to b, in worlds of the mask `inside` that of `through_circle`."""
+    bends, u, v, arc = path
+    if any_(inside):
+        bends_inside, touch = through_circle(a, b, r)
+        bends = (inside & bends_inside) | (not_(inside) & bends)
+        u, v, arc = where2(inside, touch, u), where2(inside, touch, v), where(inside, 0.0, arc)
+    return bends, u, v, arc
+
+
+@kernel
 def wrap(m, d, start, end, g, kind, side):
     """Returns (mask, first, last, length): whether the tendon bends at geom g, between which points, and the length.
 
@@ -227,32 +238,25 @@ def wrap(m, d, start, end, g, kind, side):
         kind: mjtWrap.
         side: its side site, or -1.
 
-    The tendon is wrapped in the plane with the axes e1 and e2 of the geom's frame: a, b, u, v are points of this plane.
-    p, q are the end points in the geom's frame, a, b their projections, u, v the first and last point on the geom.
+    p, q and s are the end points and the side site in the geom's frame.  a, b are the projections of p, q on the plane
+    with the axes e1 and e2, in which the path meets the circle at u and leaves it at v.
     """
     R, centre, r = d.geom_xmat[g], d.geom_xpos[g], m.geom_size[g][0]
     rounding = ROUNDING32 if single_precision(d) else ROUNDING
     p = R.T @ (d.site_xpos[start] - centre)
     q = R.T @ (d.site_xpos[end] - centre)
+    s, has_side = p, 1 if side >= 0 else 0  # s is not used without a side site
+    if side >= 0:
+        s = R.T @ (d.site_xpos[side] - centre)
     e1, e2 = _plane_axes(p, q, kind)
     # an end that is inside by less than the slack is on the surface
     slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
     a_outside, a = _on_surface((dot(p, e1), dot(p, e2)), r, slack)
     b_outside, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
-    s = p  # not used without a side site
+    bends, u, v, arc = round_circle(a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side)
     if side >= 0:
-        s = R.T @ (d.site_xpos[side] - centre)
-    # the path around the circle; with a side site in the direction of its projection
-    bends, u, v, arc = round_circle(
-        a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side=1 if side >= 0 else 0
-    )
-    if side >= 0:
-        # a side site inside the geom: the tendon passes through it and touches it at one point
-        inside = norm3(s) < r - slack
-        if any_(inside):
-            bends_inside, touch = through_circle(a, b, r)
-            bends = (inside & bends_inside) | (not_(inside) & bends)
-            u, v, arc = where2(inside, touch, u), where2(inside, touch, v), where(inside, 0.0, arc)
+        # a side site inside the geom: the tendon passes through it
+        bends, u, v, arc = _through_in_worlds(norm3(s) < r - slack, (bends, u, v, arc), a, b, r)
     # an end at the centre of the geom has no direction
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
     first, last = fma(u[0], e1, u[1] * e2), fma(v[0], e1, v[1] * e2)

@@ -7,16 +7,14 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from featherlane.dynamics.inertia.articulated import recurses
-from featherlane.dynamics.integrator.free_body import is_single_free_body
-from featherlane.model.enums import CONVEX, EULER, IMPLICITFAST, Disable
+from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_worlds, transposed_product
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.api.exact import linearize
-from featherlane.sensitivity.systems.served import differences_lag, serves
+from featherlane.sensitivity.systems.served import has_products
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, borrowed
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
@@ -24,17 +22,6 @@ from featherlane.simulation.tile.transfer import Plan
 EACH = 16  # steps at a time: after a step without formulas, the later steps of the part are recomputed
 FEW = 4  # fewer worlds are processed one by one
 COSTATE, DIRECT = ("by_q", "by_v", "by_act"), ("loss_q", "loss_v", "loss_act")
-
-
-def by_products(model: Model) -> bool:
-    """Returns whether products apply to the model.  A single world may still report that they do not."""
-    convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
-    bodies = range(1, model.nbody if model.opt_integrator == IMPLICITFAST else 0)
-    # the transposed system of K is that of K itself only if K is symmetric
-    symmetric = not any(is_single_free_body(model, i) for i in bodies)
-    euler = model.opt_integrator in (EULER, IMPLICITFAST) and symmetric
-    served = convex and euler and model.nv and serves(model) and not differences_lag(model)
-    return bool(served) and not recurses(model)
 
 
 class ProductWorlds(OwnWorlds):
@@ -191,6 +178,6 @@ class ProductSteps:
 
 def steps_of(trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool) -> Steps:
     """Returns the `Steps` for a trajectory and similar ones, by the model and the fields to differentiate by."""
-    if parameters or not by_products(trajectory.model):
+    if parameters or not has_products(trajectory.model):
         return JacobianSteps(trajectory, parameters, nthread, frictionloss)
     return ProductSteps(trajectory, nthread, frictionloss)

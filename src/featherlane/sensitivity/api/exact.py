@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError, page
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
-from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, LCP, RK4, Disable
+from featherlane.model.enums import CONVEX, LCP, RK4, Disable
 from featherlane.model.model import Model
 from featherlane.sensitivity.api.sensor_rates import sensor_rates
 from featherlane.sensitivity.api.transition import (
@@ -28,10 +28,10 @@ from featherlane.sensitivity.api.transition import (
 from featherlane.sensitivity.columns.coordinates import Seeds
 from featherlane.sensitivity.systems.convex import CONVEX_STAGES
 from featherlane.sensitivity.systems.lcp_columns import lcp_columns
-from featherlane.sensitivity.systems.served import lcp_serves, serves
+from featherlane.sensitivity.systems.served import lcp_serves, serves, solves_implicitly
 from featherlane.sensitivity.worlds.direct_worlds import direct_rates
 from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
-from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
+from featherlane.sensitivity.worlds.implicit_worlds import ImplicitWorlds
 from featherlane.sensitivity.worlds.lcp_worlds import LcpWorlds
 from featherlane.sensitivity.worlds.parameters import Parameters
 from featherlane.sensitivity.worlds.rk4 import rk4_rates
@@ -41,7 +41,6 @@ from featherlane.simulation.world.data import Data
 
 FRICTIONLOSS = int(Disable.FRICTIONLOSS)
 SHAPES = ("nq", "nv", "na", "nu", "nsensordata")  # sizes that the models of a `MixedBatch` need in common
-SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
 
 
 class AccelerationDerivatives(NamedTuple):
@@ -147,7 +146,7 @@ def linearize(
     chosen = None if none else Parameters(model, parameters)
     if chosen is not None and not chosen.n:
         chosen = None
-    served, disabled = _served(model, sizes) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
+    served, disabled = solves_implicitly(model) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
     lcp, rk4 = sizes["opt_contact_model"] == LCP, sizes["opt_integrator"] == RK4
     C, D, P = None, None, {}
     noslip = sizes["opt_noslip_iterations"] > 0
@@ -260,7 +259,7 @@ def acceleration_derivatives(
             ["adhesion with the contact model lcp"],
             what="derivatives of the acceleration are not supported with this feature",
         )
-    if not _noslip_serves(model):
+    if model.opt_noslip_iterations > 0 and not serves(model):
         raise UnsupportedFeatureError(
             [
                 f"option noslip_iterations: got {model.opt_noslip_iterations}, allowed is 0 here; formulas need "
@@ -315,23 +314,8 @@ def _kind(lcp: bool, model: Model, data: Data | Batch) -> tuple[type[ImplicitWor
     return (LcpWorlds, model, data, lcp_columns) if lcp else (ImplicitWorlds, model, data, CONVEX_STAGES)
 
 
-# ---- models ----------------------------------------------------------------------------------------------------------
-def _noslip_serves(model: Model) -> bool:
-    """Returns whether the no-slip solver is disabled, or has formulas."""
-    return model.opt_noslip_iterations == 0 or serves(model)
-
-
 def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
     """Returns (..., nx, n) derivatives of the next state by parameters, from differences of whole steps."""
     worlds = OwnWorlds(model, data, 2 * chosen.n, nthread, disabled)
     worlds.load(data)
     return as_given(data, chosen.rates_of_steps(worlds).swapaxes(1, 2))
-
-
-def _served(model: Model, sizes: dict[str, int]) -> bool:
-    """Returns whether implicit differentiation supports the model's solver and integrator."""
-    solved = sizes["opt_contact_model"] != LCP and _noslip_serves(model)
-    if sizes["opt_integrator"] == RK4:
-        # the chain rule of rk4 is not implemented for activations and plastic springs
-        solved = solved and sizes["na"] == 0 and sizes["nplastic"] == 0
-    return solved and sizes["opt_integrator"] in SERVED and sizes["nv"] > 0

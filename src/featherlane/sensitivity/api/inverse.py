@@ -22,8 +22,8 @@ from featherlane.sensitivity.api.transition import (
 )
 from featherlane.sensitivity.systems.inverse import inverse_columns
 from featherlane.sensitivity.systems.served import serves
-from featherlane.sensitivity.worlds.displaced_worlds import as_given, borrowed
-from featherlane.sensitivity.worlds.force_worlds import ForceWorlds
+from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed
+from featherlane.sensitivity.worlds.force_rates import force_rates
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.world.data import Data
@@ -80,9 +80,9 @@ def inverse_derivatives(
     if not nv or discrete or not serves(model):
         return inverse_fd(model, data, 1e-6, True, actuation, qacc, nthread)
     disabled = 0 if actuation else int(Disable.ACTUATION)
-    with borrowed(ForceWorlds, model, data, inverse_columns, threads(nthread), disabled) as worlds:
+    with borrowed(OwnWorlds, model, data, 3 * nv, threads(nthread), disabled) as worlds:
         acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
-        out, left = worlds.rates(acceleration)
+        out, left = force_rates(worlds, inverse_columns, acceleration)
     if len(left):
         steps = inverse_fd(model, data, 1e-6, True, actuation, acceleration, nthread)
         out[left] = np.concatenate(steps, -2).reshape(out.shape)[left]

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from featherlane.model.model import Model
 from featherlane.sensitivity.api.transition import check_differentiable, given_accelerations, threads
 from featherlane.sensitivity.systems.inverse import rnea_columns
-from featherlane.sensitivity.worlds.displaced_worlds import as_given, borrowed
-from featherlane.sensitivity.worlds.force_worlds import ForceWorlds
+from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed
+from featherlane.sensitivity.worlds.force_rates import force_rates
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data
 
@@ -57,7 +57,7 @@ def rnea_derivatives(
         computeRNEADerivatives, whose dtau_da includes armatures.
     """
     nv = check_differentiable(model, data)["nv"]
-    with borrowed(ForceWorlds, model, data, rnea_columns, threads(nthread)) as worlds:
-        out, _ = worlds.rates(given_accelerations(model, data, worlds.batch.nworld, qacc))
+    with borrowed(OwnWorlds, model, data, 3 * nv, threads(nthread), 0) as worlds:
+        out, _ = force_rates(worlds, rnea_columns, given_accelerations(model, data, worlds.batch.nworld, qacc))
     out = as_given(data, out.swapaxes(1, 2))
     return RneaDerivatives(*(out[..., k * nv : (k + 1) * nv] for k in range(3)))

@@ -20,7 +20,7 @@ from featherlane.sensitivity.columns.coordinates import EPS, Seeds, move_coordin
 from featherlane.sensitivity.columns.system import Stages
 from featherlane.sensitivity.rates.records import COLUMNS
 from featherlane.sensitivity.worlds.displaced_worlds import MovedWorlds, borrowed
-from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
+from featherlane.sensitivity.worlds.implicit_worlds import ImplicitWorlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.consistency import inverse_constraint
 from featherlane.simulation.step.forward import forward_outputs, forward_unconstrained

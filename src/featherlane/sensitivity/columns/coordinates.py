@@ -2,8 +2,8 @@
 
 Coordinates are numbered: positions by dof, velocities, activations, controls, generalized forces.  A column is seeded
 by the number of its coordinate: a formula starts from the derivatives `delta`, and a difference from the displacements
-of `move_coordinate`.  A kernel's coordinate `at` is an int if all lanes have the same one; otherwise it is a value,
-and numbers are compared with 1.0 * number.
+of `move_coordinate`.  A kernel's coordinate `at` is a value, as lanes may have different ones: numbers are compared
+with 1.0 * number.
 """
 
 from __future__ import annotations
@@ -49,19 +49,7 @@ class Seeds(NamedTuple):
 # ---- derivatives by the coordinate itself ----------------------------------------------------------------------------
 @kernel
 def delta(at, i):
-    """Returns the derivative of coordinate i by coordinate `at`, an int: Kronecker's delta, 1 if they are the same."""
-    return 1.0 if at == i else 0.0
-
-
-@kernel
-def delta3(at, i):
-    """Returns the derivatives of coordinates i, i + 1, i + 2 by coordinate `at`, an int."""
-    return Vec3(delta(at, i + c) for c in range(3))
-
-
-@kernel
-def lane_delta(at, i):
-    """Returns the derivative of coordinate i by coordinate `at`, a value: 1 in lanes in which they are the same."""
+    """Returns the derivative of coordinate i by coordinate `at`, a value: Kronecker's delta, 1 if they are the same."""
     return where(at == 1.0 * i, 1.0, 0.0)
 
 

@@ -18,25 +18,18 @@ from featherlane.dynamics.actuator.rate import is_saturated
 
 
 @kernel
-def _reads_inputs(m, d, i):
-    """Returns whether actuator i reads its only control in this step.
-
-    It does not with a user callback of controls, with disabled actuation, or with a delay of the control, which has a
-    history of samples (actuator_history[i, 0] > 0).
-    """
-    enabled = d.user_control == 0 and not (m.opt_disableflags & DISABLE_ACTUATION)
-    return enabled and m.actuator_ctrlnum[i] == 1 and m.actuator_history[i, 0] == 0
-
-
-@kernel
 def _has_formula(m, d, i):
     """Returns whether there are formulas for the control of actuator i, and for its activation if it has one.
 
-    The force must be linear in the control or activation: a gain that does not depend on it, and one activation only.
+    The actuator must read its only control in this step: no user callback of controls, no disabled actuation, no delay
+    (a history of samples, actuator_history[i, 0] > 0).  The force must be linear in the control or activation: a gain
+    that does not depend on it, and one activation only.
     """
     dyntype, gaintype = m.actuator_dyntype[i], m.actuator_gaintype[i]
+    enabled = d.user_control == 0 and not (m.opt_disableflags & DISABLE_ACTUATION)
+    reads_control = enabled and m.actuator_ctrlnum[i] == 1 and m.actuator_history[i, 0] == 0
     has_activation = dyntype in (DYN_INTEGRATOR, DYN_FILTER, DYN_FILTEREXACT) and m.actuator_actnum[i] == 1
-    return _reads_inputs(m, d, i) and (dyntype == DYN_NONE or has_activation) and gaintype in (GAIN_FIXED, GAIN_AFFINE)
+    return reads_control and (dyntype == DYN_NONE or has_activation) and gaintype in (GAIN_FIXED, GAIN_AFFINE)
 
 
 @kernel

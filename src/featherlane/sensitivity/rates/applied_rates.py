@@ -11,18 +11,12 @@ from featherlane.sensitivity.rates.paths import add_moved_force, is_before, poin
 
 
 @kernel
-def _is_pushed(d, b):
-    """Returns whether xfrc_applied of body b is not 0 in a world of the tile."""
-    force, torque = d.xfrc_applied[b].force, d.xfrc_applied[b].torque
-    return any_((dot(force, force) + dot(torque, torque)) != 0.0)
-
-
-@kernel
 def find_applied(m, d, p):
     """body_pushed <- 1 for bodies with xfrc_applied in a world of the tile, else 0; npushed <- their number."""
     p.npushed[0] = 0
     for b in range(1, m.nbody):
-        p.body_pushed[b] = 1 if _is_pushed(d, b) else 0
+        force, torque = d.xfrc_applied[b].force, d.xfrc_applied[b].torque
+        p.body_pushed[b] = 1 if any_((dot(force, force) + dot(torque, torque)) != 0.0) else 0
         p.npushed[0] += p.body_pushed[b]
 
 

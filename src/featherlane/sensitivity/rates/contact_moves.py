@@ -98,12 +98,6 @@ def _is_of_pair(d, p, s, k):
 
 
 @kernel
-def _is_same_contact(d, p, s, k):
-    """Returns whether detected slot s is slot k of the world's own pose: the same point of the same pair."""
-    return d.con_point[s] == p.slot_point[k] and _is_of_pair(d, p, s, k)
-
-
-@kernel
 def _find_slot(d, p, k, first):
     """Returns the detected slot of slot k of the world's own pose, or -1; the search begins at `first`, cyclically."""
     n, found = d.ncon_slot[0], -1
@@ -113,9 +107,27 @@ def _find_slot(d, p, k, first):
         tried = 0
         while tried < n and found < 0:
             s = (first + tried) % n
-            found = s if _is_same_contact(d, p, s, k) else -1
+            # the same point of the same pair
+            found = s if d.con_point[s] == p.slot_point[k] and _is_of_pair(d, p, s, k) else -1
             tried += 1
     return found
+
+
+@kernel
+def _match(d, p, k, at):
+    """slot_at[k] <- the detected slot `at` of slot k of the worlds' own pose, -1: none.
+
+    Writes: slot_taken[at]; slot_near <- 1 in worlds that have the contact here only; slot_gone[k] <- 1 and slot_known
+            <- 0 in worlds that have it at their own pose only.
+    """
+    own = p.slot_present[k] > 0.0
+    p.slot_at[k], missing = at, own
+    if at >= 0:
+        here = d.con_present[at] > 0.0
+        p.slot_near[0] = where(here & not_(own), 1.0, p.slot_near[0])
+        p.slot_taken[at], missing = 1, own & not_(here)
+    p.slot_known[0] = where(missing & (p.slot_known[0] > 0.0), 0.0, p.slot_known[0])  # -1 stays
+    p.slot_gone[k] = where(missing, 1.0, p.slot_gone[k])
 
 
 @kernel
@@ -135,18 +147,10 @@ def _find_slots(d, p, n):
         # first: next slot to try, as slots mostly keep their order; touching: number of contacts at the own pose
         first, touching = 0, 0.0
         for k in range(n):
-            # missing: worlds that have the contact at their own pose; those that have it here too are removed below
-            at, missing = _find_slot(d, p, k, first), p.slot_present[k] > 0.0
+            at = _find_slot(d, p, k, first)
             touching = touching + p.slot_present[k]
-            p.slot_at[k] = at
-            if at >= 0:
-                # near: a world has the contact only here
-                p.slot_near[0] = where((d.con_present[at] > 0.0) & not_(missing), 1.0, p.slot_near[0])
-                missing = missing & not_(d.con_present[at] > 0.0)
-                p.slot_taken[at] = 1
-                first = at + 1
-            p.slot_known[0] = where(missing & (p.slot_known[0] > 0.0), 0.0, p.slot_known[0])  # -1 stays
-            p.slot_gone[k] = where(missing, 1.0, p.slot_gone[k])
+            _match(d, p, k, at)
+            first = at + 1 if at >= 0 else first
         # near: detected slots that are none of the own pose
         for s in range(d.ncon_slot[0]):
             if p.slot_taken[s] == 0:

@@ -16,8 +16,8 @@ normal and two tangents, con_basis[k], and with torsional or rolling friction (c
 con_basis[TURN, k]; TURN is an index.  All but the normal are scaled by coefficients of friction.  The record p
 (records.py) has for each contact slot k the present force (slot_force), C (slot_curvature), relative motions A and V
 (slot_acceleration, slot_velocity), and (s, -d aref / dr) (slot_slope).  con_motion: accelerations J a of the
-bodies.  p.dg: derivatives of M a + c - tau - J^T f by one coordinate.  con_wrench: changes of the wrench on each body,
-at the com of its tree; primal.con_y = y.
+bodies.  p.dg: derivatives of M a + c - tau - J^T f by one coordinate.  con_wrench: minus the changes of the wrench on
+each body, at the com of its tree; primal.con_y = y.
 
 Of contact c: c.body, the bodies at place 0 and 1, the second one 0 if it is fixed; c.carrier, the bodies of its geoms,
 body 1 and body 2, in the order of the geoms; c.damping, B along the normal; c.frictiondamping, B along the others.
@@ -242,8 +242,8 @@ def moved_rows(m, d, p, k, place, S, j):
 
 
 @kernel
-def _add_moved_contact(m, d, p, k, place, S, j):
-    """con_wrench += changes of both wrenches of contact k if the axis S of dof j moves the body at that place.
+def _subtract_moved_contact(m, d, p, k, place, S, j):
+    """con_wrench -= changes of both wrenches of contact k if the axis S of dof j moves the body at that place.
 
     dF = basis df + (s dr) F + turned x F, and the same for the moment, plus (displacement of the point) x F.  The part
     S x* (wrench), which moves along with the body, is subtracted.
@@ -257,21 +257,24 @@ def _add_moved_contact(m, d, p, k, place, S, j):
     if d.con_dim[k] > 3:
         dM = dM + _moment_in_world(d, k, dmoment)
     dM = dM + cross(pos, F)
-    _add_to_wrenches(d, k, dF, dM)
+    _subtract_from_wrenches(d, k, dF, dM)
     # of BOTH nothing is subtracted: `moved_rows` has the changes relative to the moving bodies
     if place != BOTH:
         # smooth_rates.py adds the part that moves along; the opposite force acts on the body at place 1
         carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
-        d.con_wrench[d.con_body[k, place]] += -sign * carried
+        d.con_wrench[d.con_body[k, place]] += sign * carried
 
 
 @kernel
-def _add_to_wrenches(d, k, dF, dM):
-    """con_wrench of both bodies += the changes dF of contact k's force and dM of its moment."""
+def _subtract_from_wrenches(d, k, dF, dM):
+    """con_wrench of both bodies -= the changes dF of contact k's force and dM of its moment.
+
+    The residual contains -J^T f, so con_wrench collects what the columns add to it.
+    """
     b, other = d.con_body[k, 0], d.con_body[k, 1]
-    d.con_wrench[b] += _wrench(d, k, 0, dF, dM)
+    d.con_wrench[b] -= _wrench(d, k, 0, dF, dM)
     if other > 0:
-        d.con_wrench[other] += _wrench(d, k, 1, -dF, -dM)
+        d.con_wrench[other] += _wrench(d, k, 1, dF, dM)
 
 
 @kernel
@@ -319,9 +322,9 @@ def add_position_column(m, d, p, j):
                 clear_body_forces(m, d)  # con_wrench <- 0, before the first contact
                 cleared = 1
             S = d.cdof[j]
-            _add_moved_contact(m, d, p, k, place, S, j)  # con_wrench
+            _subtract_moved_contact(m, d, p, k, place, S, j)  # con_wrench
     if cleared:
-        _subtract_contact_forces(m, d, p.dg)
+        body_forces_to_dofs(m, d, p.dg)
 
 
 @kernel
@@ -355,17 +358,6 @@ def add_velocity_column(m, d, p, j, accelerates):
             dM = Vec3(zeros(3))
             if d.con_dim[k] > 3:
                 dM = _moment_in_world(d, k, dmoment)
-            _add_to_wrenches(d, k, _force_in_world(d, k, df), dM)  # con_wrench
+            _subtract_from_wrenches(d, k, _force_in_world(d, k, df), dM)  # con_wrench
     if cleared:
-        _subtract_contact_forces(m, d, p.dg)
-
-
-@kernel
-def _subtract_contact_forces(m, d, out):
-    """out -= J^T of the wrenches in con_wrench, by dof."""
-    # `body_forces_to_dofs` adds J^T W, so the column is negated before and after: out = -(-out + J^T W)
-    for i in range(m.nv):
-        out[i] = -out[i]
-    body_forces_to_dofs(m, d, out)
-    for i in range(m.nv):
-        out[i] = -out[i]
+        body_forces_to_dofs(m, d, p.dg)

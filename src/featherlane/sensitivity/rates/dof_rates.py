@@ -43,25 +43,6 @@ def impedance_slopes(solref, solimp, r, shortest):
 
 
 @kernel
-def _set_springs(m, d, p):
-    """dof_stiffness <- minus the derivative of the force of the spring of each slide and hinge."""
-    for j in range(m.njnt):
-        if is_scalar(m.jnt_type[j]):
-            p.dof_stiffness[m.jnt_dofadr[j]] = -_joint_spring(m, d, j)[1]
-
-
-@kernel
-def _set_dampers(m, d, p):
-    """dof_friction <- minus the derivative of the damper's force.
-
-    dof_lag_friction <- the derivative by v of the integrator's damping rate, times the integrator's acceleration a*.
-    """
-    for i in range(m.nv):
-        p.dof_friction[i] = -_joint_damper(m, d, i)[1]
-        p.dof_lag_friction[i] = _joint_damping_rate(m, d, i)[1] * d.qacc_step[i]
-
-
-@kernel
 def _add_motors(m, d, p):
     """dof_stiffness and dof_friction += those of actuators on slides and hinges: -gear^2 F_l and -gear^2 F_l'.
 
@@ -108,9 +89,14 @@ def dof_rates(m, d, p):
         p.dof_lag_friction[i] = 0.0
         p.dof_curvature[i] = 0.0
     if not (m.opt_disableflags & DISABLE_SPRING):
-        _set_springs(m, d, p)
+        for j in range(m.njnt):
+            if is_scalar(m.jnt_type[j]):
+                p.dof_stiffness[m.jnt_dofadr[j]] = -_joint_spring(m, d, j)[1]
     if not (m.opt_disableflags & DISABLE_DAMPER):
-        _set_dampers(m, d, p)
+        for i in range(m.nv):
+            p.dof_friction[i] = -_joint_damper(m, d, i)[1]
+            # the derivative by v of the integrator's damping rate, times the integrator's acceleration a*
+            p.dof_lag_friction[i] = _joint_damping_rate(m, d, i)[1] * d.qacc_step[i]
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         _add_motors(m, d, p)
     _add_rows(m, d, p)

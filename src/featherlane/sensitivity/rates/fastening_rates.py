@@ -47,12 +47,6 @@ def _vector(q):
 
 
 @kernel
-def _half_product(q, y):
-    """Returns vec(y q) / 2, for a vector y and a quaternion q."""
-    return Vec3(half_turn(q, y))
-
-
-@kernel
 def _body_changes(m, d, p, b, k, by):
     """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration `by`."""
     # the table of the file's docstring, with zeta = dof_carried and w = dof_rate
@@ -94,7 +88,7 @@ def _turn_changes(m, d, e, held, first, second):
     (moved1, dV1, dA1), (moved2, dV2, dA2) = first, second
     turn2 = moved2.angular
     turn = R.T @ (moved1.angular - turn2)
-    dt, ds = _half_product(q, turn), -0.5 * dot(turn, _vector(q))
+    dt, ds = Vec3(half_turn(q, turn)), -0.5 * dot(turn, _vector(q))
     x, y, z = R.columns
     dR = Mat3(join(cross(turn2, x), cross(turn2, y), cross(turn2, z))).T
     moved = Turn(seed(R, dR), seed(q, Quat(join((ds,), dt))), scale)
@@ -126,6 +120,34 @@ def _change_of_force(D, f, law, error, changes, dr):
 
 
 @kernel
+def _law_at(m, e, r):
+    """Returns (K, B, d, d'): stiffness, damping, impedance and its slope of connect or weld e at r = |E|."""
+    solimp = m.eq_solimp[e]
+    K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
+    d_imp, d_slope = split_tangents(impedance(solimp, seed(r, 1.0)), 1)
+    return K, B, d_imp, d_slope
+
+
+@kernel
+def _moment_and_change(held, g, dg, dtwist, ds, turn2):
+    """Returns the moment of the forces g of a weld's rotation rows on its first body, and the moment's change.
+
+    With q = (s, t) the moment is scale R (s g + t x g) / 2.  Its change in the frame R, which turns with the second
+    body, is scale (dt x g + ds g + s dg + t x dg) / 2.
+
+    Args:
+        held: (R, q, scale) of `weld_turn`.
+        g, dg: forces and their changes.
+        dtwist, ds: scale dt, the change of the rotation error, and ds.
+        turn2: rotation of the second body.
+    """
+    s, t, half = held.turn[0], _vector(held.turn), 0.5 * held.scale
+    moment = held.R @ (half * fma(s, g, cross(t, g)))
+    change = 0.5 * cross(dtwist, g) + half * fma(ds, g, fma(s, dg, cross(t, dg)))
+    return moment, held.R @ change + cross(turn2, moment)
+
+
+@kernel
 def _add_column(m, d, p, k, e, dof, by):
     """dg += derivatives of the rows from k on, of connect or weld e.
 
@@ -138,35 +160,26 @@ def _add_column(m, d, p, k, e, dof, by):
     at1, at2 = _point_changes(m, d, b1, p1, first), _point_changes(m, d, b2, p2, second)
     error, error_changes = p1 - p2, tuple(at1[c] - at2[c] for c in range(3))
     # |E|^2 and E . dE, to which a weld adds its rotation error `twist`
-    square, along, none = dot(error, error), dot(error, error_changes[0]), Vec3(zeros(3))
+    square, along = dot(error, error), dot(error, error_changes[0])
     held = weld_turn(m, d, e)  # unused by a connect
     turn_changes, twist = _turn_changes(m, d, e, held, first, second), held.scale * _vector(held.turn)
     dtwist, _, _, ds = turn_changes
     if is_weld:
         square, along = square + dot(twist, twist), along + dot(twist, dtwist)
     r = sqrt(square)
-    # without an error |E| has no slope, and dr is 0
-    solimp, dr = m.eq_solimp[e], along / fmax(r, MINVAL)
-    K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
-    imp, imp_slope = split_tangents(impedance(solimp, seed(r, 1.0)), 1)
-    law = K, B, imp, imp_slope
+    dr = along / fmax(r, MINVAL)  # without an error |E| has no slope, and dr is 0
+    law = _law_at(m, e, r)
     D, f = _row_forces(d, k)  # of the anchors' rows
-    df, moment, dmoment = _change_of_force(D, f, law, error, error_changes, dr), none, none
+    df, moment, dmoment = _change_of_force(D, f, law, error, error_changes, dr), Vec3(zeros(3)), Vec3(zeros(3))
     if is_weld:
         D_turn, g = _row_forces(d, k + 3)  # of the rotation's rows
         change_of_g = _change_of_force(D_turn, g, law, twist, turn_changes, dr)
-        # moment = scale R (s g + t x g) / 2, with the forces g of the rotation rows and q = (s, t)
-        s, t, half = held.turn[0], _vector(held.turn), 0.5 * held.scale
-        moment = held.R @ (half * fma(s, g, cross(t, g)))
-        # its change in the frame R: scale (dt x g + ds g + s dg + t x dg) / 2, with scale dt = dtwist
-        dm = 0.5 * cross(dtwist, g) + half * fma(ds, g, fma(s, change_of_g, cross(t, change_of_g)))
-        dmoment = held.R @ dm + cross(second[0].angular, moment)  # the frame R turns with the second body
+        moment, dmoment = _moment_and_change(held, g, change_of_g, dtwist, ds, second[0].angular)
     # only a position moves the axes of the dofs beyond it
     moving = dof if by == POSITION else -1
     # dg = -dtau: the second body has the opposite force, hence +f
     add_moved_force(m, d, p.dg, b2, moving, (p2, at2[0]), (f, moment), (df, dmoment))
-    f, moment, df, dmoment = -f, -moment, -df, -dmoment
-    add_moved_force(m, d, p.dg, b1, moving, (p1, at1[0]), (f, moment), (df, dmoment))
+    add_moved_force(m, d, p.dg, b1, moving, (p1, at1[0]), (-f, -moment), (-df, -dmoment))
 
 
 @kernel

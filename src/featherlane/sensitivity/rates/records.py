@@ -21,9 +21,7 @@ COLUMNS = Layout(
         _given.real("at", "1", "1", "index of the coordinate, -1: none"),
         _given.real("up", "1", "1", "upward displacement"),
         _given.real("down", "1", "1", "downward displacement"),
-        _given.real(
-            "follow", "nv", "m/s^2, rad/s^2", "derivative of the acceleration at displaced points, at which dg is taken"
-        ),
+        _given.real("follow", "nv", "m/s^2, rad/s^2", "derivative of the acceleration along which dg is taken"),
         _given.real("rest_p", "nv", "N, N m", "derivative of M a* - K a*, if it is computed by finite differences"),
         _found.real("dg", "nv", "N, N m", "derivative of the residual, or the residual at a point"),
         _found.real("dp", "nv", "N, N m", "derivative of the integrator's correction p, or p at a point"),
@@ -35,7 +33,8 @@ COLUMNS = Layout(
         _work.real("lower_g", "nv", "N, N m", "residual at the lower point"),
         _work.real("lower_p", "nv", "N, N m", "p at the lower point"),
         _work.real("next_qvel", "nv", "m/s, rad/s", "next velocity"),
-        _work.real("unit", "nv", "1", "displacement of the position for a unit of the coordinate"),
+        _work.rows(Vec3, "dof_tangent", "nv", "1", "columns of the right Jacobian of SO(3) at h w' (quaternions)"),
+        _work.rows(Vec3, "dof_back", "nv", "1", "columns of exp(-h w')"),
         _work.real("solved", "nv", "m/s^2, rad/s^2", "H^-1 times a column"),
         _work.real("force", "nv", "N, N m", "given forces, and products with the integrator's matrix"),
         _work.real("product", "nv", "N, N m", "products with the mass matrix"),
@@ -58,56 +57,21 @@ RATES = Layout(
         *SIZES,
         _scratch.real("taken_off", "nv", "m/s^2, rad/s^2", "acceleration that the integrator subtracts"),
         # of each dof
-        _scratch.rows(
-            Motion,
-            "dof_carried",
-            "nv",
-            "1/s^2",
-            "derivative of the descendants' acceleration by the dof's displacement",
-        ),
-        _scratch.rows(
-            Vec3, "dof_turned", "nv", "1/s", "derivative of the descendants' angular velocity by the dof's displacement"
-        ),
-        _scratch.rows(
-            Motion, "dof_rate", "nv", "1/s", "derivative of the descendants' acceleration by the dof's velocity"
-        ),
+        _scratch.rows(Motion, "dof_carried", "nv", "1/s^2", "derivative of the descendants' acceleration by position"),
+        _scratch.rows(Vec3, "dof_turned", "nv", "1/s", "derivative of the descendants' angular velocity by position"),
+        _scratch.rows(Motion, "dof_rate", "nv", "1/s", "derivative of the descendants' acceleration by velocity"),
         _scratch.rows(Force, "dof_momentum", "nv", "kg m", "I^c S"),
         _scratch.rows(Vec3, "dof_drag", "nv", "kg m^2/s", "B^c^T S, rotational part"),
-        _scratch.rows(
-            Force,
-            "dof_force",
-            "nv",
-            "N",
-            "derivative of the composite force on the descendants by the dof's displacement",
-        ),
-        _scratch.rows(Force, "dof_damping_force", "nv", "N s", "derivative of this force by the dof's velocity"),
+        _scratch.rows(Force, "dof_force", "nv", "N", "derivative of the descendants' composite force by position"),
+        _scratch.rows(Force, "dof_damping_force", "nv", "N s", "derivative of this force by velocity"),
         _scratch.rows(Motion, "dof_lag", "nv", "1/s^2", "dof_carried of the subtracted acceleration"),
         _scratch.rows(Force, "dof_lag_force", "nv", "N", "dof_force of the subtracted acceleration"),
-        _scratch.rows(
-            Force, "dof_fluid", "nv", "kg/s", "derivative of the dof's fluid force by the descendants' motion"
-        ),
+        _scratch.rows(Force, "dof_fluid", "nv", "kg/s", "derivative of the fluid force by the descendants' motion"),
         _scratch.rows(Vec3, "dof_lift", "nv", "kg", "gravity-compensated first moment of the descendants"),
-        _scratch.real(
-            "dof_stiffness",
-            "nv",
-            "N/m, N m/rad",
-            "stiffness of springs, actuators and limits that act on this dof only",
-        ),
-        _scratch.real(
-            "dof_friction",
-            "nv",
-            "N s/m, N m s/rad",
-            "damping of springs, actuators and limits that act on this dof only",
-        ),
-        _scratch.real(
-            "dof_lag_friction",
-            "nv",
-            "N/m, N m/rad",
-            "derivative of the implicitly integrated damping force, divided by -h",
-        ),
-        _scratch.real(
-            "dof_curvature", "nv", "kg, kg m^2", "derivative by the dof's acceleration of limits and dry friction"
-        ),
+        _scratch.real("dof_stiffness", "nv", "N/m, N m/rad", "stiffness of springs, actuators, limits of this dof"),
+        _scratch.real("dof_friction", "nv", "N s/m, N m s/rad", "damping of dampers, actuators, rows of this dof"),
+        _scratch.real("dof_lag_friction", "nv", "N/m, N m/rad", "derivative of the implicit damping force over -h"),
+        _scratch.real("dof_curvature", "nv", "kg, kg m^2", "derivative of limits and dry friction by acceleration"),
         # of each tendon and each general row
         _scratch.real("ten_force", "ntendon", "N", "tension of springs, dampers, actuators, limits and dry friction"),
         _scratch.real("ten_curvature", "ntendon", "kg", "derivative of the tension by the length's acceleration"),
@@ -119,13 +83,7 @@ RATES = Layout(
         _scratch.real("row_friction", "nrowmax", "N s/m", "derivative of an equality's force by its velocity"),
         _scratch.real("row_curvature", "nrowmax", "kg", "derivative of an equality's force by its acceleration"),
         _scratch.real("row_bend", "nrowmax", "N/m", "second derivative of an equality's polynomial times the force"),
-        _scratch.real(
-            "row_swing", "nrowmax", "N/m", "derivative of the row's force by the second coordinate's Jacobian entry"
-        ),
-        _scratch.rows(
-            Vec3, "dof_tangent", "nv", "1", "columns of the right Jacobian of SO(3) at h w' (quaternion joints)"
-        ),
-        _scratch.rows(Vec3, "dof_back", "nv", "1", "columns of exp(-h w')"),
+        _scratch.real("row_swing", "nrowmax", "N/m", "derivative of the force by the second Jacobian's entry"),
         _scratch.real("act_upper", "na", "1", "next activations at the upper point"),
         # of the columns that are solved together
         _scratch.int("panel_at", f"{PANEL}", "1", "coordinates of the columns solved together"),
@@ -139,11 +97,7 @@ RATES = Layout(
         _scratch.rows(Motion, "body_lag", "nbody", "m/s^2", "subtracted acceleration of the body"),
         _scratch.rows(Force, "body_lag_force", "nbody", "N", "force for the subtracted acceleration"),
         _scratch.rows(
-            Weight,
-            "body_lift",
-            "nbody",
-            "kg, kg m",
-            "gravity-compensated mass of the body and its descendants, and its first moment",
+            Weight, "body_lift", "nbody", "kg, kg m", "gravity-compensated mass of the subtree, first moment"
         ),
         # of each geom
         _scratch.rows(Vec3, "geom_pos", "ngeom", "m", "positions of geoms"),
@@ -156,48 +110,23 @@ RATES = Layout(
         _scratch.int("slot_at", "nconmax", "1", "slot of this contact at a displaced pose"),
         _scratch.int("slot_taken", "nconmax", "1", "1: this slot of the displaced pose is matched"),
         _scratch.real("slot_present", "nconmax", "1", "1: the world has the contact"),
-        _scratch.rows(
-            ContactPlace, "slot_upper", "nconmax", "m, 1", "distance, position and frame at the displaced pose"
-        ),
-        _scratch.rows(
-            ContactPlace, "slot_lower", "nconmax", "m, 1", "distance, position and frame at the opposite displaced pose"
-        ),
-        _scratch.rows(
-            ContactPlace, "slot_own", "nconmax", "m, 1", "distance, position and frame at the undisplaced pose"
-        ),
+        _scratch.rows(ContactPlace, "slot_upper", "nconmax", "m, 1", "distance, point and frame at the displaced pose"),
+        _scratch.rows(ContactPlace, "slot_lower", "nconmax", "m, 1", "distance, point and frame at the opposite pose"),
+        _scratch.rows(ContactPlace, "slot_own", "nconmax", "m, 1", "distance, point and frame at the own pose"),
         _scratch.real("slot_lost", "nconmax", "1", "1: no contact is near at the displaced pose"),
-        _scratch.rows(
-            Force,
-            "slot_moves",
-            "nconmax 7",
-            "1",
-            "derivatives of distance, point and rotation of the frame by a relative twist",
-        ),
-        _scratch.rows(
-            Vec3,
-            "slot_spin",
-            "nconmax",
-            "1",
-            "spin of the frame about its normal in a common rotation, minus this rotation",
-        ),
+        _scratch.rows(Force, "slot_moves", "nconmax 7", "1", "derivatives of distance, point and frame by a twist"),
+        _scratch.rows(Vec3, "slot_spin", "nconmax", "1", "spin of the frame relative to a rotation of both bodies"),
         _scratch.rows(Force, "slot_force", "nconmax", "N m, N", "moment and force on the first body"),
         _scratch.rows(Motion, "slot_acceleration", "nconmax", "m/s^2", "relative acceleration at the contact"),
         _scratch.rows(Motion, "slot_velocity", "nconmax", "m/s", "relative velocity at the contact"),
         _scratch.rows(
-            ContactSlope, "slot_slope", "nconmax", "1/m, 1/s^2", "derivatives by distance: of all stiffnesses, of aref"
+            ContactSlope, "slot_slope", "nconmax", "1/m, 1/s^2", "derivatives of stiffness and aref by distance"
         ),
         _scratch.rows(Wrench, "slot_curvature", "nconmax 6", "kg", "Hessian of the cost in the contact's basis"),
-        _scratch.real(
-            "slot_gone", "nconmax", "1", "1: the contact exists at neither of two displaced poses, 0.5: at one of them"
-        ),
+        _scratch.real("slot_gone", "nconmax", "1", "1: the contact is at no displaced pose, 0.5: at one of two"),
         _scratch.real("slot_jumps", "1", "1", "1: a contact has no near point at both poses of a twist"),
         _scratch.real("slot_near", "1", "1", "1: the displaced pose has other contacts"),
-        _scratch.real(
-            "slot_known",
-            "1",
-            "1",
-            "1: all displaced poses have the contacts of the world, -1: the capacity is too small",
-        ),
+        _scratch.real("slot_known", "1", "1", "1: all displaced poses have the world's contacts, -1: buffer full"),
         # of each row of friction that the no-slip solver corrects
         _scratch.int("nslip", "1", "1", "number of rows"),
         _scratch.int("slip_con", "nslipmax", "1", "contact slot of the row"),
@@ -211,19 +140,13 @@ RATES = Layout(
         _scratch.real("slip_dbound", "nslipmax", "N, N m", "derivative of slip_bound"),
         _scratch.real("slip_dy", "nslipmax", "m/s^2, rad/s^2", "derivative of slip_y"),
         _scratch.real("slip_dgain", "nslipmax", "N, N m", "derivative of slip_gain"),
-        _scratch.real(
-            "slip_path", f"nslipmax {SWEEPS}", "m/s^2, rad/s^2", "J a - aref at each update of the first sweeps"
-        ),
-        _scratch.rows(
-            Motion, "slip_moved", "nslipmax", "1/kg", "change of the motions of all rows at one contact by a dof"
-        ),
+        _scratch.real("slip_path", f"nslipmax {SWEEPS}", "m/s^2, rad/s^2", "J a - aref of each update, first sweeps"),
+        _scratch.rows(Motion, "slip_moved", "nslipmax", "1/kg", "derivative of each row's motion at one contact"),
         _scratch.real("slip_rows", "6", "m/s^2, rad/s^2", "derivatives of J a - aref of one contact"),
         _scratch.real("slip_stiffness", "1", "1", "relative derivative of its stiffness"),
         _scratch.real("slip_A", "nslipmax nslipmax", "1/kg", "J M^-1 J^T"),
         _scratch.real("slip_dA", "nslipmax nslipmax", "1/kg", "derivative of slip_A by the position of a dof"),
-        _scratch.rows(
-            Motion, "slip_lag", "nslipmax nv", "1/s^2", "dof_lag of the acceleration by a unit force of the row"
-        ),
+        _scratch.rows(Motion, "slip_lag", "nslipmax nv", "1/s^2", "dof_lag of accelerations by the row's unit force"),
         _scratch.rows(Motion, "slip_motion", "nslipmax nbody", "1/kg", "accelerations of bodies by this force"),
         _scratch.rows(Force, "slip_momentum", "nslipmax nbody", "1", "their forces, with those of all descendants"),
     ),

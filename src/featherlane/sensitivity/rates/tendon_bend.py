@@ -35,18 +35,12 @@ from featherlane.sensitivity.rates.paths import add_moved_force, point_motion
 
 # ---- the two ends ----------------------------------------------------------------------------------------------------
 @kernel
-def _site(m, d, s):
-    """Returns the position of site s."""
-    return d.site_xpos[s]
-
-
-@kernel
 def _add_force_on_site(m, d, p, s, b, k, frame, g, dg):
     """ten_bend += derivatives of the force g on site s, and of its opposite on body b.
 
     b: body of the path's frame, 0: the world; frame: rotation w of this frame by dof k; dg: change of g in this frame.
     """
-    x, none = _site(m, d, s), Vec3(zeros(3))
+    x, none = d.site_xpos[s], Vec3(zeros(3))
     _, moved = point_motion(m, d, m.site_bodyid[s], k, x)
     change = cross(frame, g) + dg  # in world axes
     add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, (x, moved), (g, none), (change, none))
@@ -58,7 +52,7 @@ def _add_force_on_site(m, d, p, s, b, k, frame, g, dg):
 @kernel
 def _relative_velocity(m, d, s, b, k):
     """Returns X - Z of site s: its velocity for a unit of dof k, minus that of body b's point there."""
-    x = _site(m, d, s)
+    x = d.site_xpos[s]
     _, site_velocity = point_motion(m, d, m.site_bodyid[s], k, x)
     _, body_velocity = point_motion(m, d, b, k, x)
     return site_velocity - body_velocity
@@ -77,7 +71,7 @@ def _add_segment(m, d, p, s, t, k, scale):
     """ten_bend += scale times the part of the straight segment between sites s and t."""
     # sites that are fixed to each other: the length is constant
     if moving_body(m, m.site_bodyid[s]) != moving_body(m, m.site_bodyid[t]):
-        x, y = _site(m, d, s), _site(m, d, t)
+        x, y = d.site_xpos[s], d.site_xpos[t]
         # velocities in the world's frame, that of body 0
         moves = (_relative_velocity(m, d, s, 0, k), _relative_velocity(m, d, t, 0, k))
         u, du = _straight_direction(x, y, moves)
@@ -146,41 +140,63 @@ def _off_plane(n, u0, u1, x0, x1, moves):
 
 
 @kernel
+def _around_sphere(r, u0, u1, ends, moves):
+    """Returns the changes of -u_0 and u_1 of a path around a sphere of radius r; arguments as below."""
+    (x0, _), (x1, _) = ends
+    normal, _ = normalize3(cross(x0, x1))
+    in0, in1 = _in_plane(normal, r, ends[0], ends[1], moves)
+    off0, off1 = _off_plane(normal, u0, u1, x0, x1, moves)
+    return in0 + off0, in1 + off1
+
+
+@kernel
+def _around_cylinder(r, axis, length, u0, u1, ends, moves):
+    """Returns the changes of -u_0 and u_1 of a path around a cylinder, with `rise` = h / L and `plane` = P / L.
+
+    They are H X = plane (H_P X) + e (e . X) / L.
+
+    Args:
+        r, axis: radius and axis of the cylinder.
+        length: L.
+        u0, u1: directions of the path at both ends.
+        ends: (position of the site, point where the path meets the geom) of both ends, from the geom's centre.
+        moves: X - Z of both sites.
+    """
+    (x0, p0), (x1, p1) = ends
+    first, last = (_without_axis(x0, axis), _without_axis(p0, axis)), (_without_axis(x1, axis), _without_axis(p1, axis))
+    du0, du1 = _in_plane(axis, r, first, last, moves)
+    rise = dot(axis, x1 - x0) / length
+    plane = sqrt(fmax(fma(-rise, rise, 1.0), MINVAL))
+    (flat0, _), (flat1, _) = normalize3(_without_axis(u0, axis)), normalize3(_without_axis(u1, axis))
+    # e by x_0 and x_1, with the opposite sign, which cancels in e (e . X)
+    e0, e1 = fma(-rise, flat0, plane * axis), fma(rise, flat1, -plane * axis)
+    tilt = (dot(e0, moves[0]) + dot(e1, moves[1])) / length
+    return fma(tilt, e0, plane * du0), fma(tilt, e1, plane * du1)
+
+
+@kernel
 def _add_path(m, d, p, n, k, scale):
     """ten_bend += scale times the part of the path around element n, a geom, between the sites before and after it.
 
     The path is straight in worlds where it does not bend at the geom.
     """
     s, g, t = m.wrap_objid[n - 1], m.wrap_objid[n], m.wrap_objid[n + 1]
-    b, R, centre = m.geom_bodyid[g], d.geom_xmat[g], d.geom_xpos[g]
+    b, centre, r = m.geom_bodyid[g], d.geom_xpos[g], m.geom_size[g][0]
     # the path meets the geom between `first` and `last`, `arc` apart along it
     bends, first, last, arc = wrap(m, d, s, t, g, m.wrap_type[n], m.wrap_sideid[n])
-    x0, x1 = _site(m, d, s) - centre, _site(m, d, t) - centre
+    x0, x1 = d.site_xpos[s] - centre, d.site_xpos[t] - centre
     p0, p1 = first - centre, last - centre
-    moves = (_relative_velocity(m, d, s, b, k), _relative_velocity(m, d, t, b, k))
+    ends, moves = ((x0, p0), (x1, p1)), (_relative_velocity(m, d, s, b, k), _relative_velocity(m, d, t, b, k))
     # directions u_0, u_1 and lengths at both ends; du0 and du1 are the changes of -u_0 and u_1
     (u0, l0), (u1, l1) = normalize3(p0 - x0), normalize3(x1 - p1)
     if m.wrap_type[n] == WRAP_SPHERE:
-        normal, _ = normalize3(cross(x0, x1))
-        du0, du1 = _in_plane(normal, m.geom_size[g][0], (x0, p0), (x1, p1), moves)
-        off0, off1 = _off_plane(normal, u0, u1, x0, x1, moves)
-        du0, du1 = du0 + off0, du1 + off1
+        du0, du1 = _around_sphere(r, u0, u1, ends, moves)
     else:
-        # a cylinder: L = length, h / L = rise, P / L = plane;  H X = plane (H_P X) + e (e . X) / L
-        axis, length = R.columns[2], fmax(l0 + arc + l1, MINVAL)
-        ends = (_without_axis(x0, axis), _without_axis(p0, axis)), (_without_axis(x1, axis), _without_axis(p1, axis))
-        du0, du1 = _in_plane(axis, m.geom_size[g][0], ends[0], ends[1], moves)
-        rise = dot(axis, x1 - x0) / length
-        plane = sqrt(fmax(fma(-rise, rise, 1.0), MINVAL))
-        (flat0, _), (flat1, _) = normalize3(_without_axis(u0, axis)), normalize3(_without_axis(u1, axis))
-        # e by x_0 and x_1, with the opposite sign, which cancels in e (e . X)
-        e0, e1 = fma(-rise, flat0, plane * axis), fma(rise, flat1, -plane * axis)
-        tilt = (dot(e0, moves[0]) + dot(e1, moves[1])) / length
-        du0, du1 = fma(tilt, e0, plane * du0), fma(tilt, e1, plane * du1)
+        length, axis = fmax(l0 + arc + l1, MINVAL), d.geom_xmat[g].columns[2]
+        du0, du1 = _around_cylinder(r, axis, length, u0, u1, ends, moves)
     u, du = _straight_direction(x0, x1, moves)
     u0, u1 = scale * where(bends, u0, u), scale * where(bends, u1, u)
-    du0 = scale * where(bends, du0, -du)  # du0 is the change of -u_0
-    du1 = scale * where(bends, du1, du)
+    du0, du1 = scale * where(bends, du0, -du), scale * where(bends, du1, du)
     frame, _ = point_motion(m, d, b, k, centre)  # rotation of the geom's frame
     _add_force_on_site(m, d, p, s, b, k, frame, -u0, du0)
     _add_force_on_site(m, d, p, t, b, k, frame, u1, du1)

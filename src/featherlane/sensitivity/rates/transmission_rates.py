@@ -26,13 +26,6 @@ from featherlane.sensitivity.rates.paths import add_moved_force, point_motion, u
 
 
 @kernel
-def _has_bent_moment(m, i):
-    """Returns whether actuator i is enabled and acts on neither a slide, a hinge nor a tendon."""
-    plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
-    return not (plain or m.actuator_trntype[i] == TRN_TENDON or is_disabled(m, i))
-
-
-@kernel
 def _joint_bend(m, d, p, i, k):
     """Writes ten_bend of actuator i on a ball or free joint; returns the derivative of its length by dof k.
 
@@ -167,7 +160,9 @@ def subtract_transmissions(m, d, p, k, by_velocity):
     """dg -= dtau of the actuators of this file by the position of dof k, or by its velocity if `by_velocity`."""
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
-            if _has_bent_moment(m, i):
+            # actuators on slides, hinges and tendons are in dof_rates.py and tendon_rates.py
+            on_scalar = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
+            if not (on_scalar or m.actuator_trntype[i] == TRN_TENDON or is_disabled(m, i)):
                 found, moment = _find_moment(m, d, m.actuator_outadr[i], k)
                 if found:
                     _subtract_actuator(m, d, p, i, k, moment, by_velocity)

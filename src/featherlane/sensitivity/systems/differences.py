@@ -1,7 +1,7 @@
 """Central differences of the residual of the equation of motion, for models and worlds without formulas.
 
 The residual g of solution.py is inverse dynamics minus the given forces, so no solver runs at displaced points.  Two
-things are differenced, p at fixed accelerations, g at those that follow a prediction (implicit_passes.py):
+things are differenced, p at fixed accelerations, g at those that follow a prediction (implicit_worlds.py):
 
 - The whole residual g and the integrator's correction p, with collision detection at each point: discrete, exact
   diagonals, adhesion, surface velocities, tendons with armature, actuators without formulas (formulas.py).  So are
@@ -35,7 +35,7 @@ from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.lanes import Kernel
 from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, move_inputs, move_pos
+from featherlane.sensitivity.columns.coordinates import copy, difference_quotient, move_coordinate
 from featherlane.sensitivity.columns.system import difference_column
 from featherlane.sensitivity.rates.records import COLUMNS
 from featherlane.sensitivity.systems.solution import compute_position
@@ -44,7 +44,7 @@ from featherlane.simulation.step.forward import control_and_actuate, forward_pos
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 
-UNUSED = 0  # the argument `given` of columns whose values at a point need only the displaced coordinate
+MOVED = -1  # the argument `given` of columns by positions, which move bodies
 
 
 # ---- values at a point -----------------------------------------------------------------------------------------------
@@ -133,37 +133,25 @@ def _place_bodies(m, d):
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
-def _residual_of_moved_bodies(m, d, p, step, given, upper):
-    """Computes g and lag with position p.at displaced by step, and new collision detection; `given` is unused."""
-    move_pos(m, d, p.at[0], step)
-    _follow_prediction(m, d, p, step)
-    overflow = compute_position(m, d)
-    _store_residual(m, d, p, overflow, p.dg if upper else p.lower_g, p.dp if upper else p.lower_p)
+def _residual_at_point(m, d, p, step, overflow, upper):
+    """Computes g and lag with coordinate p.at displaced by step.
 
-
-@kernel
-def _residual_of_moved_forces(m, d, p, step, overflow, upper):
-    """Computes g and lag with velocity, activation or control p.at displaced by step.
-
-    overflow: what `compute_position` returned for the undisplaced position.
+    overflow: what `compute_position` returned for the undisplaced position; MOVED: the coordinate is a position, so
+        bodies are placed and contacts detected again.
     """
-    move_inputs(m, d, p.at[0], step)
+    move_coordinate(m, d, p.at[0], step)
     _follow_prediction(m, d, p, step)
+    if overflow == MOVED:
+        overflow = compute_position(m, d)
     _store_residual(m, d, p, overflow, p.dg if upper else p.lower_g, p.dp if upper else p.lower_p)
 
 
 @kernel
-def _lag_of_bodies(m, d, p, step, given, upper):
-    """Computes lag with position p.at displaced by step; `given` is unused."""
-    move_pos(m, d, p.at[0], step)
-    _place_bodies(m, d)
-    _store_lag(m, d, p, p.dp if upper else p.lower_p)
-
-
-@kernel
-def _lag_of_forces(m, d, p, step, given, upper):
-    """Computes lag with velocity, activation or control p.at displaced by step; `given` is unused."""
-    move_inputs(m, d, p.at[0], step)
+def _lag_at_point(m, d, p, step, placed, upper):
+    """Computes lag with coordinate p.at displaced by step; placed: MOVED if it is a position."""
+    move_coordinate(m, d, p.at[0], step)
+    if placed == MOVED:
+        _place_bodies(m, d)
     _store_lag(m, d, p, p.dp if upper else p.lower_p)
 
 
@@ -195,8 +183,7 @@ def _columns(evaluate: Kernel) -> Kernel:
     return kernel(columns)
 
 
-_by_positions, _by_forces = _columns(_residual_of_moved_bodies), _columns(_residual_of_moved_forces)
-_lag_by_positions, _lag_by_forces = _columns(_lag_of_bodies), _columns(_lag_of_forces)
+_residual_columns, _lag_columns = _columns(_residual_at_point), _columns(_lag_at_point)
 
 
 @stage(p=COLUMNS)
@@ -205,11 +192,11 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
 
     Contacts are detected again at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, act, qacc, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, qvel, act, ctrl,
+            qfrc_applied, qacc, primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    _by_positions(m, d, b, p, thread, tile, given=UNUSED)
+    _residual_columns(m, d, b, p, thread, tile, given=MOVED)
 
 
 position_columns = in_each_tile("position_columns", position_columns_of_tile)
@@ -221,12 +208,12 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
 
     Bodies and contacts do not move.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qvel, act, ctrl, qacc, primal.*,
-            con_fresh, con_overflow, active, and all else of this thread's workspace.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, qvel, act, ctrl,
+            qfrc_applied, qacc, primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace.
     Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     overflow = compute_position(m, d)
-    _by_forces(m, d, b, p, thread, tile, given=overflow)
+    _residual_columns(m, d, b, p, thread, tile, given=overflow)
 
 
 force_columns = in_each_tile("force_columns", force_columns_of_tile)
@@ -257,11 +244,12 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the integrator's correction p by positions, dof by dof.
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
-    Writes: those that they take back; dp, lower_p, force, product; qpos, and all else of this thread's workspace.
+    Writes: those that they take back; dp, lower_p, force, product; qpos, qvel, act, ctrl, qfrc_applied, and all
+            else of this thread's workspace.
     Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
-    _lag_by_positions(m, d, b, p, thread, tile, given=UNUSED)
+    _lag_columns(m, d, b, p, thread, tile, given=MOVED)
 
 
 lag_positions = in_each_tile("lag_positions", lag_positions_of_tile)
@@ -272,13 +260,13 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the integrator's correction p by velocities, activations and controls.
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
-    Writes: those that they take back; dp, lower_p, force, product; qvel, act, ctrl, and all else of this thread's
-            workspace.
+    Writes: those that they take back; dp, lower_p, force, product; qpos, qvel, act, ctrl, qfrc_applied, and all
+            else of this thread's workspace.
     Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
     _place_bodies(m, d)
-    _lag_by_forces(m, d, b, p, thread, tile, given=UNUSED)
+    _lag_columns(m, d, b, p, thread, tile, given=0)
 
 
 lag_forces = in_each_tile("lag_forces", lag_forces_of_tile)

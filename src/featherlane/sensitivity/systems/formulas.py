@@ -36,7 +36,7 @@ from featherlane.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
 from featherlane.sensitivity.rates.smooth_rates import inward_pass, outward_pass
 from featherlane.sensitivity.rates.tendon_rates import tendon_rates
 from featherlane.sensitivity.systems.noslip_rates import correct_columns, prepare_noslip
-from featherlane.sensitivity.systems.panel import prepare_panels, put_column, solve_panel, step_panel, take_column
+from featherlane.sensitivity.systems.panel import put_column, solve_panel, step_panel, take_column
 from featherlane.sensitivity.systems.solution import accelerate_state, is_damped
 from featherlane.sensitivity.systems.tangent import store_next_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records, write_rows
@@ -137,21 +137,6 @@ def prepare_rates(m, d, p):
 
 
 @kernel
-def _write_column(b, thread, tile, s):
-    """Copies column s out of the tile: all outputs but the last one, the report."""
-    # the transfers of b: loads, controls, then outputs
-    first = b.nload + b.ncontrol
-    for k in range(first, first + b.nrecord - 1):
-        write_rows(b, b.place, thread, tile, k, s)
-
-
-@kernel
-def _write_report(b, thread, tile):
-    """Copies the last output, the report, out of the tile."""
-    write_rows(b, b.place, thread, tile, b.nload + b.ncontrol + b.nrecord - 1, s=0)
-
-
-@kernel
 def begin_step(m, d, p):
     """Computes accelerations, the next velocity, and what all columns share: rates and the factor of the Hessian.
 
@@ -211,11 +196,11 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec, primal.*.
     """
     damped = begin_step(m, d, p)
+    # the transfers of b: loads, controls, then outputs, of which the report is the last one
+    outputs, report = b.nload + b.ncontrol, b.nload + b.ncontrol + b.nrecord - 1
     if d.con_overflow[0] == 0:
         # a Hessian that was decomposed into parts leaves entries out
         p.report[KNOWN] = where(leaves_out(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
-        if p.rate_steps:
-            prepare_panels(m, p)
         for first in range(0, b.nstep, PANEL):
             # columns of this panel; the last one may have fewer
             n = min(PANEL, b.nstep - first)
@@ -232,10 +217,11 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             step_panel(m, d, p, damped)  # damped: worlds where K is not M
             for c in range(n):
                 take_column(m, d, p, c, damped)  # da, dq, dv, dact
-                _write_column(b, thread, tile, first + c)
+                for k in range(outputs, report):
+                    write_rows(b, b.place, thread, tile, k, first + c)
     else:
         p.report[KNOWN] = 0.0
-    _write_report(b, thread, tile)
+    write_rows(b, b.place, thread, tile, report, s=0)
 
 
 formula_steps = in_each_tile("formula_steps", formula_steps_of_tile)

@@ -90,7 +90,7 @@ def _place_world(m, d, p):
             c = d.contact[k]
             c.present = where(c.D > 0.0, c.present, 0.0)
         contact_moves(m, d, p)
-        store_contacts(m, d, p)  # slot_dist and others <- the own pose
+        store_contacts(m, d, p)
 
 
 @kernel
@@ -336,7 +336,7 @@ def _solve_column(m, d, p, s):
 def _step_column(m, d, p, s, shared):
     """da, dq, dv, dact <- derivatives by coordinate p.at: of the acceleration and of the next state.
 
-    Reads: qacc, the derivative of the acceleration in this column; col_act of column s; next_qvel.   Writes: unit.
+    Reads: qacc, the derivative of the acceleration in this column; col_act of column s; next_qvel.
     """
     copy(d.qacc, m.nv, p.da, first=0)
     advance_state(m, p, p.at[0], d.qacc)
@@ -354,7 +354,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the acceleration and of the next state under the contact model lcp, column by column.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; report, da, dq, dv, dact, next_qvel, unit; all else of p: col_*, row_*,
+    Writes: those that they take back; report, da, dq, dv, dact, next_qvel; all else of p: col_*, row_*,
             rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc, qacc_step, qfrc_constraint,
             con_*, row_*, row_lcprow, link_lcprow, lcp.*, stat_residual, warning, found_bad, all else of this
             thread's workspace.

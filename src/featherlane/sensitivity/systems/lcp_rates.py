@@ -3,7 +3,7 @@
 from featherlane.lanes.layout import Declare, Layout, size
 from featherlane.sensitivity.rates.contact_types import ContactCase, ContactShift
 from featherlane.sensitivity.rates.records import RATES
-from featherlane.spatial.types import Mat3, Motion, Vec3
+from featherlane.spatial.types import Motion, Vec3
 
 _scratch = Declare("lcp_columns", "scratch")
 LCP_RATES = Layout(
@@ -18,46 +18,23 @@ LCP_RATES = Layout(
         size("rate_ncolact", "number of activations of all columns"),
         # bodies and contacts in the worlds' present state
         _scratch.rows(Motion, "dof_axis", "nv", "1", "motion axes"),
-        _scratch.real("slot_dist", "nconmax", "m", "distance"),
-        _scratch.rows(Vec3, "slot_pos", "nconmax", "m", "point"),
-        _scratch.rows(
-            Mat3, "slot_frame", "nconmax", "1", "normal and tangents, before alignment with the friction direction"
-        ),
         _scratch.rows(Vec3, "slot_belt", "nconmax", "m/s", "user-defined surface velocity"),
         _scratch.rows(Vec3, "slot_arms", "nconmax 2", "m", "contact point relative to the com of either body's tree"),
-        _scratch.rows(
-            ContactCase,
-            "slot_branch",
-            "nconmax",
-            "1",
-            "active cases (1): separated, deeper than contact_min_depth, at the maximum velocity, bouncing",
-        ),
+        _scratch.rows(ContactCase, "slot_branch", "nconmax", "1", "1: separated, deep, at maximum speed, bouncing"),
         _scratch.real("slot_edge", "nconmax", "m/s", "margin to a change of the case of the normal's velocity"),
         _scratch.real("dof_edge", "nrowmax", "m/s, rad/s", "margin to a change of the case of a limit's velocity"),
-        _scratch.real(
-            "slot_flat", "nconmax", "1", "1: a dof tilts two flat faces, so that their number of contacts changes"
-        ),
-        _scratch.rows(
-            ContactShift,
-            "slot_shift",
-            "nconmax",
-            "m, 1",
-            "derivative of distance, point and rotation of the frame by a column",
-        ),
+        _scratch.real("slot_flat", "nconmax", "1", "1: a dof tilts two flat faces, which lose contacts"),
+        _scratch.rows(ContactShift, "slot_shift", "nconmax", "m, 1", "derivative of distance, point and frame"),
         _scratch.real("dof_bounces", "nrowmax", "1", "1: the limit bounces"),
         # rows
         _scratch.int("row_count", "1", "1", "number of rows"),
         _scratch.real("row_present", "rate_nrow", "1", "1: the world has the row"),
         _scratch.real("row_x", "rate_nrow", "N, N m", "force"),
-        _scratch.real(
-            "row_first", "rate_nrow", "N, N m", "force of the frictionless problem, which sets friction limits"
-        ),
+        _scratch.real("row_first", "rate_nrow", "N, N m", "force of the frictionless problem, which bounds friction"),
         _scratch.real("row_free", "rate_nrow", "1", "1: the force is between its bounds"),
         _scratch.real("row_slope", "rate_nrow", "1", "derivative of a sliding friction force by the normal force"),
         _scratch.real("row_cone", "rate_nrow", "1", "1: normal row whose friction slides on a round cone"),
-        _scratch.real(
-            "row_pull", "rate_nrow", "m/s^2", "slack of this friction divided by its force, in the cone's metric"
-        ),
+        _scratch.real("row_pull", "rate_nrow", "m/s^2", "slack of this friction over its force, cone metric"),
         _scratch.real("row_unit", "rate_nrow", "1", "direction of this friction in the cone's metric"),
         _scratch.real("row_pivot", "rate_nrow", "kg", "1 / pivot, 0 for a linearly dependent row"),
         _scratch.real("row_dx", "rate_nrow", "N, N m", "derivatives of the forces"),

@@ -5,13 +5,14 @@ A limit at its stop, a contact that just touches and a body at rest that could b
 world itself.  Contacts move with the bodies (contact_moves.py) and are not detected again.  Each row keeps its branch
 of the law: pushed apart or closing its gap, bouncing or not, at the largest speed or slower.
 
-The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_dist, slot_pos, slot_frame, slot_belt
-(surface velocity), slot_arms (from either body's com to the point), slot_shift (changes of distance, point and frame
-by a unit of the column's coordinate) and slot_branch; of contact_moves.py slot_spin, whose product with a rotation of
-both bodies is the spin of the frame about its normal relative to them, and slot_gone (0: the contact is at all
-displaced poses, 1: it is at neither of two, 0.5: at one of them); dof_axis: S of each dof; row_count and row_present,
-the rows of the own state.  con_carrier[k]: bodies 1 and 2 of the contact's geoms.  INFINITE is the bound of a force, or
-the margin of a case that does not occur; NO_ROW marks a limit, dry friction or contact without a row in the LCP.
+The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_belt (surface velocity), slot_arms (from
+either body's com to the point), slot_shift (changes of distance, point and frame by a unit of the column's coordinate)
+and slot_branch; of contact_moves.py slot_own (distance, point and frame at this pose), slot_spin, whose product with a
+rotation of both bodies is the spin of the frame about its normal relative to them, and slot_gone (0: the contact is at
+all displaced poses, 1: it is at neither of two, 0.5: at one of them); dof_axis: S of each dof; row_count and
+row_present, the rows of the own state.  con_carrier[k]: bodies 1 and 2 of the contact's geoms.  INFINITE is the bound
+of a force, or the margin of a case that does not occur; NO_ROW marks a limit, dry friction or contact without a row in
+the LCP.
 Imported: softness and contact_softness, (erp, cfm) of a row, its error reduction per step and its term on A's diagonal;
 append_row and append_jacobian_row, (number, J v, J a) of a new row; set_row, which completes it by (this tuple, worlds
 with the row, target velocity, cfm, bounds).
@@ -52,17 +53,12 @@ from featherlane.spatial.motion import at_point
 # ---- contacts of the world and their displacements -------------------------------------------------------------------
 @kernel
 def store_contacts(m, d, p):
-    """Stores the present motion axes in dof_axis, and contacts in slot_dist, _pos, _frame, _belt and _arms.
-
-    slot_flat <- 0.
-    """
+    """Stores the present motion axes in dof_axis, and slot_belt, slot_arms of the contacts; slot_flat <- 0."""
     copy(d.cdof, m.nv, p.dof_axis, first=0)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        p.slot_dist[k], p.slot_flat[k] = c.dist, 0.0
-        p.slot_pos[k] = c.pos
+        p.slot_flat[k] = 0.0
         p.slot_belt[k] = c.belt
-        p.slot_frame[k] = c.frame
         for place in range(2):
             com = d.subtree_com[m.body_rootid[c.carrier[place]]]
             p.slot_arms[k, place] = c.pos - com
@@ -80,7 +76,7 @@ def _moved(p, k, twist):
     w, velocity = twist.angular, twist.linear
     lost = p.slot_gone[k] >= 1.0  # then `moved_by` has no derivatives, and the frame does not turn
     p.slot_flat[k] = where((p.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, p.slot_flat[k])
-    apart = dot(p.slot_frame[k].rows[0], velocity)  # along the normal
+    apart = dot(p.slot_own[k].orientation.rows[0], velocity)  # along the normal
     return where(lost, apart, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, turned)
 
 
@@ -104,7 +100,8 @@ def _shift(m, d, p, k, j):
             dist, pos, turned = _moved(p, k, -twist)
         # the contact moves along with body 1: the frame turns by w, and spins by (slot_spin . w) about its normal
         pos = pos + twist.linear
-        turned = fma(dot(p.slot_spin[k], twist.angular), p.slot_frame[k].rows[0], turned + twist.angular)
+        normal = p.slot_own[k].orientation.rows[0]
+        turned = fma(dot(p.slot_spin[k], twist.angular), normal, turned + twist.angular)
     return dist, pos, turned
 
 
@@ -125,12 +122,11 @@ def place_contacts(d, p, step):
     An axis of the frame moves by rotation x axis, to first order.
     """
     for k in range(d.ncon_slot[0]):
-        c = d.contact[k]
-        shift = p.slot_shift[k]
-        c.dist = fma(step, shift.dist, p.slot_dist[k])
-        c.pos = fma(step, shift.position, p.slot_pos[k])
+        c, own, shift = d.contact[k], p.slot_own[k], p.slot_shift[k]
+        c.dist = fma(step, shift.dist, own.dist)
+        c.pos = fma(step, shift.position, own.position)
         normal, tangent1, tangent2 = tuple(
-            fma(step, cross(shift.rotation, axis), axis) for axis in p.slot_frame[k].rows
+            fma(step, cross(shift.rotation, axis), axis) for axis in own.orientation.rows
         )
         c.frame = join(normal, tangent1, tangent2)
         c.belt = p.slot_belt[k]
@@ -194,8 +190,34 @@ def _append_dof_rows(m, d, p, store):
 
 # ---- rows of contacts ------------------------------------------------------------------------------------------------
 @kernel
-def _velocity_on_branch(m, d, p, k, erp, v, store):
-    """Returns the target separation velocity of contact k [m/s], by the law of the world's own branch.
+def _depths(m, d, k):
+    """Returns (depth of contact k, its excess over contact_min_depth) [m]."""
+    depth = d.con_includemargin[k] - d.con_dist[k]
+    return depth, depth - m.opt_contact_min_depth[0]
+
+
+@kernel
+def _store_branch(m, d, p, k, erp, v):
+    """slot_branch, slot_edge <- the branch of `_velocity_on_branch`, and the margin to its next change [m/s]."""
+    contact, h, fastest = d.contact[k], timestep(m), m.opt_contact_max_vel[0]
+    belt, e, (depth, over) = contact.belt[0], contact.restitution, _depths(m, d, k)
+    approach = belt - v
+    target = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + belt
+    # the rebound exceeds the target without it, min(target, fastest)
+    rebound, without = e * approach + belt, where(target >= fastest, fastest, target)
+    bounces = (e > 0.0) & (approach > contact.restitution_vel) & (rebound > without)
+    p.slot_branch[k] = ContactCase(
+        where(case, 1.0, 0.0) for case in (depth < 0.0, over >= 0.0, target >= fastest, bounces)
+    )
+    # margins: edge to the cases fastest, apart and deep, jump to the case bounces
+    edge = fmin(fabs(target - fastest), fmin(fabs(depth), fabs(over)) / h)
+    jump = fmin(fabs(approach - contact.restitution_vel), fabs(rebound - target))
+    p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
+
+
+@kernel
+def _velocity_on_branch(m, d, p, k, erp, v):
+    """Returns the target separation velocity of contact k [m/s], by the law of the world's own branch, slot_branch.
 
     With depth = margin - distance, h the time step, belt the surface velocity along the normal and e the restitution:
         apart     depth / h + belt              closes the gap (depth < 0)
@@ -203,35 +225,14 @@ def _velocity_on_branch(m, d, p, k, erp, v, store):
         fastest   contact_max_vel               if the above exceeds it
         bounces   e (belt - v) + belt           if the approach exceeds restitution_vel, and this is faster
 
-    Args:
-        erp: error reduction per step.
-        v: present separation velocity J v.
-        store: 1 in the own state, where slot_branch and the margin to its next change, slot_edge, are stored.
+    erp: error reduction per step; v: present separation velocity J v.
     """
-    contact = d.contact[k]
-    h, depth, belt = timestep(m), contact.includemargin - contact.dist, contact.belt[0]
-    over, fastest = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
-    e, approach = contact.restitution, belt - v
-    if store:
-        target = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + belt
-        # margins [m/s]: edge to the cases fastest, apart and deep, jump to the case bounces
-        edge = fmin(fabs(target - fastest), fmin(fabs(depth), fabs(over)) / h)
-        jump = fmin(fabs(approach - contact.restitution_vel), fabs(e * approach + belt - target))
-        p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
-        # the rebound exceeds the target without it, min(target, fastest)
-        bounces = (
-            (e > 0.0)
-            & (approach > contact.restitution_vel)
-            & (e * approach + belt > where(target >= fastest, fastest, target))
-        )
-        p.slot_branch[k] = ContactCase(
-            where(case, 1.0, 0.0) for case in (depth < 0.0, over >= 0.0, target >= fastest, bounces)
-        )
-    case = p.slot_branch[k]
+    contact, case, h, (depth, over) = d.contact[k], p.slot_branch[k], timestep(m), _depths(m, d, k)
+    belt = contact.belt[0]
     target = where(case.deep > 0.0, (erp / h) * over, 0.0)
     target = where(case.apart > 0.0, depth / h, target) + belt
-    target = where(case.fastest > 0.0, fastest, target)
-    return where(case.bounces > 0.0, e * approach + belt, target)
+    target = where(case.fastest > 0.0, m.opt_contact_max_vel[0], target)
+    return where(case.bounces > 0.0, contact.restitution * (belt - v) + belt, target)
 
 
 @kernel
@@ -243,7 +244,7 @@ def _append_contact(m, d, p, k, start, n, present, store):
     Args:
         start, n: first column and number of columns in d.lcp.col, the dofs that move the contact's bodies.
         present: mask of worlds with the contact.
-        store: see `_velocity_on_branch`.
+        store: 1 in the own state, where the branch is stored.
 
     Writes: con_lcprow, rows of lcp.*; primal.search.
     """
@@ -252,7 +253,9 @@ def _append_contact(m, d, p, k, start, n, present, store):
     # J along the normal, in d.primal.search
     fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)
     row, v, a = append_jacobian_row(m, d, start, n)  # reads it
-    target = _velocity_on_branch(m, d, p, k, erp, v, store)
+    if store:
+        _store_branch(m, d, p, k, erp, v)
+    target = _velocity_on_branch(m, d, p, k, erp, v)
     set_row(m, d, (row, v, a), present, target, cfm, (0.0, INFINITE))
     d.con_lcprow[k] = row
     append_friction(m, d, k, start, n, present, row, spin)
@@ -260,7 +263,7 @@ def _append_contact(m, d, p, k, start, n, present, store):
 
 @kernel
 def _append_contact_rows(m, d, p, store):
-    """Appends the LCP rows of the contacts that have rows, con_D > 0; store: see `_velocity_on_branch`."""
+    """Appends the LCP rows of the contacts that have rows, con_D > 0; store: see `_append_contact`."""
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         c.lcprow = NO_ROW

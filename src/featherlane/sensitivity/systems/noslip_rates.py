@@ -166,36 +166,45 @@ def _contact_rates(m, d, p, at, r):
 
 
 @kernel
+def _store_moved_motions(m, d, p, j, k, place):
+    """slip_moved[e] <- change of the relative motion at contact k in each field w_e, by the position of dof j.
+
+    The motion is that along the contact's axes, which turn: a rotation changes it by motion x turned.
+    place: as for `_moved_body`.
+    """
+    S = d.cdof[j]
+    _, pos, turned = displaced_contact(m, d, p, k, place, S)
+    for e in range(p.nslip[0]):
+        motion, change = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
+        # a dof that moves both bodies does not change their relative motion
+        if place != BOTH:
+            # S x (motion of the body - v_e), since slip_lag is v_e x S
+            body_motion = p.slip_motion[m.nbody * e + d.con_body[k, place]]
+            body_change = cross_motion(S, body_motion) + p.slip_lag[m.nv * e + j]
+            change = change_of_motion(d, k, place, body_change, motion.angular, pos)
+        p.slip_moved[e] = change + Motion(join(cross(motion.angular, turned), cross(motion.linear, turned)))
+
+
+@kernel
 def _compute_dA(m, d, p, j):
     """slip_dA <- derivative of A by the position of dof j: dA_re = dJ_r w_e + dJ_e w_r - w_r^T dM w_e.
 
     Each pair (r, e) adds dJ_r w_e - (v_e x S) . h_r to the entries (r, e) and (e, r).
-    dJ_r w_e is the change slip_moved[e] of the relative motion at row r's contact in the field w_e, along the axis of
-    row r: the change of the motion itself, and motion x turned for the rotation of the axis.
     """
-    n, S = p.nslip[0], d.cdof[j]
+    n = p.nslip[0]
     for entry in range(n * n):
         p.slip_dA[entry] = 0.0
     for r in range(n):
-        k, place, pos, turned = p.slip_con[r], _moved_body(m, d, p, j, r), Vec3(zeros(3)), Vec3(zeros(3))
-        force, moment = unit_force(d, p, r)
-        momentum = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]  # h_r
+        place = _moved_body(m, d, p, j, r)
         # slip_moved of a contact's first row serves its other rows
-        is_first = _is_first(p, r)
-        if place >= 0 and is_first:
-            _, pos, turned = displaced_contact(m, d, p, k, place, S)
+        if place >= 0 and _is_first(p, r):
+            _store_moved_motions(m, d, p, j, p.slip_con[r], place)
+        force, moment = unit_force(d, p, r)
+        h = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]
         for e in range(n):
-            lag = p.slip_lag[m.nv * e + j]  # v_e x S
-            x = -dot(lag, momentum)  # the term that the pair adds
-            if place >= 0 and is_first:
-                motion, change = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
-                # a dof that moves both bodies does not change their relative motion
-                if place != BOTH:
-                    body_motion_e = p.slip_motion[m.nbody * e + d.con_body[k, place]]
-                    body_change = cross_motion(S, body_motion_e) + lag  # S x (motion - v_e)
-                    change = change_of_motion(d, k, place, body_change, motion.angular, pos)
-                p.slip_moved[e] = change + Motion(join(cross(motion.angular, turned), cross(motion.linear, turned)))
+            x = -dot(p.slip_lag[m.nv * e + j], h)
             if place >= 0:
+                # dJ_r w_e
                 x = x + dot(force, p.slip_moved[e].linear) + dot(moment, p.slip_moved[e].angular)
             p.slip_dA[n * r + e] = p.slip_dA[n * r + e] + x
             p.slip_dA[n * e + r] = p.slip_dA[n * e + r] + x

@@ -10,8 +10,7 @@ Fields of the record p (records.py): panel_acceleration (-dg, then da), panel_la
 da*), panel_act (dact'), each with the indices (dof, column); panel_at: the coordinate of each column; at: index of a
 coordinate, positions by dof, then velocities, activations, controls; rate_steps: 1 if the call requests derivatives of
 the next state, 0: those of the acceleration; report[KNOWN]: 1 in worlds in which all rates have formulas.
-flat(panel_acceleration)[PANEL i + c] is entry (i, c).  dof_tangent and dof_back: columns of J(r) and exp(-r) of
-tangent.py, in the rows of a quaternion's three dofs.  `substitute_columns` and `solve_columns` overwrite a panel with
+flat(panel_acceleration)[PANEL i + c] is entry (i, c).  `substitute_columns` and `solve_columns` overwrite a panel with
 its solution, with the factor of the Hessian H or with a given factor.
 """
 
@@ -20,10 +19,9 @@ from featherlane.dynamics.inertia.joint_space import multiply_joint_space, solve
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.integrator.integrate import is_implicit
 from featherlane.dynamics.sparse.tree_factor import PANEL
-from featherlane.sensitivity.columns.coordinates import delta, delta3
 from featherlane.sensitivity.rates.records import KNOWN
 from featherlane.sensitivity.systems.solution import follow_bounds, step_column
-from featherlane.sensitivity.systems.tangent import advance_quaternion, quaternion_tangent
+from featherlane.sensitivity.systems.tangent import advance_state
 from featherlane.solver.hessian.equation import substitute_columns
 from featherlane.solver.primal.krylov import mark_slipping
 from featherlane.solver.rows.rows import compute_body_motions
@@ -55,22 +53,6 @@ def _shares_factor(m):
             if is_single_free_body(m, i):
                 shares = False
     return shares
-
-
-@kernel
-def prepare_panels(m, p):
-    """Computes derivatives of quaternions' next positions at the next velocity, next_qvel (tangent.py).
-
-    dof_tangent: columns of J(r); dof_back: columns of exp(-r); r = h times the angular velocity.
-    """
-    for j in range(m.njnt):
-        dofadr, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if has_quaternion(kind):
-            first = dofadr + 3 if is_free_joint(kind) else dofadr  # first rotation
-            J, back = quaternion_tangent(m, timestep(m) * Vec3(p.next_qvel[first : first + 3]))
-            for axis in range(3):
-                p.dof_tangent[first + axis] = J[axis]
-                p.dof_back[first + axis] = back[axis]
 
 
 @kernel
@@ -127,30 +109,12 @@ def step_panel(m, d, p, damped):
 
 
 @kernel
-def _next_position(m, d, p, at):
-    """dq <- dq', the derivative of the next position by coordinate `at`, from dv'; see tangent.py."""
-    h = timestep(m)
-    for j in range(m.njnt):
-        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free_joint(kind):
-            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), delta3(at, v))
-            v += 3
-        if has_quaternion(kind):
-            # dq' = J(r) h dv' + exp(-r) dq; J and back are the three columns of both matrices, from `prepare_panels`
-            J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
-            h_dv = h * Vec3(p.dv[v : v + 3])
-            p.dq[v : v + 3] = advance_quaternion(J, back, h_dv, delta3(at, v))
-        else:
-            p.dq[v] = delta(at, v) + h * p.dv[v]
-
-
-@kernel
 def take_column(m, d, p, c, damped):
     """Writes the results of column c: dact, and da and dp, or dq and dv if the next state's are requested.
 
-    damped: see `is_damped`.
+    damped: see `is_damped`.   Scratch: qacc_step.
     """
-    at, h = p.panel_at[c], timestep(m)
+    at = 1.0 * p.panel_at[c]  # as a value
     for a in range(m.na):
         p.dact[a] = p.panel_act[a, c]
     # da is the result, or `step_column` reads da and dp, because panel_step lacks da*
@@ -159,9 +123,8 @@ def take_column(m, d, p, c, damped):
             p.da[i] = flat(p.panel_acceleration)[PANEL * i + c]
             p.dp[i] = flat(p.panel_lag)[PANEL * i + c]
     if p.rate_steps and not _shares_factor(m):
-        # writes dq and dv from da
-        step_column(m, d, p, 1.0 * at, damped)  # `at` as a value
+        step_column(m, d, p, at, damped)
     elif p.rate_steps:
         for i in range(m.nv):
-            p.dv[i] = fma(h, flat(p.panel_step)[PANEL * i + c], delta(at, m.nv + i))
-        _next_position(m, d, p, at)
+            d.qacc_step[i] = flat(p.panel_step)[PANEL * i + c]  # da*
+        advance_state(m, p, at, d.qacc_step)

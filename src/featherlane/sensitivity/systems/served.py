@@ -1,4 +1,13 @@
-"""Decides which derivatives have formulas, for a model as a whole; kernels check the parameters of its worlds."""
+"""Decides which method differentiates a model as a whole; kernels check the parameters of its worlds.
+
+serves                 the residual has formulas
+solves_implicitly      implicit differentiation applies to its steps; else whole steps are differenced
+lcp_serves             the same for the contact model lcp
+needs_formulas_only    formulas apply to all parts of its steps: one pass computes them (worlds/direct_worlds.py)
+has_products           costates are propagated without derivatives (adjoint/products.py)
+differences_lag        the integrator's correction p of solution.py is differenced
+are_analytic           differences may be long (worlds/implicit_worlds.py)
+"""
 
 from __future__ import annotations
 
@@ -16,10 +25,21 @@ GAINS = enums.GAIN_FIXED, enums.GAIN_AFFINE, enums.GAIN_MUSCLE
 BIASES = enums.BIAS_NONE, enums.BIAS_AFFINE, enums.BIAS_MUSCLE
 DYNAMICS = enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE
 TRANSMISSIONS = enums.TRN_JOINT, enums.TRN_JOINTINPARENT, enums.TRN_TENDON, enums.TRN_SITE, enums.TRN_SLIDERCRANK
+EULERS = enums.EULER, enums.IMPLICITFAST
 INTEGRATORS = enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4
 # if one of these is not 0 under implicitfast, p is differenced; the second line: if there are tendons
 FLUID = ("opt_density", "opt_viscosity")
 DAMPING = ("tendon_dampingpoly", "actuator_dampingpoly")
+# if one of these is not 0, forces are nonsmooth
+BENDING = (
+    "jnt_actfrclimited",
+    "actuator_forcelimited",
+    "jnt_stiffnesspoly",
+    "dof_dampingpoly",
+    "actuator_dampingpoly",
+    "opt_density",
+    "opt_viscosity",
+)
 NOSLIP_ROWS = 96  # capacity of a tile: rows of friction (nslipmax)
 
 
@@ -89,11 +109,15 @@ def acts_at_once(model: Model) -> bool:
     return bool(plain.all() and model.nhistory == 0)
 
 
+def _has_single_bodies(model: Model) -> bool:
+    """Returns whether K of implicitfast has the unsymmetric blocks of single free bodies."""
+    fast = model.opt_integrator == enums.IMPLICITFAST
+    return fast and any(is_single_free_body(model, i) for i in range(1, model.nbody))
+
+
 def noslip_serves(model: Model) -> bool:
     """Returns whether formulas apply to the model's no-slip solver, or it is disabled."""
-    fast = model.opt_integrator == enums.IMPLICITFAST
-    single = fast and any(is_single_free_body(model, i) for i in range(1, model.nbody))
-    euler = (fast or model.opt_integrator == enums.EULER) and not single
+    euler = model.opt_integrator in EULERS and not _has_single_bodies(model)
     return model.opt_noslip_iterations == 0 or (euler and model.opt_cone == enums.PYRAMIDAL and not recurses(model))
 
 
@@ -105,3 +129,58 @@ def noslip_capacity(model: Model) -> int:
 def lcp_serves(model: Model) -> bool:
     """Returns whether the model uses the LCP, without actuator forces that act through contacts."""
     return bool(model.opt_contact_model == enums.LCP and model.nv and not model.nadhesion)
+
+
+def solves_implicitly(model: Model) -> bool:
+    """Returns whether implicit differentiation supports the model's solver and integrator."""
+    served = serves(model) if model.opt_noslip_iterations > 0 else True
+    if model.opt_integrator == enums.RK4:
+        # the chain rule of rk4 is not implemented for activations and plastic springs
+        served = served and model.na == 0 and model.nplastic == 0
+    return served and model.opt_contact_model != enums.LCP and model.nv > 0
+
+
+def needs_formulas_only(model: Model, torques: bool) -> bool:
+    """Returns whether formulas alone apply to the model, its solver and its integrator.
+
+    Args:
+        model: the model.
+        torques: whether the acceleration is differentiated, not the next state.
+    """
+    refused = model.opt_enableflags & enums.Enable.SLEEP or model.nminimized or model.opt_contact_model == enums.LCP
+    steps = torques or model.opt_integrator != enums.RK4
+    if refused or not (steps and model.nv > 0 and serves(model)):
+        return False
+    return not (model.na > 0 or not acts_at_once(model) or differences_lag(model) or recurses(model))
+
+
+def has_products(model: Model) -> bool:
+    """Returns whether products apply to the model.  A single world may still report that they do not."""
+    convex = model.opt_contact_model == enums.CONVEX and model.opt_noslip_iterations == 0
+    # the transposed system of K is that of K itself only if K is symmetric
+    euler = model.opt_integrator in EULERS and not _has_single_bodies(model)
+    served = convex and euler and model.nv and serves(model) and not differences_lag(model)
+    return bool(served) and not recurses(model)
+
+
+def are_analytic(model: Model, disabled: int, own: Mapping[str, np.ndarray], worlds: np.ndarray) -> np.ndarray:
+    """Returns (k,) whether a world's residual is an analytic function of position and velocity, far around its state.
+
+    It has no rows, no clamped forces, no fluid, and only polynomials of a joint's own coordinate.
+
+    Args:
+        model: the model.
+        disabled: flags that are set in addition to the model's.
+        own: fields with separate values for each world, (nworld, ...) by name.
+        worlds: (k,) indices of the worlds to check.
+    """
+    rows = not (model.opt_disableflags | disabled) & enums.DISABLE_CONSTRAINT
+    bends = np.zeros(len(worlds), bool)
+    if rows or model.ntendon or model.nplastic or model.user_actuators or not motors_are_affine(model):
+        return bends
+    for name in BENDING:
+        if name in own:
+            bends |= (own[name][worlds].reshape(len(worlds), -1) != 0.0).any(1)
+        elif getattr(model, name).any():
+            bends[:] = True
+    return ~bends

@@ -10,7 +10,7 @@ The worlds of a tile occupy its lanes and process the columns one after the othe
 lanes hold it and each lane processes other columns.  The record p (records.py), not the correction p above, has the
 inputs and outputs of one column, the derivatives by one coordinate: dg, dp of the formulas; da, dq, dv of the
 acceleration, the next position and the next velocity; at: the coordinate's index, positions by dof first, then
-velocities, activations, controls, forces; next_qvel, v'; force, the right-hand side -dg; product, M da; unit, scratch.
+velocities, activations, controls, forces; next_qvel, v'; force, the right-hand side -dg; product, M da.
 qacc is a, qacc_step is a*.  With the no-slip solver there are two accelerations a, see `_exchange_accelerations`.
 report[FITS]: 1 if the world was solved, report[NEAREST]: distance to the next change of the active set (switching.py),
 report[KNOWN]: 1 if all have formulas; report[HELD], the same entry in `base_tile` alone: 1 if the world has rows.
@@ -139,6 +139,24 @@ def _exchange_accelerations(m, d):
         d.dual.start[i] = after_noslip
 
 
+@kernel
+def _find_row_forces(m, d, p):
+    """qfrc_constraint <- the forces of the rows; report[FITS], report[NEAREST] <- those of the main solver's solution.
+
+    With the no-slip solver, the forces are that solver's, and qacc and dual.start are exchanged.
+    """
+    has_noslip = m.opt_noslip_iterations > 0
+    if has_noslip:
+        _exchange_accelerations(m, d)
+    constraint_forces(m, d, store=0)  # the forces at qacc; the solver's forces of the rows stay
+    p.report[FITS], p.report[NEAREST] = 1.0, switching_distance(m, d)
+    if has_noslip:
+        store_constraint_force(m, d)
+        # the no-slip solver leaves out rows that do not fit
+        if d.nrow[0] + d.ncon_slot[0] > 0 and not all_fit(d):
+            p.report[FITS] = 0.0
+
+
 @stage(p=COLUMNS)
 def accelerate_state(m, d, p):
     """Computes qacc and qacc_step in the present state, and `report`, with the rows at the solution.
@@ -150,9 +168,8 @@ def accelerate_state(m, d, p):
             dual.start, with the no-slip solver its acceleration.
     Scratch: aba_*, block, cacc, cfrc, con_wrench, qDeriv, qH, qHDiagInv, qLU, qvec.
     """
-    overflow = compute_position(m, d)
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0
-    if overflow == 0:
+    if compute_position(m, d) == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)
         smooth_acceleration(m, d)
@@ -161,19 +178,10 @@ def accelerate_state(m, d, p):
         solve(m, d)
         if d.con_overflow[0] == 0:
             turn_free_bodies(m, d)  # qacc of untouched free bodies, under `discrete`
-            has_noslip, rows = m.opt_noslip_iterations > 0, d.nrow[0] + d.ncon_slot[0]
-            if has_noslip:
-                _exchange_accelerations(m, d)
-            constraint_forces(m, d, store=0)  # qfrc_constraint at qacc; the solver's forces of the rows stay
-            p.report[FITS], p.report[NEAREST] = 1.0, switching_distance(m, d)
-            if has_noslip:
-                store_constraint_force(m, d)  # qfrc_constraint of the no-slip solver's forces
-                # 0: the no-slip solver ran without some rows
-                if rows > 0 and not all_fit(d):
-                    p.report[FITS] = 0.0
+            _find_row_forces(m, d, p)
             release_metric(m, d)  # takes inertial forces of `discrete` out of qfrc_constraint
             # the final acceleration of forward dynamics: the no-slip solver's, or qacc
-            implicit_acceleration_of(m, d, d.dual.start if has_noslip else d.qacc)
+            implicit_acceleration_of(m, d, d.dual.start if m.opt_noslip_iterations > 0 else d.qacc)
 
 
 @stage(p=COLUMNS)
@@ -270,8 +278,9 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     da = follow - H^-1 dg, with dg at accelerations that change by `follow`;  K da* = M da + dp;  dv' = dv + h da*;
     dq' as in tangent.py.
     Reads:  the rows that the transfers of b bring in: dg, dp, follow, memory for da.
-    Writes: those that they take back; report, next_qvel, da, dq, dv, unit, solved, force, product; qacc_step,
-            qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace.
+    Writes: those that they take back; report, next_qvel, dof_tangent, dof_back, da, dq, dv, solved,
+            force, product; qacc_step, qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of
+            this thread's workspace.
     Scratch: qvec, primal.*, krylov.*, con_motion, con_wrench, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU.
     """
     accelerate_state(m, d, p)

@@ -46,27 +46,17 @@ def _stiffness(m, solref, solimp):
 
 
 @kernel
-def size_of_row(K, x, aref):
-    """Returns |J a| + |aref| of a row with x = J a - aref, at least K REACH."""
-    return fmax(fabs(x + aref) + fabs(aref), K * REACH)
-
-
-@kernel
-def rigid_size(D, loss):
-    """Returns loss / D, the |x| at which a rigid friction-loss row of Coulomb's law slips; |aref| is far larger."""
-    return loss / fmax(D, TINY)
-
-
-@kernel
 def size_of_scalar_row(m, d, k):
-    """Returns (`size_of_row` of scalar row k, its stiffness K [1/s^2])."""
+    """Returns (size of scalar row k, |J a| + |aref| and at least K REACH; its stiffness K [1/s^2])."""
     kind = d.row_type[k]
     solref, solimp = row_parameters(m, kind, d.row_id[k])
     K = _stiffness(m, solref, solimp)
-    size = size_of_row(K, d.primal.row_x[k], d.row_aref[k])
-    # under Coulomb's law dry friction is rigid: its aref stops the row in one step, and is no measure
+    # x = J a - aref
+    size = fmax(fabs(d.primal.row_x[k] + d.row_aref[k]) + fabs(d.row_aref[k]), K * REACH)
+    # under Coulomb's law dry friction is rigid: its aref stops the row in one step, and is no measure; it slips at the
+    # |x| = loss / D
     if kind in (FRICTION_DOF, FRICTION_TENDON) and m.opt_contact_model == COULOMB:
-        size = rigid_size(d.row_D[k], d.row_hi[k])
+        size = d.row_hi[k] / fmax(d.row_D[k], TINY)
     return size, K
 
 

@@ -7,12 +7,12 @@ q' = q exp(r), and with rotations in each quaternion's own axes
 
 the linear update turns by the quaternion (1, r/2), normalised, and has J(r) = (1 - [r/2]x) / (1 + |r/2|^2).
 r: rotation vector h w' in the quaternion's axes [rad]; rotation_vector_quat(r): the quaternion exp(r); q.T its inverse.
-Fields of the record p (records.py): unit, the displacement dq of the position by one coordinate; dq, dv: dq' and dv'.
+Fields of the record p (records.py): dq, dv, the column dq' and dv' of one coordinate.
 Source: Sola, Deray, Atchuthan, A micro Lie theory for state estimation in robotics (2018), right Jacobian of SO(3).
 """
 
 from featherlane.prelude import *
-from featherlane.sensitivity.columns.coordinates import lane_delta
+from featherlane.sensitivity.columns.coordinates import delta
 
 SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 1e-14
 
@@ -78,39 +78,40 @@ def advance_quaternion(J, back, x, dq):
 
 @kernel
 def store_next_velocity(m, d, p, acceleration):
-    """next_qvel <- qvel + h a of the integrator's acceleration, around which positions are differentiated."""
+    """next_qvel <- v' = qvel + h a, and the derivatives there that all columns share.
+
+    acceleration: a of the integrator.   Writes also dof_tangent, dof_back: columns of J(r) and exp(-r).
+    """
     h = timestep(m)
     for i in range(m.nv):
         p.next_qvel[i] = fma(h, acceleration[i], d.qvel[i])
-
-
-@kernel
-def advance_tangent(m, dq, dv, velocity, h, out):
-    """out <- dq' for the displacement dq of the position and dv of the next velocity, all by dof.
-
-    velocity: the next velocity; h: the time step [s].
-    """
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free_joint(kind):
-            out[v : v + 3] = fma(h, Vec3(dv[v : v + 3]), Vec3(dq[v : v + 3]))
-            v += 3  # the rotations follow the translations
         if has_quaternion(kind):
-            J, back = quaternion_tangent(m, h * Vec3(velocity[v : v + 3]))
-            h_dw = h * Vec3(dv[v : v + 3])
-            out[v : v + 3] = advance_quaternion(J, back, h_dw, Vec3(dq[v : v + 3]))
-        else:
-            out[v] = dq[v] + h * dv[v]
+            v += 3 if is_free_joint(kind) else 0  # the rotations follow the translations
+            J, back = quaternion_tangent(m, h * Vec3(p.next_qvel[v : v + 3]))
+            for c in range(3):
+                p.dof_tangent[v + c] = J[c]
+                p.dof_back[v + c] = back[c]
 
 
 @kernel
 def advance_state(m, p, at, acceleration):
-    """dq, dv <- the derivatives of the next state by coordinate `at`, a value.
+    """dq, dv <- dq', dv', the derivatives of the next state by coordinate `at`, a value.
 
-    acceleration: those of the integrator's acceleration.   Reads: next_qvel.   Writes also unit.
+    acceleration: the derivative of the integrator's acceleration.   Reads: what `store_next_velocity` writes.
     """
     h = timestep(m)
     for i in range(m.nv):
-        p.unit[i] = lane_delta(at, i)
-        p.dv[i] = fma(h, acceleration[i], lane_delta(at, m.nv + i))
-    advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
+        p.dq[i] = delta(at, i)  # dq
+        p.dv[i] = fma(h, acceleration[i], delta(at, m.nv + i))
+    for j in range(m.njnt):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if is_free_joint(kind):
+            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), Vec3(p.dq[v : v + 3]))
+            v += 3
+        if has_quaternion(kind):
+            J, back = tuple(tuple(columns[v + c] for c in range(3)) for columns in (p.dof_tangent, p.dof_back))
+            p.dq[v : v + 3] = advance_quaternion(J, back, h * Vec3(p.dv[v : v + 3]), Vec3(p.dq[v : v + 3]))
+        else:
+            p.dq[v] = p.dq[v] + h * p.dv[v]

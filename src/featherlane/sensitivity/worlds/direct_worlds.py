@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.dynamics.inertia.articulated import recurses
 from featherlane.lanes import Stage
 from featherlane.lanes.record import address
-from featherlane.model.enums import LCP, RK4, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.rates.records import KNOWN, NEAREST
-from featherlane.sensitivity.systems.served import acts_at_once, differences_lag, noslip_capacity, serves
+from featherlane.sensitivity.systems.served import needs_formulas_only, noslip_capacity
 from featherlane.sensitivity.worlds.displaced_worlds import KEPT, OwnWorlds, each_step
 from featherlane.simulation.batch.arrays import ON_DEMAND, WorldArrays
 from featherlane.simulation.batch.batch import Batch
@@ -50,7 +48,7 @@ class DirectWorlds(OwnWorlds):
     solves_columns = True
 
     def __init__(self, model: Model, source: Data | Batch, loop: Stage, torques: bool, nthread: int, disabled: int):
-        self.revision, self.serves, self.skips = model.revision, _serves(model, torques), 0
+        self.revision, self.serves, self.skips = model.revision, needs_formulas_only(model, torques), 0
         if not self.serves:
             return
         nv, nu, self.is_one = model.nv, model.nu, isinstance(source, Data)
@@ -196,14 +194,3 @@ def direct_rates(
 def _idle(model: Model, key: tuple) -> list[DirectWorlds]:
     """Returns the worlds with a key that no call uses now."""
     return model.__dict__.setdefault("_direct_worlds", {}).setdefault(key, [])
-
-
-def _serves(model: Model, torques: bool) -> bool:
-    """Returns whether formulas alone apply to the model, its solver and its integrator."""
-    sizes = model.size_values()
-    solved = sizes["opt_contact_model"] != LCP
-    steps = torques or sizes["opt_integrator"] != RK4
-    refused = sizes["opt_enableflags"] & int(Enable.SLEEP) or sizes["nminimized"]
-    if not (solved and steps and not refused and model.nv > 0 and serves(model)):
-        return False
-    return not (model.na > 0 or not acts_at_once(model) or differences_lag(model) or recurses(model))

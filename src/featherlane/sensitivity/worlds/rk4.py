@@ -19,7 +19,7 @@ import numpy as np
 from featherlane.prelude import *
 from featherlane.dynamics.integrator.runge_kutta import rk4_stage, rk4_start
 from featherlane.model.model import Model
-from featherlane.sensitivity.worlds.implicit import ImplicitWorlds
+from featherlane.sensitivity.worlds.implicit_worlds import ImplicitWorlds
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import in_each_tile

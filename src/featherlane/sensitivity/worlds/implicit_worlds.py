@@ -1,4 +1,4 @@
-"""Passes through tiles that differentiate worlds by the implicit function theorem.
+"""Worlds whose steps are differentiated by the implicit function theorem, and the passes through their tiles.
 
     base       forward dynamics: a and a*
     rates      dg and dp by each coordinate: by formulas at fixed a (formulas.py), or by differences (differences.py)
@@ -6,11 +6,22 @@
 
 Differences in worlds with constraints are taken twice: over a short displacement at fixed a, which predicts da, and
 then with an acceleration that follows the displacement by this prediction P: da = P - H^-1 dg.
+
+Long differences.  A central difference over EPS = 2e-7 avoids nonsmooth points, and keeps nine of sixteen digits.  A
+long chain, whose inertia has a condition number of 1e6, then loses six of them in the solve.  If the residual is
+analytic (`are_analytic`), three differences over e, 2e and 3e are weighted so that all terms up to the sixth order
+vanish:
+
+    1.5 D(e) - 0.6 D(2e) + 0.1 D(3e),    D(e) = (g(x + e) - g(x - e)) / 2e.
+
+With e = 1e-3 the rounding error is 5000 times smaller, and the truncation error is of the order of 36 e^6.
+Source: Fornberg, Generation of Finite Difference Formulas on Arbitrarily Spaced Grids, 1988.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,18 +29,149 @@ from featherlane.dynamics.inertia.articulated import recurses
 from featherlane.lanes import Stage
 from featherlane.lanes.record import address
 from featherlane.model.enums import COULOMB
-from featherlane.sensitivity.columns.coordinates import EPS
+from featherlane.model.model import Model
+from featherlane.sensitivity.columns.coordinates import EPS, Seeds
+from featherlane.sensitivity.columns.system import Stages
 from featherlane.sensitivity.rates.records import FITS, HELD, KNOWN, NEAREST
-from featherlane.sensitivity.systems.served import acts_at_once, noslip_capacity
-from featherlane.sensitivity.worlds.analytic import FAR, WEIGHTS, are_analytic
-from featherlane.sensitivity.worlds.differentiated_worlds import DifferentiatedWorlds
-from featherlane.sensitivity.worlds.displaced_worlds import each_step
+from featherlane.sensitivity.systems.served import (
+    DAMPING,
+    FLUID,
+    acts_at_once,
+    are_analytic,
+    differences_lag,
+    lags_of_worlds,
+    noslip_capacity,
+    serves,
+)
+from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds, each_step
 from featherlane.sensitivity.worlds.parameters import Parameters
+from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
+from featherlane.simulation.world.data import Data
 
+FAR = 1e-3  # e [m, rad, m/s, rad/s]
+WEIGHTS = 1.5, -0.6, 0.1
 SHORT = 1e-3  # part of a displacement that predicts the derivative of the acceleration
 REALS = 1 << 21  # values of a pass in each array, so that results stay in or near the cache
 LEAST = 64  # worlds of a pass, so that all threads have tiles
+
+
+class ImplicitWorlds(OwnWorlds):
+    """Holds the worlds of a `Data` or a `Batch`, and the derivatives of their steps.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        stages: of the system that a step solves.
+        torques: whether generalized forces are coordinates, too, after the controls.
+        by_formulas: use formulas where they apply; otherwise differences of the residual.
+        parameters: the `Parameters` of the model whose values are coordinates, too; None for none.
+
+    Attributes:
+        qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
+        based: (nworld, 1, 3) reports of the passes that compute accelerations.
+        every: (nworld,) indices of all worlds.
+    """
+
+    solves_columns = True
+
+    def __init__(
+        self,
+        model: Model,
+        source: Data | Batch,
+        stages: Stages,
+        torques: bool,
+        nthread: int,
+        disabled: int = 0,
+        by_formulas: bool = True,
+        parameters: Any = None,
+    ):
+        n = 2 * Seeds.of_model(model).input.stop
+        super().__init__(model, source, n, nthread, disabled)
+        self.stages, self.torques, self.formulas_wanted, self.parameters = stages, torques, by_formulas, parameters
+        self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
+        self.based = np.zeros((self.batch.nworld, 1, 3))
+        self.every = np.arange(self.batch.nworld)
+        self._stepped, self._steps = None, (self.qacc, self.qacc)
+
+    _asked: Any = None
+    _looked_at: Any = None
+
+    @property
+    def by_formulas(self) -> bool:
+        """Returns whether formulas are requested and apply to the model in its present state."""
+        own = self.model.__dict__
+        key = own["revision"], own["body_gyroscopic"].tobytes()  # the answer changes with these only
+        if key != self._asked:
+            self._asked, self._serves = key, self.formulas_wanted and serves(self.model)
+        return self._serves
+
+    def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""
+        ctrl = self.batch.arrays.rows["ctrl"]
+        limits = (
+            self.model.__dict__["actuator_ctrllimited"],
+            self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen),
+        )
+        # with one world they are unchanged until its controls or their limits change
+        key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
+        if key is None or key != self._stepped:
+            self._stepped, self._steps = key, self.displacements(chosen, self.seeds.input.stop)
+        return self._steps
+
+    def passes(self, width: int, lag: bool) -> Passes:
+        """Returns the passes through tiles of that width; lag: for worlds whose correction p is differenced."""
+        return self.kept((width, lag, self.by_formulas), lambda: Passes(self, width, lag))
+
+    def groups(self) -> list[tuple[bool, np.ndarray]]:
+        """Groups the worlds by whether their correction p is differenced, for their present parameters."""
+        model, own = self.model, self.batch.arrays.expanded
+        if own.keys().isdisjoint((*FLUID, *DAMPING)):
+            # the result is valid until these parameters change
+            key = [model.revision, *(getattr(model, name).tobytes() for name in (*FLUID, *DAMPING))]
+            if key != self._looked_at:
+                self._looked_at, self._lag = key, differences_lag(model)
+            return [(self._lag, self.every)]
+        lags = lags_of_worlds(model, own, len(self.every))
+        return [(kind, self.every[lags == kind]) for kind in (False, True) if (lags == kind).any()]
+
+    def accelerations(self) -> np.ndarray:
+        """Returns (nworld, nv) of forward dynamics, for the worlds that fit into a tile."""
+        (lag, _), *_ = self.groups()
+
+        def run(chosen: np.ndarray, width: int) -> np.ndarray:
+            self.passes(width, lag).run_base(chosen)
+            return chosen[~(self.based[chosen, 0, FITS] > 0.0)]
+
+        self.narrowing(self.every, self.passes(self.width, lag).each, run)
+        return self.qacc
+
+    def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Computes the rates of all worlds, pass by pass; worlds that do not fit into a tile together run one by one.
+
+        Returns:
+            Rates of the next state (nworld, n, 2 nv + na), of the acceleration (nworld, n or 0, nv), distances to the
+            nearest switch (nworld,), and the indices of the remaining worlds.
+        """
+        nworld, found = self.batch.nworld, []
+
+        def run(wide: Passes, chosen: np.ndarray, width: int) -> np.ndarray:
+            passes = wide if wide.width == width else self.passes(width, wide.lags)
+            rates = passes.run(chosen)
+            parts = rates.state, rates.acceleration, rates.nearest
+            if rates.is_kept and len(chosen) == nworld:
+                found[:] = parts
+                return chosen[:0]
+            found[:] = found or [np.empty((nworld, *a.shape[1:])) for a in parts]
+            for total, a in zip(found, parts, strict=True):
+                total[chosen] = a
+            return chosen[~rates.fits]
+
+        over = []
+        for lag, todo in self.groups():
+            wide = self.passes(self.width, lag)
+            over.append(self.narrowing(todo, wide.each, partial(run, wide)))
+        state, acceleration, nearest = found
+        return state, acceleration, nearest, over[0] if len(over) == 1 else np.concatenate(over)
 
 
 class Rates(NamedTuple):
@@ -76,7 +218,7 @@ class Passes:
         lag: whether the integrator's correction p of these worlds is differenced.
     """
 
-    def __init__(self, worlds: DifferentiatedWorlds, width: int, lag: bool):
+    def __init__(self, worlds: ImplicitWorlds, width: int, lag: bool):
         model, batch = worlds.model, worlds.batch
         nv, nx, seeds = model.nv, worlds.seeds.state.stop, worlds.seeds
         self.width, self.worlds, self.lags = width, worlds, lag
@@ -306,7 +448,7 @@ class Passes:
         self.worlds.plans.prepare(self.width)
 
     def _difference(self, plans: list[tuple[Plan, int]], chosen: np.ndarray, rows: np.ndarray) -> None:
-        """Computes rates of some worlds by differences, to the sixth order for analytic residuals (analytic.py).
+        """Computes rates of some worlds by differences, to the sixth order for analytic residuals.
 
         Args:
             plans: of the passes.
