@@ -21,7 +21,7 @@ from featherlane.spatial.quaternion import (
     rotate,
     rotation_vector_quat,
 )
-from featherlane.spatial.vector import cross, dot3, mat_mul, mat_mul_vec, mat_t_mul_vec, norm3, normalize3
+from featherlane.spatial.vector import cross, cross_plus, dot3, mat_mul, mat_mul_vec, mat_t_mul_vec, norm3, normalize3
 from oracles.naive import matrix, rotation, skew
 
 WIDTH = 8
@@ -44,9 +44,10 @@ def assert_close(found, expected, tolerance=ROUNDING):
 
 
 def test_products_of_vectors_and_matrices(draw):
-    a, b, R, S = draw(3), draw(3), draw(9), draw(9)
+    a, b, c, R, S = draw(3), draw(3), draw(3), draw(9), draw(9)
     A, B = worlds(R).reshape(-1, 3, 3), worlds(S).reshape(-1, 3, 3)
     assert_close(cross(a, b), np.cross(worlds(a), worlds(b)))
+    assert_close(cross_plus(a, b, c), np.cross(worlds(a), worlds(b)) + worlds(c))
     np.testing.assert_allclose(dot3(a, b), (worlds(a) * worlds(b)).sum(axis=1), atol=ROUNDING)
     assert_close(mat_mul_vec(R, a), np.einsum("wij,wj->wi", A, worlds(a)))
     assert_close(mat_t_mul_vec(R, a), np.einsum("wji,wj->wi", A, worlds(a)))

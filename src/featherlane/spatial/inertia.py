@@ -6,6 +6,7 @@ point add component-wise; the composite-rigid-body algorithm uses this.
 
 from featherlane.lanes import fma, join, kernel
 from featherlane.lanes.rows import operator
+from featherlane.spatial.motion import first3, last3
 from featherlane.spatial.types import Force, Inertia, Motion, Vec3
 from featherlane.spatial.vector import cross, cross_plus
 
@@ -27,8 +28,8 @@ def inert_mul(I, v):
 
     (J w + h x u, mass u + w x h) with v = (w, u), the rotational inertia J and h = mass c.
     """
-    w, u, h = v.angular, v.linear, Vec3(I.mx, I.my, I.mz)
-    return Force(join(rotational_momentum(I, w) + cross(h, u), cross_plus(w, h, I.mass * u)))
+    w, u, h, mass = first3(v), last3(v), Vec3(I[6], I[7], I[8]), I[9]
+    return Force(join(rotational_momentum(I, w) + cross(h, u), cross_plus(w, h, mass * u)))
 
 
 @kernel
