@@ -90,7 +90,7 @@ def test_a_world_without_the_first_geom_reuses_its_list():
     assert model.collide_geom[0] == model.geom("first").id
     builds = {}
     for variant in ("first", "second"):
-        batch = fl.Batch(model, 1)
+        batch = fl.Batch(model, 1, nthread=1)
         batch.set_variant("hand", None, variant)
         batch.step(400)
         (tile,) = (w for found in batch.runner.plans.workspaces.values() for w in found)

@@ -4,9 +4,9 @@
     def volume(kind, size):
         return 0.0
 
-    volume.add(SPHERE, volume_of_sphere)
+    volume.add(SPHERE, case)
 
-`volume(kind, size)` then returns `volume_of_sphere(size)` if `kind` is SPHERE.  The function itself is the default.
+`volume(kind, size)` then returns `case(size)` if `kind` is SPHERE.  The function itself is the default.
 
 A stage that calls `volume` is compiled with the cases registered at that time, in their order, and the cases are
 part of its object's name.  Adding a case recompiles the stages that use the table.  Objects compiled ahead of time
