@@ -11,7 +11,7 @@ import featherlane as fl
 INTERNAL = set(
     "bound check_edits contact_slots expanded_fields forward_bound is_busy is_left_out move_into mute pair_memory "
     "query renew row_memory rows sensor_values size_values take_constants take_over take_reals watch world_copy "
-    "writable write_to Data.use Model.compiled".split()
+    "writable write_to Model.compiled".split()
 )
 # members of classes by subject
 GROUPS = {

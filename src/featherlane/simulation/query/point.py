@@ -20,12 +20,11 @@ from featherlane.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
     JAC,
     JAC_DOT,
-    OBJECT_ACCELERATION,
     OBJECT_VELOCITY,
     SUBTREE_JAC,
 )
 from featherlane.simulation.query.objects import object_of
-from featherlane.simulation.query.present import matrix
+from featherlane.simulation.query.present import acceleration, matrix
 from featherlane.simulation.world.data import Data, ready
 
 Key = str | int
@@ -215,7 +214,9 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
     Source: MuJoCo mj_objectVelocity.
     """
-    return _motion(model, data, OBJECT_VELOCITY, kind, key, local)
+    world = ready(model, data)
+    number, i = object_of(model, (kind, key), "kind")
+    return matrix(world, OBJECT_VELOCITY, number, i, int(flag("local", local)))
 
 
 def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
@@ -238,14 +239,9 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
 
     Source: MuJoCo mj_objectAcceleration.
     """
-    return _motion(model, data, OBJECT_ACCELERATION, kind, key, local)
-
-
-def _motion(model: Model, data: Data, quantity: int, kind: str, key: Key, local: bool) -> np.ndarray:
-    """Returns the velocity or acceleration (6,) of an object at its origin."""
     world = ready(model, data)
     number, i = object_of(model, (kind, key), "kind")
-    return matrix(world, quantity, number, i, int(flag("local", local)))
+    return acceleration(world, number, i, int(flag("local", local)))
 
 
 def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:

@@ -121,8 +121,8 @@ def present_quantity(m, d, e, p, s, quantity, kind, i, local):
 
 
 # ---- the probe of a world --------------------------------------------------------------------------------------------
-class Probe:
-    """Memory for queries of one world, and the calls that compute quantities of objects, bound at first use.
+class Probe(dict[tuple[int, ...], Callable[[], None]]):
+    """Memory for queries of one world, and the calls that compute what they read, bound at first use.
 
     Attributes:
         workspace: the separate workspace.
@@ -147,7 +147,6 @@ class Probe:
         self.results = {quantity: jac for quantity in MATRICES}
         self.results[INERTIA] = arrays["jac_M"][: nv * nv].reshape(nv, nv)
         self._records = (source.rows.record, source.record, self.workspace.record, record, last)
-        self._calls: dict[tuple[int, ...], Callable[[], None]] = {}
 
     def forget(self) -> None:
         """Marks the fields of the probe as those of another state, because the model has changed."""
@@ -156,32 +155,17 @@ class Probe:
 
     def fields(self, velocities: int, inertia: int) -> Workspace:
         """Returns the workspace whose fields belong to the present state: the world's, or that of the probe."""
-        numbers = velocities, inertia
-        run = self._calls.get(numbers)
-        if run is None:
-            run = self._calls[numbers] = library().bind(present_fields, *self._records, numbers=numbers)
-        run()
+        self[velocities, inertia]()
         return self.workspace if self._is_used[0] else self._source
 
-    def compute(self, quantity: int, kind: int, i: int, local: int) -> np.ndarray:
-        """Returns a quantity of an object; the memory belongs to the probe."""
-        numbers = quantity, kind, i, local
-        try:
-            run = self._calls[numbers]
-        except KeyError:
-            run = self._bound(numbers)
-        if quantity == OBJECT_ACCELERATION:
-            self._accelerate()
-        run()
-        return self.results[quantity]
-
-    def _bound(self, numbers: tuple[int, ...]) -> Callable[[], None]:
-        """Binds a stage to its integer arguments, which are converted once."""
-        bound = self._calls[numbers] = library().bind(present_quantity, *self._records, numbers=numbers)
+    def __missing__(self, numbers: tuple[int, ...]) -> Callable[[], None]:
+        """Binds `present_quantity`, or `present_fields` for two arguments, to integers, which are converted once."""
+        run = present_fields if len(numbers) == 2 else present_quantity
+        bound = self[numbers] = library().bind(run, *self._records, numbers=numbers)
         self.results.setdefault(numbers[0], self._motion)
         return bound
 
-    def _accelerate(self) -> None:
+    def accelerate(self) -> None:
         """Computes the accelerations of forward dynamics in the probe, if the state or an input has changed."""
         has_all = all(has[0] for has in self._flags)
         if has_all and all(copied.tobytes() == given.tobytes() for copied, given in self._state):
@@ -215,7 +199,22 @@ def matrix(
         probe = Probe(data)
     if point is not None:
         probe.point[:] = point
-    found = probe.compute(quantity, kind, i, local).copy()
+    probe[quantity, kind, i, local]()
+    found = probe.results[quantity].copy()
+    unused.append(probe)
+    return found
+
+
+def acceleration(data: Data, kind: int, i: int, local: int) -> np.ndarray:
+    """Returns the acceleration (6,) of an object under forward dynamics; the arguments are those of `matrix`."""
+    unused = data._probes
+    try:
+        probe = unused.pop()
+    except IndexError:
+        probe = Probe(data)
+    hold(data._turns, probe.accelerate)
+    probe[OBJECT_ACCELERATION, kind, i, local]()
+    found = probe.results[OBJECT_ACCELERATION].copy()
     unused.append(probe)
     return found
 
