@@ -36,7 +36,7 @@ def main(repeat=2, nstep=500):
     batch = fl.Batch(model, len(kinds))
     for k, group in enumerate(("end", "object")):
         for name in VARIANTS[group]:
-            batch.set_variant(group, [kind[k] == name for kind in kinds], name)
+            batch.set_variant(group, name, ids=[kind[k] == name for kind in kinds])
 
     out = batch.rollout(nstep, record=("qpos",))["qpos"]
     for world, (end, shape) in enumerate(kinds[: len(kinds) // repeat]):

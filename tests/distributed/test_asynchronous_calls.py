@@ -20,7 +20,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def workers(model, cluster):
-    with Batch(model, N, 2, 1) as made:
+    with Batch(model, N, 2, nthread=1) as made:
         yield made
 
 
@@ -150,7 +150,7 @@ def test_assignments_before_a_failed_call_are_kept(pair):
 
 @pytest.mark.ci
 def test_a_late_error_is_raised_when_the_batch_is_closed(model, cluster):
-    batch = Batch(model, N, 2, 1)
+    batch = Batch(model, N, 2, nthread=1)
     with pytest.raises(fl.errors.UnknownAttributeError), batch:
         ask_for_what_is_not_there(batch)
     with pytest.raises(fl.errors.CallError):
@@ -159,7 +159,7 @@ def test_a_late_error_is_raised_when_the_batch_is_closed(model, cluster):
 
 @pytest.mark.ci
 def test_a_checkpoint_is_never_written_over_the_last_one(model, cluster, tmp_path):
-    with Batch(model, N, 2, 1, checkpoint_every=1, checkpoint_folder=tmp_path) as batch:
+    with Batch(model, N, 2, nthread=1, checkpoint_every=1, checkpoint_folder=tmp_path) as batch:
         for _ in range(5):
             batch.rollout(1)  # which waits for the recorded data, not for the checkpoint after it
             assert [type(piece) for piece in under_way(batch)] == [Checkpoints]

@@ -85,7 +85,7 @@ class Worlds:
             self.rows["qpos"][own] += np.sin(self.rows["qvel"][own])
 
     def rollout(self, nstep, control, record, ids, how):
-        self.step(nstep, ids)
+        self.step(nstep, ids=ids)
         return {name: np.repeat(self.rows[name][:, None], nstep, 1) for name in record}
 
     def restore(self, names, *arrays):
@@ -159,7 +159,7 @@ def batch():
         patch.setattr(calls, "_cluster_of", lambda *given: (Cluster(), 2))
         patch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
         patch.setattr(Restarts, "lost", lambda self: 0.0)  # any number of losses
-        made = Batch(MODEL, N, 2, 1, checkpoint_every=EVERY)
+        made = Batch(MODEL, N, 2, nthread=1, checkpoint_every=EVERY)
         made.__dict__["_at_once"] = PIECE * N
         yield made
 
@@ -282,7 +282,7 @@ def test_an_interrupted_call_stops_at_the_end_of_a_piece(batch, name, number):
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "a loss"])
 def test_a_call_without_ray_can_be_interrupted_at_a_bytecode(name):
-    batch = Batch(MODEL, N, None, 1)
+    batch = Batch(MODEL, N, None, nthread=1)
     check_interrupts(batch, name, 20, lambda call, at: bytecodes(lambda: call(batch), at))
 
 

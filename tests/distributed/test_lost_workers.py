@@ -48,7 +48,7 @@ def session(batch, controls, between=lambda k: None):
 @pytest.fixture(scope="module")
 def workers(model, cluster):
     """Returns a batch on two workers, for all tests."""
-    with Batch(model, N, 2, 1) as made:
+    with Batch(model, N, 2, nthread=1) as made:
         yield made
 
 
@@ -147,7 +147,7 @@ def test_an_error_in_one_worker_restores_all_workers(batch):
 
 @pytest.mark.slow
 def test_checkpoints_in_a_folder(model, cluster, controls, expected, tmp_path):
-    with Batch(model, N, 2, 1, checkpoint_every=50, checkpoint_folder=tmp_path) as batch:
+    with Batch(model, N, 2, nthread=1, checkpoint_every=50, checkpoint_folder=tmp_path) as batch:
         found = session(batch, controls, lambda k: kill(batch, 0) if k in (1, 3) else None)
         assert_same(found, expected)
         assert batch.losses == [2, 0]

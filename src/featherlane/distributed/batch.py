@@ -87,6 +87,7 @@ class Batch(Rollouts, Given):
         model: Model,
         nworld: int,
         nodes: Any = None,
+        *,
         nthread: int = 0,
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
@@ -95,7 +96,9 @@ class Batch(Rollouts, Given):
         checkpoint_folder: str | Path | None = None,
         timeout: float = 60.0,
     ):
-        one = Local(model, 1, nthread, dtype, given_contacts, record_failures)  # checks what all have in common
+        one = Local(
+            model, 1, nthread, dtype=dtype, given_contacts=given_contacts, record_failures=record_failures
+        )  # checks what all have in common
         super().__init__(one, nworld, nodes, nthread, record_failures, checkpoint_every, checkpoint_folder, timeout)
         own = self.__dict__
         own["_edits"] = ModelEdits(model, not self.is_remote)
@@ -115,7 +118,7 @@ class Batch(Rollouts, Given):
             raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         self.set(name, value)
 
-    def get(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
+    def get(self, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Gathers a field of some worlds.
 
         Args:
@@ -140,7 +143,7 @@ class Batch(Rollouts, Given):
         out.flags.writeable = False
         return out
 
-    def set(self, name: str, value: ArrayLike, ids: ArrayLike | None = None) -> None:
+    def set(self, name: str, value: ArrayLike, *, ids: ArrayLike | None = None) -> None:
         """Sets a state field of some worlds.
 
         Args:
@@ -197,7 +200,7 @@ class Batch(Rollouts, Given):
 
         self._run(body)
 
-    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         chosen = self._ids(ids)
         values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
         for name, (places, entries) in values.items():
@@ -209,7 +212,7 @@ class Batch(Rollouts, Given):
         return self._run(lambda held: self._fetched(name))
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
+    def step(self, nstep: int = 1, *, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         stage_number(stage)  # checks it
         self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids, stage))])
@@ -218,7 +221,9 @@ class Batch(Rollouts, Given):
         self.__dict__["_computed"] = True
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
-    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(
+        self, ids: ArrayLike | None = None, *, keyframe: int | str | ArrayLike | None = None, forward: bool = True
+    ) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
         self.__dict__["_computed"] |= forward
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
@@ -226,7 +231,7 @@ class Batch(Rollouts, Given):
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
 
     # ---- reductions --------------------------------------------------------------------------------------------------
-    def reduce(self, how: Reduction, name: str, ids: ArrayLike | None = None) -> np.ndarray:
+    def reduce(self, how: Reduction, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Reduces a field over worlds; the workers compute it.
 
         Args:
@@ -249,19 +254,19 @@ class Batch(Rollouts, Given):
         answers = self._ask(self._spread.parts(chosen), lambda part: [("reduce", (kind, name, part.ids))])
         return merged(kind, [result for _, result in answers])
 
-    def mean(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
+    def mean(self, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the mean of a field over worlds, (...); see `reduce`."""
-        return self.reduce("mean", name, ids)
+        return self.reduce("mean", name, ids=ids)
 
-    def max(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
+    def max(self, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the largest values of a field over worlds, (...); see `reduce`."""
-        return self.reduce("max", name, ids)
+        return self.reduce("max", name, ids=ids)
 
-    def min(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
+    def min(self, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the smallest values of a field over worlds, (...); see `reduce`."""
-        return self.reduce("min", name, ids)
+        return self.reduce("min", name, ids=ids)
 
-    def histogram(self, name: str, edges: ArrayLike, ids: ArrayLike | None = None) -> np.ndarray:
+    def histogram(self, name: str, edges: ArrayLike, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Counts the worlds with values between edges.
 
         Args:
@@ -276,7 +281,7 @@ class Batch(Rollouts, Given):
             ModelError: the edges do not ascend; also as `reduce`.
         """
         values = reals("edges", edges, EDGES)
-        return self.reduce(Histogram(tuple(np.atleast_1d(values).tolist())), name, ids)
+        return self.reduce(Histogram(tuple(np.atleast_1d(values).tolist())), name, ids=ids)
 
     def call(self, function: Callable[[Any], Any]) -> list[Any]:
         """Calls a function with the worlds of each worker.

@@ -137,7 +137,14 @@ class NodeWorlds:
         made = unpacked("model", model) if isinstance(model, bytes) else model
         self._settle(spec)
         self._check_memory(made)
-        self.batch = Batch(made, spec.nworld, spec.nthread, spec.dtype, spec.given_contacts, spec.record_failures)
+        self.batch = Batch(
+            made,
+            spec.nworld,
+            spec.nthread,
+            dtype=spec.dtype,
+            given_contacts=spec.given_contacts,
+            record_failures=spec.record_failures,
+        )
         self.batch.mute()  # the user's process warns for all nodes
 
     def _settle(self, spec: Spec) -> None:
@@ -176,11 +183,19 @@ class NodeWorlds:
         if rows is not None:
             target[...] = rows
 
+    def order_step(self, nstep: int, ids: np.ndarray | None, stage: str | None = None) -> None:
+        """Advances worlds."""
+        self.batch.step(nstep, ids=ids, stage=stage)
+
+    def order_reset(self, ids: np.ndarray | None, keyframe: np.ndarray, forward: bool) -> None:
+        """Resets worlds."""
+        self.batch.reset(ids, keyframe=keyframe, forward=forward)
+
     def order_rollout(self, nstep: int, control, record, ids, reduction=None, out=None) -> dict[str, Any]:
         """Runs a rollout; with a reduction, returns the reduced recording."""
         if isinstance(control, bytes):
             control = self._kernel(control)
-        result = self.batch.rollout(nstep, control, record, ids, out)
+        result = self.batch.rollout(nstep, control, record, ids=ids, out=out)
         if reduction is None:
             return result
         worlds = self.spec.first + (np.arange(self.batch.nworld) if ids is None else ids)
@@ -258,7 +273,7 @@ class NodeWorlds:
 
 def memory_of(model: Model, spec: Spec) -> int:
     """Estimates the memory of worlds on a node [bytes]: rows of each world, and a tile for each thread."""
-    one = Batch(model, 1, 1, spec.dtype, spec.given_contacts)
+    one = Batch(model, 1, 1, dtype=spec.dtype, given_contacts=spec.given_contacts)
     memory = Workspace.sizes_of(model, one.ngiven, one.width)["nmemory"] * 8
     rows = sum(a.nbytes for a in one.rows.values()) + memory
     return spec.nworld * (rows + spec.record_failures * rows // 2)

@@ -39,6 +39,7 @@ class Rollouts(Calls):
         nstep: int,
         control: Control | None = None,
         record: Record = ("qpos",),
+        *,
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | str | None = None,
         reduce: Reduction | None = None,
@@ -119,7 +120,9 @@ class Rollouts(Calls):
         results = []
         for k in range(nstep):
             values = control_of_step(control(self, k), k, (len(chosen), self.model.nu), self.dtype)
-            rows = self.rollout(1, values[:, None], record, chosen, "refs" if out == "refs" else None, how)
+            rows = self.rollout(
+                1, values[:, None], record, ids=chosen, out="refs" if out == "refs" else None, reduce=how
+            )
             if out == "refs" or how is not None:
                 results.append(rows)
                 continue

@@ -122,7 +122,7 @@ def _address(label: str, function: Stage, record: Record) -> int:
     from featherlane.lanes.compiler.rules import KernelLanguageError
 
     try:
-        compiled: Any = library().function(function, processor.base_of(record.dtype), record.width, CHECKED)
+        compiled: Any = library().function(function, processor.base_of(record.dtype), record.width, checked=CHECKED)
     except KernelLanguageError as error:
         raise ModelError(f"{label} cannot be compiled: {error}") from None
     except KernelError as error:

@@ -25,7 +25,7 @@ from featherlane.simulation.query.jacobian import (
     SUBTREE_JAC,
 )
 from featherlane.simulation.query.matrix import matrix
-from featherlane.simulation.query.objects import object_of
+from featherlane.simulation.query.objects import Object, object_of
 from featherlane.simulation.world.data import Data, ready
 
 Key = str | int
@@ -196,14 +196,14 @@ def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, poin
     return jacp.T @ _vector("force", force) + jacr.T @ _vector("torque", torque)
 
 
-def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
+def object_velocity(model: Model, data: Data, object: Object, *, local: bool = False) -> np.ndarray:
     """Returns the angular and linear velocity of a body, geom, site or camera at its origin.
 
     Args:
         model: the model.
         data: the world, with `com_vel` valid.
-        kind: `body` (at its centre of mass), `xbody` (at its frame), `geom`, `site` or `camera`.
-        key: name or number.
+        object: a body's frame by name or number, or a pair of a kind (`body` for its centre of mass, `xbody`, `geom`,
+            `site`, `camera`) and a name or number.
         local: in the object's axes; else in world axes.
 
     Returns:
@@ -215,10 +215,10 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
     Source: MuJoCo mj_objectVelocity.
     """
-    return _motion(model, data, OBJECT_VELOCITY, kind, key, local)
+    return _motion(model, data, OBJECT_VELOCITY, object, local)
 
 
-def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
+def object_acceleration(model: Model, data: Data, object: Object, *, local: bool = False) -> np.ndarray:
     """Returns the angular and linear acceleration of a body, geom, site or camera at its origin.
 
     As in MuJoCo, a body at rest has the acceleration -g, which an accelerometer measures.
@@ -226,7 +226,7 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
     Args:
         model: the model.
         data: the world, with `rne_post_constraint` valid.
-        kind, key, local: as for `object_velocity`.
+        object, local: as for `object_velocity`.
 
     Returns:
         (6,): rotation [rad/s^2], then translation [m/s^2].
@@ -237,13 +237,13 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
 
     Source: MuJoCo mj_objectAcceleration.
     """
-    return _motion(model, data, OBJECT_ACCELERATION, kind, key, local)
+    return _motion(model, data, OBJECT_ACCELERATION, object, local)
 
 
-def _motion(model: Model, data: Data, quantity: int, kind: str, key: Key, local: bool) -> np.ndarray:
+def _motion(model: Model, data: Data, quantity: int, object: Object, local: bool) -> np.ndarray:
     """Returns the velocity or acceleration (6,) of an object at its origin."""
     check_model(model)
-    number, i = object_of(model, (kind, key), "kind")
+    number, i = object_of(model, object, "object")
     return matrix(ready(model, data), quantity, number, i, int(flag("local", local)))
 
 

@@ -91,7 +91,7 @@ class UserFunction:
 
     def compiled_address(self, dtype, width: int) -> int:
         """Returns the address of the compiled function, for tiles of that width and precision."""
-        compiled: Any = library().function(self.stage, processor.base_of(dtype), width, CHECKED)
+        compiled: Any = library().function(self.stage, processor.base_of(dtype), width, checked=CHECKED)
         return ctypes.cast(compiled, ctypes.c_void_p).value or 0
 
     def check_compiled(self) -> None:
