@@ -272,7 +272,7 @@ def test_a_mixed_batch_sets_variants_of_its_models():
     model, mixed = load(), fl.MixedBatch([(load(), 2), (load(), 2)])
     mixed.set_variant("thing", "wedge", ids=[1, 2])
     wedge = model.mj_model.mesh("wedge").id
-    assert [int(mixed.get_model(w).geom("thing").variant == wedge) for w in range(4)] == [0, 1, 1, 0]
+    assert [int(mixed.get_model(w).geom("thing").variant[0] == wedge) for w in range(4)] == [0, 1, 1, 0]
 
 
 def test_a_distributed_batch_sets_variants():
