@@ -48,9 +48,10 @@ class Worlds(Sensing):
     # ---- fields ------------------------------------------------------------------------------------------------------
     @property
     def status(self) -> dict[str, np.ndarray]:
-        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
-        counts = self.warning
-        return {name: counts[:, k].astype(np.int64) for k, name in enumerate(STATUS)}
+        """Returns the counts since the last reset of each world, by name, each (nworld,) int64, read-only."""
+        counts = self.warning.astype(np.int64)
+        counts.flags.writeable = False
+        return {name: counts[:, k] for k, name in enumerate(STATUS)}
 
     def count_of(self, *causes: str) -> np.ndarray:
         """Returns how often each world had one of these causes of `status` since its last reset, (nworld,) int64."""
