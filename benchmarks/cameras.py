@@ -88,10 +88,10 @@ def measured(name: str) -> list[str]:
     def theirs() -> None:
         mujoco.mj_multiRay(mj, data, origin_of_rays, way, group, 1, -1, geom, distance, None, n, 1e10)
 
-    depth = [theirs, *(lambda b=b: b.camera("view", SIZE, SIZE) for b in batches)]
+    depth = [theirs, *(lambda b=b: b.render("view", width=SIZE, height=SIZE) for b in batches)]
     other, double, single = _medians(depth) / (1, WORLDS, WORLDS)
     # apart: after an image in colours, the next calls of this process are slower for some milliseconds
-    (coloured,) = _medians([lambda: batches[1].camera("view", SIZE, SIZE, output="rgb")]) / WORLDS
+    (coloured,) = _medians([lambda: batches[1].render("view", width=SIZE, height=SIZE, output="rgb")]) / WORLDS
     seen = int((np.unique(geom) >= 0).sum())
     return [
         name.split("/")[-1] if name.startswith(("bundled", "gym")) else name.split("/")[-2],

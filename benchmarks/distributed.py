@@ -41,7 +41,7 @@ def ready(batch, rng: np.random.Generator) -> None:
 def race(model, nworld: int, nstep: int, workers: int, rounds: int) -> list[object]:
     """A row: thousands of world-steps a second of both, and their ratio."""
     local = fl.Batch(model, nworld, nthread=workers)
-    with Batch(model, nworld, workers, 1) as spread:
+    with Batch(model, nworld, workers, nthread=1) as spread:
         for batch in (local, spread):
             ready(batch, np.random.default_rng(0))
             batch.step(nstep)
@@ -64,7 +64,7 @@ def overheads(model, nworld: int, workers: int, rounds: int) -> list[list[object
     """Rows: milliseconds of a call of workers, less what the local batch takes for the same."""
     local = fl.Batch(model, nworld, nthread=workers)
     rows = []
-    with Batch(model, nworld, workers, 1) as spread:
+    with Batch(model, nworld, workers, nthread=1) as spread:
         control = np.random.default_rng(1).uniform(-0.5, 0.5, (nworld, model.nu))
         for batch in (local, spread):
             ready(batch, np.random.default_rng(0))

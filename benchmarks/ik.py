@@ -66,7 +66,7 @@ class Comparison:
 
     def ours(self, dtype: str, restarts: int = 0) -> tuple[float, np.ndarray]:
         """Returns the share of targets reached, and the errors (n, 2)."""
-        target = fl.IkTarget("tool", position=self.position, orientation=self.quat)
+        target = fl.IkTarget(("site", "tool"), position=self.position, orientation=self.quat)
         found = fl.ik(self.batches[dtype], target, restarts=restarts, max_iterations=MOST, tolerance=TOLERANCE)
         return float(np.mean(found.status == IkStatus.REACHED)), np.c_[found.position_error, found.orientation_error]
 

@@ -79,21 +79,21 @@ def time_ours(parts, method: str, options) -> tuple[float, float]:
         return bind(tile, stage) if stage in (load_lanes, store_lanes) else watch.wrap(bind(tile, stage))
 
     start = time.process_time()
-    fl.lcp.solve_batch(*parts, method=method, **options)
+    fl.lcp.solve_batch(**parts, method=method, **options)
     whole = time.process_time() - start
     with mock.patch.object(Tile, "bind", timed):
-        fl.lcp.solve_batch(*parts, method=method, **options)
-    return watch.spent / len(parts[1]), whole / len(parts[1])
+        fl.lcp.solve_batch(**parts, method=method, **options)
+    return watch.spent / len(parts["b"]), whole / len(parts["b"])
 
 
 def race(boxes: int, push: float, count: int, rounds: int):
     """Yield (method, seconds of ODE, our solver, our call; the ratios; median and largest residual) for each method."""
     rng = np.random.default_rng(boxes)
     problems = [stack_problem(boxes, SOFTNESS, push=push * rng.standard_normal(6 * boxes)) for _ in range(count)]
-    ode, parts = Ode(12 * boxes), stacked(problems)
+    ode, parts = Ode(12 * boxes), dict(zip(("A", "b", "lo", "hi", "findex", "add"), stacked(problems), strict=True))
     forms = [ode.form(problem) for problem in problems]
     for method, options in METHODS:
-        found = fl.lcp.solve_batch(*parts, method=method, **options)
+        found = fl.lcp.solve_batch(**parts, method=method, **options)
         times = [(time_ode(ode, forms), *time_ours(parts, method, options)) for _ in range(rounds)]
         theirs, solver, call = np.array(times).T
         ratios = np.median(theirs / solver), np.median(theirs / call)

@@ -41,7 +41,7 @@ def main(nworld=1000):
     data = failure.replay(-1)
     data.forward()
     print(
-        f"servo force {data.actuator_force[0]:.1e} N on a cart of {failure.model.body('cart').mass:.2g} kg"
+        f"servo force {data.actuator_force[0]:.1e} N on a cart of {failure.model.body('cart').mass[0]:.2g} kg"
     )
     assert abs(data.qacc[0]) > 1e10 and failure.cause == "non_finite"
     assert failure.replay().status["non_finite"] == 1

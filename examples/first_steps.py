@@ -14,7 +14,7 @@ def main(seconds=1.0):
     print(f"{model.nv} degrees of freedom, {model.nu} actuators, {model.nbody} bodies")
 
     # fields are live arrays under MuJoCo's names; assigning copies into them
-    data.reset("home")
+    data.reset(keyframe="home")
     data.qpos[2] += 0.1
     for _ in range(round(seconds / model.opt.timestep)):
         fl.step(model, data)

@@ -31,7 +31,9 @@ def main(n=64):
     # the grip is at its viewpoint, and its z axis points to the centre of the globe
     centre = model.geom("globe").pos
     points = viewpoints(n, centre)
-    target = fl.IkTarget("grip", position=points, look_at=centre, axis=(0, 0, 1))
+    target = fl.IkTarget(
+        ("site", "grip"), position=points, look_at=centre, axis=(0, 0, 1)
+    )
     found = fl.ik(
         batch, target, posture=batch.qpos[0], posture_weight=0.02, restarts=10
     )

@@ -43,17 +43,17 @@ def main(seconds=3.0):
     for k in range(round(seconds / model.opt.timestep)):
         fl.step(model, data)
         if k % 250 == 0:
-            angle, torque = data.link("shaft").position, data.link("shaft").force[4]
+            angle, torque = data.link("shaft").position[0], data.link("shaft").force[4]
             print(
                 f"{data.time:5.2f} s: crank {np.degrees(angle):7.1f} degrees, torque {torque:6.2f} N m"
             )
 
     fl.forward(model, data)
-    angle = START - data.link("shaft").position
+    angle = START - data.link("shaft").position[0]
     expected = (
         CRANK * np.cos(angle) + np.sqrt(ROD**2 - (CRANK * np.sin(angle)) ** 2) - END[0]
     )
-    drift = abs(data.link("cylinder").position - expected)
+    drift = abs(data.link("cylinder").position[0] - expected)
     assert drift < 1e-3, drift
     print(f"largest gap of the loop: {1000 * drift:.3f} mm")
 

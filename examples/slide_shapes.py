@@ -36,11 +36,11 @@ def main(repeat=2, nstep=500):
     batch = fl.Batch(model, len(kinds))
     for k, group in enumerate(("end", "object")):
         for name in VARIANTS[group]:
-            batch.set_variant(group, [kind[k] == name for kind in kinds], name)
+            batch.set_variant(group, name, ids=[kind[k] == name for kind in kinds])
 
     out = batch.rollout(nstep, record=("qpos",))["qpos"]
     for world, (end, shape) in enumerate(kinds[: len(kinds) // repeat]):
-        mass = batch.get_model(world).body("object").mass
+        mass = batch.get_model(world).body("object").mass[0]
         x = out[world, :, 0]
         print(
             f"{shape:5} of {mass:.2f} kg to the {end}: {x[-1]:.2f} m, at most {x.max():.2f} m"

@@ -51,7 +51,7 @@ def main(nsample=1000, nstep=600, file="sweep_friction.png", out=None):
             "qvel[0]": [SPEED],
         },
         {"nstep": nstep, "record": ("qpos", "qvel", "time")},
-        slide,
+        reduce=slide,
         nsample=nsample,
         out=out,  # with a folder, the same call resumes an interrupted sweep
     )

@@ -47,7 +47,9 @@ def slope(model, release):
     batch.qvel[0, :2] = release
     # gradient of the distance with respect to the last state
     far = np.eye(2 * model.nv)[PUCK]
-    found = fl.rollout_gradient(model, batch, np.zeros((STEPS, model.nu)), far[None])
+    found = fl.rollout_gradient(
+        model, batch, np.zeros((STEPS, model.nu)), loss_gradient=far[None]
+    )
     return found.end.qpos[0, PUCK], found.state[0, model.nv : model.nv + 2]
 
 

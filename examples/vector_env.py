@@ -35,7 +35,13 @@ def humanoids(num_envs, **settings):
     """Return the environment; settings are those of `BatchEnv`."""
     settings = {"max_episode_steps": 1000, **settings}
     return BatchEnv(
-        "humanoid", num_envs, observation, reward, fallen, start, **settings
+        "humanoid",
+        num_envs,
+        observation=observation,
+        reward=reward,
+        terminated=fallen,
+        start=start,
+        **settings,
     )
 
 

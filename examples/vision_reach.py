@@ -41,9 +41,9 @@ ARM = """
 """
 EYE = fl.Camera(
     "eye",
-    64,
-    64,
-    "depth",
+    width=64,
+    height=64,
+    output="depth",
     noise=fl.DepthNoise(std=0.003, dropout=0.002, fill=1.9, seed=1),
 )
 NEAR, FAR = 0.6, 1.9  # [m], depths that are mapped to 0 and 1
@@ -119,7 +119,7 @@ class Reaching:
 
     def images(self):
         """Returns depths (n, 64, 64), mapped to 0 to 1."""
-        depth = self.batch.camera(EYE).depth
+        depth = self.batch.render(EYE).depth
         return torch.from_numpy(np.clip((depth - NEAR) / (FAR - NEAR), 0.0, 1.0))
 
     def places(self):

@@ -31,12 +31,12 @@ class Actor:
         self.worlds, self.is_lost = WorkerWorlds(), False
         self.do = SimpleNamespace(remote=self._do)
 
-    def _do(self, *order):
+    def _do(self, order, **given):
         if self.is_lost:
             self.__init__()
             return Reference(LostError("the process was killed"))
-        given = (a.value if isinstance(a, Reference) else copy.deepcopy(a) for a in order)
-        return Reference(self.worlds.do(*given))
+        given = {k: a.value if isinstance(a, Reference) else copy.deepcopy(a) for k, a in given.items()}
+        return Reference(self.worlds.do(order, **given))
 
     def kill(self):
         self.is_lost = True

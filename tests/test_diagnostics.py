@@ -234,5 +234,7 @@ def test_the_lcp_counts_steps_above_its_tolerance():
 
 
 def test_an_lcp_without_a_solution_has_a_status_and_a_finite_answer():
-    found = fl.lcp.solve(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, 1.0]), np.zeros(2), np.full(2, np.inf))
+    found = fl.lcp.solve(
+        np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, 1.0]), lo=np.zeros(2), hi=np.full(2, np.inf)
+    )
     assert found.status != 0 and np.isfinite(found.x).all() and found.residual > 1e-6

@@ -256,12 +256,12 @@ def test_velocities_of_objects(model, both, kind, local):
     for i in range(len(model.names(kind.removeprefix("x")))):
         objtype = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         mujoco.mj_objectVelocity(model.mj_model, reference, objtype, i, expected, local)
-        np.testing.assert_allclose(fl.query.object_velocity(model, data, kind, i, local), expected, **CLOSE)
+        np.testing.assert_allclose(fl.query.object_velocity(model, data, (kind, i), local=local), expected, **CLOSE)
 
 
 def test_an_unknown_kind_of_object_is_reported(model, both):
     with pytest.raises(fl.ModelError, match="kind"):
-        fl.query.object_velocity(model, both[0], "joint", 0)
+        fl.query.object_velocity(model, both[0], ("joint", 0))
 
 
 # ---- the package -----------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ CALLS = {
     "get_model": lambda m, d, b, v: b.get_model(v),
     "restore": lambda m, d, b, v: b.restore(v),
     "inverse": lambda m, d, b, v: b.inverse(v),
-    "data keyframe": lambda m, d, b, v: d.reset(v),
+    "data keyframe": lambda m, d, b, v: d.reset(keyframe=v),
     "body": lambda m, d, b, v: m.body(v),
     "names": lambda m, d, b, v: m.names(v),
     "point": lambda m, d, b, v: fl.query.ray(m, d, v, UP),
@@ -56,14 +56,16 @@ CALLS = {
     "solve_m": lambda m, d, b, v: fl.query.solve_m(m, d, v),
     "force": lambda m, d, b, v: fl.query.apply_ft(m, d, v, UP, UP, 1),
     "contact": lambda m, d, b, v: fl.query.contact_force(m, d, v),
-    "kind": lambda m, d, b, v: fl.query.object_velocity(m, d, v, 1),
+    "kind": lambda m, d, b, v: fl.query.object_velocity(m, d, (v, 1)),
     "get_state": lambda m, d, b, v: fl.get_state(m, d, v),
     "set_state": lambda m, d, b, v: fl.set_state(m, d, v, 1),
     "set_keyframe": lambda m, d, b, v: fl.set_keyframe(m, d, v),
     "eps": lambda m, d, b, v: fl.linearize(m, d, eps=v, method="finite_difference"),
-    "loss_gradient": lambda m, d, b, v: fl.rollout_gradient(m, b, np.zeros((2, m.nu)), v),
-    "control of a gradient": lambda m, d, b, v: fl.rollout_gradient(m, b, v, np.ones((3, 2 * m.nv))),
-    "interval": lambda m, d, b, v: fl.rollout_gradient(m, b, np.zeros((2, m.nu)), np.ones((3, 2 * m.nv)), (), v),
+    "loss_gradient": lambda m, d, b, v: fl.rollout_gradient(m, b, np.zeros((2, m.nu)), loss_gradient=v),
+    "control of a gradient": lambda m, d, b, v: fl.rollout_gradient(m, b, v, loss_gradient=np.ones((3, 2 * m.nv))),
+    "interval": lambda m, d, b, v: fl.rollout_gradient(
+        m, b, np.zeros((2, m.nu)), loss_gradient=np.ones((3, 2 * m.nv)), parameters=(), interval=v
+    ),
     "integrate_pos": lambda m, d, b, v: fl.integrate_pos(m, v, d.qvel, 0.1),
     "integrate_pos dt": lambda m, d, b, v: fl.integrate_pos(m, d.qpos, d.qvel, v),
     "differentiate_pos": lambda m, d, b, v: fl.differentiate_pos(m, 0.1, v, d.qpos),
@@ -75,8 +77,8 @@ CALLS = {
     "rng": lambda m, d, b, v: fl.add_sensor_noise(m, d, v),
     "give_contacts": lambda m, d, b, v: d.give_contacts(v, UP, UP),
     "parents": lambda m, d, b, v: fl.tree.depth(v),
-    "A": lambda m, d, b, v: fl.lcp.Problem(v, [1.0], [0.0], [9.0]),
-    "method": lambda m, d, b, v: fl.lcp.solve(fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0]), method=v),
+    "A": lambda m, d, b, v: fl.lcp.Problem(v, [1.0], lo=[0.0], hi=[9.0]),
+    "method": lambda m, d, b, v: fl.lcp.solve(fl.lcp.Problem(np.eye(1), [1.0], lo=[0.0], hi=[9.0]), method=v),
 }
 
 
@@ -104,12 +106,12 @@ NO_MODEL = {
     "compare_forward_inverse": lambda v, m, d: fl.stages.compare_forward_inverse(v, d),
     "transition_fd": lambda v, m, d: fl.linearize(v, d, method="finite_difference"),
     "transition": lambda v, m, d: fl.linearize(v, d),
-    "rollout_gradient": lambda v, m, d: fl.rollout_gradient(v, fl.Batch(m, 1), np.zeros((2, m.nu)), len),
+    "rollout_gradient": lambda v, m, d: fl.rollout_gradient(v, fl.Batch(m, 1), np.zeros((2, m.nu)), loss_gradient=len),
     "acceleration_derivatives": lambda v, m, d: fl.acceleration_derivatives(v, d),
     "passive": lambda v, m, d: fl.stages.passive(v, d),
     "aba": lambda v, m, d: fl.stages.aba(v, d),
     "euler": lambda v, m, d: fl.stages.euler(v, d),
-    "object_velocity": lambda v, m, d: fl.query.object_velocity(v, d, "body", 1),
+    "object_velocity": lambda v, m, d: fl.query.object_velocity(v, d, ("body", 1)),
     "set_user_sensor": lambda v, m, d: fl.set_user_sensor(v, 0, None),
     "set_user_actuator": lambda v, m, d: fl.set_user_actuator(v, gain=len),
     "geom_distance": lambda v, m, d: fl.query.geom_distance(v, d, 0, 1),
@@ -131,7 +133,7 @@ ALSO_PYTHONS = {
     "a failure that is not kept": (lambda m, d, b: b.failures, AttributeError),
     "no model": (lambda m, d, b: fl.Data(3), TypeError),
     "no data": (lambda m, d, b: fl.step(m, 3), TypeError),
-    "no batch": (lambda m, d, b: fl.rollout_gradient(m, 3, np.zeros((2, m.nu)), len), TypeError),
+    "no batch": (lambda m, d, b: fl.rollout_gradient(m, 3, np.zeros((2, m.nu)), loss_gradient=len), TypeError),
     "no contact": (lambda m, d, b: fl.query.contact_force(m, d, 99), IndexError),
     "no function of a kernel": (lambda m, d, b: fl.kernel(3), TypeError),
     "no precision": (lambda m, d, b: fl.lanes.processor.base_of("int"), ValueError),
@@ -209,7 +211,7 @@ def test_an_invalid_model_is_reported(name):
 CONTACT = dict(dist=[-0.01], pos=[UP], frame=[[0.0, 0.0, 1.0]], body=[[0, 1]])
 NAMED = {
     "flg_acc": lambda m, d, b: fl.stages.rne(m, d, np.zeros(2)),
-    "local": lambda m, d, b: fl.query.object_velocity(m, d, "body", 1, "yes"),
+    "local": lambda m, d, b: fl.query.object_velocity(m, d, ("body", 1), local="yes"),
     "uselimit": lambda m, d, b: fl.set_length_range(m, uselimit=[]),
     "centered": lambda m, d, b: fl.linearize(m, d, centered="no", method="finite_difference"),
     "sensors": lambda m, d, b: fl.linearize(m, d, sensors=2, method="finite_difference"),
@@ -229,8 +231,8 @@ NAMED = {
     "tol": lambda m, d, b: PROBLEM.valid([1.0], "x"),
     "bounds": lambda m, d, b: PROBLEM.residual([1.0], 3),
     "x": lambda m, d, b: PROBLEM.bounds([1.0, 2.0]),
-    "findex": lambda m, d, b: fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0], [[1], [2, 3]]),
-    "symmetric": lambda m, d, b: fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0], symmetric=np.zeros(2)),
+    "findex": lambda m, d, b: fl.lcp.Problem(np.eye(1), [1.0], lo=[0.0], hi=[9.0], findex=[[1], [2, 3]]),
+    "symmetric": lambda m, d, b: fl.lcp.Problem(np.eye(1), [1.0], lo=[0.0], hi=[9.0], symmetric=np.zeros(2)),
     "b, lo, hi": lambda m, d, b: fl.lcp.solve(PROBLEM, [2.0]),
     "n": lambda m, d, b: fl.lcp.Solver(10**30),
     "problem": lambda m, d, b: fl.lcp.Solver(3).solve(0.0),
@@ -245,7 +247,7 @@ NAMED = {
     "name": lambda m, d, b: fl.bundled("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),
 }
 HUGE = np.broadcast_to(1.0, 1 << 40)  # more than available memory
-PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0])
+PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], lo=[0.0], hi=[9.0])
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -267,7 +269,7 @@ TAKES_ARRAYS = {
     "state": lambda m, d, b: fl.set_state(m, b, MASKED, fl.State.QVEL),
     "qacc": lambda m, d, b: b.inverse(MASKED),
     "option gravity": lambda m, d, b: setattr(m.opt, "gravity", np.ma.ones(3)),
-    "b": lambda m, d, b: fl.lcp.Problem(np.eye(2), MASKED, [0.0, 0.0], [1.0, 1.0]),
+    "b": lambda m, d, b: fl.lcp.Problem(np.eye(2), MASKED, lo=[0.0, 0.0], hi=[1.0, 1.0]),
     "a": lambda m, d, b: fl.registration.register_points(np.ma.ones((3, 3)), np.eye(3)),
 }
 
@@ -311,7 +313,7 @@ def test_a_long_value_is_cut_in_every_message():
         lambda: setattr(model.opt, "gravity", table),
         lambda: batch.bind(table),
         lambda: fl.query.geom_distance(model, batch.get_data(0), table, 1),
-        lambda: fl.lcp.Problem(np.eye(1), [1.0], 0.0, 1.0, symmetric=table.tolist()),
+        lambda: fl.lcp.Problem(np.eye(1), [1.0], lo=0.0, hi=1.0, symmetric=table.tolist()),
     ):
         with pytest.raises(fl.FeatherlaneError) as error:
             call()

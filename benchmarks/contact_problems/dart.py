@@ -23,13 +23,13 @@ ROUNDS = 9  # timed solutions of a fixture
 def standard(A, x=None, b=None) -> fl.lcp.Problem:
     """x >= 0, w >= 0 with the solution x, or with b."""
     A = np.asarray(A, float)
-    return fl.lcp.Problem(A, A @ np.asarray(x, float) if b is None else b, 0.0, INF)
+    return fl.lcp.Problem(A, A @ np.asarray(x, float) if b is None else b, lo=0.0, hi=INF)
 
 
 def boxed(A, x, w, lo, hi, findex=None) -> fl.lcp.Problem:
     """A boxed problem with the solution (x, w)."""
     A = np.asarray(A, float)
-    return fl.lcp.Problem(A, A @ np.asarray(x, float) - w, lo, hi, findex)
+    return fl.lcp.Problem(A, A @ np.asarray(x, float) - w, lo=lo, hi=hi, findex=findex)
 
 
 def uniform(n: int, diagonal: float, other: float) -> np.ndarray:

@@ -191,7 +191,7 @@ def boxed(local: Local) -> fl.lcp.Problem:
     findex = np.where(rows % local.space == 0, -1, rows // local.space * local.space)
     mu = np.repeat(local.mu, local.space)
     hi = np.where(findex < 0, np.inf, mu)
-    return fl.lcp.Problem(local.W, -local.q, np.where(findex < 0, 0.0, -mu), hi, findex)
+    return fl.lcp.Problem(local.W, -local.q, lo=np.where(findex < 0, 0.0, -mu), hi=hi, findex=findex)
 
 
 def attempt(local: Local) -> list[tuple[float, float]]:

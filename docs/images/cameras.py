@@ -1,6 +1,6 @@
 """Draws images of cameras: cameras.png (depth, segmentation and colours of 16 worlds) and cameras.gif; half a minute.
 
-Needs matplotlib and Pillow; the images are `batch.camera`'s, so no graphics library is needed:
+Needs matplotlib and Pillow; the images are `batch.render`'s, so no graphics library is needed:
 `python docs/images/cameras.py`.
 """
 
@@ -29,7 +29,7 @@ def falling() -> tuple[fl.Batch, fl.Camera]:
     batch.ctrl[:] = random.uniform(-0.7, 0.7, batch.ctrl.shape)
     colours = np.tile(random.uniform(0.25, 0.95, (WORLDS, 1, 3)), (1, model.ngeom, 1))
     colours[:, np.flatnonzero(model.geom_bodyid == 0)] = (0.75, 0.76, 0.8)
-    return batch, fl.Camera("front", SIDE, SIDE, ("depth", "segmentation", "rgb"), colours=colours)
+    return batch, fl.Camera("front", width=SIDE, height=SIDE, output=("depth", "segmentation", "rgb"), geom_rgb=colours)
 
 
 def mosaic(images: np.ndarray) -> np.ndarray:
@@ -59,7 +59,7 @@ def main() -> None:
     batch, camera = falling()
     frames = []
     for k in range(FRAMES):
-        found = coloured(batch.camera(camera))
+        found = coloured(batch.render(camera))
         frames.append(side_by_side(found).quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE))
         if k == SHOWN:
             side_by_side(found).quantize(256, dither=Image.Dither.NONE).save(FOLDER / "cameras.png", optimize=True)

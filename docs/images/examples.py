@@ -202,7 +202,7 @@ def vision_reach() -> None:
     example = importlib.import_module("vision_reach")
     worlds, side = example.Reaching(10, 0), example.EYE.width
     depth = np.repeat((255 * worlds.images().numpy()).astype(np.uint8)[..., None], 3, axis=-1)
-    rgb = worlds.batch.camera("eye", side, side, "rgb").rgb
+    rgb = worlds.batch.render("eye", width=side, height=side, output="rgb").rgb
     save(np.vstack([np.hstack(part) for part in (rgb[:5], depth[:5], rgb[5:], depth[5:])]), "vision_reach")
 
 

@@ -71,7 +71,7 @@ def draw(name: str, scene: Picture) -> None:
         setattr(model.opt, option, value)
     data = fl.Data(model)
     if scene.keyframe is not None:
-        data.reset(scene.keyframe)
+        data.reset(keyframe=scene.keyframe)
     while data.time < scene.seconds:
         if scene.control:
             data.ctrl = np.clip(scene.control(data.time, model), *model.actuator_ctrlrange.T)

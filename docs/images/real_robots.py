@@ -130,7 +130,7 @@ def panda() -> tuple[fl.Model, np.ndarray, np.ndarray, dict]:
         angle, radius = rng.uniform(-1.2, 1.2, batch.nworld), rng.uniform(0.4, 0.65, batch.nworld)
         point = np.stack([radius * np.cos(angle), radius * np.sin(angle), rng.uniform(0.15, 0.7, batch.nworld)], axis=1)
         down = point - [0.0, 0.0, 1.0]  # the hand points down
-        target = fl.IkTarget("right_hand", "body", position=point, look_at=down, orientation_weight=0.3)
+        target = fl.IkTarget("right_hand", position=point, look_at=down, orientation_weight=0.3)
         goals.append(fl.ik(batch, target, posture_weight=1e-3).qpos)
     knots = np.stack([np.broadcast_to(home, goals[0].shape), *goals])
 

@@ -20,8 +20,8 @@ GROUPS = {
         "state": "get_state set_state checkpoint restore copy",
         "fields": "bind expand expanded set_const set_variant",
         "access by name": "actuator body geom joint link sensor site tendon",
-        "contacts": "contacts contact_force give_contacts clear_given_contacts geom_distance",
-        "sensing": "camera scan height_scan ray",
+        "contacts": "contacts net_contact_force give_contacts clear_given_contacts geom_distance",
+        "sensing": "render scan height_scan ray",
         "kinematics and dynamics": (
             "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m object_acceleration "
             "object_velocity"

@@ -84,7 +84,10 @@ assert abs(exact - (high - low) / 2e-5) < 1e-5
 batch = fl.Batch(model, 2)
 batch.qvel[:, 0] = 3.0, 2.5
 backwards = fl.rollout_gradient(
-    model, batch, np.zeros((STEPS, 0)), np.tile([0.0, 1.0, 0.0, 0.0], (2, 1))
+    model,
+    batch,
+    np.zeros((STEPS, 0)),
+    loss_gradient=np.tile([0.0, 1.0, 0.0, 0.0], (2, 1)),
 )
 print("gradient with respect to the speed, at 3 and 2.5 m/s:", backwards.state[:, 2])
 assert abs(backwards.state[0, 2] - exact) < 1e-9

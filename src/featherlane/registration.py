@@ -218,7 +218,9 @@ def _solve(A: _Cloud, B: _Cloud, scale: bool) -> tuple[np.ndarray, ...]:
     return R, t, c, np.vecdot(left, left).sum(-1), rank, unique
 
 
-def register_points(a: ArrayLike, b: ArrayLike, scale: bool = True, weights: ArrayLike | None = None) -> Registration:
+def register_points(
+    a: ArrayLike, b: ArrayLike, *, scale: bool = True, weights: ArrayLike | None = None
+) -> Registration:
     """Returns rotation R, translation t and scale c >= 0 that minimise sum_i w_i |b_i - (c R a_i + t)|^2.
 
     `R, t, c = register_points(a, b)`; the result also holds residual, rank and status. R is always a proper rotation:

@@ -118,8 +118,8 @@ def inverse_kinematics(batch, rng):
     point = 0.5 * symmetric(rng, batch.nworld, 3) + (0.0, 0.0, 0.7)
     quat = symmetric(rng, batch.nworld, 4)
     goals = {
-        "pose": (fl.IkTarget(0, position=point, orientation=quat), {"restarts": 2}),
-        "axis": (fl.IkTarget(0, position=point, look_at=(1.0, 0.0, 0.5)), {"posture_weight": 0.05}),
+        "pose": (fl.IkTarget(("site", 0), position=point, orientation=quat), {"restarts": 2}),
+        "axis": (fl.IkTarget(("site", 0), position=point, look_at=(1.0, 0.0, 0.5)), {"posture_weight": 0.05}),
     }
     results = {what: fl.ik(batch, target, **options)._asdict() for what, (target, options) in goals.items()}
     return {f"{what} {k}": v for what, found in results.items() for k, v in found.items()}

@@ -152,7 +152,7 @@ def test_a_camera_and_a_height_scan_see_the_field():
     xml = scene("nut", "sphere", worldbody=camera).replace("<body><free", '<body name="ball"><free')
     batch = fl.Batch(fl.load(xml), 2)
     batch.qpos[:, 2] = 50.0
-    images = batch.camera("top", 21, 21, ("depth", "segmentation", "normal", "rgb"))
+    images = batch.render("top", width=21, height=21, output=("depth", "segmentation", "normal", "rgb"))
     hit = images.segmentation[0] == 0
     assert not hit[10, 10] and 0.1 < hit.mean() < 0.6 and np.ptp(images.depth[0][hit]) < 0.7
     assert (images.normal[0][hit][:, 2] > 0.99).mean() > 0.5 and images.rgb[0][hit].mean() > 20
@@ -173,7 +173,7 @@ def test_meshes_with_octrees_vary_by_world():
         data.forward()
         expected.append(fl.query.ray(data.model, data, (0.1, 0.2, 5), (0, 0, -1)).distance)
     batch = fl.Batch(model, 11)
-    batch.set_variant("stone", [1, 4, 9], "large")
+    batch.set_variant("stone", "large", ids=[1, 4, 9])
     found = batch.ray((0.1, 0.2, 5), (0, 0, -1)).distance
     np.testing.assert_allclose(np.delete(found, [1, 4, 9]), expected[0], atol=1e-6)
     np.testing.assert_allclose(found[[1, 4, 9]], expected[1], atol=1e-6)

@@ -35,12 +35,12 @@ def batch(request, model):
     """Returns a batch that a test may set to any state."""
     if request.param:
         request.getfixturevalue("cluster")
-    with Batch(model, N, request.param, 1) as made:
+    with Batch(model, N, request.param, nthread=1) as made:
         yield made
 
 
 def test_outputs_of_a_fresh_batch_are_refused(model):
-    with Batch(model, 2, None, 1) as fresh:
+    with Batch(model, 2, None, nthread=1) as fresh:
         with pytest.raises(fl.ModelError, match=r"^xpos: its values are not available.*bind\('xpos'\)"):
             _ = fresh.xpos
         assert np.isnan(fresh.bind("xpos")).all()
@@ -80,9 +80,9 @@ def test_steps_and_resets_of_some_worlds(pair):
 
 def test_images_and_scans_are_gathered(pair):
     batch, local = pair
-    camera = fl.Camera("front", 6, 4, ("depth", "rgb"), noise=fl.DepthNoise(std=0.1, seed=range(N)))
+    camera = fl.Camera("front", width=6, height=4, output=("depth", "rgb"), noise=fl.DepthNoise(std=0.1, seed=range(N)))
     for ids in (None, [49, 2, 30]):
-        for rows, own in zip(batch.camera(camera, ids=ids), local.camera(camera, ids=ids), strict=True):
+        for rows, own in zip(batch.render(camera, ids=ids), local.render(camera, ids=ids), strict=True):
             assert (rows is None and own is None) or np.array_equal(rows, own)
         down = fl.patterns.grid((0.4, 0.2), 0.2)
         assert np.array_equal(batch.height_scan("torso", down, ids=ids), local.height_scan("torso", down, ids=ids))
@@ -91,10 +91,10 @@ def test_images_and_scans_are_gathered(pair):
 
 
 def test_rollouts_record_images(pair, rng):
-    camera = fl.Camera("front", 6, 4, ("depth", "rgb"), noise=fl.DepthNoise(std=0.1, seed=range(N)))
+    camera = fl.Camera("front", width=6, height=4, output=("depth", "rgb"), noise=fl.DepthNoise(std=0.1, seed=range(N)))
     control = rng.uniform(-1, 1, (3, 4, pair[1].model.nu))
     for ids in ([2, 30, 49], [0, 7, 48]):
-        images, own = (b.rollout(4, control, ("qpos", camera), ids) for b in pair)
+        images, own = (b.rollout(4, control, ("qpos", camera), ids=ids) for b in pair)
         assert images.keys() == own.keys() == {"qpos", "front/depth", "front/rgb"}
         assert all(np.array_equal(images[name], rows) for name, rows in own.items())
 
@@ -105,7 +105,7 @@ def test_state_is_scattered_and_gathered(pair):
     batch.set("qpos", local.qpos[[7, 48]] + 0.01, ids=[7, 48])
     local.qpos[[7, 48]] += 0.01
     assert np.array_equal(batch.qpos, local.qpos)
-    assert np.array_equal(batch.get("qpos", [48, 0, 7]), local.qpos[[48, 0, 7]])
+    assert np.array_equal(batch.get("qpos", ids=[48, 0, 7]), local.qpos[[48, 0, 7]])
     with pytest.raises(ValueError):
         batch.qpos[0] = 1.0  # a copy: writes to it would be lost
     for b in pair:
@@ -119,7 +119,7 @@ def test_rollouts_equal_a_local_batch(pair, rng):
     record = ("qpos", "cvel", "time")
     for ids in (None, [4, 45, 3]):
         own = control if ids is None else control[ids]
-        there, here = (b.rollout(6, own, record, ids) for b in pair)
+        there, here = (b.rollout(6, own, record, ids=ids) for b in pair)
         for name in record:
             assert np.array_equal(there[name], here[name]), name
     shared = np.full((3, local.model.nu), 0.1)
@@ -219,7 +219,7 @@ def test_a_checkpoint_is_exchanged_with_a_local_batch(pair, model):
 
 
 def test_non_finite_worlds_are_reported_with_global_world_numbers(model, cluster):
-    with Batch(model, 20, 2, 1, record_failures=3) as batch:
+    with Batch(model, 20, 2, nthread=1, record_failures=3) as batch:
         batch.step(2)
         qpos = np.array(batch.qpos)
         qpos[18] = np.nan
@@ -234,7 +234,7 @@ def test_non_finite_worlds_are_reported_with_global_world_numbers(model, cluster
 
 def test_lost_contacts_are_reported_with_global_world_numbers(model, monkeypatch):
     monkeypatch.setattr(capacity, "CONTACT_LIMIT", 3)
-    with Batch(model, 6, None, 1) as batch:
+    with Batch(model, 6, None, nthread=1) as batch:
         qpos = np.array(batch.qpos)
         qpos[:, 2] += 5.0
         qpos[4, 2] = 0.0
@@ -249,7 +249,7 @@ def test_fields_of_the_model_differ_by_world(model, nodes, request):
     if nodes:
         request.getfixturevalue("cluster")
     local = fl.Batch(model, N, nthread=1)
-    with Batch(model, N, nodes, 1) as batch:
+    with Batch(model, N, nodes, nthread=1) as batch:
         for b in (batch, local):
             b.expand("body_mass")[:] *= np.linspace(0.8, 1.2, N)[:, None]
             b.set_const()
@@ -279,7 +279,7 @@ def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
     local = fl.Batch(model, N, nthread=1, dtype=dtype, given_contacts=3)
     point = rng.normal(0, 0.1, (N, 2, 3))
     what = {"dist": np.full((N, 2), -0.01), "pos": point, "frame": [0.0, 0.0, 1.0], "geom": [0, 1]}
-    with Batch(model, N, nodes, 1, dtype, given_contacts=3) as batch:
+    with Batch(model, N, nodes, nthread=1, dtype=dtype, given_contacts=3) as batch:
         for b in (batch, local):
             b.expand("geom_friction")[:] *= np.linspace(0.5, 2.0, N)[:, None, None]  # they are seeded from it
             b.give_contacts(**what, count=np.arange(N) % 3, replace=np.arange(N) % 2 == 0)
@@ -375,12 +375,12 @@ def test_unknown_names_are_attribute_errors(batch):
 
 @pytest.mark.slow
 def test_an_unclosed_batch_releases_its_workers(model, cluster):
-    Batch(model, 8, 1, 4)  # more than half of the cores
+    Batch(model, 8, 1, nthread=4)  # more than half of the cores
     gc.collect()
-    with Batch(model, 8, 1, 4, timeout=20) as batch:
+    with Batch(model, 8, 1, nthread=4, timeout=20) as batch:
         batch.step()
         with pytest.raises(fl.ModelError, match="cores"):
-            Batch(model, 8, 1, 4, timeout=5)
+            Batch(model, 8, 1, nthread=4, timeout=5)
     with pytest.raises(fl.errors.CallError):
         batch.step()
     batch.close()  # again

@@ -25,7 +25,7 @@ def batch(monkeypatch):
     monkeypatch.setattr(calls, "ray_module", lambda: None)
     monkeypatch.setattr(calls, "serialize", lambda what, thing: pickle.dumps(thing))
     monkeypatch.setattr(calls, "_cluster_of", lambda *given: (Cluster(), 2))
-    with Batch(MODEL, N, 2, 1) as made:
+    with Batch(MODEL, N, 2, nthread=1) as made:
         monkeypatch.setitem(made.__dict__, "_at_once", PIECE * N)
         yield made
 

@@ -27,7 +27,7 @@ def controls(model):
 
 @pytest.fixture(scope="module")
 def batch(model, cluster):
-    with Batch(model, N, 2, 1) as made:
+    with Batch(model, N, 2, nthread=1) as made:
         yield made
 
 

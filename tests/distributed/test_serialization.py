@@ -76,7 +76,7 @@ def test_missing_modules_of_a_process_are_named():
 @pytest.mark.ci
 def test_an_unserializable_function_does_not_stop_workers(model, cluster):
     lock = threading.Lock()
-    with Batch(model, 16, 2, 1) as batch:
+    with Batch(model, 16, 2, nthread=1) as batch:
         with pytest.raises(fl.ModelError, match="function"):
             batch.call(lambda b: lock)
         with pytest.raises(ZeroDivisionError):

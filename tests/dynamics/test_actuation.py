@@ -168,7 +168,7 @@ def test_activations_are_reached_by_the_name_of_their_actuator():
     batch.actuator("drive").act = 0.5
     assert np.array_equal(batch.act[:, :5], np.full((2, 5), 0.5)) and batch.act.shape == (2, 10)
     single = fl.Data(fl.load(scene("filter")))
-    assert single.actuator(1).act == 0 and single.actuator(0).ctrl.shape == ()
+    assert single.actuator(1).act == 0 and single.actuator(0).ctrl.shape == (1,)
 
 
 @pytest.mark.parametrize("extra", ["", 'thermal="1 2 0.004 25 25"', 'inductance="0 0.1"'])

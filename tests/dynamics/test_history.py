@@ -131,7 +131,7 @@ def test_a_user_reads_and_fills_histories_as_in_mujoco(mj, model, rng, interp):
     mj.opt.timestep = model.opt_timestep[0]
     data, given = fl.Data(model), mujoco.MjData(mj)
     times, values = np.cumsum(rng.random(7)), rng.standard_normal((7, 2))
-    fl.init_ctrl_history(model, data, 2, values, times)
+    fl.init_ctrl_history(model, data, 2, times, values)
     mujoco.mj_initCtrlHistory(mj, given, 2, times, values)
     assert np.array_equal(data.history, given.history)
     for time in (*rng.uniform(0, 4, 30), *times, times[3] + mj.actuator_delay[2]):
@@ -141,9 +141,9 @@ def test_a_user_reads_and_fills_histories_as_in_mujoco(mj, model, rng, interp):
         assert np.allclose(fl.read_ctrl(model, data, 2, time, interp), expected, rtol=0, atol=ROUNDING)
     data.ctrl[4] = 3.0
     with pytest.raises(fl.ModelError):
-        fl.init_ctrl_history(model, data, 2, values[:5])
+        fl.init_ctrl_history(model, data, 2, None, values[:5])
     with pytest.raises(fl.ModelError):
-        fl.init_ctrl_history(model, data, 2, values, times[::-1])
+        fl.init_ctrl_history(model, data, 2, times[::-1], values)
 
 
 def test_a_state_holds_the_histories(mj, model, rng):
@@ -190,17 +190,17 @@ def test_histories_of_a_batch_equal_those_of_single_worlds(model, rng, dtype):
                 one = batch.get_data(w)
                 expected = fl.read_ctrl(one.model, one, 2, None if time is None else t, interp)
                 np.testing.assert_array_equal(row, expected)
-    fl.init_ctrl_history(model, batch, 2, values, times, ids=ids)
+    fl.init_ctrl_history(model, batch, 2, times, values, ids=ids)
     for k, w in enumerate(ids):
         one = batch.get_data(w)
         one.history = before[w]
-        fl.init_ctrl_history(one.model, one, 2, values[k], times[k])
+        fl.init_ctrl_history(one.model, one, 2, times[k], values[k])
         np.testing.assert_array_equal(batch.history[w], one.history)
     np.testing.assert_array_equal(batch.history[[0, 2, 4]], before[[0, 2, 4]])
-    fl.init_ctrl_history(model, batch, 2, values[0], times[0])
+    fl.init_ctrl_history(model, batch, 2, times[0], values[0])
     own = model.actuator_historyadr[2] + np.arange(2 + 7 * 3)
     np.testing.assert_array_equal(batch.history[0, own], batch.history[4, own])
     with pytest.raises(fl.ModelError, match=r"values: got shape \(3, 7, 2\), allowed is \(7, 2\) or \(2, 7, 2\)"):
-        fl.init_ctrl_history(model, batch, 2, np.zeros((3, 7, 2)), ids=ids)
+        fl.init_ctrl_history(model, batch, 2, None, np.zeros((3, 7, 2)), ids=ids)
     with pytest.raises(fl.ModelError, match="ids: got worlds of a Data"):
         fl.read_ctrl(model, fl.Data(model), 2, ids=[0])

@@ -113,7 +113,7 @@ def test_jacobians_in_a_batch_equal_those_of_each_world(dtype, rng):
     batch.bind("xpos")
     before, ids = batch.get_state(), [nworld - 2, 1]
     both = batch.jac(point, "hand"), batch.jac_body("hand"), batch.jac_site("grip")
-    some = batch.jac(point[ids], "hand", ids), batch.jac_body("hand", ids), batch.jac_site("grip", ids)
+    some = batch.jac(point[ids], "hand", ids=ids), batch.jac_body("hand", ids=ids), batch.jac_site("grip", ids=ids)
     for pair, part in zip(both, some, strict=True):
         np.testing.assert_array_equal(np.array(pair)[:, ids], part)
     for world in range(nworld):
@@ -154,12 +154,12 @@ def test_each_world_can_have_another_body(rng):
     batch = fl.Batch(model, 5, nthread=1)
     batch.qpos = rng.uniform(-1, 1, (5, model.nq))
     points, bodies, ids = rng.uniform(-1, 1, (3, 3)), np.array([2, 1, 2]), [4, 0, 3]
-    found = batch.jac(points, bodies, ids)
+    found = batch.jac(points, bodies, ids=ids)
     for k, w in enumerate(ids):
-        for a, b in zip(found, batch.jac(points[k], int(bodies[k]), [w]), strict=True):
+        for a, b in zip(found, batch.jac(points[k], int(bodies[k]), ids=[w]), strict=True):
             assert np.array_equal(a[k], b[0])
     for wrong in (np.array([1, 2]), np.array([1.0, 2.0, 1.0])):
         with pytest.raises(fl.ModelError, match="body: got"):
-            batch.jac(points, wrong, ids)
+            batch.jac(points, wrong, ids=ids)
     with pytest.raises(fl.UnknownNameError):
-        batch.jac(points, np.array([1, 2, model.nbody]), ids)
+        batch.jac(points, np.array([1, 2, model.nbody]), ids=ids)

@@ -174,7 +174,7 @@ def test_gradients_of_rollouts_equal_differences(rng):
     batch, nstep, name = away_from_bounds(model, 2), 6, "actuator_pidprm[2, 0]"
     control = rng.uniform(-0.02, 0.02, (2, nstep, model.nu))
     weights = rng.standard_normal(2 * model.nv + model.na)
-    found = fl.rollout_gradient(model, batch, control, np.tile(weights, (2, 1)), parameters=[name])
+    found = fl.rollout_gradient(model, batch, control, loss_gradient=np.tile(weights, (2, 1)), parameters=[name])
 
     def loss(du=0.0, dact=0.0, dp=0.0):
         model.actuator_pidprm[2, 0] += dp

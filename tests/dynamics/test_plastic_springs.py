@@ -178,7 +178,7 @@ def test_states_and_keyframes_have_mujocos_layout(rng):
     fl.set_state(model, data, vector, bits)
     assert np.array_equal(data.plastic, expected.plastic)
     assert np.array_equal(fl.get_state(model, data, fl.State.PLASTIC), expected.plastic)
-    data.reset("bent")
+    data.reset(keyframe="bent")
     assert np.array_equal(data.plastic, model.key_plastic[0]) and data.plastic[0] == 1
     data.plastic[:] = 7
     fl.set_keyframe(model, data, "plain")

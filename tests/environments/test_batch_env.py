@@ -40,7 +40,7 @@ def start(batch, ids, rng):
 
 def carts(n=N, mode=AutoresetMode.NEXT_STEP, **settings):
     settings = {"terminated": off_track, "max_episode_steps": LIMIT, **settings}
-    return BatchEnv("cartpole", n, observation, reward, autoreset_mode=mode, **settings)
+    return BatchEnv("cartpole", n, observation=observation, reward=reward, autoreset_mode=mode, **settings)
 
 
 class OneWorld(gym.Env):
@@ -126,14 +126,16 @@ def test_observations_and_actions_lie_in_their_spaces():
 
 def test_the_action_space_is_the_range_of_the_controls():
     model = fl.bundled("humanoid")
-    env = BatchEnv(model, 2, observation, reward)
+    env = BatchEnv(model, 2, observation=observation, reward=reward)
     np.testing.assert_allclose(env.single_action_space.low, model.actuator_ctrlrange[:, 0], rtol=1e-6)
     np.testing.assert_allclose(env.single_action_space.high, model.actuator_ctrlrange[:, 1], rtol=1e-6)
     free = fl.load(
         '<mujoco><worldbody><body><joint name="j"/><geom size="1"/></body></worldbody>'
         '<actuator><motor joint="j"/></actuator></mujoco>'
     )
-    assert np.isinf(BatchEnv(free, 1, observation, lambda batch, before: np.zeros(1)).single_action_space.high).all()
+    assert np.isinf(
+        BatchEnv(free, 1, observation=observation, reward=lambda batch, before: np.zeros(1)).single_action_space.high
+    ).all()
 
 
 def test_episodes_are_equal_for_equal_seeds_only():
@@ -206,7 +208,7 @@ def test_a_world_with_an_out_of_range_action_terminates_and_is_reported(mode, va
 
     model = fl.bundled("cartpole")
     model.actuator_ctrllimited[:] = False
-    env = BatchEnv(model, N, observation, effort, frame_skip=2, autoreset_mode=mode)
+    env = BatchEnv(model, N, observation=observation, reward=effort, frame_skip=2, autoreset_mode=mode)
     env.reset()
     actions = np.zeros((N, 1))
     actions[2] = value
@@ -228,7 +230,7 @@ def test_a_world_with_an_out_of_range_action_terminates_and_is_reported(mode, va
 def test_without_autoreset_a_non_finite_world_terminates():
     model = fl.bundled("cartpole")
     model.opt.disableflags |= Disable.AUTORESET
-    env = BatchEnv(model, N, observation, reward)
+    env = BatchEnv(model, N, observation=observation, reward=reward)
     env.reset()
     env.batch.qvel[2] = np.nan
     _, rewards, terminated, _, infos = env.step(np.zeros((N, 1)))
@@ -237,7 +239,7 @@ def test_without_autoreset_a_non_finite_world_terminates():
 
 
 def test_a_nan_reward_is_refused():
-    env = BatchEnv("cartpole", N, observation, lambda batch, before: np.log(batch.qpos[:, 0] - 1.0))
+    env = BatchEnv("cartpole", N, observation=observation, reward=lambda batch, before: np.log(batch.qpos[:, 0] - 1.0))
     env.reset()
     with np.errstate(invalid="ignore"), pytest.raises(fl.ModelError, match=r"reward: got .* in world 0"):
         env.step(np.zeros((N, 1)))
@@ -262,8 +264,8 @@ def test_settings_out_of_range_are_refused(settings):
 
 def test_results_of_another_shape_are_refused():
     with pytest.raises(fl.ModelError):
-        BatchEnv("cartpole", N, lambda batch: batch.qpos[:, 0], reward)
-    env = BatchEnv("cartpole", N, observation, lambda batch, before: batch.qpos)
+        BatchEnv("cartpole", N, observation=lambda batch: batch.qpos[:, 0], reward=reward)
+    env = BatchEnv("cartpole", N, observation=observation, reward=lambda batch, before: batch.qpos)
     env.reset()
     with pytest.raises(fl.ModelError, match="reward"):
         env.step(np.zeros((N, 1)))
@@ -290,8 +292,8 @@ def test_the_example_runs_on_many_worlds():
 @pytest.mark.parametrize("given", [{"q": 1}, "seen", None, [[1], [2, 3]], np.zeros(N) + 1j])
 def test_callback_results_must_be_numbers(given):
     with pytest.raises(fl.ModelError):
-        BatchEnv("cartpole", N, lambda batch: given, reward)
-    env = BatchEnv("cartpole", N, observation, lambda batch, before: given)
+        BatchEnv("cartpole", N, observation=lambda batch: given, reward=reward)
+    env = BatchEnv("cartpole", N, observation=observation, reward=lambda batch, before: given)
     env.reset()
     with pytest.raises(fl.ModelError):
         env.step(env.action_space.sample())
@@ -314,7 +316,14 @@ def test_without_gymnasium_the_message_names_the_extra():
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_failures_are_recorded_from_the_start_of_the_episode(mode):
     env = BatchEnv(
-        "cartpole", N, observation, reward, autoreset_mode=mode, max_episode_steps=4, frame_skip=3, record_failures=30
+        "cartpole",
+        N,
+        observation=observation,
+        reward=reward,
+        autoreset_mode=mode,
+        max_episode_steps=4,
+        frame_skip=3,
+        record_failures=30,
     )
     env.reset(seed=1)
     action, done = np.full((N, 1), 0.3), np.zeros(N, bool)
@@ -339,7 +348,9 @@ def test_observations_after_a_reset_are_of_the_new_state(mode):
     def seen(batch):
         return batch.xpos[:, 2].copy()
 
-    env = BatchEnv("cartpole", N, seen, reward, start=start, max_episode_steps=3, autoreset_mode=mode)
+    env = BatchEnv(
+        "cartpole", N, observation=seen, reward=reward, start=start, max_episode_steps=3, autoreset_mode=mode
+    )
     check = fl.Batch(env.batch.model, N)
     check.bind("xpos")
 

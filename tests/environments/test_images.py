@@ -11,7 +11,7 @@ import featherlane as fl
 from featherlane.environments import BatchEnv, SingleEnv, Task, TaskEnv
 from featherlane.environments.adapters.shared import open_environment
 
-EYE = fl.Camera("front", 8, 6, ("depth", "segmentation", "normal", "rgb"))
+EYE = fl.Camera("front", width=8, height=6, output=("depth", "segmentation", "normal", "rgb"))
 
 
 class Falling(Task):
@@ -39,7 +39,7 @@ def test_observations_are_those_of_the_space_and_of_the_camera(state, copy):
     observations, _ = env.reset(seed=0)
     for _ in range(5):
         assert env.observation_space.contains(observations) and ("state" in observations) == state
-        images = env.batch.camera(EYE)
+        images = env.batch.render(EYE)
         for output in EYE.names:
             assert (observations[f"front/{output}"] == getattr(images, output)).all()
         observations = env.step(env.action_space.sample())[0]
@@ -55,7 +55,7 @@ def test_a_reset_within_a_step_returns_new_images_and_keeps_the_final_ones(copy)
         observations, _, _, truncated, infos = env.step(np.zeros(env.action_space.shape, np.float32))
         plain = other.step(np.zeros(env.action_space.shape, np.float32))[0]
     assert truncated.tolist() == [False, True, False]
-    final, now = infos["final_obs"][1], env.batch.camera(EYE)
+    final, now = infos["final_obs"][1], env.batch.render(EYE)
     for name, rows in plain.items():
         assert (final[name] == rows[1]).all() and (observations[name][[0, 2]] == rows[[0, 2]]).all()
     assert (observations["front/depth"] == now.depth).all() and (final["front/depth"] != now.depth[1]).any()
@@ -70,7 +70,7 @@ def test_a_single_world_observes_images():
 
 
 def test_worlds_of_several_models_observe_images():
-    task = Falling((fl.Camera("eye", 8, 6, ("depth", "segmentation")),))
+    task = Falling((fl.Camera("eye", width=8, height=6, output=("depth", "segmentation")),))
     text = """<mujoco><worldbody><geom type="plane" size="5 5 1"/><camera name="eye" pos="0 -2 1" euler="70 0 0"/>
         <body pos="0 0 1"><freejoint/>{}</body></worldbody></mujoco>"""
     task.model = [(fl.load(text.format(n * '<geom size=".1"/>')), n) for n in (1, 2)]
@@ -78,11 +78,17 @@ def test_worlds_of_several_models_observe_images():
     observations, _ = env.reset(seed=0)
     assert env.observation_space.contains(observations)
     observations = env.step(np.zeros(env.action_space.shape, np.float32))[0]
-    assert (observations["eye/depth"] == env.batch.camera("eye", 8, 6).depth).all()
+    assert (observations["eye/depth"] == env.batch.render("eye", width=8, height=6).depth).all()
 
 
 def test_functions_of_a_batch_observe_images():
-    env = BatchEnv("humanoid", 2, lambda b: b.qpos, lambda b, before: b.qpos[:, 2], cameras=fl.Camera(0, 8, 6))
+    env = BatchEnv(
+        "humanoid",
+        2,
+        observation=lambda b: b.qpos,
+        reward=lambda b, before: b.qpos[:, 2],
+        cameras=fl.Camera(0, width=8, height=6),
+    )
     observations, _ = env.reset(seed=0)
     assert env.observation_space.contains(observations) and list(observations) == ["state", "0/depth"]
 
@@ -91,8 +97,8 @@ def test_functions_of_a_batch_observe_images():
     "cameras, error, message",
     [
         ("front", fl.ModelError, "cameras: got 'front', allowed are featherlane.Camera"),
-        ((EYE, fl.Camera("front", 4, 4)), fl.ModelError, "cameras: got the images front/depth"),
-        ((fl.Camera("nose", 4, 4),), fl.UnknownNameError, "unknown camera 'nose'"),
+        ((EYE, fl.Camera("front", width=4, height=4)), fl.ModelError, "cameras: got the images front/depth"),
+        ((fl.Camera("nose", width=4, height=4),), fl.UnknownNameError, "unknown camera 'nose'"),
     ],
 )
 def test_wrong_cameras_are_refused(cameras, error, message):

@@ -57,7 +57,7 @@ def test_rollouts_equal_steps_bit_for_bit(name):
     policy, seen = policy_of(one), one.reset(seed=1)[0]
     other.reset(seed=1)
     for block in range(2):
-        noise = gaussian_noise(100 * block, N, 14, policy.noutput)
+        noise = gaussian_noise(100 * block, nworld=N, nstep=14, n=policy.noutput)
         rollout = one.rollout(14, policy, noise)
         want = step_by_step(other, policy, noise, seen)
         np.testing.assert_array_equal(rollout.observations[:, 0], seen)
@@ -79,7 +79,7 @@ def test_rollouts_with_sines_equal_steps_to_rounding(name):
     one, other, third = (make_vec(f"{name}-v5", N, nthread=1) for _ in range(3))
     policy = policy_of(one)
     _, seen, _ = (env.reset(seed=1)[0] for env in (one, other, third))
-    noise = gaussian_noise(0, N, 60, policy.noutput)
+    noise = gaussian_noise(0, nworld=N, nstep=60, n=policy.noutput)
     rollout = one.rollout(60, policy, noise)
     for t in range(60):
         np.testing.assert_allclose(rollout.observations[:, t], seen, rtol=0, atol=ULP)
@@ -95,7 +95,7 @@ def test_rollouts_with_sines_equal_steps_to_rounding(name):
 
 def test_a_world_is_independent_of_the_other_worlds():
     many, alone = make_vec("Hopper-v5", N, nthread=2), make_vec("Hopper-v5", 1)
-    policy, noise = policy_of(many), gaussian_noise(3, N, 60, 3)
+    policy, noise = policy_of(many), gaussian_noise(3, nworld=N, nstep=60, n=3)
     many.reset(seed=5), alone.reset(seed=9)  # world 4 of a seed 5
     whole, one = many.rollout(60, policy, noise), alone.rollout(60, policy, noise[4:5])
     for rows, row in zip(whole, one, strict=True):
@@ -137,7 +137,7 @@ def test_a_reset_after_an_interrupt_is_reproducible(monkeypatch):
     from featherlane.environments import rollout as module
 
     one, other = (make_vec("InvertedPendulum-v5", N, nthread=1) for _ in range(2))
-    policy, noise, run, count = policy_of(one), gaussian_noise(0, N, 30, 1), module.play, iter(range(9))
+    policy, noise, run, count = policy_of(one), gaussian_noise(0, nworld=N, nstep=30, n=1), module.play, iter(range(9))
     monkeypatch.setattr(module, "PIECE_SECONDS", 0.0)  # one step in each piece
 
     def interrupted(*arguments):
@@ -160,7 +160,7 @@ def test_a_reset_after_an_interrupt_is_reproducible(monkeypatch):
 
 def test_pieces_and_copies_change_no_result(monkeypatch):
     one = make_vec("InvertedPendulum-v5", N, nthread=1)
-    policy, noise = policy_of(one), gaussian_noise(0, N, 40, 1)
+    policy, noise = policy_of(one), gaussian_noise(0, nworld=N, nstep=40, n=1)
     one.reset(seed=0)
     other = copy.deepcopy(one)
     whole = one.rollout(40, policy, noise)
@@ -226,7 +226,7 @@ def test_a_custom_task_is_compiled_and_follows_its_numbers(mode, monkeypatch):
     other.reset(seed=0)
     for cost in (0.01, 0.5):
         one.task.cost = other.task.cost = cost
-        noise = gaussian_noise(0, n, steps, 1)
+        noise = gaussian_noise(0, nworld=n, nstep=steps, n=1)
         rollout = one.rollout(steps, policy, noise)
         want = step_by_step(other, policy, noise, seen)
         np.testing.assert_array_equal(rollout.rewards, want[2])

@@ -94,7 +94,9 @@ def test_robots_of_different_sizes_have_padded_fields():
     single = fl.bundled("pendulum")
     single.opt.timestep = fl.bundled("quadruped").opt.timestep
     models = [(fl.bundled("quadruped"), 2), (single, 3)]
-    env = BatchEnv(models, 5, lambda batch: batch.qpos, lambda batch, before: batch.qvel[:, 0], frame_skip=2)
+    env = BatchEnv(
+        models, 5, observation=lambda batch: batch.qpos, reward=lambda batch, before: batch.qvel[:, 0], frame_skip=2
+    )
     nu = [model.nu for model, _ in models]
     assert env.single_action_space.shape == (max(nu),)
     env.reset(seed=0)

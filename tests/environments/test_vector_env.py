@@ -451,7 +451,7 @@ class Delayed(Task):
     def start(self, worlds, ids, random):
         worlds.qpos[ids] = worlds.ctrl[ids] = 1.0 + ids[:, None]
         if self.fills:
-            fl.init_ctrl_history(worlds.model, worlds, 0, np.full(12, 0.5), ids=ids)
+            fl.init_ctrl_history(worlds.model, worlds, 0, None, np.full(12, 0.5), ids=ids)
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])

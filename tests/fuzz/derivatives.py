@@ -289,11 +289,11 @@ def check_rollout(model, data, columns: Columns, rng) -> None:
     if end.status["non_finite"] or np.abs(end.qvel).max() > FAST:
         return
     weights = rng.standard_normal(nx) / np.r_[np.full(model.nv, model.opt.timestep), np.ones(nx - model.nv)]
-    found = fl.rollout_gradient(model, copies(model, data, 1), control, weights)
+    found = fl.rollout_gradient(model, copies(model, data, 1), control, loss_gradient=weights)
     columns.switching = float(found.switching[0])
 
     def row(data):
-        found = fl.rollout_gradient(model, copies(model, data, 1), control, weights)
+        found = fl.rollout_gradient(model, copies(model, data, 1), control, loss_gradient=weights)
         return np.concatenate([found.state[0], found.control[0].ravel()])[None] * free
 
     def differences(steps):

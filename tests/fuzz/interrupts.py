@@ -151,7 +151,9 @@ def data_calls() -> Program:
 def environment() -> Program:
     from featherlane.environments import BatchEnv
 
-    made = BatchEnv("cartpole", NWORLD, lambda b: b.qpos, lambda b, before: b.qpos[:, 0], max_episode_steps=50)
+    made = BatchEnv(
+        "cartpole", NWORLD, observation=lambda b: b.qpos, reward=lambda b, before: b.qpos[:, 0], max_episode_steps=50
+    )
     made.reset(seed=0)
     action = np.zeros(made.action_space.shape, np.float32)
 
@@ -166,7 +168,7 @@ def environment() -> Program:
 
 def distributed(nodes: int | None = None) -> Program:
     model = fl.bundled("cartpole")
-    batch, twin = fl.distributed.Batch(model, NWORLD, nodes, 1), fl.Batch(model, NWORLD, 1)
+    batch, twin = fl.distributed.Batch(model, NWORLD, nodes, nthread=1), fl.Batch(model, NWORLD, 1)
     follows = follow(batch, twin, model.opt.timestep, twin.step)
     return Program(lambda: batch.step(2), follows, LONGEST if nodes is None else 10 * LONGEST)
 

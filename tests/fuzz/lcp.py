@@ -142,7 +142,7 @@ def problem(seed):
     if rng.random() < 0.5:
         lo, hi, findex, add = frictions(rng, lo, hi)
         kind += ", friction"
-    return kind, lcp.Problem(A, b, lo, hi, findex, add)
+    return kind, lcp.Problem(A, b, lo=lo, hi=hi, findex=findex, add=add)
 
 
 # ---- independent checks ----------------------------------------------------------------------------------------------
@@ -270,8 +270,8 @@ def try_batch(report, seed, count=BATCH):
         if method == "lemke" or options.get("start") == "rows":
             continue
         name = "batch " + label(method, options)
-        every = lcp.solve_batch(A, b, lo, hi, findex, add, method=method, threads=1, **options)
-        few = lcp.solve_batch(A[3:5], b[3:5], lo, hi, findex, add, method=method, **options)
+        every = lcp.solve_batch(A, b, lo=lo, hi=hi, findex=findex, add=add, method=method, threads=1, **options)
+        few = lcp.solve_batch(A[3:5], b[3:5], lo=lo, hi=hi, findex=findex, add=add, method=method, **options)
         if not np.array_equal(every.x[3:5], few.x, equal_nan=True) or (every.status[3:5] != few.status).any():
             report.faults.append(f"{name}, seed {seed}: depends on the other worlds")
         for k in range(count):
@@ -291,7 +291,7 @@ def try_batch(report, seed, count=BATCH):
 
 def problem_of(A, b, lo, hi, findex, add, k):
     """Returns problem k of a batch."""
-    return lcp.Problem(A[k], b[k], lo, hi, findex, add)
+    return lcp.Problem(A[k], b[k], lo=lo, hi=hi, findex=findex, add=add)
 
 
 def try_many(seeds) -> Report:

@@ -277,7 +277,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "velocity_time": lambda w: 0.5,
     "event": lambda w: None,
     # of inverse kinematics
-    "targets": lambda w: fl.IkTarget("hand", position=w.b.get_data(0).site("hand").xpos),
+    "targets": lambda w: fl.IkTarget(("site", "hand"), position=w.b.get_data(0).site("hand").xpos),
     "dofs": lambda w: ["elbow", 0],
     "limits": lambda w: True,
     "posture": lambda w: w.m.qpos0,
@@ -523,7 +523,7 @@ def _rest() -> dict[str, Site]:
         "J": lambda w: np.eye(3),
         "Minv": lambda w: np.ones(3),
         "cfm": lambda w: np.full(3, 1e-6),
-        "problem": lambda w: fl.lcp.Problem(A, B, -np.ones(3), np.ones(3)),
+        "problem": lambda w: fl.lcp.Problem(A, B, lo=-np.ones(3), hi=np.ones(3)),
         "n": lambda w: 3,
         "x": lambda w: np.zeros(3),
         "tol": lambda w: 1e-9,
@@ -571,7 +571,7 @@ def _rest() -> dict[str, Site]:
         pick("b", "lo", "hi", "A", A=lambda w: A[None].repeat(2, 0), b=lambda w: B[None].repeat(2, 0)),
         words,
     )
-    problem = fl.lcp.Problem(A, B, -np.ones(3), np.ones(3))
+    problem = fl.lcp.Problem(A, B, lo=-np.ones(3), hi=np.ones(3))
     for name in ("residual", "bounds", "multiply"):
         add(f"lcp.Problem.{name}", getattr(problem, name), pick("x"), words)
     add("lcp.Problem.valid", problem.valid, pick("x", "tol"), words)
@@ -668,7 +668,9 @@ def _environments() -> dict[str, Site]:
         environment.step(np.zeros(environment.action_space.shape))
 
     def act(world, **arguments):
-        environment = BatchEnv(world.m, 3, lambda batch: batch.qpos, lambda batch, before: batch.time, nthread=1)
+        environment = BatchEnv(
+            world.m, 3, observation=lambda batch: batch.qpos, reward=lambda batch, before: batch.time, nthread=1
+        )
         environment.reset(**{name: arguments[name] for name in ("seed", "options")})
         environment.step(arguments["actions"])
 

@@ -126,7 +126,9 @@ def environments() -> Callable[[int], None]:
     """Steps a vector environment whose worlds terminate and reset."""
     from featherlane.environments import BatchEnv
 
-    environment = BatchEnv("cartpole", NWORLD, lambda b: b.qpos, lambda b, before: b.qpos[:, 0], max_episode_steps=7)
+    environment = BatchEnv(
+        "cartpole", NWORLD, observation=lambda b: b.qpos, reward=lambda b, before: b.qpos[:, 0], max_episode_steps=7
+    )
     environment.reset(seed=0)
 
     def run(nstep):

@@ -100,7 +100,9 @@ def pay(env, policy, steps=16):
 
 def test_it_learns(tmp_path):
     torch.manual_seed(0)
-    env = adapter.TaskVecEnv(TaskEnv(Count(), 16, 8, "SameStep", nthread=1, copy=False), seed=0)
+    env = adapter.TaskVecEnv(
+        TaskEnv(Count(), 16, max_episode_steps=8, autoreset_mode="SameStep", nthread=1, copy=False), seed=0
+    )
     runner = OnPolicyRunner(env, settings(16), log_dir=str(tmp_path))
     before = pay(env, runner.get_inference_policy())
     runner.learn(15, init_at_random_ep_len=True)

@@ -40,7 +40,7 @@ def test_it_has_the_interface_of_the_library():
 def test_steps_equal_the_librarys_wrapper(mode):
     set_seed(3)
     env, theirs = (
-        wrap(TaskEnv(Count([2, 99, 3]), N, 3, mode, nthread=1, copy=True))
+        wrap(TaskEnv(Count([2, 99, 3]), N, max_episode_steps=3, autoreset_mode=mode, nthread=1, copy=True))
         for wrap in (adapter.TaskWrapper, lambda env: wrap_env(env, "gymnasium", verbose=False))
     )
     assert torch.equal(env.reset()[0], theirs.reset()[0].cpu()) and env.env.np_random_seed == (3, 4, 5)

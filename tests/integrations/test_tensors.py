@@ -58,7 +58,10 @@ def test_tensors_are_on_the_requested_device():
 
 
 def test_steps_equal_the_environment():
-    one, other = (TaskEnv(Count([2, 3, 3]), N, 4, AutoresetMode.SAME_STEP, nthread=1) for _ in range(2))
+    one, other = (
+        TaskEnv(Count([2, 3, 3]), N, max_episode_steps=4, autoreset_mode=AutoresetMode.SAME_STEP, nthread=1)
+        for _ in range(2)
+    )
     env = tensors.TensorEnv(one, dtype=torch.float64)
     assert np.array_equal(env.reset()[0].numpy(), other.reset()[0])
     for step in range(8):

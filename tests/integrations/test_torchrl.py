@@ -68,7 +68,7 @@ def test_a_rollout_stops_at_the_first_termination_or_runs_to_the_end():
 
 def test_rollouts_equal_the_librarys_wrapper():
     env = count((2, 99, 3), max_episode_steps=3)
-    theirs = GymWrapper(TaskEnv(Count([2, 99, 3]), N, 3, "Disabled", nthread=1))
+    theirs = GymWrapper(TaskEnv(Count([2, 99, 3]), N, max_episode_steps=3, autoreset_mode="Disabled", nthread=1))
     ours, expected = (one.rollout(7, ones, break_when_any_done=False) for one in (env, theirs))
     assert set(ours.keys(True, True)) == set(expected.keys(True, True))
     for key in ours.keys(True, True):

@@ -457,8 +457,17 @@ def test_camera_tasks_observe_the_images_of_the_batch(task):
     sensor, outputs = camera_sensor(env), camera_sensor(env).cfg.data_types
     size, groups = (sensor.cfg.width, sensor.cfg.height), [g in sensor.cfg.enabled_geom_groups for g in range(6)]
     colours = colours_by_world(env.sim.model, np.asarray(env.sim.mj_model.geom_matid))
-    camera = fl.Camera(sensor.camera_idx, *size, outputs, groups, near=0.0, far=1e10, colours=colours)
-    found = env.sim.batch.camera(camera)
+    camera = fl.Camera(
+        sensor.camera_idx,
+        width=size[0],
+        height=size[1],
+        output=outputs,
+        geomgroup=groups,
+        near=0.0,
+        far=1e10,
+        geom_rgb=colours,
+    )
+    found = env.sim.batch.render(camera)
     if found.rgb is not None:
         assert (sensor.data.rgb.numpy() == found.rgb).all()
     if found.depth is not None:

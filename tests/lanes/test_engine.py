@@ -57,7 +57,7 @@ def load_far_apart():
     """Loads with one free page and nothing else free in the next 4 GiB: constants fit there, code does not."""
     stages, d = library(), cells("float64", 32, 3, x=np.linspace(0.1, 2.0, 96))
     for s in (curves, calls):
-        stages.object_code(s, "f64", 32, processor.cpu_level())  # compiling needs memory, too
+        stages.object_code(s, "f64", 32, cpu=processor.cpu_level())  # compiling needs memory, too
     held = [taken(LARGE)]
     bottom, size = address(held[0]), 1 << 30
     while size >= PAGE:  # fill every gap above
@@ -98,7 +98,7 @@ def test_later_objects_call_earlier_ones():
 
 @pytest.mark.parametrize("broken", [b"", b"\x7fELF", bytes(5000)])
 def test_a_broken_object_raises_without_a_crash(broken):
-    engine, code = Engine(), library().object_code(curves, "f64", 1, processor.cpu_level())
+    engine, code = Engine(), library().object_code(curves, "f64", 1, cpu=processor.cpu_level())
     with pytest.raises(RuntimeError):
         engine.load({"fl_curves_f64x1": broken}, [])
     assert "fl_curves_f64x1" not in engine
@@ -107,7 +107,7 @@ def test_a_broken_object_raises_without_a_crash(broken):
 
 
 def test_an_object_with_an_undefined_symbol_raises(capfd):
-    code = library().object_code(calls, "f64", 1, processor.cpu_level())
+    code = library().object_code(calls, "f64", 1, cpu=processor.cpu_level())
     with pytest.raises(RuntimeError, match="fl_calls_f64x1"):
         Engine().load({"fl_calls_f64x1": code}, [])
     assert "fl_curves_f64x1" in capfd.readouterr().err

@@ -36,13 +36,13 @@ LIBRARY = Library({"d": (CONTACTS, False)})
 def contacts(dtype, width) -> Record:
     """Returns a record with equal numbers in each world."""
     rng = np.random.default_rng(3)
-    arrays = allocate(CONTACTS, {"n": N}, width, dtype)
+    arrays = allocate(CONTACTS, {"n": N}, width=width, dtype=dtype)
     for name, rows in arrays.items():
         if name == "con_geom":
             rows[:] = rng.integers(0, 9, size=len(rows))
         else:
             rows[:] = rng.normal(size=(len(rows), 1))
-    return Record(CONTACTS, {"n": N}, arrays, width, dtype)
+    return Record(CONTACTS, {"n": N}, arrays, width=width, dtype=dtype)
 
 
 @kernel
@@ -107,7 +107,7 @@ def results(run) -> list[dict]:
     for dtype, width in FORMS:
         for checked in (False, True):
             record = contacts(dtype, width)
-            LIBRARY.function(run, base_of(dtype), width, checked)(record.address)
+            LIBRARY.function(run, base_of(dtype), width, checked=checked)(record.address)
             record.check_faults(run.name)
             found.append(record.arrays)
     return found
@@ -194,7 +194,7 @@ def beyond_an_object(d):
 
 def test_an_index_is_checked_against_the_rows_of_the_object():
     record = contacts("float64", 8)
-    LIBRARY.function(beyond_an_object, "f64", 8, True)(record.address)
+    LIBRARY.function(beyond_an_object, "f64", 8, checked=True)(record.address)
     with pytest.raises(IndexError, match=r"Contacts\.con_friction\[5\] of 5 rows"):
         record.check_faults("beyond_an_object")
     with pytest.raises(IndexError, match=r"Contacts\.con_friction\[5\] of 5 rows"):

@@ -79,7 +79,7 @@ def test_aligned_memory_is_zero_and_on_a_cache_line(shape, dtype):
 
 @pytest.mark.parametrize("dtype, w", FORMS)
 def test_allocate_gives_each_kind_its_rows(dtype, w):
-    arrays = allocate(CELLS, SIZES, w, dtype)
+    arrays = allocate(CELLS, SIZES, width=w, dtype=dtype)
     assert {n: (a.shape, a.dtype.name) for n, a in arrays.items() if n != "out"} == {
         "k": ((3,), "int32"),
         "long": ((3,), "int64"),
@@ -89,7 +89,7 @@ def test_allocate_gives_each_kind_its_rows(dtype, w):
         "z": ((3, w), dtype),
         "clock": ((3, w), "float64"),
     }
-    assert allocate(CELLS, {"n": 0}, w, dtype)["x"].shape == (1, w)
+    assert allocate(CELLS, {"n": 0}, width=w, dtype=dtype)["x"].shape == (1, w)
 
 
 def off_by(array, n):
@@ -113,29 +113,29 @@ def off_by(array, n):
     ],
 )
 def test_arrays_that_compiled_code_cannot_read_are_errors(name, wrong, message):
-    arrays = allocate(CELLS, SIZES, 8, np.float64)
+    arrays = allocate(CELLS, SIZES, width=8, dtype=np.float64)
     arrays[name] = wrong(arrays[name])
     with pytest.raises(ValueError, match=message):
-        Record(CELLS, SIZES, arrays, 8, np.float64)
+        Record(CELLS, SIZES, arrays, width=8, dtype=np.float64)
 
 
 def test_one_world_needs_the_alignment_of_one_number():
-    arrays = allocate(CELLS, SIZES, 1, np.float64)
+    arrays = allocate(CELLS, SIZES, width=1, dtype=np.float64)
     arrays["x"] = off_by(arrays["x"], 8)
-    Record(CELLS, SIZES, arrays, 1, np.float64)
+    Record(CELLS, SIZES, arrays, width=1, dtype=np.float64)
 
 
 def test_an_empty_array_can_lie_anywhere():
-    arrays = allocate(CELLS, SIZES, 8, np.float64)
+    arrays = allocate(CELLS, SIZES, width=8, dtype=np.float64)
     arrays["x"] = off_by(arrays["x"], 16)[:0]
-    Record(CELLS, SIZES, arrays, 8, np.float64)
+    Record(CELLS, SIZES, arrays, width=8, dtype=np.float64)
 
 
 def test_a_missing_array_is_an_error():
-    arrays = allocate(CELLS, SIZES, 8, np.float64)
+    arrays = allocate(CELLS, SIZES, width=8, dtype=np.float64)
     del arrays["y"]
     with pytest.raises(ArgumentError):
-        Record(CELLS, SIZES, arrays, 8, np.float64)
+        Record(CELLS, SIZES, arrays, width=8, dtype=np.float64)
 
 
 # ---- types inside kernels --------------------------------------------------------------------------------------

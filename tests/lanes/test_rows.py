@@ -55,11 +55,11 @@ LIBRARY = Library({"d": (BODIES, False)})
 
 def bodies(dtype, width, rng) -> Record:
     """Returns a record with equal numbers in each world."""
-    arrays = allocate(BODIES, {"n": N}, width, dtype)
+    arrays = allocate(BODIES, {"n": N}, width=width, dtype=dtype)
     for name in NUMBERS:
         arrays[name][:] = rng.normal(size=(len(arrays[name]), 1))
     arrays["corner"][:] = rng.normal(size=len(arrays["corner"]))
-    return Record(BODIES, {"n": N}, arrays, width, dtype)
+    return Record(BODIES, {"n": N}, arrays, width=width, dtype=dtype)
 
 
 @kernel
@@ -132,7 +132,7 @@ def test_rows_compute_the_same_at_every_width_checked_and_uncompiled(what):
     for dtype, width in FORMS:
         for checked in (False, True):
             record = bodies(dtype, width, np.random.default_rng(5))
-            LIBRARY.function(what, base_of(dtype), width, checked)(record.address)
+            LIBRARY.function(what, base_of(dtype), width, checked=checked)(record.address)
             record.check_faults(what.name)
             out = {name: record.arrays[name][:, 0] for name in (*NUMBERS, "out")}
             first = found.setdefault(dtype, out)
@@ -357,7 +357,7 @@ def test_an_index_out_of_range_is_reported_with_bounds_checks():
         d.out[0] = d.pos[d.n].x
 
     record = bodies("float64", 8, np.random.default_rng(0))
-    LIBRARY.function(beyond, "f64", 8, True)(record.address)
+    LIBRARY.function(beyond, "f64", 8, checked=True)(record.address)
     with pytest.raises(IndexError, match=r"Bodies\.pos\[9\] of 9 rows"):
         record.check_faults("beyond")
     with pytest.raises(IndexError, match=r"Bodies\.pos\[3\] of 3 rows"):

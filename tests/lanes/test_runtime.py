@@ -170,7 +170,7 @@ def test_bindings_take_the_stages_records(mode):
     with pytest.raises(ArgumentError):
         stages.bind(root, m, cells("float64", 1, 2))
     other = Layout("Other", (Field("x", "real", (2,)),))
-    wrong = Record(other, {}, allocate(other, {}, 8, "float64"), 8, "float64")
+    wrong = Record(other, {}, allocate(other, {}, width=8, dtype="float64"), width=8, dtype="float64")
     with pytest.raises(ValueError, match="Other"):
         stages.bind(root, m, wrong)
 
@@ -243,7 +243,7 @@ def prebuild(tmp_path, monkeypatch):
         objects = []
         for s in stages:
             objects.append(tmp_path / f"{s.name}.o")
-            objects[-1].write_bytes(library().object_code(s, "f64", 8, processor.cpu_level()))
+            objects[-1].write_bytes(library().object_code(s, "f64", 8, cpu=processor.cpu_level()))
         out = tmp_path / f"{processor.cpu_level()}.so"
         link([str(o) for o in objects], str(out), {"featherlane_layout": hash_of})
 

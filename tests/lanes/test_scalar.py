@@ -61,9 +61,9 @@ def halve_positive(c):
 
 def run(x, dtype, monkeypatch, mode):
     W = x.shape[1]
-    arrays = allocate(CELL, {"n": len(x)}, W, dtype)
+    arrays = allocate(CELL, {"n": len(x)}, width=W, dtype=dtype)
     arrays["x"][...] = x
-    record = Record(CELL, {"n": len(x)}, arrays, W, dtype)
+    record = Record(CELL, {"n": len(x)}, arrays, width=W, dtype=dtype)
     monkeypatch.setenv("FEATHERLANE_MODE", mode)
     LIBRARY.bind(halve_positive, record)()
     return arrays["y"]
@@ -101,10 +101,10 @@ def add_twice(e1):
 
 @pytest.mark.parametrize("mode", ["python", "jit", "checked"])
 def test_scalars_are_read_and_written_eight_at_once(mode, monkeypatch):
-    arrays = allocate(EIGHTS, {"n": 24}, 1, np.float64)
+    arrays = allocate(EIGHTS, {"n": 24}, width=1, dtype=np.float64)
     arrays["x"][...] = np.arange(24.0)
     arrays["y"][...] = 1.0
-    record = Record(EIGHTS, {"n": 24}, arrays, 1, np.float64)
+    record = Record(EIGHTS, {"n": 24}, arrays, width=1, dtype=np.float64)
     monkeypatch.setenv("FEATHERLANE_MODE", mode)
     EIGHTS_LIBRARY.bind(add_twice, record)()
     assert np.array_equal(arrays["y"], 1.0 + 2.0 * np.arange(24.0))

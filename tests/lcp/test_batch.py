@@ -28,6 +28,11 @@ def towers(rng, count, boxes=2):
     return [stack_problem(boxes, 1e-5, push=3 * rng.standard_normal(6 * boxes)) for _ in range(count)]
 
 
+def named(parts):
+    """Returns the parts of stacked problems as keyword arguments."""
+    return dict(zip(("A", "b", "lo", "hi", "findex", "add"), parts, strict=False))
+
+
 def in_lanes(problems, W):
     """What block pivoting alone finds for problems of one structure, W at once."""
     A, *vectors = stacked(problems)
@@ -48,7 +53,7 @@ def in_lanes(problems, W):
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 24, 60, 61])
 def test_known_answers(n, rng):
     problems, answers = zip(*(known_problem(rng, n) for _ in range(21)), strict=True)
-    found = solve_batch(*stacked(problems))
+    found = solve_batch(**named(stacked(problems)))
     assert found.solved.all()
     assert (found.residual <= RESIDUAL).all()
     for x, expected in zip(found.x, answers, strict=True):
@@ -58,7 +63,7 @@ def test_known_answers(n, rng):
 @pytest.mark.parametrize("count", [1, 8, 50])
 def test_towers_in_a_batch_equal_single_solves(count, rng):
     problems = towers(rng, count)
-    found = solve_batch(*stacked(problems))
+    found = solve_batch(**named(stacked(problems)))
     assert found.solved.all()
     for k, problem in enumerate(problems):
         alone = fl.lcp.solve(problem)
@@ -71,7 +76,7 @@ def test_towers_in_a_batch_equal_single_solves(count, rng):
 @pytest.mark.parametrize("n", [3, 9])
 def test_degenerate_problems_are_solved(n, rng):
     problems = [degenerate_problem(rng, n) for _ in range(60)]
-    assert solve_batch(*stacked(problems)).solved.all()
+    assert solve_batch(**named(stacked(problems))).solved.all()
 
 
 def test_lane_pivoting_solves_recorded_ode_problems():
@@ -87,7 +92,7 @@ def test_lane_pivoting_solves_recorded_ode_problems():
 def test_a_contradiction_is_reported_and_the_others_are_solved(rng):
     A, b, lo, hi, findex, add = stacked([known_problem(rng, 4)[0] for _ in range(10)])
     A[3], b[3], lo[3], hi[3] = 0.0, 1.0, 0.0, np.inf
-    found = solve_batch(A, b, lo, hi, findex, add)
+    found = solve_batch(A, b, lo=lo, hi=hi, findex=findex, add=add)
     assert found.status[3] == Status.INFEASIBLE
     assert np.isfinite(found.x).all()
     assert np.delete(found.solved, 3).all()
@@ -98,10 +103,12 @@ def test_factored_and_dense_problems_agree(method, rng):
     problems = [friction_problem(rng, 3) for _ in range(11)]
     A, b, lo, hi, findex, _ = stacked(problems)
     J, inverse = np.stack([p.product.J for p in problems]), problems[0].product.Minv
-    dense = solve_batch(A, b, lo, hi, findex, method=method, tolerance=RESIDUAL)
+    dense = solve_batch(A, b, lo=lo, hi=hi, findex=findex, method=method, tolerance=RESIDUAL)
     assert dense.solved.all()
     for Minv in (inverse, np.diag(inverse), np.tile(np.diag(inverse), (11, 1, 1))):
-        factored = solve_batch(None, b, lo, hi, findex, J=J, Minv=Minv, cfm=0.1, method=method, tolerance=RESIDUAL)
+        factored = solve_batch(
+            None, b, lo=lo, hi=hi, findex=findex, J=J, Minv=Minv, cfm=0.1, method=method, tolerance=RESIDUAL
+        )
         assert factored.solved.all()
         np.testing.assert_allclose(factored.x, dense.x, rtol=0, atol=1e-8 * np.abs(dense.x).max())
 
@@ -109,8 +116,8 @@ def test_factored_and_dense_problems_agree(method, rng):
 @pytest.mark.parametrize("method", ["pgs", "apgd"])
 def test_a_batch_starts_from_given_x(method, rng):
     parts = stacked([friction_problem(rng, 3) for _ in range(9)])
-    first = solve_batch(*parts, method=method)
-    again = solve_batch(*parts, x=first.x, method=method)
+    first = solve_batch(**named(parts), method=method)
+    again = solve_batch(**named(parts), x=first.x, method=method)
     assert (again.iterations <= 2).all()
 
 
@@ -119,13 +126,15 @@ def test_a_batch_starts_from_given_x(method, rng):
 def test_other_worlds_change_no_bit(method, options, rng):
     options = {"iterations": 60} | options if method != "dantzig" else options
     parts = stacked(towers(rng, 19))
-    whole = solve_batch(*parts, method=method, **options)
+    whole = solve_batch(**named(parts), method=method, **options)
     order = rng.permutation(19)
     A, b, lo, hi, findex, add = parts
-    shuffled = solve_batch(A[order], b[order], lo[order], hi[order], findex, add, method=method, threads=3, **options)
+    shuffled = solve_batch(
+        A[order], b[order], lo=lo[order], hi=hi[order], findex=findex, add=add, method=method, threads=3, **options
+    )
     for name in ("x", "w", "status", "iterations", "residual", "lower", "upper"):
         np.testing.assert_array_equal(getattr(whole, name)[order], getattr(shuffled, name), err_msg=name)
-    alone = solve_batch(A[4:5], b[4:5], lo[4:5], hi[4:5], findex, add[4:5], method=method, **options)
+    alone = solve_batch(A[4:5], b[4:5], lo=lo[4:5], hi=hi[4:5], findex=findex, add=add[4:5], method=method, **options)
     np.testing.assert_array_equal(alone.x[0], whole.x[4])
 
 
@@ -134,7 +143,10 @@ def test_infinite_values_affect_only_their_problem():
     A = np.array([[[5.0e-300, -2.4e-300], [-2.4e-300, 1.1e-299]], [[2.0, 0.5], [0.5, 1.0]]])
     b = np.array([[-1.9e79, 7.9e80], [0.3, -0.4]])
     lo, hi = np.array([-4.7e-13, -np.inf]), np.array([np.inf, 0.0])
-    together, alone = solve_batch(A, b, lo, hi, method="dantzig"), solve_batch(A[:1], b[:1], lo, hi, method="dantzig")
+    together, alone = (
+        solve_batch(A, b, lo=lo, hi=hi, method="dantzig"),
+        solve_batch(A[:1], b[:1], lo=lo, hi=hi, method="dantzig"),
+    )
     for name in ("x", "w", "status", "iterations", "residual"):
         np.testing.assert_array_equal(getattr(together, name)[:1], getattr(alone, name), err_msg=name)
     assert together.status[0] == Status.SOLVED and (together.x[0] == [-4.7e-13, 0.0]).all()
@@ -144,7 +156,7 @@ def test_infinite_values_affect_only_their_problem():
 def test_one_world_and_eight_are_bitwise_equal(method, options, rng):
     options = {"iterations": 60} | options if method != "dantzig" else options
     problems = towers(rng, 9)
-    whole = solve_batch(*stacked(problems), method=method, **options)
+    whole = solve_batch(**named(stacked(problems)), method=method, **options)
     for k, problem in enumerate(problems):
         np.testing.assert_array_equal(fl.lcp.solve(problem, method=method, **options).x, whole.x[k])
 
@@ -158,10 +170,10 @@ def test_pivots_are_bitwise_equal_at_every_width(rng):
 
 def test_uncompiled_and_compiled_agree(rng, monkeypatch):
     parts = stacked(towers(rng, 3, 1))
-    compiled = [solve_batch(*parts, method=method, iterations=20) for method in ("dantzig", "pgs", "apgd")]
+    compiled = [solve_batch(**named(parts), method=method, iterations=20) for method in ("dantzig", "pgs", "apgd")]
     monkeypatch.setenv("FEATHERLANE_MODE", "python")
     for expected, method in zip(compiled, ("dantzig", "pgs", "apgd"), strict=True):
-        found = solve_batch(*parts, method=method, iterations=20)
+        found = solve_batch(**named(parts), method=method, iterations=20)
         np.testing.assert_allclose(found.x, expected.x, rtol=0, atol=1e-7 * np.abs(expected.x).max())
 
 
@@ -195,7 +207,7 @@ def test_invalid_problems_are_refused_with_their_number():
     ]
     for parts, options, message in cases:
         with pytest.raises(ProblemError, match=message):
-            solve_batch(*parts, **options)
+            solve_batch(**named(parts), **options)
 
 
 def test_methods_without_batches_are_refused():
@@ -211,7 +223,7 @@ def test_methods_without_batches_are_refused():
 def test_batch_problems_equal_single_problems(rng):
     """Values common to all problems need not be repeated."""
     A, b = np.tile(2 * np.eye(3), (4, 1, 1)), rng.standard_normal((4, 3))
-    found = solve_batch(A, b, [-0.1, 0.0, -np.inf], 0.3)
+    found = solve_batch(A, b, lo=[-0.1, 0.0, -np.inf], hi=0.3)
     for k in range(4):
-        expected = fl.lcp.solve(Problem(A[k], b[k], [-0.1, 0.0, -np.inf], 0.3)).x
+        expected = fl.lcp.solve(Problem(A[k], b[k], lo=[-0.1, 0.0, -np.inf], hi=0.3)).x
         np.testing.assert_allclose(found.x[k], expected, atol=1e-15)

@@ -16,7 +16,7 @@ def contacts(count: int, mu: float, rank: int, seed: int) -> lcp.Problem:
     findex = np.where(rows % 3 == 0, -1, rows // 3 * 3)
     b = J @ rng.standard_normal(rank)
     hi = np.where(findex < 0, np.inf, mu)
-    return lcp.Problem(J @ J.T, b, np.where(findex < 0, 0.0, -mu), hi, findex)
+    return lcp.Problem(J @ J.T, b, lo=np.where(findex < 0, 0.0, -mu), hi=hi, findex=findex)
 
 
 def breach(problem: lcp.Problem, x: np.ndarray, mu: float) -> float:
@@ -56,26 +56,26 @@ def test_a_start_at_the_solution_needs_no_iterations():
 
 
 def test_a_block_slides_along_the_push():
-    problem = lcp.Problem(np.eye(3), [9.81, -6.0, -8.0], 0.0, [np.inf, 0.5, 0.5], [-1, 0, 0])
+    problem = lcp.Problem(np.eye(3), [9.81, -6.0, -8.0], lo=0.0, hi=[np.inf, 0.5, 0.5], findex=[-1, 0, 0])
     np.testing.assert_allclose(lcp.solve_cone(problem).x, 9.81 * np.array([1.0, -0.3, -0.4]), rtol=1e-7)
 
 
 def test_friction_coefficients_may_differ_along_the_rows():
     """Each component is bounded by its coefficient: |(x_1 / mu_1, x_2 / mu_2)| <= x_0."""
-    problem = lcp.Problem(np.eye(3), [1.0, -9.0, -0.1], 0.0, [np.inf, 0.5, 0.2], [-1, 0, 0])
+    problem = lcp.Problem(np.eye(3), [1.0, -9.0, -0.1], lo=0.0, hi=[np.inf, 0.5, 0.2], findex=[-1, 0, 0])
     x = lcp.solve_cone(problem).x
     assert np.hypot(x[1] / 0.5, x[2] / 0.2) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_contacts_without_friction_rows_and_without_rows():
-    frictionless = lcp.solve_cone(lcp.Problem(np.eye(2), [1.0, -1.0], 0.0, np.inf))
+    frictionless = lcp.solve_cone(lcp.Problem(np.eye(2), [1.0, -1.0], lo=0.0, hi=np.inf))
     np.testing.assert_allclose(frictionless.x, [1.0, 0.0], atol=1e-8)
-    assert lcp.solve_cone(lcp.Problem(np.zeros((0, 0)), [], 0.0, np.inf)).status == lcp.Status.SOLVED
+    assert lcp.solve_cone(lcp.Problem(np.zeros((0, 0)), [], lo=0.0, hi=np.inf)).status == lcp.Status.SOLVED
 
 
 def test_an_infeasible_problem_ends_with_a_status_and_finite_forces():
     """Two opposite normals that are both pressed: no force separates them."""
-    problem = lcp.Problem([[1.0, -1.0], [-1.0, 1.0]], [1.0, 1.0], 0.0, np.inf)
+    problem = lcp.Problem([[1.0, -1.0], [-1.0, 1.0]], [1.0, 1.0], lo=0.0, hi=np.inf)
     found = lcp.solve_cone(problem)
     assert found.status in (lcp.Status.INFEASIBLE, lcp.Status.ITERATIONS)
     assert np.isfinite(found.x).all() and np.isfinite(found.residual)
@@ -92,4 +92,4 @@ def test_an_infeasible_problem_ends_with_a_status_and_finite_forces():
 )
 def test_other_rows_are_refused(arguments, message):
     with pytest.raises(lcp.ProblemError, match=message):
-        lcp.solve_cone(lcp.Problem(*arguments))
+        lcp.solve_cone(lcp.Problem(**dict(zip(("A", "b", "lo", "hi", "findex", "add"), arguments, strict=False))))

@@ -64,7 +64,7 @@ def test_known_answers_without_a_failure(count, rng, solver):
 @pytest.mark.parametrize("n", range(1, 7))
 def test_enumeration_finds_the_same(n, rng, solver):
     problem, _ = known_problem(rng, n)
-    problem = Problem(problem.matrix, rng.standard_normal(n) * n, problem.lo, problem.hi)
+    problem = Problem(problem.matrix, rng.standard_normal(n) * n, lo=problem.lo, hi=problem.hi)
     x = solver.solve(problem).x
     found = enumerate_solutions(problem)
     assert found
@@ -91,7 +91,7 @@ def test_the_order_of_rows_does_not_matter(seed, n, solver):
     problem, x = known_problem(rng, n)
     order = rng.permutation(n)
     A = problem.matrix[np.ix_(order, order)]
-    other = solver.solve(Problem(A, problem.b[order], problem.lo[order], problem.hi[order]))
+    other = solver.solve(Problem(A, problem.b[order], lo=problem.lo[order], hi=problem.hi[order]))
     np.testing.assert_allclose(other.x, x[order], rtol=0, atol=KNOWN * max(np.abs(x).max(), 1e-3))
 
 
@@ -101,7 +101,7 @@ def test_units_do_not_matter(seed, n, power, solver):
     problem = degenerate_problem(rng, n)
     scale = 2.0 ** rng.integers(-20, 20, n)  # in each row's unit
     A, b = problem.matrix * np.outer(scale, scale) * unit, problem.b * scale * unit
-    solution, other = solver.solve(problem), solver.solve(Problem(A, b, problem.lo / scale, problem.hi / scale))
+    solution, other = solver.solve(problem), solver.solve(Problem(A, b, lo=problem.lo / scale, hi=problem.hi / scale))
     np.testing.assert_array_equal(other.x * scale, solution.x)
 
 
@@ -134,7 +134,7 @@ def test_an_exponential_case_ends():
 @pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-12, 1e-9, 1e-6])
 def test_nearly_parallel_rows_are_solved(apart, rng, solver):
     J = rng.standard_normal(20) + apart * rng.standard_normal((30, 20))
-    problem = Problem.from_jacobian(J, np.ones(20), 0.0, J @ rng.standard_normal(20), 0.0, np.inf)
+    problem = Problem.from_jacobian(J, np.ones(20), cfm=0.0, b=J @ rng.standard_normal(20), lo=0.0, hi=np.inf)
     assert_solved(problem, solver.solve(problem))
 
 
@@ -142,7 +142,7 @@ def test_nearly_parallel_rows_are_solved(apart, rng, solver):
 def test_mass_ratios_of_a_million_are_solved(cfm, rng, solver):
     J = rng.standard_normal((40, 24)) * (rng.random((40, 24)) < 0.4)
     mass = 10.0 ** rng.uniform(-3, 3, 24)
-    problem = Problem.from_jacobian(J, 1 / mass, cfm, J @ rng.standard_normal(24), 0.0, np.inf)
+    problem = Problem.from_jacobian(J, 1 / mass, cfm=cfm, b=J @ rng.standard_normal(24), lo=0.0, hi=np.inf)
     assert_solved(problem, solver.solve(problem))
 
 
@@ -150,11 +150,11 @@ def test_redundant_equalities_are_solved_and_contradictions_reported(rng, solver
     J = rng.standard_normal((4, 6))
     J = np.vstack([J, J[0] + J[1], 2 * J[2]])
     A, v = J @ J.T, rng.standard_normal(6)
-    solution = solver.solve(Problem(A, J @ v, -np.inf, np.inf))
-    assert_solved(Problem(A, J @ v, -np.inf, np.inf), solution)
+    solution = solver.solve(Problem(A, J @ v, lo=-np.inf, hi=np.inf))
+    assert_solved(Problem(A, J @ v, lo=-np.inf, hi=np.inf), solution)
     b = J @ v
     b[5] += 1.0  # row 5 is no longer twice row 2
-    solution = solver.solve(Problem(A, b, -np.inf, np.inf))
+    solution = solver.solve(Problem(A, b, lo=-np.inf, hi=np.inf))
     assert solution.status == Status.INFEASIBLE
     assert np.isfinite(solution.x).all()
     assert solution.residual > RESIDUAL
@@ -168,7 +168,7 @@ def test_contradictions_are_reported_by_numbers_of_moderate_size(seed, n, solver
     J = np.vstack([J, rng.standard_normal((2, n)) @ J])
     b = J @ rng.standard_normal(n + 2)
     b[-1] += 1.0
-    solution = solver.solve(Problem(J @ J.T, b, -np.inf, np.inf))
+    solution = solver.solve(Problem(J @ J.T, b, lo=-np.inf, hi=np.inf))
     assert solution.status == Status.INFEASIBLE
     without = np.linalg.lstsq(J @ J.T, b, rcond=1e-10)[0]
     assert np.abs(solution.x).max() <= 1e6 * (np.abs(without).max() + 1.0)
@@ -177,22 +177,22 @@ def test_contradictions_are_reported_by_numbers_of_moderate_size(seed, n, solver
 def test_a_slack_of_rounding_error_is_reported():
     """Rows that contradict each other except for e: x is 1 / (2 e), and w has the rounding error of that."""
     for e, statuses in ((1e-9, [Status.SOLVED]), (1e-14, [Status.INACCURATE, Status.INFEASIBLE, Status.ITERATIONS])):
-        found = fl.lcp.solve([[1.0 + e, -1.0], [-1.0, 1.0 + e]], [1.0, 1.0], 0.0, np.inf)
+        found = fl.lcp.solve([[1.0 + e, -1.0], [-1.0, 1.0 + e]], [1.0, 1.0], lo=0.0, hi=np.inf)
         assert found.status in statuses and np.isfinite(found.x).all()
         assert (found.residual > 1e-3) == (e < 1e-12)
 
 
 def test_a_force_without_effect_is_bounded_or_reported(solver):
-    assert fl.lcp.solve([[0.0]], [1.0], 0.0, 2.0).x == [2.0]
-    assert fl.lcp.solve([[0.0]], [-1.0], 0.0, 2.0).x == [0.0]
-    assert fl.lcp.solve([[0.0]], [1.0], 0.0, np.inf).status == Status.INFEASIBLE
+    assert fl.lcp.solve([[0.0]], [1.0], lo=0.0, hi=2.0).x == [2.0]
+    assert fl.lcp.solve([[0.0]], [-1.0], lo=0.0, hi=2.0).x == [0.0]
+    assert fl.lcp.solve([[0.0]], [1.0], lo=0.0, hi=np.inf).status == Status.INFEASIBLE
 
 
 def test_an_indefinite_matrix_ends_with_a_status(rng, solver):
     for _ in range(50):
         n = int(rng.integers(2, 20))
         A = rng.standard_normal((n, n))
-        solution = solver.solve(Problem(A + A.T, rng.standard_normal(n), -1.0, 1.0))
+        solution = solver.solve(Problem(A + A.T, rng.standard_normal(n), lo=-1.0, hi=1.0))
         assert np.isfinite(solution.x).all()
         assert (solution.status == Status.SOLVED) == (solution.residual <= RESIDUAL)
 
@@ -222,7 +222,7 @@ def test_frozen_limits_follow_from_the_normals_without_friction(rng, solver):
     problem = stack_problem(3, 1e-5, push=3 * rng.standard_normal(18))
     normal = problem.findex < 0
     A = problem.matrix[np.ix_(normal, normal)]
-    without = solver.solve(Problem(A, problem.b[normal], 0.0, np.inf)).x
+    without = solver.solve(Problem(A, problem.b[normal], lo=0.0, hi=np.inf)).x
     solution = solver.solve(problem)
     limits = problem.hi[~normal] * np.repeat(without, 2)
     np.testing.assert_allclose(solution.upper[~normal], limits, rtol=0, atol=ROUNDING * limits.max())
@@ -259,10 +259,10 @@ def test_limits_that_cannot_settle_are_reported(rng):
 
 
 def test_without_normal_force_there_is_no_friction_for_any_mu(solver):
-    problem = Problem(np.eye(3), [-1.0, 5.0, 5.0], 0.0, np.inf, [-1, 0, 0])
+    problem = Problem(np.eye(3), [-1.0, 5.0, 5.0], lo=0.0, hi=np.inf, findex=[-1, 0, 0])
     np.testing.assert_array_equal(solver.solve(problem).x, 0.0)
 
 
 def test_a_pull_scales_friction_by_its_size_and_add_is_added(solver):
-    problem = Problem(np.eye(2), [-4.0, 9.0], [-np.inf, 0.0], [np.inf, 0.5], [-1, 0], add=[0.0, 1.0])
+    problem = Problem(np.eye(2), [-4.0, 9.0], lo=[-np.inf, 0.0], hi=[np.inf, 0.5], findex=[-1, 0], add=[0.0, 1.0])
     np.testing.assert_array_equal(solver.solve(problem).x, [-4.0, 3.0])

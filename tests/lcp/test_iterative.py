@@ -54,13 +54,15 @@ def test_all_methods_find_the_same_friction(contacts, rng):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_added_limit_acts_without_a_normal_force(method):
-    problem = Problem(np.eye(3), [-1.0, 5.0, -0.2], 0.0, [np.inf, 0.5, 0.5], [-1, 0, 0], add=[0.0, 0.7, 0.7])
+    problem = Problem(
+        np.eye(3), [-1.0, 5.0, -0.2], lo=0.0, hi=[np.inf, 0.5, 0.5], findex=[-1, 0, 0], add=[0.0, 0.7, 0.7]
+    )
     np.testing.assert_allclose(fl.lcp.solve(problem, method=method).x, [0.0, 0.7, -0.2], atol=1e-7)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_any_mu_without_a_normal_force_gives_no_friction(method):
-    problem = Problem(np.eye(3), [-1.0, 5.0, 5.0], 0.0, np.inf, [-1, 0, 0])
+    problem = Problem(np.eye(3), [-1.0, 5.0, 5.0], lo=0.0, hi=np.inf, findex=[-1, 0, 0])
     np.testing.assert_array_equal(fl.lcp.solve(problem, method=method).x, 0.0)
 
 
@@ -84,7 +86,7 @@ def test_without_a_solution_x_is_finite_and_not_called_solved(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_force_without_effect_goes_to_its_bound(method):
-    solution = fl.lcp.solve(np.diag([0.0, 1.0]), [1.0, 1.0], 0.0, 1e6, method=method)
+    solution = fl.lcp.solve(np.diag([0.0, 1.0]), [1.0, 1.0], lo=0.0, hi=1e6, method=method)
     assert solution.status == Status.SOLVED
     np.testing.assert_allclose(solution.x, [1e6, 1.0], rtol=1e-6)
 
@@ -95,14 +97,14 @@ def test_float32_stops_at_its_reachable_accuracy(stage, numbers, W, rng):
     problems = [friction_problem(rng, 4) for _ in range(W)]
     n = problems[0].n
     sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"} | {"nlcp": n, "nlcpA": n * n}
-    arrays = allocate(PROBLEM, sizes, W, np.float32)
+    arrays = allocate(PROBLEM, sizes, width=W, dtype=np.float32)
     arrays["lcp.n"][0], arrays["lcp.dense"][0], arrays["lcp.findex"][:n] = n, 1, problems[0].findex
     arrays["lcp.A"][...] = np.stack([p.matrix.ravel() for p in problems], 1)
     arrays["lcp.diag"][...] = np.stack([p.diagonal() for p in problems], 1)
     for name in ("b", "lo", "hi", "add"):
         arrays[f"lcp.{name}"][...] = np.stack([getattr(p, name) for p in problems], 1)
     arrays["lcp.parameter"][:, :] = [[1e-12], [1.0]]
-    library().bind(stage, Record(PROBLEM, sizes, arrays, W, np.float32))(*numbers)
+    library().bind(stage, Record(PROBLEM, sizes, arrays, width=W, dtype=np.float32))(*numbers)
     assert (arrays["lcp.status"] == Status.SOLVED).all()
     assert (arrays["lcp.niter"] < numbers[0]).all()
     friction = "cone" if stage is solve_pgs else "pyramid"
@@ -210,7 +212,7 @@ def test_cone_friction_is_isotropic(method, rng):
         c, s = np.cos(k + 1.0), np.sin(k + 1.0)
         turn[k + 1 : k + 3, k + 1 : k + 3] = [[c, s], [-s, c]]
     A = turn @ problem.matrix @ turn.T
-    turned = Problem(0.5 * (A + A.T), turn @ problem.b, problem.lo, problem.hi, problem.findex)
+    turned = Problem(0.5 * (A + A.T), turn @ problem.b, lo=problem.lo, hi=problem.hi, findex=problem.findex)
     options = {"method": method, "tolerance": TOLERANCE}
     x, y = (fl.lcp.solve(p, friction="cone", **options).x for p in (problem, turned))
     np.testing.assert_allclose(turn @ x, y, rtol=0, atol=KNOWN * np.abs(x).max())
@@ -226,7 +228,7 @@ def test_friction_rows_not_adjacent_to_their_normal_have_separate_limits(method,
     place = np.argsort(order)
     findex = np.where(problem.findex[order] >= 0, place[problem.findex[order]], -1)
     A, b, lo, hi = problem.matrix[np.ix_(order, order)], problem.b[order], problem.lo[order], problem.hi[order]
-    cone = fl.lcp.solve(Problem(A, b, lo, hi, findex), friction="cone", **options)
+    cone = fl.lcp.solve(Problem(A, b, lo=lo, hi=hi, findex=findex), friction="cone", **options)
     pyramid = fl.lcp.solve(problem, **options)
     assert cone.status == Status.SOLVED
     np.testing.assert_allclose(cone.x[place], pyramid.x, rtol=0, atol=KNOWN * np.abs(pyramid.x).max())

@@ -14,7 +14,9 @@ RESIDUAL = 1e-10
 
 
 def solve(M, q, **options):
-    return fl.lcp.solve(Problem(M, -np.asarray(q, float), 0.0, np.inf, symmetric=False), method="lemke", **options)
+    return fl.lcp.solve(
+        Problem(M, -np.asarray(q, float), lo=0.0, hi=np.inf, symmetric=False), method="lemke", **options
+    )
 
 
 def test_the_textbooks_example():
@@ -72,7 +74,7 @@ def test_friction_has_consistent_limits(boxes, rng):
 
 def test_added_limits_count(rng):
     problem = friction_problem(rng, 4)
-    wider = Problem(problem.matrix, problem.b, problem.lo, problem.hi, problem.findex, add=0.4)
+    wider = Problem(problem.matrix, problem.b, lo=problem.lo, hi=problem.hi, findex=problem.findex, add=0.4)
     x = fl.lcp.solve(wider, method="pgs", tolerance=1e-11).x
     np.testing.assert_allclose(fl.lcp.solve(wider, method="lemke").x, x, rtol=0, atol=1e-8)
 
@@ -113,6 +115,6 @@ def test_an_exponential_case_of_other_methods_ends():
 
 def test_problems_without_a_standard_form_are_refused():
     with pytest.raises(ProblemError, match="row 1 has an infinite"):
-        fl.lcp.solve(np.eye(2), [1, 1], 0.0, np.inf, [-1, 0], method="lemke")
+        fl.lcp.solve(np.eye(2), [1, 1], lo=0.0, hi=np.inf, findex=[-1, 0], method="lemke")
     with pytest.raises(ProblemError, match="row 0"):
-        fl.lcp.solve(np.eye(2), [1, 1], [-1, 0], [1, 0.5], [-1, 0], method="lemke")
+        fl.lcp.solve(np.eye(2), [1, 1], lo=[-1, 0], hi=[1, 0.5], findex=[-1, 0], method="lemke")

@@ -61,7 +61,7 @@ def test_methods_and_options_are_refused_by_name():
     with pytest.raises(ProblemError):
         Solver(2).solve(Problem(**GOOD))
     with pytest.raises(ProblemError, match="symmetric"):
-        Solver(2).solve(Problem([[1.0, 2.0], [0.0, 1.0]], [1.0, 1.0], 0.0, 1.0, symmetric=False))
+        Solver(2).solve(Problem([[1.0, 2.0], [0.0, 1.0]], [1.0, 1.0], lo=0.0, hi=1.0, symmetric=False))
     assert "dantzig" in methods()
 
 
@@ -75,19 +75,24 @@ def test_bounds_in_effect_follow_the_solution():
 @pytest.mark.parametrize(("mu", "normal"), [(1e300, 1e300), (np.inf, 1e-300), (np.inf, 0.0)])
 def test_friction_limits_may_be_infinite(mu, normal):
     """An overflow of mu |f_n| is an infinite limit; without a normal force there is no friction."""
-    problem, limit = Problem(np.eye(2), [normal, 1.0], 0.0, [np.inf, mu], [-1, 0]), np.inf if normal else 0.0
+    problem, limit = (
+        Problem(np.eye(2), [normal, 1.0], lo=0.0, hi=[np.inf, mu], findex=[-1, 0]),
+        np.inf if normal else 0.0,
+    )
     x = [normal, 1.0 if normal else 0.0]
     np.testing.assert_array_equal(problem.bounds(x), [[0.0, -limit], [np.inf, limit]])
     assert problem.residual(x) == 0.0
-    batch = solve_batch(problem.matrix[None], problem.b[None], problem.lo, problem.hi, problem.findex, method="pgs")
+    batch = solve_batch(
+        problem.matrix[None], problem.b[None], lo=problem.lo, hi=problem.hi, findex=problem.findex, method="pgs"
+    )
     np.testing.assert_array_equal(batch.x, [x])
     np.testing.assert_array_equal([batch.lower[0], batch.upper[0]], problem.bounds(x))
 
 
 @pytest.mark.filterwarnings("error")
 def test_the_residual_of_values_that_overflow_is_large():
-    assert Problem(np.diag([1e200, 1e200]), [1.0, 1.0], 0.0, np.inf).residual([1e200, 1e200]) == 1.0
-    assert Problem(np.diag([1e-200, 1e-300]), [1e200, 1e200], 0.0, np.inf).residual([1.0, 1.0]) == np.inf
+    assert Problem(np.diag([1e200, 1e200]), [1.0, 1.0], lo=0.0, hi=np.inf).residual([1e200, 1e200]) == 1.0
+    assert Problem(np.diag([1e-200, 1e-300]), [1e200, 1e200], lo=0.0, hi=np.inf).residual([1.0, 1.0]) == np.inf
 
 
 def test_the_residual_is_zero_only_at_a_solution(rng):
@@ -115,7 +120,7 @@ def test_a_product_is_the_dense_matrix(rng):
     np.testing.assert_allclose(A, dense, atol=1e-14)
     np.testing.assert_allclose(problem.multiply(x), A @ x, atol=1e-12)
     np.testing.assert_allclose(problem.diagonal(), np.diagonal(A), atol=1e-14)
-    full = Problem.from_jacobian(J, np.diag(Minv), cfm, problem.b, 0.0, problem.hi)
+    full = Problem.from_jacobian(J, np.diag(Minv), cfm=cfm, b=problem.b, lo=0.0, hi=problem.hi)
     np.testing.assert_allclose(full.multiply(x), A @ x, atol=1e-12)
     np.testing.assert_allclose(full.diagonal(), np.diagonal(A), atol=1e-14)
 
@@ -123,9 +128,9 @@ def test_a_product_is_the_dense_matrix(rng):
 def test_the_sign_is_odes_and_the_default_friction_is_frozen():
     """As documented in docs/contact.md."""
     M, q = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-5.0, -6.0])
-    standard = solve(M, -q, 0.0, np.inf, method="lemke")
+    standard = solve(M, -q, lo=0.0, hi=np.inf, method="lemke")
     np.testing.assert_allclose(standard.w, M @ standard.x + q, rtol=0, atol=1e-12)
-    problem = Problem([[2.0, 0.5], [0.5, 1.0]], [1.0, 3.0], [0.0, -0.5], [np.inf, 0.5], [-1, 0])
+    problem = Problem([[2.0, 0.5], [0.5, 1.0]], [1.0, 3.0], lo=[0.0, -0.5], hi=[np.inf, 0.5], findex=[-1, 0])
     default, frozen, consistent = (
         solve(problem, method="dantzig", **options)
         for options in ({}, {"friction": "frozen"}, {"friction": "consistent"})

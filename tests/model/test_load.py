@@ -110,22 +110,18 @@ def test_an_unknown_bundled_name_lists_bundled_models(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match=r"no bundled model 'humanoidd'; did you mean 'humanoid'.*rope"):
         bundled("humanoidd")
-    with pytest.raises(ModelError, match=r"humanoidd: no such file; fl.bundled\(name\) loads arm, .*rope"):
-        load("humanoidd")
     with pytest.raises(ModelError, match=r"no bundled model and no file 'humanoidd'; did you mean 'humanoid'.*rope"):
-        resolve_name("humanoidd")
+        load("humanoidd")
 
 
-def test_load_refuses_a_bundled_name_that_is_no_file(monkeypatch, tmp_path):
+def test_load_takes_a_bundled_name(monkeypatch, tmp_path):
+    """As `view`, `diagnose`, `BatchEnv` and the command line do."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "hand").mkdir()
-    for name in ("arm", "hand"):  # a folder is not a model
-        with pytest.raises(ModelError) as caught:
-            load(name)
-        assert str(caught.value) == f"'{name}' is a bundled model: fl.bundled(\"{name}\")"
     (tmp_path / "humanoid").write_text("<mujoco model='mine'/>")
-    assert load("humanoid").nv == load("./humanoid").nv == 0
-    assert load(resolve_name("humanoid")).nv == bundled("humanoid").nv == 27
+    assert load("humanoid").nv == bundled("humanoid").nv == 27
+    assert load("./humanoid").nv == 0
+    with pytest.raises(ModelError, match="humanoid"):
+        load(tmp_path / "humanoidd")
 
 
 @pytest.mark.parametrize("source", ["./arm", "robot.xml", "<mujoco/>", "", 3, None])

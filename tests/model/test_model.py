@@ -156,7 +156,7 @@ def test_option_edits_reach_the_record(model):
 
 
 def test_named_objects_show_their_rows(model):
-    adr, dof = model.joint("shoulder").qposadr, model.joint("shoulder").dofadr
+    [adr], [dof] = model.joint("shoulder").qposadr, model.joint("shoulder").dofadr
     assert np.array_equal(model.joint("shoulder").qpos0, model.qpos0[adr : adr + 4])
     assert np.array_equal(model.joint("shoulder").damping, model.dof_damping[dof : dof + 3])
     assert model.body("hand").mass == model.body_mass[model.body("hand").id]
@@ -172,7 +172,7 @@ def test_an_ambiguous_prefix_selects_the_first_field(model):
     joint = model.joint("wrist")
     joint.dof_solref = [0.5, 0.5]
     assert not np.array_equal(joint.solref, [0.5, 0.5])
-    assert np.array_equal(model.dof_solref[joint.dofadr], [0.5, 0.5])
+    assert np.array_equal(model.dof_solref[joint.dofadr[0]], [0.5, 0.5])
 
 
 def test_named_objects_write_through(model):
@@ -309,3 +309,32 @@ def test_a_copy_checks_only_changed_fields(monkeypatch):
     model.body_mass[2] = -1.0
     with pytest.raises(fl.ModelError):
         fl.Data(copy.deepcopy(model))
+
+
+@pytest.mark.parametrize("owner", ["model", "data"])
+def test_named_objects_have_mujocos_shapes(model, owner):
+    """A single number has the shape (1,): it is live, too."""
+    mj = model.to_mujoco()
+    ours, theirs = (model, mj) if owner == "model" else (fl.Data(model), mujoco.MjData(mj))
+    compared = set()
+    for kind in ("body", "joint", "geom", "site", "actuator", "sensor", "tendon", "camera"):
+        for i in range(getattr(mj, {"joint": "njnt", "camera": "ncam", "actuator": "nactuator"}.get(kind, f"n{kind}"))):
+            own, expected = getattr(ours, kind)(i), getattr(theirs, kind)(i)
+            for name in set(dir(own)) & set(dir(expected)) - {
+                "id",
+                "name",
+                "bodyid",
+            }:  # a joint has two fields `bodyid`
+                assert np.shape(getattr(own, name)) == np.shape(getattr(expected, name)), (kind, name)
+                compared.add(name)
+    assert len(compared) > 15
+
+
+def test_single_numbers_of_named_objects_are_live(model):
+    data, batch = fl.Data(model), fl.Batch(model, 3)
+    data.actuator(0).ctrl[:] = 0.5
+    assert data.ctrl[0] == 0.5
+    batch.actuator(0).ctrl[:] = [[1.0], [2.0], [3.0]]
+    assert batch.ctrl[:, 0].tolist() == [1.0, 2.0, 3.0]
+    model.body(1).mass[:] = 7.0
+    assert model.body_mass[1] == 7.0

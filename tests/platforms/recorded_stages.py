@@ -37,7 +37,7 @@ def objects(calls, level: str) -> dict[str, bytes]:
             own = variant(each, *form)
             name = symbol(each, *own, False)
             if name not in found:
-                found[name] = library().object_code(each, *own, level)
+                found[name] = library().object_code(each, *own, cpu=level)
     return found
 
 

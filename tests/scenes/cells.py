@@ -52,17 +52,17 @@ def library() -> Library:
 
 def cells(dtype, width, n, **inputs) -> Record:
     """Returns a record of n elements; inputs by field name, reals as flat arrays of n * width numbers."""
-    arrays = allocate(CELLS, {"n": n}, width, dtype)
+    arrays = allocate(CELLS, {"n": n}, width=width, dtype=dtype)
     for name, values in inputs.items():
         arrays[name][:] = np.reshape(values, arrays[name].shape)
-    return Record(CELLS, {"n": n}, arrays, width, dtype)
+    return Record(CELLS, {"n": n}, arrays, width=width, dtype=dtype)
 
 
 def evaluate(stages, stage, dtype, width, *, compiled=True, checked=False, **inputs) -> np.ndarray:
     """Returns outputs of the stage, one row of n * width numbers for each output; `stages` is a library."""
     d = cells(dtype, width, np.size(inputs["x"]) // width, **inputs)
     if compiled:
-        stages.function(stage, base_of(dtype), width, checked)(d.address)
+        stages.function(stage, base_of(dtype), width, checked=checked)(d.address)
         d.check_faults(stage.name)
     else:
         with np.errstate(all="ignore"):

@@ -35,7 +35,7 @@ def start(problem):
 def free_rows(rng):
     """Returns (record, A) of N rows without bounds."""
     A = correlations(rng)
-    return start(Problem(A, np.zeros(N), -np.inf, np.inf)), A
+    return start(Problem(A, np.zeros(N), lo=-np.inf, hi=np.inf)), A
 
 
 def add(r1, p):

@@ -27,7 +27,7 @@ def known_problem(rng, n):
     inside = np.clip(0.3 * rng.standard_normal(n), lo, hi)
     x = np.where((side < 0) & np.isfinite(lo), lo, np.where((side > 0) & np.isfinite(hi), hi, inside))
     w = (x == lo) * rng.random(n) - (x == hi) * rng.random(n)
-    return Problem(A, A @ x - w, lo, hi), x
+    return Problem(A, A @ x - w, lo=lo, hi=hi), x
 
 
 def degenerate_problem(rng, n):
@@ -37,7 +37,7 @@ def degenerate_problem(rng, n):
     lo = np.where(rng.random(n) < 0.5, 0.0, -1.0)
     lo[rng.random(n) < 0.2] = -np.inf
     hi = np.where(rng.random(n) < 0.5, 1.0, np.inf)
-    return Problem(J @ J.T, J @ rng.integers(-2, 3, rank), lo, hi)
+    return Problem(J @ J.T, J @ rng.integers(-2, 3, rank), lo=lo, hi=hi)
 
 
 def stack_problem(boxes, cfm, mu=0.5, push=None, h=1 / 60):
@@ -63,7 +63,7 @@ def stack_problem(boxes, cfm, mu=0.5, push=None, h=1 / 60):
             hi.append(np.inf if axis == 2 else mu)
     J, Minv = np.array(J), np.tile([1.0, 1.0, 1.0, 6.0, 6.0, 6.0], boxes)
     acceleration = np.tile([0.0, 0.0, -9.81, 0.0, 0.0, 0.0], boxes) + (0.0 if push is None else push)
-    return Problem.from_jacobian(J, Minv, cfm / h, -J @ acceleration, 0.0, hi, findex)
+    return Problem.from_jacobian(J, Minv, cfm=cfm / h, b=-J @ acceleration, lo=0.0, hi=hi, findex=findex)
 
 
 def exponential_problem(n):
@@ -74,7 +74,7 @@ def exponential_problem(n):
     2^n steps.
     """
     L = np.eye(n) + 2.0 * np.tril(np.ones((n, n)), -1)
-    return Problem(L.T @ L, 2.0**n - 2.0 ** np.arange(n), 0.0, np.inf)
+    return Problem(L.T @ L, 2.0**n - 2.0 ** np.arange(n), lo=0.0, hi=np.inf)
 
 
 def enumerate_solutions(problem):
@@ -100,4 +100,6 @@ def friction_problem(rng, contacts, mu=0.5):
     J = rng.standard_normal((n, 2 * n))
     findex = np.where(np.arange(n) % 3 == 0, -1, np.arange(n) // 3 * 3)
     b = np.where(findex < 0, 3.0, 6.0) * rng.standard_normal(n) + np.where(findex < 0, 3.0, 0.0)
-    return Problem.from_jacobian(J, np.full(2 * n, 0.5 / n), 0.1, b, 0.0, np.where(findex < 0, np.inf, mu), findex)
+    return Problem.from_jacobian(
+        J, np.full(2 * n, 0.5 / n), cfm=0.1, b=b, lo=0.0, hi=np.where(findex < 0, np.inf, mu), findex=findex
+    )

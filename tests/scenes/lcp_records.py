@@ -24,7 +24,9 @@ NONE = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"}
 def empty(width: int = 1, **sizes: int):
     """Returns a record of standalone problems, all zeros."""
     sizes = NONE | sizes
-    return python_record(Record(PROBLEM, sizes, allocate(PROBLEM, sizes, width, np.float64), width, np.float64))
+    return python_record(
+        Record(PROBLEM, sizes, allocate(PROBLEM, sizes, width=width, dtype=np.float64), width=width, dtype=np.float64)
+    )
 
 
 def one_record(problem: Problem, left: float = np.nan):

@@ -38,7 +38,7 @@ def recorded_problems() -> list[Recorded]:
         A[np.tril_indices(n)] = data["A"][entry : entry + n * (n + 1) // 2]
         rows = slice(row, row + n)
         b, lo, hi, findex, x, lower, upper = (data[k][rows] for k in "b lo hi findex x lower upper".split())
-        problem = Problem(A + np.tril(A, -1).T, b, lo, hi, findex)
+        problem = Problem(A + np.tril(A, -1).T, b, lo=lo, hi=hi, findex=findex)
         out.append(Recorded(str(tag), problem, x, (lower, upper), not error and bool(np.isfinite(x).all())))
         entry, row = entry + n * (n + 1) // 2, row + n
     return out

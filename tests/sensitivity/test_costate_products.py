@@ -62,8 +62,9 @@ def test_products_are_those_with_the_derivatives(name, integrator, rotation, rng
     control = rng.uniform(-0.3, 0.3, (3, nstep, model.nu))
     weights = rng.standard_normal((3, nstep + 1, 2 * model.nv + model.na))
     for frictionloss in (True, False):
-        given = model, batch, control, weights, (), 1, 0, frictionloss
-        close(fl.rollout_gradient(*given), by_derivatives(monkeypatch, *given))
+        given = {"loss_gradient": weights, "frictionloss": frictionloss}
+        gradient = fl.rollout_gradient(model, batch, control, **given)
+        close(gradient, by_derivatives(monkeypatch, model, batch, control, **given))
 
 
 def test_a_step_without_formulas_uses_derivative_matrices(rng, monkeypatch):
@@ -84,13 +85,13 @@ def test_a_step_without_formulas_uses_derivative_matrices(rng, monkeypatch):
 
     monkeypatch.setattr(ProductSteps, "_derivatives", derivatives)
     control, weights = np.zeros((nstep, 0)), rng.standard_normal((6, nstep + 1, 36))
-    gradient = fl.rollout_gradient(model, batch, control, weights)
+    gradient = fl.rollout_gradient(model, batch, control, loss_gradient=weights)
     assert sorted(mended) == [(1, 4), (3, 4), (3, 7), (4, 11)]
     close(gradient, by_derivatives(monkeypatch, model, batch, control, weights))
     assert (gradient.switching[[1, 3, 4]] <= 2e-7).all() and (gradient.switching[[0, 2, 5]] > 1e-3).all()
     for each in (1, 5, 7):
         monkeypatch.setattr(product_worlds, "EACH", each)
-        again = fl.rollout_gradient(model, batch, control, weights)
+        again = fl.rollout_gradient(model, batch, control, loss_gradient=weights)
         for one, other in zip(numbers(again), numbers(gradient), strict=True):
             assert one.tobytes() == other.tobytes()
 
@@ -101,7 +102,7 @@ def test_worlds_that_exceed_a_tile_are_computed_alone(monkeypatch):
     batch.qpos[1, 2] += 0.5
     batch.step(20)
     weights = np.ones((3, 2 * model.nv))
-    found = fl.rollout_gradient(model, batch, np.zeros((3, model.nu)), weights)
+    found = fl.rollout_gradient(model, batch, np.zeros((3, model.nu)), loss_gradient=weights)
     close(found, by_derivatives(monkeypatch, model, batch, np.zeros((3, model.nu)), weights))
 
 

@@ -133,7 +133,7 @@ def test_a_gradient_through_steps_with_friction():
         return start, start.copy().rollout(20, record=("qpos",))["qpos"][0, -1, 0]
 
     start, _ = distance(1.0)
-    found = fl.rollout_gradient(model, start, np.zeros((1, 20, 0)), np.eye(1, 2 * model.nv))
+    found = fl.rollout_gradient(model, start, np.zeros((1, 20, 0)), loss_gradient=np.eye(1, 2 * model.nv))
     numeric = (distance(1.0 + 1e-5)[1] - distance(1.0 - 1e-5)[1]) / 2e-5
     np.testing.assert_allclose(found.state[0, model.nv], numeric, rtol=1e-5)
 

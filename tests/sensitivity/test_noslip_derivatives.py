@@ -141,7 +141,10 @@ def test_gradient_of_a_rollout():
     fl.set_state(model, batch, fl.get_state(model, data, fl.State.INTEGRATION)[None], fl.State.INTEGRATION)
     control, weights = np.full((1, 4, model.nu), 0.1), np.cos(np.arange(2 * model.nv))[None]
     weights[:, : model.nv] = 0.0
-    found, start = fl.rollout_gradient(model, batch, control, weights), fl.get_state(model, batch, fl.State.INTEGRATION)
+    found, start = (
+        fl.rollout_gradient(model, batch, control, loss_gradient=weights),
+        fl.get_state(model, batch, fl.State.INTEGRATION),
+    )
     assert np.isfinite(found.switching).all()
 
     def loss(u: np.ndarray) -> float:

@@ -61,7 +61,7 @@ def test_a_linear_system_has_the_powers_of_its_matrices():
     """Compares with (A^T)^n l, B^T (A^T)^k l, from explicit matrices."""
     model, A, B = carts()
     batch, nstep, weights = fl.Batch(model, 2, nthread=1), 7, np.array([1.0, -2.0, 0.5, 3.0])
-    found = fl.rollout_gradient(model, batch, np.full((nstep, 2), 0.3), np.tile(weights, (2, 1)))
+    found = fl.rollout_gradient(model, batch, np.full((nstep, 2), 0.3), loss_gradient=np.tile(weights, (2, 1)))
     costate = weights
     for k in range(nstep - 1, -1, -1):
         assert np.abs(found.control[:, k] - B.T @ costate).max() < 1e-8
@@ -77,7 +77,7 @@ def test_it_is_the_product_with_the_jacobians_of_its_steps(name, rng):
     batch.step(150 if name == "quadruped" else 50)
     control, nx = rng.uniform(-0.3, 0.3, (2, nstep, model.nu)), 2 * model.nv + model.na
     weights = rng.standard_normal((2, nstep + 1, nx))
-    found = fl.rollout_gradient(model, batch, control, weights)
+    found = fl.rollout_gradient(model, batch, control, loss_gradient=weights)
     steps = []
     for k in range(nstep):
         batch.ctrl = control[:, k]
@@ -100,7 +100,7 @@ def test_it_equals_finite_differences_of_rollouts_with_contact(contact_model):
     batch, nstep, nx = started(model, rng), 8, 2 * model.nv + model.na
     control = rng.uniform(-0.5, 0.5, (3, nstep, model.nu))
     weights = rng.standard_normal(model.nq + model.nv + model.na)
-    found = fl.rollout_gradient(model, batch, control, np.tile(weights, (3, 1)))
+    found = fl.rollout_gradient(model, batch, control, loss_gradient=np.tile(weights, (3, 1)))
     work = fl.Batch(model, 3, nthread=1)
     work.restore(batch.checkpoint())
     touched = []
@@ -129,21 +129,24 @@ def test_shared_parameters_equal_per_world_parameters(rng):
     for n in (nx, nc):
         last, every = rng.standard_normal(n), rng.standard_normal((1, nstep + 1, n))
         for given, whole in ((last, np.tile(last, (3, 1))), (last[None], np.tile(last, (3, 1)))):
-            ours, theirs = (fl.rollout_gradient(model, batch, control, a).state for a in (given, whole))
+            ours, theirs = (fl.rollout_gradient(model, batch, control, loss_gradient=a).state for a in (given, whole))
             assert ours.tobytes() == theirs.tobytes()
-        ours, theirs = (fl.rollout_gradient(model, batch, control, a).state for a in (every, np.tile(every, (3, 1, 1))))
+        ours, theirs = (
+            fl.rollout_gradient(model, batch, control, loss_gradient=a).state
+            for a in (every, np.tile(every, (3, 1, 1)))
+        )
         assert ours.tobytes() == theirs.tobytes()
     for shape in ((nstep + 1, nx), (2, nx), (3, nstep, nx), (), (1, 1, 1, nx)):
         with pytest.raises(fl.ModelError):
-            fl.rollout_gradient(model, batch, control, np.zeros(shape))
+            fl.rollout_gradient(model, batch, control, loss_gradient=np.zeros(shape))
 
 
 def test_parameter_entries_equal_those_of_their_fields(rng):
     model = sliding()
     batch, control = started(model, rng, 2), np.zeros((3, model.nu))
     weights = rng.standard_normal((2, 2 * model.nv + model.na))
-    whole = fl.rollout_gradient(model, batch, control, weights, parameters=["geom_friction"])
-    some = fl.rollout_gradient(model, batch, control, weights, parameters=["geom_friction[:, 0]"])
+    whole = fl.rollout_gradient(model, batch, control, loss_gradient=weights, parameters=["geom_friction"])
+    some = fl.rollout_gradient(model, batch, control, loss_gradient=weights, parameters=["geom_friction[:, 0]"])
     ours, theirs = some.parameters["geom_friction[:, 0]"], whole.parameters["geom_friction"][..., 0]
     assert np.abs(ours - theirs).max() <= 1e-12 * np.abs(theirs).max()
 
@@ -154,7 +157,7 @@ def test_parameter_gradients_of_the_final_state(rng):
     batch, nstep = started(model, rng, 2), 6
     control, weights = np.zeros((nstep, model.nu)), rng.standard_normal((2, 2 * model.nv + model.na))
     names = {"geom_friction": (0, 0), "body_mass": (1,), "opt.gravity": (2,)}
-    found = fl.rollout_gradient(model, batch, control, weights, parameters=names)
+    found = fl.rollout_gradient(model, batch, control, loss_gradient=weights, parameters=names)
 
     def end(name, entry, h):
         work = fl.Batch(model, 2, nthread=1)
@@ -186,7 +189,7 @@ def test_a_loss_function_and_given_gradients_agree(rng):
         seen.append((k, state))
         return weights[:, k]
 
-    called, given = (fl.rollout_gradient(model, batch, control, loss) for loss in (gradient, weights))
+    called, given = (fl.rollout_gradient(model, batch, control, loss_gradient=loss) for loss in (gradient, weights))
     for one, other in zip(numbers(called), numbers(given), strict=True):
         assert one.tobytes() == other.tobytes()
     assert [k for k, _ in seen] == [4, 3, 2, 1, 0]
@@ -201,10 +204,12 @@ def test_a_loss_function_and_given_gradients_agree(rng):
     by_dof = np.stack(
         [Coordinates(model).state_to_tangent(state.qpos, weights[:, k]) for k, state in reversed(seen)], 1
     )
-    tangent = fl.rollout_gradient(model, batch, control, by_dof)
+    tangent = fl.rollout_gradient(model, batch, control, loss_gradient=by_dof)
     assert tangent.state.tobytes() == given.state.tobytes()
-    last = fl.rollout_gradient(model, batch, control, by_dof[:, nstep])
-    alone = fl.rollout_gradient(model, batch, control, lambda k, state: by_dof[:, k] if k == nstep else None)
+    last = fl.rollout_gradient(model, batch, control, loss_gradient=by_dof[:, nstep])
+    alone = fl.rollout_gradient(
+        model, batch, control, loss_gradient=lambda k, state: by_dof[:, k] if k == nstep else None
+    )
     assert last.state.tobytes() == alone.state.tobytes() != tangent.state.tobytes()
 
 
@@ -212,13 +217,18 @@ def test_a_loss_can_depend_on_controls(rng):
     """An extra term sum u^2 / 2 adds u to the gradient."""
     model = carts()[0]
     batch, control = fl.Batch(model, 2, nthread=1), rng.uniform(-0.5, 0.5, (5, 2))
-    plain = fl.rollout_gradient(model, batch, control, lambda k, state: state.qvel @ np.eye(2, 4, 2))
+    plain = fl.rollout_gradient(model, batch, control, loss_gradient=lambda k, state: state.qvel @ np.eye(2, 4, 2))
     found = fl.rollout_gradient(
-        model, batch, control, lambda k, state: (state.qvel @ np.eye(2, 4, 2), None if k == 5 else state.ctrl)
+        model,
+        batch,
+        control,
+        loss_gradient=lambda k, state: (state.qvel @ np.eye(2, 4, 2), None if k == 5 else state.ctrl),
     )
     assert np.abs(found.control - plain.control - control).max() < 1e-14
     assert found.state.tobytes() == plain.state.tobytes()
-    only = fl.rollout_gradient(model, batch, control, lambda k, state: (None, None if k == 5 else state.ctrl))
+    only = fl.rollout_gradient(
+        model, batch, control, loss_gradient=lambda k, state: (None, None if k == 5 else state.ctrl)
+    )
     assert (only.control == control).all() and not only.state.any()
 
 
@@ -249,11 +259,13 @@ def test_checkpoint_spacing_does_not_change_results(interval, rng, monkeypatch):
     model = sliding()
     batch, control = started(model, rng), rng.uniform(-0.5, 0.5, (3, 11, model.nu))
     weights = rng.standard_normal((3, 12, 2 * model.nv + model.na))
-    all_kept = fl.rollout_gradient(model, batch, control, weights)
+    all_kept = fl.rollout_gradient(model, batch, control, loss_gradient=weights)
     monkeypatch.setattr(jacobians, "REALS", 2000 * interval)  # few steps at once
     monkeypatch.setattr(product_worlds, "EACH", 1 + interval)
     for one, other in zip(
-        numbers(all_kept), numbers(fl.rollout_gradient(model, batch, control, weights, (), interval)), strict=True
+        numbers(all_kept),
+        numbers(fl.rollout_gradient(model, batch, control, loss_gradient=weights, parameters=(), interval=interval)),
+        strict=True,
     ):
         assert one.tobytes() == other.tobytes()
 
@@ -268,8 +280,8 @@ def test_a_gradient_does_not_depend_on_other_worlds(contact_model, rng):
     batch.set_const()
     names = ("geom_friction",) if contact_model == "convex" else ()
     before = batch.checkpoint()
-    together = fl.rollout_gradient(model, batch, control, weights, names)
-    threads = fl.rollout_gradient(model, batch, control, weights, names, nthread=2)
+    together = fl.rollout_gradient(model, batch, control, loss_gradient=weights, parameters=names)
+    threads = fl.rollout_gradient(model, batch, control, loss_gradient=weights, parameters=names, nthread=2)
     for one, other in zip(numbers(together), numbers(threads), strict=True):
         assert one.tobytes() == other.tobytes()
     for name, rows in batch.checkpoint().items():
@@ -277,7 +289,9 @@ def test_a_gradient_does_not_depend_on_other_worlds(contact_model, rng):
     for w in (0, 4, 8):
         alone = fl.Batch(model, 1, nthread=1)
         alone.restore({name: rows[w : w + 1] for name, rows in before.items()})
-        found = fl.rollout_gradient(model, alone, control[w : w + 1], weights[w : w + 1], names)
+        found = fl.rollout_gradient(
+            model, alone, control[w : w + 1], loss_gradient=weights[w : w + 1], parameters=names
+        )
         for one, other in zip(numbers(found), numbers(together), strict=True):
             assert one[0].tobytes() == other[w].tobytes()
 
@@ -286,10 +300,10 @@ def test_a_world_that_is_reset_has_no_gradient(rng):
     """A non-finite world does not affect the others."""
     model = fl.bundled("cartpole")
     batch, control = fl.Batch(model, 3, nthread=1), np.zeros((4, model.nu))
-    good = fl.rollout_gradient(model, batch, control, np.ones((3, 4)))
+    good = fl.rollout_gradient(model, batch, control, loss_gradient=np.ones((3, 4)))
     batch.qvel[1] = 1e12
     with pytest.warns(fl.NonFiniteWarning):
-        found = fl.rollout_gradient(model, batch, control, np.ones((3, 4)))
+        found = fl.rollout_gradient(model, batch, control, loss_gradient=np.ones((3, 4)))
     assert np.isnan(found.state[1]).all() and np.isnan(found.control[1]).all()
     for w in (0, 2):
         assert found.state[w].tobytes() == good.state[w].tobytes()
@@ -298,20 +312,24 @@ def test_a_world_that_is_reset_has_no_gradient(rng):
 def test_float32_worlds_have_gradients_in_float64(rng):
     model = sliding()
     batch = started(model, rng, 2, "float32")
-    found = fl.rollout_gradient(model, batch, np.zeros((5, model.nu)), np.ones((2, 2 * model.nv + model.na)))
+    found = fl.rollout_gradient(
+        model, batch, np.zeros((5, model.nu)), loss_gradient=np.ones((2, 2 * model.nv + model.na))
+    )
     double = fl.Batch(model, 2, nthread=1)
     double.restore({name: rows.astype(float) for name, rows in batch.checkpoint().items()})
-    other = fl.rollout_gradient(model, double, np.zeros((5, model.nu)), np.ones((2, 2 * model.nv + model.na)))
+    other = fl.rollout_gradient(
+        model, double, np.zeros((5, model.nu)), loss_gradient=np.ones((2, 2 * model.nv + model.na))
+    )
     assert found.state.dtype == np.float64 and found.end.qpos.dtype == np.float32
     assert np.abs(found.state - other.state).max() < 1e-3 * np.abs(other.state).max()
 
 
 def test_models_without_dofs_or_controls():
     model = fl.load("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
-    found = fl.rollout_gradient(model, fl.Batch(model, 2), np.zeros((3, 0)), lambda k, state: None)
+    found = fl.rollout_gradient(model, fl.Batch(model, 2), np.zeros((3, 0)), loss_gradient=lambda k, state: None)
     assert found.state.shape == (2, 0) and found.control.shape == (2, 3, 0) and found.end.qpos.shape == (2, 0)
     model = fl.load("<mujoco><worldbody><body><joint/><geom size='0.1' pos='0.3 0 0'/></body></worldbody></mujoco>")
-    found = fl.rollout_gradient(model, fl.Batch(model, 2), np.zeros((2, 3, 0)), np.ones((2, 2)))
+    found = fl.rollout_gradient(model, fl.Batch(model, 2), np.zeros((2, 3, 0)), loss_gradient=np.ones((2, 2)))
     assert found.state.shape == (2, 2) and np.isfinite(found.state).all()
 
 
@@ -346,6 +364,6 @@ def test_invalid_arguments_are_named(change, message):
 def test_it_takes_a_batch_of_the_model():
     model = carts()[0]
     with pytest.raises(fl.errors.ArgumentTypeError):
-        fl.rollout_gradient(model, fl.Data(model), np.zeros((4, 2)), np.zeros((1, 4)))
+        fl.rollout_gradient(model, fl.Data(model), np.zeros((4, 2)), loss_gradient=np.zeros((1, 4)))
     with pytest.raises(fl.ModelError):
-        fl.rollout_gradient(fl.bundled("arm"), fl.Batch(model, 2), np.zeros((4, 2)), np.zeros((2, 4)))
+        fl.rollout_gradient(fl.bundled("arm"), fl.Batch(model, 2), np.zeros((4, 2)), loss_gradient=np.zeros((2, 4)))

@@ -28,7 +28,7 @@ def slope(model, forces):
     def loss_gradient(k, state):
         return np.c_[0 * state.qpos[:, 0], state.qpos[:, 1] - GOAL, 0 * state.qvel] if k == NSTEP else None
 
-    found = fl.rollout_gradient(model, batch, control, loss_gradient)
+    found = fl.rollout_gradient(model, batch, control, loss_gradient=loss_gradient)
     return 0.5 * (found.end.qpos[:, 1] - GOAL) ** 2, found.control.sum((1, 2))
 
 

@@ -64,7 +64,7 @@ def test_a_user_reads_and_fills_histories_as_in_mujoco(sensor, rng):
     data, given = fl.Data(model), mujoco.MjData(mj)
     n, dim = mj.sensor_history[sensor, 0], mj.sensor_dim[sensor]
     times, values = np.cumsum(rng.random(n)), rng.standard_normal((n, dim))
-    fl.init_sensor_history(model, data, sensor, values, times, 0.25)
+    fl.init_sensor_history(model, data, sensor, times, values, phase=0.25)
     mujoco.mj_initSensorHistory(mj, given, sensor, times, values, 0.25)
     assert np.array_equal(data.history, given.history)
     for interp, order in (("zoh", 0), ("linear", 1), ("cubic", 2), ("", -1)):
@@ -82,7 +82,7 @@ def test_a_filled_history_determines_the_sensor_of_the_next_steps_as_in_mujoco()
     data, expected = fl.Data(model), mujoco.MjData(mj)
     for i, phase in ((0, 0.0), (3, -0.02), (4, -0.01)):
         n = mj.sensor_history[i, 0]
-        fl.init_sensor_history(model, data, i, np.arange(1.0, n + 1), phase=phase)
+        fl.init_sensor_history(model, data, i, None, np.arange(1.0, n + 1), phase=phase)
         mujoco.mj_initSensorHistory(mj, expected, i, None, np.arange(1.0, n + 1), phase)
     for _ in range(10):
         mujoco.mj_step(mj, expected)
@@ -98,7 +98,7 @@ def test_reading_a_sensor_without_history_returns_its_present_values():
     read = fl.read_sensor(model, data, "g", time=7.0)
     assert np.array_equal(read, data.sensordata[:3]) and not np.shares_memory(read, data.sensordata)
     with pytest.raises(fl.ModelError, match="sensor g: it has no history"):
-        fl.init_sensor_history(model, data, "g", np.zeros((3, 3)))
+        fl.init_sensor_history(model, data, "g", None, np.zeros((3, 3)))
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_sensor_histories_of_a_batch_equal_those_of_single_worlds(rng):
         singles = [batch.get_data(w) for w in ids]
         found = fl.read_sensor(model, batch, sensor, ids=ids)
         np.testing.assert_array_equal(found, [fl.read_sensor(d.model, d, sensor) for d in singles])
-    fl.init_sensor_history(model, batch, 4, values, times, phase, ids=ids)
+    fl.init_sensor_history(model, batch, 4, times, values, phase=phase, ids=ids)
     for k, (w, d) in enumerate(zip(ids, singles, strict=True)):
-        fl.init_sensor_history(d.model, d, 4, values[k], times[k], phase[k])
+        fl.init_sensor_history(d.model, d, 4, times[k], values[k], phase=phase[k])
         np.testing.assert_array_equal(batch.history[w], d.history)
 
 

@@ -102,7 +102,7 @@ def test_values_do_not_depend_on_the_other_worlds(rng):
     every = batch.sensordata.copy()
     batch.restore(start)
     for ids in ([7, 2], [0], [1, 3, 4, 5, 6, 8]):
-        batch.step(2, ids)
+        batch.step(2, ids=ids)
     assert batch.sensordata.tobytes() == every.tobytes()
 
 

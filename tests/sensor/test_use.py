@@ -177,7 +177,7 @@ def test_a_user_sensor_is_cut_off_and_can_be_removed():
 )
 def test_a_user_sensor_is_checked_at_registration(sensor, function, reads, message):
     with pytest.raises(fl.ModelError, match=message):
-        fl.set_user_sensor(fl.load(USER), sensor, function, reads)
+        fl.set_user_sensor(fl.load(USER), sensor, function, reads=reads)
 
 
 KERNEL = """<mujoco><option timestep=".01"/><worldbody><body><joint name="hinge" axis="0 1 0"/>

@@ -126,9 +126,9 @@ def test_velocities_and_accelerations_equal_mujocos(dtype, local):
     batch = worlds(dtype)
     for kind in KINDS:
         names = [name for k, name in OBJECTS if k == kind]
-        speed = batch.object_velocity(kind, names, local)
-        rate = batch.object_acceleration(kind, names, local)
-        assert np.array_equal(batch.object_velocity(kind, names[0], local, ids=[4])[0], speed[4, 0])
+        speed = batch.object_velocity([(kind, name) for name in names], local=local)
+        rate = batch.object_acceleration([(kind, name) for name in names], local=local)
+        assert np.array_equal(batch.object_velocity((kind, names[0]), local=local, ids=[4])[0], speed[4, 0])
         for w, mj, data in mujoco_worlds(batch):
             for k, name in enumerate(names):
                 expected, index = np.zeros(6), getattr(mj, "body" if kind == "xbody" else kind)(name).id
@@ -146,8 +146,8 @@ def test_one_world_has_the_same_values():
         assert_near(fl.query.jac_dot(model, data, point, "hand")[k], batch.jac_dot(point, "hand")[k][4])
     assert_near(fl.query.angular_momentum_matrix(model, data, "cart"), batch.angular_momentum_matrix("cart")[4])
     for local in (False, True):
-        alone = fl.query.object_acceleration(model, data, "geom", "hand", local)
-        assert_near(alone, batch.object_acceleration("geom", "hand", local)[4])
+        alone = fl.query.object_acceleration(model, data, ("geom", "hand"), local=local)
+        assert_near(alone, batch.object_acceleration(("geom", "hand"), local=local)[4])
 
 
 def test_a_world_has_equal_bits_in_any_batch_and_states_do_not_change():
@@ -155,7 +155,7 @@ def test_a_world_has_equal_bits_in_any_batch_and_states_do_not_change():
     before = batch.checkpoint()
     for call in (
         lambda ids: batch.jac_dot(OBJECTS, ids=ids)[0],
-        lambda ids: batch.object_acceleration("geom", "hand", ids=ids),
+        lambda ids: batch.object_acceleration(("geom", "hand"), ids=ids),
         lambda ids: batch.full_m(ids),
     ):
         assert call([7, 2]).tobytes() == call(None)[[7, 2]].tobytes()
@@ -170,7 +170,7 @@ def test_wrong_objects_are_named():
     with pytest.raises(fl.ModelError, match="point: got an empty list"):
         batch.jac([])
     with pytest.raises(fl.UnknownNameError, match="hnd"):
-        batch.object_acceleration("geom", ["hand", "hnd"])
+        batch.object_acceleration([("geom", "hand"), ("geom", "hnd")])
     with pytest.raises(fl.ModelError, match="local"):
         batch.jac_dot(("geom", "hand"), local="yes")
     with pytest.raises(AttributeError, match="groups"):

@@ -105,13 +105,13 @@ def test_depth_and_segmentation_equal_mujocos_rays(camera, dtype, tolerance):
 
 def test_public_images_have_their_types_and_shapes():
     batch = worlds()
-    images = batch.camera("fixed", 30, 23, OUTPUTS, ids=[2, 0])
+    images = batch.render("fixed", width=30, height=23, output=OUTPUTS, ids=[2, 0])
     assert images.depth.dtype == np.float32 and images.depth.shape == (2, 23, 30)
     assert images.segmentation.dtype == np.int32 and images.normal.shape == (2, 23, 30, 3)
     lengths = np.linalg.norm(images.normal, axis=-1)
     np.testing.assert_allclose(lengths, images.segmentation >= 0, atol=1e-6)
-    assert batch.camera("fixed", 30, 23).segmentation is None
-    every = batch.camera("fixed", 30, 23, OUTPUTS)
+    assert batch.render("fixed", width=30, height=23).segmentation is None
+    every = batch.render("fixed", width=30, height=23, output=OUTPUTS)
     assert (every.depth[[2, 0]] == images.depth).all() and (every.depth[0] != every.depth[2]).any()
 
 
@@ -119,50 +119,53 @@ def test_public_images_have_their_types_and_shapes():
 def test_a_pixel_does_not_depend_on_the_other_pixels(size):
     """Pixels of a column through the centre: an image of another width has the same ones."""
     batch, (width, height) = worlds(), size
-    one = batch.camera("fixed", width, height, OUTPUTS)
-    wide = batch.camera("fixed", width + 10, height, OUTPUTS)
+    one = batch.render("fixed", width=width, height=height, output=OUTPUTS)
+    wide = batch.render("fixed", width=width + 10, height=height, output=OUTPUTS)
     for a, b in zip(one, wide, strict=True):
         np.testing.assert_allclose(a, b[:, :, 5 : 5 + width], rtol=1e-6, atol=1e-6)
 
 
 def test_a_world_has_equal_bits_in_any_batch():
     batch = worlds()
-    together = batch.camera("looks", 16, 12, OUTPUTS)
+    together = batch.render("looks", width=16, height=12, output=OUTPUTS)
     for w in range(3):
         alone = fl.Batch(batch.model, 1)
         alone.qpos[0] = batch.qpos[w]
-        for a, b in zip(together, alone.camera("looks", 16, 12, OUTPUTS), strict=True):
+        for a, b in zip(together, alone.render("looks", width=16, height=12, output=OUTPUTS), strict=True):
             assert a[w].tobytes() == b[0].tobytes()
 
 
 @pytest.mark.parametrize("shape", ["sphere", "box", "ellipsoid", "cylinder", "capsule"])
 def test_a_camera_inside_a_geom_sees_what_is_outside(shape):
     model = fl.load(ROOM.format(shape=shape))
-    images = fl.Batch(model, 1).camera("eye", 8, 8, ("depth", "segmentation"))
+    images = fl.Batch(model, 1).render("eye", width=8, height=8, output=("depth", "segmentation"))
     assert (images.segmentation == model.geom("wall").id).all()
     np.testing.assert_allclose(images.depth, 1.9, rtol=1e-6)
 
 
 def test_near_and_far_planes_groups_and_transparent_geoms():
     batch = worlds()
-    full = batch.camera("fixed", 20, 15, ("depth", "segmentation"))
-    far = batch.camera("fixed", 20, 15, ("depth", "segmentation"), far=2.0)
+    full = batch.render("fixed", width=20, height=15, output=("depth", "segmentation"))
+    far = batch.render("fixed", width=20, height=15, output=("depth", "segmentation"), far=2.0)
     beyond = full.depth >= 2.0
     assert (far.segmentation[beyond] == -1).all() and (far.depth[beyond] == 2.0).all()
     assert (far.depth[~beyond] == full.depth[~beyond]).all() and beyond.any()
-    near = batch.camera("fixed", 20, 15, near=1.8).depth
+    near = batch.render("fixed", width=20, height=15, near=1.8).depth
     assert near.min() >= 1.8
-    everything = batch.camera("fixed", 64, 48, "segmentation", geomgroup=None).segmentation
+    everything = batch.render("fixed", width=64, height=48, output="segmentation", geomgroup=None).segmentation
     ball = np.flatnonzero(batch.model.geom_group == 3)[0]
-    assert ball in everything and ball not in batch.camera("fixed", 64, 48, "segmentation").segmentation
+    assert (
+        ball in everything
+        and ball not in batch.render("fixed", width=64, height=48, output="segmentation").segmentation
+    )
 
 
 def test_worlds_have_their_own_cameras_and_geoms():
     batch = worlds()
     batch.expand("cam_fovy")[1] = 20.0
     batch.expand("geom_pos")[2, 1, 2] += 0.2
-    found = batch.camera("fixed", 20, 15, "segmentation").segmentation
-    plain = worlds().camera("fixed", 20, 15, "segmentation").segmentation
+    found = batch.render("fixed", width=20, height=15, output="segmentation").segmentation
+    plain = worlds().render("fixed", width=20, height=15, output="segmentation").segmentation
     assert (found[0] == plain[0]).all() and (found[1] != plain[1]).any() and (found[2] != plain[2]).any()
 
 
@@ -170,7 +173,7 @@ def test_worlds_have_their_own_cameras_and_geoms():
 def test_a_pose_that_is_not_finite_gives_a_depth_that_is_not_a_number(where):
     batch = worlds()
     batch.qpos[1, where] = np.nan
-    images = batch.camera("fixed", 6, 5, ("depth", "segmentation"))
+    images = batch.render("fixed", width=6, height=5, output=("depth", "segmentation"))
     assert np.isnan(images.depth[1]).all() and np.isfinite(images.depth[[0, 2]]).all()
 
 
@@ -190,4 +193,4 @@ def test_a_pose_that_is_not_finite_gives_a_depth_that_is_not_a_number(where):
 )
 def test_wrong_arguments_are_refused(given, error, message):
     with pytest.raises(error, match=message):
-        worlds().camera(**({"camera": "fixed", "width": 8, "height": 6} | given))
+        worlds().render(**({"camera": "fixed", "width": 8, "height": 6} | given))

@@ -59,7 +59,12 @@ def scene(material: str = "plain", uniform: str = "false", light: str = "", carr
 
 def image(source: str, camera: str = "down", size: int = 40, dtype: str = "float64") -> np.ndarray:
     """Returns the colours that a camera of one world sees, as integers."""
-    return fl.Batch(fl.load(source), 1, dtype=dtype).camera(camera, size, size, "rgb").rgb[0].astype(int)
+    return (
+        fl.Batch(fl.load(source), 1, dtype=dtype)
+        .render(camera, width=size, height=size, output="rgb")
+        .rgb[0]
+        .astype(int)
+    )
 
 
 def pixel_places(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -177,7 +182,7 @@ def test_colours_equal_mujocos_renderer(options):
     model = fl.load(scene(**options))
     batch = fl.Batch(model, 1)
     batch.qpos[0, :3] += (-0.1, 0.2, 0.05)
-    ours = batch.camera("view", 192, 144, ("rgb", "segmentation", "normal"))
+    ours = batch.render("view", width=192, height=144, output=("rgb", "segmentation", "normal"))
     theirs = rendered(model, batch.qpos[0], (192, 144))
     error = np.abs(ours.rgb[0] - theirs).max(-1)
     seen, normal = ours.segmentation[0], ours.normal[0]
@@ -196,20 +201,24 @@ def test_colours_equal_mujocos_renderer(options):
 def test_worlds_have_their_own_colours():
     batch = fl.Batch(fl.load(scene()), 3)
     colours = np.random.default_rng(0).uniform(size=(3, batch.model.ngeom, 3))
-    found = batch.camera(fl.Camera("view", 24, 18, "rgb", colours=colours), ids=[2, 1]).rgb
+    found = batch.render(fl.Camera("view", width=24, height=18, output="rgb", geom_rgb=colours), ids=[2, 1]).rgb
     for row, world in enumerate((2, 1)):
-        alone = fl.Batch(batch.model, 1).camera(fl.Camera("view", 24, 18, "rgb", colours=colours[world])).rgb
+        alone = (
+            fl.Batch(batch.model, 1)
+            .render(fl.Camera("view", width=24, height=18, output="rgb", geom_rgb=colours[world]))
+            .rgb
+        )
         assert found[row].tobytes() == alone[0].tobytes()
     assert (found[0] != found[1]).any()
 
 
 def test_edited_colours_and_lights_take_effect():
     batch = fl.Batch(fl.load(scene(material="plain")), 1)
-    before = batch.camera("view", 24, 18, "rgb").rgb
+    before = batch.render("view", width=24, height=18, output="rgb").rgb
     batch.model.mj_model.mat_rgba[0, :3] = (0, 0, 1)
-    blue = batch.camera("view", 24, 18, "rgb").rgb
+    blue = batch.render("view", width=24, height=18, output="rgb").rgb
     batch.model.mj_model.vis.headlight.diffuse[:] = 0
-    dark = batch.camera("view", 24, 18, "rgb").rgb
+    dark = batch.render("view", width=24, height=18, output="rgb").rgb
     assert (before != blue).any() and blue.sum() > dark.sum()
 
 
@@ -217,16 +226,16 @@ def test_a_pose_that_is_not_finite_gives_a_black_image_and_a_warning():
     batch = fl.Batch(fl.load(scene()), 3)
     batch.qpos[1, 2] = np.nan
     with pytest.warns(fl.NonFiniteWarning, match="rgb of worlds 1 are black"):
-        found = batch.camera("view", 8, 6, "rgb").rgb
+        found = batch.render("view", width=8, height=6, output="rgb").rgb
     assert not found[1].any() and (found[0] == found[2]).all() and found[0].any()
 
 
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"colours": np.zeros((2, 3))}, r"colours: got shape \(2, 3\)"),
-        ({"colours": np.full((6, 3), 1.5)}, "colours: got a number outside of 0 to 1"),
-        ({"colours": "red"}, "colours"),
+        ({"geom_rgb": np.zeros((2, 3))}, r"geom_rgb: got shape \(2, 3\)"),
+        ({"geom_rgb": np.full((6, 3), 1.5)}, "geom_rgb: got a number outside of 0 to 1"),
+        ({"geom_rgb": "red"}, "geom_rgb"),
         ({"width": 0}, "width: got 0"),
         ({"output": "colour"}, "output: got 'colour'"),
         ({"noise": 0.1}, "noise: got float"),
@@ -235,7 +244,7 @@ def test_a_pose_that_is_not_finite_gives_a_black_image_and_a_warning():
 def test_wrong_options_are_refused(given, message):
     batch = fl.Batch(fl.load(scene()), 1)
     with pytest.raises(fl.ModelError, match=message):
-        batch.camera(fl.Camera(**({"camera": "view", "width": 8, "height": 6, "output": "rgb"} | given)))
+        batch.render(fl.Camera(**({"camera": "view", "width": 8, "height": 6, "output": "rgb"} | given)))
 
 
 def test_textures_that_are_missing_or_incomplete_are_refused():
@@ -245,11 +254,11 @@ def test_textures_that_are_missing_or_incomplete_are_refused():
     model = fl.load(scene(material="flat"))
     model.mj_model.tex_nchannel[1] = 9
     with pytest.raises(fl.ModelError, match="texture 'flat': got"):
-        fl.Batch(model, 1).camera("view", 8, 6, "rgb")
+        fl.Batch(model, 1).render("view", width=8, height=6, output="rgb")
     model = fl.load(scene(material="flat"))
     model.mj_model.mat_texid[1, 1] = 7
     with pytest.raises(fl.ModelError, match="material 'flat': got texture 7, allowed are -1 to 2"):
-        fl.Batch(model, 1).camera("view", 8, 6, "rgb")
+        fl.Batch(model, 1).render("view", width=8, height=6, output="rgb")
 
 
 def test_a_model_without_geoms_shows_the_sky():

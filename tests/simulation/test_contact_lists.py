@@ -51,8 +51,8 @@ def mujoco_world(batch: fl.Batch, world: int):
 def test_contacts_and_forces_equal_mujocos(option):
     batch = worlds(option)
     names = ("force", "torque", "dist", "pos", "normal", "tangent", "geom")
-    found, net = batch.contacts(output=names), batch.contact_force(["crate", "low", ("geom", "floor"), "ball"])
-    pair = batch.contact_force(("geom", "low"), ("geom", "floor"))
+    found, net = batch.contacts(output=names), batch.net_contact_force(["crate", "low", ("geom", "floor"), "ball"])
+    pair = batch.net_contact_force(("geom", "low"), ("geom", "floor"))
     assert len(set(found.found.tolist())) > 1 and found.force.shape[1] == found.found.max()
     for w in (0, 3, 8):
         mj, data = mujoco_world(batch, w)
@@ -83,8 +83,8 @@ def test_contacts_and_forces_equal_mujocos(option):
 def test_selections_equal_mujocos_contact_sensors():
     batch = worlds()
     fields = ("force", "torque", "dist", "pos", "normal", "tangent")
-    crate = batch.contacts(("geom", "crate"), ("geom", "low"), fields, num=3, reduce="mindist")
-    net = batch.contacts(None, "crate", ("force", "torque", "pos"), reduce="netforce")
+    crate = batch.contacts(("geom", "crate"), ("geom", "low"), output=fields, num=3, reduce="mindist")
+    net = batch.contacts(None, "crate", output=("force", "torque", "pos"), reduce="netforce")
     most = batch.contacts(("subtree", "crate"), output="force", num=2, reduce="maxforce")
     for w in range(batch.nworld):
         _, data = mujoco_world(batch, w)
@@ -122,8 +122,8 @@ def test_a_tile_whose_contacts_do_not_fit_is_listed_in_parts(monkeypatch):
 
 def test_relative_velocities_and_lists_of_selections():
     batch = worlds()
-    both = batch.contacts([("geom", "crate"), "ball"], [None, "world"], ("linvel", "angvel", "force"), num=2)
-    alone = batch.contacts(("geom", "crate"), None, ("linvel", "angvel", "force"), num=2)
+    both = batch.contacts([("geom", "crate"), "ball"], [None, "world"], output=("linvel", "angvel", "force"), num=2)
+    alone = batch.contacts(("geom", "crate"), None, output=("linvel", "angvel", "force"), num=2)
     assert both.linvel.shape == (9, 2, 2, 3) and both.geom is None
     assert both.found[:, 0].tobytes() == alone.found.tobytes()
     assert both.linvel[:, 0].tobytes() == alone.linvel.tobytes() and np.abs(both.linvel).max() > 0
@@ -135,7 +135,7 @@ def test_the_lcp_contact_model_and_worlds_without_contacts():
     batch = fl.Batch(model, 3, nthread=1)
     batch.step(300)
     weight = model.body_mass[1:].sum() * 9.81
-    np.testing.assert_allclose(batch.contact_force(("geom", "low"), "world")[:, 2], weight, rtol=0.05)
+    np.testing.assert_allclose(batch.net_contact_force(("geom", "low"), "world")[:, 2], weight, rtol=0.05)
     batch.reset()
     empty = batch.contacts("ball")
     assert not empty.found.any() and empty.force is not None and empty.force.shape == (3, 0, 3)
@@ -168,7 +168,7 @@ def test_the_problem_of_a_step_has_the_steps_solution():
         ("output", lambda b: b.contacts(output="depth")),
         ("reduce", lambda b: b.contacts(reduce="sum")),
         ("num", lambda b: b.contacts(num=0)),
-        ("body", lambda b: b.contact_force(None)),
+        ("body", lambda b: b.net_contact_force(None)),
     ],
 )
 def test_a_wrong_argument_is_named(argument, call):

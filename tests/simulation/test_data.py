@@ -183,7 +183,7 @@ def test_reset_clears_everything(model, data):
 def test_reset_to_a_keyframe(model, data):
     reference = mujoco.MjData(model.mj_model)
     mujoco.mj_resetDataKeyframe(model.mj_model, reference, 0)
-    data.reset("up")
+    data.reset(keyframe="up")
     for name in "time qpos qvel act ctrl mocap_pos mocap_quat".split():
         np.testing.assert_allclose(getattr(data, name), getattr(reference, name), atol=1e-15, err_msg=name)
     fl.reset_data_keyframe(model, data, 1)

@@ -214,7 +214,7 @@ def test_user_sensors_are_cut_off_by_their_world():
     xml = """<mujoco><worldbody><body><joint type="slide" axis="1 0 0"/><geom size=".1"/></body></worldbody>
       <sensor><user name="sum" dim="1" datatype="real" needstage="vel"/></sensor></mujoco>"""
     model = fl.load(xml)
-    fl.set_user_sensor(model, "sum", lambda model, v: v[..., 1, :1] + 1.0, ("subtree_linvel",))
+    fl.set_user_sensor(model, "sum", lambda model, v: v[..., 1, :1] + 1.0, reads=("subtree_linvel",))
     batch = fl.Batch(model, 3)
     batch.expand("sensor_cutoff")[:, 0] = 0.0, 0.5, 0.25
     batch.bind("sensordata")

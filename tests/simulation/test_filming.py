@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 
-EYE = fl.Camera("front", 12, 8, ("depth", "rgb"))
+EYE = fl.Camera("front", width=12, height=8, output=("depth", "rgb"))
 NOISY = fl.DepthNoise(std=0.01, growth=0.002, quantization=0.001, dropout=0.1, fill=0.0, seed=7)
 
 
@@ -24,12 +24,12 @@ def test_a_rollout_records_images_of_the_states_after_its_steps(form):
     control = np.random.default_rng(1).uniform(-1, 1, (3, 4, batch.model.nu))
     control[:] = control[:1] if form == "shared" else control
     given = {"array": control, "shared": control[0], "dict": {"ctrl": control}, "function": lambda b, k: control[:, k]}
-    out = batch.rollout(4, given[form], ("qpos", EYE, fl.Camera("front", 6, 4, "segmentation")))
+    out = batch.rollout(4, given[form], ("qpos", EYE, fl.Camera("front", width=6, height=4, output="segmentation")))
     assert out["front/depth"].shape == (3, 4, 8, 12) and out["front/rgb"].shape == (3, 4, 8, 12, 3)
     assert out["front/segmentation"].shape == (3, 4, 4, 6) and len(out) == 4
     plain = other.rollout(4, control)
     assert out["qpos"].tobytes() == plain["qpos"].tobytes() and (batch.qvel == other.qvel).all()
-    last = batch.camera(EYE)
+    last = batch.render(EYE)
     assert (out["front/depth"][:, -1] == last.depth).all() and (out["front/rgb"][:, -1] == last.rgb).all()
     assert (out["front/depth"][:, 0] != last.depth).any()
 
@@ -44,9 +44,13 @@ def test_a_rollout_records_images_alone_into_given_arrays():
 @pytest.mark.parametrize(
     "given, error, message",
     [
-        ({"record": (EYE, fl.Camera("front", 6, 4))}, fl.ModelError, "two images 'front/depth'"),
-        ({"record": ("qpos", fl.Camera("nose", 6, 4))}, fl.UnknownNameError, "unknown camera 'nose'"),
-        ({"record": fl.Camera("front", 6, 4, "rgb", colours=np.zeros((2, 1, 3)))}, fl.ModelError, "colours"),
+        ({"record": (EYE, fl.Camera("front", width=6, height=4))}, fl.ModelError, "two images 'front/depth'"),
+        ({"record": ("qpos", fl.Camera("nose", width=6, height=4))}, fl.UnknownNameError, "unknown camera 'nose'"),
+        (
+            {"record": fl.Camera("front", width=6, height=4, output="rgb", geom_rgb=np.zeros((2, 1, 3)))},
+            fl.ModelError,
+            "geom_rgb",
+        ),
         ({"record": EYE, "reduce": "mean"}, fl.ModelError, "reduce"),
         ({"record": EYE, "out": {"front/rgb": np.zeros(3)}}, fl.ModelError, r"out\['front/rgb'\]"),
         ({"record": EYE, "out": {"qpos": np.zeros(3)}}, fl.ModelError, "out: got 'qpos', which is not recorded"),
@@ -64,36 +68,39 @@ def test_wrong_recordings_are_refused_before_a_step(given, error, message):
 # ---- noise ----------------------------------------------------------------------------------------------------------
 def test_noise_has_the_given_deviation_step_and_dropout():
     batch = humanoids(8)
-    clean = batch.camera("front", 64, 48)
-    std = batch.camera(fl.Camera("front", 64, 48, noise=fl.DepthNoise(std=0.01))).depth - clean.depth
+    clean = batch.render("front", width=64, height=48)
+    std = batch.render(fl.Camera("front", width=64, height=48, noise=fl.DepthNoise(std=0.01))).depth - clean.depth
     far = clean.depth == clean.depth.max()
     assert far.any() and not std[far].any()
     assert abs(std[~far].std() - 0.01) < 5e-4 and abs(std[~far].mean()) < 5e-4
-    grown = batch.camera(fl.Camera("front", 64, 48, noise=fl.DepthNoise(growth=0.01))).depth - clean.depth
+    grown = batch.render(fl.Camera("front", width=64, height=48, noise=fl.DepthNoise(growth=0.01))).depth - clean.depth
     assert abs((grown[~far] / clean.depth[~far] ** 2).std() - 0.01) < 5e-4
-    rounded = batch.camera(fl.Camera("front", 64, 48, noise=fl.DepthNoise(quantization=0.25))).depth
+    rounded = batch.render(fl.Camera("front", width=64, height=48, noise=fl.DepthNoise(quantization=0.25))).depth
     np.testing.assert_array_equal(rounded[~far] % 0.25, 0)
-    dropped = batch.camera(fl.Camera("front", 64, 48, noise=fl.DepthNoise(dropout=0.2, fill=0.5))).depth
+    dropped = batch.render(fl.Camera("front", width=64, height=48, noise=fl.DepthNoise(dropout=0.2, fill=0.5))).depth
     assert abs((dropped == 0.5).mean() - 0.2) < 0.02 and (dropped[dropped != 0.5] == clean.depth[dropped != 0.5]).all()
 
 
 def test_noise_of_a_world_depends_on_its_seed_and_its_time_only():
-    batch, camera = humanoids(), fl.Camera("front", 12, 8, noise=NOISY)
-    together = batch.camera(camera).depth
+    batch, camera = humanoids(), fl.Camera("front", width=12, height=8, noise=NOISY)
+    together = batch.render(camera).depth
     for world in range(3):
         alone = fl.Batch(batch.model, 1)
         alone.qpos[0] = batch.qpos[world]
         noise = fl.DepthNoise(std=0.01, growth=0.002, quantization=0.001, dropout=0.1, seed=[7 + world])
-        assert alone.camera(fl.Camera("front", 12, 8, noise=noise)).depth[0].tobytes() == together[world].tobytes()
-    assert (batch.camera(camera, ids=[2]).depth[0] == together[2]).all()
+        assert (
+            alone.render(fl.Camera("front", width=12, height=8, noise=noise)).depth[0].tobytes()
+            == together[world].tobytes()
+        )
+    assert (batch.render(camera, ids=[2]).depth[0] == together[2]).all()
     batch.time[:] += 0.1
-    assert (batch.camera(camera).depth != together).any()
+    assert (batch.render(camera).depth != together).any()
 
 
 def test_noise_leaves_worlds_without_a_finite_pose():
     batch = humanoids()
     batch.qpos[1, 0] = np.nan
-    depth = batch.camera(fl.Camera("front", 12, 8, noise=NOISY)).depth
+    depth = batch.render(fl.Camera("front", width=12, height=8, noise=NOISY)).depth
     assert np.isnan(depth[1]).all() and np.isfinite(depth[[0, 2]]).all()
 
 
@@ -110,4 +117,4 @@ def test_noise_leaves_worlds_without_a_finite_pose():
 )
 def test_wrong_noise_is_refused(given, message):
     with pytest.raises(fl.ModelError, match=message):
-        humanoids().camera(fl.Camera("front", 12, 8, noise=fl.DepthNoise(**given)))
+        humanoids().render(fl.Camera("front", width=12, height=8, noise=fl.DepthNoise(**given)))

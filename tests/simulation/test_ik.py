@@ -48,7 +48,7 @@ def arm() -> tuple[fl.Model, np.ndarray, np.ndarray]:
 def grip(k=slice(None), **options) -> fl.IkTarget:
     """Returns the target of the poses k."""
     _, position, quat = arm()
-    return fl.IkTarget("grip", position=position[k], orientation=quat[k], **options)
+    return fl.IkTarget(("site", "grip"), position=position[k], orientation=quat[k], **options)
 
 
 def moved(model: fl.Model, qpos: np.ndarray) -> mujoco.MjData:
@@ -105,14 +105,14 @@ def test_iterations_are_those_of_the_method_in_numpy():
 
 # ---- other objects and joints ----------------------------------------------------------------------------------------
 MIXED = {
-    "position of a geom": [fl.IkTarget("lower", "geom", position=(0.5, 0.3, 0.4))],
-    "orientation of a body": [fl.IkTarget("lower", "body", orientation=(0.4, -1.0, 0.2, 0.6))],
-    "axis to a point": [fl.IkTarget("tip", look_at=(0.2, 0.9, 0.9), axis=(0.0, -2.0, 1.0))],
-    "axis to a point, opposite at first": [fl.IkTarget("base", "body", look_at=(0.0, 0.0, -3.0))],
+    "position of a geom": [fl.IkTarget(("geom", "lower"), position=(0.5, 0.3, 0.4))],
+    "orientation of a body": [fl.IkTarget("lower", orientation=(0.4, -1.0, 0.2, 0.6))],
+    "axis to a point": [fl.IkTarget(("site", "tip"), look_at=(0.2, 0.9, 0.9), axis=(0.0, -2.0, 1.0))],
+    "axis to a point, opposite at first": [fl.IkTarget("base", look_at=(0.0, 0.0, -3.0))],
     "several": [
-        fl.IkTarget("tip", position=(0.22, 0.43, 0.9), look_at=(1.7, 0.22, 0.93), position_weight=3.0),
-        fl.IkTarget("base", "body", position=(0.1, 0.2, 0.3)),
-        fl.IkTarget("tail", "body", orientation=(0.95, 0.11, 0.24, 0.14), orientation_weight=0.5),
+        fl.IkTarget(("site", "tip"), position=(0.22, 0.43, 0.9), look_at=(1.7, 0.22, 0.93), position_weight=3.0),
+        fl.IkTarget("base", position=(0.1, 0.2, 0.3)),
+        fl.IkTarget("tail", orientation=(0.95, 0.11, 0.24, 0.14), orientation_weight=0.5),
     ],
 }
 
@@ -125,7 +125,7 @@ def test_objects_meet_their_goals(case):
     data = moved(model, found.qpos[0])
     for t, target in enumerate(targets):
         for mine, theirs in zip(
-            errors(data, target.kind, target.name, target, 0),
+            errors(data, *(target.object if isinstance(target.object, tuple) else ("body", target.object)), target, 0),
             (found.position_error[0, t], found.orientation_error[0, t]),
             strict=True,
         ):
@@ -151,7 +151,7 @@ def test_gradient_is_that_of_finite_differences(case):
 def test_normal_equations_are_those_of_mujocos_jacobian():
     model = fl.load(SCENE)
     qpos = fl.integrate_pos(model, model.qpos0, np.linspace(-0.5, 0.7, model.nv), 1.0)
-    target = fl.IkTarget("tip", position=(0.4, 0.2, 0.5), orientation=(1, 0, 0, 0), position_weight=2.0)
+    target = fl.IkTarget(("site", "tip"), position=(0.4, 0.2, 0.5), orientation=(1, 0, 0, 0), position_weight=2.0)
     data = moved(model, qpos)
     mujoco.mj_comPos(model.mj_model, data)
     jac = np.zeros((6, model.nv))
@@ -164,7 +164,7 @@ def test_normal_equations_are_those_of_mujocos_jacobian():
 def test_chosen_dofs_alone_move():
     model = fl.load(SCENE)
     batch = fl.Batch(model, 1)
-    target = fl.IkTarget("tip", position=batch.get_data(0).site("tip").xpos + (0.02, -0.03, 0.02))
+    target = fl.IkTarget(("site", "tip"), position=batch.get_data(0).site("tip").xpos + (0.02, -0.03, 0.02))
     found = fl.ik(batch, target, dofs=["elbow", "shoulder", 10])
     assert found.status[0] == IkStatus.REACHED
     assert (found.qpos[0, :7] == model.qpos0[:7]).all() and found.qpos[0, -1] == 0.0
@@ -174,7 +174,7 @@ def test_chosen_dofs_alone_move():
 def test_posture_is_kept_as_far_as_the_targets_allow():
     model, position, _ = arm()
     posture = np.array([0.3, 0.6, -0.4, 1.0, 0.2, -0.5, 0.1])
-    target = fl.IkTarget("grip", position=position)
+    target = fl.IkTarget(("site", "grip"), position=position)
     plain, kept = (
         fl.ik(fl.Batch(model, len(position)), target, restarts=3, posture=posture, posture_weight=w) for w in (0, 0.03)
     )
@@ -202,13 +202,13 @@ def test_targets_out_of_reach_have_a_status():
     batch = fl.Batch(model, 3)
     batch.qpos[:, 3] = 1.0
     batch.qpos[2, 0] = np.nan
-    far = fl.IkTarget("grip", position=[(3.0, 0.0, 0.5), position[0], position[0]])
+    far = fl.IkTarget(("site", "grip"), position=[(3.0, 0.0, 0.5), position[0], position[0]])
     found = fl.ik(batch, far)
     assert found.status.tolist() == [IkStatus.STATIONARY, IkStatus.REACHED, IkStatus.NON_FINITE]
     # the arm is stretched towards the target
     data = moved(model, found.qpos[0])
     assert found.position_error[0, 0] == pytest.approx(np.linalg.norm(data.site("grip").xpos - (3.0, 0.0, 0.5)))
-    one = fl.IkTarget("grip", position=position[0])
+    one = fl.IkTarget(("site", "grip"), position=position[0])
     assert fl.ik(batch, one, ids=[1], max_iterations=1).status.tolist() == [IkStatus.ITERATION_LIMIT]
     assert fl.ik(batch, one, ids=[1], max_iterations=1).niter.tolist() == [1]
 
@@ -219,7 +219,7 @@ def test_worlds_may_differ():
     batch.expand("site_pos")[:, 0, 2] += [0.0, 0.05, 0.1, 0.15]
     batch.expand("body_pos")[:, 2, 2] += [0.0, 0.01, 0.02, 0.03]
     batch.expand("jnt_range")[3, 1] = (0.2, 0.3)
-    found = fl.ik(batch, fl.IkTarget("grip", position=position[0]), restarts=5)
+    found = fl.ik(batch, fl.IkTarget(("site", "grip"), position=position[0]), restarts=5)
     assert (found.status == IkStatus.REACHED).all() and 0.2 <= found.qpos[3, 1] <= 0.3
     for k in range(4):
         place = moved(fl.load(batch.get_model(k).to_mujoco()), found.qpos[k]).site("grip").xpos
@@ -235,7 +235,7 @@ def test_results_do_not_depend_on_the_other_worlds(dtype):
     every = fl.ik(batch, grip(), **options)
     assert (every.status == IkStatus.REACHED).sum() > n // 2
     for ids in ([5], [23, 0, 11], np.arange(1, n, 2)):
-        some = fl.ik(batch, grip(np.array(ids)), ids, **options)
+        some = fl.ik(batch, grip(np.array(ids)), ids=ids, **options)
         for a, b in zip(every, some, strict=True):
             assert a[ids].tobytes() == b.tobytes()
     alone = fl.ik(fl.Batch(model, 1, nthread=1, dtype=dtype), grip(np.array([5])), **options)
@@ -255,28 +255,40 @@ def test_float32_reaches_its_tolerance():
     "targets, options, text",
     [
         ([], {}, "targets: got none"),
-        (fl.IkTarget("grip"), {}, "targets: got no goal"),
-        (fl.IkTarget("hand of god", position=(0, 0, 0)), {}, "unknown site"),
-        (fl.IkTarget("grip", "joint", position=(0, 0, 0)), {}, "targets.kind: got 'joint'"),
-        (fl.IkTarget("grip", position=(0, 0)), {}, r"targets.position: got shape \(2,\)"),
-        (fl.IkTarget("grip", position=np.zeros((5, 3))), {}, r"allowed are finite numbers \(3,\) or \(2, 3\)"),
-        (fl.IkTarget("grip", position=[(0, 0, 1), (0, np.nan, 1)]), {}, r"targets.position\[1, 1\]: got nan"),
-        (fl.IkTarget("grip", orientation=(0, 0, 0, 0)), {}, "targets.orientation: got a length of 0 in world 0"),
-        (fl.IkTarget("grip", look_at=(0, 0, 1), axis=(0, 0, 0)), {}, "targets.axis: got a length of 0"),
-        (fl.IkTarget("grip", look_at=(0, 0, 1), orientation=(1, 0, 0, 0)), {}, "got orientation and look_at"),
-        (fl.IkTarget("grip", position=(0, 0, 1), position_weight=0), {}, "targets.position_weight: got 0"),
-        ([fl.IkTarget("grip", position=(0, 0, 1)), fl.IkTarget("grip")], {}, r"targets\[1\]: got no goal"),
-        (fl.IkTarget(0, "body", position=(0, 0, 1)), {}, "dofs: got no dof"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"dofs": []}, "dofs: got no dof"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"dofs": ["knee"]}, "unknown joint 'knee'"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"dofs": [7]}, "dofs: got 7, allowed are names of joints"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"posture": np.zeros(3)}, "posture: got"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"posture_weight": -1.0}, "posture_weight: got -1.0"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"tolerance": 0.0}, "tolerance: got 0.0"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"restarts": -1}, "restarts: got -1"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"max_iterations": 0}, "max_iterations: got 0"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"limits": 2}, "limits: got 2"),
-        (fl.IkTarget("grip", position=(0, 0, 1)), {"ids": [2]}, "ids: got 2"),
+        (fl.IkTarget(("site", "grip")), {}, "targets: got no goal"),
+        (fl.IkTarget(("site", "hand of god"), position=(0, 0, 0)), {}, "unknown site"),
+        (fl.IkTarget(("joint", "grip"), position=(0, 0, 0)), {}, "targets.object: got 'joint'"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0)), {}, r"targets.position: got shape \(2,\)"),
+        (
+            fl.IkTarget(("site", "grip"), position=np.zeros((5, 3))),
+            {},
+            r"allowed are finite numbers \(3,\) or \(2, 3\)",
+        ),
+        (fl.IkTarget(("site", "grip"), position=[(0, 0, 1), (0, np.nan, 1)]), {}, r"targets.position\[1, 1\]: got nan"),
+        (
+            fl.IkTarget(("site", "grip"), orientation=(0, 0, 0, 0)),
+            {},
+            "targets.orientation: got a length of 0 in world 0",
+        ),
+        (fl.IkTarget(("site", "grip"), look_at=(0, 0, 1), axis=(0, 0, 0)), {}, "targets.axis: got a length of 0"),
+        (fl.IkTarget(("site", "grip"), look_at=(0, 0, 1), orientation=(1, 0, 0, 0)), {}, "got orientation and look_at"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1), position_weight=0), {}, "targets.position_weight: got 0"),
+        (
+            [fl.IkTarget(("site", "grip"), position=(0, 0, 1)), fl.IkTarget(("site", "grip"))],
+            {},
+            r"targets\[1\]: got no goal",
+        ),
+        (fl.IkTarget(0, position=(0, 0, 1)), {}, "dofs: got no dof"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"dofs": []}, "dofs: got no dof"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"dofs": ["knee"]}, "unknown joint 'knee'"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"dofs": [7]}, "dofs: got 7, allowed are names of joints"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"posture": np.zeros(3)}, "posture: got"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"posture_weight": -1.0}, "posture_weight: got -1.0"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"tolerance": 0.0}, "tolerance: got 0.0"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"restarts": -1}, "restarts: got -1"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"max_iterations": 0}, "max_iterations: got 0"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"limits": 2}, "limits: got 2"),
+        (fl.IkTarget(("site", "grip"), position=(0, 0, 1)), {"ids": [2]}, "ids: got 2"),
     ],
 )
 def test_wrong_arguments_are_named(targets, options, text):
@@ -285,7 +297,7 @@ def test_wrong_arguments_are_named(targets, options, text):
 
 
 def test_wrong_types_are_named():
-    model, target = arm()[0], fl.IkTarget("grip", position=(0, 0, 1))
+    model, target = arm()[0], fl.IkTarget(("site", "grip"), position=(0, 0, 1))
     with pytest.raises(TypeError, match="batch: got Data, allowed is a Batch"):
         fl.ik(fl.Data(model), target)  # type: ignore[arg-type]
     for wrong in ("grip", 3, [target, "grip"]):

@@ -65,7 +65,7 @@ def test_coupled_joints_meet_their_coupling(dtype):
     batch, near = fl.Batch(fl.load(MIMIC), 3, dtype=dtype), TOLERANCE[dtype]
     batch.qpos = [0.3, 0.2, 0.7]
     reach, beyond = (0.3 * np.cos(0.8) + 0.3, 0.3 * np.sin(0.8), 0), (0.1, 0.4, 0)
-    found = fl.ik(batch, fl.IkTarget("tip", position=[reach, beyond, reach]), restarts=2)
+    found = fl.ik(batch, fl.IkTarget(("site", "tip"), position=[reach, beyond, reach]), restarts=2)
     assert found.status.tolist() == [IkStatus.REACHED, IkStatus.STATIONARY, IkStatus.REACHED]
     assert np.abs(found.qpos[[0, 2], :2] - (0.8, -0.8)).max() < 10 * near
     # the nearest point of the circle, not a compromise between the target and the coupling
@@ -81,7 +81,7 @@ def test_constraints_that_are_not_active_or_disabled_have_no_effect():
     model = fl.load(MIMIC)
     free = fl.load(MIMIC.replace("<equality>", '<equality><joint joint1="other" joint2="j" active="false"/>'))
     batch, other = fl.Batch(model, 3), fl.Batch(free, 3)
-    target = fl.IkTarget("tip", position=(0.1, 0.4, 0))
+    target = fl.IkTarget(("site", "tip"), position=(0.1, 0.4, 0))
     batch.eq_active[1] = 0
     other.eq_active[:, 1] = batch.eq_active[:, 0]
     found, same = fl.ik(batch, target, restarts=2), fl.ik(other, target, restarts=2)
@@ -96,7 +96,7 @@ def test_constraints_that_are_not_active_or_disabled_have_no_effect():
 def test_chosen_dofs_keep_the_coupling():
     batch = fl.Batch(fl.load(MIMIC), 1)
     batch.qpos = [0.8, -0.8, 0.0]
-    target = fl.IkTarget("tip", position=(0.3 * np.cos(0.5) + 0.3, 0.3 * np.sin(0.5), 0))
+    target = fl.IkTarget(("site", "tip"), position=(0.3 * np.cos(0.5) + 0.3, 0.3 * np.sin(0.5), 0))
     held = fl.ik(batch, target, dofs=["j"])
     assert held.status[0] == IkStatus.STATIONARY and np.abs(held.qpos[0] - batch.qpos[0]).max() < 1e-5
     both = fl.ik(batch, target, dofs=["k", "j"])
@@ -105,12 +105,12 @@ def test_chosen_dofs_keep_the_coupling():
 
 def test_a_target_that_only_the_coupled_joint_moves_moves_both():
     model = fl.load(MIMIC.replace('joint1="k" joint2="j"', 'joint1="other" joint2="j"'))
-    found = fl.ik(fl.Batch(model, 1), fl.IkTarget("other", "body", orientation=(np.cos(0.2), 0, 0, np.sin(0.2))))
+    found = fl.ik(fl.Batch(model, 1), fl.IkTarget("other", orientation=(np.cos(0.2), 0, 0, np.sin(0.2))))
     assert found.status[0] == IkStatus.REACHED and np.abs(found.qpos[0] - (-0.4, 0, 0.4)).max() < 1e-5
 
 
 def test_limits_hold_for_coupled_joints():
-    target = fl.IkTarget("tip", position=(0.3 + 0.3 * np.cos(2.8), 0.1, 0))
+    target = fl.IkTarget(("site", "tip"), position=(0.3 + 0.3 * np.cos(2.8), 0.1, 0))
     found = fl.ik(fl.Batch(fl.load(MIMIC), 1), target, restarts=3)
     assert found.status[0] == IkStatus.STATIONARY
     assert -2.5 <= found.qpos[0, 1] <= 2.5 and abs(found.qpos[0, :2].sum()) <= 1e-6
@@ -120,7 +120,7 @@ def test_limits_hold_for_coupled_joints():
 @pytest.mark.parametrize("kept", range(len(KINDS)), ids=KINDS)
 def test_gradient_of_constraints_is_that_of_finite_differences(kept):
     model, h = only(kept), 1e-6
-    target = fl.IkTarget("tip", position=(0.4, 0.2, 0.5))
+    target = fl.IkTarget(("site", "tip"), position=(0.4, 0.2, 0.5))
     qpos = positions(model)
     _, g, _ = gradient(model, target, qpos)
     for dof in range(model.nv):
@@ -137,7 +137,7 @@ def test_constraints_are_met_in_mujoco(kept):
     batch.qpos = positions(model)
     start = np.abs(rows(model, batch.qpos[0])[0]).max()
     place = batch.get_data(0).site("tip").xpos + (0.02, -0.03, 0.02)
-    found = fl.ik(batch, fl.IkTarget("tip", position=place))
+    found = fl.ik(batch, fl.IkTarget(("site", "tip"), position=place))
     assert start > 1e-3 and (found.status == IkStatus.REACHED).all()
     error, jacobian = rows(model, found.qpos[0])
     assert 0 < np.abs(error).max() <= 1e-6
@@ -146,7 +146,7 @@ def test_constraints_are_met_in_mujoco(kept):
     # J^T J of the constraint: a weld's rotation has the factor torquescale / 2
     factor = np.ones(len(error))
     factor[3:] = 2.0 / (model.eq_data[0, 10] or 1.0)
-    A = gradient(model, fl.IkTarget("base", "body", orientation=(1, 0, 0, 0)), found.qpos[0])[2]
+    A = gradient(model, fl.IkTarget("base", orientation=(1, 0, 0, 0)), found.qpos[0])[2]
     A[3:6, 3:6] -= np.eye(3)
     assert np.allclose(A, (factor[:, None] * jacobian).T @ (factor[:, None] * jacobian), atol=1e-5)
 
@@ -155,10 +155,10 @@ def test_all_constraints_of_a_loop_are_met_at_once():
     model = only(0, 2, 4, 7)
     batch = fl.Batch(model, 4)
     batch.qpos[:] = [fl.integrate_pos(model, positions(model), k * np.ones(model.nv), 0.03) for k in range(4)]
-    found = fl.ik(batch, fl.IkTarget("tip", position=(0.4, 0.1, 0.3)), restarts=5)
+    found = fl.ik(batch, fl.IkTarget(("site", "tip"), position=(0.4, 0.1, 0.3)), restarts=5)
     assert (found.status == IkStatus.REACHED).all()
     assert max(np.abs(rows(model, qpos)[0]).max() for qpos in found.qpos) <= 1e-6
-    alone = fl.ik(batch, fl.IkTarget("tip", position=(0.4, 0.1, 0.3)), [2], restarts=5)
+    alone = fl.ik(batch, fl.IkTarget(("site", "tip"), position=(0.4, 0.1, 0.3)), ids=[2], restarts=5)
     assert alone.qpos.tobytes() == found.qpos[[2]].tobytes()
 
 
@@ -166,7 +166,7 @@ def test_constraints_that_cannot_be_met_have_a_status():
     model = only(3, 5)
     batch = fl.Batch(model, 2)
     batch.expand("site_pos")[1, model.site("post").id] = (0.3, 0.1, 0.3)
-    target = fl.IkTarget("palm", position=(0.3, 0.1, 0.3))
+    target = fl.IkTarget(("site", "palm"), position=(0.3, 0.1, 0.3))
     found = fl.ik(batch, target, restarts=3)
     # the weld holds the palm at the post, which is at the target in the second world
     assert found.status.tolist() == [IkStatus.STATIONARY, IkStatus.REACHED]
@@ -180,7 +180,7 @@ def test_a_weld_without_torquescale_holds_positions_alone():
     batch = fl.Batch(model, 2)
     batch.expand("eq_data")[1, 0, 10] = 0.0
     batch.qpos = positions(model)
-    found = fl.ik(batch, fl.IkTarget("palm", position=(0.2, 0.2, 0.3)))
+    found = fl.ik(batch, fl.IkTarget(("site", "palm"), position=(0.2, 0.2, 0.3)))
     assert (found.status == IkStatus.REACHED).all() and found.equality_error[1, 0, 1] == 0
     turned = fl.load(batch.get_model(1).to_mujoco())
     turned.mj_model.eq_data[0, 10] = 1.0

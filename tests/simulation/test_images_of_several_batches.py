@@ -44,20 +44,22 @@ def rows_of_groups(batch, of):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_images_of_a_mixed_batch_are_those_of_its_groups(dtype):
     batch = moved(mixed(dtype))
-    images = batch.camera("eye", 12, 8, OUTPUTS, IDS)
-    expected = rows_of_groups(batch, lambda group, ids: group.camera("eye", 12, 8, OUTPUTS, ids))
+    images = batch.render("eye", width=12, height=8, output=OUTPUTS, ids=IDS)
+    expected = rows_of_groups(
+        batch, lambda group, ids: group.render("eye", width=12, height=8, output=OUTPUTS, ids=ids)
+    )
     for rows, own in zip(images, expected, strict=True):
         assert rows.dtype == own.dtype
         np.testing.assert_array_equal(rows, own)
-    assert batch.camera("eye", 4, 3).depth.shape == (NWORLD, 3, 4)
-    assert batch.camera("eye", 4, 3, ids=[]).depth.shape == (0, 3, 4)
+    assert batch.render("eye", width=4, height=3).depth.shape == (NWORLD, 3, 4)
+    assert batch.render("eye", width=4, height=3, ids=[]).depth.shape == (0, 3, 4)
 
 
 def test_scans_of_a_mixed_batch_are_those_of_its_groups():
     batch, pattern = moved(mixed()), fl.patterns.grid((0.6, 0.4), 0.2)
-    found = batch.scan(("site", "lidar"), pattern, "yaw", ("point", "geom"), IDS, bodyexclude=None)
-    given = ("site", "lidar"), pattern, "yaw", ("point", "geom")
-    points = rows_of_groups(batch, lambda g, ids: [g.scan(*given, ids, bodyexclude=None).point])
+    found = batch.scan(("site", "lidar"), pattern, alignment="yaw", output=("point", "geom"), ids=IDS, bodyexclude=None)
+    given = {"alignment": "yaw", "output": ("point", "geom"), "bodyexclude": None}
+    points = rows_of_groups(batch, lambda g, ids: [g.scan(("site", "lidar"), pattern, ids=ids, **given).point])
     np.testing.assert_array_equal(found.point, points[0])
     assert found.distance is None and found.geom.dtype == np.int32
     out = np.empty((4, len(pattern)))
@@ -83,10 +85,10 @@ def test_all_kinds_of_batches_have_equal_images_and_scans(kind):
     pattern = fl.patterns.grid((0.6, 0.4), 0.2)
     for ids in (None, IDS):
         for camera in (
-            fl.Camera("eye", 12, 8, OUTPUTS, noise=noise, colours=colours),
-            fl.Camera("eye", 12, 8, "depth", noise=fl.DepthNoise(std=0.1, seed=range(NWORLD))),
+            fl.Camera("eye", width=12, height=8, output=OUTPUTS, noise=noise, geom_rgb=colours),
+            fl.Camera("eye", width=12, height=8, output="depth", noise=fl.DepthNoise(std=0.1, seed=range(NWORLD))),
         ):
-            for rows, own in zip(other.camera(camera, ids=ids), local.camera(camera, ids=ids), strict=True):
+            for rows, own in zip(other.render(camera, ids=ids), local.render(camera, ids=ids), strict=True):
                 np.testing.assert_array_equal(rows, own)
         scans = [batch.scan("trunk", pattern, output=("distance", "normal"), ids=ids) for batch in (other, local)]
         np.testing.assert_array_equal(scans[0].normal, scans[1].normal)
@@ -99,26 +101,32 @@ def test_all_kinds_of_batches_have_equal_images_and_scans(kind):
 def test_images_in_rollouts_are_those_of_separate_calls(kind, control):
     noise = fl.DepthNoise(std=0.1, dropout=0.2, seed=range(NWORLD))
     colours = np.random.default_rng(1).uniform(size=(NWORLD, PUSHED.ngeom, 3))
-    camera = fl.Camera("eye", 12, 8, ("depth", "rgb"), noise=noise, colours=colours)
+    camera = fl.Camera("eye", width=12, height=8, output=("depth", "rgb"), noise=noise, geom_rgb=colours)
     forces = np.random.default_rng(2).uniform(-50, 50, (3, 4, 1))
     given = forces if control == "array" else lambda batch, k: forces[:, k]
     for ids in ([0, 2, 5], [1, 3, 4]):
         batch, apart = (moved(kind(PUSHED)) for _ in range(2))
-        out = batch.rollout(4, given, ("qpos", camera, fl.Camera("eye", 6, 4, "segmentation")), ids)
+        out = batch.rollout(
+            4, given, ("qpos", camera, fl.Camera("eye", width=6, height=4, output="segmentation")), ids=ids
+        )
         assert set(out) == {"qpos", "eye/depth", "eye/rgb", "eye/segmentation"}
         for k in range(4):
             state = apart.rollout(1, forces[:, k : k + 1], ids=ids)["qpos"][:, 0]
-            images = apart.camera(camera, ids=ids)
+            images = apart.render(camera, ids=ids)
             np.testing.assert_array_equal(out["qpos"][:, k], state)
             np.testing.assert_array_equal(out["eye/depth"][:, k], images.depth)
             np.testing.assert_array_equal(out["eye/rgb"][:, k], images.rgb)
-            segments = apart.camera("eye", 6, 4, "segmentation", ids).segmentation
+            segments = apart.render("eye", width=6, height=4, output="segmentation", ids=ids).segmentation
             np.testing.assert_array_equal(out["eye/segmentation"][:, k], segments)
         assert (out["eye/depth"][:, 0] != out["eye/depth"][:, -1]).any() and out["eye/rgb"].any()
 
 
 def test_recorded_images_of_groups_of_different_models_are_those_of_their_batches():
-    batch, camera, depth = moved(mixed()), fl.Camera("eye", 12, 8, "depth"), np.zeros((NWORLD, 2, 8, 12), np.float32)
+    batch, camera, depth = (
+        moved(mixed()),
+        fl.Camera("eye", width=12, height=8, output="depth"),
+        np.zeros((NWORLD, 2, 8, 12), np.float32),
+    )
     apart = [fl.Batch(group.model, group.nworld, nthread=1) for group in batch.groups]
     for group, own in zip(batch.groups, apart, strict=True):
         own.qpos = group.qpos
@@ -139,12 +147,18 @@ def test_recorded_images_of_a_distributed_batch_are_those_of_a_batch():
 @pytest.mark.parametrize(
     "given, match",
     [
-        ({"record": (fl.Camera("eye", 4, 3), fl.Camera("eye", 6, 4))}, "two images 'eye/depth'"),
-        ({"record": ("qpos", fl.Camera("nose", 6, 4))}, "unknown camera 'nose'"),
-        ({"record": fl.Camera("eye", 4, 3, "rgb", colours=np.zeros((2, 1, 3)))}, "colours"),
-        ({"record": fl.Camera("eye", 4, 3), "reduce": "mean"}, "reduce"),
-        ({"record": fl.Camera("eye", 4, 3), "out": {"eye/depth": np.zeros(3)}}, r"out\['eye/depth'\]"),
-        ({"record": fl.Camera("eye", 4, 3), "out": {"qpos": np.zeros(3)}}, "out: got 'qpos', which is not recorded"),
+        (
+            {"record": (fl.Camera("eye", width=4, height=3), fl.Camera("eye", width=6, height=4))},
+            "two images 'eye/depth'",
+        ),
+        ({"record": ("qpos", fl.Camera("nose", width=6, height=4))}, "unknown camera 'nose'"),
+        ({"record": fl.Camera("eye", width=4, height=3, output="rgb", geom_rgb=np.zeros((2, 1, 3)))}, "geom_rgb"),
+        ({"record": fl.Camera("eye", width=4, height=3), "reduce": "mean"}, "reduce"),
+        ({"record": fl.Camera("eye", width=4, height=3), "out": {"eye/depth": np.zeros(3)}}, r"out\['eye/depth'\]"),
+        (
+            {"record": fl.Camera("eye", width=4, height=3), "out": {"qpos": np.zeros(3)}},
+            "out: got 'qpos', which is not recorded",
+        ),
         ({"record": ("qpos", 3)}, "record"),
     ],
 )
@@ -162,34 +176,34 @@ def test_black_images_are_reported_by_the_number_of_the_world(kind):
     qpos[[1, 5], 2] = np.nan
     batch.qpos = qpos
     with pytest.warns(fl.NonFiniteWarning, match="rgb of worlds 1, 5 are black"):
-        found = batch.camera("eye", 4, 3, "rgb").rgb
+        found = batch.render("eye", width=4, height=3, output="rgb").rgb
     assert not found[[1, 5]].any() and found[[0, 2, 3, 4, 6]].any()
 
 
 def test_a_group_without_the_camera_is_named_before_anything_is_computed():
     wide = fl.load(SCENE.format(shape="box", camera='<camera name="wide" pos="0 0 9"/>', push=""))
     batch = fl.MixedBatch([(wide, 2), (BALL, 1)])
-    assert batch.camera("wide", 4, 3, ids=[0, 1]).depth.shape == (2, 3, 4)
+    assert batch.render("wide", width=4, height=3, ids=[0, 1]).depth.shape == (2, 3, 4)
     with pytest.raises(fl.errors.UnknownNameError, match=r"group 1: .*wide"):
-        batch.camera("wide", 4, 3)
+        batch.render("wide", width=4, height=3)
     with pytest.raises(fl.errors.UnknownNameError, match=r"group 1: .*wide"):
-        batch.rollout(2, record=("qpos", fl.Camera("wide", 4, 3)))
+        batch.rollout(2, record=("qpos", fl.Camera("wide", width=4, height=3)))
     assert not batch.time.any()
-    with pytest.raises(fl.ModelError, match=r"group 0: .*colours"):
-        batch.camera(fl.Camera("eye", 4, 3, "rgb", colours=np.zeros((2, 1, 3))))
+    with pytest.raises(fl.ModelError, match=r"group 0: .*geom_rgb"):
+        batch.render(fl.Camera("eye", width=4, height=3, output="rgb", geom_rgb=np.zeros((2, 1, 3))))
 
 
 @pytest.mark.parametrize("kind", [spread, halves])
 def test_wrong_arguments_are_refused(kind):
     batch = kind(BOX)
     for call, match in (
-        (lambda: batch.camera("eye"), "width"),
-        (lambda: batch.camera("nosuch", 4, 3), "nosuch"),
-        (lambda: batch.camera("eye", 4, 3, "depht"), "depht"),
-        (lambda: batch.camera("eye", 4, 3, ids=[NWORLD]), "ids"),
-        (lambda: batch.camera(fl.Camera("eye", 4, 3, noise=fl.DepthNoise(seed=[1, 2]))), "seeds"),
+        (lambda: batch.render("eye"), "width"),
+        (lambda: batch.render("nosuch", width=4, height=3), "nosuch"),
+        (lambda: batch.render("eye", width=4, height=3, output="depht"), "depht"),
+        (lambda: batch.render("eye", width=4, height=3, ids=[NWORLD]), "ids"),
+        (lambda: batch.render(fl.Camera("eye", width=4, height=3, noise=fl.DepthNoise(seed=[1, 2]))), "seeds"),
         (lambda: batch.scan("trunk", np.zeros((1, 3))), "direction"),
-        (lambda: batch.scan("trunk", [[0, 0, -1]], "down"), "alignment"),
+        (lambda: batch.scan("trunk", [[0, 0, -1]], alignment="down"), "alignment"),
         (lambda: batch.height_scan("trunk", [[0, 0, -1]], out=np.zeros((1, 1))), "out"),
         (lambda: batch.height_scan("nosuch", [[0, 0, -1]]), "nosuch"),
     ):

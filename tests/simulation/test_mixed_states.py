@@ -30,7 +30,7 @@ def moved(batch, seed=0):
 
 
 def mixed(dtype="float64"):
-    return moved(fl.MixedBatch([(fl.bundled("quadruped"), 3), (fl.bundled("pendulum"), 2)], 1, dtype))
+    return moved(fl.MixedBatch([(fl.bundled("quadruped"), 3), (fl.bundled("pendulum"), 2)], 1, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -183,9 +183,9 @@ def test_outputs_equal_pytorch(dtype, rng):
 
 
 def test_noise_of_a_world_depends_on_its_seed_only():
-    noise = gaussian_noise(5, 4, 20, 3)
+    noise = gaussian_noise(5, nworld=4, nstep=20, n=3)
     assert noise.shape == (4, 20, 3) and abs(noise.mean()) < 0.3
-    np.testing.assert_array_equal(gaussian_noise([8, 6], 2, 20, 3), noise[[3, 1]])
+    np.testing.assert_array_equal(gaussian_noise([8, 6], nworld=2, nstep=20, n=3), noise[[3, 1]])
 
 
 WEIGHTS, BIASES = [np.ones((4, 3)), np.ones((2, 4))], [np.ones(4), np.ones(2)]
@@ -212,8 +212,8 @@ WRONG = {
     "high: got nan": lambda: MLP(WEIGHTS, high=np.nan),
     "observations: got shape (2,)": lambda: MLP(WEIGHTS)([1, 2]),
     "noise: got shape (3,)": lambda: MLP(WEIGHTS)([1, 2, 3], [1, 2, 3]),
-    "seed: got 2 seeds": lambda: gaussian_noise([1, 2], 3, 1, 1),
-    "seed: got -1": lambda: gaussian_noise(-1, 3, 1, 1),
+    "seed: got 2 seeds": lambda: gaussian_noise([1, 2], nworld=3, nstep=1, n=1),
+    "seed: got -1": lambda: gaussian_noise(-1, nworld=3, nstep=1, n=1),
 }
 
 

@@ -41,7 +41,7 @@ def test_queries_equal_those_of_the_data_and_change_nothing():
     np.testing.assert_array_equal(batch.full_m()[0], fl.query.full_m(model, data))
     np.testing.assert_array_equal(batch.jac_site(site)[0][0], fl.query.jac_site(model, data, site)[0])
     np.testing.assert_array_equal(
-        batch.object_velocity("site", site)[0], fl.query.object_velocity(model, data, "site", site)
+        batch.object_velocity(("site", site))[0], fl.query.object_velocity(model, data, ("site", site))
     )
     start, down = [0.1, 0.2, 3.0], [0.0, 0.0, -1.0]
     assert batch.ray(start, down).distance == fl.query.ray(model, data, start, down).distance

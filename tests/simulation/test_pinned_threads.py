@@ -35,7 +35,7 @@ def moved(batch):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_results_are_bitwise_equal(usable, dtype):
     model, cpus = fl.bundled("humanoid"), usable[:2]
-    free, pinned = fl.Batch(model, 600, 1, dtype), fl.Batch(model, 600, dtype=dtype, cpu_ids=cpus)
+    free, pinned = fl.Batch(model, 600, 1, dtype=dtype), fl.Batch(model, 600, dtype=dtype, cpu_ids=cpus)
     assert pinned.nthread == len(cpus)
     for batch in (free, pinned):
         moved(batch)

@@ -78,7 +78,7 @@ def mujoco_rays(batch: fl.Batch, world: int, frame, pattern, alignment: str, gro
 def test_rays_equal_mujocos(name, dtype):
     batch, pattern, alignment = worlds(dtype), PATTERNS[name], {"lidar": "base", "up": "world"}.get(name, "yaw")
     frame, tolerance = ("site", "lidar") if name == "lidar" else "trunk", TOLERANCE[dtype]
-    found = batch.scan(frame, pattern, alignment, ("distance", "geom", "normal", "point"))
+    found = batch.scan(frame, pattern, alignment=alignment, output=("distance", "geom", "normal", "point"))
     for w in range(batch.nworld):
         distance, geom, normal, _ = mujoco_rays(batch, w, frame, pattern, alignment)
         same = (found.geom[w] == geom) & (np.abs(found.normal[w] - normal).max(axis=1) < 1e-3)
@@ -160,7 +160,7 @@ def test_patterns_have_the_order_of_their_libraries():
 @pytest.mark.parametrize(
     ("argument", "call"),
     [
-        ("alignment", lambda b: b.scan("trunk", PATTERNS["grid"], "pitch")),
+        ("alignment", lambda b: b.scan("trunk", PATTERNS["grid"], alignment="pitch")),
         ("output", lambda b: b.scan("trunk", PATTERNS["grid"], output="depth")),
         ("output", lambda b: b.scan("trunk", PATTERNS["grid"], output=())),
         ("direction", lambda b: b.scan("trunk", np.zeros((2, 3)))),
@@ -216,9 +216,9 @@ def test_rays_among_many_fixed_geoms_equal_those_that_test_all(name, cutoff):
     model, pattern = fl.load(boxes()), PATTERNS[name]
     batch, outputs = fl.Batch(model, 3, nthread=1), ("distance", "geom", "normal", "point")
     batch.qpos[:] = worlds().qpos
-    found = batch.scan("trunk", pattern, "yaw", outputs, cutoff=cutoff)
+    found = batch.scan("trunk", pattern, alignment="yaw", output=outputs, cutoff=cutoff)
     batch.expand("geom_pos")
-    for a, b in zip(found, batch.scan("trunk", pattern, "yaw", outputs, cutoff=cutoff), strict=True):
+    for a, b in zip(found, batch.scan("trunk", pattern, alignment="yaw", output=outputs, cutoff=cutoff), strict=True):
         assert a.tobytes() == b.tobytes()
     distance, geom, _, _ = mujoco_rays(batch, 2, "trunk", pattern, "yaw")
     hit = (distance >= 0) & (distance < cutoff)

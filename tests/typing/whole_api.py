@@ -83,7 +83,7 @@ def one_world(model: fl.Model) -> fl.Data:
     fl.set_keyframe(model, data, "home")
     data.step(3)
     data.forward()
-    data.reset("home")
+    data.reset(keyframe="home")
     recorded: dict[str, Array] = data.rollout(10, np.zeros((10, model.nu)), record=["qpos", "time"])
     recorded = data.rollout(10, lambda data, step: np.zeros(model.nu))
     contacts = fl.Contacts([-0.001], [[0.0, 0.0, -0.1]], [[0.0, 0.0, 1.0]], body=[[0, 1]], friction=1.0)
@@ -95,9 +95,9 @@ def one_world(model: fl.Model) -> fl.Data:
     fl.set_state(model, copied, state, bits)
     copied.set_state(copied.get_state())
     size: int = fl.state_size(model, bits) + copied.ne + copied.nefc
-    fl.init_ctrl_history(model, data, "wire", np.zeros(5))
+    fl.init_ctrl_history(model, data, "wire", None, np.zeros(5))
     control: Array = fl.read_ctrl(model, data, "wire", time=0.0)
-    fl.init_sensor_history(model, data, "height", np.zeros(5), phase=0.0)
+    fl.init_sensor_history(model, data, "height", None, np.zeros(5), phase=0.0)
     control = fl.read_sensor(model, data, "height", time=0.0)
     fl.add_sensor_noise(model, data, rng=0)
     counts: dict[str, int] = data.status
@@ -136,7 +136,7 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     masses: Array = batch.expand("body_mass")
     masses[:, 1] *= np.linspace(0.5, 1.5, 8)
     batch.set_const()
-    batch.set_variant("object", [0, 3], "mug", inertia=False)
+    batch.set_variant("object", "mug", ids=[0, 3], inertia=False)
     groups: list[str] = [*model.variants, *model.variants["object"]]
     position: Array = batch.bind("xpos")
     out = {"qpos": np.empty((8, 20, model.nq), np.float32)}
@@ -144,24 +144,34 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     recorded = batch.rollout(20, {"ctrl": np.zeros((20, model.nu))}, reduce="mean")
     recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
     hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
-    images: results.Images = batch.camera(0, 8, 6, output=("depth", "segmentation"))
+    images: results.Images = batch.render(0, width=8, height=6, output=("depth", "segmentation"))
     noise = fl.DepthNoise(std=0.01, growth=0.001, quantization=0.001, dropout=0.01, fill=0.0, seed=[1, 2])
-    camera = fl.Camera("eye", 8, 6, ("depth", "rgb"), noise=noise, colours=np.zeros((model.ngeom, 3)))
-    images = batch.camera(camera, ids=[0])
+    camera = fl.Camera(
+        "eye", width=8, height=6, output=("depth", "rgb"), noise=noise, geom_rgb=np.zeros((model.ngeom, 3))
+    )
+    images = batch.render(camera, ids=[0])
     batch.rollout(2, record=("qpos", camera))
-    targets = [fl.IkTarget("tip", position=(0.0, 0.0, 1.0)), fl.IkTarget("side", "geom", orientation=(1, 0, 0, 0))]
+    targets = [
+        fl.IkTarget(("site", "tip"), position=(0.0, 0.0, 1.0)),
+        fl.IkTarget(("geom", "side"), orientation=(1, 0, 0, 0)),
+    ]
     solved: results.IkSolution = fl.ik(batch, targets, dofs=["slide"], posture_weight=0.01, restarts=2, tolerance=1e-3)
     print(solved.qpos, solved.position_error, solved.status == results.IkStatus.REACHED)
     beams: fl.patterns.RayPattern = fl.patterns.lidar(channels=[-5.0, 5.0], horizontal=(-30, 30))
-    scanned: results.Scan = batch.scan(("site", 0), beams, "base", output=("distance", "point"), bodyexclude=-1)
+    scanned: results.Scan = batch.scan(
+        ("site", 0), beams, alignment="base", output=("distance", "point"), bodyexclude=-1
+    )
     heights: Array = batch.height_scan("box", fl.patterns.grid(order="yx"), ids=[1], miss=0.0)
     heights = batch.height_scan(1, fl.patterns.ring([0.1, 0.2]), alignment="world", out=np.empty((8, 17), np.float32))
     jacp, jacr = batch.jac([("geom", 0), "box"], local=True)
     jacp, jacr = batch.jac_dot([0.0, 0.0, 0.1], "box", ids=[3])
     matrices: list[Array] = [batch.full_m(), batch.angular_momentum_matrix(1), batch.jac_subtree_com("box"), jacp, jacr]
-    motions: list[Array] = [batch.object_velocity("geom", "side"), batch.object_acceleration("site", [0], local=True)]
-    touching: results.ContactLists = batch.contacts(("geom", 0), ["box"], "force", num=2, reduce="maxforce")
-    pushes: list[Array] = [batch.contact_force("box"), batch.contact_force(["box"], ("subtree", 0), ids=[2])]
+    motions: list[Array] = [
+        batch.object_velocity(("geom", "side")),
+        batch.object_acceleration([("site", 0)], local=True),
+    ]
+    touching: results.ContactLists = batch.contacts(("geom", 0), ["box"], output="force", num=2, reduce="maxforce")
+    pushes: list[Array] = [batch.net_contact_force("box"), batch.net_contact_force(["box"], ("subtree", 0), ids=[2])]
     print(images.depth, scanned.point, heights, matrices, motions, touching.found, pushes)
     apart: results.Distances = batch.geom_distance("side", 0)
     forces: Array = batch.inverse(np.zeros((8, model.nv)))
@@ -188,7 +198,7 @@ def energy(worlds: fl.Worlds) -> float:
     state: Array = worlds.get_state()
     worlds.set_state(state)
     assert worlds.count_of("non_finite").shape == (worlds.nworld,)
-    recorded: dict[str, Array] = worlds.rollout(3, record=("energy", fl.Camera("eye", 8, 6)))
+    recorded: dict[str, Array] = worlds.rollout(3, record=("energy", fl.Camera("eye", width=8, height=6)))
     return float(recorded["energy"].sum()) + worlds.nworld
 
 
@@ -204,7 +214,7 @@ def kinds(model: fl.Model, batch: fl.Batch) -> float:
     copied: fl.MixedBatch = twice.copy()
     assert copied.models == (model, model) and batch.groups[0].nworld == batch.nworld and batch.models == (model,)
     linear: results.Linearization = fl.linearize(twice.models, twice)
-    seen: results.Images = twice.camera("eye", 8, 6, "normal", [1], far=3.0)
+    seen: results.Images = twice.render("eye", width=8, height=6, output="normal", ids=[1], far=3.0)
     found: results.Scan = twice.scan("box", fl.patterns.ring(), output="geom")
     heights: Array = twice.height_scan("box", fl.patterns.grid(), miss=1.0)
     print(seen.normal, found.geom, heights)
@@ -230,7 +240,9 @@ def derivatives(model: fl.Model, data: fl.Data, batch: fl.Batch) -> None:
     rates: results.AccelerationDerivatives = fl.acceleration_derivatives(model, data)
     forces: results.InverseDerivatives = fl.inverse_derivatives(model, data, qacc=np.zeros(model.nv))
     smooth: results.RneaDerivatives = fl.rnea_derivatives(model, data)
-    gradient: results.RolloutGradient = fl.rollout_gradient(model, batch, np.zeros((50, 1)), speed_gradient)
+    gradient: results.RolloutGradient = fl.rollout_gradient(
+        model, batch, np.zeros((50, 1)), loss_gradient=speed_gradient
+    )
     end: results.RolloutState = gradient.end
     print(rates.DaDu, forces.DfDq, smooth.DtauDv, gradient.control, end.time)
 
@@ -240,8 +252,8 @@ def queries(model: fl.Model, data: fl.Data) -> None:
     pairs: list[tuple[Array, Array]] = [query.jac_body(model, data, 1), query.jac_body_com(model, data, "box")]
     pairs += [query.jac_geom(model, data, "side"), query.jac_site(model, data, "tip")]
     middle: Array = query.jac_subtree_com(model, data, 0)
-    velocity: Array = query.object_velocity(model, data, "body", "box", local=True)
-    rate: Array = query.object_acceleration(model, data, "body", "box", local=True)
+    velocity: Array = query.object_velocity(model, data, ("body", "box"), local=True)
+    rate: Array = query.object_acceleration(model, data, ("body", "box"), local=True)
     rates: tuple[Array, Array] = query.jac_dot(model, data, [0.0, 0.0, 0.1], "box")
     momentum: Array = query.angular_momentum_matrix(model, data, 1)
     print(rate, rates, momentum, fl.lcp.Problem.from_data(data).n)
@@ -306,7 +318,7 @@ def points() -> None:
 
 def complementarity() -> None:
     A, b = np.eye(2), np.ones(2)
-    problem = lcp.Problem(A, b, np.zeros(2), np.ones(2))
+    problem = lcp.Problem(A, b, lo=np.zeros(2), hi=np.ones(2))
     solution: lcp.Solution = lcp.solve(problem, method="pgs", iterations=50)
     many: lcp.BatchSolution = lcp.solve_batch(A[None], b[None])
     cone: lcp.Solution = lcp.solve_cone(problem)
@@ -361,7 +373,9 @@ def on_a_cluster(model: fl.Model) -> None:
         "act": distributed.values([[0.0], [1.0]]),
     }
     try:
-        result: distributed.Sweep = distributed.sweep(model, parameters, 50, {"end": "final qpos[0]"}, nodes=cluster)
+        result: distributed.Sweep = distributed.sweep(
+            model, parameters, 50, reduce={"end": "final qpos[0]"}, nodes=cluster
+        )
     except distributed.SweepInterrupted:
         result = distributed.load_sweep("sweep.npz")
     result.save("sweep.npz")
@@ -404,13 +418,13 @@ def learning() -> None:
     policy.set_weights([np.zeros((4, 2)), np.zeros((1, 4))])
     policy.set_normalization(np.zeros(2), np.ones(2), count=3)
     policy.update_normalization(seen)
-    noise: Array = fl.policies.gaussian_noise(1, 8, 5, 1)
+    noise: Array = fl.policies.gaussian_noise(1, nworld=8, nstep=5, n=1)
     played: environments.Rollout = vector.rollout(5, policy.copy(), noise)
     actions: Array = policy(played.observations[:, 0], noise[:, 0]) + policy.sample(seen)
     print(actions, fl.policies.MLP.from_torch(None), fl.policies.LaneFunctions(gain, gain))
     one = environments.SingleEnv(SwingUp())
     first, reward, ended, cut, told = one.step(np.zeros(1))
-    short = environments.BatchEnv("cartpole", 8, observed, rewarded)
+    short = environments.BatchEnv("cartpole", 8, observation=observed, reward=rewarded)
     print(tasks, env.num_envs, seen, rewards, terminated, truncated, infos, first, reward, ended, cut, told, short)
 
 

@@ -141,7 +141,7 @@ def test_each_world_is_drawn_with_its_variant(server):
     scene = MIXED.replace("<hfield", '<mesh name="slab" vertex="0 0 0 .4 0 0 0 .1 0 0 0 .3"/><hfield')
     model = fl.load(scene, variants={"look": {"first": same, "second": other}})
     batch = fl.Batch(model, 3)
-    batch.set_variant("look", [1], "second")
+    batch.set_variant("look", "second", ids=[1])
     page = shown(server, model, batch, nworld=3)
     offsets = page.spread(np.arange(3))
     drawn = places(server)

@@ -12,7 +12,6 @@ from rich.tree import Tree
 from featherlane.cli.bounds import count_bounding_tests, print_bounding_tests
 from featherlane.cli.output import console, name_value_table, print_json, table
 from featherlane.errors import ModelError
-from featherlane.model.bundle import resolve_name
 from featherlane.model.candidates import candidates
 from featherlane.model.features import sensor_support, unsupported
 from featherlane.model.joint import DOFS, is_scalar
@@ -46,7 +45,7 @@ def inspect(source: str, as_json: bool) -> None:
 
 def describe(source: str) -> dict[str, Any]:
     """Returns everything that `inspect` prints, as plain values."""
-    mj, name = compile_source(resolve_name(source))[:2]
+    mj, name = compile_source(source)[:2]
     pairs_found = candidates(mj)
     lacking = unsupported(mj, pairs_found) + refused(mj)
     parents = np.asarray(mj.dof_parentid)

@@ -30,7 +30,7 @@ def open_batch(nodes: str | None, model, nworld: int, **options: Any) -> context
 
 def state_rows(batch, name: str, ids: np.ndarray) -> np.ndarray:
     """Returns a state field of some worlds, and transfers no other worlds of a distributed batch."""
-    return getattr(batch, name)[ids] if isinstance(batch, Batch) else batch.get(name, ids)
+    return getattr(batch, name)[ids] if isinstance(batch, Batch) else batch.get(name, ids=ids)
 
 
 def threads_by_worker(batch) -> list[int]:

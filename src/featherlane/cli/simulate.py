@@ -18,7 +18,6 @@ from featherlane.cli.recording import Recording, frame_interval, write_failures
 from featherlane.cli.settings import set_options
 from featherlane.errors import ModelError, few, near
 from featherlane.model.arguments import LARGEST, bounded, check_counts
-from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.library import library
@@ -147,7 +146,7 @@ def simulate(request: Request) -> int:
     _check(request)
     if request.video:
         renderer.prepare_rendering()
-    model = load(resolve_name(request.source))
+    model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
     kept = request.record_failures if request.out else 0

@@ -32,7 +32,7 @@ from featherlane.distributed.sweeps import values as sweep_values
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of
 from featherlane.model.array_file import read_array
-from featherlane.model.bundle import bundled_names, resolve_name
+from featherlane.model.bundle import bundled_names
 from featherlane.model.load import load
 
 TOP = ("model", "samples", "seed", "options", "parameters", "rollout", "reduce")
@@ -85,7 +85,7 @@ def _arguments(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     source = settings["model"]
     if not isinstance(source, str):
         raise ModelError(f"model: got {source!r}, allowed is the name of a bundled model or a path")
-    model = load(resolve_name(source) if source in bundled_names() else folder / Path(source).expanduser())
+    model = load(source if source in bundled_names() else folder / Path(source).expanduser())
     for name, value in _table(settings, "options").items():
         set_option(model, name, tuple(value) if isinstance(value, list) else value)
     parameters = {path: _source(path, given, folder) for path, given in _table(settings, "parameters").items()}

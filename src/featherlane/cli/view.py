@@ -13,7 +13,6 @@ from featherlane.cli.settings import set_options
 from featherlane.cli.simulate import keyframe_of
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import check_counts
-from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.viewer.lock import is_local_host, viser_module
 from featherlane.viewer.view import View, open_page, view_error
@@ -100,7 +99,7 @@ def _session(request: Request) -> Any:
     """Returns the worlds that the page runs."""
     from featherlane.viewer.session import Session
 
-    model = load(resolve_name(request.source))
+    model = load(request.source)
     set_options(model, request.settings)
     nworld = request.worlds or 1
     session = Session.of(model, nworld, request.threads or None, request.dtype)
@@ -118,7 +117,7 @@ def _playback(request: Request) -> Any:
     if named is None:
         named = str(held["model"]) if "model" in held else ""
         try:
-            model = load(resolve_name(named))
+            model = load(named)
         except UnsupportedFeatureError:
             raise
         except (ModelError, OSError) as error:
@@ -126,7 +125,7 @@ def _playback(request: Request) -> Any:
                 f"{request.source}: its model {named!r} cannot be loaded; name the model with --model"
             ) from error
     else:
-        model = load(resolve_name(named))
+        model = load(named)
     set_options(model, request.settings)
     return Playback(model, held, request.source)
 

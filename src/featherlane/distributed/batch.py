@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.distributed.calls import Calls
+from featherlane.distributed.calls import Calls, Order
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.world_assignment import Part
 from featherlane.errors import ModelError, UnknownAttributeError, near
@@ -93,13 +93,15 @@ class Batch(Calls):
         model: Model,
         nworld: int,
         nodes: Any = None,
+        *,
         nthread: int = 0,
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
         record_failures: int = 0,
         timeout: float = 60.0,
     ):
-        one = Local(model, 1, nthread, dtype, given_contacts, record_failures)  # checks what all have in common
+        # checks what all have in common
+        one = Local(model, 1, nthread, dtype=dtype, given_contacts=given_contacts, record_failures=record_failures)
         super().__init__(one, nworld, nodes, nthread, record_failures, timeout)
 
     # ---- fields ------------------------------------------------------------------------------------------------------
@@ -113,7 +115,7 @@ class Batch(Calls):
             raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         self.set(name, value)
 
-    def get(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
+    def get(self, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Gathers a field of some worlds.
 
         Args:
@@ -128,11 +130,13 @@ class Batch(Calls):
         """
         check_bindable(self.model, "bind", name)
         chosen = self._ids(ids)
-        return self._gathered(name, chosen, self._ask(self._spread.parts(chosen), lambda p: ("get", name, p.ids)))
+        return self._gathered(
+            name, chosen, self._ask(self._spread.parts(chosen), lambda p: ("get", {"name": name, "ids": p.ids}))
+        )
 
     def bind(self, name: str) -> np.ndarray:
         check_bindable(self.model, "bind", name)
-        answers = self._ask(self._everyone(), lambda part: ("bind", name), True)
+        answers = self._ask(self._everyone(), lambda part: ("bind", {"name": name}), True)
         self._bound.add(name)
         rows = np.concatenate([own for _, own in answers])
         rows.flags.writeable = False
@@ -145,7 +149,7 @@ class Batch(Calls):
         out.flags.writeable = False
         return out
 
-    def set(self, name: str, value: ArrayLike, ids: ArrayLike | None = None) -> None:
+    def set(self, name: str, value: ArrayLike, *, ids: ArrayLike | None = None) -> None:
         """Sets a state field of some worlds.
 
         Args:
@@ -160,7 +164,11 @@ class Batch(Calls):
         chosen = self._ids(ids)
         rows = np.empty((len(chosen), *getattr(self._one, name).shape[1:]), DATA[name].stored_as(self.dtype))
         assign(name, rows, value, mixed=is_mixed(name))
-        self._ask(self._spread.parts(chosen), lambda part: ("set", name, rows[part.at], part.ids), True)
+        self._ask(
+            self._spread.parts(chosen),
+            lambda part: ("set", {"name": name, "rows": rows[part.at], "ids": part.ids}),
+            True,
+        )
 
     def expand(self, name: str) -> np.ndarray:
         self._one.expand(name)  # or raises its error
@@ -174,12 +182,14 @@ class Batch(Calls):
         none = np.zeros(0, np.int64)
         # workers without these worlds need the same per-world fields, too
         answers = self._ask(
-            self._everyone(), lambda part: ("set_const", ids_of.get(part.worker, none), names), changes=True
+            self._everyone(),
+            lambda part: ("set_const", {"ids": ids_of.get(part.worker, none), "names": names}),
+            changes=True,
         )
         for name in names:
             self._fields.take(name, np.concatenate([own[name] for _, own in answers]))
 
-    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         chosen = self._ids(ids)
         values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
         for name, (places, entries) in values.items():
@@ -187,25 +197,32 @@ class Batch(Calls):
         self.set_const(chosen)
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
+    def step(self, nstep: int = 1, *, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         stage_number(stage)  # checks it
-        self._advance(nstep, chosen, lambda part, start, n: ("step", n, part.ids, stage))
+        self._advance(nstep, chosen, lambda part, start, n: ("step", {"nstep": n, "ids": part.ids, "stage": stage}))
 
     def forward(self, ids: ArrayLike | None = None) -> None:
-        self._ask(self._spread.parts(self._ids(ids)), lambda part: ("forward", part.ids), True)
+        self._ask(self._spread.parts(self._ids(ids)), lambda part: ("forward", {"ids": part.ids}), True)
 
-    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(
+        self, ids: ArrayLike | None = None, *, keyframe: int | str | ArrayLike | None = None, forward: bool = True
+    ) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
-        self._ask(self._spread.parts(chosen), lambda part: ("reset", part.ids, keys[part.at], forward), True)
+        self._ask(
+            self._spread.parts(chosen),
+            lambda part: ("reset", {"ids": part.ids, "keyframe": keys[part.at], "forward": forward}),
+            changes=True,
+        )
 
     def rollout(
         self,
         nstep: int,
         control: Control | None = None,
         record: Record = ("qpos",),
+        *,
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
@@ -225,13 +242,14 @@ class Batch(Calls):
         controls = self._controls(control, lead, lambda name: DATA[name].dims(sizes))
         pieces: defaultdict[str, list[np.ndarray]] = defaultdict(list)  # of reduced recordings
 
-        def order(part: Part, start: int, n: int) -> tuple:
+        def order(part: Part, start: int, n: int) -> Order:
             own = controls
             if isinstance(controls, dict):
                 own = {name: np.ascontiguousarray(rows[part.at, start : start + n]) for name, rows in controls.items()}
             first, last = self.starts[part.worker : part.worker + 2].tolist()
             own_cameras = [camera_of_worlds(camera, self.nworld, first, last) for camera in cameras]
-            return "rollout", n, own, (*names, *own_cameras), part.ids, how
+            record = (*names, *own_cameras)
+            return "rollout", {"nstep": n, "control": own, "record": record, "ids": part.ids, "reduction": how}
 
         def take(start: int, n: int, answers: list[tuple[Part, dict[str, Any]]]) -> None:
             for name in names if how is not None else result:
@@ -260,14 +278,14 @@ class Batch(Calls):
         steps = []
         for k in range(nstep):
             values = control_of_step(control(self, k), k, (len(chosen), self.model.nu), self.dtype)
-            found = self.rollout(1, values[:, None], record, chosen, reduce=how)
+            found = self.rollout(1, values[:, None], record, ids=chosen, reduce=how)
             steps += [found] if how is not None else []
             for name, whole in result.items() if how is None else ():
                 whole[:, k] = found[name][:, 0]
         return result if how is None else {name: np.concatenate([one[name] for one in steps]) for name in record}
 
     # ---- reductions and functions ------------------------------------------------------------------------------------
-    def reduce(self, how: Reduction, name: str, ids: ArrayLike | None = None) -> np.ndarray:
+    def reduce(self, how: Reduction, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Reduces a field over worlds; the workers compute it.
 
         Args:
@@ -286,7 +304,9 @@ class Batch(Calls):
         if not len(chosen):
             raise ModelError("ids: got no world, allowed with a reduction is at least one")
         check_bindable(self.model, "bind", name)
-        answers = self._ask(self._spread.parts(chosen), lambda part: ("reduce", kind, name, part.ids))
+        answers = self._ask(
+            self._spread.parts(chosen), lambda part: ("reduce", {"reduction": kind, "name": name, "ids": part.ids})
+        )
         return merged(kind, [result for _, result in answers])
 
     def call(self, function: Callable[[Any], Any]) -> list[Any]:
@@ -304,12 +324,14 @@ class Batch(Calls):
         if not callable(function):
             raise ModelError(f"function: got {type(function).__name__}, allowed is a function f(batch)")
         shipped = serialize("function", function) if self.is_remote else function
-        return [result for _, result in self._ask(self._everyone(), lambda part: ("call", shipped))]
+        return [result for _, result in self._ask(self._everyone(), lambda part: ("call", {"function": shipped}))]
 
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
         empty = SENSED[kind](self._one, request(0, 1), np.zeros(0, int))  # checks the arguments
         of = lambda part: request(*self.starts[part.worker : part.worker + 2].tolist())  # noqa: E731
-        found = self._ask(self._spread.parts(chosen), lambda part: ("sensed", kind, of(part), part.ids))
+        found = self._ask(
+            self._spread.parts(chosen), lambda part: ("sensed", {"kind": kind, "request": of(part), "ids": part.ids})
+        )
         return empty, ((self.starts[part.worker], part.at, result) for part, result in found)
 
     # ---- user-defined contacts ---------------------------------------------------------------------------------------
@@ -335,7 +357,7 @@ class Batch(Calls):
         rows = {name: value.astype(self.dtype) for name, value in rows.items()}
         self._ask(
             self._spread.parts(chosen),
-            lambda part: ("given", {name: own[part.at] for name, own in rows.items()}, part.ids),
+            lambda part: ("given", {"rows": {name: own[part.at] for name, own in rows.items()}, "ids": part.ids}),
             changes=True,
         )
 
@@ -343,7 +365,7 @@ class Batch(Calls):
         """Removes the given contacts of these worlds and enables contact detection."""
         if self._one.ngiven:
             parts = self._spread.parts(self._ids(ids))
-            self._ask(parts, lambda part: ("clear_given_contacts", part.ids), True)
+            self._ask(parts, lambda part: ("clear_given_contacts", {"ids": part.ids}), True)
 
     # ---- worlds and checkpoints --------------------------------------------------------------------------------------
     @property
@@ -361,14 +383,14 @@ class Batch(Calls):
         whole_argument("world", world, 0, self.nworld - 1)
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
-        [(_, result)] = self._ask([part], lambda part: (method, own))
+        [(_, result)] = self._ask([part], lambda part: (method, {"world": own}))
         return result
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         names: dict[str, None] = {}
-        for _, found in self._ask(self._everyone(), lambda part: ("kept_names",)):
+        for _, found in self._ask(self._everyone(), lambda part: ("kept_names", {})):
             names |= dict.fromkeys(found)
-        answers = self._ask(self._everyone(), lambda part: ("checkpoint", tuple(names)))
+        answers = self._ask(self._everyone(), lambda part: ("checkpoint", {"names": tuple(names)}))
         return {name: np.concatenate([kept[name] for _, kept in answers]) for name in names}
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
@@ -387,6 +409,8 @@ class Batch(Calls):
                 self._fields.lend(name)[...] = fields.get(name, peek(self.model, name))
             self._send_edits()
             everyone = list(self._spread.parts(np.arange(self.nworld)))
-            self._exchange([(p, ("restore", {key: value[p.at] for key, value in values.items()})) for p in everyone])
+            self._exchange(
+                [(p, ("restore", {"kept": {key: value[p.at] for key, value in values.items()}})) for p in everyone]
+            )
 
         self._run(body, repairs=True)

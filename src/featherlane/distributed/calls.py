@@ -9,6 +9,7 @@ the worlds are no longer at the same step.  Then every call raises `WorkerLostEr
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Self, TypeVar
@@ -43,7 +44,7 @@ AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured
 CHUNK = 64 << 20  # largest size of a piece's inputs and recordings per worker [bytes]
 AGAIN = "batch.restore(kept), with kept from batch.checkpoint(), continues from a checkpoint"
 
-Order = tuple  # a name and arguments
+Order = tuple[str, dict[str, Any]]  # a name and arguments
 T = TypeVar("T")
 _open: weakref.WeakSet = weakref.WeakSet()  # batches with running workers
 
@@ -73,7 +74,7 @@ class Calls(Worlds):
         if nodes is None:
             self._place([nthread or cores()])
             own["_send"] = [WorkerWorlds(is_apart=False).do]
-            self._send[0]("start", model, self._settings)
+            self._send[0]("start", model=model, settings=self._settings)
         else:
             self._start(nodes, nthread, timeout)
 
@@ -116,10 +117,10 @@ class Calls(Worlds):
                 first=int(self.starts[k]),
                 cores=self._pool.cores(k, self._pool.machine(k)[0]),
             )
-            sent.append((Part(k, None, slice(None)), ("start", model, settings)))
+            sent.append((Part(k, None, slice(None)), ("start", {"model": model, "settings": settings})))
         self._exchange(sent)
         for name in self._bound:
-            self._exchange([(part, ("bind", name)) for part, _ in sent])
+            self._exchange([(part, ("bind", {"name": name})) for part, _ in sent])
 
     def _revive(self) -> None:
         """Creates the worlds of workers that Ray has restarted, and marks edits of the model as missing there."""
@@ -129,7 +130,7 @@ class Calls(Worlds):
             self._fields.forget()
             self._edits.take()
             self._create(lost, packet)
-            order = "model", self._cluster.ray.put(packet)
+            order = "model", {"model": self._cluster.ray.put(packet)}
             self._exchange([(part, order) for part in self._everyone()])
 
     def close(self) -> None:
@@ -202,12 +203,11 @@ class Calls(Worlds):
         """Sends the user's edits since the last call to all workers."""
         found = self._fields.unsent()
         if self._edits.take() and self.is_remote:
-            order = "model", self._cluster.ray.put(serialize("model", self.model))
+            order = "model", {"model": self._cluster.ray.put(serialize("model", self.model))}
             self._exchange([(part, order) for part in self._everyone()])
         for name, rows in found.items():
-            self._exchange(
-                [(part, ("expand", name, rows[slice(*self.starts[part.worker :][:2])])) for part in self._everyone()]
-            )
+            own = [rows[first:last] for first, last in itertools.pairwise(self.starts.tolist())]
+            self._exchange([(part, ("expand", {"name": name, "rows": own[part.worker]})) for part in self._everyone()])
         self._fields.sent(found)
 
     def _exchange(self, sent: list[tuple[Part, Order]], changes: bool = True) -> list[tuple[Part, Any]]:
@@ -220,7 +220,7 @@ class Calls(Worlds):
         own = self.__dict__
         if changes and self.is_remote:  # until all workers have answered; a local batch handles its errors itself
             own["_failure"] = f"a call was interrupted before all workers had completed it; {AGAIN}"
-        references, interrupt = [self._send[part.worker](*order) for part, order in sent], None
+        references, interrupt = [self._send[part.worker](name, **given) for part, (name, given) in sent], None
         try:
             answers = self._answers(sent, references)
         except KeyboardInterrupt as first:  # a second one is raised at once

@@ -85,6 +85,7 @@ class Cluster:
 
 def connect(
     address: str | None = None,
+    *,
     cores: int | None = None,
     timeout: float = TIMEOUT,
     options: Mapping[str, Any] | None = None,

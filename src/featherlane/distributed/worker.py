@@ -83,14 +83,14 @@ class WorkerWorlds:
         """Returns the machine, and whether there are worlds."""
         return this_machine(), self.batch is not None
 
-    def do(self, name: str, *arguments: Any) -> Answer:
+    def do(self, order: str, **given: Any) -> Answer:
         """Executes an order; in another process, an error is part of the answer."""
         start = time.perf_counter()
         try:
-            if self.batch is None and name != "start":
+            if self.batch is None and order != "start":
                 raise WorkerLostError("its process was restarted")
-            called = getattr(self, f"order_{name}", None) or getattr(self.batch, name)
-            result = called(*arguments)
+            called = getattr(self, f"order_{order}", None) or getattr(self.batch, order)
+            result = called(**given)
         except Exception as error:
             if not self.is_apart:
                 raise
@@ -116,7 +116,14 @@ class WorkerWorlds:
             with contextlib.suppress(OSError):  # the cores were removed meanwhile
                 os.sched_setaffinity(0, settings.cores)
         made = unpacked("model", model) if isinstance(model, bytes) else model
-        self.batch = Batch(made, *settings[:5])
+        self.batch = Batch(
+            made,
+            settings.nworld,
+            settings.nthread,
+            dtype=settings.dtype,
+            given_contacts=settings.given_contacts,
+            record_failures=settings.record_failures,
+        )
         self.batch.mute()  # the driver warns for all workers
 
     def order_model(self, model: bytes) -> None:
@@ -153,7 +160,7 @@ class WorkerWorlds:
             key = hashlib.sha256(control).hexdigest()
             # the same kernel for each copy of it: it is compiled once
             control = self._kernels.setdefault(key, self._kernels.get(key) or unpacked("control", control))
-        result = self.batch.rollout(nstep, control, record, ids)
+        result = self.batch.rollout(nstep, control, record, ids=ids)
         if reduction is None:
             return result
         return {name: reduced(reduction, rows, self._worlds(ids)) for name, rows in result.items()}

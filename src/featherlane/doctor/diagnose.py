@@ -13,7 +13,6 @@ from featherlane.doctor.finding import SEVERITIES, Finding, Sign
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.assignment import value_entries
-from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
 from featherlane.simulation.tile.calls import missing_functions
@@ -27,7 +26,7 @@ def diagnose(source: Any, checks: Iterable[str] = ()) -> list[Finding]:
     The model is not changed.  The checks include a trial simulation of a second, or 500 steps, from each start.
 
     Args:
-        source: a Model, with its edits, a bundled name, or a source that `load` takes.
+        source: a Model, with its edits, or a source that `load` takes.
         checks: names of checks; empty for all checks of docs/diagnostics.md.
 
     Returns:
@@ -40,7 +39,7 @@ def diagnose(source: Any, checks: Iterable[str] = ()) -> list[Finding]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # elements that the URDF reader drops become findings
-            model = source if isinstance(source, Model) else load_unchecked(resolve_name(source))
+            model = source if isinstance(source, Model) else load_unchecked(source)
     except UnsupportedFeatureError as error:
         return [_refused(feature) for feature in error.features]
     try:

@@ -108,7 +108,7 @@ class ExaminedModel:
 
     def _start(self, data: Data, keyframe: int) -> Start:
         m = self.model
-        data.reset(None if keyframe < 0 else keyframe)
+        data.reset(keyframe=keyframe)
         forward(m, data)
         frames(m, data)
         crb(m, data)

@@ -55,6 +55,7 @@ class BatchEnv(TaskEnv):
         self,
         model: Any,
         num_envs: int,
+        *,
         observation: Callable[[Batch], np.ndarray | dict[str, np.ndarray]],
         reward: Callable[[Batch, Before], np.ndarray | dict[str, np.ndarray]],
         terminated: Callable[[Batch], np.ndarray] | None = None,
@@ -79,8 +80,9 @@ class BatchEnv(TaskEnv):
         task = Functions(model, frame_skip, functions, field_names("fields", fields))
         task.cameras = cameras
         super().__init__(
-            task, num_envs, max_episode_steps, autoreset_mode, nthread, dtype, info, copy, record_failures,
-            render_mode, render_worlds,
+            task, num_envs, max_episode_steps=max_episode_steps, autoreset_mode=autoreset_mode, nthread=nthread,
+            dtype=dtype, info=info, copy=copy, record_failures=record_failures, render_mode=render_mode,
+            render_worlds=render_worlds,
         )  # fmt: skip
 
 

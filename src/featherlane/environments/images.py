@@ -54,7 +54,7 @@ class ObservedImages:
         """Returns the images of the worlds `ids` in their present states; None for all."""
         found = {}
         for camera in self.cameras:
-            images = self.batch.camera(camera, ids=ids)
+            images = self.batch.render(camera, ids=ids)
             found |= {f"{camera.camera}/{output}": getattr(images, output) for output in camera.names}
         return found
 

@@ -24,14 +24,15 @@ class SingleEnv(gym.Env):
     def __init__(
         self,
         task: Task,
+        *,
         dtype: DTypeLike = "float64",
         info: bool = True,
         record_failures: int = 0,
         render_mode: str | None = None,
     ):
         self.vector = _OneWorld(
-            task, 1, None, AutoresetMode.DISABLED, nthread=1, dtype=dtype, info=info, record_failures=record_failures,
-            render_mode=render_mode,
+            task, max_episode_steps=None, autoreset_mode=AutoresetMode.DISABLED, nthread=1, dtype=dtype, info=info,
+            record_failures=record_failures, render_mode=render_mode,
         )  # fmt: skip
         self.task, self.batch, self.render_mode = task, self.vector.batch, render_mode
         self.metadata = {k: v for k, v in self.vector.metadata.items() if k != "autoreset_mode"}

@@ -17,7 +17,6 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.errors import MissingMethodError, ModelError
 from featherlane.lanes import Kernel
 from featherlane.model import Model, load
-from featherlane.model.bundle import resolve_name
 from featherlane.model.variants import Variants
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
@@ -167,7 +166,7 @@ def worlds_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
         with warnings.catch_warnings():
             if task._ignored_warning:
                 warnings.filterwarnings("ignore", task._ignored_warning)
-            loaded = model if isinstance(model, Model) else load(resolve_name(model))
+            loaded = model if isinstance(model, Model) else load(model)
         return Batch(loaded, num_envs, **settings)
     if task.kernels:
         raise ModelError("kernels: got kernels and several models, allowed are kernels with a single model")

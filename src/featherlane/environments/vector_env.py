@@ -72,6 +72,7 @@ class TaskEnv(VectorEnv):
         self,
         task: Task,
         num_envs: int = 1,
+        *,
         max_episode_steps: int | str | None = "task",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         nthread: int = 0,

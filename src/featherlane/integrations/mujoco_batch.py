@@ -254,7 +254,7 @@ class Batch(Models):
 
         def do(parts: Sequence[Part]) -> None:
             for batch, sims, at in parts:
-                found[:, at] = batch.jac(points[at], bodies[at], sims)
+                found[:, at] = batch.jac(points[at], bodies[at], ids=sims)
 
         self._finish(chosen, self._call(chosen, do))
         return found[0], found[1]

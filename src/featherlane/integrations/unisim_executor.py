@@ -50,7 +50,7 @@ class Executor:
         dtype: DTypeLike = "float64",
         cpu_ids: Sequence[int] | None = None,
     ):
-        self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype, cpu_ids=cpu_ids), num_sims
+        self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype=dtype, cpu_ids=cpu_ids), num_sims
         self.batch.mute()
         self._mirrors: dict[str, Mirror] = {}
         self._written: set[str] = set()  # model fields since the last `set_const`
@@ -86,7 +86,7 @@ class Executor:
     def set_variants(self, group: str, assignment: np.ndarray) -> None:
         """Gives the worlds their variants of a group, whose names are numbers; `assignment` is (nworld,)."""
         for variant in np.unique(assignment).tolist():
-            self.batch.set_variant(group, np.flatnonzero(assignment == variant), str(variant))
+            self.batch.set_variant(group, str(variant), ids=np.flatnonzero(assignment == variant))
 
     def values(self, name: str) -> np.ndarray:
         """Returns the values of a model field in each world, (nworld, ...), to be read."""

@@ -107,7 +107,7 @@ class FeatherlaneRayCaster(RayCaster):
             raise ArgumentError("collision: describes another scene")
         try:
             model = load(_spec(self._collision))
-            batch = Batch(model, self._num_envs, self._nthread, self._dtype)
+            batch = Batch(model, self._num_envs, self._nthread, dtype=self._dtype)
         except ModelError as error:
             raise UnsupportedCapabilityError(f"featherlane: {error}") from error
         # numbers of the geoms in the model and in the scene: the compiler orders geoms by body

@@ -75,7 +75,7 @@ class Record:
     checks write; uncompiled kernels `call` the entries of `functions` by number.
     """
 
-    def __init__(self, layout: Layout, sizes, arrays, width: int, dtype):
+    def __init__(self, layout: Layout, sizes, arrays, *, width: int, dtype):
         self.layout, self.width, self.dtype = layout, width, np.dtype(dtype)
         self.arrays = arrays
         self.functions: list[Callable] = []
@@ -223,7 +223,7 @@ def allocated(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DType
     return placement.record(sizes, [aligned(shape, kind) for shape, kind in blocks])
 
 
-def allocate(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DTypeLike) -> dict[str, np.ndarray]:
+def allocate(layout: Layout, sizes: Mapping[str, int], *, width: int, dtype: DTypeLike) -> dict[str, np.ndarray]:
     """Returns zeroed arrays for every field except the sizes, as `allocated` does."""
     return allocated(layout, sizes, width, dtype).arrays
 

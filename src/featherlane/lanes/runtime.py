@@ -89,7 +89,7 @@ class Library:
         if chosen == "python":
             return lambda *more: stage(*[python_record(r) for r in records], *(numbers or more))
         checked = check or chosen == "checked"
-        function = self.function(stage, processor.base_of(first.dtype), first.width, checked)
+        function = self.function(stage, processor.base_of(first.dtype), first.width, checked=checked)
         addresses = [r.address for r in records]
         if not checked:
             run = functools.partial(function, *addresses)
@@ -120,7 +120,7 @@ class Library:
                 f"stage {stage.name}: got records {given}, allowed are records of one precision and width"
             )
 
-    def function(self, stage: Stage, base: str, width: int, checked: bool = False) -> Callable:
+    def function(self, stage: Stage, base: str, width: int, *, checked: bool = False) -> Callable:
         """Returns the C function of a stage, loaded or compiled now."""
         choice.mark_loaded()
         base, width = variant(stage, base, width)
@@ -131,7 +131,7 @@ class Library:
             with self._lock:
                 if key not in self._loaded:
                     found = None if checked else self._prebuilt_function(stage, base, width)
-                    self._loaded[key] = found or self._compile(stage, base, width, checked)
+                    self._loaded[key] = found or self._compile(stage, base, width, checked=checked)
         return self._loaded[key]
 
     # ---- ahead of time ---------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Library:
         visit(stage)
         return list(order.values())
 
-    def object_code(self, stage: Stage, base: str, width: int, cpu: str, checked: bool = False) -> bytes:
+    def object_code(self, stage: Stage, base: str, width: int, *, cpu: str, checked: bool = False) -> bytes:
         """Returns a stage's object code, from the cache or compiled now."""
         name = cache.key(stage, self.records, base, width, cpu, checked)
         code = cache.read_object(name)
@@ -207,7 +207,7 @@ class Library:
             from featherlane.lanes import toolchain
 
             self._notice()
-            text = toolchain.lower((stage,), self.records, base, width, checked)
+            text = toolchain.lower((stage,), self.records, base, width, checked=checked)
             code = toolchain.emit(text, cpu, toolchain.effort((stage,), width))
             cache.write_object(name, code)
         return code
@@ -221,7 +221,9 @@ class Library:
             loaded = [name for name in needed if name in self._engine]
             cpu = processor.cpu_level()
             new = {
-                name: self.object_code(s, base, width, cpu, checked) for name, s in needed.items() if name not in loaded
+                name: self.object_code(s, base, width, cpu=cpu, checked=checked)
+                for name, s in needed.items()
+                if name not in loaded
             }
         except ImportError as e:
             raise KernelError(

@@ -1,8 +1,8 @@
 """Solvers for stand-alone boxed linear complementarity problems (LCPs), A x = b + w.
 
-    solution = featherlane.lcp.solve(A, b, lo, hi, findex)          Dantzig's method
-    solution = featherlane.lcp.solve(A, b, lo, hi, method="pgs")    another method
-    solutions = featherlane.lcp.solve_batch(A, b, lo, hi, findex)   A (N, n, n), b (N, n): many problems at once
+    solution = featherlane.lcp.solve(A, b, lo=lo, hi=hi, findex=findex)   Dantzig's method
+    solution = featherlane.lcp.solve(A, b, lo=lo, hi=hi, method="pgs")    another method
+    solutions = featherlane.lcp.solve_batch(A, b, lo=lo, hi=hi)           A (N, n, n), b (N, n): many problems at once
 
 `solve_cone` solves contacts with exact Coulomb friction on cones.  `Problem` checks its inputs and computes the
 residual of a point; `Solver` reuses memory for many problems.  The same kernels solve the contacts of a step with the

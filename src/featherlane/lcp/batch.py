@@ -59,11 +59,11 @@ class BatchSolution:
 def solve_batch(
     A: ArrayLike | None,
     b: ArrayLike,
+    *,
     lo: ArrayLike = 0.0,
     hi: ArrayLike = np.inf,
     findex: ArrayLike | None = None,
     add: ArrayLike | None = None,
-    *,
     J: ArrayLike | None = None,
     Minv: ArrayLike | None = None,
     cfm: ArrayLike = 0.0,

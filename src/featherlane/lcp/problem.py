@@ -83,11 +83,11 @@ class Problem:
         self,
         A: ArrayLike,
         b: ArrayLike,
+        *,
         lo: ArrayLike,
         hi: ArrayLike,
         findex: ArrayLike | None = None,
         add: ArrayLike | None = None,
-        *,
         symmetric: bool = True,
     ):
         self._take_vectors(b, lo, hi, findex, add)
@@ -105,6 +105,7 @@ class Problem:
         cls,
         J: ArrayLike,
         Minv: ArrayLike,
+        *,
         cfm: ArrayLike,
         b: ArrayLike,
         lo: ArrayLike,
@@ -163,7 +164,9 @@ class Problem:
             first, count, entry = (int(arrays[f"lcp.{name}"][r]) for name in ("coladr", "colnum", "rowadr"))
             Y[r, arrays["lcp.col"][first : first + count]] = arrays["lcp.Y"][entry : entry + count, 0]
         cfm, b, lo, hi, add = (arrays[f"lcp.{name}"][:n, 0].copy() for name in ("cfm", "b", "lo", "hi", "add"))
-        return cls.from_jacobian(Y, np.ones(max(nv, 1)), cfm, b, lo, hi, arrays["lcp.findex"][:n].copy(), add)
+        return cls.from_jacobian(
+            Y, np.ones(max(nv, 1)), cfm=cfm, b=b, lo=lo, hi=hi, findex=arrays["lcp.findex"][:n].copy(), add=add
+        )
 
     def _take_vectors(self, b, lo, hi, findex, add) -> None:
         b = _numbers("b", b)

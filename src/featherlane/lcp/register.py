@@ -96,7 +96,7 @@ def _standalone(function: UserFunction) -> Stage:
 def _try(function: UserFunction) -> None:
     """Solves two rows in two worlds, uncompiled: x = (1, 0) in both."""
     sizes: dict[str, Any] = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"} | {"nlcp": 2, "nlcpA": 4}
-    arrays = allocate(PROBLEM, sizes, WORLDS, np.float64)
+    arrays = allocate(PROBLEM, sizes, width=WORLDS, dtype=np.float64)
     arrays["lcp.n"][0], arrays["lcp.dense"][0] = 2, 1
     arrays["lcp.A"][:, :] = np.reshape([2.0, 1.0, 1.0, 2.0], (4, 1))
     arrays["lcp.diag"][:] = 2.0
@@ -105,7 +105,7 @@ def _try(function: UserFunction) -> None:
     arrays["lcp.findex"][:] = -1
     arrays["lcp.parameter"][:, :] = np.reshape([1e-8, 1.0], (2, 1))
     before = {name: array.copy() for name, array in arrays.items()}
-    record = python_record(Record(PROBLEM, sizes, arrays, WORLDS, np.float64))
+    record = python_record(Record(PROBLEM, sizes, arrays, width=WORLDS, dtype=np.float64))
     count = called(function, (record, 3), "in a trial solve")
     if isinstance(count, tuple | str | type(None)) or np.shape(count) not in ((), (WORLDS,)):
         raise ModelError(

@@ -157,11 +157,11 @@ class Solver:
 def solve(
     A: ArrayLike | Problem,
     b: ArrayLike | None = None,
+    *,
     lo: ArrayLike = 0.0,
     hi: ArrayLike = np.inf,
     findex: ArrayLike | None = None,
     add: ArrayLike | None = None,
-    *,
     method: str = "dantzig",
     **options: Any,
 ) -> Solution:
@@ -188,7 +188,7 @@ def solve(
         if b is None:
             raise ProblemError("b is missing, required with a matrix A")
         symmetric = find_method(method).symmetric
-        problem = Problem(A, b, lo, hi, findex, add, symmetric=symmetric)
+        problem = Problem(A, b, lo=lo, hi=hi, findex=findex, add=add, symmetric=symmetric)
     else:
         problem = A
         is_given = b is not None or findex is not None or add is not None
@@ -233,8 +233,10 @@ def _workspace(method: Method, n: int):
         sizes |= {"nlcpone": one, "nlcppair": one * one}
     else:
         sizes |= {"nlcp": max(n, 1), "nlcpA": max(n, 1) ** 2}
-    arrays = allocate(PROBLEM, sizes, 1, np.float64)
-    return arrays, library().bind(method.stage, Record(PROBLEM, sizes, arrays, 1, np.float64), check=method.check)
+    arrays = allocate(PROBLEM, sizes, width=1, dtype=np.float64)
+    return arrays, library().bind(
+        method.stage, Record(PROBLEM, sizes, arrays, width=1, dtype=np.float64), check=method.check
+    )
 
 
 def _load_one(arrays, problem: Problem) -> None:

@@ -91,7 +91,7 @@ class StandardForm:
         whole = np.block([[M, pairs], [slope, np.zeros((len(two), len(two)))]])
         whole, right = self._scale[:, None] * whole * self._scale, -self._scale * np.append(q, width)
         _check_numbers(whole, right)
-        self.problem = Problem(whole, right, 0.0, np.inf, symmetric=False)
+        self.problem = Problem(whole, right, lo=0.0, hi=np.inf, symmetric=False)
         self._back = np.hstack([self._back, np.zeros((self.boxed.n, len(two)))])
 
     def solution_of(self, z) -> np.ndarray:

@@ -55,14 +55,14 @@ class Tile:
 
     def __init__(self, structure: Structure, width: int):
         n, sizes = structure.n, structure.sizes
-        self.arrays = arrays = allocate(PROBLEM, sizes, width, np.float64)
+        self.arrays = arrays = allocate(PROBLEM, sizes, width=width, dtype=np.float64)
         arrays["lcp.n"][0], arrays["lcp.dense"][0] = n, structure.columns == 0
         arrays["lcp.findex"][:n] = structure.findex
         if structure.columns:
             arrays["lcp.col"][:] = np.arange(structure.columns)
             arrays["lcp.colnum"][:n] = structure.columns
             arrays["lcp.rowadr"][:n] = structure.columns * np.arange(n)
-        self.record = Record(PROBLEM, sizes, arrays, width, np.float64)
+        self.record = Record(PROBLEM, sizes, arrays, width=width, dtype=np.float64)
         self.load, self.store = self.bind(load_lanes), self.bind(store_lanes)
 
     def serve(self, given: Arrays, results: Arrays, parameters: Sequence[float]) -> None:

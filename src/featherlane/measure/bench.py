@@ -11,7 +11,6 @@ from featherlane.measure.pair_tests import pair_tests
 from featherlane.measure.solver_lanes import solver_lanes
 from featherlane.measure.speed_comparison import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
 from featherlane.measure.stage_times import stage_times
-from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 
 
@@ -23,7 +22,7 @@ def refuse_unsupported(source: str) -> None:
         UnsupportedFeatureError: the model has unsupported features.
     """
     try:
-        load(resolve_name(source))
+        load(source)
     except UnsupportedFeatureError as error:
         if any(not feature.startswith("option solver") for feature in error.features):
             raise

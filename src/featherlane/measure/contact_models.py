@@ -21,7 +21,6 @@ from featherlane.measure.controls import Random
 from featherlane.measure.request import check_names
 from featherlane.measure.solvers import SOLVERS as CONVEX_SOLVERS
 from featherlane.model.arguments import check_counts
-from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import EQUALITY, Enable
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -116,7 +115,7 @@ def compare_motions(request: Contest, through: Callable[[list], Iterable] = iter
         ModelError: the model cannot be loaded.
         UnsupportedFeatureError: the model has unsupported features.
     """
-    loaded = load(resolve_name(request.source))
+    loaded = load(request.source)
     models, changed = {}, {}
     for contact in request.contacts:
         models[contact], changed[contact] = _prepared(loaded, contact)

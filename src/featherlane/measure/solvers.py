@@ -20,7 +20,6 @@ from featherlane.measure.controls import Random
 from featherlane.measure.request import check_names
 from featherlane.model import solver as solver_table
 from featherlane.model.arguments import check_counts
-from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import Disable
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -95,7 +94,7 @@ def compare_solvers(
     Raises:
         ModelError: the model cannot be loaded, or the motion has no constraint rows.
     """
-    model = load(resolve_name(request.source))
+    model = load(request.source)
     options = {"tolerance": model.opt.tolerance, "iterations": request.iterations or model.opt.iterations}
     data = Data(model)
     states = _motion(model, data, request)

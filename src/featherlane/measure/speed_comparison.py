@@ -17,7 +17,6 @@ import numpy as np
 from featherlane.errors import InstallationError
 from featherlane.measure.controls import Random
 from featherlane.model.arguments import LARGEST, bounded, check_counts
-from featherlane.model.bundle import resolve_name
 from featherlane.model.load import compile_source, load
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
@@ -100,7 +99,7 @@ class Lineup:
 
     def __init__(self, source: str, course: Course):
         mujoco, start = mujoco_module(), time.perf_counter()
-        mj, self.source = compile_source(resolve_name(source))[:2]
+        mj, self.source = compile_source(source)[:2]
         self.changed = _make_comparable(mujoco, mj, course.smooth)
         self.model, self.mj_model, self.course = load(mj), mj, course
         self.load_seconds = time.perf_counter() - start

@@ -30,8 +30,7 @@ def bundled_file(name: str) -> Path:
 def resolve_name(source: Any) -> Any:
     """Returns the file of a bundled model's name, and any other source unchanged.
 
-    The command line and other front ends take a bundled name or a source that `load` takes.  A bundled name takes
-    precedence over a file of that name: `./arm` is the file.
+    A bundled name takes precedence over a file of that name: `./arm` is the file.
 
     Raises:
         ModelError: the source is a name, but neither of a bundled model nor of a file.

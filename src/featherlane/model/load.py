@@ -20,7 +20,7 @@ from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model.actuators import check_actuators
 from featherlane.model.arguments import instance
 from featherlane.model.assignment import encodable
-from featherlane.model.bundle import bundled_file, bundled_names, resolve_name
+from featherlane.model.bundle import bundled_file, resolve_name
 from featherlane.model.candidates import candidates
 from featherlane.model.decomposition import Decomposition, decompose
 from featherlane.model.derived import derive
@@ -54,13 +54,7 @@ def _find(source: str | Path) -> Path:
         raise ModelError(f"{str(source)[:60]!r}: {error.strerror}") from None
     if is_file:
         return path
-    names = bundled_names()
-    if source in names:
-        raise ModelError(f'{source!r} is a bundled model: fl.bundled("{source}")')
-    if is_folder:
-        raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file")
-    bundled_ones = f"; fl.bundled(name) loads {', '.join(names)}" if source == path.name and not path.suffix else ""
-    raise ModelError(f"{path}: no such file{bundled_ones}")
+    raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file" if is_folder else f"{path}: no such file")
 
 
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
@@ -205,7 +199,8 @@ def compile_source(
     is_empty = isinstance(source, str) and not _clean(source)
     if is_empty or not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
         given = "an empty text" if is_empty else type(source).__name__
-        raise ModelError(f"load: got {given}, allowed are a path, XML text, an MjModel or an MjSpec")
+        raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
+    source = resolve_name(source)
     with heard(), _errors_of(source):
         return _compile(mujoco, source, assets, package_dirs, meshes)
 
@@ -237,6 +232,7 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
 def load(
     source: Any,
     assets: Mapping[str, bytes] | None = None,
+    *,
     links: Link | Sequence[Link] = (),
     package_dirs: Folders = (),
     convex_decomposition: str | Mapping[str, Any] | None = None,
@@ -246,8 +242,8 @@ def load(
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
     Args:
-        source: the path of an MJCF or URDF file, XML text that starts with `<`, a `mujoco.MjModel` (copied) or a
-            `mujoco.MjSpec` (compiled).  `bundled` loads the models that come with the package.
+        source: the path of an MJCF or URDF file, XML text that starts with `<`, a `mujoco.MjModel` (copied), a
+            `mujoco.MjSpec` (compiled), or the name of a bundled model: `humanoid` is the model, `./humanoid` a file.
         assets: files that XML text refers to, content by name.
         links: joints between bodies outside the tree, one or several `Link`; such a model has the contact model `lcp`.
         package_dirs: folders in which a URDF's `package://NAME/PATH` is searched: folders that hold packages, or the
@@ -281,7 +277,7 @@ def load(
             it.
     """
     meshes = Meshes(convex_decomposition, collision)
-    model = load_unchecked(source, assets, links, package_dirs, meshes, variants)
+    model = load_unchecked(source, assets, links=links, package_dirs=package_dirs, meshes=meshes, variants=variants)
     model.check_edits()
     return model
 
@@ -301,9 +297,16 @@ def bundled(name: str, links: Link | Sequence[Link] = ()) -> Model:
 
 
 def load_unchecked(
-    source: Any, assets=None, links=(), package_dirs: Folders = (), meshes: Meshes = UNCHANGED, variants=None
+    source: Any,
+    assets: Mapping[str, bytes] | None = None,
+    *,
+    links: Link | Sequence[Link] = (),
+    package_dirs: Folders = (),
+    meshes: Meshes = UNCHANGED,
+    variants: Declared | None = None,
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
+    source = resolve_name(source)
     for argument in meshes.given if variants is not None else ():
         raise ModelError(f"load: got variants and {argument}, allowed is one of them")
     links = listed(links)

@@ -3,6 +3,7 @@
 The same code serves models, data and batches.  An object of a kind owns rows of every field whose leading axis counts
 that kind: its own row of a `nbody` field, a joint's coordinates in a `nq` field, its dofs in a `nv` field.  The field's
 prefix is dropped (`body_mass` is `.mass`).  The full name works too, and is required if two prefixes share a name.
+A value that is one number has the shape (1,), as in MuJoCo, so it is a live array as well.
 
 An owner has `layout` (its `Layout`), an array attribute per field, and `model` (unless it is a model).  If its arrays
 begin with a world axis, it has `world_axes = 1`.
@@ -22,6 +23,7 @@ from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.joint import COORDINATES, DOFS
 
 Rows = int | slice
+Index = tuple[Rows, ...]  # of an object's part of an array: all worlds, then its rows
 
 
 class Axis(NamedTuple):
@@ -132,6 +134,14 @@ def model_of(owner):
     return vars(owner).get("model", owner)
 
 
+def _live(array: np.ndarray, index: Index) -> Index:
+    """Returns an index that yields an array: one number of each world has the shape (1,), as in MuJoCo."""
+    *worlds, row = index
+    if isinstance(row, slice) or array.ndim > len(index):
+        return index
+    return (*worlds, slice(row, row + 1))
+
+
 class NamedView:
     """Holds one object of a model, `Data` or batch: its live fields without their prefix, `id` and `name`."""
 
@@ -162,13 +172,14 @@ class NamedView:
 
     def __getattr__(self, attribute: str) -> Any:
         array, index, _ = self._locate(attribute)
-        return array[index]
+        return array[_live(array, index)]
 
     def __setattr__(self, attribute: str, value: Any) -> None:
         if attribute in ("id", "name"):
             raise UnknownAttributeError(f"{self._kind}.{attribute} cannot be set")
         array, index, field = self._locate(attribute)
-        assign(f"{self._kind} {self.name or self.id!r}: {attribute}", array, value, index, is_mixed(field))
+        label = f"{self._kind} {self.name or self.id!r}: {attribute}"
+        assign(label, array, value, _live(array, index), is_mixed(field))
 
     def __dir__(self):
         owner, kind = self._owner, KINDS[self._kind]

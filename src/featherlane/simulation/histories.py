@@ -187,8 +187,8 @@ def init_ctrl_history(
     model: Model,
     data: Data | Batch,
     actuator: str | int,
+    times: ArrayLike | None,
     values: ArrayLike,
-    times: ArrayLike | None = None,
     *,
     ids: ArrayLike | None = None,
 ) -> None:
@@ -198,9 +198,9 @@ def init_ctrl_history(
         model: the model.
         data: the world, or a batch of the model.
         actuator: name or number.
+        times: (nsample,) times of the samples [s], ascending, of a batch also (n, nsample); None: the history's.
         values: (nsample, ctrlnum), or (nsample,) of one control: samples, the oldest first; of a batch, with a leading
             axis of n, those of each world.
-        times: (nsample,) their times [s], ascending, of a batch also (n, nsample); None: those that the history has.
         ids: worlds of the batch, n of them; None for all.
 
     Raises:
@@ -217,8 +217,8 @@ def init_sensor_history(
     model: Model,
     data: Data | Batch,
     sensor: str | int,
+    times: ArrayLike | None,
     values: ArrayLike,
-    times: ArrayLike | None = None,
     phase: ArrayLike | None = None,
     *,
     ids: ArrayLike | None = None,
@@ -229,9 +229,9 @@ def init_sensor_history(
         model: the model.
         data: the world, or a batch of the model.
         sensor: name or number.
+        times: (nsample,) times of the samples [s], ascending, of a batch also (n, nsample); None: the history's.
         values: (nsample, dim), or (nsample,) of one value: samples, the oldest first [1, or the unit of the sensor]; of
             a batch, with a leading axis of n, those of each world.
-        times: (nsample,) their times [s], ascending, of a batch also (n, nsample); None: those that the history has.
         phase: time of the last sample of a sensor with a period [s], after which the next one is due by one period;
             of a batch also (n,); None: unchanged.
         ids: worlds of the batch, n of them; None for all.

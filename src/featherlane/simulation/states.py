@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.one_world import checked_worlds
 from featherlane.simulation.world.data import KEYFRAME, Data, ready
 
 
-def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
+def get_state(model: Model, data: Data | Batch, bits: int = State.INTEGRATION) -> np.ndarray:
     """Returns components of a state, concatenated into a vector.
 
     Args:
         model: the model.
         data: the world, or a batch of the model.
-        bits: `State` bits, or MuJoCo's, of the components.  `State.INTEGRATION` is all that a step reads.
+        bits: `State` bits, or MuJoCo's, of the components; by default all that a step reads.
 
     Returns:
         (state_size,), for a batch (nworld, state_size): a copy in the batch's dtype, or in float64 if the components
@@ -36,7 +37,7 @@ def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
     return checked_worlds(model, data).get_state(bits)
 
 
-def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int) -> None:
+def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int = State.INTEGRATION) -> None:
     """Sets components of a state from a vector of `get_state`, or of MuJoCo's mj_getState.
 
     Args:

@@ -277,4 +277,4 @@ def reset_data_keyframe(model: Model, data: Data, key: str | int) -> None:
 
     Source: MuJoCo mj_resetDataKeyframe.
     """
-    ready(model, data).reset(key)
+    ready(model, data).reset(keyframe=key)

@@ -113,7 +113,7 @@ class MouseForces:
         com_pos(self.model, self.probe)
         com_vel(self.model, self.probe)
         p, centre = self._held(g), self.probe.xipos[g.body]
-        twist = object_velocity(self.model, self.probe, "body", g.body)
+        twist = object_velocity(self.model, self.probe, ("body", g.body))
         v = twist[3:] + np.cross(twist[:3], p - centre)
         w = min(self.frequency, STIFFEST / self.model.opt.timestep)
         force = self._mass(g.body) * (w * w * (g.target - p) - 2.0 * w * v)

@@ -12,7 +12,6 @@ import numpy as np
 
 from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import whole_argument
-from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -289,5 +288,5 @@ def shown_source(what, frames, nworld: int):
     if isinstance(worlds, Batch | Data):
         model = worlds.model
     else:
-        model = what if isinstance(what, Model) else load(resolve_name(what))
+        model = what if isinstance(what, Model) else load(what)
     return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")

@@ -14,7 +14,7 @@ N, ROWS, W = 7, 3, 4
 @pytest.fixture
 def tile(rng):
     M = rng.standard_normal((ROWS, ROWS))
-    return lane_record(*W * [Problem(M @ M.T, np.zeros(ROWS), -1.0, 1.0)])
+    return lane_record(*W * [Problem(M @ M.T, np.zeros(ROWS), lo=-1.0, hi=1.0)])
 
 
 def listed(p, at, lane_rows, batch, stride):

@@ -77,7 +77,7 @@ def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, 
     with warnings.catch_warnings():
         for category in (CapacityWarning, NonFiniteWarning):  # the result lists the samples
             warnings.simplefilter("ignore", category)
-        return batch, batch.rollout(run.nstep, plan.controls(model, samples), run.record, ids)
+        return batch, batch.rollout(run.nstep, plan.controls(model, samples), run.record, ids=ids)
 
 
 def _worlds(plan: Plan, model: Model, n: int, nthread: int) -> Batch:

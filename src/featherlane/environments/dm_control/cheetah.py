@@ -35,7 +35,7 @@ class CheetahRun(SuiteTask):
 
     def start(self, worlds, ids, random):
         sampled = random.uniform(ids, self.low, self.high, len(self.limited))
-        worlds.step(1, ids)  # dm_control's first step has the acceleration of the default posture
+        worlds.step(1, ids=ids)  # dm_control's first step has the acceleration of the default posture
         worlds.qpos[ids[:, None], self.limited] += sampled - self.default
-        worlds.step(SETTLING - 1, ids)
+        worlds.step(SETTLING - 1, ids=ids)
         worlds.time[ids] = 0.0

@@ -28,7 +28,7 @@ class ImageSensorContext(SensorContext):
     """Connects ray and camera sensors to the simulation, without the structures of mujoco_warp.
 
     Images are computed in `Simulation.sense`: depth [m] along the optical axis, 0 where nothing is seen; segmentation
-    as pairs of an id and the type of a geom, (-1, -1) where nothing is seen; colours as `Batch.camera` computes them.
+    as pairs of an id and the type of a geom, (-1, -1) where nothing is seen; colours as `Batch.render` computes them.
 
     Source: mjlab.sensor.SensorContext 1.6.0, mujoco_warp.render (conventions of images).
     """
@@ -57,8 +57,17 @@ class ImageSensorContext(SensorContext):
         for sensor, images in zip(self.camera_sensors, self._images, strict=True):
             groups = [int(group in sensor.cfg.enabled_geom_groups) for group in range(6)]
             size, outputs = (sensor.cfg.width, sensor.cfg.height), tuple(images)
-            camera = Camera(sensor.camera_idx, *size, outputs, groups, 0.0, FARTHEST, colours=colours)
-            found = batch.camera(camera)
+            camera = Camera(
+                sensor.camera_idx,
+                width=size[0],
+                height=size[1],
+                output=outputs,
+                geomgroup=groups,
+                near=0.0,
+                far=FARTHEST,
+                geom_rgb=colours,
+            )
+            found = batch.render(camera)
             if found.depth is not None:
                 depth = np.where(found.depth < FARTHEST, found.depth, 0.0)
                 images["depth"][..., 0] = torch.from_numpy(depth.astype(np.float32))

@@ -98,14 +98,14 @@ class Simulation(Original):
 
     def new_batch(self, model: Model) -> Batch:
         """Returns a batch of the model; a subclass may choose other settings."""
-        return Batch(model, self.num_envs, self.nthread, self.dtype)
+        return Batch(model, self.num_envs, self.nthread, dtype=self.dtype)
 
     def _set_variants(self, variant_info: list[tuple[str, Any]]) -> None:
         """Gives the worlds their variants; fields that depend on them differ by world from now on, as in mjlab."""
         for prefix, metadata in variant_info:
             numbers = assigned(prefix, metadata, self.num_envs)
             for k, name in enumerate(metadata.variant_names):
-                self.batch.set_variant(prefix, numbers == k, name)
+                self.batch.set_variant(prefix, name, ids=numbers == k)
             self._world_to_variant[prefix.rstrip("/")] = torch.from_numpy(numbers)
         if variant_info:
             self.expand_model_fields(VARIANT_DEPENDENT_FIELDS)

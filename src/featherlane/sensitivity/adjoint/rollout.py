@@ -63,6 +63,7 @@ def rollout_gradient(
     model: Model,
     batch: Batch,
     control: ArrayLike,
+    *,
     loss_gradient: Callable[[int, RolloutState], Any] | ArrayLike,
     parameters: Sequence[str] = (),
     interval: int = 1,

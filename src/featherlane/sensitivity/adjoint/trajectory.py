@@ -30,7 +30,7 @@ def worlds_like(batch: Batch, times: int, nthread: int, model: Model | None = No
         chosen: indices of the worlds to copy; None: all.
     """
     chosen = np.arange(batch.nworld) if chosen is None else chosen
-    made = Batch(model or batch.model, len(chosen) * times, nthread, batch.dtype, batch.ngiven)
+    made = Batch(model or batch.model, len(chosen) * times, nthread, dtype=batch.dtype, given_contacts=batch.ngiven)
     for name, rows in batch.arrays.rows.items():
         if name in LASTING or name == "ordered":
             getattr(made, name)

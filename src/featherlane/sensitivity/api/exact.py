@@ -223,7 +223,7 @@ def _differenced(model, data, sensors, parameters, eps, centered, nthread, frict
 
 
 def acceleration_derivatives(
-    model: Model, data: Data | Batch, nthread: int = 0, frictionloss: bool = True
+    model: Model, data: Data | Batch, *, nthread: int = 0, frictionloss: bool = True
 ) -> AccelerationDerivatives:
     """Computes derivatives of `forward`'s acceleration by position, velocity, activation, control and applied force.
 

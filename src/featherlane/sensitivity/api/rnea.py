@@ -31,7 +31,7 @@ class RneaDerivatives(NamedTuple):
 
 
 def rnea_derivatives(
-    model: Model, data: Data | Batch, qacc: ArrayLike | None = None, nthread: int = 0
+    model: Model, data: Data | Batch, qacc: ArrayLike | None = None, *, nthread: int = 0
 ) -> RneaDerivatives:
     """Computes derivatives of `rne` by position, velocity and acceleration with the composite-body algorithm.
 

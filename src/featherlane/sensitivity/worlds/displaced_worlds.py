@@ -59,7 +59,7 @@ class OwnWorlds:
         nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source.arrays.expanded))
         # threads whose work exceeds their start-up cost
         worth = max(1, min(cores(), nworld * npoint * model.nv // (8 * TILE_DOFS)))
-        self.batch = Batch(model, nworld, nthread or worth, "float64", source.ngiven)
+        self.batch = Batch(model, nworld, nthread or worth, dtype="float64", given_contacts=source.ngiven)
         self.plans, self.width = self.batch.runner.plans, _width(source) or self.batch.width
         self.plans.disabled = disabled
         if self.solves_columns and not recurses(model):

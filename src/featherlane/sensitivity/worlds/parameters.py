@@ -158,7 +158,7 @@ class Parameters:
         self, model: Model, worlds: OwnWorlds, source: np.ndarray, relative: float
     ) -> tuple[Batch, np.ndarray, np.ndarray]:
         """Returns a batch of copies of the worlds with one value displaced each, and what `_move` returns."""
-        points = Batch(model, len(source), worlds.batch.nthread, "float64", worlds.batch.ngiven)
+        points = Batch(model, len(source), worlds.batch.nthread, dtype="float64", given_contacts=worlds.batch.ngiven)
         for name in worlds.rows:
             if name in ON_DEMAND:
                 getattr(points, name)

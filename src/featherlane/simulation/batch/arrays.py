@@ -318,7 +318,7 @@ def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
 
 def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
     """Returns a keyframe's index for each of n worlds, checked; an empty array for the defaults, the common case."""
-    if type(keyframe) is int and keyframe == -1:
+    if keyframe is None or (type(keyframe) is int and keyframe == -1):
         return np.zeros(0, np.int64)
     if isinstance(keyframe, str):
         keyframe = model.keyframe(keyframe).id

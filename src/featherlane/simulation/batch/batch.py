@@ -80,6 +80,7 @@ class Batch(WorldQueries):
         model: Model,
         nworld: int,
         nthread: int = 0,
+        *,
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
         record_failures: int = 0,

@@ -46,13 +46,13 @@ class Filming:
 
     Raises:
         ModelError, UnknownNameError, UnsupportedFeatureError: two images with one name; a wrong array in `out`; as
-            `Batch.camera` does.
+            `Batch.render` does.
     """
 
     def __init__(self, batch: Any, cameras: list[Camera], lead: tuple[int, int], out: Mapping[str, np.ndarray] | None):
         self.batch, self.cameras, self.lead, self.result = batch, cameras, lead, dict[str, np.ndarray]()
         for camera in cameras:
-            empty = batch.camera(camera, ids=[])  # checks the camera
+            empty = batch.render(camera, ids=[])  # checks the camera
             for output in camera.names:
                 name, image = f"{camera.camera}/{output}", getattr(empty, output)
                 if name in self.result:
@@ -81,11 +81,11 @@ class Filming:
         """
         control_of, names = self._controls(control, dims), [*result] or ["time"]
         for k in range(self.lead[1]):
-            found = self.batch.rollout(1, control_of(k), names, chosen)
+            found = self.batch.rollout(1, control_of(k), names, ids=chosen)
             for name, rows in result.items():
                 rows[:, k] = found[name][:, 0]
             for camera in self.cameras:
-                images = self.batch.camera(camera, ids=chosen)
+                images = self.batch.render(camera, ids=chosen)
                 for output in camera.names:
                     self.result[f"{camera.camera}/{output}"][:, k] = getattr(images, output)
         return result | self.result

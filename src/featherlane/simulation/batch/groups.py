@@ -25,7 +25,7 @@ from featherlane.simulation.batch.worlds import Worlds
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.recordings import Control, check_bindable, inputs_of_rollout, recordings
 
-FOR_ALL = (int, str)  # types of a keyframe for all worlds of a call
+FOR_ALL = (int, str, type(None))  # types of a keyframe for all worlds of a call
 
 
 class GroupedWorlds(Worlds):
@@ -62,7 +62,7 @@ class GroupedWorlds(Worlds):
         return rows
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
+    def step(self, nstep: int = 1, *, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         self._advance(whole_argument("nstep", nstep, 1), self._ids(ids), stage_number(stage))
 
     def forward(self, ids: ArrayLike | None = None) -> None:
@@ -80,7 +80,9 @@ class GroupedWorlds(Worlds):
         for first, group in zip(self.starts.tolist(), self.groups, strict=False):
             group.runner.warn_of_found(nstep, first)
 
-    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(
+        self, ids: ArrayLike | None = None, *, keyframe: int | str | ArrayLike | None = None, forward: bool = True
+    ) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
         each = None if isinstance(keyframe, FOR_ALL) else regular("keyframe", keyframe)
         groups, resets = self.groups, []
@@ -102,6 +104,7 @@ class GroupedWorlds(Worlds):
         nstep: int,
         control: Control | None = None,
         record: Record = ("qpos",),
+        *,
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,

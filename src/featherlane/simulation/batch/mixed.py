@@ -52,8 +52,8 @@ class MixedBatch(GroupedWorlds):
 
     State fields are live arrays over all worlds, padded to the widest model: `batch.qpos` (nworld, n), `ctrl`,
     `xfrc_applied` (nworld, n, 6), ...  Entries that a world does not use are zero and are not read.  Derived fields are
-    bound, as in a `Batch`.  `camera`, `scan` and `height_scan` require a camera or frame that all models have.  They
-    test the geoms of each world's model.  An error names the group.  `colours` per world require models with equal
+    bound, as in a `Batch`.  `render`, `scan` and `height_scan` require a camera or frame that all models have.  They
+    test the geoms of each world's model.  An error names the group.  `geom_rgb` per world require models with equal
     numbers of geoms.
 
     Attributes:
@@ -79,13 +79,20 @@ class MixedBatch(GroupedWorlds):
         self,
         models: Sequence[tuple[Model, int]],
         nthread: int = 0,
+        *,
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
         record_failures: int = 0,
         cpu_ids: Sequence[int] | None = None,
     ):
         pairs = _pairs(models)
-        groups = [Batch(model, n, nthread, dtype, given_contacts, record_failures, cpu_ids) for model, n in pairs]
+        options = {
+            "dtype": dtype,
+            "given_contacts": given_contacts,
+            "record_failures": record_failures,
+            "cpu_ids": cpu_ids,
+        }
+        groups = [Batch(model, n, nthread, **options) for model, n in pairs]
         self.__dict__["_groups"] = tuple(groups)
         self._start()
 
@@ -189,12 +196,12 @@ class MixedBatch(GroupedWorlds):
         for group, chosen, _ in self._split(self._ids(ids)):
             self.groups[group].set_const(chosen)
 
-    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         shares = self._split(self._ids(ids))
         for group, *_ in shares:  # before any is set
             values_of(self.groups[group].model.variants, geom, variant, flag("inertia", inertia))
         for group, chosen, _ in shares:
-            self.groups[group].set_variant(geom, chosen, variant, inertia=inertia)
+            self.groups[group].set_variant(geom, variant, ids=chosen, inertia=inertia)
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:

@@ -45,8 +45,8 @@ class TileOrder:
     def _record(self, shared: dict[str, np.ndarray]) -> Record:
         """Returns a record of a thread."""
         own = {"nworld": 1} if shared else {}
-        arrays = allocate(ARRANGEMENT, {**self._sizes, **own}, 1, np.float64) | shared
-        return Record(ARRANGEMENT, self._sizes, arrays, 1, np.float64)
+        arrays = allocate(ARRANGEMENT, {**self._sizes, **own}, width=1, dtype=np.float64) | shared
+        return Record(ARRANGEMENT, self._sizes, arrays, width=1, dtype=np.float64)
 
     def _loop(self, record: Record) -> tuple[Record, Callable[[int], None]]:
         """Returns a record and the function that arranges one of its blocks, for a thread."""

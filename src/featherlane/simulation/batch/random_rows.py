@@ -57,10 +57,10 @@ class RowSampler:
 
     def __init__(self, generators: Sequence[np.random.Generator]):
         sizes = {"ngenerator": len(generators)}
-        arrays = allocate(GENERATORS, sizes, 1, np.float64)
+        arrays = allocate(GENERATORS, sizes, width=1, dtype=np.float64)
         self._alive, self._given = tuple(generators), arrays["generator"]
         self._addresses = np.array([_pointer(g.bit_generator.capsule, b"BitGenerator") for g in generators])
-        self._run = library().bind(sample_rows, Record(GENERATORS, sizes, arrays, 1, np.float64))
+        self._run = library().bind(sample_rows, Record(GENERATORS, sizes, arrays, width=1, dtype=np.float64))
 
     def rows(self, method: str, ids: np.ndarray, n: int) -> np.ndarray:
         """Returns n numbers of each generator in `ids`, (len(ids), n).

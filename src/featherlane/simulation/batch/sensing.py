@@ -66,14 +66,14 @@ class Sensing:
         empty, parts = self._shares("scan", lambda first, last: request, chosen)
         return gather_rows(empty, len(chosen), ((at, rows) for _, at, rows in parts))
 
-    def camera(
+    def render(
         self,
         camera: int | str | Camera,
+        *,
         width: int | None = None,
         height: int | None = None,
         output: str | Sequence[str] = ("depth",),
         ids: ArrayLike | None = None,
-        *,
         geomgroup: ArrayLike | None = VISIBLE,
         near: float | None = None,
         far: float | None = None,
@@ -85,7 +85,7 @@ class Sensing:
         of 0 are invisible.  Colours come from the materials, textures and lights of `model.mj_model`.
 
         Args:
-            camera: name or number; or a `Camera`, which has all options and also noise and colours by world.
+            camera: name or number; or a `Camera`, which has all options and also noise and colours of geoms by world.
             width, height: size of the images [pixels].
             output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
             ids: the worlds; None for all.
@@ -109,7 +109,7 @@ class Sensing:
 
         Source: MuJoCo mjv_cameraFrustum, mj_ray, mjr_render.
         """
-        wanted = camera_of(camera, (width, height), output, geomgroup, near, far)
+        wanted = camera_of(camera, width, height, output=output, geomgroup=geomgroup, near=near, far=far)
         images, black = self._images(wanted, self._ids(ids))
         warn_of_black(wanted, black)
         return images
@@ -118,10 +118,10 @@ class Sensing:
         self,
         body: Object,
         pattern: RayPattern | ArrayLike,
+        *,
         alignment: str = "base",
         output: str | Sequence[str] = ("distance",),
         ids: ArrayLike | None = None,
-        *,
         geomgroup: ArrayLike | None = None,
         bodyexclude: int | str | None = "parent",
         cutoff: float = np.inf,
@@ -159,9 +159,9 @@ class Sensing:
         self,
         body: Object,
         pattern: RayPattern | ArrayLike,
+        *,
         alignment: str = "yaw",
         ids: ArrayLike | None = None,
-        *,
         geomgroup: ArrayLike | None = None,
         cutoff: float = np.inf,
         miss: float | None = None,

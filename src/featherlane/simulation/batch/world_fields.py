@@ -127,7 +127,7 @@ class WorldFields(GroupedWorlds, NamedAccess):
     def set_const(self, ids: ArrayLike | None = None) -> None:
         hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
 
-    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
         hold((self.runner.turn,), self.arrays.set_variant, self._ids(ids), values)
 

@@ -59,7 +59,7 @@ class WorldQueries(WorldFields):
     def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> list[np.ndarray]:
         return scan_of(self, request, chosen, out)
 
-    def inverse(self, qacc: ArrayLike | None = None, ids: ArrayLike | None = None) -> np.ndarray:
+    def inverse(self, qacc: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes inverse dynamics: the external force that gives each world an acceleration in its present state.
 
         Args:
@@ -84,6 +84,7 @@ class WorldQueries(WorldFields):
         geomgroup: ArrayLike | None = None,
         flg_static: bool = True,
         bodyexclude: ArrayLike | str | None = -1,
+        *,
         cutoff: float = np.inf,
         ids: ArrayLike | None = None,
     ) -> Hits:
@@ -113,7 +114,7 @@ class WorldQueries(WorldFields):
         return self.query(rays, chosen)
 
     def geom_distance(
-        self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None
+        self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, *, ids: ArrayLike | None = None
     ) -> Distances:
         """Computes signed distances of pairs of geoms and their nearest points, in each world's present state.
 
@@ -139,6 +140,7 @@ class WorldQueries(WorldFields):
         self,
         point: ArrayLike | Object | list[Object],
         body: int | str | np.ndarray | None = None,
+        *,
         ids: ArrayLike | None = None,
         local: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -168,6 +170,7 @@ class WorldQueries(WorldFields):
         self,
         point: ArrayLike | Object | list[Object],
         body: int | str | np.ndarray | None = None,
+        *,
         ids: ArrayLike | None = None,
         local: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +190,7 @@ class WorldQueries(WorldFields):
         """
         return self._jacobians(JAC_DOT, point, body, ids, local)
 
-    def jac_body(self, body: int | str, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def jac_body(self, body: int | str, *, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a body's frame; see `jac`.
 
         Raises:
@@ -195,9 +198,9 @@ class WorldQueries(WorldFields):
 
         Source: MuJoCo mj_jacBody.
         """
-        return self.jac(("xbody", body), None, ids)
+        return self.jac(("xbody", body), ids=ids)
 
-    def jac_site(self, site: int | str, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def jac_site(self, site: int | str, *, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a site; see `jac`.
 
         Raises:
@@ -205,7 +208,7 @@ class WorldQueries(WorldFields):
 
         Source: MuJoCo mj_jacSite.
         """
-        return self.jac(("site", site), None, ids)
+        return self.jac(("site", site), ids=ids)
 
     def _jacobians(self, quantity: int, point, body, ids, local) -> tuple[np.ndarray, np.ndarray]:
         chosen, local = self._ids(ids), flag("local", local)
@@ -225,7 +228,7 @@ class WorldQueries(WorldFields):
             jac[:, at] = self._jacobians(quantity, points[at], number, chosen[at], local)
         return jac[0], jac[1]
 
-    def jac_subtree_com(self, body: int | str, ids: ArrayLike | None = None) -> np.ndarray:
+    def jac_subtree_com(self, body: int | str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Returns the Jacobian (n, 3, nv) [m or 1] of the centre of mass of a body's subtree; zeros for a subtree
         without mass.
 
@@ -236,7 +239,7 @@ class WorldQueries(WorldFields):
         """
         return self._quantity(SUBTREE_JAC, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
 
-    def angular_momentum_matrix(self, body: int | str, ids: ArrayLike | None = None) -> np.ndarray:
+    def angular_momentum_matrix(self, body: int | str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Returns the matrix H with H qvel = angular momentum of a body's subtree, in each world's present state.
 
         Args:
@@ -264,13 +267,13 @@ class WorldQueries(WorldFields):
         return self._quantity(INERTIA, ([(OBJ_UNKNOWN, 0)], True), self._ids(ids))
 
     def object_velocity(
-        self, kind: str, key: int | str | list[int | str], local: bool = False, ids: ArrayLike | None = None
+        self, object: Object | list[Object], *, local: bool = False, ids: ArrayLike | None = None
     ) -> np.ndarray:
         """Returns the angular and linear velocity of an object at its origin, in each world's present state.
 
         Args:
-            kind: `body` (at its centre of mass), `xbody` (at its frame), `geom`, `site` or `camera`.
-            key: name or number; or a list of k of them.
+            object: a body's frame by name or number, or a pair of a kind (`body` for its centre of mass, `xbody`,
+                `geom`, `site`, `camera`) and a name or number; or a list of k objects.
             local: whether the result is in the object's axes; otherwise it is in world axes.
             ids: the worlds; None for all.
 
@@ -283,10 +286,10 @@ class WorldQueries(WorldFields):
 
         Source: MuJoCo mj_objectVelocity.
         """
-        return self._motion(OBJECT_VELOCITY, kind, key, local, ids)
+        return self._motion(OBJECT_VELOCITY, object, local, ids)
 
     def object_acceleration(
-        self, kind: str, key: int | str | list[int | str], local: bool = False, ids: ArrayLike | None = None
+        self, object: Object | list[Object], *, local: bool = False, ids: ArrayLike | None = None
     ) -> np.ndarray:
         """Returns the angular and linear acceleration of an object at its origin, in each world's present state.
 
@@ -294,7 +297,7 @@ class WorldQueries(WorldFields):
         -g, which an accelerometer measures.
 
         Args:
-            kind, key, local, ids: as for `object_velocity`.
+            object, local, ids: as for `object_velocity`.
 
         Returns:
             (n, 6): rotation [rad/s^2], then translation [m/s^2]; of a list (n, k, 6).
@@ -305,11 +308,11 @@ class WorldQueries(WorldFields):
 
         Source: MuJoCo mj_objectAcceleration.
         """
-        return self._motion(OBJECT_ACCELERATION, kind, key, local, ids)
+        return self._motion(OBJECT_ACCELERATION, object, local, ids)
 
-    def _motion(self, quantity: int, kind: str, key, local, ids) -> np.ndarray:
-        objects = [(kind, one) for one in key] if isinstance(key, list) else (kind, key)
-        return self._quantity(quantity, objects_of(self.model, objects, "kind"), self._ids(ids), flag("local", local))
+    def _motion(self, quantity: int, object: Object | list[Object], local, ids) -> np.ndarray:
+        objects = objects_of(self.model, object, "object")
+        return self._quantity(quantity, objects, self._ids(ids), flag("local", local))
 
     def _quantity(self, quantity: int, objects, chosen: np.ndarray, local: bool = False, point=None) -> np.ndarray:
         """Returns a quantity of one object (n, ...) or of a list of k objects (n, k, ...)."""
@@ -322,9 +325,9 @@ class WorldQueries(WorldFields):
         self,
         first: Side | list[Side] = None,
         second: Side | list[Side] = None,
+        *,
         output: str | Sequence[str] = ("geom", "dist", "pos", "normal", "force"),
         ids: ArrayLike | None = None,
-        *,
         num: int | None = None,
         reduce: str = "none",
     ) -> ContactLists:
@@ -371,8 +374,8 @@ class WorldQueries(WorldFields):
     def _listed(self, chosen, selections, outputs, k: int, how: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         return self.query(ContactQuery(len(chosen), self.dtype, selections, outputs, k, how), chosen)
 
-    def contact_force(
-        self, body: Side | list[Side], other: Side | list[Side] = None, ids: ArrayLike | None = None
+    def net_contact_force(
+        self, body: Side | list[Side], other: Side | list[Side] = None, *, ids: ArrayLike | None = None
     ) -> np.ndarray:
         """Returns the total force of contacts on an object, in each world's present state.
 
@@ -393,6 +396,6 @@ class WorldQueries(WorldFields):
         """
         if body is None:
             raise ModelError("body: got None, allowed are a body, or a kind and a name or number")
-        force = self.contacts(other, body, "force", ids, reduce="netforce").force
+        force = self.contacts(other, body, output="force", ids=ids, reduce="netforce").force
         assert force is not None
         return force[..., 0, :]

@@ -48,13 +48,14 @@ class Worlds(Sensing):
     # ---- fields ------------------------------------------------------------------------------------------------------
     @property
     def status(self) -> dict[str, np.ndarray]:
-        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
-        counts = self.warning
-        return {name: counts[:, k].astype(np.int64) for k, name in enumerate(STATUS)}
+        """Returns the counts since the last reset of each world, by name, each (nworld,) int64, read-only."""
+        counts = self.warning.astype(np.int64)
+        counts.flags.writeable = False
+        return {name: counts[:, k] for k, name in enumerate(STATUS)}
 
     def count_of(self, *causes: str) -> np.ndarray:
-        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,)."""
-        return self.warning[:, [STATUS.index(cause) for cause in causes]].sum(axis=1, dtype=float)
+        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,) int64."""
+        return self.warning[:, [STATUS.index(cause) for cause in causes]].sum(axis=1, dtype=np.int64)
 
     def is_left_out(self, name: str) -> bool:
         """Returns whether a field is an input that has not been accessed yet, and is zero in all worlds."""
@@ -108,7 +109,7 @@ class Worlds(Sensing):
             RuntimeError: another thread is in a call of this batch.
         """
 
-    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         """Gives worlds a variant of a geom, of a body, or of another group of `fl.load(..., variants=...)`.
 
         Sets the meshes, sizes, bounding volumes, materials and colours of geoms, and the masses and inertias of bodies,
@@ -118,8 +119,8 @@ class Worlds(Sensing):
 
         Args:
             geom: name of the group: a geom, a body, or another key of `variants`.
-            ids: the worlds; None for all.
             variant: name of the variant.
+            ids: the worlds; None for all.
             inertia: whether the masses and inertias of bodies are set, too; False leaves them as they are.
 
         Raises:
@@ -131,7 +132,7 @@ class Worlds(Sensing):
         """
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
+    def step(self, nstep: int = 1, *, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by nstep time steps of their models.
 
         Bound outputs belong to the state before the last step.  `stage` recomputes some of them for the new state.
@@ -163,12 +164,14 @@ class Worlds(Sensing):
     def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
 
-    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(
+        self, ids: ArrayLike | None = None, *, keyframe: int | str | ArrayLike | None = None, forward: bool = True
+    ) -> None:
         """Sets worlds to their models' defaults or to keyframes, and recomputes bound outputs.
 
         Args:
             ids: the worlds; None for all.
-            keyframe: a keyframe's name or number for all of them, or one number each; -1 for the defaults.
+            keyframe: a keyframe's name or number for all of them, or one number each; None or -1 for the defaults.
             forward: whether to recompute bound outputs; False saves time if the caller sets the state next.
 
         Raises:
@@ -180,6 +183,7 @@ class Worlds(Sensing):
         nstep: int,
         control: Control | None = None,
         record: Record = ("qpos",),
+        *,
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,

@@ -45,7 +45,7 @@ class Source:
         """Returns a copy of a `Data`, or a batch with the same per-world model fields and its own rows."""
         if isinstance(self.worlds, Data):
             return Source(self.worlds.copy())
-        batch = Batch(self.model, self.nworld, self.nthread, self.dtype, self.ngiven)
+        batch = Batch(self.model, self.nworld, self.nthread, dtype=self.dtype, given_contacts=self.ngiven)
         batch.arrays.share_expanded(self.batch.arrays)
         batch.mute()
         copied = Source(batch)
@@ -85,7 +85,9 @@ def two_copies(source: Source) -> Batch:
     kept, n = source.worlds.__dict__, source.nworld
     batch = kept.get("_two_copies")
     if batch is None or batch.model is not source.model:
-        batch = kept["_two_copies"] = Batch(source.model, 2 * n, source.nthread, source.dtype, source.ngiven)
+        batch = kept["_two_copies"] = Batch(
+            source.model, 2 * n, source.nthread, dtype=source.dtype, given_contacts=source.ngiven
+        )
         batch.mute()
         batch.runner.plans.disabled = int(Disable.AUTORESET)
     for name in CONSTANT:

@@ -31,8 +31,8 @@ STATE = ("damping", "growth", "niter", "status")  # of the iteration, besides qp
 def ik(
     batch: Batch,
     targets: IkTarget | Sequence[IkTarget],
-    ids: ArrayLike | None = None,
     *,
+    ids: ArrayLike | None = None,
     dofs: Iterable[str | int] | None = None,
     limits: bool = True,
     posture: ArrayLike | None = None,

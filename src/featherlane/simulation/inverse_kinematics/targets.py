@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.model.arguments import LARGEST, bounded, one_of
+from featherlane.model.arguments import LARGEST, bounded
 from featherlane.model.assignment import reals
 from featherlane.model.enums import OBJ_GEOM, OBJ_SITE, OBJ_XBODY
 from featherlane.model.model import Model
-from featherlane.model.names import index_of
 from featherlane.simulation.inverse_kinematics.fields import GOAL
 from featherlane.simulation.inverse_kinematics.residual import LOOK, PLACE, TURN
+from featherlane.simulation.query.objects import Object, object_of
 from featherlane.spatial.vector import MINVAL
 
-KINDS = {"site": OBJ_SITE, "body": OBJ_XBODY, "geom": OBJ_GEOM}
+KINDS = {"xbody": ("body", OBJ_XBODY), "geom": ("geom", OBJ_GEOM), "site": ("site", OBJ_SITE)}
 PARTS = {"position": (PLACE, 0, 3), "orientation": (TURN, 3, 4), "look_at": (LOOK, 7, 3)}  # bit, column, columns
 AXIS = 10  # column of the axis
 
@@ -32,8 +32,7 @@ class IkTarget:
     The residual is position_weight times the distance, and orientation_weight times the angle.
 
     Args:
-        name: name or number of the object.
-        kind: `site`, `body` (its frame) or `geom`.
+        object: a body's frame by name or number, or a pair of a kind (`xbody`, `geom`, `site`) and a name or number.
         position: (3,) or (n, 3) in world axes [m].
         orientation: (4,) or (n, 4) quaternion (w, x, y, z) in world axes, of any length but 0.
         look_at: (3,) or (n, 3) point in world axes [m] to which `axis` points; not together with `orientation`.
@@ -42,8 +41,8 @@ class IkTarget:
         orientation_weight: of angles [1/rad], > 0.
     """
 
-    name: str | int
-    kind: str = "site"
+    object: Object
+    _: KW_ONLY
     position: ArrayLike | None = None
     orientation: ArrayLike | None = None
     look_at: ArrayLike | None = None
@@ -78,8 +77,7 @@ class Targets:
         goal, weight = np.zeros((nworld, 1, self.number, GOAL), dtype), np.empty((nworld, 1, self.number, 2), dtype)
         for t, target in enumerate(given):
             where = "targets" if len(given) == 1 else f"targets[{t}]"
-            kind[t] = KINDS[one_of(f"{where}.kind", target.kind, KINDS)]
-            index[t] = index_of(model, target.kind, target.name)
+            kind[t], index[t] = object_of(model, target.object, f"{where}.object", KINDS)
             parts[t] = _set_goals(where, target, goal[:, 0, t])
             for k, name in enumerate(("position_weight", "orientation_weight")):
                 weight[:, 0, t, k] = bounded(f"{where}.{name}", getattr(target, name), 0.0, LARGEST, above=True)

@@ -270,7 +270,7 @@ class MLP:
         return f"MLP({sizes}, {', '.join(self.activations)})"
 
 
-def gaussian_noise(seed: int | Sequence[int], nworld: int, nstep: int, n: int) -> np.ndarray:
+def gaussian_noise(seed: int | Sequence[int], *, nworld: int, nstep: int, n: int) -> np.ndarray:
     """Returns noise of the standard normal distribution, (nworld, nstep, n); a world's noise depends on its seed only.
 
     Args:

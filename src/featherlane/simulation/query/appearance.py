@@ -143,13 +143,13 @@ def _colours(model: Model, colours, nworld: int) -> np.ndarray:
     """Returns colours of geoms (nworld or 1, ngeom, 3), checked."""
     if colours is None:
         return geom_colours(model.mj_model)[None]
-    given = reals("colours", colours, "are numbers from 0 to 1")
+    given = reals("geom_rgb", colours, "are numbers from 0 to 1")
     if given.shape[-2:] != (model.ngeom, 3) or given.shape[:-2] not in ((), (nworld,)):
         raise ModelError(
-            f"colours: got shape {given.shape}, allowed are {(model.ngeom, 3)} and {(nworld, model.ngeom, 3)}"
+            f"geom_rgb: got shape {given.shape}, allowed are {(model.ngeom, 3)} and {(nworld, model.ngeom, 3)}"
         )
     if not ((given >= 0.0) & (given <= 1.0)).all():
-        raise ModelError("colours: got a number outside of 0 to 1")
+        raise ModelError("geom_rgb: got a number outside of 0 to 1")
     return np.ascontiguousarray(given.reshape(-1, model.ngeom, 3), float)
 
 

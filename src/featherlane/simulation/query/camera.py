@@ -7,7 +7,7 @@ The record p of the kernel is CAMERA below; `CameraImages` sets its sizes and ca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -61,22 +61,23 @@ class Images(NamedTuple):
 
 @dataclass(frozen=True)
 class Camera:
-    """Describes images of one of the model's cameras, for `Batch.camera` and for `record` of rollouts.
+    """Describes images of one of the model's cameras, for `Batch.render` and for `record` of rollouts.
 
     Args:
         camera: name or number.
         width, height: size of the images [pixels].
         output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
-        geomgroup, near, far: as for `Batch.camera`.
+        geomgroup, near, far: as for `Batch.render`.
         noise: noise of depth images; None: none.
-        colours: red, green and blue of geoms from 0 to 1 that replace the model's, (ngeom, 3), or (nworld, ngeom, 3)
-            for each world of the batch; None: the model's.
+        geom_rgb: red, green and blue of geoms from 0 to 1 that replace those of `geom_rgba` and of materials,
+            (ngeom, 3), or (nworld, ngeom, 3) for each world of the batch; None: the model's.
 
     Raises:
         ModelError: an unknown output or a size that is not positive.
     """
 
     camera: int | str
+    _: KW_ONLY
     width: int
     height: int
     output: str | Sequence[str] = ("depth",)
@@ -84,7 +85,7 @@ class Camera:
     near: float | None = None
     far: float | None = None
     noise: DepthNoise | None = None
-    colours: ArrayLike | None = None
+    geom_rgb: ArrayLike | None = None
 
     def __post_init__(self):
         several_of("output", self.output, OUTPUTS)
@@ -225,7 +226,7 @@ class CameraImages(Query):
         camera: index of the camera.
         size: (height, width) of the image.
         outputs: names of the images, of `OUTPUTS`.
-        geomgroup: as for `Batch.camera`.
+        geomgroup: as for `Batch.render`.
         clip: distances of the near and the far plane [m].
         appearance: of an image `rgb`, else None; its first world is the first of the call.
     """

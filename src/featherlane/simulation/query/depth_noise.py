@@ -68,7 +68,7 @@ class DepthNoise:
             raise ModelError(f"seed: got {len(seed)} seeds, allowed is one for each of the {nworld} worlds")
         return seed if seed.ndim else seed + np.arange(nworld, dtype=np.uint64)
 
-    def add(self, depth: np.ndarray, far: float, seed: np.ndarray, time: np.ndarray) -> None:
+    def add(self, depth: np.ndarray, *, far: float, seed: np.ndarray, time: np.ndarray) -> None:
         """Adds the noise to images in place; pixels without a surface have no error, but may be dropped.
 
         Args:

@@ -30,7 +30,7 @@ class Imaging:
         nworld: worlds of the batch.
 
     Raises:
-        ModelError, UnknownNameError, UnsupportedFeatureError, MemoryError: as `Batch.camera` does.
+        ModelError, UnknownNameError, UnsupportedFeatureError, MemoryError: as `Batch.render` does.
     """
 
     def __init__(self, model: Model, camera: Camera, chosen: np.ndarray, nworld: int):
@@ -38,7 +38,7 @@ class Imaging:
         self.index, self.names = index_of(model, "camera", camera.camera), camera.names
         check_geoms(model, camera.geomgroup, True)
         self.clip = clip_distances(model, camera.near, camera.far)
-        self.appearance = Appearance(model, camera.colours, nworld, chosen) if "rgb" in self.names else None
+        self.appearance = Appearance(model, camera.geom_rgb, nworld, chosen) if "rgb" in self.names else None
         self.seeds = None if camera.noise is None else camera.noise.seeds(nworld)[chosen]
         self.found, self.black = empty_images(self.names, len(chosen), camera.size), list[int]()
 
@@ -64,24 +64,25 @@ class Imaging:
                 image = np.where(spoiled[:, None, None, None], 0, np.rint(image))
             self.found[name][some] = image
             if name == "depth" and self.camera.noise is not None and self.seeds is not None:
-                self.camera.noise.add(self.found[name][some], self.clip[1], self.seeds[some], time[worlds])
+                self.camera.noise.add(
+                    self.found[name][some], far=self.clip[1], seed=self.seeds[some], time=time[worlds]
+                )
 
     def result(self) -> Images:
         """Returns the images."""
         return Images(*(self.found.get(name) for name in Images._fields))
 
 
-def camera_of(camera: int | str | Camera, size: tuple[int | None, int | None], *options: Any) -> Camera:
-    """Returns the `Camera` of the arguments of `Batch.camera`; `options` are output, geomgroup, near and far.
+def camera_of(camera: int | str | Camera, width: int | None, height: int | None, **options: Any) -> Camera:
+    """Returns the `Camera` of the arguments of `Batch.render`; `options` are output, geomgroup, near and far.
 
     Raises:
         ModelError: a size is missing, or given together with a `Camera`.
     """
-    width, height = size
     if not isinstance(camera, Camera):
         if width is None or height is None:
             raise ModelError(f"width, height: got {width} and {height}, allowed are integers >= 1")
-        return Camera(camera, width, height, *options)
+        return Camera(camera, width=width, height=height, **options)
     if width is not None or height is not None:
         raise ModelError(f"width, height: got {width} and {height}, allowed is None, since the Camera has them")
     return camera
@@ -89,12 +90,12 @@ def camera_of(camera: int | str | Camera, size: tuple[int | None, int | None], *
 
 def camera_of_worlds(camera: Camera, nworld: int, first: int, last: int) -> Camera:
     """Returns a camera for the worlds from `first` to before `last` of nworld: their seeds and colours."""
-    noise, colours = camera.noise, camera.colours
+    noise, colours = camera.noise, camera.geom_rgb
     if noise is not None:
         noise = dataclasses.replace(noise, seed=noise.seeds(nworld)[first:last])
     if colours is not None and np.ndim(colours) == 3 and len(np.asarray(colours)) == nworld:
         colours = np.asarray(colours)[first:last]  # others are refused when they are read
-    return dataclasses.replace(camera, noise=noise, colours=colours)
+    return dataclasses.replace(camera, noise=noise, geom_rgb=colours)
 
 
 def images_of(batch: Any, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:

@@ -99,6 +99,7 @@ def _steps(first: float, last: float, step: float) -> np.ndarray:
 def grid(
     size: ArrayLike = (1.6, 1.0),
     resolution: float = 0.1,
+    *,
     direction: ArrayLike = DOWN,
     height: float = 0.0,
     order: str = "xy",
@@ -126,7 +127,7 @@ def grid(
 
 
 def ring(
-    radius: ArrayLike = 0.1, samples: int = 8, center: bool = True, direction: ArrayLike = DOWN, height: float = 0.0
+    radius: ArrayLike = 0.1, samples: int = 8, *, center: bool = True, direction: ArrayLike = DOWN, height: float = 0.0
 ) -> RayPattern:
     """Returns parallel rays on one or more circles about the frame, as for the height of a foot above the terrain.
 
@@ -153,6 +154,7 @@ def lidar(
     channels: int | Sequence[float] = 16,
     vertical: ArrayLike = (-15.0, 15.0),
     horizontal: ArrayLike = (-180.0, 180.0),
+    *,
     resolution: float = 1.0,
 ) -> RayPattern:
     """Returns rays from the frame's origin at fixed elevations, the channels, and evenly spaced azimuths.

@@ -23,7 +23,7 @@ from featherlane.simulation.query.jacobian import (
     OBJECT_VELOCITY,
     SUBTREE_JAC,
 )
-from featherlane.simulation.query.objects import object_of
+from featherlane.simulation.query.objects import Object, object_of
 from featherlane.simulation.query.present import acceleration, matrix
 from featherlane.simulation.world.data import Data, ready
 
@@ -195,14 +195,14 @@ def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, poin
     return jacp.T @ _vector("force", force) + jacr.T @ _vector("torque", torque)
 
 
-def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
+def object_velocity(model: Model, data: Data, object: Object, *, local: bool = False) -> np.ndarray:
     """Returns the angular and linear velocity of a body, geom, site or camera at its origin.
 
     Args:
         model: the model.
         data: the world, in its present state.
-        kind: `body` (at its centre of mass), `xbody` (at its frame), `geom`, `site` or `camera`.
-        key: name or number.
+        object: a body's frame by name or number, or a pair of a kind (`body` for its centre of mass, `xbody`, `geom`,
+            `site`, `camera`) and a name or number.
         local: in the object's axes; else in world axes.
 
     Returns:
@@ -215,11 +215,11 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
     Source: MuJoCo mj_objectVelocity.
     """
     world = ready(model, data)
-    number, i = object_of(model, (kind, key), "kind")
+    number, i = object_of(model, object, "object")
     return matrix(world, OBJECT_VELOCITY, number, i, int(flag("local", local)))
 
 
-def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
+def object_acceleration(model: Model, data: Data, object: Object, *, local: bool = False) -> np.ndarray:
     """Returns the angular and linear acceleration of a body, geom, site or camera at its origin.
 
     The accelerations of forward dynamics are computed first.  As in MuJoCo, a body at rest has the acceleration -g,
@@ -228,7 +228,7 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
     Args:
         model: the model.
         data: the world, in its present state.
-        kind, key, local: as for `object_velocity`.
+        object, local: as for `object_velocity`.
 
     Returns:
         (6,): rotation [rad/s^2], then translation [m/s^2].
@@ -240,7 +240,7 @@ def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bo
     Source: MuJoCo mj_objectAcceleration.
     """
     world = ready(model, data)
-    number, i = object_of(model, (kind, key), "kind")
+    number, i = object_of(model, object, "object")
     return acceleration(world, number, i, int(flag("local", local)))
 
 

@@ -156,4 +156,4 @@ class Plan:
             "wide": [int(t.declared.is_wide) for t, _ in everything],
         }
         arrays |= {name: np.asarray(values or [0], np.int64) for name, values in columns.items()}
-        return Record(ROWS, sizes, arrays, first.width, first.dtype)
+        return Record(ROWS, sizes, arrays, width=first.width, dtype=first.dtype)

@@ -131,7 +131,7 @@ class ModelRows:
             arrays[name] = aligned((self.offsets[name][1], self.width), MODEL[name].stored_as(self.dtype))
         for name in (name for name in in_use if MODEL[name].kind == "int"):
             arrays[name] = aligned(arrays[name].shape, np.int32)
-        other.record = Record(MODEL, self.model.size_values(), arrays, self.width, self.dtype)
+        other.record = Record(MODEL, self.model.size_values(), arrays, width=self.width, dtype=self.dtype)
         return other
 
 

@@ -137,7 +137,7 @@ class UserFunction:
 
 def address_of(stage: Stage, dtype, width: int) -> int:
     """Returns the address of a stage that is compiled with checked indices, for tiles of that width and precision."""
-    compiled: Any = library().function(stage, processor.base_of(dtype), width, CHECKED)
+    compiled: Any = library().function(stage, processor.base_of(dtype), width, checked=CHECKED)
     return ctypes.cast(compiled, ctypes.c_void_p).value or 0
 
 

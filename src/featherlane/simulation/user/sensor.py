@@ -40,6 +40,7 @@ def set_user_sensor(
     model: Model,
     sensor: str | int,
     function: Callable[..., np.ndarray] | None,
+    *,
     reads: tuple[str, ...] = ("sensordata",),
 ) -> None:
     """Registers the function that computes a sensor of the type `user`.

@@ -178,16 +178,16 @@ class Data(DataFields):
             warn_of_full("a world", self.workspace.sizes["nconmax"], "data", level)
 
     # ---- whole states ------------------------------------------------------------------------------------------------
-    def reset(self, keyframe: str | int | None = None) -> None:
+    def reset(self, *, keyframe: str | int | None = None) -> None:
         """Resets to the model's default state or to a keyframe; all other fields become zero.
 
         Args:
-            keyframe: name or number of a keyframe, None for the defaults (qpos0, zero velocities and forces).
+            keyframe: name or number of a keyframe; None or -1 for the defaults (qpos0, zero velocities and forces).
 
         Raises:
             UnknownNameError: an unknown keyframe; the data is unchanged.
         """
-        key = None if keyframe is None else self.model.keyframe(keyframe).id
+        key = None if keyframe in (None, -1) else self.model.keyframe(keyframe).id
         given = {}
         if key is not None:
             given = {name: np.asarray(getattr(self.model, f"key_{source}")[key]) for name, source in KEYFRAME.items()}

@@ -59,7 +59,9 @@ class DataFields(NamedAccess):
                     f"{name}: available only with the contact model 'convex'; `contact_force`, "
                     f"`qfrc_constraint` and sensors work with both"
                 )
-            return efc_column(workspace, name.removeprefix("efc_"))
+            column = efc_column(workspace, name.removeprefix("efc_"))
+            column.flags.writeable = False  # a copy
+            return column
         raise UnknownAttributeError(f"data has no attribute {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def _find_islands(self) -> None:
@@ -172,7 +174,7 @@ class DataFields(NamedAccess):
 
     @property
     def solver_history(self) -> np.recarray:
-        """Returns the iterates of the last solve, (solver_niter + 1,), beginning with the initial point; a copy.
+        """Returns the iterates of the last solve, (solver_niter + 1,), beginning with the initial point; read-only.
 
         With the contact model convex, `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of
         its scaled gradient after i iterations.  `.improvement` is the decrease of the cost in iteration i (of PGS: of
@@ -206,7 +208,9 @@ class DataFields(NamedAccess):
             names = ("residual",)
         n = min(self.solver_niter + 1, self.nrecord)
         columns = [getattr(self, f"stat_{name}")[:n] for name in names]
-        return np.rec.fromarrays(columns, dtype=[(name, float) for name in names])
+        history = np.rec.fromarrays(columns, dtype=[(name, float) for name in names])
+        history.flags.writeable = False
+        return history
 
     def contact_slots(self) -> np.ndarray:
         """Returns the slot of each contact, (ncon,)."""

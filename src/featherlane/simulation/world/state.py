@@ -25,12 +25,12 @@ PARTS = [
 ]
 
 
-def state_size(model: Model, bits: int) -> int:
+def state_size(model: Model, bits: int = State.INTEGRATION) -> int:
     """Returns the length of the state vector of some components.
 
     Args:
         model: the model.
-        bits: `State` bits, or MuJoCo's.
+        bits: `State` bits, or MuJoCo's; by default all that a step reads.
 
     Raises:
         ModelError: bits that select no part.

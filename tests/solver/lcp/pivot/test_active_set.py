@@ -12,7 +12,7 @@ LOW, HIGH = -0.5, 0.7
 
 
 def boxed(A, b, lo=LOW, hi=HIGH):
-    return start(Problem(A, b, lo, hi))
+    return start(Problem(A, b, lo=lo, hi=hi))
 
 
 def natural(x, A, b, lo=LOW, hi=HIGH):
@@ -118,7 +118,7 @@ def test_the_most_violated_row_is_released(rng):
 def test_a_row_that_depends_on_another_moves_against_it(first, expected, sign):
     """Both move until one meets its bound; if it is the other one, the released row waits."""
     lo, hi = np.sort(sign * np.array([[-0.5, -0.5], [0.8, 0.7]]), axis=0)
-    r1 = start(Problem(np.ones((2, 2)), np.zeros(2), lo, hi))
+    r1 = start(Problem(np.ones((2, 2)), np.zeros(2), lo=lo, hi=hi))
     add(r1, 0)
     active_set.set_to_bound(r1, 1, sign < 0.0)
     r1.place.x[0], r1.place.w[1] = sign * first, -sign

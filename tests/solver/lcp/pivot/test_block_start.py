@@ -67,18 +67,18 @@ def test_it_gives_up_after_many_rounds():
 
 def test_inactive_rows_start_at_their_bound():
     lo, hi = [0.0, 0.0, -1.0, -1.0, 0.0, -1.0], [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
-    r1 = start(Problem(np.eye(6), [1.0, -1.0, 1.0, -1.0, 1.0, 0.0], lo, hi))
+    r1 = start(Problem(np.eye(6), [1.0, -1.0, 1.0, -1.0, 1.0, 0.0], lo=lo, hi=hi))
     block_start.set_start_states(r1, 0, 6)
     assert r1.one.state.array[:6].tolist() == [FIXED, LOWER, UPPER, BETWEEN, BETWEEN, BETWEEN]
     assert inside_of(r1) == [3, 4, 5] and r1.one.niter[0] == 3
-    r1 = start(Problem(np.eye(2), [1.0, 1.0], -1.0, 1.0))
+    r1 = start(Problem(np.eye(2), [1.0, 1.0], lo=-1.0, hi=1.0))
     block_start.set_start_states(r1, 1, 2)
     assert inside_of(r1) == [1]
 
 
 def test_free_rows_are_solved_together_with_bounded_rows(rng):
     A, b = correlations(rng), rng.standard_normal(N)
-    r1 = start(Problem(A, b, -0.5, 0.7))
+    r1 = start(Problem(A, b, lo=-0.5, hi=0.7))
     inside = [4, 9, 17, 0, 12]
     for p in inside:
         add(r1, p)
@@ -99,7 +99,7 @@ def test_free_rows_are_solved_together_with_bounded_rows(rng):
     (FIXED, 0, -9.0, FIXED),
 ])  # fmt: skip
 def test_a_rows_state_follows_from_x_and_w(state, x, w, expected):
-    r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
+    r1 = start(Problem(np.eye(3), np.zeros(3), lo=-1.0, hi=2.0))
     r1.one.state[1], r1.place.x[1], r1.place.w[1] = state, x, w
     assert block_start.required_state(r1, 1, 0.1) == expected
     assert block_start.count_wrong(r1, 3, 0.1) == ((0, -1) if state == expected else (1, 1))
@@ -114,7 +114,7 @@ def test_a_rows_state_follows_from_x_and_w(state, x, w, expected):
 def test_the_factor_follows_the_states(leaving, entering, rng):
     """Few rows are exchanged one by one; for many, the factor is rebuilt."""
     A = correlations(rng)
-    r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
+    r1 = start(Problem(A, np.zeros(N), lo=-1.0, hi=1.0))
     outside = [1, 2, 4, 6, 15]
     for p in range(N):
         r1.one.state[p] = LOWER
@@ -137,7 +137,7 @@ def test_the_factor_follows_the_states(leaving, entering, rng):
 
 def test_the_factor_is_rebuilt_after_the_first_removed_row(rng):
     A = correlations(rng)
-    r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
+    r1 = start(Problem(A, np.zeros(N), lo=-1.0, hi=1.0))
     for p in range(14):
         add(r1, p)
     for p in (5, 7, 13):

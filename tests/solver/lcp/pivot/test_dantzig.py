@@ -56,7 +56,7 @@ def test_friction_is_bounded_by_the_normals_without_it(start_, rng):
         problem = friction_problem(rng, 4)
         A, b, n = problem.matrix, problem.b, problem.n
         normal, friction = np.arange(0, n, 3), np.nonzero(problem.findex >= 0)[0]
-        alone = enumerate_solutions(Problem(A[np.ix_(normal, normal)], b[normal], 0.0, 10.0 * np.abs(b).max()))[0]
+        alone = enumerate_solutions(Problem(A[np.ix_(normal, normal)], b[normal], lo=0.0, hi=10.0 * np.abs(b).max()))[0]
         r1 = solve(problem, start_=start_)
         limit = problem.hi[friction] * np.abs(alone[problem.findex[friction] // 3])
         np.testing.assert_allclose(r1.one.upper.array[friction], limit, atol=KNOWN * np.abs(alone).max())
@@ -88,7 +88,7 @@ def test_leftovers_of_another_problem_do_not_change_results(start_, rng):
 
 
 def test_an_infeasible_row_is_reported():
-    r1 = solve(Problem(np.zeros((1, 1)), [1.0], 0.0, np.inf))
+    r1 = solve(Problem(np.zeros((1, 1)), [1.0], lo=0.0, hi=np.inf))
     assert r1.one.status[0] == INFEASIBLE and np.isfinite(r1.one.x[0]) and r1.one.residual[0] > dantzig.TOLERANCE
 
 
@@ -96,7 +96,7 @@ def pushed(rng):
     """Returns a record before row 12 is driven: some rows between their bounds, others at one; the sets by name."""
     A, n = correlations(rng), 12
     b = rng.standard_normal(N)
-    r1 = start(Problem(A, b, -0.5, 0.7))
+    r1 = start(Problem(A, b, lo=-0.5, hi=0.7))
     inside = [1, 4, 6, 10]
     for p in range(n):
         r1.one.state[p], r1.place.x[p] = (LOWER, -0.5) if p % 2 == 0 else (UPPER, 0.7)
@@ -147,7 +147,7 @@ def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     (WAITING, 0.0, 0.05, 9.0),
 ])  # fmt: skip
 def test_a_row_at_a_bound_ends_a_step_at_w_0(state, w, dw, expected):
-    r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
+    r1 = start(Problem(np.eye(3), np.zeros(3), lo=-1.0, hi=2.0))
     r1.one.state[1], r1.place.w[1], r1.place.dw[1] = state, w, dw
     assert dantzig.step_to_zero_w(r1, 1, 9.0, 0.1) == expected
     assert expected == 9.0 or dantzig.may_end_step(r1, 0, 9.0, 0.1)
@@ -155,7 +155,7 @@ def test_a_row_at_a_bound_ends_a_step_at_w_0(state, w, dw, expected):
 
 @pytest.mark.parametrize(("dx", "expected"), [(0.5, 3.0), (-0.5, 3.0), (0.1, 9.0), (-0.1, 9.0), (0.0, 9.0)])
 def test_a_free_row_ends_a_step_at_its_bound(dx, expected):
-    r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
+    r1 = start(Problem(np.eye(3), np.zeros(3), lo=-1.0, hi=2.0))
     r1.place.x[1], r1.place.dx[1], r1.one.state[1] = 0.5, dx, BETWEEN
     assert dantzig.step_to_bound(r1, 1, 9.0) == expected
     assert expected == 9.0 or dantzig.may_end_step(r1, 0, 9.0, 0.1)
@@ -164,7 +164,7 @@ def test_a_free_row_ends_a_step_at_its_bound(dx, expected):
 def test_a_row_that_depends_on_others_is_passed_over():
     A = np.ones((3, 3))
     A[2, 2] = 2.0
-    r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
+    r1 = start(Problem(A, np.zeros(3), lo=-1.0, hi=1.0))
     add(r1, 0)
     for p, enters in ((1, 0), (2, 1)):
         r1.place.w[p] = 1e-12
@@ -175,7 +175,7 @@ def test_a_row_that_depends_on_others_is_passed_over():
 
 def test_a_full_factor_loses_its_gaps_before_a_row_enters(rng):
     A = correlations(rng)
-    r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
+    r1 = start(Problem(A, np.zeros(N), lo=-1.0, hi=1.0))
     fill(r1)
     dantzig.reduce_matrix_row(r1, 8, r1.one.turn)
     assert dantzig.enter_factor(r1, 8, r1.one.turn)

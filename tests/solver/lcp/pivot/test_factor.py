@@ -66,7 +66,7 @@ def test_the_pivot_is_the_schur_complement_of_a_row(rng):
 ])  # fmt: skip
 def test_a_row_depends_on_others_when_its_pivot_is_rounding(apart, large, independent):
     A = np.array([[1.0, large], [large, large**2 + apart]])
-    r1 = start(Problem(A, np.zeros(2), -np.inf, np.inf))
+    r1 = start(Problem(A, np.zeros(2), lo=-np.inf, hi=np.inf))
     r1.place.A.array[[0, 1, 8, 9]] = A.ravel()  # unscaled
     add(r1, 0)
     factor.gather_matrix_row(r1, 1, r1.one.turn)

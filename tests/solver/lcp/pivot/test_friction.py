@@ -20,7 +20,7 @@ def scaled_contacts(rng):
     s = 4.0 ** rng.integers(-3, 4, problem.n)
     A, normal = problem.matrix * np.outer(s, s), problem.findex
     mu = np.where(normal >= 0, problem.hi * s[normal] / s, np.inf)
-    return Problem(A, problem.b * s, 0.0, mu, normal, np.where(normal >= 0, 0.05 / s, 0.0))
+    return Problem(A, problem.b * s, lo=0.0, hi=mu, findex=normal, add=np.where(normal >= 0, 0.05 / s, 0.0))
 
 
 def frozen(problem):
@@ -60,7 +60,7 @@ def test_limits_follow_from_x(contacts):
 
 
 def test_without_normal_force_friction_is_zero_for_any_mu():
-    r1 = start(Problem(np.eye(2), [-1.0, 1.0], 0.0, np.inf, [-1, 0], [0.0, 0.3]))
+    r1 = start(Problem(np.eye(2), [-1.0, 1.0], lo=0.0, hi=np.inf, findex=[-1, 0], add=[0.0, 0.3]))
     r1.place.x[0] = 0.0
     assert friction.friction_limit(r1, 1) == 0.3
     r1.place.x[0] = -2.0
@@ -95,7 +95,7 @@ def test_the_system_holds_the_derivative_of_the_limits(contacts):
 
 
 def test_a_singular_system_is_reported():
-    r1 = start(Problem(np.eye(9), np.zeros(9), 0.0, 1.0))
+    r1 = start(Problem(np.eye(9), np.zeros(9), lo=0.0, hi=1.0))
     U = r1.one.L.array[: 9 * 16].reshape(9, 16)
     U[2:4, :3] = [[0.0, 2.0, 4.0], [3.0, 1.0, 5.0]]
     assert friction.solve_limit_system(r1, 2, 2) == 1  # rows change places for a pivot
@@ -159,7 +159,7 @@ def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):
 
 def test_rows_follow_their_bounds():
     mu = [np.inf] + 6 * [0.5]
-    r1 = start(Problem(np.eye(7), np.zeros(7), 0.0, mu, [-1] + 6 * [0]))
+    r1 = start(Problem(np.eye(7), np.zeros(7), lo=0.0, hi=mu, findex=[-1] + 6 * [0]))
     r1.place.lo.array[:7], r1.place.hi.array[:7] = [0.0, *6 * [-2.0]], [np.inf, 2.0, 2.0, 2.0, 2.0, 2.0, np.inf]
     r1.one.state.array[:7] = BETWEEN, LOWER, UPPER, FIXED, BETWEEN, BETWEEN, UPPER
     r1.place.x.array[:7], r1.place.w[3] = [9.0, -3.0, 1.0, 0.0, 2.5, 1.5, 4.0], -1.0

@@ -58,7 +58,9 @@ def test_friction_is_bounded_by_the_normals_without_it(rng):
     lane_blocks.lane_blocks(p, PASSES)
     for lane, problem in enumerate(problems):
         add = np.where(np.arange(9) == 1, 0.1, 0.0)
-        r1 = one_record(Problem(problem.matrix, problem.b, problem.lo, problem.hi, problem.findex, add))
+        r1 = one_record(
+            Problem(problem.matrix, problem.b, lo=problem.lo, hi=problem.hi, findex=problem.findex, add=add)
+        )
         dantzig.principal_pivoting(r1, FROZEN, 0, dantzig.BLOCK)
         np.testing.assert_allclose(p.lcp.x.array[:, lane], r1.one.x.array[:9], atol=KNOWN)
         np.testing.assert_allclose(p.lcp.lower.array[:, lane], r1.one.lower.array[:9], atol=KNOWN)
@@ -100,7 +102,7 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
 
 
 def test_a_pivot_at_rounding_level_fixes_its_row():
-    p = tile(Problem(np.ones((2, 2)), [1.0, 1.0], -9.0, 9.0))
+    p = tile(Problem(np.ones((2, 2)), [1.0, 1.0], lo=-9.0, hi=9.0))
     p.lcp.w.array[:, 0] = -1.0
     m = lane_blocks.list_active_rows(p)
     lane_blocks.factor_active_rows(p, m, 1e-13)
@@ -109,7 +111,7 @@ def test_a_pivot_at_rounding_level_fixes_its_row():
 
 
 def test_rows_change_state_if_their_condition_is_violated():
-    p = tile(Problem(np.eye(7), np.zeros(7), -1.0, 2.0))
+    p = tile(Problem(np.eye(7), np.zeros(7), lo=-1.0, hi=2.0))
     p.lcp.lower.array[:], p.lcp.upper.array[:] = -1.0, 2.0
     p.lcp.lower.array[6] = p.lcp.upper.array[6] = 0.0  # held for any w
     p.lcp_state.array[:, 0] = [0, 0, 0, -1, 1, -1, -1]
@@ -130,7 +132,14 @@ def test_rows_change_state_if_their_condition_is_violated():
 def test_rows_start_in_the_state_given_by_w():
     lo, hi = [0, 0, -1, -1, -1, 0, 0], [1, 1, 0, 0, 1, 1, np.inf]
     p = tile(
-        Problem(np.eye(7), [1, -1, 1, -1, 0, 0, 0.5], lo, hi, [-1, -1, -1, -1, -1, -1, 0], [0, 0, 0, 0, 0, 0, 0.2])
+        Problem(
+            np.eye(7),
+            [1, -1, 1, -1, 0, 0, 0.5],
+            lo=lo,
+            hi=hi,
+            findex=[-1, -1, -1, -1, -1, -1, 0],
+            add=[0, 0, 0, 0, 0, 0, 0.2],
+        )
     )
     p.lcp.x.array[...] = 5.0
     lane_blocks.start_sets(p)

@@ -13,7 +13,7 @@ from scenes.lcp_records import lane_record, one_record
 def with_room(problem):
     add = np.where(problem.findex >= 0, 0.05, 0.0)
     lo = np.where(problem.findex >= 0, 0.0, -0.1)
-    return Problem(problem.matrix, problem.b, lo, problem.hi, problem.findex, add)
+    return Problem(problem.matrix, problem.b, lo=lo, hi=problem.hi, findex=problem.findex, add=add)
 
 
 def test_each_lane_equals_a_single_solve(rng):

@@ -12,7 +12,7 @@ EXACT = 1e-10  # A has a condition of about 10
 
 
 def standard(A, b):
-    return one_record(Problem(A, b, 0.0, np.inf, symmetric=False))
+    return one_record(Problem(A, b, lo=0.0, hi=np.inf, symmetric=False))
 
 
 def definite(rng, n):

@@ -20,7 +20,9 @@ def problem(rng):
     findex, lo, hi = np.full(N, -1), np.full(N, -np.inf), np.full(N, np.inf)
     findex[[2, 7, 8]] = 5, 1, 5
     lo[[1, 4, 5]], hi[[4, 9]] = [-0.3, -1.0, 0.0], [2.0, 0.0]
-    return Problem(J @ J.T, rng.standard_normal(N) * units, lo, hi, findex, np.where(findex >= 0, 0.5, 0.0))
+    return Problem(
+        J @ J.T, rng.standard_normal(N) * units, lo=lo, hi=hi, findex=findex, add=np.where(findex >= 0, 0.5, 0.0)
+    )
 
 
 def test_rows_are_ordered_free_bounded_friction(problem):
@@ -72,7 +74,7 @@ def test_nothing_is_solved_at_the_start(problem):
 @pytest.mark.parametrize("n", [3, 8, 11, 24, 50])
 def test_products_equal_those_of_dense_matrices(n, rng):
     J = rng.standard_normal((n, n))
-    r1 = start(Problem(J @ J.T + n * np.eye(n), rng.standard_normal(n), -np.inf, np.inf))
+    r1 = start(Problem(J @ J.T + n * np.eye(n), rng.standard_normal(n), lo=-np.inf, hi=np.inf))
     width = -(-n // 8) * 8
     A, b = r1.place.A.array[: width * n].reshape(n, width), r1.place.b.array[:n]
     x = r1.place.x.array[:n] = rng.standard_normal(n) * (rng.random(n) < 0.7)

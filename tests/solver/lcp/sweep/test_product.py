@@ -18,7 +18,7 @@ def tile(request, rng):
     if dense:
         M = rng.standard_normal((2, n, n))
         A = M @ M.transpose(0, 2, 1)
-        p = lane_record(*(Problem(a, np.zeros(n), -1.0, 1.0) for a in A))
+        p = lane_record(*(Problem(a, np.zeros(n), lo=-1.0, hi=1.0) for a in A))
     else:
         p, Y, cfm = factored_record(rng, n, COLUMNS, 2)
         A = Y @ Y.transpose(0, 2, 1) + np.array([np.diag(c) for c in cfm])

@@ -21,7 +21,9 @@ def tile(rng):
     """Returns a record of 4 worlds."""
     A = np.diag([2.0, 1.0, 3.0, 1.5, 4.0, 2.5])
     hi, add = [np.inf, *MU[:3], 0.7, MU[3]], [0.0, *ADD[:3], 0.0, ADD[3]]
-    p = lane_record(*(Problem(A, np.zeros(6), [0, 0, 0, 0, -0.2, 0], hi, FINDEX, add) for _ in range(4)))
+    p = lane_record(
+        *(Problem(A, np.zeros(6), lo=[0, 0, 0, 0, -0.2, 0], hi=hi, findex=FINDEX, add=add) for _ in range(4))
+    )
     p.lcp.x.array[...] = rng.standard_normal((6, 4))
     return p
 

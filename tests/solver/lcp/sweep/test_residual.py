@@ -96,13 +96,13 @@ def test_residual_with_constant_bounds(rng):
 @pytest.mark.parametrize(("x", "b", "expected"), [(3.0, 1.0, 3.0), (-3.0, 1.0, 3.0), (0.1, -8.0, 4.0), (0.0, 0.0, 1.0),
                                                   (1e305, 0.0, LARGEST)])  # fmt: skip
 def test_the_scale_of_the_residual(x, b, expected):
-    p = lane_record(Problem(np.diag([2.0, 1.0]), [b, 0.0], -np.inf, np.inf))
+    p = lane_record(Problem(np.diag([2.0, 1.0]), [b, 0.0], lo=-np.inf, hi=np.inf))
     p.lcp.x.array[0] = x
     np.testing.assert_array_equal(residual.solution_size(p, p.lcp.x), expected)
 
 
 def test_float32_stops_at_its_reachable_accuracy():
-    p = lane_record(Problem([[1.0]], [0.0], 0.0, 1.0))
+    p = lane_record(Problem([[1.0]], [0.0], lo=0.0, hi=1.0))
     assert residual.stopping_residual(p)[0] == 1e-10
     p.dtype = np.dtype(np.float32)
     assert residual.stopping_residual(p)[0] == residual.ROUNDING32
