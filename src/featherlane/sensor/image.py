@@ -30,6 +30,22 @@ def near_bundle(m, d, g, origin, axis, rho, slope):
 
 
 @kernel
+def bundle_of_block(m, d, i, image, corner, extent):
+    """Returns (origin, axis, rho, slope) of the rays through a block of pixels; arguments of `choose_geoms`."""
+    (column, row), (ncolumn, nrow) = corner, extent
+    # the axis is the ray through the block's centre; image_ray adds half a pixel
+    origin, axis = image_ray(m, d, i, image, column + 0.5 * ncolumn - 0.5, row + 0.5 * nrow - 0.5)
+    # rho: largest distance of an origin from the axis' origin; slope: largest slope of a ray from the axis
+    rho, slope = 0.0, 0.0
+    for k in range(4):
+        # the ray through a corner of the block: k % 2 right, k // 2 below
+        start, direction = image_ray(m, d, i, image, column + ncolumn * (k % 2) - 0.5, row + nrow * (k // 2) - 0.5)
+        rho, cosine = fmax(rho, norm3(start - origin)), dot(direction, axis)
+        slope = fmax(slope, sqrt(fmax(1.0 - cosine * cosine, 0.0)) / cosine)  # tangent of the angle to the axis
+    return origin, axis, rho, slope
+
+
+@kernel
 def choose_geoms(m, d, i, image, corner, extent):
     """ray.seen <- the candidates whose bounding spheres come near a block of pixels; ray.ngeom <- their number.
 
@@ -41,18 +57,8 @@ def choose_geoms(m, d, i, image, corner, extent):
         corner: (column, row) of the block's first pixel.
         extent: (columns, rows) of the block.
     """
-    (column, row), (ncolumn, nrow), far = corner, extent, d.camera.clip[1]
-    backwards = d.cam_xmat[i].columns[2]  # a camera looks along -z
-    # the bundle's axis is the ray through the block's centre; image_ray adds half a pixel
-    origin, axis = image_ray(m, d, i, image, column + 0.5 * ncolumn - 0.5, row + 0.5 * nrow - 0.5)
-    # rho: largest distance of an origin from the axis' origin; slope: largest slope of a ray from the axis
-    rho, slope = 0.0, 0.0
-    for k in range(4):
-        # the ray through a corner of the block: k % 2 right, k // 2 below
-        start, direction = image_ray(m, d, i, image, column + ncolumn * (k % 2) - 0.5, row + nrow * (k // 2) - 0.5)
-        rho, cosine = fmax(rho, norm3(start - origin)), dot(direction, axis)
-        slope = fmax(slope, sqrt(fmax(1.0 - cosine * cosine, 0.0)) / cosine)  # tangent of the angle to the axis
-    n = 0
+    origin, axis, rho, slope = bundle_of_block(m, d, i, image, corner, extent)
+    backwards, far, n = d.cam_xmat[i].columns[2], d.camera.clip[1], 0  # a camera looks along -z
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)

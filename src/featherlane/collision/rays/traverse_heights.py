@@ -39,50 +39,51 @@ def plane_of_cell(heights, lower):
 
 
 @kernel
-def first_wall(enter, leave, v, side):
+def wall_normal(slab_x, slab_y, v, side):
     """Returns the outward normal of the wall at which a ray enters (side = -1) or leaves (side = 1) the field's sides.
 
-    enter, leave: distances at which it enters and leaves the slabs of x and y; v: its direction.
+    slab_x, slab_y: distances at which it enters and leaves the slabs of x and y; v: its direction.
     """
     # the wall is across the axis that is entered last, or left first
-    is_x = enter[0] >= enter[1]
-    if side > 0:
-        is_x = leave[0] <= leave[1]
+    is_x = slab_x[1] <= slab_y[1] if side > 0 else slab_x[0] >= slab_y[0]
     return Vec3(where(is_x, side * copysign(1.0, v[0]), 0.0), where(is_x, 0.0, side * copysign(1.0, v[1])), 0.0 * v[2])
+
+
+@kernel
+def end_of_cell(cell, start, rate):
+    """Returns the distance at which a ray passes from a column or row to the next one; FAR if it never does.
+
+    cell: number of the column or row; start, rate: the ray's coordinate across it at distance 0, and its rate [cells].
+    """
+    moves = fabs(rate) > MINVAL
+    inverse = 1.0 / where(moves, rate, 1.0)
+    return where(moves, (cell + where(rate > 0.0, 1.0, 0.0) - start) * inverse, FAR)
 
 
 @kernel
 def traverse_heights(m, d, field, p, v, near):
     """Returns (met, distance, outward normal) of rays (p, v) in the field's frame: base, surface and walls, two-sided.
 
-    x is the distance of the nearest hit so far, n the normal there, t the distance at which the ray enters the current
-    cell.  Within a triangle the height of the ray above it is f0 + f1 t; `sign` is its sign at the start of the
-    traversal.  A ray enters the slabs of x, y and z at lo0, lo1 and lo2, and leaves them at hi0, hi1 and hi2.  It
-    passes the field's walls at side_entry and side_exit.  A cell has the sizes dx and dy [m]; on the grid, positions
-    and rates are in cells.
+    A ray enters the current cell at the distance t and leaves it at `end`.  `nearest` is the distance of the nearest
+    hit so far, n the normal there.  Within a triangle the height of the ray above it is f0 + f1 t; `sign` is its sign
+    at the start of the traversal.  On the grid, positions and rates are in cells.
     near: mask of the rays to intersect.   Cost: O(cells under the longest ray).
     """
-    sx, sy, top, base = m.hfield_size[field]
+    half_x, half_y, top, base = m.hfield_size[field]
     ncol, nrow, zero = m.hfield_ncol[field], m.hfield_nrow[field], 0.0
-    dx, dy = 2.0 * sx / (ncol - 1), 2.0 * sy / (nrow - 1)
-    # the base
-    met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, zero))
-    x = where(met, x, FAR)
-    # the box of the surface: entry and exit along each axis
-    lo0, hi0 = slab(p[0], v[0], -sx, sx)
-    lo1, hi1 = slab(p[1], v[1], -sy, sy)
-    lo2, hi2 = slab(p[2], v[2], zero, top)
-    t = fmax(fmax(fmax(lo0, lo1), lo2), 0.0)
-    side_entry, side_exit = fmax(lo0, lo1), fmin(hi0, hi1)
-    leave = fmin(side_exit, hi2)
+    dx, dy = 2.0 * half_x / (ncol - 1), 2.0 * half_y / (nrow - 1)  # sizes of a cell [m]
+    met, nearest, n = meet_box(p, v, (-half_x, -half_y, -base), (half_x, half_y, zero))
+    nearest = where(met, nearest, FAR)
+    # the box of the surface: distances (entry, exit) along each axis, and of its four walls
+    slab_x, slab_y = slab(p[0], v[0], -half_x, half_x), slab(p[1], v[1], -half_y, half_y)
+    slab_z = slab(p[2], v[2], zero, top)
+    walls_entry, walls_exit = fmax(slab_x[0], slab_y[0]), fmin(slab_x[1], slab_y[1])
+    t, leave = fmax(fmax(walls_entry, slab_z[0]), 0.0), fmin(walls_exit, slab_z[1])
 
-    # position on the grid in cells, and its rate; the first cell
-    grid_x, grid_y, rate_x, rate_y = (p[0] + sx) / dx, (p[1] + sy) / dy, v[0] / dx, v[1] / dy
-    x_grows, y_grows = rate_x > 0.0, rate_y > 0.0
-    moves_x, moves_y = fabs(rate_x) > MINVAL, fabs(rate_y) > MINVAL
-    inverse_rate_x, inverse_rate_y = 1.0 / where(moves_x, rate_x, 1.0), 1.0 / where(moves_y, rate_y, 1.0)
+    # position on the grid at distance 0, and its rate; the first cell
+    grid_x, grid_y, rate_x, rate_y = (p[0] + half_x) / dx, (p[1] + half_y) / dy, v[0] / dx, v[1] / dy
     # running: rays that are in the box and have no nearer hit
-    sign, running = zero, near & (t <= leave) & (t < fmin(x, d.ray.distance[0]))
+    sign, running = zero, near & (t <= leave) & (t < fmin(nearest, d.ray.distance[0]))
     column = where(running, clip(floor(fma(t, rate_x, grid_x)), 0.0, ncol - 2.0), 0.0)
     row = where(running, clip(floor(fma(t, rate_y, grid_y)), 0.0, nrow - 2.0), 0.0)
 
@@ -90,47 +91,44 @@ def traverse_heights(m, d, field, p, v, near):
     for k in range(ncol + nrow):
         if not any_(running):
             break
-        # distances to the next column and the next row
-        tx = where(moves_x, (column + where(x_grows, 1.0, 0.0) - grid_x) * inverse_rate_x, FAR)
-        ty = where(moves_y, (row + where(y_grows, 1.0, 0.0) - grid_y) * inverse_rate_y, FAR)
-        end = fmax(fmin(fmin(tx, ty), leave), t)
-        # the diagonal u + t rate_x = w + t rate_y divides the way through the cell
-        u, w = grid_x - column, grid_y - row  # position in the cell at distance 0
-        du = rate_x - rate_y
-        slanted = fabs(du) > MINVAL
-        middle = where(slanted, clip((w - u) / where(slanted, du, 1.0), t, end), end)
+        end_x, end_y = end_of_cell(column, grid_x, rate_x), end_of_cell(row, grid_y, rate_y)
+        end = fmax(fmin(fmin(end_x, end_y), leave), t)
+        # the diagonal x = y of the cell divides the way through it; x, y: position in the cell at distance 0
+        x, y = grid_x - column, grid_y - row
+        across = rate_x - rate_y
+        slanted = fabs(across) > MINVAL
+        middle = where(slanted, clip((y - x) / where(slanted, across, 1.0), t, end), end)
         heights = cell_heights(m, field, top, row, column)
         for half in unrolled(range(2)):
-            # the triangle between distances a and b: lower if the middle of this part is at u >= w
-            a = middle if half else t
-            b = end if half else middle
-            lower = fma(0.5 * (a + b), du, u - w) >= 0.0
-            z, zx, zy = plane_of_cell(heights, lower)  # height at the first corner, rise over a cell along x and y
-            f0, f1 = p[2] - (z + fma(u, zx, w * zy)), v[2] - fma(rate_x, zx, rate_y * zy)
+            # the triangle between distances a and b: the lower one if the middle of this part is at x >= y
+            a, b = (middle, end) if half else (t, middle)
+            lower = fma(0.5 * (a + b), across, x - y) >= 0.0
+            z, rise_x, rise_y = plane_of_cell(heights, lower)
+            f0, f1 = p[2] - (z + fma(x, rise_x, y * rise_y)), v[2] - fma(rate_x, rise_x, rate_y * rise_y)
             if k == 0 and half == 0:
                 # on the outside if the ray enters from above; otherwise decided by the height where it enters
-                above = ((lo2 >= t) & (v[2] < 0.0)) | (fma(t, f1, f0) >= 0.0)
+                above = ((slab_z[0] >= t) & (v[2] < 0.0)) | (fma(t, f1, f0) >= 0.0)
                 sign = where(above, 1.0, -1.0)
                 # a ray that enters below the surface hits the wall
-                wall = running & not_(above) & (side_entry >= t) & (t > 0.0)
-                x, n = where(wall, t, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, side=-1), n)
+                wall = running & not_(above) & (walls_entry >= t) & (t > 0.0)
+                nearest, n = where(wall, t, nearest), where(wall, wall_normal(slab_x, slab_y, v, side=-1), n)
                 running = running & not_(wall)
             # the surface is hit if the sign has changed at b
             hit = running & (sign * fma(b, f1, f0) < 0.0)
             crossing = clip(-f0 / where(hit, f1, 1.0), a, b)
-            hit = hit & (crossing < x)
-            x = where(hit, crossing, x)
-            n = where(hit, normalize3(Vec3(-zx / dx, -zy / dy, zero + 1.0))[0], n)
+            hit = hit & (crossing < nearest)
+            nearest = where(hit, crossing, nearest)
+            n = where(hit, normalize3(Vec3(-rise_x / dx, -rise_y / dy, zero + 1.0))[0], n)
             running = running & not_(hit)
         # the next cell
-        column = where(running & (tx <= ty), column + where(x_grows, 1.0, -1.0), column)
-        row = where(running & (ty <= tx), row + where(y_grows, 1.0, -1.0), row)
+        column = where(running & (end_x <= end_y), column + where(rate_x > 0.0, 1.0, -1.0), column)
+        row = where(running & (end_y <= end_x), row + where(rate_y > 0.0, 1.0, -1.0), row)
         t = where(running, end, t)
         inside = (column >= 0.0) & (column <= ncol - 2.0) & (row >= 0.0) & (row <= nrow - 2.0)
         leaves = running & ((end >= leave) | not_(inside))
         # a ray below the surface leaves through a wall
-        wall = leaves & (sign < 0.0) & (leave >= side_exit) & (leave < x)
-        x, n = where(wall, leave, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, side=1), n)
+        wall = leaves & (sign < 0.0) & (leave >= walls_exit) & (leave < nearest)
+        nearest, n = where(wall, leave, nearest), where(wall, wall_normal(slab_x, slab_y, v, side=1), n)
         running = running & not_(leaves)
         column, row = where(running, column, 0.0), where(running, row, 0.0)  # others read a valid sample
-    return x < FAR, x, n
+    return nearest < FAR, nearest, n
