@@ -207,7 +207,7 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, act, qacc, primal.*, con_fresh,
             con_overflow, active, and all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     _by_positions(m, d, b, p, thread, tile, given=UNUSED)
 
@@ -223,7 +223,7 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qvel, act, ctrl, qacc, primal.*,
             con_fresh, con_overflow, active, and all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     overflow = compute_position(m, d)
     _by_forces(m, d, b, p, thread, tile, given=overflow)
@@ -239,7 +239,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, solved; act, qacc, primal.*, con_fresh, con_overflow, active, and
             all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     # the call displaced the parameter by p.up, so the acceleration moves by p.up times its predicted rate
     _follow_prediction(m, d, p, p.up[0])
@@ -258,7 +258,7 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qpos, and all else of this thread's workspace.
-    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
     _lag_by_positions(m, d, b, p, thread, tile, given=UNUSED)
@@ -274,7 +274,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qvel, act, ctrl, and all else of this thread's
             workspace.
-    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
     _place_bodies(m, d)

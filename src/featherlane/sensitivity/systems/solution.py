@@ -148,7 +148,7 @@ def accelerate_state(m, d, p):
     Reads:  qpos, qvel, act, ctrl, con_fresh.
     Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes;
             dual.start, with the no-slip solver its acceleration.
-    Scratch: aba_*, block, cacc, cfrc, con_wrench, qDeriv, qH, qHDiagInv, qLU, qvec.
+    Scratch: aba_*, block, block_*, cacc, cfrc, con_wrench, qDeriv, qH, qHDiagInv, qLU, qvec.
     """
     overflow = compute_position(m, d)
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0
@@ -183,7 +183,7 @@ def base_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else
             of this thread's workspace.
-    Scratch: aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec.
+    Scratch: aba_*, block, block_*, cacc, cfrc, qH, qHDiagInv, qLU, qvec.
     """
     accelerate_state(m, d, p)
     p.report[HELD] = where(has_constraint_rows(m, d), 1.0, 0.0)
@@ -272,7 +272,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in: dg, dp, follow, memory for da.
     Writes: those that they take back; report, next_qvel, da, dq, dv, unit, solved, force, product; qacc_step,
             qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace.
-    Scratch: qvec, primal.*, krylov.*, con_motion, con_wrench, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU.
+    Scratch: qvec, primal.*, krylov.*, con_motion, con_wrench, aba_*, block, block_*, cacc, cfrc, qH, qHDiagInv, qLU.
     """
     accelerate_state(m, d, p)
     store_next_velocity(m, d, p, d.qacc_step)

@@ -232,13 +232,6 @@ def assemble_block_row(m, d, A, i):
 
 
 @kernel
-def assemble_block_rows(m, d):
-    """Computes H = M + S^T K^c S on block rows."""
-    for i in range(m.nv):
-        assemble_block_row(m, d, metric(m, d), i)
-
-
-@kernel
 def is_pushing(m, d, k):
     """Returns the mask of worlds in which contact k has a row that is not at a bound, so it adds to H.
 
@@ -361,7 +354,8 @@ def assemble_entries(m, d):
         clear_couplings(m, d)
     assemble_bodies(m, d)  # writes the stiffnesses K that the rows of H read
     if has_block_rows(d):
-        assemble_block_rows(m, d)
+        for i in range(m.nv):
+            assemble_block_row(m, d, metric(m, d), i)
     else:
         assemble_ancestor_rows(m, d)
     add_dof_rows(m, d)
