@@ -80,7 +80,7 @@ def turn_free_bodies(m, d):
         with rates remove these derivatives.
     Reads:  Mhat (nC,), qfrc_step (nv,), dof_touched.
     Writes: qacc.
-    Scratch: block.
+    Scratch: block, block_*.
     """
     if has_metric(m):
         # Mhat, to which the gyroscopic derivatives are added, and the force without constraints

@@ -125,7 +125,7 @@ def continuous_acceleration(m, d):
     Source: MuJoCo mj_inverse under `invdiscrete`.
     Reads:  qacc, qvel, M, and what the integrator's D depends on.
     Writes: qacc, qacc_step (nv,) [m/s^2, rad/s^2]; qH, qHDiagInv, qDeriv.
-    Scratch: qvec, qproduct, block, aba_*, cacc, cfrc.
+    Scratch: qvec, qproduct, block, block_*, aba_*, cacc, cfrc.
     Cost:   O(nv * depth^2).
     """
     copy(d.qacc_step, d.qacc, m.nv)

@@ -256,7 +256,7 @@ def implicitfast(m, d):
     Reads:  qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos,
             cinert.
     Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; qacc_step, qH, qHDiagInv, actuator_rate; scratch
-            memory: crb_drag, block, qvec, aba_*, cacc, cfrc; qDeriv on request and for separate free bodies.
+            memory: crb_drag, block, block_*, qvec, aba_*, cacc, cfrc; qDeriv on request and for separate free bodies.
     Cost:   O(nv * depth^2).
     """
     implicitfast_acceleration(m, d)

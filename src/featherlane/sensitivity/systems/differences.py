@@ -194,7 +194,7 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, qvel, act, ctrl,
             qfrc_applied, qacc, primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     _residual_columns(m, d, b, p, thread, tile, given=MOVED)
 
@@ -210,7 +210,7 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, qvel, act, ctrl,
             qfrc_applied, qacc, primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     overflow = compute_position(m, d)
     _residual_columns(m, d, b, p, thread, tile, given=overflow)
@@ -226,7 +226,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, solved; act, qacc, primal.*, con_fresh, con_overflow, active, and
             all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     # the call displaced the parameter by p.up, so the acceleration moves by p.up times its predicted rate
     _follow_prediction(m, d, p, p.up[0])
@@ -246,7 +246,7 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qpos, qvel, act, ctrl, qfrc_applied, and all
             else of this thread's workspace.
-    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
     _lag_columns(m, d, b, p, thread, tile, given=MOVED)
@@ -262,7 +262,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qpos, qvel, act, ctrl, qfrc_applied, and all
             else of this thread's workspace.
-    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
     _place_bodies(m, d)

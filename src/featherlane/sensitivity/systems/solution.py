@@ -166,7 +166,7 @@ def accelerate_state(m, d, p):
     Reads:  qpos, qvel, act, ctrl, con_fresh.
     Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes;
             dual.start, with the no-slip solver its acceleration.
-    Scratch: aba_*, block, cacc, cfrc, con_wrench, qDeriv, qH, qHDiagInv, qLU, qvec.
+    Scratch: aba_*, block, block_*, cacc, cfrc, con_wrench, qDeriv, qH, qHDiagInv, qLU, qvec.
     """
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0
     if compute_position(m, d) == 0:
@@ -191,7 +191,7 @@ def base_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else
             of this thread's workspace.
-    Scratch: aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec.
+    Scratch: aba_*, block, block_*, cacc, cfrc, qH, qHDiagInv, qLU, qvec.
     """
     accelerate_state(m, d, p)
     p.report[HELD] = where(has_constraint_rows(m, d), 1.0, 0.0)
@@ -281,7 +281,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; report, next_qvel, dof_tangent, dof_back, da, dq, dv, solved,
             force, product; qacc_step, qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of
             this thread's workspace.
-    Scratch: qvec, primal.*, krylov.*, con_motion, con_wrench, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU.
+    Scratch: qvec, primal.*, krylov.*, con_motion, con_wrench, aba_*, block, block_*, cacc, cfrc, qH, qHDiagInv, qLU.
     """
     accelerate_state(m, d, p)
     store_next_velocity(m, d, p, d.qacc_step)

@@ -40,7 +40,7 @@ def inverse_force(m, d):
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
     Reads:  qacc, qfrc_bias, qfrc_passive, qfrc_constraint, M; under discrete Mhat, qpos, qvel.
     Writes: qfrc_inverse (nv,) [N, N m].
-    Scratch: primal.*, block, cacc, cfrc.
+    Scratch: primal.*, block, block_*, cacc, cfrc.
     """
     # primal.Ma = M qacc, or in `discrete`, which has a metric, Mhat qacc + h K qvel
     if has_metric(m):

@@ -162,11 +162,8 @@ def store_two_rows(m, d, A, i):
     # all dofs of both rows: those up to k
     for e in range(start, n - 1):
         j = m.chain_colind[chain + e]
-        S, place = d.cdof[j], d.hessian.rownnz[j]
-        x = fma(S[0], f[0], fma(S[1], f[1], fma(S[2], f[2], A[A_i + e])))
-        y = fma(S[0], g[0], fma(S[1], g[1], fma(S[2], g[2], A[A_k + e])))
-        d.hessian.H[before_i + place] = fma(S[3], f[3], fma(S[4], f[4], fma(S[5], f[5], x)))
-        d.hessian.H[before_k + place] = fma(S[3], g[3], fma(S[4], g[4], fma(S[5], g[5], y)))
+        x, y = add_axis_product(d, j, f, A[A_i + e]), add_axis_product(d, j, g, A[A_k + e])
+        d.hessian.H[before_i + d.hessian.rownnz[j]], d.hessian.H[before_k + d.hessian.rownnz[j]] = x, y
     # the diagonal of row i
     d.hessian.H[before_i + d.hessian.rownnz[i]] = add_axis_product(d, i, f, A[A_i + n - 1])
 
@@ -232,13 +229,6 @@ def assemble_block_row(m, d, A, i):
         if stiff:
             add_stiffness_to_block(m, d, entry, first, n, f)
         j = m.dof_parentid[first]
-
-
-@kernel
-def assemble_block_rows(m, d):
-    """Computes H = M + S^T K^c S on block rows."""
-    for i in range(m.nv):
-        assemble_block_row(m, d, metric(m, d), i)
 
 
 @kernel
@@ -364,7 +354,8 @@ def assemble_entries(m, d):
         clear_couplings(m, d)
     assemble_bodies(m, d)  # writes the stiffnesses K that the rows of H read
     if has_block_rows(d):
-        assemble_block_rows(m, d)
+        for i in range(m.nv):
+            assemble_block_row(m, d, metric(m, d), i)
     else:
         assemble_ancestor_rows(m, d)
     add_dof_rows(m, d)

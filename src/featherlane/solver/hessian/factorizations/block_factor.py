@@ -180,40 +180,44 @@ def update_block_rows(d, row, width, source, columns, triangle):
 
 
 @kernel
+def find_run(d, e, end, f):
+    """Returns the next run of blocks in two row lists: (its first entry, its last entry in the target's list, last e).
+
+    The run begins with block e of the source's list, which ends at `end`; f: where to search in the target's list.
+    """
+    while d.hessian.blockcol[f] != d.hessian.blockcol[e]:
+        f += 1
+    first = f
+    while e < end and d.hessian.blockcol[f + 1] == d.hessian.blockcol[e + 1]:
+        e += 1
+        f += 1
+    return first, f, e
+
+
+@kernel
 def eliminate_from(m, d, block, b, at):
     """Subtracts block b, whose rows are complete, from the rows of the target: block `at` of the row list of b.
 
-    Stores L in the columns of the target.  Blocks that are adjacent in both row lists form a run: its columns are
-    updated at once.
+    The columns of the target's rows that the rows of b have, too, are updated run by run: blocks that are adjacent in
+    both row lists.  Then L is stored in the target's columns.
     """
-    source_list, stride = d.hessian.blockadr[b], block.stride
-    # entry e of the row list of b is blockcol[source_list + e]
-    c = d.hessian.blockcol[source_list + at]  # the target
-    target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[source_list + at]
+    e, end, stride = d.hessian.blockadr[b], d.hessian.blockadr[b] + at, block.stride
+    c = d.hessian.blockcol[end]  # the target, the last block of its own row list, too
+    target, w, place, f = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[end], d.hessian.blockadr[c]
     for i in range(w):
         store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
-    # the columns to update are those of the target's row that the row of b has, too: two pointers find equal blocks.
-    # e: number in the row list of b;  f: entry of hessian.blockcol in the target's row list, of the same block
-    target_row, f, e = d.hessian.rowadr[target], d.hessian.blockadr[c], 0
-    width = d.hessian.rownnz[target] - 1 + w  # distance of the target's rows: the columns of blocks above, then its own
-    while e <= at:
-        while d.hessian.blockcol[f] != d.hessian.blockcol[source_list + e]:
-            f += 1
-        start, target_start = d.hessian.blockplace[source_list + e], d.hessian.blockplace[f]
-        # extend the run to blocks that are adjacent in both rows
-        while e < at and d.hessian.blockcol[f + 1] == d.hessian.blockcol[source_list + e + 1]:
-            e += 1
-            f += 1
-        # columns of the run before its last block.  The last run (e = at) ends with the target itself, of which only
-        # the lower triangle is updated: triangle = 1.  All other runs have all columns of their last block, too
-        columns, triangle = d.hessian.blockplace[source_list + e] - start, 1
-        if e < at:
-            columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[source_list + e]], 0
-        target_entry = target_row + target_start
+    # start of the target's rows, and their distance: the columns of blocks above, then its own
+    target_row, width = d.hessian.rowadr[target], d.hessian.rownnz[target] - 1 + w
+    while e <= end:
+        first_f, last_f, last_e = find_run(d, e, end, f)
+        start = d.hessian.blockplace[e]
+        # the columns of the run.  Of the target itself, only the lower triangle is updated
+        columns, triangle = d.hessian.blockplace[last_e] - start, 1
+        if last_e < end:
+            columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[last_e]], 0
         source = Sources(adr=block.adr + start, stride=stride, n=block.size, pivot=0, w=w)
-        update_block_rows(d, target_entry, width, source, columns, triangle)
-        e += 1
-        f += 1
+        update_block_rows(d, target_row + d.hessian.blockplace[first_f], width, source, columns, triangle)
+        e, f = last_e + 1, last_f + 1
     # L replaces A in the target's columns
     for k in range(block.size):
         for i in range(w):

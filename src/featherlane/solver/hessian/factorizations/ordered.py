@@ -103,20 +103,19 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
     place: that of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
     The panel of the tree that is eliminated first has the entries: its dofs as rows, those of the other as columns.
     """
-    first_b, first_c, size_t, size_u = m.block_dofadr[b], m.block_dofadr[c], m.tree_dofnum[t], m.tree_dofnum[u]
-    # panel numbers of the blocks' first dofs, counted from the tree's last dof; dof i later in the block is i lower
-    row_b, row_c = m.tree_dofadr[t] + size_t - 1 - first_b, m.tree_dofadr[u] + size_u - 1 - first_c
+    size_t, size_u = m.tree_dofnum[t], m.tree_dofnum[u]
+    last_t, last_u = m.tree_dofadr[t] + size_t - 1, m.tree_dofadr[u] + size_u - 1
     t_is_first = d.graph.place[t] < d.graph.place[u]  # in the elimination order
     # first column of the other tree, -1 if the world does not couple the trees
     column = find_column(d, t, u) if t_is_first else find_column(d, u, t)
-    for i in range(m.block_dofnum[b] if column >= 0 else 0):
-        entry = d.hessian.rowadr[first_b + i] + place
-        for e in range(m.block_dofnum[c]):
-            # u is first: rows are dofs of u, columns those of t
-            target = entry_index(d.panel.adr[u], size_u, row_c - e, column + row_b - i)
-            if t_is_first:  # the other way round
-                target = entry_index(d.panel.adr[t], size_t, row_b - i, column + row_c - e)
-            d.panel.values[target] = read_lane(d.hessian.H, entry + e, lane)
+    first = m.block_dofadr[c]
+    for i in range(m.block_dofadr[b], m.block_dofadr[b] + m.block_dofnum[b] if column >= 0 else 0):
+        for j in range(first, first + m.block_dofnum[c]):
+            if t_is_first:
+                target = entry_index(d.panel.adr[t], size_t, last_t - i, column + last_u - j)
+            else:
+                target = entry_index(d.panel.adr[u], size_u, last_u - j, column + last_t - i)
+            d.panel.values[target] = read_lane(d.hessian.H, d.hessian.rowadr[i] + place + j - first, lane)
 
 
 @kernel

@@ -23,13 +23,6 @@ PATH_WORTH = 2.0
 
 
 @kernel
-def start_from_model_tree(m, d):
-    """Starts with the model's own tree."""
-    for i in range(m.nv):
-        d.hessian.parent[i] = m.dof_parentid[i]
-
-
-@kernel
 def merge_paths(d, i, j):
     """Puts dofs i and j on one path to the root: merges their two lists of ancestors in descending order.
 
@@ -72,7 +65,8 @@ def closes_paths(m, d):
     exact = 0  # cost of the block rows, whose fill-in is exact
     for i in range(m.nv):
         exact += d.hessian.rownnz[i] * d.hessian.rownnz[i]
-    start_from_model_tree(m, d)
+    for i in range(m.nv):
+        d.hessian.parent[i] = m.dof_parentid[i]  # of the model's own tree
     for k in range(d.hessian.ncoupling[0]):
         i, j = coupling_tips(d, k)
         merge_paths(d, i, j)

@@ -150,16 +150,15 @@ def factor_group(r1, count):
     nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
     LT, LT8, stride, added = r1.one.L, eights(r1.one.L), 8 * eights_per_row(r1), 0
     while added < count and LT[(nfactor + added) * stride + nfactor + added] > DOUBTFUL:
-        # row `added` is the pivot row; it is subtracted from the rows behind it
-        entry = (nfactor + added) * stride + nfactor
-        inverse = 1.0 / LT[entry + added]
-        for i in range(added + 1, count):
-            block = (nfactor + i) * row_eights + c
-            LT8[block] = fma(-(LT[entry + i] * inverse), LT8[(nfactor + added) * row_eights + c], LT8[block])
+        k = nfactor + added  # the pivot row, which is subtracted from the rows j of the group behind it
+        inverse = 1.0 / LT[k * stride + k]
+        for j in range(k + 1, nfactor + count):
+            row_j = j * row_eights + c
+            LT8[row_j] = fma(-(LT[k * stride + j] * inverse), LT8[k * row_eights + c], LT8[row_j])
         finish_group_row(r1, added, count, inverse)
         added += 1
-    for i in range(added, count):
-        LT8[(nfactor + i) * row_eights + c] = 0.0
+    for j in range(nfactor + added, nfactor + count):
+        LT8[j * row_eights + c] = 0.0
     return added
 
 
