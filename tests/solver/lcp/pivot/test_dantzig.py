@@ -116,8 +116,7 @@ def pushed(rng):
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     r1, A, i, inside = pushed(rng)
-    dantzig.gather_matrix_row(r1, i, r1.one.ell)
-    dantzig.substitute_forward(r1, r1.one.ell)
+    dantzig.reduce_matrix_row(r1, i, r1.one.ell)
     size, square = dantzig.find_direction(r1, i, sign)
     dx, dw = r1.place.dx.array[: i + 1], r1.place.dw.array[: i + 1]
     expected = np.zeros(i + 1)
