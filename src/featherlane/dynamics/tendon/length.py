@@ -99,10 +99,11 @@ def _add_straight_segment(m, d, s, t, scale):
     """Returns the length of the segment between sites s and t; adds its forces of magnitude `scale` to cfrc."""
     a, b, x, y = m.site_bodyid[s], m.site_bodyid[t], d.site_xpos[s], d.site_xpos[t]
     u, length = normalize3(y - x)
+    force = scale * u
     # forces within one moving body cancel
     if moving_body(m, a) != moving_body(m, b):
-        _add_force(m, d, a, x, -(scale * u))
-        _add_force(m, d, b, y, scale * u)
+        _add_force(m, d, a, x, -force)
+        _add_force(m, d, b, y, force)
     return length
 
 
