@@ -191,7 +191,7 @@ def object_motion(m, d, jr, kind, i, is_acceleration, is_local):
     is_local: 1: in the axes of the object; 0: in world axes.
     Source: MuJoCo mj_objectVelocity, mj_objectAcceleration.
     Reads:  cvel, cacc, subtree_com, xpos, xquat, xmat, xipos; frames of geoms, sites and cameras.
-    Writes: motion (6,) [rad/s, m/s or rad/s^2, m/s^2].   Cost: O(1).
+    Writes: motion (6,) [rad/s, m/s; rad/s^2, m/s^2].   Cost: O(1).
     """
     if is_acceleration:
         motion = object_acceleration(m, d, kind, i)
