@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import Layout, Library, dispatch, kernel, stage
+from featherlane.lanes import Layout, Library, Stage, dispatch, kernel, stage, toolchain
+from featherlane.lanes.kernel import symbol
 from featherlane.lanes.layout import Declare, size
 from featherlane.lanes.record import allocated
+from featherlane.model.pair import manifold_points
+from featherlane.simulation.tile.library import library, stages
 
 LATE = """
 import featherlane as fl
@@ -79,6 +82,15 @@ def test_a_table_takes_the_first_case_with_the_number(mode, monkeypatch):
     Library({}).bind(all_cases, p)()
     assert p.arrays["x"][:, 0].tolist() == [-9.0, -9.0, -9.0, 11.0, 2.0, -9.0, 1.0, 2.0]
     assert p.arrays["odd"].tolist() == [0, 1, 0, 1, 0, 1, 0, 0]
+
+
+def test_a_case_that_is_a_stage_is_called_and_not_inlined():
+    """Otherwise each stage that calls a table would contain the code of all its cases."""
+    records = library().records
+    text = toolchain.lower([stages()["manifold"]], records, "f64", 1)
+    called = [case for _, case in manifold_points.cases if isinstance(case, Stage)]
+    assert called and all(f"@{symbol(case, 'f64', 1, False)}(" in text for case in called)
+    assert set(called) <= set(stages()["manifold"].calls().values())
 
 
 def test_cases_registered_before_the_first_step_are_compiled(tmp_path):

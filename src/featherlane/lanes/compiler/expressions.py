@@ -256,6 +256,8 @@ def _choice(w: Writer, node: ast.Call, called: Choice, arguments: list[Thing]) -
     number = w.convert(number, INT, node)
 
     def result(case) -> Thing:
+        if isinstance(case, Stage):
+            return record_functions.stage_call(w, node, case, symbol, rest)
         return kernel_call(w, node, case, rest) if isinstance(case, Kernel) else w.constant(case, node)
 
     def give(thing: Thing) -> None:
