@@ -189,6 +189,7 @@ def test_a_model_with_different_pairs_gets_a_new_list():
     model, other = fl.load(PILE), fl.load(PILE.replace('geom2="g7"', 'geom2="g8"'))
     listing, plain = pair_of_data(model)
     for m in (model, other, model):
+        listing.model = plain.model = m
         for _ in range(5):
             fl.step(m, listing)
             fl.step(m, plain)

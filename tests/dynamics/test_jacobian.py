@@ -71,6 +71,7 @@ def test_queries_follow_a_change_of_the_model():
     models = [load(text.format(x)) for x in (0.5, 2.0)]
     data = fl.Data(models[0])
     for model, x in zip(models + models, (0.5, 2.0, 0.5, 2.0), strict=True):
+        data.model = model
         fl.forward(model, data)
         close = {"rtol": 1e-12, "atol": 1e-12}
         np.testing.assert_allclose(jac_body_com(model, data, 1)[0], [[0.0], [x], [0.0]], **close)

@@ -119,7 +119,9 @@ def test_a_data_can_switch_to_another_model():
     two.body_mass[2] *= 3.0
     data = fl.Data(one)
     before = fl.linearize(one, data).A
+    data.model = two
     after = fl.linearize(two, data).A
+    data.model = one
     assert np.array_equal(fl.linearize(one, data).A, before) and not np.array_equal(after, before)
 
 
