@@ -131,9 +131,9 @@ def test_documented_commands_exist(command):
 
 
 def test_a_wrong_block_and_a_wrong_command_are_found(tmp_path):
-    page = "```python\nx = 1\n```\n\n```python\nx += 1\n```\n\n```sh\nfeatherlane doctor a.xml  # what\npip x\n```\n"
+    page = "```python\nx = 1\n```\n\n```python\nx += 1\n```\n\n```sh\nfeatherlane diagnose a.xml  # what\npip x\n```\n"
     assert blocks.run(page, tmp_path)[0]["x"] == 2
-    assert blocks.commands(page) == ["featherlane doctor a.xml"]
+    assert blocks.commands(page) == ["featherlane diagnose a.xml"]
     with pytest.raises(ZeroDivisionError):
         blocks.run(page + "```python\n1 / (x - 2)\n```\n", tmp_path)
     page += "```python\nprint(x)\n```\n\n```text\n2\n```\n"

@@ -966,35 +966,35 @@ def test_a_refused_write_names_the_target_and_not_its_temporary_file(tmp_path):
     assert refused.value.filename == str(target)
 
 
-# ---- doctor ----------------------------------------------------------------------------------------------
+# ---- diagnose --------------------------------------------------------------------------------------------
 
 
 SICK = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/>{}</worldbody></mujoco>"""
 BURIED = '<body name="b{0}" pos="{0} 0 .02"><freejoint/><geom name="g{0}" size=".1"/></body>'
 
 
-def test_doctor_finds_nothing_in_a_healthy_model(capfd):
-    succeeds("doctor", "humanoid")
+def test_diagnose_finds_nothing_in_a_healthy_model(capfd):
+    succeeds("diagnose", "humanoid")
     assert capfd.readouterr().out == "humanoid: no findings\n"
 
 
-def test_doctor_lists_a_few_elements_of_each_check_or_all(tmp_path, capfd, monkeypatch):
+def test_diagnose_lists_a_few_elements_of_each_check_or_all(tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     file = tmp_path / "buried.xml"
     file.write_text(SICK.format("".join(BURIED.format(k) for k in range(7))))
     for arguments, listed in (((), 4), (("--all",), 7)):
-        succeeds("doctor", file, *arguments)
+        succeeds("diagnose", file, *arguments)
         shown = capfd.readouterr().out
         assert shown.count("geom 'g") == listed and ("and 3 more" in shown) == (listed == 4)
         assert max(map(len, shown.splitlines())) <= 80 and "try: move the geoms apart" in shown
 
 
-def test_doctor_prints_json_and_exits_with_2_on_an_error(tmp_path, capfd):
+def test_diagnose_prints_json_and_exits_with_2_on_an_error(tmp_path, capfd):
     file = tmp_path / "stiff.xml"
     file.write_text(
         '<mujoco><worldbody><body><joint name="j" stiffness="1e9"/><geom size=".1"/></body></worldbody></mujoco>'
     )
-    assert run_command(["doctor", str(file), "--json"]) == 2
+    assert run_command(["diagnose", str(file), "--json"]) == 2
     out, err = capfd.readouterr()
     result = json.loads(out)
     assert result["counts"]["error"] == 1 and err == "featherlane: 1 error in stiff\n"
@@ -1002,9 +1002,9 @@ def test_doctor_prints_json_and_exits_with_2_on_an_error(tmp_path, capfd):
     assert (finding["check"], finding["element"], finding["id"]) == ("step-unstable", "joint 'j'", 0)
 
 
-def test_doctor_names_unsupported_features(tmp_path, capfd):
+def test_diagnose_names_unsupported_features(tmp_path, capfd):
     file = tmp_path / "cloth.xml"
     file.write_text(UNSUPPORTED)
-    assert run_command(["doctor", str(file)]) == 2
+    assert run_command(["diagnose", str(file)]) == 2
     shown = capfd.readouterr().out
     assert "flex 'cloth'" in shown and "sleep" in shown

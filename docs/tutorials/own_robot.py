@@ -69,8 +69,8 @@ assert (model.nq, model.nv, model.nu) == (10, 9, 3)
 #
 # ## Check the model
 #
-# `fl.diagnose` checks a model for implausible parameters before the first step. `featherlane doctor` is the same check
-# as a command.
+# `fl.diagnose` checks a model for implausible parameters before the first step. `featherlane diagnose` is the same
+# check as a command.
 
 # %%
 findings = fl.diagnose(model)
@@ -179,5 +179,5 @@ right.legend(loc="upper right")
 # reduces the error, within the stability limit of $h \omega$. [Computed torque](control.py) compensates gravity.
 #
 # Next: [a thousand worlds](thousand_worlds.py), [sensors](sensors.py), or the other [model
-# checks](../diagnostics.md#model-checks-featherlane-doctor). `featherlane simulate lamp.xml --video lamp.mp4` records a
-# video.
+# checks](../diagnostics.md#model-checks-featherlane-diagnose). `featherlane simulate lamp.xml --video lamp.mp4` records
+# a video.

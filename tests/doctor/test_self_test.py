@@ -21,7 +21,7 @@ def test_each_test_passes_here(outcomes, test):
 
 
 def test_the_command_prints_a_line_for_each_test(capfd):
-    assert run_command(["doctor", "--self-test"]) == 0
+    assert run_command(["diagnose", "--self-test"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) == len(self_test.TESTS) and all(line.startswith("passed ") for line in lines)
 
@@ -31,13 +31,13 @@ def test_a_failed_test_is_named_and_sets_the_exit_code(monkeypatch, capfd):
         raise ValueError("no kernel")
 
     monkeypatch.setattr(self_test, "TESTS", {"first": lambda: (True, "fine"), "second": fails})
-    assert run_command(["doctor", "--self-test", "--json"]) == 2
+    assert run_command(["diagnose", "--self-test", "--json"]) == 2
     printed, errors = capfd.readouterr()
     assert json.loads(printed)["tests"][1] == {"test": "second", "passed": False, "seen": "ValueError: no kernel"}
     assert "1 test failed: second" in errors
 
 
-@pytest.mark.parametrize("arguments", [["doctor"], ["doctor", "humanoid", "--self-test"]])
+@pytest.mark.parametrize("arguments", [["diagnose"], ["diagnose", "humanoid", "--self-test"]])
 def test_either_a_model_or_the_self_test_is_required(arguments, capfd):
     assert run_command(arguments) == 2
     assert "either a model or --self-test" in capfd.readouterr().err

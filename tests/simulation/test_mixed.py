@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -203,8 +204,7 @@ def test_each_world_takes_its_own_keyframe():
 
 def test_fields_of_models_differ_by_world(models):
     mixed, _ = pairs(models)
-    for rows in mixed.expand("body_mass"):
-        rows *= 1.5
+    mixed.expand("body_mass")[...] *= 1.5
     mixed.set_const()
     mixed.step(2)
     heavy = fl.Batch(models[1][0], 5)
@@ -265,3 +265,36 @@ def test_an_edit_of_a_model_is_checked_before_any_world_moves(models):
     with pytest.raises(fl.ModelError):
         mixed.step()
     assert (mixed.time == 0.0).all()
+
+
+@pytest.mark.parametrize("again", [lambda batch: batch, copy.copy, lambda batch: pickle.loads(pickle.dumps(batch))])
+def test_the_array_of_expand_acts_on_all_groups(again):
+    """One padded array, whose parts are the arrays of the groups, also after copies."""
+    models = fl.load("quadruped"), fl.load("cartpole")
+    mixed = fl.MixedBatch([(models[0], 2), (models[1], 3)])
+    mass, gravity = mixed.expand("body_mass"), mixed.expand("opt.gravity")
+    assert mass.shape == (5, models[0].nbody) and gravity.shape == (5, 3)
+    assert mixed.mask("body_mass").sum(axis=1).tolist() == [models[0].nbody] * 2 + [models[1].nbody] * 3
+    mass[1:4] *= 2.0
+    mixed = again(mixed)
+    mass = mixed.expand("body_mass")
+    mass[4] *= 3.0
+    assert all(np.shares_memory(mass, group.expand("body_mass")) for group in mixed.groups)
+    mixed.set_const()
+    mixed.step(20)
+    for group, (model, scale) in zip(mixed.groups, [(models[0], [1, 2]), (models[1], [2, 2, 3])], strict=True):
+        alone = fl.Batch(model, len(scale))
+        alone.expand("body_mass")[...] *= np.array(scale)[:, None]
+        alone.expand("opt.gravity")
+        alone.set_const()
+        alone.step(20)
+        np.testing.assert_array_equal(group.qpos, alone.qpos)
+
+
+def test_edits_of_a_padded_array_are_checked_in_each_call():
+    mixed = fl.MixedBatch([(fl.load("cartpole"), 1), (fl.load("quadruped"), 1)])
+    mass = mixed.expand("body_mass")
+    mixed.step(2)
+    mass[1, 1] = -1.0
+    with pytest.raises(fl.ModelError, match="body_mass"):
+        mixed.step()

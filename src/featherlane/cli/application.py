@@ -13,7 +13,7 @@ from featherlane.errors import page
 
 application = typer.Typer(
     help="Rigid-body dynamics for batches of worlds. Exit codes: 0, success; 2, invalid input, "
-    "or errors found by doctor; 3, a world became non-finite or out of range; 130, interrupted.",
+    "or errors found by diagnose; 3, a world became non-finite or out of range; 130, interrupted.",
     rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
@@ -269,8 +269,8 @@ def _inspect(source: Source, as_json: Json = False) -> None:
     inspect(source, as_json)
 
 
-@application.command("doctor")
-def _doctor(
+@application.command("diagnose")
+def _diagnose(
     source: Annotated[str | None, typer.Argument(metavar="[NAME|PATH]", help=MODEL_HELP, show_default=False)] = None,
     every: Annotated[
         bool, typer.Option("--all", help="List every element instead of the first few of each kind.")
@@ -281,11 +281,11 @@ def _doctor(
     as_json: Json = False,
 ) -> int:
     """Check a model for errors, instabilities, elements without effect, and slow settings, or test the installation."""
-    from featherlane.cli.doctor import doctor, run_self_test
+    from featherlane.cli.diagnose import diagnose_source, run_self_test
 
     if self_test == (source is not None):
         raise typer.BadParameter("give either a model or --self-test", param_hint="NAME|PATH")
-    return run_self_test(as_json) if source is None else doctor(source, every, as_json)
+    return run_self_test(as_json) if source is None else diagnose_source(source, every, as_json)
 
 
 @application.command("bench")

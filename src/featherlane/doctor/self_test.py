@@ -1,6 +1,6 @@
 """Tests an installation in seconds: closed forms, MuJoCo, precision, batches and threads.
 
-    featherlane doctor --self-test
+    featherlane diagnose --self-test
 
 Each test simulates a bundled or a small model and states what it found.  It shows that the kernels which were compiled
 for this processor compute correct, reproducible results with the installed MuJoCo and NumPy.

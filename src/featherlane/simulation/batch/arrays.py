@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.lanes import Field, aligned, processor
+from featherlane.lanes import aligned, processor
 from featherlane.model.assignment import regular
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
@@ -17,7 +17,7 @@ from featherlane.model.history import empty_history
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.batch.expanded import Entries, Expanded, dependent
+from featherlane.simulation.batch.expanded import Entries, Expanded, RowSource, dependent
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
@@ -37,9 +37,6 @@ LASTING = DATA.that("lasts")
 REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count", "cause")
 REPORTED = DATA.of("report", "count", "cause")  # stored by steps and forward passes, cleared by a reset
 SLEEPS = int(Enable.SLEEP)  # an int, because testing a flag of Python's enum takes a microsecond
-
-
-RowSource = Callable[[Field], np.ndarray]  # returns rows (nworld, n, ...) of a field in memory that others share
 
 
 class WorldArrays:
@@ -106,6 +103,7 @@ class WorldArrays:
             for name, old in arrays.items():
                 arrays[name] = self._new(name)
                 arrays[name][...] = old
+        self.expanded.move_into(rows)
         self._changed()
 
     # ---- arrays ------------------------------------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 
 import numpy as np
 
+from featherlane.lanes import Field
 from featherlane.model.fields import MODEL
 from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.limits import check_field
@@ -18,6 +19,9 @@ Entries = tuple[np.ndarray, np.ndarray]  # flat indices in a field, values there
 NO_CHANGES: Mapping[str, Entries] = {}
 
 
+RowSource = Callable[[Field], np.ndarray]  # returns rows (nworld, n, ...) of a field in memory that others share
+
+
 class Expanded(dict[str, np.ndarray]):
     """Maps fields to their rows (nworld, ...), and keeps track of the rows that a user may have written to.
 
@@ -26,22 +30,38 @@ class Expanded(dict[str, np.ndarray]):
         nworld: worlds.
         dtype: dtype of the rows, except fields that are float64 at every precision.
         rows: fields that differ already.
+
+    Attributes:
+        source: returns the memory of new fields, which several batches share; None: each field has separate memory.
     """
 
     def __init__(self, model: Model, nworld: int, dtype: np.dtype, rows: dict[str, np.ndarray] | None = None):
         super().__init__(rows or {})
         self.model, self.nworld, self.dtype = model, nworld, dtype
+        self.source: RowSource | None = None
         self.tracked = {name: TrackedArray(array) for name, array in self.items()}
         self.edited = set(self)
 
     def __reduce__(self):
-        return Expanded, (self.model, self.nworld, self.dtype, dict(self))
+        return Expanded, (self.model, self.nworld, self.dtype, {name: rows.copy() for name, rows in self.items()})
+
+    def move_into(self, source: RowSource) -> None:
+        """Moves all fields, and those added later, into parts of arrays that several batches share."""
+        self.source = source
+        for name, old in tuple(self.items()):
+            self[name] = source(MODEL[name])
+            self[name][...] = old
+            self.tracked[name] = TrackedArray(self[name])
 
     def add(self, name: str) -> None:
         """Adds rows of a field, initialized with the model's values."""
         value = self.model.__dict__[name]
-        dtype = MODEL[name].stored_as(self.dtype)
-        self[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), dtype, order="C")
+        if self.source is None:
+            dtype = MODEL[name].stored_as(self.dtype)
+            self[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), dtype, order="C")
+        else:
+            self[name] = self.source(MODEL[name])
+            self[name][...] = value
 
     def lend(self, name: str) -> np.ndarray:
         """Returns the rows of a field for a user, who may write to them."""

@@ -23,6 +23,7 @@ from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeEr
 from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, broadcast_reals, described, flag, regular
 from featherlane.model.enums import State
+from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import REPORTS, STATE
@@ -101,9 +102,11 @@ class MixedBatch(GroupedWorlds):
         own, groups = self.__dict__, self.groups
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
         padded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
+        expanded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype, MODEL)
         for k, group in enumerate(groups):
-            group.move_into(lambda field, k=k: padded.part(field.name, k, padded.array(field.name)))
-        own["_padded"], own["starts"], own["nworld"] = padded, padded.starts, int(padded.starts[-1])
+            group.move_into(lambda field, k=k: (padded if field in DATA.fields else expanded).rows_of(field, k))
+        own["_padded"], own["_expanded"], own["_lent"] = padded, expanded, {}
+        own["starts"], own["nworld"] = padded.starts, int(padded.starts[-1])
         own["group"] = np.repeat(np.arange(len(groups)), np.diff(padded.starts))
         for group in groups[1:]:
             group.runner.plans.team = groups[0].runner.plans.team  # all groups share one team of threads
@@ -163,7 +166,7 @@ class MixedBatch(GroupedWorlds):
         """Returns which entries of a field's padded array are used.
 
         Args:
-            name: a state field or a derived field.
+            name: a state field, a derived field, or a real field of the model.
 
         Returns:
             (nworld, n, ...) bool, the shape of the field's array; False for entries that a world's model lacks.
@@ -171,6 +174,9 @@ class MixedBatch(GroupedWorlds):
         Raises:
             ModelError: an unknown field.
         """
+        key = str(name).replace("opt.", "opt_")
+        if key in MODEL and MODEL[key].kind == "real":
+            return self._expanded.mask(key)
         check_field_name("mask", name)
         return self._padded.mask(name)
 
@@ -189,8 +195,11 @@ class MixedBatch(GroupedWorlds):
         """Returns, with `record_failures`, copies of all failures with world numbers of this batch, by step."""
         return numbered([group.failures for group in self.groups], self.starts)
 
-    def expand(self, name: str) -> tuple[np.ndarray, ...]:
-        return tuple(group.expand(name) for group in self.groups)
+    def expand(self, name: str) -> np.ndarray:
+        key = str(name).replace("opt.", "opt_")
+        # the parts of the groups: each is checked for edits while a reference to it exists
+        self._lent[key] = [group.expand(name) for group in self.groups]
+        return self._expanded.array(key)
 
     def set_const(self, ids: ArrayLike | None = None) -> None:
         for group, chosen, _ in self._split(self._ids(ids)):

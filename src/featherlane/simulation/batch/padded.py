@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from featherlane.lanes import Field, Layout
 from featherlane.simulation.tile.fields import DATA
 
 
@@ -23,20 +24,23 @@ class PaddedArrays:
         counts: worlds of each group.
         sizes: sizes of each group's fields, by name.
         dtype: dtype of all arrays except fields that are float64 at every precision.
+        layout: the fields: those of worlds, or those of models.
 
     Attributes:
         starts: (ngroup + 1,) the first row of each group, and the end of the last one.
         arrays: the allocated arrays by field.
     """
 
-    def __init__(self, counts: Sequence[int], sizes: Sequence[Mapping[str, int]], dtype: np.dtype):
+    def __init__(
+        self, counts: Sequence[int], sizes: Sequence[Mapping[str, int]], dtype: np.dtype, layout: Layout = DATA
+    ):
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(int)
-        self.sizes, self.dtype = list(sizes), dtype
+        self.sizes, self.dtype, self.layout = list(sizes), dtype, layout
         self.arrays: dict[str, np.ndarray] = {}
 
     def dims(self, name: str) -> list[tuple[int, ...]]:
         """Returns the shape of a field in each group."""
-        return [DATA[name].dims(sizes) for sizes in self.sizes]
+        return [self.layout[name].dims(sizes) for sizes in self.sizes]
 
     def padded_shape(self, name: str) -> tuple[int, ...]:
         """Returns the smallest shape that contains the shape of each group."""
@@ -44,7 +48,7 @@ class PaddedArrays:
 
     def zeros(self, name: str, lead: tuple[int, ...]) -> np.ndarray:
         """Returns zeros of a field's padded shape behind leading axes."""
-        return np.zeros((*lead, *self.padded_shape(name)), DATA[name].stored_as(self.dtype))
+        return np.zeros((*lead, *self.padded_shape(name)), self.layout[name].stored_as(self.dtype))
 
     def array(self, name: str) -> np.ndarray:
         """Returns the padded array of a field."""
@@ -67,3 +71,7 @@ class PaddedArrays:
         for group in range(len(self.sizes)):
             self.part(name, group, mask)[...] = True
         return mask
+
+    def rows_of(self, field: Field, group: int) -> np.ndarray:
+        """Returns a group's rows (nworld, n, ...) of a field in the array that all groups share."""
+        return self.part(field.name, group, self.array(field.name))

@@ -82,7 +82,7 @@ class Worlds(Sensing):
         ...
 
     # ---- model fields by world ---------------------------------------------------------------------------------------
-    def expand(self, name: str) -> Any:
+    def expand(self, name: str) -> np.ndarray:
         """Gives a real model field separate values in each world, as for domain randomization.
 
         Call `set_const` after writing a field on which other fields depend (masses, inertias, ...).  A field may be 0
@@ -92,14 +92,15 @@ class Worlds(Sensing):
             name: a real field of the model (`body_mass`), options as `opt.timestep` or `opt_timestep`.
 
         Returns:
-            (nworld, ...) live array, initialized with the model's values.  A `MixedBatch` returns a tuple with an array
-            for each group.  A distributed batch returns a local array, whose written values the next call sends to the
+            (nworld, ...) live array, initialized with the model's values; padded to the widest model of a
+            `MixedBatch`.  A distributed batch returns a local array, whose written values the next call sends to the
             workers.
 
         Raises:
             ModelError: an unknown real field.
             RuntimeError: another thread is in a call of this batch.
         """
+        ...
 
     def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes the model fields that depend on expanded fields, for each world; they become per-world fields.

@@ -1,4 +1,4 @@
-"""`featherlane doctor`: lists errors and notes about a model, with advice, or tests the installation."""
+"""`featherlane diagnose`: lists errors and notes about a model, with advice, or tests the installation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEW = 4  # most elements listed per check
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
 
-def doctor(source: str, every: bool, as_json: bool) -> int:
+def diagnose_source(source: str, every: bool, as_json: bool) -> int:
     """Diagnoses a model and prints the findings.
 
     Args:
