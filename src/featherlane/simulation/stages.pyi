@@ -463,9 +463,9 @@ def implicitfast(model: Model, data: Data) -> None:
         cinert.
     Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic
         (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qacc_step (nv,) [m/s^2, rad/s^2], qH,
-        qHDiagInv, actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: crb_drag, block, qvec, aba_*, cacc (nbody,
-        6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N]; qDeriv (nD,) [N s/m, N m s/rad] on request and for separate free
-        bodies.
+        qHDiagInv, actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: crb_drag, block, block_*, qvec, aba_*,
+        cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N]; qDeriv (nD,) [N s/m, N m s/rad] on request and for
+        separate free bodies.
     Cost: O(nv * depth^2).
     Source: MuJoCo mj_implicit with the integrator implicitfast; chapter Computation, gyroscopic derivatives for free
         bodies.
