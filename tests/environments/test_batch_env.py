@@ -339,7 +339,7 @@ def test_observations_after_a_reset_are_of_the_new_state(mode):
     def seen(batch):
         return batch.xpos[:, 2].copy()
 
-    env = BatchEnv("cartpole", N, seen, reward, start=start, max_episode_steps=3, autoreset_mode=mode)
+    env = BatchEnv("cartpole", N, seen, reward, start=start, fields=("xpos",), max_episode_steps=3, autoreset_mode=mode)
     check = fl.Batch(env.batch.model, N)
     check.bind("xpos")
 
