@@ -349,7 +349,14 @@ def test_observations_after_a_reset_are_of_the_new_state(mode):
         return batch.xpos[:, 2].copy()
 
     env = BatchEnv(
-        "cartpole", N, observation=seen, reward=reward, start=start, max_episode_steps=3, autoreset_mode=mode
+        "cartpole",
+        N,
+        observation=seen,
+        reward=reward,
+        start=start,
+        fields=("xpos",),
+        max_episode_steps=3,
+        autoreset_mode=mode,
     )
     check = fl.Batch(env.batch.model, N)
     check.bind("xpos")

@@ -40,8 +40,7 @@ class BatchEnv(TaskEnv):
             sample from each world's generator, write a `Task`.
         frame_skip: time steps per action.
         cameras: cameras whose images are observed, as of `Task`.
-        fields: derived fields of the batch (`xpos`, `sensordata`, ...) that `reward`, `terminated` and `start` read.
-            Fields that only `observation` reads need not be listed.
+        fields: derived fields of the batch (`xpos`, `sensordata`, ...) that the functions read.
 
     The other arguments and the errors are those of `TaskEnv`.
 

@@ -71,7 +71,7 @@ def kept_pass(m, d, s):
 
     Source: MuJoCo mj_forward.
     Reads:  what `forward_pass` reads; keeps.
-    Writes: what `forward_pass` writes; LastPass.kept, qpos, qvel, mocap_pos, mocap_quat.
+    Writes: what `forward_pass` writes; kept, qpos, qvel, mocap_pos, mocap_quat.
     """
     s.kept[0] = 0
     forward_pass(m, d)
@@ -85,7 +85,7 @@ def unkept_step(m, d, s):
     """Runs `step`; derived fields belong to the state before it from then on.
 
     Source: MuJoCo mj_step.
-    Reads:  what `step` reads.   Writes: what `step` writes; LastPass.kept.
+    Reads:  what `step` reads.   Writes: what `step` writes; kept.
     """
     s.kept[0] = 0
     step(m, d)
@@ -96,7 +96,7 @@ def unkept_steps(m, d, s, n):
     """Runs `unkept_step` n times.
 
     Source: MuJoCo mj_step.
-    Reads:  what `step` reads.   Writes: what `step` writes; LastPass.kept.
+    Reads:  what `step` reads.   Writes: what `step` writes; kept.
     """
     s.kept[0] = 0
     for _ in range(n):
