@@ -228,7 +228,7 @@ class Failure:
         return model_of_world(self._common, self._own)
 
     def _made_batch(self, model: Model) -> Worlds:
-        batch = self._kind(model, 1, 1, self.dtype, self._given_contacts)
+        batch = self._kind(model, 1, 1, dtype=self.dtype, given_contacts=self._given_contacts)
         batch.mute()
         return batch
 

@@ -187,7 +187,8 @@ class Data(DataFields):
         Raises:
             UnknownNameError: an unknown keyframe; the data is unchanged.
         """
-        key = None if keyframe in (None, -1) else self.model.keyframe(keyframe).id
+        is_default = keyframe is None or (isinstance(keyframe, int | np.integer) and keyframe == -1)
+        key = None if is_default else self.model.keyframe(keyframe).id
         given = {}
         if key is not None:
             given = {name: np.asarray(getattr(self.model, f"key_{source}")[key]) for name, source in KEYFRAME.items()}
