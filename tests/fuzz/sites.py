@@ -410,7 +410,7 @@ def _site(name: str, item, owner=None) -> Site:
     if name == "set_user_actuator":
         valid |= {"actuators": lambda w: "own", "gain": lambda w: lambda m, d, i: 1.0}
     if label in ("object_velocity", "object_acceleration"):
-        valid["key"] = lambda w: "hand"
+        valid["object"] = lambda w: ("body", "hand")
     if label == "scan":
         valid["output"] = lambda w: ("distance", "geom")
     if label == "contacts":

@@ -45,8 +45,8 @@ QUERIES = {
     "jac_dot": lambda m, d: q.jac_dot(m, d, (0.1, 0.2, 0.3), "arm"),
     "angular_momentum_matrix": lambda m, d: q.angular_momentum_matrix(m, d, "base"),
     "apply_ft": lambda m, d: q.apply_ft(m, d, (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3), "arm"),
-    "object_velocity": lambda m, d: q.object_velocity(m, d, "site", "tip"),
-    "object_acceleration": lambda m, d: q.object_acceleration(m, d, "site", "tip"),
+    "object_velocity": lambda m, d: q.object_velocity(m, d, ("site", "tip")),
+    "object_acceleration": lambda m, d: q.object_acceleration(m, d, ("site", "tip")),
     "full_m": lambda m, d: q.full_m(m, d),
     "mul_m": lambda m, d: q.mul_m(m, d, X),
     "solve_m": lambda m, d: q.solve_m(m, d, X),
@@ -62,8 +62,8 @@ OF_BATCH = {
     "jac_subtree_com": lambda b: b.jac_subtree_com("base"),
     "jac_dot": lambda b: b.jac_dot((0.1, 0.2, 0.3), "arm"),
     "angular_momentum_matrix": lambda b: b.angular_momentum_matrix("base"),
-    "object_velocity": lambda b: b.object_velocity("site", "tip"),
-    "object_acceleration": lambda b: b.object_acceleration("site", "tip"),
+    "object_velocity": lambda b: b.object_velocity(("site", "tip")),
+    "object_acceleration": lambda b: b.object_acceleration(("site", "tip")),
     "full_m": lambda b: b.full_m(),
     "geom_distance": lambda b: b.geom_distance("rod", "ball"),
     "ray": lambda b: b.ray((0.1, 0.02, 5), (0, 0, -1)),
@@ -210,7 +210,7 @@ def test_motions_of_all_kinds_of_objects_equal_mujocos(model, kind, name, local)
         expected = np.zeros(6)
         getattr(mujoco, f"mj_object{quantity.title()}")(model.mj_model, mj, number, i, expected, local)
         assert np.abs(expected).max() > 0.1
-        ours = getattr(q, f"object_{quantity}")(model, data, kind, name, local)
+        ours = getattr(q, f"object_{quantity}")(model, data, (kind, name), local=local)
         np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9, err_msg=quantity)
-        theirs = getattr(batch, f"object_{quantity}")(kind, name, local)
+        theirs = getattr(batch, f"object_{quantity}")((kind, name), local=local)
         np.testing.assert_array_equal(theirs, np.broadcast_to(ours, (3, 6)), err_msg=quantity)
