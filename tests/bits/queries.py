@@ -135,7 +135,9 @@ def sensing(batch, rng):
     out = {f"scan {k}": v for k, v in around._asdict().items() if v is not None} | {"height_scan": down}
     out["jac"], out["jac_dot"] = batch.jac([body, ("body", 1)], local=True)[0], batch.jac_dot([body])[1]
     out |= {"M": batch.full_m(), "momentum": batch.angular_momentum_matrix(0), "com": batch.jac_subtree_com(1)}
-    out |= {name: getattr(batch, name)([("body", 1), ("body", body)]) for name in ("object_velocity", "object_acceleration")}
+    out |= {
+        name: getattr(batch, name)([("body", 1), ("body", body)]) for name in ("object_velocity", "object_acceleration")
+    }
     found = batch.contacts(output=("force", "dist", "geom", "linvel"), num=12, reduce="mindist")._asdict()
     return out | {f"contact {k}": v for k, v in found.items() if v is not None}
 

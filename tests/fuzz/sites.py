@@ -176,6 +176,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "geom": lambda w: "hand",
     "site": lambda w: "hand",
     "kind": lambda w: "body",
+    "object": lambda w: ("body", "hand"),
     "local": lambda w: True,
     "rng": lambda w: 3,
     "sensordata": lambda w: w.d,
@@ -305,7 +306,7 @@ WORDS = {
     "nworld": ("ids",),
     "actuators": ("actuator",),
     "function": ("sensor", "kernel"),
-    "kind": ("object",),
+    "object": ("body", "kind"),
     "rng": ("seed",),
     "how": ("reduce", "edges"),
     "value": STATE,
@@ -417,7 +418,7 @@ def _site(name: str, item, owner=None) -> Site:
         valid |= {"output": lambda w: ("force", "dist"), "reduce": lambda w: "mindist"}
     if label == "height_scan":
         valid["out"] = lambda w: np.empty((3, 9))
-    if name.startswith("mixed.") and label in ("camera", "scan", "height_scan"):  # the second model lacks the objects
+    if name.startswith("mixed.") and label in ("render", "scan", "height_scan"):  # the second model lacks the objects
         valid |= {"ids": lambda w: [0]} | ({"out": lambda w: None} if label == "height_scan" else {})
     if name.startswith("mixed.") and "kept" in valid:
         valid["kept"] = lambda w: w.x.checkpoint()
