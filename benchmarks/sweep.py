@@ -46,7 +46,7 @@ def plain(model: fl.Model, total: int, nstep: int) -> None:
 
 def swept(model: fl.Model, total: int, nstep: int, **where) -> None:
     """The same as a sweep."""
-    fd.sweep(model, PARAMETERS, nstep, {"height": "final qpos[2]"}, nsample=total, progress=False, **where)
+    fd.sweep(model, PARAMETERS, nstep, reduce={"height": "final qpos[2]"}, nsample=total, progress=False, **where)
 
 
 def processor_seconds(run: Callable[[], None]) -> float:

@@ -23,11 +23,11 @@ def contact(angle, mu):
     return fl.lcp.Problem.from_jacobian(
         J,
         [1 / MASS, 1 / MASS, 1 / inertia],
-        0.0,
-        -J @ fall / TIMESTEP,
-        [0.0, 0.0],
-        [np.inf, mu],
-        [-1, 0],
+        cfm=0.0,
+        b=-J @ fall / TIMESTEP,
+        lo=[0.0, 0.0],
+        hi=[np.inf, mu],
+        findex=[-1, 0],
     )
 
 

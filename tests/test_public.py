@@ -260,7 +260,7 @@ def test_velocities_of_objects(model, both, kind, local):
 
 
 def test_an_unknown_kind_of_object_is_reported(model, both):
-    with pytest.raises(fl.ModelError, match="kind"):
+    with pytest.raises(fl.ModelError, match="object: got 'joint', allowed are body"):
         fl.query.object_velocity(model, both[0], ("joint", 0))
 
 

@@ -35,7 +35,7 @@ GROUPS = {
         "state": "get_state set_state checkpoint restore",
         "fields": "bind expand get set set_const set_variant",
         "contacts": "give_contacts clear_given_contacts",
-        "sensing": "camera scan height_scan",
+        "sensing": "render scan height_scan",
         "reductions": "reduce",
         "status": "status count_of failures",
         "workers": "call close",

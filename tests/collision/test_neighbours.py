@@ -91,7 +91,7 @@ def test_a_world_without_the_first_geom_reuses_its_list():
     builds = {}
     for variant in ("first", "second"):
         batch = fl.Batch(model, 1, nthread=1)
-        batch.set_variant("hand", None, variant)
+        batch.set_variant("hand", variant)
         batch.step(400)
         (tile,) = (w for found in batch.runner.plans.workspaces.values() for w in found)
         builds[variant] = 0

@@ -96,7 +96,7 @@ def our_field(mj, geom: int, points, exact: int = 0):
     record.__dict__.update((name, typed(np.asarray(found[name], float).ravel(), name)) for name in tables)
     kind, address = (int(found[name][geom]) for name in ("geom_field", "geom_fieldadr"))
     size, p = Vec3(*mj.geom_size[geom]), Vec3(*points.T)
-    value, slope = call(signed_distance, record, record, kind, address, size, p, exact)
+    value, slope = call(signed_distance, record, kind, address, size, p, exact)
     return value, np.stack([np.broadcast_to(x, value.shape) for x in slope], axis=1)
 
 

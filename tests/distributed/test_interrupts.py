@@ -129,7 +129,7 @@ def test_a_lost_worker_is_an_error_until_a_checkpoint_is_restored(batch):
             batch.restore(kept)
             batch._pool.actors[lost].kill()
             first, last = batch.starts[lost : lost + 2]
-            for refused in (lambda: batch.step(3), lambda: batch.step(3), lambda: batch.get("qpos", [0])):
+            for refused in (lambda: batch.step(3), lambda: batch.step(3), lambda: batch.get("qpos", ids=[0])):
                 with pytest.raises(fl.errors.WorkerLostError, match=rf"worlds {first} to {last - 1} was lost.*restore"):
                     refused()
             batch.restore(kept)  # the new process gets the edited model, the fields of worlds, the bound outputs
@@ -177,7 +177,7 @@ def test_a_restore_that_meets_a_loss_can_be_repeated(batch, monkeypatch):
 def test_an_error_in_one_worker_asks_for_a_checkpoint(batch, monkeypatch):
     kept = begin(batch)
     expected = state(batch)
-    monkeypatch.setattr(batch._pool.actors[1].worlds, "order_step", lambda *given: 1 / 0, raising=False)
+    monkeypatch.setattr(batch._pool.actors[1].worlds, "order_step", lambda **given: 1 / 0, raising=False)
     with pytest.raises(ZeroDivisionError) as found:
         batch.step()
     assert "worker whose first world is" in found.value.__notes__[0]
@@ -191,6 +191,6 @@ def test_an_error_in_all_workers_changes_nothing(batch):
     begin(batch)
     expected = state(batch)
     with pytest.raises(fl.ModelError):
-        batch._ask(batch._everyone(), lambda part: ("set_const", [77], []), True)
+        batch._ask(batch._everyone(), lambda part: ("set_const", {"ids": [77], "names": []}), True)
     assert state(batch) == expected
     batch.step()

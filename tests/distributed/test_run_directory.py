@@ -28,7 +28,7 @@ def model():
 
 def swept(model, out, parameters=None, **given):
     settings = {"nsample": 8, "chunk": 4, "progress": False, "out": out} | given
-    return fd.sweep(model, parameters or PARAMETERS, STEPS, REDUCE, **settings)
+    return fd.sweep(model, parameters or PARAMETERS, STEPS, reduce=REDUCE, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def reduce_other(recorded):
 
 def test_a_directory_of_a_different_run_is_refused_and_kept(model, tmp_path):
     out, options = tmp_path / "run", {"progress": False, "out": tmp_path / "run", "nsample": 2}
-    fd.sweep(model, PARAMETERS, STEPS, reduce_one, **options)
+    fd.sweep(model, PARAMETERS, STEPS, reduce=reduce_one, **options)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     other = fl.bundled("double_pendulum")
     other.body_mass[1] *= 2
@@ -148,20 +148,20 @@ def test_a_directory_of_a_different_run_is_refused_and_kept(model, tmp_path):
     edited.opt.timestep = 0.001
     grids = PARAMETERS | {"body_mass[1]": fd.grid([1.0, 3.0])}
     for arguments, changed, word in [
-        ((other, PARAMETERS, STEPS, reduce_one), {}, "another model"),
-        ((edited, PARAMETERS, STEPS, reduce_one), {}, "another model"),
-        ((model, grids, STEPS, reduce_one), {}, "other parameters"),
-        ((model, PARAMETERS, STEPS + 1, reduce_one), {}, "another rollout"),
-        ((model, PARAMETERS, {"nstep": STEPS, "dtype": "float32"}, reduce_one), {}, "another rollout"),
-        ((model, PARAMETERS, STEPS, reduce_other), {}, "another reduction"),
-        ((model, PARAMETERS, STEPS, reduce_one), {"seed": 1}, "another seed"),
-        ((model, PARAMETERS, STEPS, reduce_one), {"nsample": 3}, "another number of samples"),
-        ((other, grids, STEPS, reduce_one), {}, "another model and other parameters"),
+        ((other, PARAMETERS, STEPS), {"reduce": reduce_one}, "another model"),
+        ((edited, PARAMETERS, STEPS), {"reduce": reduce_one}, "another model"),
+        ((model, grids, STEPS), {"reduce": reduce_one}, "other parameters"),
+        ((model, PARAMETERS, STEPS + 1), {"reduce": reduce_one}, "another rollout"),
+        ((model, PARAMETERS, {"nstep": STEPS, "dtype": "float32"}), {"reduce": reduce_one}, "another rollout"),
+        ((model, PARAMETERS, STEPS), {"reduce": reduce_other}, "another reduction"),
+        ((model, PARAMETERS, STEPS), {"reduce": reduce_one, "seed": 1}, "another seed"),
+        ((model, PARAMETERS, STEPS), {"reduce": reduce_one, "nsample": 3}, "another number of samples"),
+        ((other, grids, STEPS), {"reduce": reduce_one}, "another model and other parameters"),
     ]:
         with pytest.raises(fl.ModelError, match=f"run: contains a run with {word}; use another folder"):
             fd.sweep(*arguments, **(options | changed))
     assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    fd.sweep(model, PARAMETERS, STEPS, reduce_one, **options)
+    fd.sweep(model, PARAMETERS, STEPS, reduce=reduce_one, **options)
 
 
 def made(factor):
@@ -170,10 +170,10 @@ def made(factor):
 
 def test_the_identity_of_a_function_includes_its_closure(model, tmp_path):
     """The same source with a different captured number is a different reduction."""
-    fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(2.0), out=tmp_path / "run", progress=False)
-    fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(2.0), out=tmp_path / "run", progress=False)
+    fd.sweep(model, {"qvel[0]": [1.0]}, 1, reduce=made(2.0), out=tmp_path / "run", progress=False)
+    fd.sweep(model, {"qvel[0]": [1.0]}, 1, reduce=made(2.0), out=tmp_path / "run", progress=False)
     with pytest.raises(fl.ModelError, match="reduction"):
-        fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(3.0), out=tmp_path / "run", progress=False)
+        fd.sweep(model, {"qvel[0]": [1.0]}, 1, reduce=made(3.0), out=tmp_path / "run", progress=False)
 
 
 def test_another_version_and_another_format_are_refused(model, tmp_path):
@@ -226,13 +226,13 @@ def test_two_processes_do_not_work_on_one_run(model, tmp_path):
 
 def test_a_failed_trial_creates_no_directory(model, tmp_path):
     with pytest.raises(fl.ModelError, match="ZeroDivisionError"):
-        fd.sweep(model, {"qvel[0]": [1.0]}, 1, lambda r: {"x": 1 / 0}, out=tmp_path / "run", progress=False)
+        fd.sweep(model, {"qvel[0]": [1.0]}, 1, reduce=lambda r: {"x": 1 / 0}, out=tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
 def test_chunks_before_an_error_are_kept(model, tmp_path):
     with pytest.raises(fl.ModelError, match="sample 2: ZeroDivisionError"):
-        fd.sweep(model, {"qpos[0]": [1.0, 2.0, 0.0]}, 1, _divided, out=tmp_path / "run", chunk=1, progress=False)
+        fd.sweep(model, {"qpos[0]": [1.0, 2.0, 0.0]}, 1, reduce=_divided, out=tmp_path / "run", chunk=1, progress=False)
     assert fd.load_sweep(tmp_path / "run").samples.tolist() == [0, 1]
 
 
@@ -313,8 +313,8 @@ from featherlane import distributed as fd
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def tell(done, total):
     print(done, flush=True)
-fd.sweep(fl.bundled("humanoid"), {"qvel": fd.normal(0, .1, each=True)}, 2000, {"z": "final qpos[2]"}, nsample=10**5,
-         chunk=16, out=sys.argv[1], progress=tell)
+fd.sweep(fl.bundled("humanoid"), {"qvel": fd.normal(0, .1, each=True)}, 2000,
+         reduce={"z": "final qpos[2]"}, nsample=10**5, chunk=16, out=sys.argv[1], progress=tell)
 """
 
 

@@ -52,7 +52,7 @@ def test_the_documented_flags_and_integers_can_be_swept(model):
 
 def swept(model, **given):
     settings = {"nsample": 7, "seed": 5, "progress": False} | given
-    return fd.sweep(model, PARAMETERS, ROLLOUT, REDUCE, **settings)
+    return fd.sweep(model, PARAMETERS, ROLLOUT, reduce=REDUCE, **settings)
 
 
 def same(a: fd.Sweep, b: fd.Sweep) -> None:
@@ -110,9 +110,9 @@ def test_grids_are_nested_loops_with_random_samples_innermost(whole):
 
 def test_a_sample_does_not_depend_on_other_parameters(model, whole):
     """Its random numbers depend only on its name and its number."""
-    alone = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, REDUCE, nsample=4, seed=5, progress=False)
+    alone = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, reduce=REDUCE, nsample=4, seed=5, progress=False)
     np.testing.assert_array_equal(alone.parameters["qvel"], whole.parameters["qvel"][:4])
-    other = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, REDUCE, nsample=4, seed=6, progress=False)
+    other = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, reduce=REDUCE, nsample=4, seed=6, progress=False)
     assert (other.parameters["qvel"] != alone.parameters["qvel"]).all()
 
 
@@ -125,7 +125,7 @@ def test_lists_vary_together(model):
             "qvel[0]": fd.grid([0, 1]),
         },
         {"nstep": 1},
-        {"x": "final qpos[0]"},
+        reduce={"x": "final qpos[0]"},
         progress=False,
     )
     np.testing.assert_array_equal(found.parameters["body_mass[ball]"], [1, 2, 3, 1, 2, 3])
@@ -138,7 +138,7 @@ def test_a_function_reduces_each_sample_by_itself(model, whole):
         return {"place": recorded["qpos"][-1, 0], "swing": np.abs(recorded["qvel"][:, 6]).max()}
 
     found = fd.sweep(
-        model, PARAMETERS, ROLLOUT | {"record": ("qpos", "qvel")}, reduce, nsample=7, seed=5, progress=False
+        model, PARAMETERS, ROLLOUT | {"record": ("qpos", "qvel")}, reduce=reduce, nsample=7, seed=5, progress=False
     )
     np.testing.assert_array_equal(found.results["place"], whole.results["place"])
     np.testing.assert_array_equal(found.results["swing"], whole.results["swing"])
@@ -156,7 +156,7 @@ def test_controls_of_numbers_kernels_and_functions(model):
 
     def place(control):
         parameters, rollout = {"qvel[hinge]": fd.uniform(-1, 1)}, {"nstep": STEPS, "control": control}
-        found = fd.sweep(model, parameters, rollout, {"at": "final qpos[hinge]"}, nsample=6, progress=False)
+        found = fd.sweep(model, parameters, rollout, reduce={"at": "final qpos[hinge]"}, nsample=6, progress=False)
         return found.results["at"]
 
     np.testing.assert_array_equal(place(tape), place(np.broadcast_to(tape, (6, STEPS, 1))))
@@ -166,29 +166,31 @@ def test_controls_of_numbers_kernels_and_functions(model):
 
 def test_whole_numbers_of_the_model_are_variants(model):
     found = fd.sweep(model, {"opt.iterations": fd.grid([1, 50]), "opt.integrator": fd.grid(["euler", "rk4"])}, 4,
-                     {"x": "final qpos[2]"}, progress=False)  # fmt: skip
+                     reduce={"x": "final qpos[2]"}, progress=False)  # fmt: skip
     assert found.parameters["opt.integrator"].tolist() == ["euler", "rk4"] * 2
     assert len(set(found.results["x"].tolist())) > 1
 
 
 def test_a_single_number_of_a_world_is_reduced_without_an_index(model):
     reduce = {"end": "final time", "most": "peak ncon"}
-    found = fd.sweep(model, {"body_mass[ball]": [1.0, 2.0]}, 3, reduce, progress=False)
+    found = fd.sweep(model, {"body_mass[ball]": [1.0, 2.0]}, 3, reduce=reduce, progress=False)
     assert found.results["end"] == pytest.approx(3 * model.opt.timestep)
     assert (found.results["most"] >= 0).all()
     with pytest.raises(fl.ModelError):
-        fd.sweep(model, {"body_mass[ball]": [1.0]}, 3, {"end": "final time[0]"}, progress=False)
+        fd.sweep(model, {"body_mass[ball]": [1.0]}, 3, reduce={"end": "final time[0]"}, progress=False)
 
 
 def test_float32(model):
-    found = fd.sweep(model, {"body_mass[ball]": [1.0, 2.0]}, {"nstep": 3, "dtype": "float32"}, {"x": "final qpos[2]"},
-                     progress=False)  # fmt: skip
+    found = fd.sweep(model, {"body_mass[ball]": [1.0, 2.0]}, {"nstep": 3, "dtype": "float32"},
+                     reduce={"x": "final qpos[2]"}, progress=False)  # fmt: skip
     assert (found.results["x"].astype(np.float32) == found.results["x"]).all()
 
 
 def test_non_finite_worlds_are_reported_and_their_results_kept(model):
     with pytest.warns(fl.NonFiniteWarning, match="samples 2 had values that are NaN"):
-        found = fd.sweep(model, {"qvel[0]": [0.0, 1.0, 1e9]}, {"nstep": 30}, {"x": "final qpos[0]"}, progress=False)
+        found = fd.sweep(
+            model, {"qvel[0]": [0.0, 1.0, 1e9]}, {"nstep": 30}, reduce={"x": "final qpos[0]"}, progress=False
+        )
     assert found.status["non_finite"].tolist() == [0, 0, 1]
     assert found.bad().tolist() == [2] and len(found) == 3 and "3 samples" in repr(found)
 
@@ -198,10 +200,10 @@ def test_non_finite_results_are_reported(model):
         return {"x": np.nan if recorded["qpos"][0, 0] > 0.5 else 1.0}
 
     with pytest.warns(fl.NonFiniteWarning, match="samples 1 had"):
-        found = fd.sweep(model, {"qpos[0]": [0.0, 1.0]}, 1, reduce, progress=False)
+        found = fd.sweep(model, {"qpos[0]": [0.0, 1.0]}, 1, reduce=reduce, progress=False)
     assert np.isnan(found.results["x"][1])
     with pytest.raises(fl.ModelError, match="sample 0: x"):
-        fd.sweep(model, {"qpos[0]": [1.0, 0.0]}, 1, reduce, progress=False)
+        fd.sweep(model, {"qpos[0]": [1.0, 0.0]}, 1, reduce=reduce, progress=False)
 
 
 def test_progress_goes_to_a_function(model):
@@ -213,12 +215,12 @@ def test_progress_goes_to_a_function(model):
 def test_chunks_grow_while_they_are_short(model, monkeypatch):
     monkeypatch.setattr(chunk, "FIRST", 2)
     sizes = []
-    fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=30,
+    fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, reduce={"x": "final qpos[0]"}, nsample=30,
              progress=lambda done, total: sizes.append(done))  # fmt: skip
     assert np.diff(sizes).tolist() == [2, 16, 12]
     monkeypatch.setattr(chunk, "CHUNK_BYTES", 8 * 8 * 3)  # bytes for three samples of one step
     sizes.clear()
-    fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=8,
+    fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, reduce={"x": "final qpos[0]"}, nsample=8,
              progress=lambda done, total: sizes.append(done))  # fmt: skip
     assert np.diff(sizes).tolist() == [2, 3, 3]
 
@@ -335,7 +337,7 @@ WRONG = {
 def test_wrong_parameters_are_refused(model, case, tmp_path):
     parameters, message = WRONG[case]
     with pytest.raises(fl.ModelError, match=message):
-        fd.sweep(model, parameters, 1, {"x": "final qpos[0]"}, out=tmp_path / "run", progress=False)
+        fd.sweep(model, parameters, 1, reduce={"x": "final qpos[0]"}, out=tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
@@ -416,7 +418,7 @@ def test_a_reduction_with_other_names_is_reported_with_its_sample(model):
         return {"x": 1.0} if recorded["qpos"][0, 0] < 0.5 else {"y": 1.0}
 
     with pytest.raises(fl.ModelError, match="sample 1: "):
-        fd.sweep(model, {"qpos[0]": [0.0, 1.0]}, 1, reduce, progress=False)
+        fd.sweep(model, {"qpos[0]": [0.0, 1.0]}, 1, reduce=reduce, progress=False)
 
 
 def test_dependence_on_other_samples_is_found(model):
@@ -425,12 +427,12 @@ def test_dependence_on_other_samples_is_found(model):
 
     with pytest.raises(fl.ModelError, match="sample 0: at"):
         rollout = {"nstep": 3, "control": together}
-        fd.sweep(model, {"qvel[hinge]": [0.5, 1.0, 2.0]}, rollout, {"at": "final qpos[hinge]"}, progress=False)
+        fd.sweep(model, {"qvel[hinge]": [0.5, 1.0, 2.0]}, rollout, reduce={"at": "final qpos[hinge]"}, progress=False)
 
 
 def test_an_invalid_model_is_refused():
     with pytest.raises(fl.errors.ArgumentTypeError):
-        fd.sweep("pendulum", {}, 1, {"x": "final qpos[0]"})
+        fd.sweep("pendulum", {}, 1, reduce={"x": "final qpos[0]"})
 
 
 def test_chunk_sizes_amortize_overhead_and_leave_no_worker_idle():
@@ -483,7 +485,7 @@ def test_inputs_and_mocap_poses_start_at_sampled_values():
         fl.load(RICH),
         {"mocap_pos[target, 0]": [2.0, 3.0], "eq_active[0]": [0.0, 1.0], "qfrc_applied[shoulder]": fd.grid([0.0, 5.0])},
         {"nstep": 3},
-        {"target": "final xpos[target, 0]", "crate": "final qpos[0]", "speed": "final qvel[shoulder]"},
+        reduce={"target": "final xpos[target, 0]", "crate": "final qpos[0]", "speed": "final qvel[shoulder]"},
         progress=False,
         chunk=3,
     )

@@ -83,7 +83,7 @@ def test_a_sweep_file_gives_the_results_of_the_function(folder, capfd):
             "opt.tolerance": fd.log_uniform(1e-9, 1e-8),
         },
         {"nstep": 10, "control": "random", "keyframe": "fast", "dtype": "float32"},
-        {"place": "final qpos[0]"},
+        reduce={"place": "final qpos[0]"},
         nsample=3,
         seed=4,
         progress=False,

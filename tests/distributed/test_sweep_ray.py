@@ -37,7 +37,7 @@ def model():
 
 def swept(model, reduce=None, rollout=STEPS, **given):
     settings = {"nsample": SAMPLES, "chunk": CHUNK, "progress": False, "nthread": 1} | given
-    return fd.sweep(model, PARAMETERS, rollout, reduce or REDUCE, **settings)
+    return fd.sweep(model, PARAMETERS, rollout, reduce=reduce or REDUCE, **settings)
 
 
 @pytest.fixture(scope="module")

@@ -330,7 +330,7 @@ def test_without_a_compiler_kernels_are_refused_and_plain_python_runs(monkeypatc
 def test_no_call_steps_without_its_callbacks(monkeypatch):
     """Registered with a compiler, used without one: each step is an error, not only the first."""
 
-    def fails(*arguments):
+    def fails(*arguments, **named):
         raise lanes.KernelError("no compiler")
 
     model = loaded(user_scene("gain"))

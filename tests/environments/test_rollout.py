@@ -344,7 +344,9 @@ def test_unsupported_environments_and_arguments_are_refused():
 
     for kind, message in ((Scaling, "act sets other controls"), (Proceeding, "overrides proceed")):
         with pytest.raises(fl.ModelError, match=message):
-            TaskEnv(kind(), 2).rollout(1, MLP([np.ones((1, 5))], offset=0.5))
+            env = TaskEnv(kind(), 2)
+            env.reset(seed=0)
+            env.rollout(1, MLP([np.ones((1, 5))], offset=0.5))
 
     class Plain(Balance):
         compiled = Task.compiled

@@ -273,7 +273,7 @@ def test_a_function_is_called_by_its_address(mode, chosen, dtype, w):
     d.functions[:] = [None, called]
     address = 1
     if chosen != "python":
-        function = stages.function(called, processor.base_of(np.dtype(dtype)), w, chosen == "checked")
+        function = stages.function(called, processor.base_of(np.dtype(dtype)), w, checked=chosen == "checked")
         address = ctypes.cast(function, ctypes.c_void_p).value
     stages.bind(caller, m, d)(address, 1)
     assert np.all(d.arrays["x"][1] == 6) and np.all(d.arrays["x"][0] == 0)

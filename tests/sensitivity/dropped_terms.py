@@ -16,7 +16,7 @@ import numpy as np
 import featherlane as fl
 from featherlane.sensitivity.columns import formulas
 from featherlane.sensitivity.rates import contact_curvature, contact_rates, dof_rates, smooth_rates, tendon_rates
-from featherlane.sensitivity.systems import differences, panel
+from featherlane.sensitivity.systems import differences, panel, tangent
 from featherlane.sensitivity.systems import formulas as preparation
 from featherlane.spatial.types import Vec3
 
@@ -83,6 +83,11 @@ def flat(whole: Callable) -> Callable:
     return quaternion_tangent
 
 
+def constant(whole: Callable) -> Callable:
+    """Returns a force law and its derivative that are 0."""
+    return lambda m, d, i: (0.0, 0.0)
+
+
 def kept(whole: Callable) -> Callable:
     """Treats every axis as fixed: no dof rotates another one's axis."""
     return lambda m, j, k: 0
@@ -101,14 +106,14 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "impedance of a limit": (dof_rates, "impedance_slopes", stiff),
     "friction's limit": (contact_curvature, "cone_weights", uncoupled),
     "damping at contacts": (formulas, "add_velocity_column", lambda whole: nothing),
-    "springs": (dof_rates, "_set_springs", lambda whole: nothing),
-    "dampers": (dof_rates, "_set_dampers", lambda whole: nothing),
+    "springs": (dof_rates, "_joint_spring", constant),
+    "dampers": (dof_rates, "_joint_damper", constant),
     "motors": (dof_rates, "_add_motors", lambda whole: nothing),
     "tendons": (tendon_rates, "_add_tendons", lambda whole: nothing),
     "controls": (formulas, "control_rates", lambda whole: nothing),
     "damping of the integrator": (panel, "is_implicit", lambda whole: lambda m: False),
     "rate of that damping": (formulas, "is_implicit", lambda whole: lambda m: False),
-    "tangent of rotations": (panel, "quaternion_tangent", flat),
+    "tangent of rotations": (tangent, "quaternion_tangent", flat),
     "equalities": (tendon_rates, "_add_rows", lambda whole: nothing),
     "bending tendons": (tendon_rates, "_add_bend_of_tendon", lambda whole: nothing),
     "fastenings": (formulas, "add_fastenings", lambda whole: nothing),

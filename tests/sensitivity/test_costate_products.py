@@ -87,7 +87,7 @@ def test_a_step_without_formulas_uses_derivative_matrices(rng, monkeypatch):
     control, weights = np.zeros((nstep, 0)), rng.standard_normal((6, nstep + 1, 36))
     gradient = fl.rollout_gradient(model, batch, control, loss_gradient=weights)
     assert sorted(mended) == [(1, 4), (3, 4), (3, 7), (4, 11)]
-    close(gradient, by_derivatives(monkeypatch, model, batch, control, weights))
+    close(gradient, by_derivatives(monkeypatch, model, batch, control, loss_gradient=weights))
     assert (gradient.switching[[1, 3, 4]] <= 2e-7).all() and (gradient.switching[[0, 2, 5]] > 1e-3).all()
     for each in (1, 5, 7):
         monkeypatch.setattr(product_worlds, "EACH", each)
@@ -103,7 +103,7 @@ def test_worlds_that_exceed_a_tile_are_computed_alone(monkeypatch):
     batch.step(20)
     weights = np.ones((3, 2 * model.nv))
     found = fl.rollout_gradient(model, batch, np.zeros((3, model.nu)), loss_gradient=weights)
-    close(found, by_derivatives(monkeypatch, model, batch, np.zeros((3, model.nu)), weights))
+    close(found, by_derivatives(monkeypatch, model, batch, np.zeros((3, model.nu)), loss_gradient=weights))
 
 
 @pytest.mark.parametrize("change", [{"contact_model": "lcp"}, {"integrator": "rk4"}, {"noslip_iterations": 2}])

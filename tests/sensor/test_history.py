@@ -109,7 +109,7 @@ def test_wrong_histories_are_refused_and_change_nothing(wrong):
     data = fl.Data(model)
     before = data.history.copy()
     with pytest.raises(fl.FeatherlaneError):
-        fl.init_sensor_history(model, data, **({"sensor": 0, "values": np.zeros(5)} | wrong))
+        fl.init_sensor_history(model, data, **({"sensor": 0, "times": None, "values": np.zeros(5)} | wrong))
     assert np.array_equal(data.history, before)
 
 

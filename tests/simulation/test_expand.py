@@ -39,7 +39,7 @@ WITHOUT_EFFECT = {
 def moved(batch) -> dict[str, np.ndarray]:
     """Returns state and outputs after some steps from the batch's default state."""
     model = batch.model
-    outputs = {name: getattr(batch, name) for name in OUTPUTS}
+    outputs = {name: batch.bind(name) for name in OUTPUTS}
     batch.reset()
     batch.qvel, batch.ctrl = 2.0 * np.cos(np.arange(model.nv)), 0.4
     with warnings.catch_warnings():
@@ -162,13 +162,15 @@ def test_a_sweep_from_zero_has_the_results_of_separate_models(name):
     entries = [f"{name}[:, {k}]" for k in range(2)] if getattr(model, name).ndim > 1 else [f"{name}[:]"]
     path = " + ".join(entries)
     result = {"first": "final qpos[0]", "second": "final qpos[3]", "third": "final qvel[2]", "fourth": "final qvel[5]"}
-    found = fd.sweep(model, {path: values}, {"nstep": 9, "control": "random"}, result, seed=2, progress=False)
+    found = fd.sweep(model, {path: values}, {"nstep": 9, "control": "random"}, reduce=result, seed=2, progress=False)
     for k, value in enumerate(values):
         separate = simple("convex")
         at = np.arange(2) if getattr(model, name).ndim > 1 else slice(None)
         getattr(separate, name)[..., at] = value
         fl.set_const(separate)
-        alone = fd.sweep(separate, {path: values}, {"nstep": 9, "control": "random"}, result, seed=2, progress=False)
+        alone = fd.sweep(
+            separate, {path: values}, {"nstep": 9, "control": "random"}, reduce=result, seed=2, progress=False
+        )
         for column in result:
             assert found.results[column][k] == alone.results[column][k]
     assert any(np.ptp(found.results[column]) > 0.0 for column in result)

@@ -54,7 +54,11 @@ def named(folder: Path) -> set[str]:
 def kernels() -> set[str]:
     """Returns the names of all kernels and stages."""
     nodes = (node for tree in trees(SRC) for node in tree.body if isinstance(node, ast.FunctionDef))
-    return {node.name for node in nodes if any(ast.unparse(d) in ("kernel", "stage") for d in node.decorator_list)}
+    return {
+        node.name
+        for node in nodes
+        if any(ast.unparse(d) in ("kernel", "stage", "over_tiles") for d in node.decorator_list)
+    }
 
 
 def folder_of(room) -> Path:

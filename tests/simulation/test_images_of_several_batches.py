@@ -137,7 +137,11 @@ def test_recorded_images_of_groups_of_different_models_are_those_of_their_batche
 
 
 def test_recorded_images_of_a_distributed_batch_are_those_of_a_batch():
-    batch, local, record = moved(spread(BOX)), moved(fl.Batch(BOX, NWORLD)), ("time", fl.Camera("eye", 12, 8))
+    batch, local, record = (
+        moved(spread(BOX)),
+        moved(fl.Batch(BOX, NWORLD)),
+        ("time", fl.Camera("eye", width=12, height=8)),
+    )
     found = batch.rollout(3, record=record)
     for name, rows in local.rollout(3, record=record).items():
         np.testing.assert_array_equal(found[name], rows)

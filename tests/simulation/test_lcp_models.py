@@ -105,5 +105,5 @@ def test_a_pickle_omits_solver_buffers():
     again = pickle.loads(text)
     for _ in range(3):
         fl.step(model, data)
-        fl.step(model, again)
+        fl.step(again.model, again)
     np.testing.assert_array_equal(again.qpos, data.qpos)

@@ -73,7 +73,8 @@ def test_linearizations_of_variants_are_those_of_each_world():
     result = fl.linearize(batch.models, batch)
     assert result.A.shape == (4, 4, 4) and result.switching.shape == (4,)
     for world in range(4):
-        one = fl.linearize(batch.get_model(world), batch.get_data(world), method="finite_difference")
+        data = batch.get_data(world)
+        one = fl.linearize(data.model, data, method="finite_difference")
         np.testing.assert_allclose(result.A[world], one.A, rtol=0, atol=1e-6)
         np.testing.assert_allclose(result.B[world], one.B, rtol=0, atol=1e-6)
     assert np.abs(result.A[0] - result.A[2]).max() > 1e-4

@@ -177,12 +177,12 @@ def test_two_data_of_a_model_notice_an_edit(model):
 
 def test_inputs_change_the_acceleration_of_an_object(model):
     data = moved(model)
-    before = q.object_acceleration(model, data, "site", "tip")
+    before = q.object_acceleration(model, data, ("site", "tip"))
     data.ctrl = -0.7
-    changed = q.object_acceleration(model, data, "site", "tip")
+    changed = q.object_acceleration(model, data, ("site", "tip"))
     assert np.abs(changed - before).max() > 1e-3
     data.ctrl = 0.7
-    np.testing.assert_array_equal(q.object_acceleration(model, data, "site", "tip"), before)
+    np.testing.assert_array_equal(q.object_acceleration(model, data, ("site", "tip")), before)
 
 
 def test_the_inertia_matrix_of_a_fresh_data_is_not_zero():

@@ -94,16 +94,14 @@ class WorldFields(GroupedWorlds, NamedAccess):
         return self.arrays.bound[name]
 
     def sensor_values(self, sensor: int) -> np.ndarray:
-        """Returns `sensordata`, to read one sensor.
+        """Returns `sensordata`, to read one sensor; binds it, also if the model has other, unsupported sensors.
 
         Raises:
-            ModelError: it is not bound.
             UnsupportedFeatureError: the sensor is not computed.
         """
         from featherlane.model.features import refuse_sensors
 
         refuse_sensors(self.model, [sensor])
-        self._check_kept("sensordata")
         return self._bind("sensordata")
 
     # ---- model fields by world ---------------------------------------------------------------------------------------

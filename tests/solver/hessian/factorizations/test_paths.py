@@ -13,7 +13,6 @@ from featherlane.solver.hessian.factorizations.paths import (
     find_path_rows,
     merge_paths,
     path_cost,
-    start_from_model_tree,
 )
 from oracles.uncompiled import call, records
 from scenes.coupled import ancestors, mixed
@@ -30,7 +29,8 @@ def joined(w, seed):
     """Returns random pairs of dofs, joined; (m, d, the pairs)."""
     rng, (m, d) = np.random.default_rng(seed), records(w)
     pairs = [tuple(map(int, rng.choice(w.model.nv, 2, False))) for _ in range(seed)] + [(0, w.model.nv - 1)]
-    call(start_from_model_tree, m, d)
+    for i in range(w.model.nv):
+        d.hessian.parent[i] = m.dof_parentid[i]
     for i, j in pairs:
         call(merge_paths, d, i, j)
     return m, d, pairs
