@@ -187,8 +187,9 @@ class Data(DataFields):
         Raises:
             UnknownNameError: an unknown keyframe; the data is unchanged.
         """
-        is_default = keyframe is None or (isinstance(keyframe, int | np.integer) and keyframe == -1)
-        key = None if is_default else self.model.keyframe(keyframe).id
+        if isinstance(keyframe, int | np.integer) and keyframe == -1:
+            keyframe = None
+        key = None if keyframe is None else self.model.keyframe(keyframe).id
         given = {}
         if key is not None:
             given = {name: np.asarray(getattr(self.model, f"key_{source}")[key]) for name, source in KEYFRAME.items()}
