@@ -146,8 +146,8 @@ def one_world() -> Callable[[int], None]:
     def run(nstep):
         fl.step(model, data, nstep)
         fl.step(model, copy.copy(data))
-            again = pickle.loads(pickle.dumps(data))
-            fl.step(again.model, again)
+        again = pickle.loads(pickle.dumps(data))
+        fl.step(again.model, again)
         fl.linearize(model, data, method="finite_difference")
         data.give_contacts([-0.001], [[0.0, 0.0, 0.1]], [[0.0, 0.0, 1.0]], body=[[0, 1]])
         fl.forward(model, data)
