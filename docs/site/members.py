@@ -10,7 +10,7 @@ import featherlane as fl
 # members that other modules of the package use, and no user needs: of all classes, or of one
 INTERNAL = set(
     "bound check_edits contact_slots expanded_fields forward_bound is_busy is_left_out move_into mute pair_memory "
-    "query renew row_memory rows sensor_values size_values take_constants take_over take_reals watch world_copy "
+    "query renew row_memory rows sensor_values size_values take_constants take_over watch world_copy "
     "writable write_to Model.compiled".split()
 )
 # members of classes by subject

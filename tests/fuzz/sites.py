@@ -351,7 +351,6 @@ PASSED_OVER = {
     "move_into",
     "row_memory",
     "take_over",
-    "take_reals",
     "watch",
 }
 

@@ -131,7 +131,7 @@ class Calls(Worlds):
             self._edits.take()
             self._create(lost, packet)
             order = "model", {"model": self._cluster.ray.put(packet)}
-            self._exchange([(part, order) for part in self._everyone()])
+            self._exchange([(part, order) for part in self._everyone() if part.worker not in lost])
 
     def close(self) -> None:
         """Ends the workers and the Ray that was started for them; has no effect on a local batch."""

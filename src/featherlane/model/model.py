@@ -416,12 +416,6 @@ class Model(NamedAccess):
             else:
                 self._memory[name][...] = np.ravel(value)
 
-    def take_reals(self, values: np.ndarray) -> None:
-        """Sets all real fields to the values of another model's `real_buffer`; the next call checks them."""
-        self.real_buffer[...] = values
-        self._edited.update(self._tracked)
-        self.__dict__["_stamp"] = None
-
     def take_over(self, other: Model) -> None:
         """Copies another model of the same sizes into this one in place, so that batches of this model change too."""
         own = self.__dict__

@@ -202,7 +202,7 @@ def eliminate_from(m, d, block, b, at):
     both row lists.  Then L is stored in the target's columns.
     """
     e, end, stride = d.hessian.blockadr[b], d.hessian.blockadr[b] + at, block.stride
-    c = d.hessian.blockcol[end]  # the target, the last block of its own row list, too
+    c = d.hessian.blockcol[end]  # the target; it is also the last block in the list of its row
     target, w, place, f = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[end], d.hessian.blockadr[c]
     for i in range(w):
         store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
