@@ -109,10 +109,18 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
       slope does not exclude such a face: an edge that is hardly longer than the face's flatness error may be steep.
     """
     lower, position = True, vertex_of(m1, d1, side, vertex)
-    for k in range(count_neighbours(m1, d1, side, vertex)):
-        end = neighbour(m1, d1, side, vertex, k)
-        edge = vertex_of(m1, d1, side, end) - position
-        lower = lower and is_steep_or_on_facet(m1, d1, side, end, edge, normal, slope, slack)
+    if d1.shapes.type[side] == MESH:
+        # the shape's type is evaluated once, not for each edge: 3 % of the step of hands and arms with hulls
+        first = m1.hull_vertadr[d1.shapes.data[side]]
+        for k in range(m1.hull_edgenum[first + vertex]):
+            end = m1.hull_edge[m1.hull_edgeadr[first + vertex] + k]
+            edge = m1.hull_vert[first + end] - position
+            lower = lower and is_steep_or_on_facet(m1, d1, side, end, edge, normal, slope, slack)
+    else:
+        for k in range(count_neighbours(m1, d1, side, vertex)):
+            end = neighbour(m1, d1, side, vertex, k)
+            edge = vertex_of(m1, d1, side, end) - position
+            lower = lower and is_steep_or_on_facet(m1, d1, side, end, edge, normal, slope, slack)
     # a search uses a face whose normal differs from its own by at most ALIKE, and its own from the facet's by at most
     # ALIKE / 2 (`is_separate_facet`): within 2 ALIKE
     face = face_towards(m1, d1, side, vertex, normal, 2.0 * ALIKE) if lower else NO_FACE
