@@ -1,4 +1,4 @@
-"""The wheel's build hook: every kernel compiled into one shared object per CPU level, in featherlane/lanes/prebuilt.
+"""The wheel's build hook: every kernel in one shared object per CPU level, in featherlane/engine/lanes/prebuilt.
 
 A local build compiles for this machine's level alone; FEATHERLANE_LEVELS names others (`x86-64-v3,x86-64-v4`).
 FEATHERLANE_PLATFORM is the tag of a release wheel (manylinux2014_x86_64, win_amd64): its kernels are compiled for all
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-INSIDE = "featherlane/lanes/prebuilt"
+INSIDE = "featherlane/engine/lanes/prebuilt"
 SOURCES = str(Path(__file__).parent / "src")
 TAGS = {  # platform tags of wheels -> (system, architecture)
     r"manylinux\w+_x86_64": ("linux", "x86_64"),
@@ -66,7 +66,7 @@ class KernelBuildHook(BuildHookInterface):
         if os.environ.get("FEATHERLANE_PURE") == "1":
             return "FEATHERLANE_PURE is 1"
         sys.path.insert(0, SOURCES)
-        from featherlane.lanes import link
+        from featherlane.engine.lanes import link
 
         return link.linking_problem(place)
 
@@ -99,7 +99,7 @@ def wanted_levels() -> list[str]:
         ValueError: FEATHERLANE_LEVELS contains a level that the architecture does not have, or the platform is unknown.
     """
     sys.path.insert(0, SOURCES)
-    from featherlane.lanes import processor
+    from featherlane.engine.lanes import processor
 
     place = place_of(os.environ.get("FEATHERLANE_PLATFORM", ""))
     every = processor.levels_of_architecture(*(place or ()))
@@ -113,9 +113,9 @@ def wanted_levels() -> list[str]:
 def main(folder: str, platform: str, *levels: str) -> None:
     """Compiles all stages for some CPU levels, from the sources of this repository."""
     sys.path.insert(0, SOURCES)
-    from featherlane.lanes import build, processor
-    from featherlane.lanes.link import SUFFIXES
-    from featherlane.simulation.tile.library import library, stages
+    from featherlane.engine.lanes import build, processor
+    from featherlane.engine.lanes.link import SUFFIXES
+    from featherlane.engine.simulation.tile.library import library, stages
 
     start, every = time.monotonic(), list(stages().values())
     place = place_of(platform) or processor.host()

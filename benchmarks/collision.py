@@ -17,10 +17,10 @@ import numpy as np
 from report import arguments, markdown, origin, publish, source_of
 
 import featherlane as fl
-from featherlane.collision.collision import collision
-from featherlane.lanes.processor import tile_width
-from featherlane.simulation.step.forward import forward_position, step
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.simulation.step.forward import forward_position, step
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first

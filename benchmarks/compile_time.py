@@ -15,8 +15,8 @@ from collections import Counter
 
 from report import markdown, origin
 
-from featherlane.lanes import build, processor, toolchain
-from featherlane.simulation.tile.library import library, stages
+from featherlane.engine.lanes import build, processor, toolchain
+from featherlane.engine.simulation.tile.library import library, stages
 
 COLUMNS = ("", "stages", "front end [s]", "optimiser [s]", "code generator [s]", "sum [s]", "objects [MB]")
 

@@ -14,7 +14,7 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
-from featherlane.measure.contact_models import loop_error
+from featherlane.apps.measure.contact_models import loop_error
 
 WORLDS, ROUNDS, STEPS = 256, 5, 50
 VARIANTS = {

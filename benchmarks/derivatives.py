@@ -21,7 +21,7 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
-from featherlane.measure.speed_comparison import alternate, ratio
+from featherlane.apps.measure.speed_comparison import alternate, ratio
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from robots.wheels import DM_CONTROL_MODELS, model_path

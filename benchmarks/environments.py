@@ -21,7 +21,7 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane.environments as environments
-from featherlane.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.batch import Batch
 
 SIZES = (256, 4096)
 ROUNDS = 7

@@ -15,13 +15,19 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
-from featherlane.lanes import stage
-from featherlane.model.enums import CRB
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian import capacity
-from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
-from featherlane.solver.hessian.equation import assemble_hessian, factor_hessian, keep_factor, solve_first, substitute
+from featherlane.engine.lanes import stage
+from featherlane.engine.model.enums import CRB
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian import capacity
+from featherlane.engine.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
+from featherlane.engine.solver.hessian.equation import (
+    assemble_hessian,
+    factor_hessian,
+    keep_factor,
+    solve_first,
+    substitute,
+)
 
 REPEATS = 20
 WIDTHS = (1, 8)

@@ -25,8 +25,8 @@ from report import arguments, markdown, origin, publish
 
 import featherlane.environments as environments
 from environments import clocked
+from featherlane.engine.lanes.cores import cores
 from featherlane.environments.dm_control import TASKS
-from featherlane.lanes.cores import cores
 
 WORLDS, ROUNDS, ROUND_SECONDS = 1024, 7, 0.6
 ENVPOOL_WORLDS = 64

@@ -26,9 +26,9 @@ import gymnasium as gym
 import numpy as np
 from report import ROOT, arguments, markdown, origin, publish
 
+from featherlane.engine.lanes.cores import cores
 from featherlane.environments import gymnasium_v5
 from featherlane.integrations.gymnasium import use
-from featherlane.lanes.cores import cores
 
 WORLDS, ROUNDS, ROUND_SECONDS = 1024, 7, 0.6
 PAGE = ROOT / "docs" / "integrations" / "gymnasium.md"

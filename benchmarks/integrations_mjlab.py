@@ -30,9 +30,9 @@ from mjlab.envs import ManagerBasedRlEnv
 from mjlab.tasks.registry import load_env_cfg
 from report import arguments, markdown, origin, publish
 
+from featherlane.engine.simulation.query.ray import Hits
 from featherlane.integrations import mjlab as integration
 from featherlane.integrations.mjlab.simulation import Simulation
-from featherlane.simulation.query.ray import Hits
 
 TASKS = ("Mjlab-Velocity-Flat-Unitree-Go1", "Mjlab-Velocity-Flat-Unitree-G1")
 FEW = 16  # environments of mjlab's CPU device

@@ -16,9 +16,9 @@ from typing import Any
 from report import arguments, markdown, origin, publish, source_of
 from speed import LARGE, MODELS
 
+from featherlane.apps.measure.speed_comparison import Course, Lineup, alternate, ratio, their_batch
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.integrations import mujoco_batch
-from featherlane.measure.speed_comparison import Course, Lineup, alternate, ratio, their_batch
-from featherlane.simulation.batch.batch import Batch
 
 COLUMNS = ("model", "dofs", "MuJoCo [1000/s]", "mujoco_batch [1000/s]", "ratio", "native ratio", "ratio / native")
 

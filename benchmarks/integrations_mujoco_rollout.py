@@ -19,9 +19,9 @@ import numpy as np
 from mujoco import rollout as theirs
 from report import arguments, markdown, origin, publish, source_of
 
+from featherlane.apps.measure.speed_comparison import ratio
+from featherlane.engine.lanes.cores import cores
 from featherlane.integrations import mujoco_rollout as ours
-from featherlane.lanes.cores import cores
-from featherlane.measure.speed_comparison import ratio
 
 NSTEP, SECONDS = 50, 0.3  # steps of a rollout; least duration of a measurement
 MODELS = ("bundled/humanoid", "bundled/quadruped", "bundled/cartpole")

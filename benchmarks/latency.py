@@ -20,7 +20,7 @@ import mujoco  # isort: skip  (the tests' oracle)
 import numpy as np
 
 import featherlane as fl
-from featherlane.measure.speed_comparison import Ratio
+from featherlane.apps.measure.speed_comparison import Ratio
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from robots.wheels import Unreachable

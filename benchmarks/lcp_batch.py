@@ -18,8 +18,8 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
+from featherlane.engine.solver.lcp.lane_memory import load_lanes, store_lanes
 from featherlane.lcp.tile import Tile
-from featherlane.solver.lcp.lane_memory import load_lanes, store_lanes
 from lcp import Ode
 
 # `dart`, by way of `lcp`, put the tests on the path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from featherlane.measure.speed_comparison import Lineup, Ratio, alternate, no_progress, ratio, timed
-from featherlane.simulation.batch.batch import Batch
+from featherlane.apps.measure.speed_comparison import Lineup, Ratio, alternate, no_progress, ratio, timed
+from featherlane.engine.simulation.batch.batch import Batch
 
 
 def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2)) -> Ratio:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import plots
 
-from featherlane.measure.machine import machine
-from featherlane.model.bundle import bundled_file
+from featherlane.apps.measure.machine import machine
+from featherlane.engine.model.bundle import bundled_file
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -42,9 +42,9 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
-from featherlane.dynamics.inertia.articulated import uses_articulated
-from featherlane.model.enums import Integrator, State
-from featherlane.model.integrator import has_metric
+from featherlane.engine.dynamics.inertia.articulated import uses_articulated
+from featherlane.engine.model.enums import Integrator, State
+from featherlane.engine.model.integrator import has_metric
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first

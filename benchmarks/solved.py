@@ -22,7 +22,7 @@ import numpy as np
 from report import ROOT, arguments, markdown, origin, publish
 
 import featherlane.environments as environments
-from featherlane.spatial.rotation import heading
+from featherlane.engine.spatial.rotation import heading
 
 EXAMPLE, IMAGES = ROOT / "examples" / "ppo.py", ROOT / "docs" / "images"
 WORLDS, SEED = 256, 1_000_000  # worlds that no run has seen

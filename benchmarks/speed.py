@@ -16,7 +16,7 @@ from pathlib import Path
 from races import race_threads
 from report import arguments, markdown, origin, publish, source_of
 
-from featherlane.measure.speed_comparison import Course, Lineup, race_batches, race_one_world
+from featherlane.apps.measure.speed_comparison import Course, Lineup, race_batches, race_one_world
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from robots.wheels import Unreachable

@@ -21,10 +21,10 @@ from unittest.mock import patch
 from races import race_cores, race_threads
 from report import arguments, markdown, origin, publish, source_of
 
-from featherlane.measure.speed_comparison import Course, Lineup
-from featherlane.simulation.batch import runner
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.tile.team import Team
+from featherlane.apps.measure.speed_comparison import Course, Lineup
+from featherlane.engine.simulation.batch import runner
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.tile.team import Team
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from robots.wheels import Unreachable

@@ -49,8 +49,8 @@ while True:
 SHOW = """
 import sys, time, viser
 import featherlane as fl
-from featherlane.viewer.frame import Frame
-from featherlane.viewer.scene import Scene
+from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.scene import Scene
 model = fl.bundled(sys.argv[2])
 data = fl.Data(model)
 server = viser.ViserServer(host="127.0.0.1", port=int(sys.argv[1]), verbose=False)
@@ -65,8 +65,8 @@ def show(port: int, name: str, worlds: int, rate: int, steps: int) -> dict[str, 
     import viser  # pyright: ignore[reportMissingImports]
 
     import featherlane as fl
-    from featherlane.viewer.frame import Frame
-    from featherlane.viewer.scene import Scene
+    from featherlane.apps.viewer.frame import Frame
+    from featherlane.apps.viewer.scene import Scene
 
     model = fl.bundled(name)
     source = fl.Batch(model, worlds, nthread=1) if worlds > 1 else fl.Data(model)

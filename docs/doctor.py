@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from featherlane.doctor.diagnose import all_checks
+from featherlane.apps.doctor.diagnose import all_checks
 
 PAGE = Path(__file__).parent / "diagnostics.md"
 BEGIN, END = "<!-- doctor:begin -->", "<!-- doctor:end -->"

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import oracle
 
 oracle.use()
-from featherlane.model import features  # noqa: E402
+from featherlane.engine.model import features  # noqa: E402
 from pages import features as feature_table  # noqa: E402
 
 PAGE = Path(__file__).parent / "features.md"

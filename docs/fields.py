@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from featherlane.lanes.layout import Field
-from featherlane.lanes.role import ROLES
-from featherlane.model.fields import MODEL
-from featherlane.simulation.tile.fields import FIELD_MODULES
+from featherlane.engine.lanes.layout import Field
+from featherlane.engine.lanes.role import ROLES
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.simulation.tile.fields import FIELD_MODULES
 
 PAGE = Path(__file__).parent / "fields.md"
 HEAD = """# Fields
@@ -101,6 +101,8 @@ def module_section(module) -> str:
     """Returns the section of one package of the data."""
     name = (
         module.__name__.removeprefix("featherlane.")
+        .removeprefix("engine.")
+        .removeprefix("tools.")
         .removesuffix(".fields")
         .replace(".", "/")
     )

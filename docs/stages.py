@@ -8,20 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import featherlane as fl
-from featherlane.lanes import Stage
-from featherlane.simulation import stages as alone
-from featherlane.simulation.docstring import sections
-from featherlane.simulation.tile.library import stages
+from featherlane.engine.lanes import Stage
+from featherlane.engine.simulation import stages as alone
+from featherlane.engine.simulation.docstring import sections
+from featherlane.engine.simulation.tile.library import stages
 
 PAGE = Path(__file__).parent / "stages.md"
-STUB = Path(__file__).parents[1] / "src/featherlane/simulation/stages.pyi"
+STUB = Path(__file__).parents[1] / "src/featherlane/engine/simulation/stages.pyi"
 HEAD = """# Compiled stages
 
 Written by `docs/stages.py` from the docstrings of the kernels.
 
 A *stage* is a part of a step that is compiled as a separate function. It reads [fields](fields.md) that other stages
-wrote, and writes its results to fields. `src/featherlane/simulation/step/forward.py` runs the stages of a step in their
-order. Each function of `featherlane.stages` runs one stage.
+wrote, and writes its results to fields. `src/featherlane/engine/simulation/step/forward.py` runs the stages of a step
+in their order. Each function of `featherlane.stages` runs one stage.
 
 The table lists the stages with their arguments. Some arguments are records, which group fields:
 
@@ -35,8 +35,8 @@ compute the worlds of a tile together. The docstring of a stage lists the fields
 """
 STUB_HEAD = '''"""The public functions of `stages.py`, for type checkers and editors: `python docs/stages.py`."""
 
-from featherlane.model.model import Model
-from featherlane.simulation.world.data import Data
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.world.data import Data
 
 '''
 

@@ -17,7 +17,7 @@ import pytest
 
 import featherlane
 import oracle
-from featherlane.lanes.cores import cores
+from featherlane.engine.lanes.cores import cores
 from robots import wheels
 
 HOME = Path(featherlane.__path__[0])

@@ -10,8 +10,8 @@ import pytest
 import typer
 
 import featherlane as fl
-from featherlane.cli.application import application
-from featherlane.renderer import Painter, prepare_rendering
+from featherlane.apps.cli.application import application
+from featherlane.tools.renderer import Painter, prepare_rendering
 from pages import blocks, environments
 
 ROOT = Path(__file__).parents[1]

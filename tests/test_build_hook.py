@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from featherlane.lanes import link, processor
+from featherlane.engine.lanes import link, processor
 
 ROOT = Path(__file__).parents[1]
 

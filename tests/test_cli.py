@@ -1,6 +1,7 @@
 """The command line: printed and written output, and one message with exit code 2 for each error."""
 
 import errno
+import importlib
 import importlib.util
 import json
 import os
@@ -16,19 +17,19 @@ import pytest
 from rich.console import Console
 
 import featherlane as fl
-from featherlane import renderer
-from featherlane.cli import run_command
-from featherlane.cli.controls import Zero, control_source
-from featherlane.cli.exit import BAD_WORLDS
-from featherlane.cli.output import FILE_WIDTH, console, model_label, progress, table
-from featherlane.cli.plot import draw_convergence, draw_motions
-from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
-from featherlane.cli.settings import set_options
-from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
-from featherlane.measure.controls import Random
-from featherlane.measure.speed_comparison import Ratio, alternate, ratio
-from featherlane.model.array_file import read_array, read_arrays, whole_file
-from featherlane.model.enums import MESH
+from featherlane.apps.cli import run_command
+from featherlane.apps.cli.controls import Zero, control_source
+from featherlane.apps.cli.exit import BAD_WORLDS
+from featherlane.apps.cli.output import FILE_WIDTH, console, model_label, progress, table
+from featherlane.apps.cli.plot import draw_convergence, draw_motions
+from featherlane.apps.cli.recording import LARGEST, frame_bytes, frame_interval
+from featherlane.apps.cli.settings import set_options
+from featherlane.apps.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
+from featherlane.apps.measure.controls import Random
+from featherlane.apps.measure.speed_comparison import Ratio, alternate, ratio
+from featherlane.engine.model.array_file import read_array, read_arrays, whole_file
+from featherlane.engine.model.enums import MESH
+from featherlane.tools import renderer
 
 UNSUPPORTED = """<mujoco><option integrator="RK4"><flag sleep="enable"/></option><worldbody><body name="a"><joint/>
 <geom size="1"/></body><flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" mass="1" radius=".01">
@@ -581,10 +582,10 @@ def test_rounds_alternate_and_warm_up_does_not_count():
 
 def test_compile_fills_the_cache_once(tmp_path, capfd, monkeypatch):
     pytest.importorskip("llvmlite")
-    from featherlane.simulation.tile import library
+    from featherlane.engine.simulation.tile import library
 
     one = {"passive": library.stages()["passive"]}
-    monkeypatch.setattr("featherlane.cli.compile.stages", lambda: one)
+    monkeypatch.setattr(importlib.import_module("featherlane.apps.cli.compile"), "stages", lambda: one)
     monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path))
     wanted = ("compile", "--dtype", "float64", "--processes", "1", "--force", "--json")
     succeeds(*wanted)
@@ -765,7 +766,7 @@ def test_an_unknown_mujoco_gl_is_one_message(tmp_path, capfd, monkeypatch):
 
 
 def test_a_failing_mujoco_gl_is_named():
-    code = "from featherlane.cli import main; main(['simulate', 'pendulum', '--seconds', '0.01'])"
+    code = "from featherlane.apps.cli import main; main(['simulate', 'pendulum', '--seconds', '0.01'])"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from featherlane.model.features import refused_kinds
+from featherlane.engine.model.features import refused_kinds
 from pages import features, links
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +16,13 @@ DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 SECTION = re.compile(r"<!-- ([\w-]+):begin -->\n(.*?)\n<!-- \1:end -->", re.DOTALL)
 ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write` wrote this table on \d{4}-\d\d-\d\d\. .* MuJoCo .*\.")
-SOURCES = ("", "src/featherlane/", "tests/")  # folders of the files that guides for contributors name
+FLOORS = ("engine/", "tools/", "apps/")
+SOURCES = (
+    "",
+    "src/featherlane/",
+    *(f"src/featherlane/{floor}" for floor in FLOORS),
+    "tests/",
+)  # folders of the files that guides for contributors name
 GUIDES = (ROOT / "CONTRIBUTING.md", DOCS / "extending.md", DOCS / "building.md")
 NAMED = sorted({name for page in GUIDES for name in re.findall(r"`([\w/]+\.py)\b", page.read_text())})
 MOST_WORDS = 2000  # of CONTRIBUTING.md

@@ -1,4 +1,4 @@
-"""The layers: imports go downward only and form no cycle, and front ends use public names only."""
+"""The floors and layers: imports go downward only and form no cycle; front ends use public names only."""
 
 import ast
 import functools
@@ -14,10 +14,12 @@ import pytest
 import featherlane
 
 ROOT = Path(featherlane.__path__[0])
-LAYERS = """errors libraries lanes spatial model prelude dynamics collision constraint solver sensor simulation
-    sensitivity""".split()
-FRONT_ENDS = "cli viewer distributed environments integrations jax torch measure doctor".split()
-EDGES = len(LAYERS)  # everything not listed: the command line, environments, registration, the package itself
+FLOORS = ("engine", "tools", "apps")  # folders of packages; front ends that users import stand next to them
+ENGINE = "libraries lanes spatial model prelude dynamics collision constraint solver sensor simulation".split()
+TOOLS = "renderer policy sensitivity inverse_kinematics integration histories".split()
+LAYERS = ["errors", *ENGINE, *TOOLS]
+FRONT_ENDS = "cli viewer measure doctor distributed environments integrations".split()
+EDGES = len(LAYERS)  # everything not listed: front ends, public modules, the package itself
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | {"tree": LAYERS.index("dynamics")}
 FILES = [path.relative_to(ROOT) for path in sorted(ROOT.rglob("*.py"))]
 INSIDE = [path for path in FILES if path != Path("__init__.py")]
@@ -31,6 +33,28 @@ def module(path):
 
 
 FILE_OF = {module(path): path for path in FILES}
+
+
+def layer_of(parts):
+    """Returns the first part of a path or of a module's name, after `featherlane`, that is no floor."""
+    return next((part.removesuffix(".py") for part in parts if part not in FLOORS), parts[0])
+
+
+def test_a_listing_shows_the_floors_and_the_public_modules():
+    entries = {path.name.removesuffix(".py") for path in ROOT.iterdir()} - {"__pycache__", "py.typed"}
+    assert entries <= {
+        "__init__",
+        "__main__",
+        *FLOORS,
+        *featherlane.__all__,
+        "environments",
+        "integrations",
+        "distributed",
+    }
+    for floor in FLOORS:
+        assert not hasattr(featherlane, floor), f"featherlane.{floor} is private"
+    assert set(ENGINE) <= {path.name.removesuffix(".py") for path in (ROOT / "engine").iterdir()}
+    assert set(TOOLS) <= {path.name.removesuffix(".py") for path in (ROOT / "tools").iterdir()}
 
 
 @functools.cache
@@ -68,12 +92,16 @@ def test_imports_are_absolute(subtests):
 def test_imports_run_downward_only(subtests):
     for path in INSIDE:
         with subtests.test(path=str(path)):
-            layer = path.parts[0].removesuffix(".py")
+            layer = layer_of(path.parts)
             rank = RANK.get(layer, EDGES)
             if rank == EDGES:
                 continue  # front ends may import everything, including each other
             found = [(node.lineno, name.split(".")) for node, _, names in imports(path) for name in names]
-            ours = [(line, (parts + ["the package itself"])[1]) for line, parts in found if parts[0] == "featherlane"]
+            ours = [
+                (line, layer_of([*parts[1:], "the package itself"]))
+                for line, parts in found
+                if parts[0] == "featherlane" and parts[1:] not in ([floor] for floor in FLOORS)
+            ]
             upward = [(line, name) for line, name in ours if name != layer and RANK.get(name, EDGES) >= rank]
             assert not upward, f"{path} ({layer}) imports from its own layer or above: {upward}"
 
@@ -138,10 +166,12 @@ def names_read(path):
 def test_front_ends_read_no_private_name_of_others(subtests):
     """A file must not read a private name that it does not define and that the engine or another package defines."""
     of_tuples = set(dir(namedtuple("Empty", ())))  # `_replace`, `_fields`, ... of named tuples are public
-    names = {part: set().union(*(defined(p) for p in INSIDE if p.parts[0] == part)) for part in {*LAYERS, *FRONT_ENDS}}
+    names = {
+        part: set().union(*(defined(p) for p in INSIDE if layer_of(p.parts) == part)) for part in {*LAYERS, *FRONT_ENDS}
+    }
     engine = set().union(*(names[part] for part in LAYERS))
     for path in INSIDE:
-        package = path.parts[0]
+        package = layer_of(path.parts)
         if package not in FRONT_ENDS:
             continue
         others = set().union(*(names[part] for part in FRONT_ENDS if part != package)) - names[package]
@@ -151,7 +181,7 @@ def test_front_ends_read_no_private_name_of_others(subtests):
             wrong = [
                 (line, f"{owner}.{name}")
                 for line, name, owner in found
-                if (name in foreign - of_tuples if owner not in FILE_OF else owner.split(".")[1] != package)
+                if (name in foreign - of_tuples if owner not in FILE_OF else layer_of(owner.split(".")[1:]) != package)
             ]
             assert not wrong, f"{path} reads private names of others: {wrong}"
 

@@ -16,8 +16,9 @@ from packaging.version import Version
 
 import featherlane as fl
 import test_layers
-from featherlane import errors, libraries
-from featherlane.libraries import LIBRARIES
+from featherlane import errors
+from featherlane.engine import libraries
+from featherlane.engine.libraries import LIBRARIES
 from integrations.adapters import ADAPTERS
 
 ROOT = Path(__file__).parents[1]
@@ -40,14 +41,14 @@ BLOCKED = {
     "import featherlane.environments.adapters.rllib": "featherlane[rllib]",
     "import featherlane.integrations.unisim": "featherlane[unisim]",
     "import featherlane.integrations.unilab": "featherlane[unilab]",
-    "import featherlane.jax": "featherlane[jax]",
-    "import featherlane.torch": "featherlane[torch]",
+    "import featherlane.integrations.jax": "featherlane[jax]",
+    "import featherlane.integrations.torch": "featherlane[torch]",
     "from featherlane.integrations.mjlab import use; use()": "featherlane[mjlab]",
     "from featherlane.integrations.dm_control import use; use(0)": "featherlane[dm-control]",
     "from featherlane.integrations.robosuite import use; use(0)": "robosuite==1.5.2",
-    "from featherlane.viewer.lock import viser_module as m; m()": "featherlane[view]",
+    "from featherlane.apps.viewer.lock import viser_module as m; m()": "featherlane[view]",
     "from featherlane.distributed.cluster import connect; connect()": "featherlane[distributed]",
-    "from featherlane.cli.plot import require_matplotlib as m; m()": "featherlane[plot]",
+    "from featherlane.apps.cli.plot import require_matplotlib as m; m()": "featherlane[plot]",
 }
 WITHOUT_GYMNASIUM = {
     "import featherlane.environments": "featherlane[gym]",
@@ -150,15 +151,17 @@ def own_names():
     """Returns the private names that each package defines, and those that it sets."""
     names = defaultdict(set)
     for path, nodes in NODES.items():
-        names[path.parts[0]] |= test_layers.defined(path)
-        names[path.parts[0]] |= {node.attr for node in nodes if stored(node)}
-        names[path.parts[0]] |= {node.value for node in nodes if isinstance(node, ast.Constant)}  # of setattr
+        names[test_layers.layer_of(path.parts)] |= test_layers.defined(path)
+        names[test_layers.layer_of(path.parts)] |= {node.attr for node in nodes if stored(node)}
+        names[test_layers.layer_of(path.parts)] |= {
+            node.value for node in nodes if isinstance(node, ast.Constant)
+        }  # of setattr
     return names
 
 
 def private_names(path):
     """Yields (line, name) of the private names that a file reads and that its package does not define."""
-    own = own_names()[path.parts[0]]
+    own = own_names()[test_layers.layer_of(path.parts)]
     for line, name, owner in test_layers.names_read(path):
         if name not in own and owner not in ("self", "cls"):
             yield line, name
@@ -184,7 +187,7 @@ def test_other_private_names_of_libraries_are_not_read():
         for line, name in private_names(path):
             if (str(path), name) not in REPLACED and name not in PUBLIC and (name in listed or name not in engine):
                 wrong.append(f"{path}, line {line}: {name}")
-    assert not wrong, "\n".join(["use featherlane.libraries.private for:", *wrong])
+    assert not wrong, "\n".join(["use featherlane.engine.libraries.private for:", *wrong])
 
 
 # ---- the documentation's address -------------------------------------------------------------------------------------

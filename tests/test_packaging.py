@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 import featherlane
 import oracle
-from featherlane.model import reader
+from featherlane.engine.model import reader
 
 ROOT = Path(__file__).parents[1]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation import stages as made
-from featherlane.simulation.docstring import sections
-from featherlane.simulation.tile import library
-from featherlane.simulation.tile.fields import DATA
+from featherlane.engine.simulation import stages as made
+from featherlane.engine.simulation.docstring import sections
+from featherlane.engine.simulation.tile import library
+from featherlane.engine.simulation.tile.fields import DATA
 from scenes.joints import XML
 from scenes.states import kicked
 
@@ -323,7 +323,7 @@ def test_public_stage_functions_have_the_docstrings_of_their_stages(subtests):
 
 
 def test_functions_are_called_by_the_names_of_packages():
-    from featherlane.collision.contact import contacts
+    from featherlane.engine.collision.contact import contacts
 
     assert inspect.isfunction(fl.stages.collision) and inspect.isfunction(contacts)
     assert {"collision", "step", "solve_m"} <= set(library.stages())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import Kernel
+from featherlane.engine.lanes import Kernel
 from pages import blocks, links
 from scenes import sensors
 
@@ -142,7 +142,7 @@ def subclasses(cls: type) -> set[type]:
 
 
 def test_every_error_links_its_section_of_the_error_page():
-    code = "import featherlane as fl, featherlane.lanes.compiler.rules, featherlane.environments\n"
+    code = "import featherlane as fl, featherlane.engine.lanes.compiler.rules, featherlane.environments\n"
     code += "def s(c): return {c}.union(*map(s, c.__subclasses__()))\n"
     code += "print(*(c.__name__ for c in s(fl.FeatherlaneError) | {fl.NonFiniteWarning, fl.CapacityWarning} "
     code += "if c.__module__.startswith('featherlane')))"
@@ -152,7 +152,7 @@ def test_every_error_links_its_section_of_the_error_page():
     assert sorted(printed) == sorted(ERRORS)
     anchors = links.anchors((ROOT / "docs/errors.md").read_text())
     assert {name.lower() for name in ERRORS} <= anchors
-    from featherlane.lanes.compiler.rules import KernelLanguageError
+    from featherlane.engine.lanes.compiler.rules import KernelLanguageError
 
     others = {fl.NonFiniteWarning, fl.CapacityWarning, KernelLanguageError}
     found = {cls.__name__: cls for cls in subclasses(fl.FeatherlaneError) | others}

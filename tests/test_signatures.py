@@ -9,8 +9,14 @@ import pytest
 import featherlane as fl
 
 MOST = 3  # positional arguments besides `self`
-PARTS = "query stages lcp tree registration results policies patterns distributed environments lanes jax torch doctor"
-MODULES = ["featherlane", *(f"featherlane.{part}" for part in PARTS.split())]
+PARTS = "query stages lcp tree registration results policies patterns distributed environments lanes errors"
+MODULES = [
+    "featherlane",
+    *(f"featherlane.{part}" for part in PARTS.split()),
+    "featherlane.integrations.torch",
+    "featherlane.integrations.jax",
+    "featherlane.apps.doctor",
+]
 
 # more positional arguments -> the library that has them in this order
 ALLOWED = {
@@ -29,10 +35,10 @@ ALLOWED = {
     "Batch.ray": "MuJoCo: mujoco.batch.Batch.ray(pnt, vec, geomgroup, flg_static, bodyexclude, ...)",
     "environments.RandomStreams.uniform": "NumPy: Generator.uniform(low, high, size), after the worlds",
     "environments.RandomStreams.integers": "NumPy: Generator.integers(low, high, size), after the worlds",
-    "jax.Dynamics.step": "MuJoCo: the order of a state in mjtState: qpos, qvel, act, ctrl",
-    "jax.Dynamics.rollout": "MuJoCo: as `step`",
-    "torch.Dynamics.step": "MuJoCo: as of `jax`",
-    "torch.Dynamics.rollout": "MuJoCo: as of `jax`",
+    "integrations.jax.Dynamics.step": "MuJoCo: the order of a state in mjtState: qpos, qvel, act, ctrl",
+    "integrations.jax.Dynamics.rollout": "MuJoCo: as `step`",
+    "integrations.torch.Dynamics.step": "MuJoCo: as of `jax`",
+    "integrations.torch.Dynamics.rollout": "MuJoCo: as of `jax`",
 }
 # a row of a table of fields, one per line; operations of the kernel language, `rows[i, lane] = x` and a call
 KERNELS = {"lanes.Field", "lanes.write_lane", "lanes.call"}
@@ -40,7 +46,7 @@ KERNELS = {"lanes.Field", "lanes.write_lane", "lanes.call"}
 RETURNED = {
     "Model": "load",
     "distributed.Source": "distributed.uniform, ...",
-    "doctor.Finding": "diagnose",
+    "apps.doctor.Finding": "diagnose",
     "lcp.BatchSolution": "lcp.solve_batch",
     "lcp.Method": "lcp.methods",
     "lcp.Solution": "lcp.solve",
@@ -83,7 +89,10 @@ def public_calls() -> Iterator[tuple[str, object]]:
         except fl.InstallationError:
             continue
         for public in module.__all__:
-            thing, label = getattr(module, public), f"{name}.{public}".removeprefix("featherlane.")
+            thing, label = (
+                getattr(module, public),
+                f"{name}.{public}".removeprefix("featherlane."),
+            )
             if inspect.isclass(thing):
                 for member, function in members(thing):
                     if member != "__init__" or not is_result(thing):
@@ -105,7 +114,7 @@ def test_at_most_three_arguments_are_positional(subtests):
 
 def test_the_allowed_ones_exist_and_need_the_permission():
     for name in (*ALLOWED, *KERNELS, *RETURNED):
-        if name.startswith("torch.") and "torch.Dynamics.step" not in CALLS:
+        if name.startswith("integrations.torch.") and "integrations.torch.Dynamics.step" not in CALLS:
             continue
         assert len(positional(CALLS[name])) > MOST, name
 

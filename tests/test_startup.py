@@ -10,7 +10,7 @@ INTERRUPT = """
 import sys
 class Interrupting:
     def find_spec(name, path, target=None):
-        if name == "featherlane.lanes":
+        if name == "featherlane.engine.lanes":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupting)
 sys.argv[0] = {name!r}

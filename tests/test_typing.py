@@ -12,7 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).parent / "typing"
 PROGRAM = (FOLDER / "whole_api.py").read_text()
-MODULES = "results query stages registration environments distributed lcp tree lanes".split()
+MODULES = "errors results query stages registration environments distributed lcp tree lanes".split()
 
 
 @pytest.mark.slow

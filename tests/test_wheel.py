@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from featherlane.lanes import processor
-from featherlane.lanes.build import VARIANTS
-from featherlane.lanes.kernel import symbol
-from featherlane.lanes.runtime import LAYOUT_SYMBOL, PREBUILT
-from featherlane.simulation.tile.library import library, stages
+from featherlane.engine.lanes import processor
+from featherlane.engine.lanes.build import VARIANTS
+from featherlane.engine.lanes.kernel import symbol
+from featherlane.engine.lanes.runtime import LAYOUT_SYMBOL, PREBUILT
+from featherlane.engine.simulation.tile.library import library, stages
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -105,7 +105,7 @@ def test_the_wheel_is_small_and_holds_one_object_per_cpu_level(wheel):
     assert wheel.stat().st_size < MOST_OF_A_LEVEL * len(levels())
     files = zipfile.ZipFile(wheel).namelist()
     prebuilt = {name for name in files if name.endswith(".so")}
-    assert prebuilt == {f"featherlane/lanes/prebuilt/{level}.so" for level in levels()}
+    assert prebuilt == {f"featherlane/engine/lanes/prebuilt/{level}.so" for level in levels()}
     assert not [name for name in files if name.startswith("tests") or "__pycache__" in name]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.lanes.processor import base_of
 
 WRONG = [
     "", "x", "\0", None, -1, 10**9, 1.5, np.nan, [], [1, 2], ["a"], [[1], [2, 3]], {}, object(), b"", True, 1j,
@@ -136,7 +137,7 @@ ALSO_PYTHONS = {
     "no batch": (lambda m, d, b: fl.rollout_gradient(m, 3, np.zeros((2, m.nu)), loss_gradient=len), TypeError),
     "no contact": (lambda m, d, b: fl.query.contact_force(m, d, 99), IndexError),
     "no function of a kernel": (lambda m, d, b: fl.kernel(3), TypeError),
-    "no precision": (lambda m, d, b: fl.lanes.processor.base_of("int"), ValueError),
+    "no precision": (lambda m, d, b: base_of("int"), ValueError),
     "no parents": (lambda m, d, b: fl.tree.depth([5, 5]), ValueError),
     "a singular matrix": (lambda m, d, b: fl.tree.ltl(np.zeros((2, 2)), [-1, 0]), np.linalg.LinAlgError),
     "points": (lambda m, d, b: fl.registration.register_points("x", np.eye(3)), ValueError),
@@ -163,10 +164,10 @@ def test_every_refusal_is_a_featherlane_error_and_pythons(name):
 
 # builtin errors that are never raised to a caller: they are caught internally, or stop the interpreter
 INTERNAL = {
-    ("lanes/rows.py", "AttributeError"),  # uncompiled kernels raise what Python's tuples do
-    ("lanes/rows.py", "TypeError"),
-    ("lanes/values.py", "TypeError"),
-    ("cli/output.py", "BrokenPipeError"),
+    ("engine/lanes/rows.py", "AttributeError"),  # uncompiled kernels raise what Python's tuples do
+    ("engine/lanes/rows.py", "TypeError"),
+    ("engine/lanes/values.py", "TypeError"),
+    ("apps/cli/output.py", "BrokenPipeError"),
     ("integrations/mujoco_rollout.py", "RuntimeError"),  # the errors of mujoco.rollout
     ("integrations/mujoco_rollout.py", "ValueError"),
     *(
@@ -180,11 +181,11 @@ INTERNAL = {
     ("integrations/mjbatch.py", "ValueError"),  # the errors of mjbatch
     ("integrations/mjbatch.py", "RuntimeError"),
     ("integrations/unisim.py", "NotImplementedError"),  # as of all backends of UniSim
-    ("model/assignment.py", "ValueError"),
+    ("engine/model/assignment.py", "ValueError"),
     ("distributed/interrupt.py", "KeyboardInterrupt"),
     ("distributed/sweeps/run_directory.py", "ValueError"),
-    ("model/model.py", "AttributeError"),
-    ("model/option.py", "TypeError"),
+    ("engine/model/model.py", "AttributeError"),
+    ("engine/model/option.py", "TypeError"),
     ("viewer/session.py", "AssertionError"),
 }
 

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 import featherlane as fl
-from featherlane.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
 
 FOLDER, EXAMPLES = Path(__file__).parent, Path(__file__).parents[2] / "examples"
 COLOURS, RATE = 128, 15  # colours of a file, frames per second

@@ -75,7 +75,7 @@ def sparsity():
 # ---- the convex problem ----------------------------------------------------------------------------------------------
 def impedance():
     """d(r) for MuJoCo's default solimp and for others, and the force of a row over its error."""
-    from featherlane.constraint.impedance import impedance as d
+    from featherlane.engine.constraint.impedance import impedance as d
 
     r = np.linspace(0, 0.0015, 400)
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")

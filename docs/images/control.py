@@ -17,7 +17,7 @@ from matplotlib.collections import LineCollection
 from PIL import Image
 
 import featherlane as fl
-from featherlane.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
 
 FOLDER, EXAMPLES = Path(__file__).parent, Path(__file__).parents[2] / "examples"
 COLOURS, DOTS = 128, 100  # colours keep a file below 150 kB; dots per inch

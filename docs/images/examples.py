@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image
 
 import featherlane as fl
-from featherlane.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
 
 FOLDER, EXAMPLES = Path(__file__).parent, Path(__file__).parents[2] / "examples"
 SIZE, COLOURS = (320, 240), 64  # pixels; colours keep a file below 20 kB

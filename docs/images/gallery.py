@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 import featherlane as fl
-from featherlane.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
 
 SIZE, COLOURS = (480, 360), 128  # pixels; colours keep a file below 150 kB
 FOLDER = Path(__file__).parent

@@ -15,7 +15,7 @@ from animations import RATE, crowd, grid, save
 from PIL import Image, ImageDraw, ImageFont
 
 import featherlane as fl
-from featherlane.renderer import PICTURES, prepare_rendering
+from featherlane.tools.renderer import PICTURES, prepare_rendering
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from robots.wheels import model_path

@@ -15,8 +15,8 @@ from PIL import Image, PngImagePlugin
 from playwright.sync_api import sync_playwright
 
 import featherlane as fl
-from featherlane.cli import run_command
-from featherlane.viewer.playback import read_recording
+from featherlane.apps.cli import run_command
+from featherlane.apps.viewer.playback import read_recording
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from robots.wheels import model_path

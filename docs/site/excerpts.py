@@ -1,6 +1,6 @@
 """A hook of the site: inserts functions of the source next to their equations, by name, so that pages show what runs.
 
-    {{ source: featherlane.dynamics.body.newton_euler:rne }}
+    {{ source: featherlane.engine.dynamics.body.newton_euler:rne }}
 
 becomes the text of that function, and a link to its line; a name that is not there fails the build.  A method has the
 name of its class before its name, `module:Class.method`, and no link.

@@ -26,8 +26,8 @@ from name_examples import Examples
 from signatures import plain, signature
 
 import featherlane as fl
-from featherlane.cli.application import application
-from featherlane.model.sensor import ACCELERATION, POSITION, ROWS, SENSORS, VELOCITY
+from featherlane.apps.cli.application import application
+from featherlane.engine.model.sensor import ACCELERATION, POSITION, ROWS, SENSORS, VELOCITY
 
 ROOT = Path(__file__).parents[2]
 MODULES = {
@@ -46,10 +46,10 @@ MODULES = {
 }
 # modules that import an optional library: their pages are made from the source alone
 ADAPTERS = ("tensors", "stable_baselines3", "rsl_rl", "skrl", "torchrl", "rllib")
-BRIDGE = "sensitivity/adjoint/bridge.py"  # documents `featherlane.torch.Dynamics` and `featherlane.jax.Dynamics`
+BRIDGE = "tools/sensitivity/adjoint/bridge.py"  # documents `Dynamics` of the next two modules
 SOURCES = {
-    "torch": ("featherlane.torch", ("torch/__init__.py", BRIDGE)),
-    "jax": ("featherlane.jax", ("jax/__init__.py", BRIDGE)),
+    "torch": ("featherlane.integrations.torch", ("integrations/torch/__init__.py", BRIDGE)),
+    "jax": ("featherlane.integrations.jax", ("integrations/jax/__init__.py", BRIDGE)),
     "adapters": (
         "featherlane.environments.adapters",
         tuple(f"environments/adapters/{name}.py" for name in ("__init__", *ADAPTERS)),
@@ -274,7 +274,7 @@ def actuators_page() -> str:
         "[User callbacks](../callbacks.md) describes user-defined laws. Fields: [`actuator_*`](../fields.md#model).",
         "",
     ]
-    package = importlib.import_module("featherlane.dynamics.actuator")
+    package = importlib.import_module("featherlane.engine.dynamics.actuator")
     for name in (
         "transmission", "site_transmission", "slider_crank", "adhesion", "reflected", "control", "history",
         "setpoint", "activation", "gain", "muscle", "dcmotor", "orientation", "user", "actuation",
@@ -282,7 +282,7 @@ def actuators_page() -> str:
         module = importlib.import_module(f"{package.__name__}.{name}")
         title = name.replace("_", " ").replace("dcmotor", "DC motor")
         lines += [f"## {title[0].upper()}{title[1:]}", "", entry(inspect.getdoc(module) or "", table=True), ""]
-        lines += [f"[source](../../src/featherlane/dynamics/actuator/{name}.py)", ""]
+        lines += [f"[source](../../src/featherlane/engine/dynamics/actuator/{name}.py)", ""]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ import enum
 import inspect
 import re
 
-from featherlane.lanes import Kernel
+from featherlane.engine.lanes import Kernel
 
 
 def plain(thing):

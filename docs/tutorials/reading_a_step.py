@@ -1,9 +1,9 @@
 # %% [markdown]
 # # The stages of a step
 #
-# [forward.py](../../src/featherlane/simulation/step/forward.py) lists the stages of a step in order. This tutorial
-# calls the same stages one after the other, for a humanoid that has fallen on the floor. It compares the output of each
-# stage with its formula in NumPy. The final state is bitwise identical to that of `fl.step`.
+# [forward.py](../../src/featherlane/engine/simulation/step/forward.py) lists the stages of a step in order. This
+# tutorial calls the same stages one after the other, for a humanoid that has fallen on the floor. It compares the
+# output of each stage with its formula in NumPy. The final state is bitwise identical to that of `fl.step`.
 
 # %%
 import matplotlib.pyplot as plt

@@ -8,15 +8,36 @@
 Names, layouts and units are MuJoCo's (SI); algorithms and symbols are Featherstone's.  `__all__` lists the public API.
 """
 
-from featherlane import startup as _startup  # noqa: F401  before the imports that take long
+from featherlane.engine import startup as _startup  # noqa: F401  before the imports that take long
 
 # isort: split
 from importlib import import_module as _import_module
 
-from featherlane import lanes, lcp, patterns, policies, query, registration, results, stages, tree
-from featherlane.configuration import package_version as _package_version
-from featherlane.configuration import show_config
-from featherlane.doctor import diagnose
+from featherlane import errors, lanes, lcp, patterns, policies, query, registration, results, stages, tree
+from featherlane.apps.doctor import diagnose
+from featherlane.apps.viewer.view import view
+from featherlane.engine.configuration import package_version as _package_version
+from featherlane.engine.configuration import show_config
+from featherlane.engine.lanes import kernel
+from featherlane.engine.lanes.choice import mark_complete as _fill_tables
+from featherlane.engine.model import Link, Model, bundled, bundled_names, load, set_const, set_length_range
+from featherlane.engine.model.enums import State
+from featherlane.engine.model.variants import variants
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.load_failure import load_failure
+from featherlane.engine.simulation.batch.mixed import MixedBatch
+from featherlane.engine.simulation.batch.noise import add_sensor_noise
+from featherlane.engine.simulation.batch.worlds import Worlds
+from featherlane.engine.simulation.query.camera import Camera
+from featherlane.engine.simulation.query.depth_noise import DepthNoise
+from featherlane.engine.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
+from featherlane.engine.simulation.states import get_state, set_keyframe, set_state
+from featherlane.engine.simulation.steps import forward, inverse, reset_data, reset_data_keyframe
+from featherlane.engine.simulation.user.actuator import set_user_actuator
+from featherlane.engine.simulation.user.sensor import set_user_sensor
+from featherlane.engine.simulation.world.contacts import Contacts
+from featherlane.engine.simulation.world.data import Data, step
+from featherlane.engine.simulation.world.state import state_size
 from featherlane.errors import (
     CapacityWarning,
     FeatherlaneError,
@@ -28,35 +49,14 @@ from featherlane.errors import (
 )
 from featherlane.errors import UnknownAttributeError as _UnknownAttributeError
 from featherlane.errors import near as _near
-from featherlane.lanes import kernel
-from featherlane.lanes.choice import mark_complete as _fill_tables
-from featherlane.model import Link, Model, bundled, bundled_names, load, set_const, set_length_range
-from featherlane.model.enums import State
-from featherlane.model.variants import variants
-from featherlane.sensitivity.adjoint.rollout import rollout_gradient
-from featherlane.sensitivity.api.exact import acceleration_derivatives, linearize
-from featherlane.sensitivity.api.inverse import inverse_derivatives
-from featherlane.sensitivity.api.rnea import rnea_derivatives
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.load_failure import load_failure
-from featherlane.simulation.batch.mixed import MixedBatch
-from featherlane.simulation.batch.noise import add_sensor_noise
-from featherlane.simulation.batch.worlds import Worlds
-from featherlane.simulation.histories import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
-from featherlane.simulation.integration.integrate import integrate
-from featherlane.simulation.inverse_kinematics.ik import ik
-from featherlane.simulation.inverse_kinematics.targets import IkTarget
-from featherlane.simulation.query.camera import Camera
-from featherlane.simulation.query.depth_noise import DepthNoise
-from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
-from featherlane.simulation.states import get_state, set_keyframe, set_state
-from featherlane.simulation.steps import forward, inverse, reset_data, reset_data_keyframe
-from featherlane.simulation.user.actuator import set_user_actuator
-from featherlane.simulation.user.sensor import set_user_sensor
-from featherlane.simulation.world.contacts import Contacts
-from featherlane.simulation.world.data import Data, step
-from featherlane.simulation.world.state import state_size
-from featherlane.viewer.view import view
+from featherlane.tools.histories import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
+from featherlane.tools.integration.integrate import integrate
+from featherlane.tools.inverse_kinematics.ik import ik
+from featherlane.tools.inverse_kinematics.targets import IkTarget
+from featherlane.tools.sensitivity.adjoint.rollout import rollout_gradient
+from featherlane.tools.sensitivity.api.exact import acceleration_derivatives, linearize
+from featherlane.tools.sensitivity.api.inverse import inverse_derivatives
+from featherlane.tools.sensitivity.api.rnea import rnea_derivatives
 
 __version__: str
 
@@ -129,6 +129,7 @@ __all__ = [  # noqa: RUF022  in groups
     "UnknownNameError",
     "UnsupportedFeatureError",
     # modules
+    "errors",
     "lanes",
     "lcp",
     "patterns",
@@ -143,6 +144,9 @@ __all__ = [  # noqa: RUF022  in groups
 _WITHIN = ("distributed",)  # submodules that are imported on first access
 
 _fill_tables()  # registrations after this line come from users
+
+for _inner in ("engine", "tools", "apps"):  # private packages, which the imports above made attributes
+    del globals()[_inner]
 
 
 def __getattr__(name: str):

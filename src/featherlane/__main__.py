@@ -1,5 +1,5 @@
 """`python -m featherlane`: the command line."""
 
-from featherlane.cli import main
+from featherlane.apps.cli import main
 
 main()

@@ -13,6 +13,24 @@ from typing import Any
 
 import numpy as np
 
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "CallError",
+    "CapacityWarning",
+    "FeatherlaneError",
+    "InstallationError",
+    "MissingMethodError",
+    "ModelError",
+    "NonFiniteWarning",
+    "OutOfRangeError",
+    "SingularMatrixError",
+    "UnknownAttributeError",
+    "UnknownNameError",
+    "UnsupportedFeatureError",
+    "WorkerLostError",
+]
+
 LONGEST, KEPT = 200, 60  # characters that a message shows of an array or list: LONGEST in full, KEPT of a longer one
 
 DOCUMENTATION = "https://featherlane.github.io/featherlane"

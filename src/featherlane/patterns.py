@@ -6,6 +6,6 @@
 x points forward, y to the left, z up; angles are in degrees.
 """
 
-from featherlane.simulation.query.pattern import RayPattern, directions, grid, lidar, ring
+from featherlane.engine.simulation.query.pattern import RayPattern, directions, grid, lidar, ring
 
 __all__ = ["RayPattern", "directions", "grid", "lidar", "ring"]

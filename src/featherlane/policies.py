@@ -6,7 +6,7 @@
 `environment` is a `featherlane.environments.TaskEnv`.
 """
 
-from featherlane.simulation.policy.functions import LaneFunctions
-from featherlane.simulation.policy.mlp import MLP, gaussian_noise
+from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.tools.policy.mlp import MLP, gaussian_noise
 
 __all__ = ["MLP", "LaneFunctions", "gaussian_noise"]

@@ -7,9 +7,9 @@ They answer for the present state, and change no field of `data`.  `contact_forc
 contacts of the last pass.  The methods of `Batch` with the same names answer for all worlds.
 """
 
-from featherlane.simulation.query.contact_residual import contact_residual
-from featherlane.simulation.query.distance import geom_distance
-from featherlane.simulation.query.point import (
+from featherlane.engine.simulation.query.contact_residual import contact_residual
+from featherlane.engine.simulation.query.distance import geom_distance
+from featherlane.engine.simulation.query.point import (
     angular_momentum_matrix,
     apply_ft,
     contact_force,
@@ -23,9 +23,9 @@ from featherlane.simulation.query.point import (
     object_acceleration,
     object_velocity,
 )
-from featherlane.simulation.query.product import full_m, mul_m, solve_m
-from featherlane.simulation.query.ray import ray
-from featherlane.simulation.query.tendon_path import tendon_path
+from featherlane.engine.simulation.query.product import full_m, mul_m, solve_m
+from featherlane.engine.simulation.query.ray import ray
+from featherlane.engine.simulation.query.tendon_path import tendon_path
 
 __all__ = [  # noqa: RUF022  in groups
     # Jacobians

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.model.assignment import converted, flag
+from featherlane.engine.model.status import StatusCode
 from featherlane.errors import ArgumentError
-from featherlane.model.assignment import converted, flag
-from featherlane.model.status import StatusCode
 
 __all__ = ["Registration", "RegistrationStatus", "register_points"]
 

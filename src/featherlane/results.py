@@ -6,26 +6,26 @@
 The types of `featherlane.lcp`, `tree`, `distributed` and `registration` belong to these modules.
 """
 
-from featherlane.doctor.finding import Finding
-from featherlane.model.decomposition import Decomposition
-from featherlane.model.model import Statistics
-from featherlane.model.names import NamedView
-from featherlane.model.option import Option
-from featherlane.model.variants import Variants
-from featherlane.sensitivity.adjoint.rollout import RolloutGradient, RolloutState
-from featherlane.sensitivity.api.exact import AccelerationDerivatives
-from featherlane.sensitivity.api.rnea import RneaDerivatives
-from featherlane.sensitivity.api.transition import InverseDerivatives, Linearization
-from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.integration.result import Integration, IntegrationStatus
-from featherlane.simulation.inverse_kinematics.result import IkSolution, IkStatus
-from featherlane.simulation.query.camera import Images
-from featherlane.simulation.query.contact import ContactLists
-from featherlane.simulation.query.distance import Distances
-from featherlane.simulation.query.ray import Hits
-from featherlane.simulation.query.scan import Scan
-from featherlane.simulation.query.tendon_path import TendonPath
-from featherlane.viewer.view import View
+from featherlane.apps.doctor.finding import Finding
+from featherlane.apps.viewer.view import View
+from featherlane.engine.model.decomposition import Decomposition
+from featherlane.engine.model.model import Statistics
+from featherlane.engine.model.names import NamedView
+from featherlane.engine.model.option import Option
+from featherlane.engine.model.variants import Variants
+from featherlane.engine.simulation.batch.failure import Failure
+from featherlane.engine.simulation.query.camera import Images
+from featherlane.engine.simulation.query.contact import ContactLists
+from featherlane.engine.simulation.query.distance import Distances
+from featherlane.engine.simulation.query.ray import Hits
+from featherlane.engine.simulation.query.scan import Scan
+from featherlane.engine.simulation.query.tendon_path import TendonPath
+from featherlane.tools.integration.result import Integration, IntegrationStatus
+from featherlane.tools.inverse_kinematics.result import IkSolution, IkStatus
+from featherlane.tools.sensitivity.adjoint.rollout import RolloutGradient, RolloutState
+from featherlane.tools.sensitivity.api.exact import AccelerationDerivatives
+from featherlane.tools.sensitivity.api.rnea import RneaDerivatives
+from featherlane.tools.sensitivity.api.transition import InverseDerivatives, Linearization
 
 __all__ = [  # noqa: RUF022  in groups
     # derivatives

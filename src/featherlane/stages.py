@@ -4,8 +4,8 @@
 stages before it must have run for the present state.  `docs/stages.md` lists what each stage reads and writes.
 """
 
-from featherlane.simulation.query.product import half_solve
-from featherlane.simulation.stages import (
+from featherlane.engine.simulation.query.product import half_solve
+from featherlane.engine.simulation.stages import (
     actuation,
     actuator_vel,
     cameras,
@@ -30,7 +30,7 @@ from featherlane.simulation.stages import (
     subtree_vel,
     tendon,
 )
-from featherlane.simulation.steps import (
+from featherlane.engine.simulation.steps import (
     aba,
     collision,
     compare_forward_inverse,

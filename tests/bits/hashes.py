@@ -18,7 +18,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from featherlane.model.fields import MODEL
+from featherlane.engine.model.fields import MODEL
 
 FILE = Path(__file__).parents[1] / "data" / "bits.json"
 DTYPES = ("float64", "float32")

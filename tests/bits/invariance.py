@@ -28,11 +28,11 @@ from unittest import mock
 import numpy as np
 
 import featherlane as fl
-from featherlane.model import simple_bodies
-from featherlane.model.enums import Enable
-from featherlane.model.limits import ROWS
-from featherlane.simulation.tile import capacity
-from featherlane.simulation.tile.fields import DATA, WANTED
+from featherlane.engine.model import simple_bodies
+from featherlane.engine.model.enums import Enable
+from featherlane.engine.model.limits import ROWS
+from featherlane.engine.simulation.tile import capacity
+from featherlane.engine.simulation.tile.fields import DATA, WANTED
 from robots import wheels
 from scenes.states import kicked
 

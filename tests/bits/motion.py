@@ -14,10 +14,10 @@ import numpy as np
 
 import featherlane as fl
 from bits.hashes import Outcome, Scene, model_inputs
-from featherlane.model.bundle import resolve_name
-from featherlane.model.enums import Enable
-from featherlane.simulation.tile import capacity
-from featherlane.simulation.tile.fields import WANTED
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.model.enums import Enable
+from featherlane.engine.simulation.tile import capacity
+from featherlane.engine.simulation.tile.fields import WANTED
 
 FREE, BALL = 0, 1
 WORLDS = {"float64": 8 + 3, "float32": 16 + 3}  # a full tile and a partial one

@@ -14,8 +14,8 @@ from bits.features import ALL
 from bits.hashes import Outcome, Scene, model_inputs
 from bits.models import GROUNDS, MECHANISM, aligned, heap, shapes, tree
 from bits.motion import WORLDS, Motion, start, symmetric
-from featherlane.model.bundle import resolve_name
-from featherlane.model.enums import Enable
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.model.enums import Enable
 
 # every kind of equality constraint, by bodies and by sites, and joints of every type
 FASTENED = """

@@ -26,7 +26,7 @@ import numpy as np
 from bits import hashes
 from bits.scenes import SCENES
 
-load = importlib.import_module("featherlane.model.load")  # the package has a function of this name
+load = importlib.import_module("featherlane.engine.model.load")  # the package has a function of this name
 
 
 @contextlib.contextmanager

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
-from featherlane.collision.collision import collision
-from featherlane.model.bundle import resolve_name
-from featherlane.simulation.step.forward import forward_position
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.simulation.step.forward import forward_position
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 W = 8
 CHAINS = "".join(

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.broad.bounds import boxes_overlap, boxes_separate, geom_box
-from featherlane.lanes.record import python_record
-from featherlane.simulation.step.forward import forward_position
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.broad.bounds import boxes_overlap, boxes_separate, geom_box
+from featherlane.engine.lanes.record import python_record
+from featherlane.engine.simulation.step.forward import forward_position
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 POSES = 400
 XML = """<mujoco><worldbody>

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.broad.box_tree import FEW
-from featherlane.model import broad_phase
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.broad.box_tree import FEW
+from featherlane.engine.model import broad_phase
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 SHAPES = ('type="sphere" size="{0:.3f}"', 'type="capsule" size="{1:.3f} {0:.3f}"')
 

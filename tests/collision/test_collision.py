@@ -4,11 +4,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.collision.collision import collision
-from featherlane.collision.fields import FIELDS
-from featherlane.collision.slot import NO_CONTACT
-from featherlane.model import load
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.collision.fields import FIELDS
+from featherlane.engine.collision.slot import NO_CONTACT
+from featherlane.engine.model import load
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.contacts import contacts
 from scenes.poses import collide, contacts_of, fill, same_contacts
 from scenes.states import kicked

@@ -6,8 +6,8 @@ The slow cases and `.ci/run` use kernels with bounds checks.
 import numpy as np
 import pytest
 
-from featherlane.collision.collision import collision
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.simulation.tile.workspace import Workspace
 from pages.pairs import CELLS, MARGIN, model_of
 
 NAMES = [f"{first}-{second}" for first, second, _, _ in CELLS]

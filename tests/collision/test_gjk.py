@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from featherlane.collision.convex.gjk import nearest_on_simplex
-from featherlane.collision.convex.support import support_point
+from featherlane.engine.collision.convex.gjk import nearest_on_simplex
+from featherlane.engine.collision.convex.support import support_point
 from scenes.shapes import MESHES, PAIRS, Oracle, Pair, direction, few, random_turn, turn
 
 ROUNDING = 1e-14  # of values near 0.1

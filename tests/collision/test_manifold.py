@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.convex.facet import CROSSING
-from featherlane.collision.convex.manifold import EQUAL
-from featherlane.collision.convex.pair import convex
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.convex.facet import CROSSING
+from featherlane.engine.collision.convex.manifold import EQUAL
+from featherlane.engine.collision.convex.pair import convex
+from featherlane.engine.simulation.tile.workspace import Workspace
 from robots.wheels import model_path
 from sampling import in_ci
 from scenes.poses import collide, frames, pair_model, random_quat

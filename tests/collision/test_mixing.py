@@ -4,9 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.collision.collision import collision
-from featherlane.model import load
-from featherlane.simulation.tile.workspace import ModelRows, Workspace
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.model import load
+from featherlane.engine.simulation.tile.workspace import ModelRows, Workspace
 from oracles.contacts import contacts
 from scenes.poses import collide, frames, oracle, pair_model, same_contacts
 

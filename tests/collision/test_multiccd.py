@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import Disable
-from featherlane.model.pair import CONVEX
+from featherlane.engine.model.enums import Disable
+from featherlane.engine.model.pair import CONVEX
 from pages.pairs import CELLS, MARGIN, model_of, poses
 from scenes.poses import collide, frames, oracle
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.bounding import LISTED, bounding_tests
-from featherlane.collision.collision import collision
-from featherlane.model.enums import Enable
-from featherlane.simulation.step.forward import forward_position
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.bounding import LISTED, bounding_tests
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.model.enums import Enable
+from featherlane.engine.simulation.step.forward import forward_position
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 SHAPES = (
     'type="sphere" size="0.06"',

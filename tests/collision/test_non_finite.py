@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.collision import collision
-from featherlane.model.enums import MESH
-from featherlane.model.pair import PAIR_FUNCTIONS
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.model.enums import MESH
+from featherlane.engine.model.pair import PAIR_FUNCTIONS
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.contacts import contacts
 from scenes.poses import random_quat
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.model import load
+from featherlane.engine.model import load
 from scenes.poses import IDENTITY, collide, equal_at, frames, random_quat
 
 SCENE = """

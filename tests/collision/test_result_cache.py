@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.collision import collision
-from featherlane.collision.convex.facet import (
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.collision.convex.facet import (
     CROSSING,
     EDGE_FACE,
     FACE_EDGE,
@@ -19,8 +19,8 @@ from featherlane.collision.convex.facet import (
     FIRST,
     SECOND,
 )
-from featherlane.collision.convex.pair import convex
-from featherlane.collision.convex.result_cache import (
+from featherlane.engine.collision.convex.pair import convex
+from featherlane.engine.collision.convex.result_cache import (
     BY_DIRECTION,
     BY_GROWTH,
     BY_PROOF,
@@ -33,10 +33,10 @@ from featherlane.collision.convex.result_cache import (
     proofs,
     recall_entries,
 )
-from featherlane.lanes.record import address, aligned
-from featherlane.model.enums import BOX, CAPSULE, MESH, SPHERE
-from featherlane.simulation.step.forward import forward_position
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.lanes.record import address, aligned
+from featherlane.engine.model.enums import BOX, CAPSULE, MESH, SPHERE
+from featherlane.engine.simulation.step.forward import forward_position
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.naive import rotation
 from oracles.penetration import Solid, polytope_distance
 from robots.wheels import model_path

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.tile.workspace import Workspace
 from sampling import in_ci
 from scenes.poses import PAIRS, aligned_poses, collide, equal_at, frames, pair_model, random_poses, random_quat
 

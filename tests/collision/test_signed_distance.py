@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.signed_distance import signed_distance
+from featherlane.engine.collision.signed_distance import signed_distance
+from featherlane.engine.model import signed_distance as model_fields
+from featherlane.engine.model.candidates import candidates
+from featherlane.engine.model.plugins import Instance
+from featherlane.engine.spatial.types import Vec3
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.model import signed_distance as model_fields
-from featherlane.model.candidates import candidates
-from featherlane.model.plugins import Instance
-from featherlane.spatial.types import Vec3
 from oracles.uncompiled import call, typed
 from scenes.poses import random_quat
 from scenes.signed_distance import PLUGINS, rows, scene

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.processor import tile_width
+from featherlane.engine.lanes.processor import tile_width
 from sampling import every
 from scenes.speculative import example, random_scene
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.step.inverse import inverse
+from featherlane.engine.simulation.tile import capacity
+from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.errors import ModelError
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.step.inverse import inverse
-from featherlane.simulation.tile import capacity
-from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 from oracles.contact_parity import GIVEN
 from oracles.efc import efc

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint import make_rows, row_capacity
-from featherlane.model.enums import EQUALITY
-from featherlane.solver.inverse import constraint_forces
+from featherlane.engine.constraint import make_rows, row_capacity
+from featherlane.engine.model.enums import EQUALITY
+from featherlane.engine.solver.inverse import constraint_forces
 from oracles.efc import efc
 from oracles.rows import SOLIMPS, SOLREFS, assert_rows_equal, check, edited, random_states
 from scenes.constraints import CONTACTS, JOINTS, forward, tile

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint import make_rows, row_capacity
-from featherlane.model import load
-from featherlane.model.enums import LIMIT_JOINT
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.constraint import make_rows, row_capacity
+from featherlane.engine.model import load
+from featherlane.engine.model.enums import LIMIT_JOINT
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.efc import efc
 from oracles.rows import SOLIMPS, SOLREFS, TOLERANCE, assert_rows_equal, check, edited, random_states
 from sampling import in_ci

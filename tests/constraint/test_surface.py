@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 
 EXACT = 1e-9  # relative: both solvers converge to rounding, the gradient near 1e-13

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS
-from featherlane.solver.island import islands
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS
+from featherlane.engine.solver.island import islands
 from oracles.efc import efc
 from oracles.rows import assert_rows_equal
 from oracles.smooth import WIDTHS, fill, relative

@@ -8,9 +8,9 @@ import pytest
 
 import featherlane as fl
 from featherlane.distributed import Batch, Histogram
-from featherlane.lanes import sincos
-from featherlane.simulation.batch.reduction import merged, reduced
-from featherlane.simulation.tile import capacity
+from featherlane.engine.lanes import sincos
+from featherlane.engine.simulation.batch.reduction import merged, reduced
+from featherlane.engine.simulation.tile import capacity
 from sampling import in_ci
 
 N = 50

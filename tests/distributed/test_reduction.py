@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.distributed.world_assignment import Spread
-from featherlane.simulation.batch.reduction import Histogram, checked, merged, reduced
+from featherlane.engine.simulation.batch.reduction import Histogram, checked, merged, reduced
 
 N = 37
 

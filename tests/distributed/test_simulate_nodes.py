@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from featherlane.cli import run_command
+from featherlane.apps.cli import run_command
 
 WORDS = ["simulate", "double_pendulum", "--worlds", "7", "--seconds", "0.2", "--controls", "random", "--threads", "1"]
 

@@ -13,8 +13,8 @@ from featherlane.distributed.sweeps import chunk
 from featherlane.distributed.sweeps.plan import Plan, make_plan
 from featherlane.distributed.sweeps.target import INDEPENDENT, parse_target
 from featherlane.distributed.sweeps.workers import LEAST, next_chunk_size
-from featherlane.model.fields import MODEL
-from featherlane.model.set_const import DEPENDENT_REALS
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.set_const import DEPENDENT_REALS
 
 STEPS = 12
 SCENE = """<mujoco><option timestep="0.002"/><worldbody><geom name="floor" type="plane" size="5 5 1"/>

@@ -12,8 +12,8 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.cli import run_command
-from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED
+from featherlane.apps.cli import run_command
+from featherlane.apps.cli.exit import BAD_WORLDS, INTERRUPTED
 
 WHOLE = """
 model = "scene.xml"
@@ -155,7 +155,7 @@ def test_non_finite_samples_have_a_separate_exit_code(folder, capfd):
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from featherlane.cli import run_command
+from featherlane.apps.cli import run_command
 import featherlane.distributed.sweeps.run_directory as runs
 write = runs.RunDirectory.write_chunk
 def told(self, *arguments):

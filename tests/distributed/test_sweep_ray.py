@@ -15,8 +15,8 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.cli import run_command
-from featherlane.cli.exit import INTERRUPTED
+from featherlane.apps.cli import run_command
+from featherlane.apps.cli.exit import INTERRUPTED
 from featherlane.distributed.sweeps import workers
 
 ray = pytest.importorskip("ray")

@@ -43,7 +43,9 @@ def older(cluster, node) -> None:
     """Gives a node another CPU level: the results are bitwise identical."""
     model = fl.bundled("pendulum")
     with fl.distributed.Batch(model, 48, cluster.address) as batch:
-        print("levels", sorted(batch.call(lambda b: __import__("featherlane.lanes").lanes.processor.cpu_level())))
+        print(
+            "levels", sorted(batch.call(lambda b: __import__("featherlane.engine.lanes").lanes.processor.cpu_level()))
+        )
         batch.qvel = np.linspace(-3, 3, 48)[:, None]
         batch.step(200)
         local = fl.Batch(model, 48)

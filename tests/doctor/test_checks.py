@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.doctor.diagnose import all_checks
-from featherlane.doctor.examined_model import ExaminedModel
-from featherlane.doctor.unused import BY_ERP, CONVEX_OPTIONS, LCP_ONLY
+from featherlane.apps.doctor.diagnose import all_checks
+from featherlane.apps.doctor.examined_model import ExaminedModel
+from featherlane.apps.doctor.unused import BY_ERP, CONVEX_OPTIONS, LCP_ONLY
 from sampling import in_ci
 from scenes.faulty_models import (
     APART,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.doctor.examined_model import ExaminedModel
-from featherlane.doctor.modes import systems
-from featherlane.doctor.rows import growth, row_stiffness
+from featherlane.apps.doctor.examined_model import ExaminedModel
+from featherlane.apps.doctor.modes import systems
+from featherlane.apps.doctor.rows import growth, row_stiffness
 
 CLOSE = 1e-5  # of differences over 1e-6 in transition_fd
 SPRUNG = """<mujoco><option timestep=".004" gravity="0 0 0"/><worldbody>

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.cli import run_command
-from featherlane.doctor import self_test
+from featherlane.apps.cli import run_command
+from featherlane.apps.doctor import self_test
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 
 import featherlane as fl
-from featherlane.doctor.examined_model import ExaminedModel
+from featherlane.apps.doctor.examined_model import ExaminedModel
 from scenes.faulty_models import APART, ARM, BALL, INERTIAL, LOOP, SERVO, TWO_BALLS
 
 # check, model, text replaced by the value in the last two: passes, reported

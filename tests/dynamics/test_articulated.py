@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.model.forward_dynamics import costs
+from featherlane.engine.simulation.step import forward as contents
+from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.errors import ModelError
-from featherlane.model.forward_dynamics import costs
-from featherlane.simulation.step import forward as contents
-from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 
 LAW = 1e-13  # times the condition number of M: rounding in two different orders

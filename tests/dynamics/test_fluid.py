@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.integrator.velocity_derivative import passive_vel, smooth_vel
+from featherlane.engine.dynamics.integrator.velocity_derivative import passive_vel, smooth_vel
+from featherlane.engine.model.enums import Enable
+from featherlane.engine.simulation.step.forward import forward, step
+from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.errors import ModelError
-from featherlane.model.enums import Enable
-from featherlane.simulation.step.forward import forward, step
-from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 from oracles.smooth import dense_rate, differences
 from scenes.fluids import BOXES, ELLIPSOIDS, INTEGRATORS, MEDIA, scene

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dynamics.test_tree_factor import LAW, WIDTH, pattern, views
-from featherlane.dynamics.inertia.joint_space import factor, inertia_rows
-from featherlane.dynamics.sparse.half_solve import SparseRows, half_solve_column, half_solve_rows, place_dofs
+from featherlane.engine.dynamics.inertia.joint_space import factor, inertia_rows
+from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_column, half_solve_rows, place_dofs
 from oracles import smooth
 
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.actuator.history import find_bracket, insert_sample, interpolate, reset_histories
-from featherlane.lanes import stage, true_mask
-from featherlane.lanes.record import python_record
-from featherlane.model.history import empty_history
-from featherlane.model.load import from_mujoco
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.dynamics.actuator.history import find_bracket, insert_sample, interpolate, reset_histories
+from featherlane.engine.lanes import stage, true_mask
+from featherlane.engine.lanes.record import python_record
+from featherlane.engine.model.history import empty_history
+from featherlane.engine.model.load import from_mujoco
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 ROUNDING = 1e-12  # of a spline through closely spaced samples
 DELAYED = """<mujoco><option timestep="0.007"/><worldbody><body>

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.integrator.implicit import implicit
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.dynamics.integrator.implicit import implicit
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 
 SOLVED = 1e-12  # relative: rounding of a factorization without pivoting

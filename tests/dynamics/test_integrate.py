@@ -8,10 +8,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.dynamics.integrator.integrate import euler, implicitfast
-from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
-from featherlane.model.load import load
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.dynamics.integrator.integrate import euler, implicitfast
+from featherlane.engine.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
+from featherlane.engine.model.load import load
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 
 SPINNING = """

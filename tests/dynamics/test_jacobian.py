@@ -8,7 +8,7 @@ import pytest
 
 import featherlane as fl
 from featherlane import load
-from featherlane.lanes.processor import tile_width
+from featherlane.engine.lanes.processor import tile_width
 from featherlane.query import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com
 from oracles import smooth
 from oracles.naive import Naive

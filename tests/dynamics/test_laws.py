@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featherlane.dynamics.body.newton_euler import rne_acc
-from featherlane.dynamics.inertia.articulated import aba
-from featherlane.dynamics.inertia.joint_space import half_solve, mul_m, solve_m
-from featherlane.model.load import load
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.dynamics.body.newton_euler import rne_acc
+from featherlane.engine.dynamics.inertia.articulated import aba
+from featherlane.engine.dynamics.inertia.joint_space import half_solve, mul_m, solve_m
+from featherlane.engine.model.load import load
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 from oracles.naive import Naive
 

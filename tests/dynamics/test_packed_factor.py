@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dynamics.test_tree_factor import WIDTH, views
-from featherlane.dynamics.sparse.packed_factor import packed_factor, solve_packed, triangle_index
-from featherlane.lanes import kernel
+from featherlane.engine.dynamics.sparse.packed_factor import packed_factor, solve_packed, triangle_index
+from featherlane.engine.lanes import kernel
 
 EXACT = 1e-14  # relative, times the condition number
 

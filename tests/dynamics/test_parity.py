@@ -6,11 +6,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.dynamics.body.newton_euler import rne_acc
-from featherlane.dynamics.integrator.integrate import euler, implicitfast
-from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
-from featherlane.model.load import load
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.dynamics.body.newton_euler import rne_acc
+from featherlane.engine.dynamics.integrator.integrate import euler, implicitfast
+from featherlane.engine.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
+from featherlane.engine.model.load import load
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 
 TOLERANCE = 1e-12  # the bound for M, qfrc_bias and qacc_smooth; rounding alone stays below 1e-13 here

@@ -6,8 +6,8 @@ import mujoco
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.passive.forces import passive
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.dynamics.passive.forces import passive
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 
 ORACLE = 1e-11  # relative: sums in a different order, and a quaternion's logarithm

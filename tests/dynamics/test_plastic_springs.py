@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import forward, step
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.step.forward import forward, step
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 from scenes.states import kicked
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import Enable
+from featherlane.engine.model.enums import Enable
 from oracles import smooth
 from sampling import pairwise
 from scenes.forces import FORCES, LONE, TREES, fits, moving, scene

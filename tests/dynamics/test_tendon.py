@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import forward_position, forward_velocity
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.step.forward import forward_position, forward_velocity
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.smooth import WIDTHS, fill, relative
 from scenes.states import kicked
 from scenes.tendons import FIXED, PATHS, scene

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.inertia.joint_space import inertia_rows
-from featherlane.dynamics.sparse.tree_factor import (
+from featherlane.engine.dynamics.inertia.joint_space import inertia_rows
+from featherlane.engine.dynamics.sparse.tree_factor import (
     PANEL,
     System,
     TreeRows,
@@ -16,10 +16,10 @@ from featherlane.dynamics.sparse.tree_factor import (
     multiply_symmetric,
     reduce_columns,
 )
-from featherlane.lanes import fma
-from featherlane.lanes.record import Rows
-from featherlane.model.bundle import resolve_name
-from featherlane.spatial.types import Vec4
+from featherlane.engine.lanes import fma
+from featherlane.engine.lanes.record import Rows
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.spatial.types import Vec4
 from oracles import smooth
 
 WIDTH = 8

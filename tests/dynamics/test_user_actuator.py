@@ -262,7 +262,10 @@ WRONG = {
         fl.kernel(lambda m, d, i: TABLE[i] * d.qpos[0]),
         "a ndarray cannot be a constant of a kernel",
     ),
-    "NumPy": (fl.kernel(lambda m, d, i: np.sin(d.qpos[0])), "np.sin cannot be called in a kernel.*featherlane.lanes"),
+    "NumPy": (
+        fl.kernel(lambda m, d, i: np.sin(d.qpos[0])),
+        "np.sin cannot be called in a kernel.*featherlane.engine.lanes",
+    ),
     "math": (fl.kernel(lambda m, d, i: math.sin(d.qpos[0])), "math.sin cannot be called in a kernel"),
     "helper": (fl.kernel(lambda m, d, i: helper(d.qpos[0])), "helper cannot be called in a kernel.*decorator"),
     "tuple": (fl.kernel(lambda m, d, i: (1.0, 2.0)), "returned tuple"),

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import featherlane as fl
-from featherlane.dynamics.body.rne_derivative import rne_vel
-from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.dynamics.body.rne_derivative import rne_vel
+from featherlane.engine.dynamics.integrator.velocity_derivative import smooth_vel
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 from oracles.smooth import dense_rate, differences
 from scenes.states import kicked

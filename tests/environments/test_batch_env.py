@@ -15,8 +15,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import ClipReward, NormalizeObservation, RecordEpisodeStatistics
 
 import featherlane as fl
+from featherlane.engine.model.enums import Disable
 from featherlane.environments import BatchEnv
-from featherlane.model.enums import Disable
 
 N, LIMIT = 6, 9
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vector_env.py"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.lanes import real, sqrt
 from featherlane.environments import Task, TaskEnv
-from featherlane.lanes import real, sqrt
 
 N = 20
 

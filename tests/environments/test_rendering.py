@@ -12,7 +12,7 @@ from gymnasium.wrappers import vector as wrappers
 import featherlane as fl
 import featherlane.environments as environments
 from featherlane.environments.rendering import Painting
-from featherlane.renderer import Painter
+from featherlane.tools.renderer import Painter
 from sampling import every
 
 pytest.importorskip("OpenGL")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.lanes import kernel
 from featherlane.environments import BatchEnv, RandomStreams, Task, TaskEnv
-from featherlane.lanes import kernel
 
 LENGTHS = [0.5, 0.7, 0.5, 0.4]
 N = len(LENGTHS)

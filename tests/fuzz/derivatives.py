@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import featherlane as fl
-from featherlane.sensitivity.systems.served import serves
+from featherlane.tools.sensitivity.systems.served import serves
 from fuzz.columns import LENGTHS, Columns, Finding, Nearby, References, gaps
 from fuzz.models import place
 from fuzz.report import Report, numbered

@@ -13,11 +13,11 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.model.fields import EDITABLE_INTS
-from featherlane.model.model import LIVE
-from featherlane.simulation.batch.arrays import STATE
-from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.world.data_fields import SETTABLE
+from featherlane.engine.model.fields import EDITABLE_INTS
+from featherlane.engine.model.model import LIVE
+from featherlane.engine.simulation.batch.arrays import STATE
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.world.data_fields import SETTABLE
 
 BIG = 1 << 20  # bytes of an array that is scratch, not state
 SCENE = """

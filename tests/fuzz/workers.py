@@ -16,7 +16,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import NamedTuple
 
-from featherlane.lanes.cores import cores
+from featherlane.engine.lanes.cores import cores
 
 MEMORY = 6 << 30  # bytes that a process may use in addition to those it was forked with
 RENEWED = 500  # cases after which a process is replaced

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 import featherlane as fl
-from featherlane.dynamics.integrator.integrate import integrate_pos
-from featherlane.dynamics.integrator.runge_kutta import rk4_start
-from featherlane.lanes import fma, stage
-from featherlane.model.enums import FINITE
-from featherlane.model.integrator import Scheme, register
+from featherlane.engine.dynamics.integrator.integrate import integrate_pos
+from featherlane.engine.dynamics.integrator.runge_kutta import rk4_start
+from featherlane.engine.lanes import fma, stage
+from featherlane.engine.model.enums import FINITE
+from featherlane.engine.model.integrator import Scheme, register
 
 NUMBER = 5
 XML = """<mujoco><option timestep="{h}"/><worldbody>

@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.collision.frame import frame_of
-from featherlane.collision.slot import append
-from featherlane.lanes import dot, sqrt
-from featherlane.model.enums import HFIELD, SDF
-from featherlane.model.pair import PairFunction, register
+from featherlane.engine.collision.frame import frame_of
+from featherlane.engine.collision.slot import append
+from featherlane.engine.lanes import dot, sqrt
+from featherlane.engine.model.enums import HFIELD, SDF
+from featherlane.engine.model.pair import PairFunction, register
 
 NUMBER = 10  # below FIRST_SCALAR: all worlds at once
 RING, TUBE = 0.3, 0.1  # m

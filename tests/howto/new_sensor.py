@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.model.sensor import POSITION, Sensor, register
+from featherlane.engine.model.sensor import POSITION, Sensor, register
 
 KIND = int(mujoco.mjtSensor.mjSENS_USER)  # without a function it is not supported
 XML = """<mujoco><worldbody><body name="b" pos="0 0 1"><freejoint/><geom size=".1"/></body></worldbody>

@@ -9,22 +9,22 @@ from __future__ import annotations
 import numpy as np
 
 import featherlane as fl
-from featherlane.dynamics.inertia.joint_space import solve_factored
-from featherlane.dynamics.inertia.metric import metric_factor, metric_times
-from featherlane.lanes import any_, fmax, kernel, sqrt, stage, where
-from featherlane.model.solver import ConvexSolver, register
-from featherlane.model.status import NOT_CONVERGED, warn
-from featherlane.solver.primal.history import primal_gap, record_iteration
-from featherlane.solver.primal.line_search import line_search, line_terms
-from featherlane.solver.primal.problem import (
+from featherlane.engine.dynamics.inertia.joint_space import solve_factored
+from featherlane.engine.dynamics.inertia.metric import metric_factor, metric_times
+from featherlane.engine.lanes import any_, fmax, kernel, sqrt, stage, where
+from featherlane.engine.model.solver import ConvexSolver, register
+from featherlane.engine.model.status import NOT_CONVERGED, warn
+from featherlane.engine.solver.primal.history import primal_gap, record_iteration
+from featherlane.engine.solver.primal.line_search import line_search, line_terms
+from featherlane.engine.solver.primal.problem import (
     advance_rows,
     compute_row_products,
     evaluate,
     store_primal_forces,
     trace_of_inertia,
 )
-from featherlane.solver.primal.start import warm_start
-from featherlane.solver.rows.laws import TINY
+from featherlane.engine.solver.primal.start import warm_start
+from featherlane.engine.solver.rows.laws import TINY
 
 NUMBER = 3
 XML = """<mujoco><option tolerance="1e-10"/><worldbody><geom type="plane" size="5 5 .1"/>

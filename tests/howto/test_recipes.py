@@ -102,10 +102,10 @@ def test_each_part_of_a_sensor_is_needed_and_all_together_suffice(tmp_path):
 def kernels_of_the_example() -> str:
     """Returns a file of the package with the imports and kernels of tests/howto/new_solver.py."""
     source = (ROOT / "tests/howto/new_solver.py").read_text()
-    parts = ['"""Steepest descent."""', "from featherlane.prelude import *"]
+    parts = ['"""Steepest descent."""', "from featherlane.engine.prelude import *"]
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("featherlane."):
-            if node.module not in ("featherlane.lanes", "featherlane.model.solver"):
+            if node.module not in ("featherlane.engine.lanes", "featherlane.engine.model.solver"):
                 parts.append(ast.get_source_segment(source, node))
         elif isinstance(node, ast.FunctionDef) and node.decorator_list:
             (mark,) = node.decorator_list
@@ -115,7 +115,7 @@ def kernels_of_the_example() -> str:
 
 def test_a_contact_solver_is_added_and_passes_its_checks(tmp_path):
     home = copied(tmp_path)
-    (home / "src/featherlane/solver/primal/steepest.py").write_text(kernels_of_the_example())
+    (home / "src/featherlane/engine/solver/primal/steepest.py").write_text(kernels_of_the_example())
     for file, old, new in changes("A contact solver"):
         replace(home, file, old, new)
     (test,) = blocks("A contact solver", "python")

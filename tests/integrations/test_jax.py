@@ -13,9 +13,9 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
-import featherlane.jax as fj  # noqa: E402
-from featherlane.jax.native import NativeAdjoint  # noqa: E402
-from featherlane.sensitivity.adjoint.dynamics import Dynamics  # noqa: E402
+import featherlane.integrations.jax as fj  # noqa: E402
+from featherlane.integrations.jax.native import NativeAdjoint  # noqa: E402
+from featherlane.tools.sensitivity.adjoint.dynamics import Dynamics  # noqa: E402
 
 try:
     enable_x64 = jax.enable_x64

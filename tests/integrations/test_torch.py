@@ -8,7 +8,7 @@ from sensitivity.test_rollout_gradient import sliding, started
 from sensitivity.test_transition import carts
 
 torch = pytest.importorskip("torch")
-import featherlane.torch as ft  # noqa: E402
+import featherlane.integrations.torch as ft  # noqa: E402
 
 SEED = 0  # both worlds touch the ground, and no switch is within 1e-6 of their states
 

@@ -27,7 +27,7 @@ from mjlab.sim import sim as mjlab_sim
 from mjlab.tasks.registry import load_env_cfg
 
 import featherlane as fl
-from featherlane import libraries
+from featherlane.engine import libraries
 from featherlane.integrations import mjlab as ours
 from featherlane.integrations.mjlab.sensing import colours_by_world
 

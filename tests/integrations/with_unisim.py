@@ -30,7 +30,7 @@ from unisim.ray_query import (
 )
 from unisim.scene import SceneCfg
 
-from featherlane import libraries
+from featherlane.engine import libraries
 from featherlane.integrations import unisim as ours
 from pages import blocks
 from scenes.unisim_scenes import ROBOT

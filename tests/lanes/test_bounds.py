@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.lanes import gather, gather_rows, read_lane, real, stage
+from featherlane.engine.lanes import gather, gather_rows, read_lane, real, stage
 from scenes.cells import CELLS, OUTPUTS, cells, evaluate, library
 
 WIDTHS = (1, 8)

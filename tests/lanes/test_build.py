@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from featherlane.lanes import KernelError, build, cache, toolchain
-from featherlane.simulation.tile import library as engine
+from featherlane.engine.lanes import KernelError, build, cache, toolchain
+from featherlane.engine.simulation.tile import library as engine
 from scenes.cells import cells, doubles, doubles_twice, library
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
@@ -95,7 +95,7 @@ def test_derivatives_are_optimised_less_than_steps():
     every = engine.stages()
     derivatives = {s.function.__module__.rpartition(".")[0] for s in every.values() if s.is_derivative}
     parts = "adjoint", "api", "columns", "systems", "worlds"
-    assert derivatives == {f"featherlane.sensitivity.{part}" for part in parts}
+    assert derivatives == {f"featherlane.tools.sensitivity.{part}" for part in parts}
     efforts = [toolchain.effort([s], 8) for s in (every["step"], next(s for s in every.values() if s.is_derivative))]
     assert efforts[0].level > efforts[1].level and efforts[0].inlining > efforts[1].inlining
 
@@ -119,7 +119,7 @@ def test_the_stages_need_neither_mujoco_nor_the_command_line_nor_the_compiler():
 import sys
 for name in ("mujoco", "typer", "rich", "gymnasium", "llvmlite"):
     sys.modules[name] = None
-from featherlane.simulation.tile.library import library, stages
+from featherlane.engine.simulation.tile.library import library, stages
 sys.exit(None if {"step", "run_tiles"} <= set(stages()) and library().layout_hash() else "no stages")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900)

@@ -1,6 +1,7 @@
 """The cache of objects: recompilation after an edit, and folders that are shared, broken or inaccessible."""
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import shlex
@@ -12,11 +13,11 @@ import threading
 import numpy as np
 import pytest
 
-from featherlane.lanes import Field, Layout, cache, kernel, stage
+from featherlane.engine.lanes import Field, Layout, cache, kernel, stage, toolchain
 from scenes.cells import CELLS, cells, library
 
 HELPERS = """
-from featherlane.lanes import fma, kernel
+from featherlane.engine.lanes import fma, kernel
 
 FACTOR = 3.0
 
@@ -32,7 +33,7 @@ def thrice(x):
     return FACTOR * x
 """
 STAGES = """
-from featherlane.lanes import stage
+from featherlane.engine.lanes import stage
 from {package} import helpers
 from {package}.helpers import twice
 
@@ -187,7 +188,7 @@ def result():
 def test_the_folder_is_made_and_the_object_is_used_again(folder, capfd, monkeypatch):
     assert result() == 1 and "compiling kernels just in time" in capfd.readouterr().err
     assert [p.suffix for p in folder.iterdir()] == [".o"]
-    monkeypatch.setattr("featherlane.lanes.toolchain.lower", None)  # it must not be called again
+    monkeypatch.setattr(toolchain, "lower", None)  # it must not be called again
     assert result() == 1 and capfd.readouterr().err == ""
 
 
@@ -196,7 +197,7 @@ def test_an_unusable_cache_is_reported_once_and_is_not_an_error(folder, capfd, m
     folder.write_text("a file stands where the folder should be")
     assert result() == 1
     assert f"{folder} is not writable" in capfd.readouterr().err
-    monkeypatch.setattr("featherlane.lanes.toolchain.lower", None)  # the process itself keeps what it compiled
+    monkeypatch.setattr(toolchain, "lower", None)  # the process itself keeps what it compiled
     assert result() == 1 and capfd.readouterr().err == ""
 
 

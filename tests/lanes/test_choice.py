@@ -6,18 +6,17 @@ import sys
 import numpy as np
 import pytest
 
-import featherlane as fl
-from featherlane.lanes import Layout, Library, Stage, dispatch, kernel, stage, toolchain
-from featherlane.lanes.kernel import symbol
-from featherlane.lanes.layout import Declare, size
-from featherlane.lanes.record import allocated
-from featherlane.model.pair import manifold_points
-from featherlane.simulation.tile.library import library, stages
+from featherlane.engine.lanes import Layout, Library, Stage, choice, dispatch, kernel, stage, toolchain
+from featherlane.engine.lanes.kernel import symbol
+from featherlane.engine.lanes.layout import Declare, size
+from featherlane.engine.lanes.record import allocated
+from featherlane.engine.model.pair import manifold_points
+from featherlane.engine.simulation.tile.library import library, stages
 
 LATE = """
 import featherlane as fl
-from featherlane.lanes import stage
-from featherlane.model.integrator import Scheme, register
+from featherlane.engine.lanes import stage
+from featherlane.engine.model.integrator import Scheme, register
 
 @stage
 def stay(m, d):
@@ -107,4 +106,4 @@ def test_cases_registered_after_the_first_step_are_refused(tmp_path):
 
 
 def test_built_in_cases_do_not_count_as_extensions():
-    assert fl.lanes.choice.is_extended() is False
+    assert choice.is_extended() is False

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.errors import ArgumentError, OutOfRangeError
-from featherlane.lanes import (
+from featherlane.engine.lanes import (
     acos,
     any_,
     asin,
@@ -32,8 +31,9 @@ from featherlane.lanes import (
     stage,
     where,
 )
-from featherlane.lanes.compiler.rules import KernelLanguageError
-from featherlane.spatial.types import Mat3, Vec3
+from featherlane.engine.lanes.compiler.rules import KernelLanguageError
+from featherlane.engine.spatial.types import Mat3, Vec3
+from featherlane.errors import ArgumentError, OutOfRangeError
 from scenes.cells import FORMS, OUTPUTS, doubles, evaluate, library, same_bits
 
 STAGES = library()

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from featherlane.lanes import acos, asin, atan2, exp, log, pow_, processor, sincos, stage
-from featherlane.lanes.engine import Engine
+from featherlane.engine.lanes import acos, asin, atan2, exp, log, pow_, processor, sincos, stage
+from featherlane.engine.lanes.engine import Engine
 from scenes.cells import cells, library
 
 PAGE = mmap.PAGESIZE

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from featherlane import lanes
-from featherlane.lanes import (
+from featherlane.engine.lanes import (
     any_,
     false_mask,
     fmax,

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from featherlane.lanes import acos, asin, atan2, exp, log, pow_, processor, sincos, stage
+from featherlane.engine.lanes import acos, asin, atan2, exp, log, pow_, processor, sincos, stage
 from scenes.cells import FORMS, OUTPUTS, evaluate, library, same_bits
 
 STAGES = library()

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.lanes import Field, Layout, Library, Record, allocate, dot, kernel, stage, unrolled
+from featherlane.engine.lanes.compiler.rules import KernelLanguageError
+from featherlane.engine.lanes.layout import Declare
+from featherlane.engine.lanes.processor import base_of
+from featherlane.engine.lanes.record import python_record
+from featherlane.engine.spatial.types import Vec3
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Field, Layout, Library, Record, allocate, dot, kernel, stage, unrolled
-from featherlane.lanes.compiler.rules import KernelLanguageError
-from featherlane.lanes.layout import Declare
-from featherlane.lanes.processor import base_of
-from featherlane.lanes.record import python_record
-from featherlane.spatial.types import Vec3
 from scenes.cells import FORMS, same_bits
 
 N = 4

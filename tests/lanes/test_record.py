@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from featherlane.engine.lanes import Field, Layout, Record, aligned, allocate, stage
+from featherlane.engine.lanes.layout import layout_hash
+from featherlane.engine.lanes.record import python_record
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Field, Layout, Record, aligned, allocate, stage
-from featherlane.lanes.layout import layout_hash
-from featherlane.lanes.record import python_record
 from scenes.cells import CELLS, FORMS, cells, library
 
 SIZES = {"n": 3}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane import lanes
-from featherlane.errors import ArgumentError
-from featherlane.lanes import (
+from featherlane.engine.lanes import (
     Field,
     Layout,
     Library,
@@ -22,13 +21,14 @@ from featherlane.lanes import (
     where,
     write_lane,
 )
-from featherlane.lanes.compiler.rules import KernelLanguageError
-from featherlane.lanes.layout import Declare
-from featherlane.lanes.processor import base_of
-from featherlane.lanes.record import python_record
-from featherlane.lanes.rows import OPERATORS, operator, row_type
-from featherlane.spatial.types import Force, Inertia, Mat3, Motion, Quat, Vec3, Wrench
-from featherlane.spatial.vector import mat_mul_vec
+from featherlane.engine.lanes.compiler.rules import KernelLanguageError
+from featherlane.engine.lanes.layout import Declare
+from featherlane.engine.lanes.processor import base_of
+from featherlane.engine.lanes.record import python_record
+from featherlane.engine.lanes.rows import OPERATORS, operator, row_type
+from featherlane.engine.spatial.types import Force, Inertia, Mat3, Motion, Quat, Vec3, Wrench
+from featherlane.engine.spatial.vector import mat_mul_vec
+from featherlane.errors import ArgumentError
 from scenes.cells import FORMS, same_bits
 
 N = 3

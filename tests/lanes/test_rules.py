@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from featherlane.lanes import (
+from featherlane.engine.lanes import (
     any_,
     call,
     eights,
@@ -37,9 +37,9 @@ from featherlane.lanes import (
     width,
     write_lane,
 )
-from featherlane.lanes.compiler.grammar import RULES
-from featherlane.lanes.compiler.rules import KernelLanguageError
-from featherlane.lanes.record import python_record
+from featherlane.engine.lanes.compiler.grammar import RULES
+from featherlane.engine.lanes.compiler.rules import KernelLanguageError
+from featherlane.engine.lanes.record import python_record
 from scenes.cells import cells, library
 
 CASES = {}
@@ -864,7 +864,7 @@ def written(tmp_path, text, name="kernels"):
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 @pytest.mark.parametrize("kind", REFUSED)
 def test_syntax_is_refused_by_its_rule(kind, tmp_path):
-    text = f"from featherlane.lanes import stage\n@stage\ndef f(d):\n    {REFUSED[kind]}\n"
+    text = f"from featherlane.engine.lanes import stage\n@stage\ndef f(d):\n    {REFUSED[kind]}\n"
     with pytest.raises(KernelLanguageError, match="line 4, in f: ") as caught:
         library().function(written(tmp_path, text).f, "f64", 8)
     rules = {node.__name__: rule for node, rule in RULES.items()}
@@ -873,14 +873,14 @@ def test_syntax_is_refused_by_its_rule(kind, tmp_path):
 
 @pytest.mark.parametrize("parameters", ["d, n=1", "d, *n", "d, *, n", "d, **n", "d, /, n"])
 def test_parameters_are_plain(parameters, tmp_path):
-    text = f"from featherlane.lanes import kernel, stage\n@kernel\ndef k({parameters}):\n    d.x[0] = 1.0\n"
+    text = f"from featherlane.engine.lanes import kernel, stage\n@kernel\ndef k({parameters}):\n    d.x[0] = 1.0\n"
     text += "@stage\ndef f(d):\n    k(d)\n"
     with pytest.raises(KernelLanguageError, match="line 3, in k: "):
         library().function(written(tmp_path, text).f, "f64", 8)
 
 
 # ---- the source ----------------------------------------------------------------------------------------------------
-EDITED = "from featherlane.lanes import stage\n\n\n@stage\ndef f(d):\n    d.x[0] = 1.0\n"
+EDITED = "from featherlane.engine.lanes import stage\n\n\n@stage\ndef f(d):\n    d.x[0] = 1.0\n"
 
 
 @pytest.mark.parametrize("edit", ["2.0", "1", "True"])

@@ -9,10 +9,21 @@ import weakref
 import numpy as np
 import pytest
 
+from featherlane.engine.lanes import (
+    Field,
+    KernelError,
+    Layout,
+    Record,
+    allocate,
+    call,
+    kernel,
+    processor,
+    runtime,
+    stage,
+)
+from featherlane.engine.lanes.layout import layout_hash
+from featherlane.engine.lanes.link import link
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Field, KernelError, Layout, Record, allocate, call, kernel, processor, runtime, stage
-from featherlane.lanes.layout import layout_hash
-from featherlane.lanes.link import link
 from scenes.cells import FORMS, cells, library
 
 
@@ -251,7 +262,7 @@ def prebuild(tmp_path, monkeypatch):
 
 
 def no_compiler(monkeypatch):
-    for name in ("llvmlite", "llvmlite.binding", "featherlane.lanes.engine"):
+    for name in ("llvmlite", "llvmlite.binding", "featherlane.engine.lanes.engine"):
         monkeypatch.setitem(sys.modules, name, None)
 
 

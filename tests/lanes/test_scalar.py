@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.lanes import (
+from featherlane.engine.lanes import (
     Field,
     Layout,
     Library,

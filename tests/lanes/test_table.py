@@ -3,10 +3,10 @@
 import inspect
 
 from featherlane import lanes
-from featherlane.lanes import values
-from featherlane.lanes.compiler import expressions, grammar, statements
-from featherlane.lanes.compiler.functions import FUNCTIONS
-from featherlane.lanes.compiler.table import BUILTINS
+from featherlane.engine.lanes import values
+from featherlane.engine.lanes.compiler import expressions, grammar, statements
+from featherlane.engine.lanes.compiler.functions import FUNCTIONS
+from featherlane.engine.lanes.compiler.table import BUILTINS
 
 UNCOMPILED = {name: f for name, f in vars(values).items() if inspect.isfunction(f) and not name.startswith("_")}
 

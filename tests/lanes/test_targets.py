@@ -5,9 +5,9 @@ import re
 import llvmlite.binding as llvm
 import pytest
 
-from featherlane.lanes import toolchain
-from featherlane.lanes.kernel import symbol
-from featherlane.simulation.tile.library import RECORDS, stages
+from featherlane.engine.lanes import toolchain
+from featherlane.engine.lanes.kernel import symbol
+from featherlane.engine.simulation.tile.library import RECORDS, stages
 
 LINUX = toolchain.Target("aarch64-unknown-linux-gnu", "generic")
 MACOS = toolchain.Target("arm64-apple-macosx13.0.0", "apple-m1")

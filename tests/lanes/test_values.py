@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from featherlane.lanes import (
+from featherlane.engine.lanes import (
     all_,
     any_,
     clip,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.solver.lcp.pivot.lane_blocks import solve_lane_blocks
 from featherlane.lcp import OptionError, Problem, ProblemError, Status, solve_batch
 from featherlane.lcp.problems import Matrices, Problems
 from featherlane.lcp.tile import Tile
-from featherlane.solver.lcp.pivot.lane_blocks import solve_lane_blocks
 from scenes.lcp_problems import degenerate_problem, friction_problem, known_problem, stack_problem
 from scenes.ode_problems import recorded_problems
 

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import featherlane as fl
-from featherlane.lanes import Record, allocate
+from featherlane.engine.lanes import Record, allocate
+from featherlane.engine.simulation.tile.library import library
+from featherlane.engine.solver.lcp.fields import PROBLEM
+from featherlane.engine.solver.lcp.sweep.apgd import solve_apgd
+from featherlane.engine.solver.lcp.sweep.order import random_below
+from featherlane.engine.solver.lcp.sweep.pgs import solve_pgs
+from featherlane.engine.solver.lcp.sweep.projection import nearest_on_cone
 from featherlane.lcp import Problem, Solver, Status
-from featherlane.simulation.tile.library import library
-from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.sweep.apgd import solve_apgd
-from featherlane.solver.lcp.sweep.order import random_below
-from featherlane.solver.lcp.sweep.pgs import solve_pgs
-from featherlane.solver.lcp.sweep.projection import nearest_on_cone
 from scenes.lcp_problems import friction_problem, known_problem, stack_problem
 
 TOLERANCE = 1e-10

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.lanes import any_, fabs, fmax, true_mask, where
+from featherlane.engine.model.enums import LcpSolver
+from featherlane.engine.model.lcp_solver import REGISTERED_SOLVERS
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.lanes import any_, fabs, fmax, true_mask, where
 from featherlane.lcp import OptionError, Status
 from featherlane.lcp.kernels import add_row_change, compute_w, delassus_row_product, project_box
 from featherlane.lcp.solve import METHODS
-from featherlane.model.enums import LcpSolver
-from featherlane.model.lcp_solver import REGISTERED_SOLVERS
 from scenes.lcp_problems import friction_problem, known_problem
 
 KNOWN = 1e-6  # of the largest x: a residual of 1e-10 and a condition of about 1e4

@@ -23,7 +23,9 @@ import griffe
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "featherlane"
-PARTS = tuple("results query patterns policies stages registration environments distributed lcp tree lanes".split())
+PARTS = tuple(
+    "errors results query patterns policies stages registration environments distributed lcp tree lanes".split()
+)
 MODULES = (PACKAGE, *(f"{PACKAGE}.{part}" for part in PARTS))
 
 

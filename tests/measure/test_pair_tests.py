@@ -1,17 +1,18 @@
 """Pairs that pass each test of collision, against MuJoCo's contacts, and against tests by definition."""
 
+import importlib
 import itertools
 
 import mujoco
 import numpy as np
 import pytest
 
-from featherlane.measure.pair_tests import Counts, _of_a_pair, count_pairs, pair_tests, ways_of_hulls
-from featherlane.measure.speed_comparison import Course, Lineup
-from featherlane.measure.stage_times import tiles
-from featherlane.model.candidates import candidates
-from featherlane.model.enums import MESH, PLANE
-from featherlane.model.pair import FIRST_SCALAR, function_tables
+from featherlane.apps.measure.pair_tests import Counts, _of_a_pair, count_pairs, pair_tests, ways_of_hulls
+from featherlane.apps.measure.speed_comparison import Course, Lineup
+from featherlane.apps.measure.stage_times import tiles
+from featherlane.engine.model.candidates import candidates
+from featherlane.engine.model.enums import MESH, PLANE
+from featherlane.engine.model.pair import FIRST_SCALAR, function_tables
 
 WORLDS = 12
 ROUND = "".join(f'<geom size=".04" pos="{0.1 * k} 0 0"/>' for k in range(8))
@@ -126,7 +127,7 @@ def test_tiles_with_overflowing_contacts_are_counted_and_not_timed(monkeypatch):
             tile.workspace.record.set_size("nconmax", 1)
             yield tile
 
-    monkeypatch.setattr("featherlane.measure.pair_tests.tiles", cramped)
+    monkeypatch.setattr(importlib.import_module("featherlane.apps.measure.pair_tests"), "tiles", cramped)
     found = pair_tests(Lineup(GROUPS, Course(worlds=8, settle=0.1)))
     assert found.keys() == {"pairs"} and found["pairs"]["touching"] > 1
 

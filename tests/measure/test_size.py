@@ -33,8 +33,10 @@ def test_code_lines_exclude_docstrings_comments_blank_lines_and_imports():
 
 
 def test_packages_and_changes_are_listed_with_the_engine_and_the_sum():
-    new = size.sizes([("src/featherlane/model/a.py", "x = 1\n"), ("src/featherlane/cli/b.py", "y = 1\nz = 2\n")])
-    old = size.sizes([("src/featherlane/model/a.py", "x = 1\nw = 2\n"), ("src/featherlane/old.py", "v = 1\n")])
+    new = size.sizes(
+        [("src/featherlane/engine/model/a.py", "x = 1\n"), ("src/featherlane/apps/cli/b.py", "y = 1\nz = 2\n")]
+    )
+    old = size.sizes([("src/featherlane/engine/model/a.py", "x = 1\nw = 2\n"), ("src/featherlane/old.py", "v = 1\n")])
     rows = {line.split()[0]: line.split()[1:] for line in size.table(new, old)[1:]}
     assert rows == {
         "model": ["1", "-1", "1", "-1"],
@@ -115,7 +117,9 @@ class C:
 
 def test_mechanisms_are_counted_by_names():
     counts = list(
-        size.mechanisms([("src/featherlane/solver/a.py", KERNELS), ("src/featherlane/cli/b.py", KERNELS)]).values()
+        size.mechanisms(
+            [("src/featherlane/engine/solver/a.py", KERNELS), ("src/featherlane/apps/cli/b.py", KERNELS)]
+        ).values()
     )
     assert counts == [1, 0, 1, 1, 1, 5]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.measure.controls import Random
-from featherlane.measure.solver_lanes import STEPS, solver_lanes
-from featherlane.measure.speed_comparison import Course, Lineup
-from featherlane.measure.stage_times import tiles
+from featherlane.apps.measure.controls import Random
+from featherlane.apps.measure.solver_lanes import STEPS, solver_lanes
+from featherlane.apps.measure.speed_comparison import Course, Lineup
+from featherlane.apps.measure.stage_times import tiles
 
 WORLDS = 16
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.measure.speed_comparison import Course, Lineup, Ratio
+from featherlane.apps.measure.speed_comparison import Course, Lineup, Ratio
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILTER = """<mujoco><worldbody><body><joint name="knee"/><geom size=".1" pos=".2 0 0"/></body></worldbody>

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.processor import tile_width
-from featherlane.measure.speed_comparison import Course, Lineup
-from featherlane.measure.stage_times import STEPS, LeastTimes, stages_of_step, tiles
+from featherlane.apps.measure import stage_times as stage_times_module
+from featherlane.apps.measure.speed_comparison import Course, Lineup
+from featherlane.apps.measure.stage_times import STEPS, LeastTimes, stages_of_step, tiles
+from featherlane.engine.lanes.processor import tile_width
 
 FILTER = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .3">
 <joint name="knee" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 -.28" size=".03"/></body></worldbody>
@@ -50,7 +51,7 @@ def test_call_overhead_is_subtracted_from_stage_times(monkeypatch):
     def pass_by(seconds):
         now[0] += seconds
 
-    monkeypatch.setattr("featherlane.measure.stage_times.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(stage_times_module.time, "perf_counter", lambda: now[0])
     for slow in (2.0, 1.0, 3.0):
         for k in range(2):
             least.time("a", k, pass_by, slow + k)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featherlane.model import load
+from featherlane.engine.model import load
 from scenes import joints
 
 

@@ -6,11 +6,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.model.candidates import candidates
-from featherlane.model.features import unsupported
+from featherlane.engine.model.candidates import candidates
+from featherlane.engine.model.features import unsupported
 from sampling import in_ci
 
-FOLDER = resources.files("featherlane.model") / "bundled"
+FOLDER = resources.files("featherlane.engine.model") / "bundled"
 # name: nv, nu
 MODELS = {
     "pendulum": (1, 1),

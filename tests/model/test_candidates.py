@@ -4,8 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.model.candidates import candidates
-from featherlane.model.pair import PAIR_FUNCTIONS
+from featherlane.engine.model.candidates import candidates
+from featherlane.engine.model.pair import PAIR_FUNCTIONS
 
 MOVING = "gymnasium/ant gymnasium/half_cheetah gymnasium/humanoidstandup gymnasium/walker2d_v5".split()
 MOVING += "dm_control/humanoid dm_control/quadruped dm_control/manipulator dm_control/cheetah dm_control/dog".split()

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.model.convexity import convex_triangles
+from featherlane.engine.model.convexity import convex_triangles
 
 
 def hull(points):

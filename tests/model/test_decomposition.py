@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model import decomposition
+from featherlane.engine.model import decomposition
 
 coacd = pytest.importorskip("coacd")
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from featherlane.lanes.layout import Declare, size
-from featherlane.model.derived import derive, derived
-from featherlane.model.fields import DERIVED, MODEL, MUJOCO
+from featherlane.engine.lanes.layout import Declare, size
+from featherlane.engine.model.derived import derive, derived
+from featherlane.engine.model.fields import DERIVED, MODEL, MUJOCO
 
 field = Declare()
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.in_use import DECIDING
+from featherlane.engine.model.mujoco_arrays import is_mujocos, write_field
+from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS
 from featherlane.errors import ModelError
-from featherlane.model.fields import MODEL
-from featherlane.model.in_use import DECIDING
-from featherlane.model.mujoco_arrays import is_mujocos, write_field
-from featherlane.model.set_const import BOTH, DEPENDENT_REALS
 from sampling import every
 
 # zero in all fields that switch a feature on

@@ -5,8 +5,8 @@ from __future__ import annotations
 import mujoco
 import pytest
 
-from featherlane.model import enums
-from featherlane.model.joint import COORDINATES, DOFS, NAMES
+from featherlane.engine.model import enums
+from featherlane.engine.model.joint import COORDINATES, DOFS, NAMES
 
 CLASSES = {
     enums.Integrator: ("mjtIntegrator", "mjINT_"),

@@ -3,8 +3,8 @@
 import mujoco
 import pytest
 
-from featherlane.model.candidates import candidates
-from featherlane.model.features import sensor_support, unsupported
+from featherlane.engine.model.candidates import candidates
+from featherlane.engine.model.features import sensor_support, unsupported
 from scenes.signed_distance import scene
 
 TWO = """

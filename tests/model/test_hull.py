@@ -4,12 +4,12 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.collision.convex.support import cell_of
+from featherlane.engine.collision.convex.support import cell_of
+from featherlane.engine.model import load
+from featherlane.engine.model.hull import ASK_ALL, CELLS, _middles
+from featherlane.engine.model.hull import hulls as hulls_of
+from featherlane.engine.model.outline import outlines
 from featherlane.errors import ModelError
-from featherlane.model import load
-from featherlane.model.hull import ASK_ALL, CELLS, _middles
-from featherlane.model.hull import hulls as hulls_of
-from featherlane.model.outline import outlines
 from robots import wheels
 from robots.models import ROBOTS
 from sampling import every

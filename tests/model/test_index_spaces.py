@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model import index_spaces
+from featherlane.engine.model import index_spaces
 
 MODEL = fl.load("""<mujoco>
   <worldbody>

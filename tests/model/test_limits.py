@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.limits import LIMITS, ROWS
+from featherlane.engine.model.model import LIVE, peek
 from featherlane.errors import ModelError
-from featherlane.model.fields import MODEL
-from featherlane.model.limits import LIMITS, ROWS
-from featherlane.model.model import LIVE, peek
 
 XML = """
 <mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>

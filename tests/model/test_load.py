@@ -8,10 +8,10 @@ import mujoco
 import numpy as np
 import pytest
 
+from featherlane.engine.model import MODEL, bundled, bundled_names, load
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.model.mujoco_arrays import is_mujocos, read_field
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.model import MODEL, bundled, bundled_names, load
-from featherlane.model.bundle import resolve_name
-from featherlane.model.mujoco_arrays import is_mujocos, read_field
 from robots import wheels
 from scenes import joints
 
@@ -223,7 +223,7 @@ def test_a_urdf_loads_and_lists_unread_elements():
 
 
 def test_the_package_imports_without_mujoco():
-    code = "import sys, featherlane.model; sys.exit('mujoco' in sys.modules)"
+    code = "import sys, featherlane.engine.model; sys.exit('mujoco' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=900).returncode == 0
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.lanes.layout import Field, Layout
+from featherlane.engine.model import MODEL, load
+from featherlane.engine.model.names import KINDS, NamedAccess
 from featherlane.errors import ModelError, UnknownNameError
-from featherlane.lanes.layout import Field, Layout
-from featherlane.model import MODEL, load
-from featherlane.model.names import KINDS, NamedAccess
 from scenes import joints
 
 
@@ -286,7 +286,7 @@ def test_access_by_name_does_not_search_near_names(owner, monkeypatch):
     model = fl.bundled("arm")
     owners = {"model": model, "data": fl.Data(model), "batch": fl.Batch(model, 2)}
     for place in ("model.model", "model.names", "simulation.world.data_fields", "simulation.batch.world_fields"):
-        module = importlib.import_module(f"featherlane.{place}")
+        module = importlib.import_module(f"featherlane.engine.{place}")
         monkeypatch.setattr(module, "near", lambda *_: pytest.fail("near names were looked for"), raising=False)
     view = owners[owner].body("hand")
     assert view.name == "hand"

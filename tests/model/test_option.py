@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.option import CLASHES, OPTION_OF, Disable, Enable, Gyroscopic, Integrator, LcpSolver, clashes
+from featherlane.engine.model.option import (
+    CLASHES,
+    OPTION_OF,
+    Disable,
+    Enable,
+    Gyroscopic,
+    Integrator,
+    LcpSolver,
+    clashes,
+)
 
 TENDONS = """<mujoco><worldbody>
   <body><joint name="a"/><geom size=".1"/></body><body pos="1 0 0"><joint name="b"/><geom size=".1"/></body></worldbody>

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import featherlane.model
-from featherlane.model.ordered_sums import cholesky, heights_along, matrix_product, turned_back
+from featherlane.engine import model as models
+from featherlane.engine.model.ordered_sums import cholesky, heights_along, matrix_product, turned_back
 from oracles.naive import rotation
 
-FOLDER = Path(featherlane.model.__file__).parent
+FOLDER = Path(models.__file__).parent
 MODULES = sorted(FOLDER.rglob("*.py"))
 PRODUCTS = {"dot", "matmul", "inner", "vdot", "tensordot", "vecdot", "matvec"}  # NumPy products that BLAS computes
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.cli.inspect import describe
+from featherlane.apps.cli.inspect import describe
+from featherlane.engine.model import bundled, load, mujoco_arrays, reader
+from featherlane.engine.model import mujoco_versions as older
+from featherlane.engine.model.enums import Disable, Enable
+from featherlane.engine.model.mujoco_arrays import ABSENT, read_field, write_field
+from featherlane.engine.model.set_const import Constants
 from featherlane.errors import InstallationError, ModelError
-from featherlane.model import bundled, load, mujoco_arrays, reader
-from featherlane.model import mujoco_versions as older
-from featherlane.model.enums import Disable, Enable
-from featherlane.model.mujoco_arrays import ABSENT, read_field, write_field
-from featherlane.model.set_const import Constants
 
 HERE = Path("site-packages")
 BOTH = r"pip uninstall -y mujoco mujoco-core mujoco-studio && pip install 'mujoco==3.17.0'"

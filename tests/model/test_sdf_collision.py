@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.closed_mesh import first_crossing, is_degenerate, is_watertight
-from featherlane.model.enums import MESH, SDF
-from featherlane.model.sdf_collision import expected_nodes
+from featherlane.engine.model.closed_mesh import first_crossing, is_degenerate, is_watertight
+from featherlane.engine.model.enums import MESH, SDF
+from featherlane.engine.model.sdf_collision import expected_nodes
 from scenes.signed_distance import angle
 
 trimesh = pytest.importorskip("trimesh")

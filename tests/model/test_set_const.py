@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.model import Constants, load, set_const
+from featherlane.engine.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
 from featherlane.errors import ModelError
-from featherlane.model import Constants, load, set_const
-from featherlane.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
 from scenes import joints
 
 ROUNDING = 1e-12  # the same formulas on the same values, summed in MuJoCo's order on both sides

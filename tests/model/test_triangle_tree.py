@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.rays.ray_mesh import DEPTH
+from featherlane.engine.collision.rays.ray_mesh import DEPTH
+from featherlane.engine.model import triangle_tree
+from featherlane.engine.model.triangle_tree import GROUP, NO_CHILD, Sorted, triangle_trees
 from featherlane.errors import ModelError
-from featherlane.model import triangle_tree
-from featherlane.model.triangle_tree import GROUP, NO_CHILD, Sorted, triangle_trees
 
 
 def meshes(*triangles: np.ndarray) -> mujoco.MjModel:

@@ -4,7 +4,7 @@ import mujoco
 import pytest
 
 import featherlane as fl
-from featherlane.model.urdf import dropped_elements
+from featherlane.engine.model.urdf import dropped_elements
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 ROBOT = (

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import oracle
-from featherlane.model import MODEL, bundled_names, load
-from featherlane.model.bundle import resolve_name
-from featherlane.model.enums import Disable
+from featherlane.engine.model import MODEL, bundled_names, load
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.model.enums import Disable
 from robots import wheels
 
 VERSIONS = ("3.6.0", "3.7.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0", "3.14.0", "3.15.0", "3.16.0", "3.17.0", "4.0.0")

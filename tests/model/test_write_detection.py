@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from featherlane.engine.model.write_detection import SMALL, TrackedArray, check_interpreter
 from featherlane.errors import InstallationError
-from featherlane.model.write_detection import SMALL, TrackedArray, check_interpreter
 
 
 @pytest.fixture

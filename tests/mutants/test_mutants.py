@@ -12,7 +12,7 @@ from mutants.trial import failed
 KERNEL = '''"""1 < 2."""
 from __future__ import annotations
 
-from featherlane.lanes import fmax, kernel
+from featherlane.engine.lanes import fmax, kernel
 
 
 @kernel
@@ -58,7 +58,7 @@ def test_each_operator_changes_the_code_that_it_names(source):
 def test_mutants_keep_line_numbers_and_import_their_callees():
     changed = {mutant.key: mutant.apply(KERNEL) for mutant in mutants(KERNEL)}
     assert all(text.count("\n") == KERNEL.count("\n") for text in changed.values())
-    assert "from featherlane.lanes import fmin; from" in changed[":10:13 extreme: fmax -> fmin"]
+    assert "from featherlane.engine.lanes import fmin; from" in changed[":10:13 extreme: fmax -> fmin"]
     assert "d.x[(i - 1)] = fmax(" in changed[":10:8 index: i -> i - 1"]
     assert not any("3 + 4" in key or "1 < 2" in key or "Field" in key for key in changed)
     # kernels have no division of integers

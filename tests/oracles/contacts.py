@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.collision import contact
+from featherlane.engine.collision import contact
 
 
 def contacts(model, arrays, lane: int = 0) -> np.recarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from featherlane.model.enums import CONTACT_ELLIPTIC
+from featherlane.engine.model.enums import CONTACT_ELLIPTIC
 from oracles.hessians import cone_curvature
 
 

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from featherlane.constraint.end_of_step import limit_to_step
-from featherlane.constraint.impedance import MAXIMP, MINIMP, MINVAL, friction_reference, impedance, reference
-from featherlane.model.enums import (
+from featherlane.engine.constraint.end_of_step import limit_to_step
+from featherlane.engine.constraint.impedance import MAXIMP, MINIMP, MINVAL, friction_reference, impedance, reference
+from featherlane.engine.model.enums import (
     CONTACT_ELLIPTIC,
     CONTACT_FRICTIONLESS,
     CONTACT_PYRAMIDAL,
@@ -35,8 +35,8 @@ from featherlane.model.enums import (
     STATE_QUADRATIC,
     STATE_SATISFIED,
 )
-from featherlane.model.integrator import has_metric
-from featherlane.model.solver import in_forces
+from featherlane.engine.model.integrator import has_metric
+from featherlane.engine.model.solver import in_forces
 
 FRICTION = (FRICTION_DOF, FRICTION_TENDON)
 

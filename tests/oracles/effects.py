@@ -11,12 +11,12 @@ import inspect
 import textwrap
 from typing import NamedTuple
 
-from featherlane.lanes import Kernel, Stage, eights, flat, prefetch, write_lane
-from featherlane.lanes.choice import Choice
-from featherlane.lanes.kernel import is_named_tuple
-from featherlane.model.fields import MODEL
-from featherlane.simulation.tile.fields import DATA
-from featherlane.solver.lcp.fields import PROBLEM
+from featherlane.engine.lanes import Kernel, Stage, eights, flat, prefetch, write_lane
+from featherlane.engine.lanes.choice import Choice
+from featherlane.engine.lanes.kernel import is_named_tuple
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.solver.lcp.fields import PROBLEM
 
 
 class Place(NamedTuple):

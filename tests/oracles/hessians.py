@@ -5,8 +5,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from featherlane.model.enums import CONTACT_ELLIPTIC
-from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS
+from featherlane.engine.model.enums import CONTACT_ELLIPTIC
+from featherlane.engine.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS
 from scenes.coupled import truth
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 import featherlane as fl
-from featherlane.lanes.record import allocated
-from featherlane.simulation.inverse_kinematics.dofs import Dofs
-from featherlane.simulation.inverse_kinematics.fields import IK
-from featherlane.simulation.inverse_kinematics.ik import Problem
-from featherlane.simulation.inverse_kinematics.residual import ik_residual
-from featherlane.simulation.inverse_kinematics.targets import Targets
-from featherlane.simulation.tile.library import library
+from featherlane.engine.lanes.record import allocated
+from featherlane.engine.simulation.tile.library import library
+from featherlane.tools.inverse_kinematics.dofs import Dofs
+from featherlane.tools.inverse_kinematics.fields import IK
+from featherlane.tools.inverse_kinematics.ik import Problem
+from featherlane.tools.inverse_kinematics.residual import ik_residual
+from featherlane.tools.inverse_kinematics.targets import Targets
 
 
 def gradient(model: fl.Model, targets, qpos: np.ndarray, weight: float = 0.0) -> tuple[float, np.ndarray, np.ndarray]:

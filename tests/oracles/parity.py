@@ -17,10 +17,10 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.model.features import sensor_support
-from featherlane.simulation.step.forward import forward, step
-from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.model.features import sensor_support
+from featherlane.engine.simulation.step.forward import forward, step
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.contact_parity import depth_error, given, split, touching
 from robots import wheels
 from robots.models import NO_TRUTH

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.enums import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS
+from featherlane.engine.model.enums import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS
 from oracles.convex import Convex
 from oracles.efc import efc
 from oracles.hessians import cone_curvature

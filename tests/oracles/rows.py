@@ -5,9 +5,9 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from featherlane.constraint import make_rows
-from featherlane.simulation.world.rows import efc_column
-from featherlane.solver.inverse import constraint_forces
+from featherlane.engine.constraint import make_rows
+from featherlane.engine.simulation.world.rows import efc_column
+from featherlane.engine.solver.inverse import constraint_forces
 from oracles.efc import efc
 from scenes.constraints import forward, tile
 from scenes.states import kicked

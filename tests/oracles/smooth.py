@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.dynamics.actuator.actuation import actuation
-from featherlane.dynamics.actuator.transmission import transmission
-from featherlane.dynamics.body.com import com_pos, com_vel
-from featherlane.dynamics.body.kinematics import frames, kinematics
-from featherlane.dynamics.body.newton_euler import rne
-from featherlane.dynamics.inertia.joint_space import crb, factor_m
-from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
-from featherlane.dynamics.passive.forces import passive
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.dynamics.actuator.actuation import actuation
+from featherlane.engine.dynamics.actuator.transmission import transmission
+from featherlane.engine.dynamics.body.com import com_pos, com_vel
+from featherlane.engine.dynamics.body.kinematics import frames, kinematics
+from featherlane.engine.dynamics.body.newton_euler import rne
+from featherlane.engine.dynamics.inertia.joint_space import crb, factor_m
+from featherlane.engine.dynamics.integrator.smooth import energy, smooth_acceleration
+from featherlane.engine.dynamics.passive.forces import passive
+from featherlane.engine.simulation.tile.workspace import Workspace
 from scenes.states import kicked
 
 WIDTHS = (1, 8)

@@ -7,8 +7,8 @@ from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 
-from featherlane.lanes.record import Objects, Rows, python_record
-from featherlane.simulation.tile.library import RECORDS
+from featherlane.engine.lanes.record import Objects, Rows, python_record
+from featherlane.engine.simulation.tile.library import RECORDS
 
 LAYOUTS = tuple(RECORDS[record][0] for record in ("m", "d"))
 FIELDS = {f.name: (layout, f) for layout in LAYOUTS for f in layout.fields}

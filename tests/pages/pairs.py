@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.model.pair import CONVEX, FIELD_PAIR, FIRST_SCALAR, HEIGHTS, MESH_FIELD, PAIR_FUNCTIONS
+from featherlane.engine.model.pair import CONVEX, FIELD_PAIR, FIRST_SCALAR, HEIGHTS, MESH_FIELD, PAIR_FUNCTIONS
 from scenes.poses import aligned_poses, collide, frames, oracle, oracle_of_bodies, random_quat
 from scenes.signed_distance import angle
 

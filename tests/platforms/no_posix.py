@@ -66,7 +66,7 @@ def main() -> None:
     batch = fl.Batch(model, 3)
     batch.step(2)
     assert (batch.time == 2 * model.opt.timestep).all()
-    from featherlane.cli import main as command
+    from featherlane.apps.cli import main as command
 
     sys.argv = ["featherlane", "simulate", "cartpole", "--seconds", "0.1"]
     try:

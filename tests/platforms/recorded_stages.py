@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import featherlane as fl
-from featherlane.lanes.kernel import Stage, symbol, variant
-from featherlane.lanes.runtime import Library
-from featherlane.simulation.tile.library import library, stages
+from featherlane.engine.lanes.kernel import Stage, symbol, variant
+from featherlane.engine.lanes.runtime import Library
+from featherlane.engine.simulation.tile.library import library, stages
 
 STAGES = """kinematics com_pos crb factor_m com_vel subtree_vel energy rne_vel passive_vel tendon solve_m islands
 pgs""".split()

@@ -18,9 +18,9 @@ from unittest import mock
 
 import numpy as np
 
-from featherlane.lanes.kernel import symbol
-from featherlane.lanes.record import FAULT_WORDS, LINE, Record, address
-from featherlane.lanes.runtime import Library
+from featherlane.engine.lanes.kernel import symbol
+from featherlane.engine.lanes.record import FAULT_WORDS, LINE, Record, address
+from featherlane.engine.lanes.runtime import Library
 
 NAME = 64  # bytes of a name
 

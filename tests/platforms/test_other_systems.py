@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import processor
-from featherlane.lanes.kernel import symbol
-from featherlane.lanes.runtime import LAYOUT_SYMBOL
-from featherlane.simulation.tile.library import library
+from featherlane.engine.lanes import processor
+from featherlane.engine.lanes.kernel import symbol
+from featherlane.engine.lanes.runtime import LAYOUT_SYMBOL
+from featherlane.engine.simulation.tile.library import library
 
 HERE = Path(__file__).parent
-link = importlib.import_module("featherlane.lanes.link")
+link = importlib.import_module("featherlane.engine.lanes.link")
 WINDOWS, MACOS = ("windows", "x86_64"), ("macos", "aarch64")
 HOST = pytest.mark.skipif(processor.host() != ("linux", "x86_64"), reason="recordings are made on Linux x86-64")
 ZIG = pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs ziglang: pip install ziglang")

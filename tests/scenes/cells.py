@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.lanes import Field, Layout, Library, Record, allocate, stage
-from featherlane.lanes.processor import base_of
-from featherlane.lanes.record import python_record
+from featherlane.engine.lanes import Field, Layout, Library, Record, allocate, stage
+from featherlane.engine.lanes.processor import base_of
+from featherlane.engine.lanes.record import python_record
 
 FORMS = (("float64", 1), ("float64", 8), ("float32", 1), ("float32", 16))
 OUTPUTS = 24  # rows of `out` for each element

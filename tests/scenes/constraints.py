@@ -5,8 +5,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from featherlane.model import load
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.model import load
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 # slides, hinges and balls with limits, mixed in one tree and over two trees; friction loss on dofs of every joint type
 JOINTS = """

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from featherlane.solver.dual.pgs import dual_cost, start_forces
-from featherlane.solver.dual.problem import force_count, has_edges
-from featherlane.solver.dual.rows import make_blocks
+from featherlane.engine.solver.dual.pgs import dual_cost, start_forces
+from featherlane.engine.solver.dual.problem import force_count, has_edges
+from featherlane.engine.solver.dual.rows import make_blocks
 from oracles.uncompiled import call
 from scenes.touching import touching, vectors
 

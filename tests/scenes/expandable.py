@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import featherlane as fl
-from featherlane.model import simple_bodies
-from featherlane.model.enums import WRAP_CYLINDER, WRAP_SPHERE
+from featherlane.engine.model import simple_bodies
+from featherlane.engine.model.enums import WRAP_CYLINDER, WRAP_SPHERE
 from scenes.signed_distance import heap
 
 MACHINE = """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from featherlane.solver.hessian import capacity
-from featherlane.solver.hessian.choice import choose_way
-from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
-from featherlane.solver.hessian.factorizations import ordered
+from featherlane.engine.solver.hessian import capacity
+from featherlane.engine.solver.hessian.choice import choose_way
+from featherlane.engine.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
+from featherlane.engine.solver.hessian.factorizations import ordered
 from oracles.hessians import basis_weights
 from oracles.uncompiled import call
 from scenes.touching import CHAIN, XML, contact_jacobian, go_to, near, present, touching

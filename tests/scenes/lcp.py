@@ -2,7 +2,7 @@
 
 import mujoco
 
-from featherlane.model import load
+from featherlane.engine.model import load
 
 # friction loss, limits of a hinge, a slide, a ball and a tendon, equalities, contacts of 1 to 6 rows
 SCENE = """

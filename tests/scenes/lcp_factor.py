@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from featherlane.engine.solver.lcp.pivot import factor, scaled_problem
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import factor, scaled_problem
 from scenes.lcp_records import one_record
 
 SAME = 1e-10  # the condition of A is about 100

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from featherlane.constraint.row import make_rows
-from featherlane.lanes import Record, allocate
-from featherlane.lanes.record import python_record
+from featherlane.engine.constraint.row import make_rows
+from featherlane.engine.lanes import Record, allocate
+from featherlane.engine.lanes.record import python_record
+from featherlane.engine.model.enums import LCP
+from featherlane.engine.simulation.step.forward import forward_position, forward_velocity
+from featherlane.engine.simulation.step.wake import find_contacts
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.lcp.fields import PROBLEM
 from featherlane.lcp import Problem
-from featherlane.model.enums import LCP
-from featherlane.simulation.step.forward import forward_position, forward_velocity
-from featherlane.simulation.step.wake import find_contacts
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.lcp.fields import PROBLEM
 from oracles.smooth import dense
 
 NONE = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from featherlane.collision.collision import collision
-from featherlane.model import load
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.model import load
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.contacts import contacts
 
 COMPARED = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp", "dim", "geom")

@@ -8,9 +8,9 @@ import os
 import mujoco
 import numpy as np
 
-from featherlane.collision.convex.pair import closest, convex
-from featherlane.model import load
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.collision.convex.pair import closest, convex
+from featherlane.engine.model import load
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 COMPILED = os.environ.get("FEATHERLANE_MODE") != "python"
 KINDS = {"sphere": 2, "capsule": 3, "ellipsoid": 4, "cylinder": 5, "box": 6, "table": 6, "mesh": 7, "prism": 8}

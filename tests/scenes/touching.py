@@ -12,16 +12,16 @@ from types import SimpleNamespace
 import mujoco
 import numpy as np
 
-from featherlane.collision.collision import collision
-from featherlane.constraint import make_rows
-from featherlane.dynamics.inertia.metric import metric_times
-from featherlane.dynamics.integrator.smooth import smooth_acceleration
-from featherlane.lanes.processor import tile_width
-from featherlane.model import load
-from featherlane.simulation.step.forward import forward_position, forward_velocity
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.primal.problem import compute_row_products, compute_rows_at
-from featherlane.solver.rows.rows import prepare_contacts
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.constraint import make_rows
+from featherlane.engine.dynamics.inertia.metric import metric_times
+from featherlane.engine.dynamics.integrator.smooth import smooth_acceleration
+from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.model import load
+from featherlane.engine.simulation.step.forward import forward_position, forward_velocity
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.primal.problem import compute_row_products, compute_rows_at
+from featherlane.engine.solver.rows.rows import prepare_contacts
 from oracles.convex import Convex
 from oracles.uncompiled import call, records
 from scenes.coupled import truth

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.lanes import exp, fabs
+from featherlane.engine.lanes import exp, fabs
 from scenes.actuators import scene
 
 RATE = 'dyntype="user" dynprm="0.04"'

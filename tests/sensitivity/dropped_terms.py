@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import featherlane as fl
-from featherlane.sensitivity.columns import formulas
-from featherlane.sensitivity.rates import contact_curvature, contact_rates, dof_rates, smooth_rates, tendon_rates
-from featherlane.sensitivity.systems import differences, panel, tangent
-from featherlane.sensitivity.systems import formulas as preparation
-from featherlane.spatial.types import Vec3
+from featherlane.engine.spatial.types import Vec3
+from featherlane.tools.sensitivity.columns import formulas
+from featherlane.tools.sensitivity.rates import contact_curvature, contact_rates, dof_rates, smooth_rates, tendon_rates
+from featherlane.tools.sensitivity.systems import differences, panel, tangent
+from featherlane.tools.sensitivity.systems import formulas as preparation
 
 
 def nothing(*arguments, **named) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import Disable
-from featherlane.sensitivity.systems.served import BENDING, are_analytic
+from featherlane.engine.model.enums import Disable
+from featherlane.tools.sensitivity.systems.served import BENDING, are_analytic
 from sensitivity.test_derivative_sweep import SMOOTH, error, long_ways
 from sensitivity.test_transition import exact
 

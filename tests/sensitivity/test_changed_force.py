@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint import impedance
-from featherlane.dynamics.actuator import activation
-from featherlane.dynamics.body import force_laws
-from featherlane.dynamics.passive import forces
-from featherlane.dynamics.tendon import force as tendon
-from featherlane.lanes import jvp
-from featherlane.lanes.record import python_record
-from featherlane.simulation.world.data import ready
+from featherlane.engine.constraint import impedance
+from featherlane.engine.dynamics.actuator import activation
+from featherlane.engine.dynamics.body import force_laws
+from featherlane.engine.dynamics.passive import forces
+from featherlane.engine.dynamics.tendon import force as tendon
+from featherlane.engine.lanes import jvp
+from featherlane.engine.lanes.record import python_record
+from featherlane.engine.simulation.world.data import ready
 
 XML = """<mujoco><option timestep="0.01" gravity="0 0 0" integrator="{integrator}" tolerance="0" iterations="200"/>
 <worldbody><body><joint name="a" axis="0 1 0" stiffness="3" springref="20" damping="1 2"/>

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.adjoint import product_worlds, rollout
-from featherlane.sensitivity.adjoint.jacobians import JacobianSteps
-from featherlane.sensitivity.adjoint.product_worlds import ProductSteps
-from featherlane.sensitivity.systems.served import has_products
+from featherlane.tools.sensitivity.adjoint import product_worlds, rollout
+from featherlane.tools.sensitivity.adjoint.jacobians import JacobianSteps
+from featherlane.tools.sensitivity.adjoint.product_worlds import ProductSteps
+from featherlane.tools.sensitivity.systems.served import has_products
 from sampling import pairwise
 from sensitivity.test_force_derivatives import REST
 from sensitivity.test_rollout_gradient import SLIDING, numbers

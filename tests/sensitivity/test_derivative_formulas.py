@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.api.exact import acceleration_derivatives
-from featherlane.sensitivity.rates.contact_moves import STEP
-from featherlane.sensitivity.systems.convex import CONVEX_STAGES
-from featherlane.sensitivity.systems.served import differences_lag, serves
-from featherlane.sensitivity.worlds.implicit_worlds import ImplicitWorlds
+from featherlane.tools.sensitivity.api.exact import acceleration_derivatives
+from featherlane.tools.sensitivity.rates.contact_moves import STEP
+from featherlane.tools.sensitivity.systems.convex import CONVEX_STAGES
+from featherlane.tools.sensitivity.systems.served import differences_lag, serves
+from featherlane.tools.sensitivity.worlds.implicit_worlds import ImplicitWorlds
 from scenes.states import kicked
 from sensitivity.test_transition import exact, relative
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.integrator.runge_kutta import rotation_rate
-from featherlane.model.bundle import resolve_name
-from featherlane.sensitivity.worlds.rk4 import _rotation_rates, _tangent
-from featherlane.spatial.types import Vec3
+from featherlane.engine.dynamics.integrator.runge_kutta import rotation_rate
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.spatial.types import Vec3
+from featherlane.tools.sensitivity.worlds.rk4 import _rotation_rates, _tangent
 from scenes.states import kicked
 from sensitivity.test_derivatives import CONTACT, JOINTS, ROUNDING, close
 from sensitivity.test_transition import exact, relative

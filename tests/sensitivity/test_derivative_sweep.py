@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.bundle import resolve_name
+from featherlane.engine.model.bundle import resolve_name
 from robots import wheels
 from robots.models import ROBOTS
 from sensitivity.test_transition import exact, relative

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import Disable
-from featherlane.sensitivity.worlds import implicit_worlds
-from featherlane.sensitivity.worlds.displaced_worlds import OwnWorlds
-from featherlane.sensitivity.worlds.parameters import Parameters
+from featherlane.engine.model.enums import Disable
+from featherlane.tools.sensitivity.worlds import implicit_worlds
+from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds
+from featherlane.tools.sensitivity.worlds.parameters import Parameters
 from scenes.states import kicked
 from sensitivity.test_transition import carts, exact, relative
 

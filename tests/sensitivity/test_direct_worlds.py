@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.api import exact
-from featherlane.sensitivity.worlds.direct_worlds import COPIED, SKIPPED
+from featherlane.tools.sensitivity.api import exact
+from featherlane.tools.sensitivity.worlds.direct_worlds import COPIED, SKIPPED
 from scenes.states import kicked
 
 BY_DIFFERENCES = 1e-7  # rounding of a state of order 1 over eps = 1e-6, and the spring's

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.bundle import resolve_name
+from featherlane.engine.model.bundle import resolve_name
 from scenes.states import kicked
 from sensitivity.test_force_derivatives import REST, pushed
 from sensitivity.test_transition import carts, relative

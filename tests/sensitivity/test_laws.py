@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.actuator import rate
-from featherlane.dynamics.actuator.dcmotor import mechanical_force
-from featherlane.dynamics.actuator.gain import gain_force
-from featherlane.dynamics.body import force_laws
-from featherlane.dynamics.passive import fluid, fluid_derivative
-from featherlane.lanes import jvp, kernel, seed, split_tangents
-from featherlane.lanes.record import python_record
-from featherlane.lanes.values import Row
-from featherlane.model.enums import BIAS_DCMOTOR
-from featherlane.simulation.world.data import ready
-from featherlane.solver.rows import cone, coulomb, laws, pyramid
-from featherlane.solver.rows.rows import TURN
-from featherlane.spatial.types import Vec3
-from featherlane.spatial.vector import norm3
+from featherlane.engine.dynamics.actuator import rate
+from featherlane.engine.dynamics.actuator.dcmotor import mechanical_force
+from featherlane.engine.dynamics.actuator.gain import gain_force
+from featherlane.engine.dynamics.body import force_laws
+from featherlane.engine.dynamics.passive import fluid, fluid_derivative
+from featherlane.engine.lanes import jvp, kernel, seed, split_tangents
+from featherlane.engine.lanes.record import python_record
+from featherlane.engine.lanes.values import Row
+from featherlane.engine.model.enums import BIAS_DCMOTOR
+from featherlane.engine.simulation.world.data import ready
+from featherlane.engine.solver.rows import cone, coulomb, laws, pyramid
+from featherlane.engine.solver.rows.rows import TURN
+from featherlane.engine.spatial.types import Vec3
+from featherlane.engine.spatial.vector import norm3
 from scenes import actuators, fluids
 
 N = 2000  # worlds

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.bundle import resolve_name
+from featherlane.engine.model.bundle import resolve_name
 from sampling import pairwise
 from sensitivity.test_transition import relative
 

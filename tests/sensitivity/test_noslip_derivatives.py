@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.systems import served
+from featherlane.tools.sensitivity.systems import served
 from sensitivity.test_derivatives import close
 from sensitivity.test_transition import exact, relative
 

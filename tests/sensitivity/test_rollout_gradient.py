@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.adjoint import jacobians, product_worlds
-from featherlane.sensitivity.adjoint.cotangent import Coordinates
+from featherlane.tools.sensitivity.adjoint import jacobians, product_worlds
+from featherlane.tools.sensitivity.adjoint.cotangent import Coordinates
 from scenes.states import kicked
 from sensitivity.test_transition import carts, exact
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.systems.convex import CONVEX_STAGES
-from featherlane.sensitivity.systems.served import serves
-from featherlane.sensitivity.worlds.direct_worlds import direct_rates
-from featherlane.sensitivity.worlds.implicit_worlds import ImplicitWorlds
+from featherlane.tools.sensitivity.systems.convex import CONVEX_STAGES
+from featherlane.tools.sensitivity.systems.served import serves
+from featherlane.tools.sensitivity.worlds.direct_worlds import direct_rates
+from featherlane.tools.sensitivity.worlds.implicit_worlds import ImplicitWorlds
 from fuzz.derivatives import LIGHT, build, copies, state
 
 # relative error of residuals that are differenced over 2e-7; Coulomb's friction is stiff

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.systems.served import differences_lag, serves
+from featherlane.tools.sensitivity.systems.served import differences_lag, serves
 from scenes.states import kicked
 from sensitivity.test_derivative_formulas import compare, rates
 from sensitivity.test_derivative_sweep import extrapolated

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.bundle import resolve_name
+from featherlane.engine.model.bundle import resolve_name
 from scenes.joints import XML
 from scenes.states import kicked
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile import capacity
+from featherlane.engine.simulation.tile import capacity
 from scenes.sensors import GROUPS, scene
 from scenes.states import kicked
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.arrays import EVOLVING, INPUTS, whole_rows
-from featherlane.simulation.tile.call_lock import hold
-from featherlane.simulation.tile.fields import DATA
+from featherlane.engine.simulation.batch.arrays import EVOLVING, INPUTS, whole_rows
+from featherlane.engine.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.tile.fields import DATA
 from scenes.states import kicked
 
 N = 19  # worlds: two full tiles of 8 and a part of one

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch import plans
-from featherlane.simulation.tile.team import Team
-from featherlane.simulation.tile.work import CHUNKS, MOST_TILES, work
+from featherlane.engine.simulation.batch import plans
+from featherlane.engine.simulation.tile.team import Team
+from featherlane.engine.simulation.tile.work import CHUNKS, MOST_TILES, work
 
 THREADS = 64
 LINE = 64  # bytes of a cache line

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.query.camera import CameraImages
+from featherlane.engine.simulation.query.camera import CameraImages
 
 OUTPUTS = ("depth", "segmentation", "normal", "rgb")
 SCENE = """

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile import capacity
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile import capacity
+from featherlane.engine.simulation.tile.workspace import Workspace
 from scenes.states import kicked
 
 WORLDS, NSTEP = 24, 30

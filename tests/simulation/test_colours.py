@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
 
 LEVEL = 1  # of 255: rounding of a colour
 FLAT = 3  # of 255: OpenGL interpolates light and textures between the corners of a face

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile import capacity
+from featherlane.engine.simulation.tile import capacity
 
 SCENE = """
 <mujoco><option tolerance="0" iterations="200" {option}/>

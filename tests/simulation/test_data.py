@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile.call_lock import hold
-from featherlane.simulation.tile.fields import DATA
+from featherlane.engine.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.tile.fields import DATA
 from scenes.joints import XML
 from scenes.states import kicked
 

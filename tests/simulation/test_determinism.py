@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import processor
+from featherlane.engine.lanes import processor
 from scenes.states import kicked
 
 NAMES = ("time", "qpos", "qvel", "qacc_warmstart", "ncon", "solver_niter", "solver_residual", "solver_gap")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import step
-from featherlane.simulation.tile import capacity
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.step.forward import step
+from featherlane.engine.simulation.tile import capacity
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import smooth
 
 PARITY = 1e-10  # relative: rounding gives 1e-12 here; MuJoCo finds qacc_smooth by iteration if servos couple dofs

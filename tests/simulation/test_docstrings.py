@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 import featherlane as fl
-from featherlane.simulation.docstring import sections
-from featherlane.simulation.tile.library import RECORDS, stages
+from featherlane.engine.simulation.docstring import sections
+from featherlane.engine.simulation.tile.library import RECORDS, stages
 from oracles.effects import Analysis
 
 STAGES = stages()

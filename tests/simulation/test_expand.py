@@ -10,9 +10,9 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.model.fields import MODEL
-from featherlane.model.in_use import DECIDING
-from featherlane.model.set_const import DEPENDENT_REALS
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.in_use import DECIDING
+from featherlane.engine.model.set_const import DEPENDENT_REALS
 from sampling import every
 from scenes import expandable
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import itertools
 import pickle
 import threading
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND
-from featherlane.simulation.batch.failure import SEVERITY
-from featherlane.simulation.batch.recorder import MOST_FAILURES
-from featherlane.simulation.tile.fields import STATUS
+from featherlane.engine.simulation.batch.arrays import LASTING, ON_DEMAND
+from featherlane.engine.simulation.batch.failure import SEVERITY
+from featherlane.engine.simulation.batch.recorder import MOST_FAILURES
+from featherlane.engine.simulation.tile.fields import STATUS
 from scenes.states import kicked
 
 pytestmark = pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
@@ -221,7 +222,7 @@ def test_user_contacts_replay(rng):
 
 @pytest.mark.parametrize("nstep", [1, 2, 5, 30])
 def test_failures_do_not_depend_on_how_many_steps_a_call_takes(nstep, rng, monkeypatch):
-    monkeypatch.setattr("featherlane.simulation.batch.recorder.PIECE_STEPS", 7)
+    monkeypatch.setattr(importlib.import_module("featherlane.engine.simulation.batch.recorder"), "PIECE_STEPS", 7)
     model = fl.load(SCENE)
     model.opt.iterations, model.opt.tolerance = 1, 1e-14
     batch = drawn(model, rng, nthread=2)

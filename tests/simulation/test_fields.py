@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.role import ROLES
-from featherlane.simulation.tile.fields import DATA, FIELD_MODULES, STATUS, WANTED
-from featherlane.simulation.tile.workspace import in_use
+from featherlane.engine.lanes.role import ROLES
+from featherlane.engine.simulation.tile.fields import DATA, FIELD_MODULES, STATUS, WANTED
+from featherlane.engine.simulation.tile.workspace import in_use
 
 SRC = Path(fl.__path__[0])
 ASKED_BY_USE = {"use", "sleep", "request"}  # conditions for kept rows that are not sizes; sleep: the flag

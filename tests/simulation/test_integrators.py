@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import step
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.step.forward import step
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import parity
 
 NEXT_VELOCITY = 1e-10  # relative; rounding of both engines stays below 3e-14 on all these models

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile.call_lock import Turn, hold, stack_frames
+from featherlane.engine.simulation.batch import runner
+from featherlane.engine.simulation.tile.call_lock import Turn, hold, stack_frames
 from sampling import in_ci
 
 # a process that reports when it computes, is interrupted, and compares the result with steps of another batch
@@ -20,7 +21,7 @@ PROGRAM = """
 import os, signal, sys, threading, time
 import numpy as np
 import featherlane as fl
-from featherlane.model.bundle import resolve_name
+from featherlane.engine.model.bundle import resolve_name
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs behind it ignore the signal
 model, nthread, how, recorded = fl.load(resolve_name({model!r})), {nthread}, {how!r}, {recorded}
@@ -236,7 +237,7 @@ def test_an_interrupted_change_of_the_model_leaves_no_call_of_either():
 
 @pytest.mark.parametrize("made", ["batch", "mixed"])
 def test_controls_after_an_interrupted_rollout_are_the_last_applied(made, monkeypatch):
-    monkeypatch.setattr("featherlane.simulation.batch.runner.PIECE_SECONDS", 0.0)  # one step at a time
+    monkeypatch.setattr(runner, "PIECE_SECONDS", 0.0)  # one step at a time
     batch, nstep = MADE[made](2), 8
     control = np.linspace(0.1, 0.9, nstep)[:, None] * np.ones(batch.ctrl.shape[1])
     getattr(batch, "groups", [batch])[0].runner.at_once, reached = 1, set()
@@ -331,7 +332,7 @@ def test_a_long_call_split_into_pieces_is_bitwise_equal(monkeypatch):
     control = np.random.default_rng(0).uniform(-1, 1, (5, 30, model.nu))
     found = []
     for at_once in (10**9, 1, 20, 70):
-        monkeypatch.setattr("featherlane.simulation.batch.runner.PIECE_SECONDS", 1e-3)
+        monkeypatch.setattr(runner, "PIECE_SECONDS", 1e-3)
         batch = fl.Batch(model, 5)
         batch.runner.at_once = at_once
         batch.qpos[:, 2] -= 0.25

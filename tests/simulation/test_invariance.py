@@ -9,7 +9,7 @@ import pytest
 
 import featherlane as fl
 from bits.invariance import Case, Report, look_at, models, of_wheels, search
-from featherlane.solver.primal.problem import step_along
+from featherlane.engine.solver.primal.problem import step_along
 
 SCENE = '<mujoco><option {}><flag {}/></option><worldbody><geom type="plane" size="5 5 1"/>{}</worldbody>{}</mujoco>'
 FLYING = """

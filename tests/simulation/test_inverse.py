@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.bundle import resolve_name
-from featherlane.simulation.tile import capacity
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.simulation.tile import capacity
 from scenes.joints import XML
 from scenes.states import kicked
 

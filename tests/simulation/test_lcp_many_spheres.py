@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model import broad_phase
+from featherlane.engine.model import broad_phase
 
 SHAPES = {"sphere": 'size=".1"', "box": 'type="box" size=".1 .08 .1"', "capsule": 'type="capsule" size=".1 .05"'}
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model import load
+from featherlane.engine.model import load
 
 G = 9.81
 AT_REST = 1e-6  # relative: a spring's rest after 4 s, and solref's d at nearly the same error

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, Disable, Enable
-from featherlane.simulation.step.forward import forward, step
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.lcp.status import UNSETTLED
+from featherlane.engine.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, Disable, Enable
+from featherlane.engine.simulation.step.forward import forward, step
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.lcp.status import UNSETTLED
 from oracles.efc import body_jacobian
 from scenes.lcp import lcp_model
 

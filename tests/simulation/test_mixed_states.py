@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import State
+from featherlane.engine.model.enums import State
 
 LENGTHS = [0.5, 0.7, 0.5, 0.4]
 

@@ -1,13 +1,15 @@
 """Multilayer perceptrons in lanes against NumPy and PyTorch, and their errors."""
 
+import importlib
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.lanes import processor
 from featherlane.policies import MLP, gaussian_noise
-from featherlane.simulation.policy.mlp import ACTIVATIONS
+from featherlane.tools.policy.mlp import ACTIVATIONS
 
 CLOSE = {"float64": 1e-12, "float32": 1e-5}  # outputs are of the order of 1
 FUNCTIONS = {
@@ -92,7 +94,7 @@ def test_new_weights_compile_nothing(rng, monkeypatch):
     policy, x = MLP(*layers(rng, 5, 6, 2)), rng.standard_normal((9, 5))
     kept = policy.copy()
     before = policy(x)
-    monkeypatch.setattr("featherlane.lanes.toolchain.emit", None)
+    monkeypatch.setattr(importlib.import_module("featherlane.engine.lanes.toolchain"), "emit", None)
     weights, biases = layers(rng, 5, 6, 2)
     policy.set_weights(weights, biases)
     np.testing.assert_array_equal(policy(x), MLP(weights, biases)(x))
@@ -103,7 +105,7 @@ def test_new_weights_compile_nothing(rng, monkeypatch):
 def test_every_tile_width_gives_the_same_bits(width, rng, monkeypatch):
     policy, x = MLP(*layers(rng, 5, 11, 2)), rng.standard_normal((10, 5))
     whole = policy(x)
-    monkeypatch.setattr("featherlane.lanes.processor.tile_width", lambda dtype: width)
+    monkeypatch.setattr(processor, "tile_width", lambda dtype: width)
     np.testing.assert_array_equal(policy(x), whole)
 
 

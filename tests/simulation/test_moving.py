@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.query.moving import Moving, measured
+from featherlane.engine.simulation.query.moving import Moving, measured
 from scenes import sensors
 
 FIELDS = ("xpos", "geom_xmat", "cdof", "cvel", "subtree_com", "sensordata")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.one_world import batch_of
-from featherlane.simulation.batch.worlds import Worlds
-from featherlane.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.batch.one_world import batch_of
+from featherlane.engine.simulation.batch.worlds import Worlds
+from featherlane.engine.simulation.tile.call_lock import hold
 
 
 def falling(name: str = "humanoid") -> fl.Data:

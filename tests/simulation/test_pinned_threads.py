@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import cores as cores_module
-from featherlane.simulation.tile import work as work_module
-from featherlane.simulation.tile.team import Team
+from featherlane.engine.lanes import cores as cores_module
+from featherlane.engine.simulation.tile import work as work_module
+from featherlane.engine.simulation.tile.team import Team
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin threads")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.plans import ROWS_KEPT, Plans
-from featherlane.simulation.tile.team import Team
+from featherlane.engine.simulation.batch.plans import ROWS_KEPT, Plans
+from featherlane.engine.simulation.tile.team import Team
 
 N = 5
 

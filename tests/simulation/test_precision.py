@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.processor import tile_width
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles import parity
 from sampling import every
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.adjoint.dynamics import Dynamics
+from featherlane.tools.sensitivity.adjoint.dynamics import Dynamics
 from sensitivity.test_rollout_gradient import quotient, sliding, started
 
 SLOPE = 2e-6  # relative, of differences over 1e-7

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import ABSENT_GEOM
+from featherlane.engine.model.enums import ABSENT_GEOM
 from scenes.shapes import ball
 
 MESHES = {

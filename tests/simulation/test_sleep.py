@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model import broad_phase
-from featherlane.model.enums import Enable
-from featherlane.model.sleep import AWAKE
+from featherlane.engine.model import broad_phase
+from featherlane.engine.model.enums import Enable
+from featherlane.engine.model.sleep import AWAKE
 from scenes.sleep import SCENES, STACK, TWO, roll, scene, worst_difference
 
 # both solvers converge to rounding, and the error stays small over a hundred steps
@@ -144,7 +144,7 @@ def test_without_the_flag_no_bit_changes():
 
 
 def test_a_tile_that_is_split_wakes_the_same_trees(monkeypatch):
-    from featherlane.simulation.tile import capacity
+    from featherlane.engine.simulation.tile import capacity
 
     model, n = fl.load(ROLLING), 4
     roomy = fl.Batch(model, n, nthread=1)
@@ -160,7 +160,7 @@ def test_a_tile_that_is_split_wakes_the_same_trees(monkeypatch):
 @pytest.mark.parametrize("limit", [3, 4, 6])
 def test_a_full_tile_wakes_trees_in_parts(monkeypatch, limit):
     """In each world another ball rolls into a sleeping one: 3 contacts a world, 2 before it wakes, 8 in the tile."""
-    from featherlane.simulation.tile import capacity
+    from featherlane.engine.simulation.tile import capacity
 
     n, ball = 4, '<body pos="{} {} .1"><freejoint/><geom size=".1"/></body>'
     model = fl.load(scene("".join(ball.format(x, y) for y in (0.0, -0.5) for x in range(n))))

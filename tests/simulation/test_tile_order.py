@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.order import LASTS, TileOrder
-from featherlane.simulation.tile.arrange import BLOCK, POOL
-from featherlane.simulation.tile.capacity import SIGNATURE_BITS
-from featherlane.simulation.tile.team import Team
+from featherlane.engine.simulation.batch.order import LASTS, TileOrder
+from featherlane.engine.simulation.tile.arrange import BLOCK, POOL
+from featherlane.engine.simulation.tile.capacity import SIGNATURE_BITS
+from featherlane.engine.simulation.tile.team import Team
 
 WORDS, WIDTH = 8, 8
 LINE = 64  # bytes

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.frame import frame_of
-from featherlane.simulation.tile.fields import DATA
+from featherlane.engine.collision.frame import frame_of
+from featherlane.engine.simulation.tile.fields import DATA
 from oracles.parity import BOUNDS, relative
 
 ROBOTS = ("mjx/barkour_v0/assets/barkour_v0_mjx", "mjx/convex", "mjx/shadow_hand/scene_right", "metaworld/objects/box")

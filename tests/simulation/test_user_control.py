@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import any_, gather_rows, scalars, where
+from featherlane.engine.lanes import any_, gather_rows, scalars, where
 from scenes.actuators import scene
 from scenes.user_functions import callbacks
 

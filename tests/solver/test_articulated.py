@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
 
 ROUNDING = 1e-9  # of an optimum: two methods for a matrix with a condition number of a million
 STATES = 8

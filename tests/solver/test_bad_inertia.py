@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.arrays import WorldArrays
+from featherlane.engine.simulation.batch.arrays import WorldArrays
 
 SCENE = """
 <mujoco><worldbody>

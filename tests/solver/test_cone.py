@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import stage
-from featherlane.lanes.processor import tile_width
-from featherlane.model import bundled, load
-from featherlane.model.enums import CONTACT_ELLIPTIC
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.equation import assemble_hessian
-from featherlane.solver.inverse import constraint_forces
+from featherlane.engine.lanes import stage
+from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.model import bundled, load
+from featherlane.engine.model.enums import CONTACT_ELLIPTIC
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian.equation import assemble_hessian
+from featherlane.engine.solver.inverse import constraint_forces
 from oracles.efc import efc
 from oracles.hessians import dense_hessian
 

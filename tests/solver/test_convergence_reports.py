@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import Cone
+from featherlane.engine.model.enums import Cone
 from robots import wheels
 from scenes.states import kicked
 

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from featherlane import solver
+from featherlane.engine import solver
 
 HERE, ROOM = Path(__file__).parent, Path(solver.__file__).parent
 FILES = [path.relative_to(ROOM) for path in sorted(ROOM.rglob("*.py")) if path.stem not in ("__init__", "fields")]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
+from featherlane.engine.solver.free_bodies import mark_touched, turn_free_bodies
 from oracles.uncompiled import call
 from scenes.touching import touching
 

@@ -4,13 +4,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.lanes import stage
-from featherlane.model import load
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian import capacity
-from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
-from featherlane.solver.hessian.equation import assemble_hessian, factor_hessian, solve_first, solve_hessian
+from featherlane.engine.lanes import stage
+from featherlane.engine.model import load
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian import capacity
+from featherlane.engine.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
+from featherlane.engine.solver.hessian.equation import assemble_hessian, factor_hessian, solve_first, solve_hessian
 from oracles.efc import efc
 from oracles.hessians import curvature, inertia
 from oracles.smooth import WIDTHS

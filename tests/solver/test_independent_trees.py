@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian import capacity
-from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, PATHS
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian import capacity
+from featherlane.engine.solver.hessian.entries.pattern import APART, BLOCKS, PATHS
 
 CLOSE = 1e-5  # of the largest acceleration: separated trees converge until rounding hides the remaining gain
 

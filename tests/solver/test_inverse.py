@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.inverse import constraint_forces
+from featherlane.engine.solver.inverse import constraint_forces
 from oracles.uncompiled import call
 from scenes.touching import each, near, touching
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model import load
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.island import islands
+from featherlane.engine.model import load
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.island import islands
 from oracles.uncompiled import call, record
 from scenes.coupled import mixed, put, states, truth
 

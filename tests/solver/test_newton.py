@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import stage
-from featherlane.lanes.processor import tile_width
-from featherlane.model import bundled, load
-from featherlane.model.bundle import resolve_name
-from featherlane.simulation.step.forward import forward, step
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS
-from featherlane.solver.hessian.equation import assemble_hessian
+from featherlane.engine.lanes import stage
+from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.model import bundled, load
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.simulation.step.forward import forward, step
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian.entries.pattern import BLOCKS, PATHS
+from featherlane.engine.solver.hessian.equation import assemble_hessian
 from oracles.efc import efc
 from oracles.hessians import dense_hessian
 

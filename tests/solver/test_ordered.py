@@ -5,10 +5,15 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, count_in_model_order, order_trees
-from featherlane.solver.hessian.factorizations.panel import expand_panels, factor_panels, place_panels, reduce_panels
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian.factorizations.minimum_degree import WORD_BITS, count_in_model_order, order_trees
+from featherlane.engine.solver.hessian.factorizations.panel import (
+    expand_panels,
+    factor_panels,
+    place_panels,
+    reduce_panels,
+)
 
 ROUNDING = 1e-13  # of a solve whose matrix has a condition number of some hundreds
 FREE = '<body><freejoint/><geom size="0.1"/></body>'

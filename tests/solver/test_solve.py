@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import LCP
-from featherlane.solver import solve as room
-from featherlane.solver.primal.line_search import FAR
-from featherlane.solver.solve import (
+from featherlane.engine.model.enums import LCP
+from featherlane.engine.solver import solve as room
+from featherlane.engine.solver.primal.line_search import FAR
+from featherlane.engine.solver.solve import (
     has_constraint_rows,
     reset_worlds_without_rows,
     set_unconstrained,

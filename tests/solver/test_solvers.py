@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.processor import tile_width
-from featherlane.model.bundle import resolve_name
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.dual import rows as dual_rows
+from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.model.bundle import resolve_name
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.dual import rows as dual_rows
 
 CONVERGED = 1e-10  # relative, pyramids: error after many iterations at tolerance 0
 # cones are curved; and if friction of 0.01 occurs next to 0.8 the gradient's rounding is 1e7 times that in qacc

@@ -4,17 +4,17 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.collision.collision import collision
-from featherlane.constraint.row import make_rows
-from featherlane.lanes import stage
-from featherlane.model import load
-from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian import capacity
-from featherlane.solver.hessian.entries.couplings import DOF_BITS
-from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS, TREE
-from featherlane.solver.hessian.equation import assemble_hessian, solve_first
-from featherlane.solver.solve import solve
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.constraint.row import make_rows
+from featherlane.engine.lanes import stage
+from featherlane.engine.model import load
+from featherlane.engine.simulation.step.forward import forward
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian import capacity
+from featherlane.engine.solver.hessian.entries.couplings import DOF_BITS
+from featherlane.engine.solver.hessian.entries.pattern import BLOCKS, PATHS, TREE
+from featherlane.engine.solver.hessian.equation import assemble_hessian, solve_first
+from featherlane.engine.solver.solve import solve
 from oracles.efc import efc
 from oracles.hessians import columns, curvature, dense_hessian, inertia
 from scenes.coupled import mixed, put, states, truth

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import mujoco
 import pytest
 
-from featherlane.model.solver import SOLVERS, ConvexSolver, register, takes_couplings
-from featherlane.solver.table import BUILT_IN, in_forces, reads_factor, reads_hessian, reads_inertia, run
+from featherlane.engine.model.solver import SOLVERS, ConvexSolver, register, takes_couplings
+from featherlane.engine.solver.table import BUILT_IN, in_forces, reads_factor, reads_hessian, reads_inertia, run
 
 QUESTIONS = {
     "reads_hessian": reads_hessian,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featherlane.solver.vectors import clear_vector, copy_vector, dot_product, replace_vector
+from featherlane.engine.solver.vectors import clear_vector, copy_vector, dot_product, replace_vector
 from oracles import uncompiled
 from oracles.uncompiled import call
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.spatial.rotation import from_z, product, to_world
+from featherlane.engine.spatial.rotation import from_z, product, to_world
 
 EXACT = 1e-14
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featherlane.spatial.inertia import inert_from_com, inert_mul
-from featherlane.spatial.motion import cross_force, cross_motion, dot6
-from featherlane.spatial.quaternion import (
+from featherlane.engine.spatial.inertia import inert_from_com, inert_mul
+from featherlane.engine.spatial.motion import cross_force, cross_motion, dot6
+from featherlane.engine.spatial.quaternion import (
     axis_angle_quat,
     quat_conj,
     quat_integrate,
@@ -21,7 +21,16 @@ from featherlane.spatial.quaternion import (
     rotate,
     rotation_vector_quat,
 )
-from featherlane.spatial.vector import cross, cross_plus, dot3, mat_mul, mat_mul_vec, mat_t_mul_vec, norm3, normalize3
+from featherlane.engine.spatial.vector import (
+    cross,
+    cross_plus,
+    dot3,
+    mat_mul,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    norm3,
+    normalize3,
+)
 from oracles.naive import matrix, rotation, skew
 
 WIDTH = 8

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import featherlane as fl
-from featherlane import distributed, environments, lanes, lcp, query, registration, results, stages, tree
+from featherlane import distributed, environments, errors, lanes, lcp, query, registration, results, stages, tree
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -437,7 +437,7 @@ def compiled() -> None:
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
-def errors(model: fl.Model) -> None:
+def caught(model: fl.Model) -> None:
     try:
         model.body("nowhere")
     except fl.UnknownNameError as error:
@@ -448,3 +448,21 @@ def errors(model: fl.Model) -> None:
     except (fl.InstallationError, fl.ModelError, fl.FeatherlaneError) as error:
         print(error)
     print(issubclass(fl.NonFiniteWarning, UserWarning), issubclass(fl.CapacityWarning, UserWarning))
+    kinds: list[type[Exception]] = [
+        errors.ArgumentError,
+        errors.ArgumentTypeError,
+        errors.CallError,
+        errors.CapacityWarning,
+        errors.FeatherlaneError,
+        errors.InstallationError,
+        errors.MissingMethodError,
+        errors.ModelError,
+        errors.NonFiniteWarning,
+        errors.OutOfRangeError,
+        errors.SingularMatrixError,
+        errors.UnknownAttributeError,
+        errors.UnknownNameError,
+        errors.UnsupportedFeatureError,
+        errors.WorkerLostError,
+    ]
+    print(kinds)

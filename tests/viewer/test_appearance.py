@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.viewer import shapes
-from featherlane.viewer.appearance import LARGEST, PLAIN, Looks, linear
-from featherlane.viewer.glb import glb
+from featherlane.apps.viewer import shapes
+from featherlane.apps.viewer.appearance import LARGEST, PLAIN, Looks, linear
+from featherlane.apps.viewer.glb import glb
 
 MODEL = """
 <mujoco>

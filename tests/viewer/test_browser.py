@@ -19,7 +19,7 @@ import pytest
 import featherlane as fl
 
 pytest.importorskip("viser")
-from featherlane.viewer.view import view_error
+from featherlane.apps.viewer.view import view_error
 
 sync_api = pytest.importorskip("playwright.sync_api")
 image = pytest.importorskip("PIL.Image")

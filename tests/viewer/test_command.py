@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("viser")
 
-from featherlane.cli import run_command
+from featherlane.apps.cli import run_command
 
 SECONDS = 60.0
 CLOTH = """<mujoco><worldbody><flexcomp name="curtain" type="grid" count="4 4 1" spacing=".1 .1 .1" dim="2"/>

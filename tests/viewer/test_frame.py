@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.apps.viewer.frame import LAYERS, MOST_DETAILED, Frame
 from featherlane.errors import ModelError
-from featherlane.viewer.frame import LAYERS, MOST_DETAILED, Frame
 
 EXACT = 1e-12  # kernels for one world and for many round alike; sums here do not
 LONG_CHORD = 0.02  # nearly a full circle

@@ -6,7 +6,7 @@ import urllib.request
 import pytest
 
 import featherlane as fl
-from featherlane.viewer.lock import Lock, is_local_host
+from featherlane.apps.viewer.lock import Lock, is_local_host
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def get(port, path="/", **headers):
 
 @pytest.fixture
 def served():
-    from featherlane.viewer.lock import start_server, stop_server
+    from featherlane.apps.viewer.lock import start_server, stop_server
 
     started = []
 
@@ -138,7 +138,7 @@ def test_sockets_require_the_token(served):
 
 
 def test_addresses_that_cannot_be_served(served):
-    from featherlane.viewer.lock import start_server
+    from featherlane.apps.viewer.lock import start_server
 
     port, lock = served("127.0.0.1")
     with pytest.raises(fl.ModelError, match="in use"):
@@ -153,7 +153,7 @@ def test_addresses_that_cannot_be_served(served):
 
 def test_a_server_without_the_lock_is_refused(monkeypatch):
     """If viser does not call the lock, nothing is served."""
-    from featherlane.viewer import lock as module
+    from featherlane.apps.viewer import lock as module
 
     monkeypatch.setattr(module, "_locked", module.contextlib.contextmanager(lambda lock, host: iter([[]])))
     with pytest.raises(fl.InstallationError):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.spatial.rotation import to_world
-from featherlane.viewer.frame import Frame
-from featherlane.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres
-from featherlane.viewer.state_colors import GREY, hues, paint
+from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres
+from featherlane.apps.viewer.state_colors import GREY, hues, paint
+from featherlane.engine.spatial.rotation import to_world
 
 EXACT = 1e-5  # marks are sent as float32
 BRICK = '<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'

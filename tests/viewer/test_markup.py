@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import featherlane
-from featherlane.viewer.markup import Prose, markup
+from featherlane.apps.viewer.markup import Prose, markup
 
 
 class Gui:

@@ -10,7 +10,7 @@ msgspec = pytest.importorskip("msgspec")
 
 @pytest.fixture
 def server():
-    from featherlane.viewer.lock import Lock, start_server, stop_server
+    from featherlane.apps.viewer.lock import Lock, start_server, stop_server
 
     lock = Lock("127.0.0.1")
     server = start_server("127.0.0.1", 0, lock)

@@ -13,13 +13,13 @@ import featherlane as fl
 
 pytest.importorskip("viser")
 
-from featherlane.viewer import view as view_module
-from featherlane.viewer.bookmark import take_up
-from featherlane.viewer.markup import markup
-from featherlane.viewer.node import Drag
-from featherlane.viewer.playback import Playback
-from featherlane.viewer.session import Session
-from featherlane.viewer.watch import Watch
+from featherlane.apps.viewer import view as view_module
+from featherlane.apps.viewer.bookmark import take_up
+from featherlane.apps.viewer.markup import markup
+from featherlane.apps.viewer.node import Drag
+from featherlane.apps.viewer.playback import Playback
+from featherlane.apps.viewer.session import Session
+from featherlane.apps.viewer.watch import Watch
 
 SECONDS = 20.0  # s, limit of a page's job on a busy machine
 

@@ -9,7 +9,7 @@ import pytest
 DRAW = """
 import numpy as np
 import featherlane as fl
-from featherlane.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
 
 prepare_rendering(PICTURES)
 model = fl.bundled("humanoid")

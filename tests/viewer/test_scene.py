@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.apps.viewer.frame import LAYERS, Frame
+from featherlane.apps.viewer.geom_meshes import SHARED
+from featherlane.apps.viewer.scene import Scene
+from featherlane.engine.model.enums import CAPSULE, PLANE, SPHERE
+from featherlane.engine.spatial.rotation import to_world
 from featherlane.errors import ModelError
-from featherlane.model.enums import CAPSULE, PLANE, SPHERE
-from featherlane.spatial.rotation import to_world
-from featherlane.viewer.frame import LAYERS, Frame
-from featherlane.viewer.geom_meshes import SHARED
-from featherlane.viewer.scene import Scene
 
 viser = pytest.importorskip("viser")
 

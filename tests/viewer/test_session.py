@@ -1,5 +1,6 @@
 """Worlds in time: replay from a state, dragging by hand, errors, non-finite worlds."""
 
+import importlib
 from itertools import count
 from types import SimpleNamespace
 
@@ -7,9 +8,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.viewer.history import History, Moment
-from featherlane.viewer.playback import Playback
-from featherlane.viewer.session import FIRST_STEPS, PIECE, Session
+from featherlane.apps.viewer.history import History, Moment
+from featherlane.apps.viewer.playback import Playback
+from featherlane.apps.viewer.session import FIRST_STEPS, PIECE, Session
 
 EVERYTHING = int(fl.State.INTEGRATION)
 BALL = """<mujoco><worldbody><geom type="plane" size="9 9 .1"/>
@@ -197,7 +198,7 @@ def test_friction_is_that_of_all_geoms_of_a_body():
 def test_the_clock_drives_the_worlds(monkeypatch):
     ticks = count()
     timer = SimpleNamespace(perf_counter=lambda: 1e-3 * next(ticks))  # steps cost the same on a busy machine
-    monkeypatch.setattr("featherlane.viewer.session.time", timer)
+    monkeypatch.setattr(importlib.import_module("featherlane.apps.viewer.session"), "time", timer)
     session = Session.of(ball(50.0))
     assert session.tick(0.0) == 0 and session.tick(1.0) == 0
     session.run()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.viewer import shapes
-from featherlane.viewer.appearance import PLAIN
-from featherlane.viewer.shapes import Mesh
+from featherlane.apps.viewer import shapes
+from featherlane.apps.viewer.appearance import PLAIN
+from featherlane.apps.viewer.shapes import Mesh
 
 FINE = 96
 # a polygon of 96 corners has 0.07 % less area than its circle, and a sphere of such polygons twice that less volume

@@ -1,6 +1,7 @@
 """Viewing worlds that another program steps: shown unchanged, not modified, without loss of speed or accuracy."""
 
 import copy
+import importlib
 import pickle
 import threading
 import time
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.viewer.watch import Watch
+from featherlane.apps.viewer.watch import Watch
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_a_data_is_shown_while_it_runs(model):
 
 
 def test_only_drawn_worlds_are_copied(model, monkeypatch):
-    monkeypatch.setattr("featherlane.viewer.watch.MOST_BYTES", 1000)
+    monkeypatch.setattr(importlib.import_module("featherlane.apps.viewer.watch"), "MOST_BYTES", 1000)
     batch = fl.Batch(model, 6)
     watch = Watch(batch)
     watch.drawn = np.array([1, 4])
@@ -157,7 +158,7 @@ def test_only_drawn_worlds_are_copied(model, monkeypatch):
 
 
 def test_edits_of_the_model_and_of_worlds_are_shown(model, monkeypatch):
-    monkeypatch.setattr("featherlane.viewer.watch.MODEL_SECONDS", 0.0)
+    monkeypatch.setattr(importlib.import_module("featherlane.apps.viewer.watch"), "MODEL_SECONDS", 0.0)
     batch = fl.Batch(model, 2)
     watch = Watch(batch)
     watch.attach()

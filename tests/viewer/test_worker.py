@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from featherlane.viewer import lock
-from featherlane.viewer.view import View
-from featherlane.viewer.worker import Worker
+from featherlane.apps.viewer import lock
+from featherlane.apps.viewer.view import View
+from featherlane.apps.viewer.worker import Worker
 
 SECONDS = 20.0
 

@@ -22,28 +22,27 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.distributed.calls import Calls, Order
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.world_assignment import Part
-from featherlane.errors import ModelError, UnknownAttributeError, near
-from featherlane.lanes import Kernel
-from featherlane.model.arguments import instance, one_of, whole_argument
-from featherlane.model.assignment import assign, flag, is_mixed, regular
-from featherlane.model.in_use import DECIDING, in_use
-from featherlane.model.limits import check_field
-from featherlane.model.model import Model, peek
-from featherlane.model.variant import values_of
-from featherlane.simulation.batch.arrays import STATE, keyframe_numbers
-from featherlane.simulation.batch.batch import Batch as Local
-from featherlane.simulation.batch.expanded import dependent
-from featherlane.simulation.batch.failure import Failure, numbered
-from featherlane.simulation.batch.filming import Filming, Record, split_cameras
-from featherlane.simulation.batch.reduction import Reduction, check_rollout, checked, merged
-from featherlane.simulation.batch.runner import stage_number
-from featherlane.simulation.batch.sensing import SENSED
-from featherlane.simulation.query.imaging import camera_of_worlds
-from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.recordings import (
+from featherlane.engine.lanes import Kernel
+from featherlane.engine.model.arguments import instance, one_of, whole_argument
+from featherlane.engine.model.assignment import assign, flag, is_mixed, regular
+from featherlane.engine.model.in_use import DECIDING, in_use
+from featherlane.engine.model.limits import check_field
+from featherlane.engine.model.model import Model, peek
+from featherlane.engine.model.variant import values_of
+from featherlane.engine.simulation.batch.arrays import STATE, keyframe_numbers
+from featherlane.engine.simulation.batch.batch import Batch as Local
+from featherlane.engine.simulation.batch.expanded import dependent
+from featherlane.engine.simulation.batch.failure import Failure, numbered
+from featherlane.engine.simulation.batch.filming import Filming, Record, split_cameras
+from featherlane.engine.simulation.batch.reduction import Reduction, check_rollout, checked, merged
+from featherlane.engine.simulation.batch.runner import stage_number
+from featherlane.engine.simulation.batch.sensing import SENSED
+from featherlane.engine.simulation.query.imaging import camera_of_worlds
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.world.contacts import Contacts, takes_contacts
+from featherlane.engine.simulation.world.data import Data
+from featherlane.engine.simulation.world.recordings import (
     BINDABLE,
     Control,
     check_bindable,
@@ -51,7 +50,8 @@ from featherlane.simulation.world.recordings import (
     inputs_of_rollout,
     recordings,
 )
-from featherlane.simulation.world.user_contacts import given_fields
+from featherlane.engine.simulation.world.user_contacts import given_fields
+from featherlane.errors import ModelError, UnknownAttributeError, near
 
 
 class Batch(Calls):

@@ -22,6 +22,14 @@ from featherlane.distributed.pool import Pool
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.worker import Answer, Settings, WorkerWorlds
 from featherlane.distributed.world_assignment import Part, Spread
+from featherlane.engine.lanes.cores import cores
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.model.enums import Disable
+from featherlane.engine.simulation.batch.batch import Batch as Local
+from featherlane.engine.simulation.batch.runner import NAMED
+from featherlane.engine.simulation.batch.worlds import Worlds
+from featherlane.engine.simulation.tile.call_lock import Turn, hold
+from featherlane.engine.simulation.tile.capacity import capacities
 from featherlane.errors import (
     ArgumentTypeError,
     CallError,
@@ -30,14 +38,6 @@ from featherlane.errors import (
     warn_of_full,
     warn_of_non_finite,
 )
-from featherlane.lanes.cores import cores
-from featherlane.model.arguments import whole_argument
-from featherlane.model.enums import Disable
-from featherlane.simulation.batch.batch import Batch as Local
-from featherlane.simulation.batch.runner import NAMED
-from featherlane.simulation.batch.worlds import Worlds
-from featherlane.simulation.tile.call_lock import Turn, hold
-from featherlane.simulation.tile.capacity import capacities
 
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured

@@ -13,9 +13,9 @@ import socket
 from pathlib import Path
 from typing import NamedTuple
 
-from featherlane.configuration import package_version
-from featherlane.model.reader import mujoco_module
-from featherlane.simulation.tile.library import library, stages
+from featherlane.engine.configuration import package_version
+from featherlane.engine.model.reader import mujoco_module
+from featherlane.engine.simulation.tile.library import library, stages
 
 NUMA = Path("/sys/devices/system/node")
 BOOT = Path("/proc/sys/kernel/random/boot_id")

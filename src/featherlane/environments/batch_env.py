@@ -9,13 +9,13 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import DTypeLike
 
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.query.camera import Camera
+from featherlane.engine.simulation.world.recordings import field_names
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.query.camera import Camera
-from featherlane.simulation.world.recordings import field_names
 
 
 class Before(NamedTuple):

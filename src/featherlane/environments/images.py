@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from featherlane.engine.model.names import index_of
+from featherlane.engine.simulation.query.camera import Camera
 from featherlane.errors import ModelError
-from featherlane.model.names import index_of
-from featherlane.simulation.query.camera import Camera
 
 
 class ObservedImages:

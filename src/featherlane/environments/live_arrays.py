@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.lanes.record import address
-from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.mixed import MixedBatch
+from featherlane.engine.lanes.record import address
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.mixed import MixedBatch
 
 EXPANDED = "expanded_fields"
 TABLES = ("rows", "bound", EXPANDED)  # attributes of a batch that hold its arrays

@@ -12,9 +12,9 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.simulation.batch.random_rows import FEW, FUNCTIONS, RowSampler
 from featherlane.errors import ModelError
-from featherlane.model.arguments import whole_argument
-from featherlane.simulation.batch.random_rows import FEW, FUNCTIONS, RowSampler
 
 LARGEST_SEED = 2**64 - 1
 

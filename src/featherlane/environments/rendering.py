@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.engine.model.arguments import one_of, whole_argument
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.mixed import MixedBatch
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.model.arguments import one_of, whole_argument
-from featherlane.renderer import PICTURES, Painter, prepare_rendering
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.mixed import MixedBatch
+from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
 
 RENDER_MODES = ("rgb_array",)
 SIZE = 480

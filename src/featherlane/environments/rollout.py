@@ -17,16 +17,16 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike
 
+from featherlane.engine.model.arguments import instance, one_of, whole_argument
+from featherlane.engine.model.assignment import as_real_array
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.runner import PIECE_SECONDS, STAGES
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.model.arguments import instance, one_of, whole_argument
-from featherlane.model.assignment import as_real_array
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.runner import PIECE_SECONDS, STAGES
-from featherlane.simulation.policy.episodes import Program, kept_rows, play
-from featherlane.simulation.policy.functions import stages
-from featherlane.simulation.policy.mlp import MLP
+from featherlane.tools.policy.episodes import Program, kept_rows, play
+from featherlane.tools.policy.functions import stages
+from featherlane.tools.policy.mlp import MLP
 
 FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 FREE = ("start", "start_info", "info", "prepare", "action_space")  # methods that need no compiled counterpart

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.lanes import Kernel
+from featherlane.engine.model import Model, load
+from featherlane.engine.model.variants import Variants
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.mixed import MixedBatch
+from featherlane.engine.simulation.query.camera import Camera
 from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.errors import MissingMethodError, ModelError
-from featherlane.lanes import Kernel
-from featherlane.model import Model, load
-from featherlane.model.variants import Variants
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.mixed import MixedBatch
-from featherlane.simulation.policy.functions import LaneFunctions
-from featherlane.simulation.query.camera import Camera
+from featherlane.tools.policy.functions import LaneFunctions
 
 Parts = np.ndarray | Mapping[str, np.ndarray]
 

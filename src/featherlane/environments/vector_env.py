@@ -11,6 +11,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike
 
+from featherlane.engine.model.arguments import instance, one_of, whole_argument
+from featherlane.engine.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
 from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.images import ObservedImages
 from featherlane.environments.infos import add_infos, part_of
@@ -20,10 +22,8 @@ from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.model.arguments import instance, one_of, whole_argument
-from featherlane.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
-from featherlane.simulation.histories import hold_controls
-from featherlane.simulation.policy.mlp import MLP
+from featherlane.tools.histories import hold_controls
+from featherlane.tools.policy.mlp import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
 T = TypeVar("T")

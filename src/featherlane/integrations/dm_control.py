@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from featherlane.engine.libraries import requiring, unsupported
 from featherlane.errors import ArgumentTypeError
 from featherlane.integrations.stepper import Stepper
-from featherlane.libraries import requiring, unsupported
 
 Environment = TypeVar("Environment")
 

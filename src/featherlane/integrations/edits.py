@@ -10,10 +10,10 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from featherlane.engine.model import Model, load
+from featherlane.engine.model.fields import MODEL, is_editable
+from featherlane.engine.model.mujoco_arrays import is_mujocos, read_field
 from featherlane.errors import InstallationError
-from featherlane.model import Model, load
-from featherlane.model.fields import MODEL, is_editable
-from featherlane.model.mujoco_arrays import is_mujocos, read_field
 
 GAP = 64  # bytes between arrays that are compared together
 NEAR = 512  # bytes before and behind the option gravity that contain all other options

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import mujoco
 
+from featherlane.engine.libraries import private, requiring
 from featherlane.errors import ArgumentTypeError
 from featherlane.integrations.stepper import Stepper
-from featherlane.libraries import private, requiring
 
 HOOK = "_step_mujoco_simulation"  # the method of MujocoEnv that calls MuJoCo
 ALLOWED = "allowed is a subclass of gymnasium.envs.mujoco.MujocoEnv, Gymnasium-Robotics' MujocoRobotEnv, or a wrapper"

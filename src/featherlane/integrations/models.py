@@ -7,9 +7,9 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from featherlane.engine.model import Model, load
+from featherlane.engine.model.mujoco_arrays import binary
 from featherlane.integrations.edits import Memory
-from featherlane.model import Model, load
-from featherlane.model.mujoco_arrays import binary
 
 KEPT = 16  # largest number of models in the cache
 

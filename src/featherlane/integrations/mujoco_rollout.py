@@ -18,12 +18,12 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.lanes.cores import cores
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.tile.fields import DATA, STATUS
+from featherlane.engine.simulation.world.state import places, state_size
 from featherlane.integrations.models import LoadedModels
-from featherlane.lanes.cores import cores
-from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.tile.fields import DATA, STATUS
-from featherlane.simulation.world.state import places, state_size
 
 FULL = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 CTRL, USER = int(mujoco.mjtState.mjSTATE_CTRL), int(mujoco.mjtState.mjSTATE_USER)

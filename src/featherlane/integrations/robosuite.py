@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from featherlane.engine.libraries import private, requiring
 from featherlane.errors import ArgumentTypeError
 from featherlane.integrations.stepper import Stepper
-from featherlane.libraries import private, requiring
 
 START = "_initialize_sim"  # the method that replaces the simulation, also at a hard reset
 

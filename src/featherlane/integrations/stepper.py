@@ -15,14 +15,14 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from featherlane.engine.model.enums import Disable, Enable
+from featherlane.engine.model.features import refuse_sensors
+from featherlane.engine.model.reader import SPLIT, version_numbers
+from featherlane.engine.simulation.world.data import Data, step
+from featherlane.engine.simulation.world.mujoco_data import linked
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.integrations.batch.warnings import CAUSES, COLUMNS, COUNTED
 from featherlane.integrations.edits import FollowedModel
-from featherlane.model.enums import Disable, Enable
-from featherlane.model.features import refuse_sensors
-from featherlane.model.reader import SPLIT, version_numbers
-from featherlane.simulation.world.data import Data, step
-from featherlane.simulation.world.mujoco_data import linked
 
 STATE = ("time", "qpos", "qvel", "act", "qacc_warmstart", "history", "plastic")
 EVALUATED = ("time", "qpos", "qvel", "act")  # what mj_step1 reads of the state

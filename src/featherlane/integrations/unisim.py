@@ -24,14 +24,14 @@ import mujoco
 import numpy as np
 from numpy.typing import DTypeLike
 
+from featherlane.engine.libraries import requiring
+from featherlane.engine.model import load
+from featherlane.engine.model.mujoco_versions import VOLUMES
+from featherlane.engine.model.reader import version_numbers
+from featherlane.engine.simulation.world.recordings import check_bindable
 from featherlane.errors import ArgumentError, ModelError
 from featherlane.integrations.models import LoadedModels
 from featherlane.integrations.unisim_executor import Executor
-from featherlane.libraries import requiring
-from featherlane.model import load
-from featherlane.model.mujoco_versions import VOLUMES
-from featherlane.model.reader import version_numbers
-from featherlane.simulation.world.recordings import check_bindable
 
 with requiring("unisim", "featherlane.integrations.unisim"):
     from unisim.backend.base import HeightScanner

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
+from featherlane.engine.model.enums import State
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.query.moving import Moving, measured
 from featherlane.integrations.mirrors import EVERY, Mirror
-from featherlane.model.enums import State
-from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.query.moving import Moving, measured
 
 INPUTS = frozenset(
     ("time", "qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "qacc_warmstart", "mocap_pos", "mocap_quat")

@@ -27,11 +27,11 @@ from unisim.ray_query import (
     RayTraceResult,
 )
 
+from featherlane.engine.model import load
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.query.ray import Rays
 from featherlane.errors import ArgumentError, ModelError
-from featherlane.model import load
-from featherlane.model.arguments import whole_argument
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.query.ray import Rays
 
 SHAPES = {kind: getattr(mujoco.mjtGeom, f"mjGEOM_{kind.name}") for kind in RayGeomType}
 

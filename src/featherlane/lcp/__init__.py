@@ -9,13 +9,13 @@ residual of a point; `Solver` reuses memory for many problems.  The same kernels
 LCP contact model.
 """
 
+from featherlane.engine.solver.lcp.method import Method, OptionError
+from featherlane.engine.solver.lcp.status import Status
 from featherlane.lcp.batch import BatchSolution, solve_batch
 from featherlane.lcp.cone import cone_residual, solve_cone
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.register import register
 from featherlane.lcp.solve import Solution, Solver, methods, solve
-from featherlane.solver.lcp.method import Method, OptionError
-from featherlane.solver.lcp.status import Status
 
 __all__ = [  # noqa: RUF022  in groups
     # problems

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.lanes import Stage
-from featherlane.lanes.processor import tile_width
-from featherlane.lanes.runtime import mode
+from featherlane.engine.lanes import Stage
+from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.lanes.runtime import mode
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.solver.lcp.method import ROWS, OptionError
+from featherlane.engine.solver.lcp.pivot.lane_blocks import solve_lane_blocks
+from featherlane.engine.solver.lcp.pivot.lane_by_lane import solve_lane_by_lane
+from featherlane.engine.solver.lcp.status import Status
 from featherlane.lcp.problem import friction_limits
 from featherlane.lcp.problems import Matrices, Problems
 from featherlane.lcp.solve import find_method, methods
 from featherlane.lcp.tile import tile_of_thread
-from featherlane.model.arguments import whole_argument
-from featherlane.solver.lcp.method import ROWS, OptionError
-from featherlane.solver.lcp.pivot.lane_blocks import solve_lane_blocks
-from featherlane.solver.lcp.pivot.lane_by_lane import solve_lane_by_lane
-from featherlane.solver.lcp.status import Status
 
 TOLERANCE = 1e-10  # residual of a solution by a pivoting method
 PASSES = 12  # passes of block pivoting; problems unsolved after them are solved one by one

@@ -8,7 +8,7 @@ solution p: with u_n = w_n - c (x_n - p_n) held at 0 by the force of a spring,
     g_n = max(0, p_n - w_n / c_n),   g_t = the point p_t - w_t / c_t, projected to the disc |s| <= g_n
 
 whose fixed point x = p is a solution.  With A = Y Y^T and v = Y^T x, the compliant problem is that of the contact model
-`coulomb` with inertia 1 (featherlane/solver/primal/proximal.py), and its solver is the same:
+`coulomb` with inertia 1 (featherlane/engine/solver/primal/proximal.py), and its solver is the same:
 
     residual    r(v) = v - Y^T g(Y v - b)
     Newton      full step of the nonsymmetric derivative, if it halves |r|
@@ -25,10 +25,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.solver.lcp.status import Status
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.solve import Solution
-from featherlane.model.arguments import whole_argument
-from featherlane.solver.lcp.status import Status
 
 SOFTEST, STIFFEST, GROWTH = 1e-2, 1e-8, 0.2  # compliance c over the diagonal of A: first, last, change after a success
 INEXACT = 1e-2  # the compliant problem is solved to this part of the residual

@@ -8,8 +8,13 @@ row_bounds(p, x, i)              returns (lower, upper) of row i in effect at x
 project_box(p, x, i, u)          returns u clipped to them
 """
 
-from featherlane.solver.lcp.sweep.product import add_row_change, compute_w, delassus_row_product, sum_factored_rows
-from featherlane.solver.lcp.sweep.projection import project_box, row_bounds
+from featherlane.engine.solver.lcp.sweep.product import (
+    add_row_change,
+    compute_w,
+    delassus_row_product,
+    sum_factored_rows,
+)
+from featherlane.engine.solver.lcp.sweep.projection import project_box, row_bounds
 
 __all__ = [
     "add_row_change",

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.model.arguments import instance
+from featherlane.engine.model.assignment import converted
+from featherlane.engine.simulation.world.data import Data
+from featherlane.engine.solver.lcp.status import LARGEST
 from featherlane.errors import ArgumentTypeError, FeatherlaneError
-from featherlane.model.arguments import instance
-from featherlane.model.assignment import converted
-from featherlane.simulation.world.data import Data
-from featherlane.solver.lcp.status import LARGEST
 
 ASYMMETRY = 1e-10  # relative to the largest entry: products of matrices are symmetric to rounding
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.model.assignment import reals
+from featherlane.engine.model.ordered_sums import cholesky, matrix_product
+from featherlane.engine.solver.lcp.lane_memory import ASYMMETRY
 from featherlane.errors import ModelError
 from featherlane.lcp.problem import ProblemError, _check_findex, _refuse, _rows
 from featherlane.lcp.tile import Structure
-from featherlane.model.assignment import reals
-from featherlane.model.ordered_sums import cholesky, matrix_product
-from featherlane.solver.lcp.lane_memory import ASYMMETRY
 
 
 class Matrices(NamedTuple):

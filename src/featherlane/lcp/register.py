@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.lanes import Kernel, Record, Stage, allocate
+from featherlane.engine.lanes.record import FUNCTION, python_record
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.model.lcp_solver import REGISTERED_SOLVERS, RegisteredSolver
+from featherlane.engine.simulation.user.function import UserFunction
+from featherlane.engine.simulation.user.roles import LCP_SOLVER
+from featherlane.engine.simulation.user.trial import called
+from featherlane.engine.solver.lcp.fields import PROBLEM
+from featherlane.engine.solver.lcp.method import METHODS, ROWS, TOLERANCE, Count, Method, Number, OptionError
+from featherlane.engine.solver.lcp.sweep.residual import finish
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.lanes import Kernel, Record, Stage, allocate
-from featherlane.lanes.record import FUNCTION, python_record
 from featherlane.lcp.solve import built_in_methods
-from featherlane.model.arguments import whole_argument
-from featherlane.model.lcp_solver import REGISTERED_SOLVERS, RegisteredSolver
-from featherlane.simulation.user.function import UserFunction
-from featherlane.simulation.user.roles import LCP_SOLVER
-from featherlane.simulation.user.trial import called
-from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.method import METHODS, ROWS, TOLERANCE, Count, Method, Number, OptionError
-from featherlane.solver.lcp.sweep.residual import finish
 
 WORLDS = 2  # of the trial solve, so that a branch on a value raises an error
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.lanes import Record, allocate
+from featherlane.engine.model.arguments import one_of, whole_argument
+from featherlane.engine.simulation.tile.library import library
+from featherlane.engine.solver import lcp
+from featherlane.engine.solver.lcp.fields import PROBLEM
+from featherlane.engine.solver.lcp.method import METHODS, ONE, Method, OptionError
+from featherlane.engine.solver.lcp.status import Status
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Record, allocate
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.standard_form import StandardForm
-from featherlane.model.arguments import one_of, whole_argument
-from featherlane.simulation.tile.library import library
-from featherlane.solver import lcp
-from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.method import METHODS, ONE, Method, OptionError
-from featherlane.solver.lcp.status import Status
 
 KEPT, KEPT_ROWS = 8, 256  # solvers that `solve` caches in each thread, and their most rows
 MOST_ROWS = 1 << 15  # most rows of a solver: a dense A of 8 GiB
@@ -59,9 +59,9 @@ def methods() -> dict[str, Method]:
 
 @functools.cache
 def built_in_methods() -> dict[str, Method]:
-    """Returns the methods that the files of featherlane/solver/lcp declare, by name."""
+    """Returns the methods that the files of featherlane/engine/solver/lcp declare, by name."""
     found: dict[str, Method] = {}
-    for info in pkgutil.walk_packages(lcp.__path__, "featherlane.solver.lcp."):
+    for info in pkgutil.walk_packages(lcp.__path__, "featherlane.engine.solver.lcp."):
         module = importlib.import_module(info.name)
         for value in vars(module).values():
             if isinstance(value, Method) and found.setdefault(value.name, value) is not value:
@@ -91,7 +91,7 @@ class Solver:
         method: the method.
         n: most rows.
         numbers: arguments of `run`, from the options.
-        arrays: the fields of the record, see featherlane/solver/lcp/fields.py, for callers that fill them themselves.
+        arrays: the fields of the record (solver/lcp/fields.py), for callers that fill them themselves.
         run: the compiled stage on them; `run(*numbers)` takes a few microseconds for a dozen rows.
 
     Raises:

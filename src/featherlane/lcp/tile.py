@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from featherlane.engine.lanes import Record, Stage, allocate
+from featherlane.engine.lanes.record import address
+from featherlane.engine.simulation.tile.library import library
+from featherlane.engine.solver.lcp.fields import PROBLEM
+from featherlane.engine.solver.lcp.lane_memory import DOUBT, RESULTS, load_lanes, store_lanes
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Record, Stage, allocate
-from featherlane.lanes.record import address
-from featherlane.simulation.tile.library import library
-from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.lane_memory import DOUBT, RESULTS, load_lanes, store_lanes
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.model.arguments import whole_argument
 from featherlane.errors import ArgumentError, ArgumentTypeError
-from featherlane.model.arguments import whole_argument
 
 
 def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[np.ndarray], ArrayLike], n: int) -> np.ndarray:

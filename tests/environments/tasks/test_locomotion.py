@@ -8,8 +8,8 @@ import pytest
 
 import featherlane as fl
 import featherlane.environments
+from featherlane.engine.spatial.rotation import about_z, down, heading, to_body, to_world
 from featherlane.environments.tasks.terrain import CELL, KINDS, LEVELS, SIDE, Terrain
-from featherlane.spatial.rotation import about_z, down, heading, to_body, to_world
 
 FLAT, ROUGH = ["Quadruped-v0", "HumanoidWalk-v0"], ["QuadrupedRough-v0", "HumanoidRough-v0"]
 ROUNDED = 1e-12

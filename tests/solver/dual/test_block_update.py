@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.dual.block_update import update_row_force, visit_contact
-from featherlane.solver.dual.pgs import dual_cost
-from featherlane.solver.dual.problem import force_count, has_edges, store_whitened_force
+from featherlane.engine.solver.dual.block_update import update_row_force, visit_contact
+from featherlane.engine.solver.dual.pgs import dual_cost
+from featherlane.engine.solver.dual.problem import force_count, has_edges, store_whitened_force
 from oracles.uncompiled import call
 from scenes.dual_forces import EXACT, admissible, gains, ready, started
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.dynamics.sparse.packed_factor import triangle_index
-from featherlane.solver.dual.friction_disc import solve_on_disc
+from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
+from featherlane.engine.solver.dual.friction_disc import solve_on_disc
 from oracles.uncompiled import call, record
 
 WORLDS = 200

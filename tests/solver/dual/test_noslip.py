@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import FRICTION_DOF, FRICTION_TENDON
-from featherlane.solver.dual.noslip import noslip, regularisation_cost
-from featherlane.solver.dual.pgs import pgs
-from featherlane.solver.dual.problem import basis_force, force_count, has_edges
-from featherlane.solver.dual.rows import make_blocks
+from featherlane.engine.model.enums import FRICTION_DOF, FRICTION_TENDON
+from featherlane.engine.solver.dual.noslip import noslip, regularisation_cost
+from featherlane.engine.solver.dual.pgs import pgs
+from featherlane.engine.solver.dual.problem import basis_force, force_count, has_edges
+from featherlane.engine.solver.dual.rows import make_blocks
 from oracles.uncompiled import call
 from scenes.touching import basis_rows, contact_jacobian, go_to, present, scalar_jacobian, touching
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.dual.pgs import (
+from featherlane.engine.solver.dual.pgs import (
     dual_cost,
     extrapolate_forces,
     pgs,
     start_forces,
     sweep_blocks,
 )
-from featherlane.solver.dual.problem import store_whitened_force
+from featherlane.engine.solver.dual.problem import store_whitened_force
 from oracles.uncompiled import call
 from scenes.dual_forces import admissible, gains, ready, started
 from scenes.touching import near

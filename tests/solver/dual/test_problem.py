@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.dual.problem import (
+from featherlane.engine.solver.dual.problem import (
     accelerate_by_forces,
     add_row_force,
     add_three_row_forces,
@@ -21,8 +21,8 @@ from featherlane.solver.dual.problem import (
     three_row_products,
     whiten_constraint_force,
 )
-from featherlane.solver.dual.rows import make_blocks
-from featherlane.solver.primal.problem import evaluate, store_primal_forces
+from featherlane.engine.solver.dual.rows import make_blocks
+from featherlane.engine.solver.primal.problem import evaluate, store_primal_forces
 from oracles.uncompiled import call
 from scenes.touching import each, go_to, near, touching
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from featherlane.constraint.chains import sort_descending
-from featherlane.model.enums import FRICTION_DOF, FRICTION_TENDON
-from featherlane.solver.dual.rows import (
+from featherlane.engine.constraint.chains import sort_descending
+from featherlane.engine.model.enums import FRICTION_DOF, FRICTION_TENDON
+from featherlane.engine.solver.dual.rows import (
     all_fit,
     block_triangle_index,
     contact_block,
@@ -13,7 +13,7 @@ from featherlane.solver.dual.rows import (
     make_blocks,
     report_full_blocks,
 )
-from featherlane.solver.rows.rows import basis_value
+from featherlane.engine.solver.rows.rows import basis_value
 from oracles.uncompiled import call, record
 from scenes.touching import XML, basis_rows, contact_jacobian, present, scalar_jacobian, touching
 

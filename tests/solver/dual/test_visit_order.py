@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from featherlane.solver.dual.visit_order import PERIOD, block_at, block_number, is_scrambled, mix_hash, order_blocks
+from featherlane.engine.solver.dual.visit_order import (
+    PERIOD,
+    block_at,
+    block_number,
+    is_scrambled,
+    mix_hash,
+    order_blocks,
+)
 from oracles.uncompiled import call, record
 
 ROWS, GENERAL, CONTACTS = 4, 3, 9

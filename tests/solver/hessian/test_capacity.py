@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from featherlane.model import load
-from featherlane.solver.hessian import capacity
-from featherlane.solver.hessian.capacity import hessian_capacity, hessian_entries, panel_capacity, path_entries
-from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS
+from featherlane.engine.model import load
+from featherlane.engine.solver.hessian import capacity
+from featherlane.engine.solver.hessian.capacity import hessian_capacity, hessian_entries, panel_capacity, path_entries
+from featherlane.engine.solver.hessian.factorizations.minimum_degree import WORD_BITS
 from scenes.coupled import mixed
 
 BALL = '<body><freejoint/><geom size="0.1"/></body>'

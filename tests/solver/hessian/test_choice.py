@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian import capacity
-from featherlane.solver.hessian.choice import choose_way
-from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS, TREE
-from featherlane.solver.hessian.factorizations import ordered
+from featherlane.engine.solver.hessian import capacity
+from featherlane.engine.solver.hessian.choice import choose_way
+from featherlane.engine.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS, TREE
+from featherlane.engine.solver.hessian.factorizations import ordered
 from oracles.uncompiled import call
 from scenes.factorizations import PATTERNS, on
 from scenes.touching import touching

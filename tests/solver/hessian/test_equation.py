@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from featherlane.dynamics.sparse.tree_factor import PANEL
-from featherlane.lanes.record import Rows
-from featherlane.solver.hessian.choice import choose_way
-from featherlane.solver.hessian.equation import (
+from featherlane.engine.dynamics.sparse.tree_factor import PANEL
+from featherlane.engine.lanes.record import Rows
+from featherlane.engine.solver.hessian.choice import choose_way
+from featherlane.engine.solver.hessian.equation import (
     assemble_hessian,
     factor_hessian,
     forget_pattern,
@@ -19,7 +19,7 @@ from featherlane.solver.hessian.equation import (
     substitute,
     substitute_columns,
 )
-from featherlane.spatial.types import Vec4
+from featherlane.engine.spatial.types import Vec4
 from oracles.uncompiled import call, record
 from scenes.factorizations import PATTERNS, assert_solution, dense, on
 from scenes.touching import CHAIN, go_to, near, touching, vectors

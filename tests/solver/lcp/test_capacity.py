@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.solver.lcp import capacity
-from featherlane.solver.lcp.rows.assembly import make_lcp
+from featherlane.engine.solver.lcp import capacity
+from featherlane.engine.solver.lcp.rows.assembly import make_lcp
 from scenes.lcp import SCENE
 from scenes.lcp_records import Rows
 from scenes.states import kicked

@@ -1,7 +1,7 @@
 """The fields of islands are rows of a tile."""
 
-from featherlane.simulation.tile.fields import DATA
-from featherlane.solver.lcp import island_fields
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.solver.lcp import island_fields
 
 
 def test_each_field_belongs_to_a_tile():

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from featherlane.lanes.record import Rows
-from featherlane.model.enums import FROZEN
-from featherlane.solver.lcp import islands
-from featherlane.solver.lcp.status import ITERATIONS, SOLVED
+from featherlane.engine.lanes.record import Rows
+from featherlane.engine.model.enums import FROZEN
+from featherlane.engine.solver.lcp import islands
+from featherlane.engine.solver.lcp.status import ITERATIONS, SOLVED
 from scenes.lcp_records import factored_record
 
 N, TREES, DOFS = 14, 14, 2  # rows, trees, dofs of a tree

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from featherlane.lanes.record import address
+from featherlane.engine.lanes.record import address
+from featherlane.engine.solver.lcp.lane_memory import ASYMMETRY, DOUBT, RESULTS, load_lanes, store_lanes
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.lane_memory import ASYMMETRY, DOUBT, RESULTS, load_lanes, store_lanes
 from scenes.lcp_records import lane_record
 
 N, ROWS, W = 7, 3, 4

@@ -2,8 +2,8 @@
 
 import pytest
 
-from featherlane.solver.lcp.method import ONE, ROWS, Choice, Count, Method, Number, OptionError
-from featherlane.solver.lcp.pivot.lemke import solve_lemke
+from featherlane.engine.solver.lcp.method import ONE, ROWS, Choice, Count, Method, Number, OptionError
+from featherlane.engine.solver.lcp.pivot.lemke import solve_lemke
 
 METHOD = Method(
     "some",

@@ -1,8 +1,8 @@
 """The status of a solver: the names that users read match the numbers that kernels write."""
 
+from featherlane.engine.solver.lcp import status
+from featherlane.engine.solver.lcp.rows.rows import FULL
 from featherlane.lcp import Status
-from featherlane.solver.lcp import status
-from featherlane.solver.lcp.rows.rows import FULL
 
 
 def test_status_names_are_numbers():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import APGD, DANTZIG, LCP_PGS, LcpSolver
-from featherlane.solver.lcp import step
-from featherlane.solver.lcp.rows.assembly import make_lcp
-from featherlane.solver.lcp.status import ITERATIONS, SOLVED, UNSETTLED
+from featherlane.engine.model.enums import APGD, DANTZIG, LCP_PGS, LcpSolver
+from featherlane.engine.solver.lcp import step
+from featherlane.engine.solver.lcp.rows.assembly import make_lcp
+from featherlane.engine.solver.lcp.status import ITERATIONS, SOLVED, UNSETTLED
 from scenes.lcp import SCENE
 from scenes.lcp_records import Rows
 from scenes.states import kicked

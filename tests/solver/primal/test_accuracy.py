@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.solver.primal.accuracy import (
+from featherlane.engine.solver.primal.accuracy import (
     SLACK,
     force_from_acceleration,
     is_accurate,
@@ -12,9 +12,9 @@ from featherlane.solver.primal.accuracy import (
     recompute_rows,
     store_opposing_forces,
 )
-from featherlane.solver.primal.line_search import FAR
-from featherlane.solver.primal.problem import evaluate
-from featherlane.solver.primal.rounding import EPS, SMALL, TERMS
+from featherlane.engine.solver.primal.line_search import FAR
+from featherlane.engine.solver.primal.problem import evaluate
+from featherlane.engine.solver.primal.rounding import EPS, SMALL, TERMS
 from oracles.precise import Precise
 from oracles.uncompiled import call
 from sampling import in_ci

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.solver.primal.cg import ETA, cg, hager_zhang_beta, precondition, turn_search
+from featherlane.engine.solver.primal.cg import ETA, cg, hager_zhang_beta, precondition, turn_search
 from oracles.uncompiled import call, record
 from scenes.touching import each, touching, vectors
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model import bundled_names
+from featherlane.engine.model import bundled_names
 from oracles.convex import Convex
 from oracles.precise import LONG, Precise
 from sampling import in_ci, pairwise

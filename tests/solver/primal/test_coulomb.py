@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.solver.primal.coulomb import FIRST, IMPATIENT, STIFFER
 from featherlane.errors import ModelError
-from featherlane.solver.primal.coulomb import FIRST, IMPATIENT, STIFFER
 
 BOX = """<mujoco><option timestep="{h}"/><worldbody>
 <geom type="plane" size="9 9 .1" euler="{tilt} 0 0"/><body

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.equation import select_factorization
-from featherlane.solver.primal.direction import search_direction
-from featherlane.solver.primal.line_search import FAR
-from featherlane.solver.primal.problem import evaluate
+from featherlane.engine.solver.hessian.equation import select_factorization
+from featherlane.engine.solver.primal.direction import search_direction
+from featherlane.engine.solver.primal.line_search import FAR
+from featherlane.engine.solver.primal.problem import evaluate
 from oracles.uncompiled import call
 from scenes.touching import basis_rows, go_to, present, touching, vectors
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.primal.history import half_gradient_product, primal_gap, record_iteration
-from featherlane.solver.primal.line_search import FAR
+from featherlane.engine.solver.primal.history import half_gradient_product, primal_gap, record_iteration
+from featherlane.engine.solver.primal.line_search import FAR
 from oracles import uncompiled
 from oracles.uncompiled import call
 from scenes.touching import each, near, touching

@@ -6,7 +6,7 @@
 import numpy as np
 
 import featherlane as fl
-from featherlane.solver.primal.krylov import VECTORS
+from featherlane.engine.solver.primal.krylov import VECTORS
 
 
 def test_the_vectors_fit_their_fields():

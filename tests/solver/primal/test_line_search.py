@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from featherlane.solver.primal import line_search as room
-from featherlane.solver.primal.line_search import (
+from featherlane.engine.solver.primal import line_search as room
+from featherlane.engine.solver.primal.line_search import (
     bounded_row_rounding,
     cost_slope,
     line_rounding,

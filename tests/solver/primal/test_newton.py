@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from featherlane.model import load
-from featherlane.simulation.batch.batch import Batch
-from featherlane.solver.hessian.equation import select_factorization
-from featherlane.solver.primal import newton as steps
-from featherlane.solver.primal.newton import newton
+from featherlane.engine.model import load
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.solver.hessian.equation import select_factorization
+from featherlane.engine.solver.primal import newton as steps
+from featherlane.engine.solver.primal.newton import newton
 from oracles.convex import Convex
 from oracles.uncompiled import call, record
 from scenes.touching import each, touching

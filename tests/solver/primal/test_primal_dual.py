@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from featherlane.solver.primal.primal_dual import set_direction
-from featherlane.solver.primal.problem import evaluate
+from featherlane.engine.solver.primal.primal_dual import set_direction
+from featherlane.engine.solver.primal.problem import evaluate
 from oracles.uncompiled import call
 from scenes.touching import each, touching, vectors
 

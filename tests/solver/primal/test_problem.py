@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.primal.problem import (
+from featherlane.engine.model.enums import PYRAMIDAL
+from featherlane.engine.solver.primal.problem import (
     advance_rows,
     evaluate,
     find_switching_worlds,

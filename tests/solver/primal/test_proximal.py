@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from featherlane.solver.primal.problem import evaluate
-from featherlane.solver.primal.proximal import try_step, undo_step
+from featherlane.engine.solver.primal.problem import evaluate
+from featherlane.engine.solver.primal.proximal import try_step, undo_step
 from oracles.uncompiled import call
 from scenes.touching import touching, vectors
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.primal import rounding
-from featherlane.solver.primal.problem import evaluate
-from featherlane.solver.primal.rounding import (
+from featherlane.engine.solver.primal import rounding
+from featherlane.engine.solver.primal.problem import evaluate
+from featherlane.engine.solver.primal.rounding import (
     EPS,
     EPS32,
     NEAR,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.processor import tile_width
-from featherlane.model.enums import DISABLE_WARMSTART
-from featherlane.solver.primal.problem import evaluate
-from featherlane.solver.primal.start import BEYOND, SHORT, start_newton, warm_start
+from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.model.enums import DISABLE_WARMSTART
+from featherlane.engine.solver.primal.problem import evaluate
+from featherlane.engine.solver.primal.start import BEYOND, SHORT, start_newton, warm_start
 from oracles.uncompiled import call
 from scenes.touching import each, near, touching, vectors
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switch, cone_weights, is_held
+from featherlane.engine.solver.rows.cone import cone_force, cone_slope, cone_switch, cone_weights, is_held
 from oracles.uncompiled import call, record, typed
 
 MODEL = record(1, opt_contact_model=0)

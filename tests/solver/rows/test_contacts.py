@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import ELLIPTIC
-from featherlane.solver.rows.contacts import (
+from featherlane.engine.model.enums import ELLIPTIC
+from featherlane.engine.solver.rows.contacts import (
     add_contact_costs,
     add_contact_rounding,
     add_contact_slopes,
@@ -12,7 +12,7 @@ from featherlane.solver.rows.contacts import (
     count_contact_switches,
     store_contact_forces,
 )
-from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
+from featherlane.engine.solver.rows.rows import body_forces_to_dofs, clear_body_forces
 from oracles.uncompiled import call, record, typed
 from scenes.touching import basis_rows, contact_jacobian, present, touching, vectors
 

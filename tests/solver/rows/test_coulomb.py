@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.coulomb import (
+from featherlane.engine.solver.rows.coulomb import (
     coulomb_force,
     coulomb_weights,
     friction_bound,

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from featherlane.solver.rows.laws import (
+from featherlane.engine.solver.rows.laws import (
     bounded_force,
     bounded_slope,
     bounded_switch,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.pyramid import (
+from featherlane.engine.solver.rows.pyramid import (
     add_push_slope,
     edge_pair_force,
     pyramid_force,

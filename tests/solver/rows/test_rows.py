@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.rows import (
+from featherlane.engine.solver.rows.rows import (
     PAIRED,
     REACHED,
     TURN,

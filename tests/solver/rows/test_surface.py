@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from featherlane.solver.rows.surface import add_surface_velocities, surface_velocity
-from featherlane.spatial.types import Vec3
+from featherlane.engine.solver.rows.surface import add_surface_velocities, surface_velocity
+from featherlane.engine.spatial.types import Vec3
 from oracles.uncompiled import call, record
 
 ROUNDING = 1e-13  # of a few products of values near 1

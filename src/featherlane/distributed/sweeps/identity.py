@@ -15,8 +15,8 @@ import numpy as np
 
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.distributed.sweeps.reduction import Named
-from featherlane.lanes import Kernel
-from featherlane.model.model import BUFFERS, KEYFRAME_FIELDS, Model
+from featherlane.engine.lanes import Kernel
+from featherlane.engine.model.model import BUFFERS, KEYFRAME_FIELDS, Model
 
 
 def identity(plan: Plan) -> dict[str, str]:

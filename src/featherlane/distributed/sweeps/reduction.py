@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.model.entries import PATH, selection
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.world.recordings import BINDABLE
 from featherlane.errors import ModelError, near
-from featherlane.model.entries import PATH, selection
-from featherlane.model.model import Model
-from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.world.recordings import BINDABLE
 
 Recorded = Mapping[str, np.ndarray]
 Function = Callable[[Recorded], Mapping[str, float]]

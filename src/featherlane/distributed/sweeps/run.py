@@ -31,11 +31,11 @@ from featherlane.distributed.sweeps.result import NAMED, Sweep, join_chunks
 from featherlane.distributed.sweeps.run_directory import RunDirectory, read_chunks
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
+from featherlane.engine.lanes import Kernel
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.model.model import Model
+from featherlane.engine.model.mujoco_arrays import binary
 from featherlane.errors import InstallationError, ModelError, NonFiniteWarning, few
-from featherlane.lanes import Kernel
-from featherlane.model.arguments import whole_argument
-from featherlane.model.model import Model
-from featherlane.model.mujoco_arrays import binary
 
 Chunks = Generator[tuple[np.ndarray, Columns]]
 Watcher = Callable[[int, int], None]

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from featherlane.distributed.machine import versions
+from featherlane.engine.lanes import processor
+from featherlane.engine.model.array_file import whole_file
 from featherlane.errors import ModelError
-from featherlane.lanes import processor
-from featherlane.model.array_file import whole_file
 
 FORMAT = 1
 ENGINE = ("featherlane", "record layout", "kernels")  # versions that a world's bits depend on

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from featherlane.engine.model.arguments import one_of
 from featherlane.errors import ModelError
-from featherlane.model.arguments import one_of
 
 
 def _cosine(x: np.ndarray, value: float) -> np.ndarray:

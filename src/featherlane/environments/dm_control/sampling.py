@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.engine.model.enums import FREE, HINGE
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.model.enums import FREE, HINGE
-from featherlane.simulation.batch.batch import Batch
 
 
 class JointSampler:

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from featherlane.engine.libraries import check_found
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.environments.task import Task
-from featherlane.libraries import check_found
-from featherlane.simulation.batch.batch import Batch
 
 XX, XZ, ZX, ZY, ZZ = 0, 2, 6, 7, 8  # elements of a rotation matrix that is stored by rows
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.lanes import clip, flat, kernel
 from featherlane.environments.gymnasium_v5.compiled import (
     add_reward,
     controls_squared,
@@ -17,8 +18,7 @@ from featherlane.environments.gymnasium_v5.compiled import (
     survive,
 )
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, root_position, squares
-from featherlane.lanes import clip, flat, kernel
-from featherlane.simulation.policy.functions import LaneFunctions
+from featherlane.tools.policy.functions import LaneFunctions
 
 
 @dataclass(kw_only=True)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from featherlane.prelude import *
-from featherlane.lanes import Kernel
+from featherlane.engine.prelude import *
+from featherlane.engine.lanes import Kernel
 
 
 def sum_of_squares(value: Kernel) -> Kernel:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.lanes import kernel, true_mask
 from featherlane.environments.gymnasium_v5.compiled import is_between
 from featherlane.environments.gymnasium_v5.mujoco_task import between
 from featherlane.environments.gymnasium_v5.planar_walker import PlanarWalker, side_view
-from featherlane.lanes import kernel, true_mask
 
 
 @dataclass(kw_only=True)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.lanes import Kernel, clip, flat, kernel
+from featherlane.engine.model.model import peek
 from featherlane.environments.gymnasium_v5.compiled import (
     add_reward,
     controls_squared,
@@ -17,9 +19,7 @@ from featherlane.environments.gymnasium_v5.compiled import (
     survive,
 )
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, root_position, squares
-from featherlane.lanes import Kernel, clip, flat, kernel
-from featherlane.model.model import peek
-from featherlane.simulation.policy.functions import LaneFunctions
+from featherlane.tools.policy.functions import LaneFunctions
 
 ROOT = 6  # DoFs of the free joint, which are not actuated
 

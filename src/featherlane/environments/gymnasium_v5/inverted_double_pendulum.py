@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from featherlane.engine.lanes import clip, kernel, sincos
 from featherlane.environments.gymnasium_v5.compiled import add_reward, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between
-from featherlane.lanes import clip, kernel, sincos
-from featherlane.simulation.policy.functions import LaneFunctions
+from featherlane.tools.policy.functions import LaneFunctions
 
 MOST = 10.0  # observed velocities and constraint forces are clipped to this
 LOWEST = 1.0  # least height of the tip [m]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.lanes import fabs, kernel
 from featherlane.environments.gymnasium_v5.compiled import observe_state, state_is_finite, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite
-from featherlane.lanes import fabs, kernel
-from featherlane.simulation.policy.functions import LaneFunctions
+from featherlane.tools.policy.functions import LaneFunctions
 
 STEEPEST = 0.2  # greatest angle of the pole [rad]
 

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import gymnasium
 import numpy as np
 
+from featherlane.engine.model.arguments import LARGEST, bounded
+from featherlane.engine.model.assignment import has_finite_sum
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.environments.tasks.options import interval
 from featherlane.errors import MissingMethodError
-from featherlane.model.arguments import LARGEST, bounded
-from featherlane.model.assignment import has_finite_sum
-from featherlane.simulation.batch.batch import Batch
 
 FEW, MANY = 3, 64  # columns and rows whose columns are added in less time than by a sum over rows
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.lanes import clip, kernel, true_mask
 from featherlane.environments.gymnasium_v5.compiled import forward_motion, is_between, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, between, squares
-from featherlane.lanes import clip, kernel, true_mask
-from featherlane.simulation.policy.functions import LaneFunctions
+from featherlane.tools.policy.functions import LaneFunctions
 
 FASTEST = 10.0  # observed velocities are clipped to this [m/s, rad/s]
 

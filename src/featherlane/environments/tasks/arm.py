@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from featherlane.engine.model.arguments import bounded
+from featherlane.engine.model.reader import mujoco_module
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.robot import RobotTask
 from featherlane.errors import MissingMethodError
-from featherlane.model.arguments import bounded
-from featherlane.model.reader import mujoco_module
-from featherlane.simulation.batch.batch import Batch
 
 ARM = 7  # number of joints
 SHOULDER = np.array([0.0, 0.0, 0.34])  # position of the arm's shoulder [m]

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from featherlane.engine.model.arguments import bounded
+from featherlane.engine.model.reader import mujoco_module
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.arm import ARM, ArmTask, length
 from featherlane.environments.tasks.options import interval
-from featherlane.model.arguments import bounded
-from featherlane.model.reader import mujoco_module
-from featherlane.simulation.batch.batch import Batch
 
 RADIUS, HALF_HEIGHT = 0.06, 0.04  # dimensions of the puck [m]
 CLOSE = 0.06  # distance of puck and goal at which the reward term `close` is 1/e [m]

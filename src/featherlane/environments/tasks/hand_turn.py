@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from featherlane.engine.model.arguments import bounded
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.spatial.rotation import to_world
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.robot import RobotTask
-from featherlane.model.arguments import bounded
-from featherlane.simulation.batch.batch import Batch
-from featherlane.spatial.rotation import to_world
 
 FINGERS = 8  # number of joints; the ball's free joint follows, 7 values in qpos and 6 in qvel
 HELD = np.array([0.0, 0.0, 0.251])  # initial position of the ball in the hand [m]

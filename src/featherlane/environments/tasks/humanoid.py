@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from featherlane.engine.model.arguments import bounded
+from featherlane.engine.model.reader import mujoco_module
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.locomotion import VelocityTask
-from featherlane.model.arguments import bounded
-from featherlane.model.reader import mujoco_module
-from featherlane.simulation.batch.batch import Batch
 
 STIFFNESS, DAMPING = 2.0, 0.1  # gains of a servo per N m of its motor's greatest torque [1/rad, s/rad]
 BENT = {"hip_y": 0.25, "knee": 0.5, "ankle_y": -0.25, "elbow": 0.5}  # rest posture [rad]

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from featherlane.engine.model.arguments import bounded, one_of
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.spatial.rotation import about_z, down, heading, to_body
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.options import interval
 from featherlane.environments.tasks.robot import RobotTask
 from featherlane.environments.tasks.terrain import KINDS, LEVELS, Terrain
-from featherlane.model.arguments import bounded, one_of
-from featherlane.simulation.batch.batch import Batch
-from featherlane.spatial.rotation import about_z, down, heading, to_body
 
 SIGMA = 0.25  # an error of 0.5 m/s (rad/s) gets a reward of 1/e
 AHEAD, ASIDE = np.meshgrid(np.linspace(-0.4, 0.8, 5), np.linspace(-0.3, 0.3, 3))  # ground samples around the trunk [m]

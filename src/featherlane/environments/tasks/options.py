@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.engine.model.arguments import bounded, instance, is_real, one_of, range_text
 from featherlane.errors import ModelError
-from featherlane.model.arguments import bounded, instance, is_real, one_of, range_text
 
 
 def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[float, float]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.simulation.batch.batch import Batch
 
 SAME = (1.0, 1.0)
 DELAY_AT = 2  # offset in a history buffer: user, cursor, times, samples (dynamics/actuator/history.py)

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-import featherlane.model
+from featherlane.engine import model as models
+from featherlane.engine.model.load import load
+from featherlane.engine.model.reader import mujoco_module
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.environments.tasks.options import interval, weights
 from featherlane.environments.tasks.randomization import Randomization
 from featherlane.errors import MissingMethodError
-from featherlane.model.load import load
-from featherlane.model.reader import mujoco_module
-from featherlane.simulation.batch.batch import Batch
 
-BUNDLED = Path(featherlane.model.__file__).parent / "bundled"
+BUNDLED = Path(models.__file__).parent / "bundled"
 
 
 @dataclass(kw_only=True)

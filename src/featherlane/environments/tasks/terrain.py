@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.model.reader import mujoco_module
+from featherlane.engine.model.reader import mujoco_module
 
 KINDS = ("flat", "rough", "waves", "steps")
 SIDE, RIM, CELL = 8.0, 1.5, 0.1  # side of a tile, width of its rim, spacing of the samples [m]

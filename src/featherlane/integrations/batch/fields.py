@@ -9,8 +9,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from featherlane.model.fields import MODEL
-from featherlane.simulation.world.recordings import BINDABLE
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.simulation.world.recordings import BINDABLE
 
 INTEGRATION, USER = int(mujoco.mjtState.mjSTATE_INTEGRATION), int(mujoco.mjtState.mjSTATE_USER)
 # fields of MjData that are parts of a state, in the order of a state vector

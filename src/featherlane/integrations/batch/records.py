@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.engine.model.status import BAD_CONTROL, NON_FINITE
+from featherlane.engine.simulation.batch.runner import roll_shares
+from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.integrations.batch.fields import DATA_FIELDS, STATE, USER, WHOLE, template, unbindable
 from featherlane.integrations.batch.worlds import Part, Worlds
-from featherlane.model.status import BAD_CONTROL, NON_FINITE
-from featherlane.simulation.batch.runner import roll_shares
-from featherlane.simulation.tile.fields import DATA
 
 CTRL = int(mujoco.mjtState.mjSTATE_CTRL)
 

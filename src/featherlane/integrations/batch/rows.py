@@ -13,8 +13,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.integrations.batch.fields import INTEGRATION, STATE
-from featherlane.simulation.batch.batch import Batch
 
 
 class StateRows:

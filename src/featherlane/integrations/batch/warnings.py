@@ -7,9 +7,9 @@ from operator import itemgetter
 import mujoco
 import numpy as np
 
+from featherlane.engine.model.status import STATUS
+from featherlane.engine.simulation.step.non_finite import BAD_POSITION, BAD_VELOCITY
 from featherlane.integrations.batch.worlds import Worlds
-from featherlane.model.status import STATUS
-from featherlane.simulation.step.non_finite import BAD_POSITION, BAD_VELOCITY
 
 KINDS = mujoco.mjtWarning
 COUNTED = {

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
+from featherlane.engine.model import load
+from featherlane.engine.model.enums import NEQDATA
+from featherlane.engine.model.fields import MUJOCO
+from featherlane.engine.model.limits import check_field
+from featherlane.engine.model.mujoco_arrays import read_field
+from featherlane.engine.simulation.batch.arrays import ON_DEMAND
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.expanded import dependent
+from featherlane.engine.simulation.batch.runner import Share, run_shares
 from featherlane.errors import ModelError
 from featherlane.integrations.batch.fields import is_physics, is_real, native_name, set_values, values
 from featherlane.integrations.batch.rows import StateRows
-from featherlane.model import load
-from featherlane.model.enums import NEQDATA
-from featherlane.model.fields import MUJOCO
-from featherlane.model.limits import check_field
-from featherlane.model.mujoco_arrays import read_field
-from featherlane.simulation.batch.arrays import ON_DEMAND
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.expanded import dependent
-from featherlane.simulation.batch.runner import Share, run_shares
 
 REALS = [field.name for field in MUJOCO if field.kind == "real"]
 OTHERS = [field.name for field in MUJOCO if field.kind != "real"]

@@ -11,12 +11,12 @@ from mjlab.envs.mdp.actions.differential_ik import DifferentialIKAction  # pyrig
 from mjlab.sensor import raycast_sensor  # pyright: ignore[reportMissingImports]
 from mjlab.sensor.sensor_context import SensorContext  # pyright: ignore[reportMissingImports]
 
+from featherlane.engine.libraries import private
+from featherlane.engine.model.enums import OBJ_GEOM
+from featherlane.engine.simulation.query.camera import Camera
 from featherlane.errors import ModelError
 from featherlane.integrations.mjlab.simulation import Simulation
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors
-from featherlane.libraries import private
-from featherlane.model.enums import OBJ_GEOM
-from featherlane.simulation.query.camera import Camera
 
 FARTHEST = 1e10  # [m], beyond which nothing is seen; mujoco_warp's MJ_MAXVAL
 

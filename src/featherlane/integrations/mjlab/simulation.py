@@ -14,13 +14,13 @@ from mjlab.managers.event_manager import RecomputeLevel  # pyright: ignore[repor
 from mjlab.sim import sim as mjlabs  # pyright: ignore[reportMissingImports]
 from mjlab.utils.nan_guard import NanGuard  # pyright: ignore[reportMissingImports]
 
+from featherlane.engine.model import load
+from featherlane.engine.model.model import Model
+from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, constants_of
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.errors import ArgumentError, ModelError, UnsupportedFeatureError
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors, check_device, worlds_that_differ
 from featherlane.integrations.mjlab.variants import assigned, declared, shown
-from featherlane.model import load
-from featherlane.model.model import Model
-from featherlane.model.set_const import BOTH, DEPENDENT_REALS, constants_of
-from featherlane.simulation.batch.batch import Batch
 
 # mjlab's randomization of geom sizes computes the bounding volumes itself; MuJoCo 3.11 does not
 DEPENDENT = tuple(name for name in DEPENDENT_REALS if name not in ("geom_rbound", "geom_aabb"))

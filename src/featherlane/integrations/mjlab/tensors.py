@@ -17,12 +17,12 @@ import mujoco_warp  # pyright: ignore[reportMissingImports]
 import numpy as np
 import torch
 
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.world.recordings import BINDABLE, INPUTS
 from featherlane.errors import MissingMethodError, ModelError, UnknownAttributeError, UnsupportedFeatureError, near
 from featherlane.integrations.mirrors import Mirror
-from featherlane.model.fields import MODEL
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.world.recordings import BINDABLE, INPUTS
 
 # fields that have more axes in mjlab than in Featherlane
 SHAPES: dict[str, tuple[int, int]] = dict.fromkeys(

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from mjlab.entity.variants import SlotKey, allocate_worlds  # pyright: ignore[reportMissingImports]
 
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.errors import ModelError
 from featherlane.integrations.spec_edits import BODY, GEOM, copy_attributes
-from featherlane.simulation.batch.batch import Batch
 
 
 def declared(variant_info: list[tuple[str, Any]]) -> dict[str, dict[str, Callable[[Any], None]]]:

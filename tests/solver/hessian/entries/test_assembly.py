@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.hessian.entries.assembly import assemble_entries, is_pushing
+from featherlane.engine.model.enums import PYRAMIDAL
+from featherlane.engine.solver.hessian.entries.assembly import assemble_entries, is_pushing
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call
 from scenes.factorizations import dense, on

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.hessian.entries.between_trees import (
+from featherlane.engine.model.enums import PYRAMIDAL
+from featherlane.engine.solver.hessian.entries.between_trees import (
     add_point_stiffness,
     add_turning_stiffness,
     clear_couplings,
@@ -13,7 +13,7 @@ from featherlane.solver.hessian.entries.between_trees import (
     subtract_coupling,
     within_tree,
 )
-from featherlane.solver.hessian.entries.stiffness import (
+from featherlane.engine.solver.hessian.entries.stiffness import (
     add_outer,
     cone_stiffness,
     normal_stiffness,
@@ -21,7 +21,7 @@ from featherlane.solver.hessian.entries.stiffness import (
     turning_stiffness,
     turning_weight,
 )
-from featherlane.solver.rows.rows import prepare_contacts
+from featherlane.engine.solver.rows.rows import prepare_contacts
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call, record
 from scenes.factorizations import on

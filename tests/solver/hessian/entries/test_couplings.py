@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.entries.couplings import (
+from featherlane.engine.solver.hessian.entries.couplings import (
     coupling_key_of,
     coupling_tips,
     find_coupling,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featherlane.solver.hessian.entries.joint_rows import free_weight
+from featherlane.engine.solver.hessian.entries.joint_rows import free_weight
 from oracles.uncompiled import call, record
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.entries.pattern import (
+from featherlane.engine.solver.hessian.entries.pattern import (
     diagonal_block,
     find_block,
     find_place,

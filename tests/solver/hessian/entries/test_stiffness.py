@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.hessian.entries.stiffness import (
+from featherlane.engine.model.enums import PYRAMIDAL
+from featherlane.engine.solver.hessian.entries.stiffness import (
     add_cone_stiffness,
     add_stiffness_at_arm,
     add_turns,
@@ -15,8 +15,8 @@ from featherlane.solver.hessian.entries.stiffness import (
     normal_stiffness,
     pyramid_stiffness,
 )
-from featherlane.solver.rows.rows import prepare_contacts
-from featherlane.spatial.types import Motion
+from featherlane.engine.solver.rows.rows import prepare_contacts
+from featherlane.engine.spatial.types import Motion
 from oracles.hessians import basis_weights
 from oracles.uncompiled import call
 from scenes.touching import contact_jacobian, go_to, near, present, touching

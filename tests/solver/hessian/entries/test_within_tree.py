@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair, store_pair_jacobian
-from featherlane.solver.rows.rows import prepare_contacts
+from featherlane.engine.model.enums import PYRAMIDAL
+from featherlane.engine.solver.hessian.entries.within_tree import (
+    add_normal_pair,
+    add_pair,
+    add_wide_pair,
+    store_pair_jacobian,
+)
+from featherlane.engine.solver.rows.rows import prepare_contacts
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call
 from scenes.factorizations import on

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.factorizations.articulated import (
+from featherlane.engine.solver.hessian.factorizations.articulated import (
     assemble_articulated,
     expand_articulated,
     factor_articulated,
@@ -13,7 +13,7 @@ from featherlane.solver.hessian.factorizations.articulated import (
     takes_matrix,
     takes_recursion,
 )
-from featherlane.solver.rows.rows import prepare_contacts
+from featherlane.engine.solver.rows.rows import prepare_contacts
 from oracles.uncompiled import call, record
 from scenes.factorizations import assert_solution, dense, on
 from scenes.touching import go_to, near, vectors

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from featherlane.model import load
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.entries.assembly import assemble_entries
-from featherlane.solver.hessian.entries.couplings import coupling_key_of
-from featherlane.solver.hessian.entries.pattern import BLOCKS
-from featherlane.solver.hessian.factorizations.block_factor import expand_blocks, factor_blocks, reduce_blocks
-from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
+from featherlane.engine.model import load
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian.entries.assembly import assemble_entries
+from featherlane.engine.solver.hessian.entries.couplings import coupling_key_of
+from featherlane.engine.solver.hessian.entries.pattern import BLOCKS
+from featherlane.engine.solver.hessian.factorizations.block_factor import expand_blocks, factor_blocks, reduce_blocks
+from featherlane.engine.solver.hessian.factorizations.block_rows import find_block_rows
 from oracles.hessians import columns
 from oracles.uncompiled import call, records
 from scenes.coupled import mixed

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.entries.assembly import assemble_entries
-from featherlane.solver.hessian.entries.pattern import in_panel, is_free_body
-from featherlane.solver.hessian.factorizations.free_panels import store_axes
-from featherlane.solver.hessian.factorizations.ordered import factor_ordered, solve_ordered, substitute_ordered
+from featherlane.engine.solver.hessian.entries.assembly import assemble_entries
+from featherlane.engine.solver.hessian.entries.pattern import in_panel, is_free_body
+from featherlane.engine.solver.hessian.factorizations.free_panels import store_axes
+from featherlane.engine.solver.hessian.factorizations.ordered import factor_ordered, solve_ordered, substitute_ordered
 from oracles.uncompiled import call
 from scenes.factorizations import on, solves
 from scenes.touching import vectors

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.factorizations.minimum_degree import (
+from featherlane.engine.solver.hessian.factorizations.minimum_degree import (
     WORD_BITS,
     clear_graph,
     count_in_model_order,

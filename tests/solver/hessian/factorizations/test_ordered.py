@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.entries.assembly import assemble_entries
-from featherlane.solver.hessian.factorizations import ordered
-from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS
-from featherlane.solver.hessian.factorizations.ordered import (
+from featherlane.engine.solver.hessian.entries.assembly import assemble_entries
+from featherlane.engine.solver.hessian.factorizations import ordered
+from featherlane.engine.solver.hessian.factorizations.minimum_degree import WORD_BITS
+from featherlane.engine.solver.hessian.factorizations.ordered import (
     build_graph,
     factor_ordered,
     has_decoupled_trees,

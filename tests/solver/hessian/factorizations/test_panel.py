@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.factorizations.minimum_degree import clear_graph, couple_trees, order_trees
-from featherlane.solver.hessian.factorizations.panel import (
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian.factorizations.minimum_degree import clear_graph, couple_trees, order_trees
+from featherlane.engine.solver.hessian.factorizations.panel import (
     clear_panels,
     expand_panels,
     factor_panels,

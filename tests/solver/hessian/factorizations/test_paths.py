@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from featherlane.model import load
-from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.entries.couplings import coupling_key_of
-from featherlane.solver.hessian.factorizations import paths
-from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
-from featherlane.solver.hessian.factorizations.paths import (
+from featherlane.engine.model import load
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.solver.hessian.entries.couplings import coupling_key_of
+from featherlane.engine.solver.hessian.factorizations import paths
+from featherlane.engine.solver.hessian.factorizations.block_rows import find_block_rows
+from featherlane.engine.solver.hessian.factorizations.paths import (
     closes_paths,
     find_path_rows,
     merge_paths,

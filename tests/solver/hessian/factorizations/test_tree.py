@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.entries.assembly import assemble_entries
-from featherlane.solver.hessian.entries.pattern import APART, TREE
-from featherlane.solver.hessian.factorizations.tree import (
+from featherlane.engine.solver.hessian.entries.assembly import assemble_entries
+from featherlane.engine.solver.hessian.entries.pattern import APART, TREE
+from featherlane.engine.solver.hessian.factorizations.tree import (
     expand_chains,
     factor_chains,
     mark_all_contacts_unpaired,
     reduce_chains,
     use_model_tree,
 )
-from featherlane.solver.rows.rows import PAIRED, REACHED
+from featherlane.engine.solver.rows.rows import PAIRED, REACHED
 from oracles.uncompiled import call
 from scenes.factorizations import on, solves
 from scenes.touching import vectors

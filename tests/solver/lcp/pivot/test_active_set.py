@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.pivot import active_set, factor, scaled_problem
+from featherlane.engine.solver.lcp.status import INFEASIBLE
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import active_set, factor, scaled_problem
-from featherlane.solver.lcp.status import INFEASIBLE
 from scenes.lcp_factor import SAME, N, add, correlations, fill, solution, start
 
 LOW, HIGH = -0.5, 0.7

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.pivot import block_start, scaled_problem
+from featherlane.engine.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import block_start, scaled_problem
-from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from scenes.lcp_factor import SAME, N, add, correlations, solution, solved, start
 from scenes.lcp_problems import exponential_problem, known_problem
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.model.enums import CONSISTENT, FROZEN
+from featherlane.engine.solver.lcp.pivot import dantzig
+from featherlane.engine.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
+from featherlane.engine.solver.lcp.status import INFEASIBLE, SOLVED
 from featherlane.lcp import Problem
-from featherlane.model.enums import CONSISTENT, FROZEN
-from featherlane.solver.lcp.pivot import dantzig
-from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
-from featherlane.solver.lcp.status import INFEASIBLE, SOLVED
 from scenes.lcp_factor import SAME, N, add, correlations, fill, solution, start
 from scenes.lcp_problems import degenerate_problem, enumerate_solutions, friction_problem, known_problem
 from scenes.lcp_records import one_record

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.lcp.pivot.delassus import form_delassus
+from featherlane.engine.solver.lcp.pivot.delassus import form_delassus
 from scenes.lcp_records import factored_record
 
 ROUNDING = 1e-12  # of sums of ten products

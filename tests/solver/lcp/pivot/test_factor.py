@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.pivot import factor
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import factor
 from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved, start
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.pivot import active_set, block_start, factor, friction
+from featherlane.engine.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import active_set, block_start, factor, friction
-from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from scenes.lcp_factor import start
 from scenes.lcp_problems import friction_problem
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from featherlane.dynamics.sparse.packed_factor import triangle_index
+from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
+from featherlane.engine.model.enums import FROZEN
+from featherlane.engine.solver.lcp.pivot import dantzig, lane_blocks
 from featherlane.lcp import Problem, Status
-from featherlane.model.enums import FROZEN
-from featherlane.solver.lcp.pivot import dantzig, lane_blocks
 from scenes.lcp_problems import friction_problem, known_problem
 from scenes.lcp_records import empty, lane_record, one_record
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from featherlane.engine.model.enums import FROZEN
+from featherlane.engine.solver.lcp.pivot import dantzig
+from featherlane.engine.solver.lcp.pivot.lane_by_lane import load_lane, solve_lane_by_lane, store_lane
 from featherlane.lcp import Problem
-from featherlane.model.enums import FROZEN
-from featherlane.solver.lcp.pivot import dantzig
-from featherlane.solver.lcp.pivot.lane_by_lane import load_lane, solve_lane_by_lane, store_lane
 from scenes.lcp_problems import friction_problem
 from scenes.lcp_records import lane_record, one_record
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.pivot import lemke
+from featherlane.engine.solver.lcp.status import INFEASIBLE, ITERATIONS, SOLVED
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import lemke
-from featherlane.solver.lcp.status import INFEASIBLE, ITERATIONS, SOLVED
 from scenes.lcp_records import one_record
 
 EXACT = 1e-10  # A has a condition of about 10

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.lcp.pivot import factor, many_rows, scaled_problem
+from featherlane.engine.solver.lcp.pivot import factor, many_rows, scaled_problem
 from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved
 
 

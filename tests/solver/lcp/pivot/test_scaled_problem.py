@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.pivot import scaled_problem
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import scaled_problem
 from scenes.lcp_factor import start
 from scenes.lcp_records import one_record
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import Disable
-from featherlane.solver.lcp.rows.assembly import clear_rows, make_lcp
+from featherlane.engine.model.enums import Disable
+from featherlane.engine.solver.lcp.rows.assembly import clear_rows, make_lcp
 from scenes.lcp import SCENE
 from scenes.lcp_records import Rows
 from scenes.states import kicked

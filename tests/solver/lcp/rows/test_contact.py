@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint.contact_inertia import contact_inertia
-from featherlane.constraint.impedance import impedance, inverse_regularisation
-from featherlane.solver.lcp.rows import contact
-from featherlane.solver.lcp.rows.assembly import clear_rows
-from featherlane.solver.lcp.rows.metric import factor_step_inertia
-from featherlane.solver.lcp.rows.softness import softness_of_reference
+from featherlane.engine.constraint.contact_inertia import contact_inertia
+from featherlane.engine.constraint.impedance import impedance, inverse_regularisation
+from featherlane.engine.solver.lcp.rows import contact
+from featherlane.engine.solver.lcp.rows.assembly import clear_rows
+from featherlane.engine.solver.lcp.rows.metric import factor_step_inertia
+from featherlane.engine.solver.lcp.rows.softness import softness_of_reference
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 

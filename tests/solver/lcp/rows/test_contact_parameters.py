@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.user_contacts import NO_CANDIDATE
-from featherlane.solver.lcp.rows import contact_parameters as parameters
+from featherlane.engine.collision.user_contacts import NO_CANDIDATE
+from featherlane.engine.solver.lcp.rows import contact_parameters as parameters
 from scenes.lcp_records import Rows
 
 EXACT = 1e-12

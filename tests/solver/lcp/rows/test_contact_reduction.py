@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from featherlane.collision.user_contacts import NO_CANDIDATE
-from featherlane.lanes.record import Objects
-from featherlane.model.enums import Disable
-from featherlane.solver.lcp.rows import contact_reduction as reduction
+from featherlane.engine.collision.user_contacts import NO_CANDIDATE
+from featherlane.engine.lanes.record import Objects
+from featherlane.engine.model.enums import Disable
+from featherlane.engine.solver.lcp.rows import contact_reduction as reduction
 from oracles.uncompiled import typed
 
 SQUARE = [[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 1.0, 0.0]]

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT
-from featherlane.solver.lcp.rows import joint
-from featherlane.solver.lcp.rows.assembly import clear_rows
-from featherlane.solver.lcp.rows.metric import factor_step_inertia
-from featherlane.solver.lcp.rows.softness import loss_cfm, softness
+from featherlane.engine.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT
+from featherlane.engine.solver.lcp.rows import joint
+from featherlane.engine.solver.lcp.rows.assembly import clear_rows
+from featherlane.engine.solver.lcp.rows.metric import factor_step_inertia
+from featherlane.engine.solver.lcp.rows.softness import loss_cfm, softness
 from scenes.lcp import SCENE as ONE_OF_EACH
 from scenes.lcp_records import Rows
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.body.link import link_axis, link_point, orientation_error, position_error
-from featherlane.model.enums import Disable
-from featherlane.solver.lcp.rows import link
-from featherlane.solver.lcp.rows.assembly import clear_rows
-from featherlane.solver.lcp.rows.metric import factor_step_inertia
+from featherlane.engine.dynamics.body.link import link_axis, link_point, orientation_error, position_error
+from featherlane.engine.model.enums import Disable
+from featherlane.engine.solver.lcp.rows import link
+from featherlane.engine.solver.lcp.rows.assembly import clear_rows
+from featherlane.engine.solver.lcp.rows.metric import factor_step_inertia
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import Disable
-from featherlane.solver.lcp.rows import metric
-from featherlane.solver.lcp.rows.assembly import make_lcp
+from featherlane.engine.model.enums import Disable
+from featherlane.engine.solver.lcp.rows import metric
+from featherlane.engine.solver.lcp.rows.assembly import make_lcp
 from oracles.smooth import dense
 from scenes.lcp import SCENE
 from scenes.lcp_records import Rows

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.enums import Disable
-from featherlane.solver.lcp.rows import motor
-from featherlane.solver.lcp.rows.assembly import clear_rows
-from featherlane.solver.lcp.rows.metric import factor_step_inertia
+from featherlane.engine.model.enums import Disable
+from featherlane.engine.solver.lcp.rows import motor
+from featherlane.engine.solver.lcp.rows.assembly import clear_rows
+from featherlane.engine.solver.lcp.rows.metric import factor_step_inertia
 from scenes.lcp_records import Rows
 
 EXACT = 1e-9  # of values through a mass matrix

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint.chains import BOTH, FIRST, SECOND
-from featherlane.solver.lcp.rows import rows
-from featherlane.solver.lcp.rows.assembly import clear_rows
-from featherlane.solver.lcp.rows.metric import factor_step_inertia
+from featherlane.engine.constraint.chains import BOTH, FIRST, SECOND
+from featherlane.engine.solver.lcp.rows import rows
+from featherlane.engine.solver.lcp.rows.assembly import clear_rows
+from featherlane.engine.solver.lcp.rows.metric import factor_step_inertia
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 

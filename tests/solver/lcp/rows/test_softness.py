@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from featherlane.constraint.impedance import impedance, reference
-from featherlane.model.enums import BY_ERP, BY_SOLREF
-from featherlane.solver.lcp.rows import softness
+from featherlane.engine.constraint.impedance import impedance, reference
+from featherlane.engine.model.enums import BY_ERP, BY_SOLREF
+from featherlane.engine.solver.lcp.rows import softness
 
 H = 0.004
 SOLIMP = (0.9, 0.95, 0.01, 0.5, 2.0)

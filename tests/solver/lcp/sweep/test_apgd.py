@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.sweep import apgd
+from featherlane.engine.solver.lcp.sweep.projection import set_cone_steps, set_steps
+from featherlane.engine.solver.lcp.sweep.residual import lcp_residual
 from featherlane.lcp import Status
-from featherlane.solver.lcp.sweep import apgd
-from featherlane.solver.lcp.sweep.projection import set_cone_steps, set_steps
-from featherlane.solver.lcp.sweep.residual import lcp_residual
 from scenes.lcp_problems import friction_problem, known_problem
 from scenes.lcp_records import lane_record
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.lcp.sweep import order
+from featherlane.engine.solver.lcp.sweep import order
 from scenes.lcp_records import empty
 
 

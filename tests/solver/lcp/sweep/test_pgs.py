@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.sweep import pgs
+from featherlane.engine.solver.lcp.sweep.order import start_order
+from featherlane.engine.solver.lcp.sweep.product import sum_factored_rows
+from featherlane.engine.solver.lcp.sweep.projection import set_steps
 from featherlane.lcp import Status
-from featherlane.solver.lcp.sweep import pgs
-from featherlane.solver.lcp.sweep.order import start_order
-from featherlane.solver.lcp.sweep.product import sum_factored_rows
-from featherlane.solver.lcp.sweep.projection import set_steps
 from scenes.lcp_problems import friction_problem, known_problem
 from scenes.lcp_records import factored_record, lane_record
 

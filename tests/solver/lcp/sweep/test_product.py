@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.sweep import product
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.sweep import product
 from scenes.lcp_records import factored_record, lane_record
 
 ROUNDING = 1e-12  # of sums of ten products

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from featherlane.engine.solver.lcp.sweep import projection
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.sweep import projection
 from scenes.lcp_records import lane_record
 
 EXACT = 1e-12

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from featherlane.engine.model.enums import CONSISTENT
+from featherlane.engine.solver.lcp.pivot import dantzig
+from featherlane.engine.solver.lcp.status import ITERATIONS, LARGEST, SOLVED
+from featherlane.engine.solver.lcp.sweep import residual
+from featherlane.engine.solver.lcp.sweep.product import compute_w
 from featherlane.lcp import Problem
-from featherlane.model.enums import CONSISTENT
-from featherlane.solver.lcp.pivot import dantzig
-from featherlane.solver.lcp.status import ITERATIONS, LARGEST, SOLVED
-from featherlane.solver.lcp.sweep import residual
-from featherlane.solver.lcp.sweep.product import compute_w
 from scenes.lcp_problems import friction_problem, known_problem
 from scenes.lcp_records import lane_record, one_record
 

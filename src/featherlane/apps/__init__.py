@@ -1,0 +1,1 @@
+"""Programs over the public modules: the command line, the viewer, diagnoses and benchmarks.  Private."""

@@ -1,0 +1,402 @@
+"""The commands and their options; each command's work is in its own module."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from featherlane.engine.configuration import show_config
+from featherlane.errors import page
+
+application = typer.Typer(
+    help="Rigid-body dynamics for batches of worlds. Exit codes: 0, success; 2, invalid input, "
+    "or errors found by diagnose; 3, a world became non-finite or out of range; 130, interrupted.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+RECORD_BAD = 16  # number of recorded steps of each world
+
+
+class Precision(StrEnum):
+    """Precision of the state and of all computations."""
+
+    float64 = "float64"
+    float32 = "float32"
+
+
+class Rival(StrEnum):
+    """Simulator that `bench` compares with."""
+
+    mujoco = "mujoco"
+
+
+MODEL_HELP = (
+    "A bundled model (pendulum, double_pendulum, cartpole, slider_crank, arm, quadruped, quadruped_elliptic, humanoid, "
+    "rope, chain, box_stack, stacks, pile, pyramid, hand), or an MJCF or URDF file."
+)
+SWEEP_HELP = (
+    "File of the sweep, with the entries model, samples, seed, [options], [parameters], "
+    f"[rollout], [reduce]: {page('distributed')}"
+)
+Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
+Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Dtype = Annotated[Precision, typer.Option(help="Precision of the state and of all computations.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a model option, such as contact_model=lcp or timestep=0.001. Can be repeated.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")]
+Threads = Annotated[int, typer.Option(metavar="N", help="Number of threads; 0: one per core.")]
+Keyframe = Annotated[
+    str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
+]
+Nodes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|N",
+        help="Ray cluster to run on (HOST:PORT of its head node, or auto), or the number of workers "
+        "on this machine. Requires: pip install 'featherlane[distributed]'.",
+        show_default=False,
+    ),
+]
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        show_config()
+        raise typer.Exit()
+
+
+@application.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version, the kernels, the CPU level and the cache folders in use.",
+            callback=_show_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None: ...
+
+
+@application.command("simulate")
+def _simulate(
+    source: Source,
+    worlds: Annotated[int, typer.Option(metavar="N", help="Number of worlds.")] = 1,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", help="Simulated time. Default: the length of the control file, else 5 s.", show_default=False
+        ),
+    ] = None,
+    controls: Annotated[
+        str,
+        typer.Option(
+            metavar="zero|random|FILE.npy|FILE.py:NAME",
+            help="zero; random: uniform in the actuators' control ranges (-1 to 1 without a range), held "
+            "for 0.1 s; an array (steps, nu) or (worlds, steps, nu) in a file; or a function "
+            "NAME(batch, step) in a Python file.",
+        ),
+    ] = "zero",
+    seed: Seed = 0,
+    keyframe: Keyframe = None,
+    threads: Threads = 0,
+    nodes: Nodes = None,
+    dtype: Dtype = Precision.float64,
+    fps: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RATE",
+            help="Recorded frames per simulated second. Default: 25, or fewer if a recording would exceed 256 MiB.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Record time, qpos, qvel, ctrl and status counts of every world, each with shape "
+            "(worlds, frames, n). A step with a non-zero status code writes FILE.failure-WORLD-STEP.npz, too.",
+            show_default=False,
+        ),
+    ] = None,
+    record_failures: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Number of steps before a failure that its file contains; 0: no failure files. Requires --out.",
+        ),
+    ] = RECORD_BAD,
+    video: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.mp4",
+            help="Render world 0 to a video, also on a headless machine. Requires: pip install 'featherlane[view]'.",
+            show_default=False,
+        ),
+    ] = None,
+    camera: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Camera of the video. Default: the first camera of the model.", show_default=False
+        ),
+    ] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> int:
+    """Simulate worlds of a model; report speed, solver convergence and status counts."""
+    given = locals() | {"dtype": dtype.value, "settings": tuple(settings or ())}  # all parameters by name
+    from featherlane.apps.cli.simulate import Request, simulate
+
+    return simulate(Request(**given))
+
+
+@application.command("sweep")
+def _sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help=SWEEP_HELP, show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Run directory. It contains the model, the settings, the finished samples and, at the "
+            "end, result.npz (and result.parquet if pyarrow is installed).",
+            show_default=False,
+        ),
+    ] = None,
+    nodes: Nodes = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in DIR.")] = False,
+    threads: Threads = 0,
+    chunk: Annotated[
+        int, typer.Option(metavar="N", help="Number of samples that run at once; 0: as many as take a few seconds.")
+    ] = 0,
+    as_json: Json = False,
+) -> int:
+    """Run a parameter sweep: many rollouts with different parameters, each reduced to a few numbers."""
+    given = locals()  # all parameters by name
+    from featherlane.apps.cli.sweep import Request, run_sweep
+
+    return run_sweep(Request(**given))
+
+
+@application.command("view")
+def _view(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|PATH|FILE.npz",
+            help=MODEL_HELP + " Or a recording written by `simulate --out`.",
+            show_default=False,
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|PATH",
+            help="Model of a recording. Default: the model named in the recording.",
+            show_default=False,
+        ),
+    ] = None,
+    worlds: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of worlds. Default: 1.", show_default=False)
+    ] = None,
+    drawn: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of worlds that are displayed at the start. Default: all, at most 64.",
+            show_default=False,
+        ),
+    ] = None,
+    keyframe: Keyframe = None,
+    settings: Settings = None,
+    threads: Annotated[
+        int, typer.Option(metavar="N", help="Number of threads; 0: one for few worlds, one per core for many worlds.")
+    ] = 0,
+    dtype: Dtype = Precision.float64,
+    paused: Annotated[bool, typer.Option("--paused", help="Start paused, until the Run button is pressed.")] = False,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address that serves the page: 127.0.0.1 for this machine only, 0.0.0.0 for all network interfaces.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Port of the page; 0: any free port. Default: 8080, or any free port if 8080 is in use.",
+            show_default=False,
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser, if one is available.")] = True,
+    token: Annotated[
+        bool,
+        typer.Option(
+            "--token/--no-token",
+            help="Require the random token in the printed address. Without a token, every user of this "
+            "machine can open the page.",
+        ),
+    ] = True,
+) -> int:
+    """Show worlds in the browser: run, rewind, drag, edit, plot. Requires: pip install 'featherlane[view]'."""
+    given = locals() | {"dtype": dtype.value, "settings": tuple(settings or ())}  # all parameters by name
+    from featherlane.apps.cli.view import Request, serve_page
+
+    return serve_page(Request(**given))
+
+
+@application.command("inspect")
+def _inspect(source: Source, as_json: Json = False) -> None:
+    """Describe a model: sizes, kinematic tree, sparsity and cost, features, unsupported features."""
+    from featherlane.apps.cli.inspect import inspect
+
+    inspect(source, as_json)
+
+
+@application.command("diagnose")
+def _diagnose(
+    source: Annotated[str | None, typer.Argument(metavar="[NAME|PATH]", help=MODEL_HELP, show_default=False)] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List every element instead of the first few of each kind.")
+    ] = False,
+    self_test: Annotated[
+        bool, typer.Option("--self-test", help="Test the installation in seconds: accuracy, bits, MuJoCo.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Check a model for errors, instabilities, elements without effect, and slow settings, or test the installation."""
+    from featherlane.apps.cli.diagnose import diagnose_source, run_self_test
+
+    if self_test == (source is not None):
+        raise typer.BadParameter("give either a model or --self-test", param_hint="NAME|PATH")
+    return run_self_test(as_json) if source is None else diagnose_source(source, every, as_json)
+
+
+@application.command("bench")
+def _bench(
+    sources: Sources,
+    against: Annotated[Rival, typer.Option(help="Simulator to compare with.")] = Rival.mujoco,
+    dtype: Dtype = Precision.float64,
+    worlds: Annotated[int, typer.Option(metavar="N", help="Number of worlds, each with a different state.")] = 512,
+    threads: Annotated[
+        int, typer.Option(metavar="N", help="Number of threads for both simulators; 0: one per core.")
+    ] = 1,
+    steps: Annotated[int, typer.Option(metavar="N", help="Number of steps per call.")] = 4,
+    rounds: Annotated[int, typer.Option(metavar="N", help="Number of measured rounds; the simulators alternate.")] = 9,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", help="Simulated time with random controls before the measurement.")
+    ] = 1.5,
+    seed: Seed = 0,
+    smooth: Annotated[
+        bool, typer.Option("--smooth", help="Disable contacts and constraints in both simulators.")
+    ] = False,
+    stages: Annotated[bool, typer.Option(help="Also measure each stage of a step.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Measure speed against MuJoCo, alternating in one process from the same settled states."""
+    from featherlane.apps.cli.bench import bench
+    from featherlane.apps.measure.speed_comparison import Course
+
+    del against  # one alternative so far
+    course = Course(dtype.value, worlds, threads, nstep=steps, rounds=rounds, settle=seconds, seed=seed, smooth=smooth)
+    bench(sources, course, stages, as_json)
+
+
+@application.command("compare")
+def _compare(
+    source: Source,
+    solvers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Solvers to compare. convex: newton, cg, pgs; coulomb: newton; lcp: dantzig, newton, "
+            "pgs, apgd. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    contact: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Contact models, some of convex, lcp and coulomb: simulate from one state under each of them, and "
+            "compare the motions.",
+            show_default=False,
+        ),
+    ] = None,
+    states: Annotated[
+        int, typer.Option(metavar="N", help="Number of states, sampled along one motion with random controls.")
+    ] = 20,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of steps between two states (default: 20), or of the motion with --contact (default: 400).",
+            show_default=False,
+        ),
+    ] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Iteration limit of the solvers. Default: the model's.", show_default=False),
+    ] = None,
+    seed: Seed = 0,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Plot the convergence, or the motions. Requires: pip install 'featherlane[plot]'.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Solve the same states with several solvers from a cold start, and report their convergence."""
+    from featherlane.apps.cli.compare import compare, compare_contact_models
+    from featherlane.apps.measure.contact_models import SOLVERS as ALL_SOLVERS
+    from featherlane.apps.measure.contact_models import Contest
+    from featherlane.apps.measure.solvers import SOLVERS, Comparison
+
+    names = SOLVERS if solvers is None else _listed(solvers)
+    if contact is None:
+        compare(Comparison(source, names, states, 20 if steps is None else steps, iterations, seed), plot, as_json)
+        return 0
+    models = _listed(contact)
+    if solvers is None:
+        names = tuple(dict.fromkeys(name for model in models for name in ALL_SOLVERS.get(model, ())))
+    contest = Contest(source, models, names, 400 if steps is None else steps, iterations, seed)
+    return compare_contact_models(contest, plot, as_json)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """Splits a list at its commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+@application.command("compile")
+def _compile(
+    dtype: Annotated[
+        Precision | None, typer.Option(help="Precision of the kernels. Default: both.", show_default=False)
+    ] = None,
+    processes: Annotated[int, typer.Option(metavar="N", help="Number of compiler processes; 0: one per core.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Compile even if prebuilt kernels are in use.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compile all kernels into the cache, if none are prebuilt."""
+    from featherlane.apps.cli.compile import compile_kernels
+
+    compile_kernels(dtype and dtype.value, processes, force, as_json)

@@ -1,0 +1,110 @@
+"""Replays the last second of a world before it became non-finite; the replay from the history is bitwise identical."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from featherlane.apps.viewer.history import BAD, FRAME, History, Kept, Pull
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.failure import Failure
+from featherlane.errors import ModelError
+
+SECONDS = 1.0
+INPUTS = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split())  # that the user sets
+
+
+@dataclass
+class Piece:
+    """The state of a world before some steps, and the wrenches of the mouse during them."""
+
+    kept: Kept
+    steps: int
+    pulls: list[list[Pull]] = field(default_factory=list)
+
+
+@dataclass
+class Incident:
+    """The last second of a world before it became non-finite or out of range.
+
+    Attributes:
+        clock: session clock at the start of the piece with the failure [s].
+        model: the model of this world at that time.
+        pieces: pieces up to the failure; the last one contains it.
+    """
+
+    world: int
+    clock: float
+    model: Model
+    pieces: list[Piece]
+    dtype: np.dtype
+
+    def replay(self) -> tuple[dict[str, np.ndarray], Failure]:
+        """Repeats all steps of the second, up to the failed one.
+
+        Returns:
+            Frames (1, nframe, ...) by name, in the format of a recording, and the `Failure`, which can be saved.
+
+        Raises:
+            ModelError: the failure did not occur again.
+        """
+        total = sum(piece.steps for piece in self.pieces)
+        batch = Batch(self.model, 1, nthread=1, dtype=self.dtype, record_failures=max(total, 1))
+        batch.mute()
+        batch.restore(self.pieces[0].kept)
+        for piece in self.pieces:
+            _set_inputs(batch, piece.kept)
+            for k in range(piece.steps):
+                _pulled(batch, piece.pulls[k] if piece.pulls else [])
+                for failure in batch.failures:
+                    if not {*BAD}.isdisjoint(failure.causes):
+                        return frames_of(failure), failure
+        raise ModelError("the failure did not occur again in the replay")
+
+
+def frames_of(failure: Failure) -> dict[str, np.ndarray]:
+    """Returns the recorded states of a failure as frames of one world, (1, nframe, ...) by name."""
+    rows = {name: failure.states[name][None] for name in FRAME if name in failure.states}
+    return rows | {"time": rows["time"].reshape(1, -1)}
+
+
+def incident_of(batch: Batch, part: int, row: int, world: int, history: History, epoch: int) -> Incident:
+    """Collects the history of a world that failed in the newest moment.
+
+    Args:
+        part: index of the batch in the session.
+        row: row of the world in the batch.
+        world: number of the world in the session.
+        epoch: number of model edits so far; moments before the last edit are left out.
+    """
+    newest = history[-1]
+    moments = [moment for moment in history.since(newest.clock - SECONDS) if moment.epoch == epoch and moment.steps]
+    pieces = []
+    for moment in moments:
+        kept = {name: array[row : row + 1].copy() for name, array in moment.kept[part].items()}
+        pulls = [[Pull(0, pull.body, pull.wrench) for pull in step if pull.world == world] for step in moment.pulls]
+        if moment.fresh:
+            pieces.clear()  # earlier pieces do not lead to this state
+        pieces.append(Piece(kept, moment.steps, pulls))
+    return Incident(world, newest.clock, batch.get_model(row), pieces, batch.dtype)
+
+
+def _set_inputs(batch: Batch, kept: Kept) -> None:
+    """Sets the inputs that differ."""
+    for name in INPUTS & kept.keys():
+        rows = getattr(batch, name)
+        if not np.array_equal(rows, kept[name].reshape(rows.shape)):
+            rows[...] = kept[name].reshape(rows.shape)
+
+
+def _pulled(batch: Batch, pulls: list[Pull]) -> None:
+    before = None
+    if pulls:
+        before = batch.xfrc_applied[0].copy()
+        for pull in pulls:
+            batch.xfrc_applied[0, pull.body] += pull.wrench
+    batch.step()
+    if before is not None:
+        batch.xfrc_applied[0] = before

@@ -1,0 +1,113 @@
+"""History of the last seconds: the state of the worlds before each piece of steps, and the inputs within it.
+
+Replaying from a state is bitwise identical, so one state per piece of several steps is enough to restore every step.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.errors import OutOfRangeError
+
+SECONDS = 10.0
+MOST_BYTES = 1 << 28
+FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")  # fields of a recorded frame
+BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
+Kept = dict[str, np.ndarray]
+
+
+@dataclass
+class Pull:
+    """A wrench that the mouse applied in one step: force and torque (6,) [N, N m] on the centre of mass of a body."""
+
+    world: int
+    body: int
+    wrench: np.ndarray
+
+
+@dataclass
+class Moment:
+    """State of the worlds before a piece of steps.
+
+    Attributes:
+        kept: the persistent state of each batch, without fields of the model.
+        clock: clock of the session [s].
+        epoch: number of model edits so far; a replay is bitwise identical only under the same model.
+        steps: number of steps in the piece; 0 before it begins.
+        fresh: whether the worlds were set, so that they do not follow from the previous moment.
+        pulls: wrenches of the mouse, a list per step; empty if there were none.
+    """
+
+    kept: tuple[Kept, ...]
+    clock: float
+    epoch: int
+    fresh: bool = False
+    steps: int = 0
+    pulls: list[list[Pull]] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for kept in self.kept for array in kept.values())
+
+    def cut(self, steps: int) -> None:
+        """Discards everything after these steps."""
+        self.steps, self.pulls = steps, self.pulls[:steps]
+
+
+class History:
+    """Moments, oldest first; those older than `seconds` or beyond `most_bytes` are discarded.
+
+    Args:
+        seconds: longest age on the session's clock.
+        most_bytes: limit for the size of all states.
+    """
+
+    def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES):
+        self.seconds, self.most_bytes = seconds, most_bytes
+        self._moments: deque[Moment] = deque()
+        self._nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._moments)
+
+    def __getitem__(self, k: int) -> Moment:
+        if not -len(self) <= k < len(self):
+            raise OutOfRangeError(f"moment: got {k}, allowed are 0 to {len(self) - 1}")
+        return self._moments[k]
+
+    def __iter__(self) -> Iterator[Moment]:
+        return iter(self._moments)
+
+    def add(self, moment: Moment) -> None:
+        """Appends a moment; the newest one is kept, whatever its size."""
+        self._moments.append(moment)
+        self._nbytes += moment.nbytes
+        while len(self) > 1 and (moment.clock - self[0].clock > self.seconds or self._nbytes > self.most_bytes):
+            self._nbytes -= self._moments.popleft().nbytes
+
+    def drop_from(self, k: int) -> None:
+        """Discards moment k and all later ones."""
+        while len(self) > k:
+            self._nbytes -= self._moments.pop().nbytes
+
+    def clear(self) -> None:
+        """Discards all moments."""
+        self._moments.clear()
+        self._nbytes = 0
+
+    def since(self, clock: float) -> list[Moment]:
+        """Returns the newest moments, starting with the last one that began no later than `clock`."""
+        moments = list(self)
+        begun = [k for k, moment in enumerate(moments) if moment.clock <= clock]
+        return moments[begun[-1] if begun else 0 :]
+
+
+def bad_steps(batch: Batch) -> np.ndarray:
+    """Returns the number of bad steps of each world since its reset, (nworld,)."""
+    status = batch.status
+    return np.sum([status[name] for name in BAD], axis=0)

@@ -1,0 +1,388 @@
+"""The page keeps the worlds, the scene and the control panel consistent in one thread.
+
+Each action of a visitor is a job for that thread, so that no other thread accesses the worlds.  Without visitors the
+thread waits: the page's own worlds are not stepped, and worlds of other owners are not read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from featherlane.apps.viewer.browser_sync import wait_for_browsers
+from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.history import bad_steps
+from featherlane.apps.viewer.markup import plain
+from featherlane.apps.viewer.node import Drag
+from featherlane.apps.viewer.panel import DRAWN, Panel, Source
+from featherlane.apps.viewer.scene import Scene
+from featherlane.apps.viewer.session import Session
+from featherlane.apps.viewer.watch import Watch
+from featherlane.apps.viewer.worker import Worker
+from featherlane.engine.model.enums import NGROUP
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.query.ray import Rays
+from featherlane.errors import FeatherlaneError, ModelError
+
+RATE = 60.0  # most frames per second
+PANEL_RATE = 8.0  # most updates of numbers and plots per second
+IDLE = 0.1  # interval between checks for visitors [s]
+NOTICE = 8.0  # time that a notification stays [s]
+MARKS = 64  # most labels of bad worlds
+ORANGE = (255, 150, 0)
+
+
+class Page:
+    """Shows worlds on a viser server.
+
+    Args:
+        worker: the page's thread, which creates the page and calls all of its methods except `do` and `ask`.
+        source: the worlds: a session, a watch or a playback.
+        drawn: number of drawn worlds, the first; None for up to 64.
+
+    Attributes:
+        source: the source that is shown now.
+        picked: the last clicked world and body.
+        worlds: numbers of the drawn worlds.
+        message: the last error message.
+    """
+
+    def __init__(self, worker: Worker, server, source: Source, drawn: int | None = None):
+        self.worker, self.server = worker, server
+        self.message = ""
+        self.frames = 0
+        self._stack: list[Source] = []
+        self._dirty, self._panel_due, self._watched = True, 0.0, False
+        self._marks: dict[str, Any] = {}
+        self._open(source, drawn)
+        server.scene.on_click()(lambda event: self.do(lambda: self.pick_along(event.ray_origin, event.ray_direction)))
+
+    # ---- from any thread ---------------------------------------------------------------------------------------------
+    def do(self, job: Callable[[], Any]) -> None:
+        """Runs a job in the page's thread asynchronously; the page shows its error."""
+        self.worker.do(lambda: self._guarded(lambda: self._run(job)))
+
+    def ask(self, job: Callable[[], Any], timeout: float = 30.0) -> Any:
+        """Runs a job in the page's thread and returns its result.
+
+        Raises:
+            RuntimeError: the page is closed, or busy for longer than the timeout.
+            Exception: the exception that the job raised.
+        """
+
+        def marked():
+            self._dirty = True
+            return job()
+
+        return self.worker.ask(marked, timeout)
+
+    # ---- in the page's thread ----------------------------------------------------------------------------------------
+    def shows(self, controls) -> bool:
+        """Returns whether these controls belong to the present panel."""
+        return self.panel is not None and self.panel.controls is controls
+
+    def close(self) -> None:
+        """Stops observing worlds of other owners."""
+        if isinstance(self.source, Watch):
+            self.source.detach()
+
+    def notify(self, message: str, title: str = "Error") -> None:
+        """Shows a notification to all visitors."""
+        self.message = message
+        for client in list(self.server.get_clients().values()):
+            client.add_notification(title, plain(message), auto_close_seconds=NOTICE, color="red")
+
+    def turn(self, visitors: int) -> float:
+        """Performs the updates that are due.
+
+        Returns:
+            Time to wait for a job [s].
+        """
+        start = time.perf_counter()
+        if not self._guarded(lambda: self._turn(visitors)):
+            return IDLE
+        return max(0.0, 1.0 / RATE - (time.perf_counter() - start)) if visitors else IDLE
+
+    def _guarded(self, job: Callable[[], Any]) -> bool:
+        """Runs a job; on an error shows it and stops the clock; returns whether it succeeded."""
+        try:
+            job()
+        except FeatherlaneError as error:
+            self._stop_clock()
+            self.notify(str(error))
+        except Exception:
+            self._stop_clock()
+            traceback.print_exc()
+            self.notify(traceback.format_exc(limit=-1), "Internal error of the viewer")
+        else:
+            return True
+        return False
+
+    def _run(self, job: Callable[[], Any]) -> None:
+        self._dirty = True
+        try:
+            job()
+        except FeatherlaneError as error:
+            self.notify(str(error))
+            self.panel.sync()
+
+    def _turn(self, visitors: int) -> None:
+        if bool(visitors) != self._watched:
+            self._watched = bool(visitors)
+            self._visited(self._watched)
+        if not visitors:
+            if self._dirty:
+                self._draw()
+            return
+        moved = self.source.take() if isinstance(self.source, Watch) else bool(self.source.tick())
+        if moved or self._dirty:
+            self._draw()
+        now = time.perf_counter()
+        if now >= self._panel_due:
+            self._panel_due = now + 1.0 / PANEL_RATE
+            self.panel.refresh()
+
+    def _visited(self, visitors: bool) -> None:
+        """Handles the arrival of the first visitor and the departure of the last."""
+        if isinstance(self.source, Watch):
+            self.source.attach() if visitors else self.source.detach()
+        elif not visitors and isinstance(self.source, Session):
+            self.source.release()
+        self._dirty = True
+
+    def _stop_clock(self) -> None:
+        if not isinstance(self.source, Watch):
+            self.source.pause()
+
+    # ---- sources -----------------------------------------------------------------------------------------------------
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """Returns the batches that hold the shown worlds."""
+        if isinstance(self.source, Session):
+            return tuple(part.batch for part in self.source.parts)
+        return (self.source.batch,)
+
+    def locate(self, world: int) -> tuple[Batch, int]:
+        """Returns the batch of a world and its row in the batch."""
+        if isinstance(self.source, Session):
+            part, row = self.source.locate(world)
+            return part.batch, row
+        return self.source.batch, world
+
+    def enter(self, source: Source) -> None:
+        """Shows other worlds; `leave` returns to the present ones."""
+        self._pause_or_detach()
+        self._stack.append(self.source)
+        self._open(source, None)
+
+    def leave(self) -> None:
+        """Returns to the worlds that were shown before.
+
+        Raises:
+            ModelError: there are no earlier worlds.
+        """
+        if not self._stack:
+            raise ModelError("there are no earlier worlds to return to")
+        self.switch(self._stack.pop())
+
+    def switch(self, source: Source) -> None:
+        """Shows other worlds in place of the present ones."""
+        self._pause_or_detach()
+        self._open(source, None)
+        if isinstance(self.source, Watch) and self.server.get_clients():
+            self.source.attach()
+
+    @property
+    def depth(self) -> int:
+        """Returns the number of earlier sources."""
+        return len(self._stack)
+
+    def _pause_or_detach(self) -> None:
+        if isinstance(self.source, Watch):
+            self.source.detach()
+        else:
+            self.source.pause()
+
+    def _open(self, source: Source, drawn: int | None) -> None:
+        """Builds scene and panel for some worlds."""
+        self.source = source
+        self.panel: Any = None
+        self.picked: tuple[int, int] | None = None
+        self._holding = False
+        wait_for_browsers(self.server)
+        self.server.scene.reset()
+        self._marks = {}
+        self.scene = Scene(self.server, source.model, source.nworld)
+        self.scene.draggable.append(lambda *held: self.do(lambda: self.drag(*held)))
+        self.draw_first(min(source.nworld, DRAWN if drawn is None else drawn))
+        self.panel = Panel(self)
+        self._draw()
+
+    # ---- drawing -----------------------------------------------------------------------------------------------------
+    def draw_first(self, n: int) -> None:
+        """Draws the first n worlds in a grid."""
+        self.draw_these(np.arange(max(1, min(n, self.source.nworld))))
+
+    def draw_these(self, worlds) -> None:
+        """Draws worlds by number.
+
+        Raises:
+            ModelError: a world does not exist.
+        """
+        worlds = np.unique(np.asarray(worlds, int))
+        wrong = worlds[(worlds < 0) | (worlds >= self.source.nworld)]
+        if not len(worlds) or len(wrong):
+            raise ModelError(
+                f"worlds: got {wrong[0] if len(wrong) else 'none'}, allowed are 0 to {self.source.nworld - 1}"
+            )
+        self.worlds = worlds
+        if isinstance(self.source, Watch):
+            self.source.drawn = worlds
+        self._offsets = dict(zip(worlds.tolist(), self.scene.spread(worlds), strict=True))
+        self.scene.aim(self.scene.spread(worlds))
+        self._dirty = True
+        if self.panel is not None:
+            self.panel.sync()
+
+    def _draw(self) -> None:
+        self._dirty = False
+        self.scene.show(self.frame())
+        self._mark()
+        self.frames += 1
+
+    def frame(self) -> Frame:
+        """Computes the present frame."""
+        layers = self.scene.drawn_layers
+        frames = [(first, Frame.of(batch.model, batch, rows, layers)) for first, batch, rows in self._drawn_rows()]
+        return join_frames(frames)
+
+    def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
+        """Yields batches with drawn worlds: the number of the first world, the batch, its rows."""
+        first = 0
+        for batch in self.batches:
+            rows = self.worlds[(self.worlds >= first) & (self.worlds < first + batch.nworld)] - first
+            if len(rows):
+                yield first, batch, rows
+            first += batch.nworld
+
+    def _mark(self) -> None:
+        """Draws labels of worlds, and the spring of the mouse."""
+        labels: dict[str, tuple[str, np.ndarray]] = {}
+        height = float(self.scene.extents[2]) / 2 + float(self.scene.centre[2])
+        bad = [w for w in self.bad_worlds() if w in self._offsets][:MARKS]
+        for world in bad:
+            labels[f"/bad/{world}"] = (f"world {world}: non-finite values", self._offsets[world] + (0, 0, height))
+        if isinstance(self.source, Session) and len(self.source.parts) > 1:
+            for world, part in enumerate(self.source.parts):
+                if world in self._offsets:
+                    labels[f"/label/{world}"] = (part.label, self._offsets[world] + (0, 0, 1.3 * height))
+        for name in self._marks.keys() - labels.keys() - {"/hand"}:
+            self._marks.pop(name)[1].remove()
+        for name, (text, at) in labels.items():
+            if name not in self._marks or not np.array_equal(self._marks[name][0], at):
+                self._marks[name] = (at, self.server.scene.add_label(name, text, position=tuple(at)))
+        self._mark_spring()
+
+    def _mark_spring(self) -> None:
+        spring = self.source.spring() if isinstance(self.source, Session) else None
+        if spring is None or spring[0] not in self._offsets:
+            if "/hand" in self._marks:
+                self._marks.pop("/hand")[1].remove()
+            return
+        world, held, target = spring
+        points = (np.stack([held, target]) + self._offsets[world])[None].astype(np.float32)
+        thickness = float(self.scene.extents.max()) / 150
+        handle = self.server.scene.add_line_segments("/hand", points, ORANGE, thickness=thickness)
+        self._marks["/hand"] = (None, handle)
+
+    def bad_worlds(self) -> list[int]:
+        """Returns the numbers of the worlds with non-finite or out-of-range state or controls."""
+        if isinstance(self.source, Watch):
+            return np.flatnonzero(bad_steps(self.source.batch)).tolist()
+        return self.source.bad_worlds
+
+    # ---- mouse -------------------------------------------------------------------------------------------------------
+    def pick(self, world: int, body: int) -> None:
+        """Selects a body of a world for the panel and the plots."""
+        self.picked = (world, body)
+        self.panel.sync()
+
+    def pick_along(self, origin, direction) -> None:
+        """Selects the first moving body along a ray on the page; no effect if the ray hits none.
+
+        Args:
+            origin: (3,) start of the ray [m].
+            direction: (3,) direction of the ray.
+        """
+        groups = [self.scene.is_on("geoms", g) if g in self.scene.layers["geoms"] else False for g in range(NGROUP)]
+        nearest, found = np.inf, None
+        for first, batch, rows in self._drawn_rows():
+            starts = np.asarray(origin) - np.array([self._offsets[first + row] for row in rows.tolist()])
+            arguments = starts[:, None], np.asarray(direction, float), groups, True, -1, np.inf
+            # `batch.ray` refuses signed distance fields; this query uses their bounding boxes, which is enough here
+            hits = batch.query(Rays(batch.model, len(rows), batch.dtype, *arguments), rows)
+            distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
+            k = int(distance.argmin())
+            if distance[k] < nearest:
+                body = int(self.source.model.geom_bodyid[hits.geom[k, 0]])
+                nearest, found = distance[k], (first + int(rows[k]), body)
+        if found is not None and found[1] > 0:
+            self.pick(*found)
+
+    def drag(self, world: int, body: int, drag: Drag) -> None:
+        """Applies a drag of the mouse.
+
+        Raises:
+            ModelError: the page does not own the worlds, or the body is fixed.
+        """
+        if not isinstance(self.source, Session):
+            if drag.phase == "start":
+                raise ModelError(
+                    "these worlds are simulated by another program and cannot be changed here; press Run a "
+                    "copy from here first"
+                )
+            return
+        offset = self._offsets.get(world, np.zeros(3))
+        if drag.phase == "start":
+            self.source.grab(world, body, np.array(drag.start) - offset)
+            self._holding = True
+            self.pick(world, body)
+        if drag.phase == "end":
+            self.source.release()
+            self._holding = False
+        elif self._holding:
+            self.source.drag(np.array(drag.end) - offset)
+
+
+def join_frames(frames: list[tuple[int, Frame]]) -> Frame:
+    """Joins the frames of several batches, each with the number of its first world."""
+    if len(frames) == 1 and frames[0][0] == 0:
+        return frames[0][1]
+    values: dict[str, Any] = {}
+    counts = np.cumsum([0, *(len(frame.worlds) for _, frame in frames)])
+    for f in dataclasses.fields(Frame):
+        parts = [getattr(frame, f.name) for _, frame in frames]
+        if f.name == "worlds":
+            parts = [part + first for part, (first, _) in zip(parts, frames, strict=True)]
+        values[f.name] = _joined(parts, counts)
+    return Frame(**values)
+
+
+def _joined(parts: list[Any], counts: np.ndarray) -> Any:
+    """Concatenates arrays, and records of arrays, whose `world` is an index among the drawn worlds."""
+    if any(part is None for part in parts):
+        return None
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    values = {}
+    for f in dataclasses.fields(parts[0]):
+        arrays = [getattr(part, f.name) for part in parts]
+        if f.name == "world":
+            arrays = [array + first for array, first in zip(arrays, counts, strict=False)]
+        values[f.name] = _joined(arrays, counts)
+    return type(parts[0])(**values)

@@ -1,0 +1,51 @@
+"""Folder of plots: selection of quantities and worlds."""
+
+from __future__ import annotations
+
+from featherlane.apps.viewer.panel.controls import Controls
+from featherlane.apps.viewer.playback import Playback
+from featherlane.apps.viewer.plots import FIRST, Plots
+from featherlane.apps.viewer.quantities import FIELD_OF, names
+from featherlane.apps.viewer.session import Session
+
+
+class Curves:
+    """The folder of plots."""
+
+    def __init__(self, controls: Controls):
+        self.controls, page, gui = controls, controls.page, controls.gui
+        folder, known = controls.folder("Plots"), tuple(names(controls.model))
+        live = not isinstance(controls.source, Playback)
+        self.plots = Plots(controls.server, folder, controls.model, page.locate, page.batches, live)
+        with folder:
+            for name in FIELD_OF:
+                box = gui.add_checkbox(name, name in FIRST)
+                controls.on(f"plot {name}", box, lambda on, name=name: self._switch(name, on))
+            listed = gui.add_dropdown("Sensor or field", known, initial_value=known[0])
+            controls.on("field", listed, lambda value: setattr(text, "value", value))
+            text = gui.add_text("What", "", hint="A sensor, or a field such as qpos[2] or xpos[torso, 2]")
+            controls.handles["quantity"] = text
+            controls.button("plot", "Add plot", lambda: self.plots.add(text.value))
+            controls.button("unplot", "Remove all plots", self._remove)
+        for name in FIRST:
+            self.plots.add(name)
+
+    def refresh(self, seconds: float) -> None:
+        """Adds the values at this time [s]."""
+        self.plots.take(seconds, self._worlds())
+        self.plots.draw()
+
+    def _switch(self, name: str, on: bool) -> None:
+        self.plots.add(name) if on else self.plots.remove(name)
+
+    def _remove(self) -> None:
+        for name in self.plots.names:
+            if name not in FIELD_OF:
+                self.plots.remove(name)
+
+    def _worlds(self) -> list[int]:
+        """Returns the plotted worlds: the selected one, or all in a side-by-side comparison."""
+        source = self.controls.source
+        if isinstance(source, Session) and len(source.parts) > 1:
+            return list(range(source.nworld))
+        return [self.controls.world()]

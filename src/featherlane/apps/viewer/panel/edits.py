@@ -1,0 +1,85 @@
+"""Folders that edit the model: its options, and the masses and friction of bodies."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from featherlane.apps.viewer.markup import Prose
+from featherlane.apps.viewer.panel.controls import ALL, PICKED, Controls
+from featherlane.engine.model.enums import Cone, ContactModel, LcpSolver
+from featherlane.engine.model.integrator import SCHEMES
+from featherlane.engine.model.lcp_solver import REGISTERED_SOLVERS
+from featherlane.engine.model.solver import SOLVERS
+
+
+class Options:
+    """The folder of options."""
+
+    def __init__(self, controls: Controls):
+        self.controls, gui = controls, controls.gui
+        choices = {
+            "contact_model": _names_of(ContactModel),
+            "solver": tuple(entry.name for entry in SOLVERS.values()),
+            "lcp_solver": (*_names_of(LcpSolver)[:-1], *REGISTERED_SOLVERS),
+            "integrator": tuple(scheme.name for scheme in SCHEMES.values()),
+            "cone": _names_of(Cone),
+        }
+        if len(controls.session.parts) > 1:
+            del choices["contact_model"]  # the parts differ in it
+        with controls.folder("Options"):
+            for name, options in choices.items():
+                label = name.replace("_", " ")
+                self._edited(name, gui.add_dropdown(label, options, initial_value=self._option(name)))
+            self._edited("timestep", gui.add_number("timestep [s]", self._option("timestep")))
+            self._edited("iterations", gui.add_number("iterations", self._option("iterations"), step=1))
+            self._edited("tolerance", gui.add_number("tolerance", self._option("tolerance")))
+            self._edited("gravity", gui.add_vector3("gravity [m/s^2]", self._option("gravity"), step=0.1))
+
+    def _edited(self, name: str, handle) -> None:
+        def set_option(value) -> None:
+            self.controls.session.set_option(name, value)
+            self.controls.sync()
+
+        self.controls.on(f"option {name}", handle, set_option)
+        self.controls.follows(handle, lambda: self._option(name))
+
+    def _option(self, name: str) -> Any:
+        """Returns an option's value in the format of its control."""
+        value = getattr(self.controls.model.opt, name)
+        if name == "gravity":
+            return tuple(map(float, value))
+        if name == "solver":
+            return SOLVERS[int(value)].name
+        if name == "integrator":
+            return SCHEMES[int(value)].name
+        if isinstance(value, IntEnum):
+            return value.name.lower()
+        return value
+
+
+class Bodies:
+    """The folder of the selected body; it also selects the worlds that edits apply to."""
+
+    def __init__(self, controls: Controls):
+        self.controls, gui, source = controls, controls.gui, controls.session
+        with controls.folder("Bodies"):
+            controls.handles["scope"] = gui.add_dropdown("Apply edits to", (ALL, PICKED), initial_value=ALL)
+            self._about = Prose(gui)
+            self._mass, self._friction = gui.add_number("mass [kg]", 0.0), gui.add_number("friction", 0.0)
+        controls.on("mass", self._mass, lambda value: source.set_mass(controls.body(), value, controls.edited()))
+        controls.on(
+            "friction", self._friction, lambda value: source.set_friction(controls.body(), value, controls.edited())
+        )
+        controls.shows(self._show)
+
+    def _show(self) -> None:
+        source, body, world = self.controls.session, self.controls.body(), self.controls.world()
+        slides = source.friction(body, world)
+        self._about.show("<b>{}</b> of world {}", self.controls.body_names()[body], world)
+        self._mass.value, self._friction.value = source.mass(body, world), slides or 0.0
+        self._friction.disabled, self._mass.disabled = slides is None, not source.mass(body, world) > 0.0
+
+
+def _names_of(kind: type[IntEnum]) -> tuple[str, ...]:
+    return tuple(member.name.lower() for member in kind)

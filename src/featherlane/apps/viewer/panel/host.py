@@ -1,0 +1,48 @@
+"""`Host`: the interface of the page that a panel uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from featherlane.apps.viewer.playback import Playback
+from featherlane.apps.viewer.session import Session
+from featherlane.apps.viewer.watch import Watch
+from featherlane.engine.simulation.batch.batch import Batch
+
+Source = Session | Watch | Playback
+
+
+class Host(Protocol):
+    """Shown worlds, and the thread that runs jobs of visitors; `Page` describes the methods.
+
+    Attributes:
+        server, scene: viser's server, and the scene on it.
+        source: the worlds.
+        worlds: numbers of the drawn worlds.
+        picked: last clicked (world, body).
+    """
+
+    server: Any
+    scene: Any
+    source: Source
+    worlds: np.ndarray
+    picked: tuple[int, int] | None
+
+    @property
+    def depth(self) -> int: ...
+    def shows(self, controls) -> bool: ...
+    def do(self, job: Callable[[], Any]) -> None: ...
+    def notify(self, message: str, title: str = ...) -> None: ...
+    def enter(self, source: Source) -> None: ...
+    def leave(self) -> None: ...
+    def switch(self, source: Source) -> None: ...
+    def draw_first(self, n: int) -> None: ...
+    def draw_these(self, worlds) -> None: ...
+    def pick(self, world: int, body: int) -> None: ...
+    def bad_worlds(self) -> list[int]: ...
+    @property
+    def batches(self) -> tuple[Batch, ...]: ...
+    def locate(self, world: int) -> tuple[Batch, int]: ...

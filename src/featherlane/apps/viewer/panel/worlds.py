@@ -1,0 +1,115 @@
+"""Folder of worlds: selection of drawn worlds, the selected world, and bad worlds."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from featherlane.apps.viewer.markup import Prose
+from featherlane.apps.viewer.panel.controls import Controls, change
+from featherlane.apps.viewer.playback import Playback
+from featherlane.apps.viewer.session import Session
+from featherlane.apps.viewer.watch import Watch
+from featherlane.engine.simulation.batch.mixed import MixedBatch
+from featherlane.errors import ModelError, few
+
+DRAWN = 64  # default number of drawn worlds
+NAMED = 12  # most bad worlds that are listed
+
+
+class DrawnWorlds:
+    """The folder of worlds.
+
+    Attributes:
+        bad: the paragraph that lists bad worlds.
+    """
+
+    def __init__(self, controls: Controls):
+        self.controls, self.page, self.source = controls, controls.page, controls.source
+        n, gui, page = self.source.nworld, controls.gui, controls.page
+        source = self.source
+        mixed = source.mixed if isinstance(source, Watch) else None
+        with controls.folder("Worlds", n > 1 or mixed is not None):
+            if isinstance(source, Watch) and mixed is not None:
+                self._models(source, mixed)
+            if n > 1:
+                slider = gui.add_slider("Drawn", 1, n, 1, min(n, len(page.worlds)), hint="Number of displayed worlds")
+                drawn = controls.on("drawn", slider, lambda value: page.draw_first(int(value)))
+                controls.follows(drawn, lambda: len(page.worlds))
+                text = gui.add_text("Only", "", hint="World numbers and ranges, for example 0, 7, 10-20")
+                controls.on("only", text, self._only)
+                picked = gui.add_number("Picked", controls.world(), min=0, max=n - 1, step=1)
+                controls.on("picked", picked, lambda value: page.pick(int(value), controls.body()))
+                controls.follows(picked, controls.world)
+            self.bad = Prose(gui)
+            if isinstance(self.source, Session):
+                with controls.folder("Failed worlds"):
+                    controls.handles["incident"] = gui.add_dropdown("World", ("none",), initial_value="none")
+                    controls.button("replay", "Replay the last second before the failure", self._replay)
+                    hint = "A file for fl.load_failure"
+                    controls.button("save_incident", "Save the failure", self._save_incident, hint)
+
+    def _models(self, watched: Watch, mixed: MixedBatch) -> None:
+        """Adds the choice among the models of a mixed batch."""
+        names = tuple(
+            f"{k}: worlds {first} to {first + group.nworld - 1}"
+            for k, (first, group) in enumerate(zip(mixed.starts.tolist(), mixed.groups, strict=False))
+        )
+        box = self.controls.gui.add_dropdown("Model", names, initial_value=names[mixed.groups.index(watched.source)])
+        self.controls.on("model", box, lambda value: self.page.switch(Watch(mixed.groups[names.index(value)], mixed)))
+
+    def refresh(self) -> None:
+        """Updates the list of bad worlds."""
+        self._show_bad()
+        if "incident" in self.controls.handles:
+            incidents = self.controls.session.incidents
+            options = tuple(str(incident.world) for incident in incidents) or ("none",)
+            change(self.controls.handles["incident"], "options", options)
+
+    def _show_bad(self) -> None:
+        bad = self.page.bad_worlds()
+        self.bad.show("<b>Non-finite or out-of-range values</b> in world {}" * bool(bad), few(bad, NAMED))
+
+    def _only(self, text: str) -> None:
+        worlds: list[int] = []
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            first, dash, last = part.partition("-")
+            if not first.isdigit() or (dash and not last.isdigit()):
+                raise ModelError(f"worlds: got {part!r}, allowed are numbers and ranges, for example 0, 7, 10-20")
+            low, high = int(first), int(last or first)
+            if high >= self.source.nworld:
+                raise ModelError(f"worlds: got {high}, allowed are 0 to {self.source.nworld - 1}")
+            worlds += range(low, high + 1)
+        if worlds:
+            self.page.draw_these(worlds)
+        else:
+            self.page.draw_first(DRAWN)
+            self.controls.sync()
+
+    def _incident(self):
+        chosen = self.controls.handles["incident"].value
+        for incident in self.controls.session.incidents:
+            if chosen == str(incident.world):
+                return incident
+        raise ModelError("no world has failed")
+
+    def _replay(self) -> None:
+        incident = self._incident()
+        frames, failure = incident.replay()
+        self.page.enter(Playback(incident.model, frames, f"world {incident.world}"))
+        causes = ", ".join(failure.causes)
+        self.page.notify(f"The step after the last frame failed ({causes}).", "Last second before the failure")
+
+    def _save_incident(self) -> None:
+        incident = self._incident()
+        _, failure = incident.replay()
+        name = f"failure-{incident.world}.npz"
+        self.controls.server.send_file_download(name, _failure_bytes(failure, name), save_immediately=True)
+
+
+def _failure_bytes(failure, name: str) -> bytes:
+    """Returns a failure as the content of the file that `Failure.save` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        failure.save(path)
+        return path.read_bytes()

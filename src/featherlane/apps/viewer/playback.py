@@ -1,0 +1,158 @@
+"""Plays recorded frames of worlds: a file of `featherlane simulate --out`, or the last second of a bad world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featherlane.apps.viewer.clock import Clock
+from featherlane.apps.viewer.history import BAD, FRAME
+from featherlane.apps.viewer.session import Session
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.model.array_file import read_arrays
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.tile.fields import STATUS
+from featherlane.errors import ModelError
+
+NEEDED = ("time", "qpos")
+
+
+class Playback(Clock):
+    """Plays frames of worlds.
+
+    Args:
+        frames: arrays (nworld, nframe, ...) by name: `time` and `qpos`, optionally `qvel`, `act`, `ctrl`, `mocap_pos`,
+            `mocap_quat` and `status`.
+        source: name of the frames in error messages.
+
+    Attributes:
+        batch: the worlds at the present frame.
+        position: number of the present frame.
+
+    Raises:
+        ModelError: frames are missing, or do not fit this model.
+    """
+
+    def __init__(self, model: Model, frames: Mapping[str, np.ndarray], source: str = "recording"):
+        super().__init__()
+        self.model, self.frames, self.source = model, _checked(model, frames, source), source
+        self.nworld, self.nframe = self.frames["time"].shape
+        self.batch = Batch(model, self.nworld, nthread=1)
+        self.position = 0
+        self._clock = float(self.times[0])
+        self.seek(0)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Returns the time of each frame of the first world [s]."""
+        return self.frames["time"][0]
+
+    @property
+    def bad_worlds(self) -> list[int]:
+        """Returns the worlds with non-finite or out-of-range state or controls up to the present frame."""
+        if "status" not in self.frames:
+            return []
+        bad = [STATUS.index(name) for name in BAD]
+        return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
+
+    def seek(self, frame: int) -> None:
+        """Shows a frame.
+
+        Raises:
+            ModelError: the frame does not exist.
+        """
+        self.position = whole_argument("frame", frame, 0, self.nframe - 1)
+        for name in FRAME:
+            if name in self.frames:
+                rows = getattr(self.batch, name)
+                rows[...] = self.frames[name][:, frame].reshape(rows.shape)
+        if "status" in self.frames:
+            self.batch.rows["warning"][...] = self.frames["status"][:, frame]
+        self._clock = float(self.times[frame])
+
+    def tick(self, now: float | None = None) -> bool:
+        """Shows the frame that is due; the clock stops at the end.
+
+        Returns:
+            Whether the frame has changed.
+        """
+        elapsed = self.elapsed(now)
+        if elapsed is None:
+            self.pace = 0.0
+            return False
+        before, self.pace = self.position, self.speed
+        clock = self._clock + elapsed * self.speed
+        ahead = self.times[before:]
+        # after a reset the times of a world decrease; then frames are played one by one
+        due = before + int(np.searchsorted(ahead, clock, "right")) - 1 if (np.diff(ahead) > 0).all() else before + 1
+        if due > before:
+            self.seek(min(due, self.nframe - 1))
+        self._clock = clock if due >= before else self._clock
+        if self.position == self.nframe - 1:
+            self.pause()
+        return self.position != before
+
+    def run(self) -> None:
+        """Plays, from the start if the end is reached."""
+        if self.position == self.nframe - 1:
+            self.seek(0)
+        super().run()
+
+    def advance(self, frames: int = 1) -> None:
+        """Advances by some frames, at most to the last one."""
+        self.pause()
+        self.seek(min(self.position + frames, self.nframe - 1))
+
+    def step_back(self) -> bool:
+        """Goes back one frame and returns whether there was one."""
+        self.pause()
+        if self.position == 0:
+            return False
+        self.seek(self.position - 1)
+        return True
+
+    def session(self) -> Session:
+        """Returns a session that continues from the present frame, which holds only position, velocity and control."""
+        return Session.from_batch(self.batch)
+
+
+def read_recording(path: str | Path) -> dict[str, Any]:
+    """Reads a recording of `featherlane simulate --out`, or a bookmark.
+
+    Raises:
+        ModelError: the file does not exist, or has another format.
+    """
+    path = Path(path).expanduser()
+    held = read_arrays(path, str(path), "cannot be read as a recording")
+    missing = [name for name in NEEDED if name not in held]
+    if missing:
+        raise ModelError(
+            f"{path}: not a recording, {', '.join(missing)} missing (`featherlane simulate --out` writes recordings)"
+        )
+    return held
+
+
+def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dict[str, np.ndarray]:
+    """Returns the frames to show, or raises an error that names what does not fit."""
+    missing = [name for name in NEEDED if name not in frames]
+    if missing:
+        raise ModelError(f"{source}: {', '.join(missing)} missing")
+    lead = np.shape(frames["time"])
+    if len(lead) != 2 or not all(lead):
+        raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames) with at least one of each")
+    kept = {name: np.asarray(frames[name]) for name in (*FRAME, "status") if name in frames}
+    sizes = {"qpos": (model.nq,), "qvel": (model.nv,), "act": (model.na,), "ctrl": (model.nu,)}
+    sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "status": (len(STATUS),), "time": ()}
+    for name, array in kept.items():
+        shape = (*lead, *sizes[name])
+        if array.shape != shape:
+            raise ModelError(
+                f"{source}: {name} has shape {array.shape}, allowed with the model {model.source} is {shape}"
+            )
+        if array.dtype.kind not in "fiu":
+            raise ModelError(f"{source}: {name} is {array.dtype}, allowed are real numbers")
+    return kept

@@ -1,0 +1,208 @@
+"""`Scene`: draws worlds layer by layer on the page of a viser server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.apps.viewer.appearance import Looks
+from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.ground import Ground
+from featherlane.apps.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres, Tendons
+from featherlane.apps.viewer.marks import Marks
+from featherlane.apps.viewer.node import Drag
+from featherlane.apps.viewer.solids import Solids, geom_groups, hull_groups, site_groups
+from featherlane.apps.viewer.state_colors import paint
+from featherlane.engine.dynamics.body.kinematics import frames, kinematics
+from featherlane.engine.model.arguments import one_of, whole_argument
+from featherlane.engine.model.enums import NGROUP, PLANE
+from featherlane.engine.model.model import Model, check_model, peek
+from featherlane.engine.simulation.world.data import Data, run_stage
+from featherlane.errors import ModelError
+
+SHOWN = (0, 1, 2)  # groups that are drawn initially, as in MuJoCo
+AT_FIRST = ("geoms", "sites", "tendons", "sleep")  # layers that are drawn initially
+SIZES = (*(f"{kind}_{name}" for kind in ("geom", "site") for name in ("pos", "quat", "size")), "hfield_data")
+APART = 1.25  # distance of neighbours in a grid of worlds, relative to their width
+ENDLESS = 20.0  # half side of an infinite tilted plane, in extents
+SKY, EARTH, SUN = (225, 235, 255), (150, 145, 140), (255, 250, 240)  # colours of the lights
+UP, SUNWARDS = (0.0, 0.0, 1.0), (-1.0, -2.0, 4.0)
+
+
+class Scene:
+    """Draws worlds of a model on a page.
+
+    Attributes:
+        layers: layers by name with their groups; empty if a layer has no groups.
+        draggable: functions that are called with the world's number, the body and a `Drag` while a visitor drags the
+            body with the mouse and Ctrl.
+        centre, extents: centre of the model in qpos0, and side lengths of its bounding box (3,) [m].
+
+    Raises:
+        TypeError: `model` is not a `Model`.
+        ModelError: nworld below 1.
+    """
+
+    def __init__(self, server, model: Model, nworld: int = 1):
+        check_model(model)
+        self.server, self.model, self.nworld = server, model, whole_argument("nworld", nworld, 1)
+        self.draggable: list[Callable[[int, int, Drag], Any]] = []
+        self.centre, self.extents = _bounds(model)
+        self._middle, moving = _bounds(model, moving=True)
+        self._frame: Frame | None = None
+        self._sizes = {name: peek(model, name).copy() for name in SIZES}
+        extent, looks = float(moving.max()), Looks(model.mj_model)
+        self._reach = float(np.linalg.norm(moving)) / 2
+        size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
+        self._ground = Ground(server, model, looks, float(self.extents.max()))
+        solids = {"geoms": (geom_groups, False), "hulls": (hull_groups, True), "sites": (site_groups, False)}
+        self._solids = {
+            name: Solids(server, model, name, looks, found, hulls, ENDLESS * float(self.extents.max()), self._held)
+            for name, (found, hulls) in solids.items()
+        }
+        self._marks: dict[str, Marks] = {
+            "tendons": Tendons(server, model, looks),
+            "joints": Joints(server, model, size),
+            "bodies": Bodies(server, model, size),
+            "mass centres": MassCentres(server, model, size),
+            "inertias": Inertias(server, model, size),
+            "contacts": Contacts(server, model, size),
+            "forces": Forces(server, model, size, extent),
+        }
+        self.layers: dict[str, tuple[int, ...]] = {name: layer.groups for name, layer in self._solids.items()}
+        self.layers["geoms"] = tuple(sorted({*self.layers["geoms"], *self._ground.on}))
+        self.layers |= {name: marks.groups for name, marks in self._marks.items()} | {
+            name: () for name in ("islands", "sleep", "glass")
+        }
+        grouped = ("geoms", "hulls", "sites", "tendons")
+        self.layers = {name: groups for name, groups in self.layers.items() if groups or name not in grouped}
+        self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
+        server.scene.set_up_direction("+z")
+        _illuminate(server)
+        self.aim(np.zeros((1, 3)))
+        for name, group in self._on:
+            self.switch(name, group, name in AT_FIRST and group in (None, *SHOWN))
+
+    # ---- layers ------------------------------------------------------------------------------------------------------
+    @property
+    def drawn_layers(self) -> frozenset[str]:
+        """Returns the layers that are at least partly on, for `Frame.of`."""
+        return frozenset(name for (name, _), on in self._on.items() if on)
+
+    def is_on(self, layer: str, group: int | None = None) -> bool:
+        """Returns whether a layer, or one group of it, is drawn; without a group, whether any group is."""
+        self._check(layer, group)
+        return any(on for (name, g), on in self._on.items() if name == layer and group in (None, g))
+
+    def switch(self, layer: str, group: int | None, on: bool) -> None:
+        """Turns a layer, or one group of it, on or off; its data comes with the next frame.
+
+        Args:
+            layer: name of the layer, one of `layers`.
+            group: the group; None for all groups.
+
+        Raises:
+            ModelError: the layer or the group does not exist.
+        """
+        self._check(layer, group)
+        for name, g in self._on:
+            if name == layer and group in (None, g):
+                self._on[name, g] = bool(on)
+                if name in self._solids and g in self._solids[name].on:
+                    self._solids[name].switch(g, bool(on))
+                if name in self._marks:
+                    self._marks[name].switch(g, bool(on))
+                if name == "geoms" and g in self._ground.on:
+                    self._ground.on[g] = bool(on)
+        if self._frame is not None:
+            self.show(self._frame)
+
+    def _check(self, layer: str, group: int | None) -> None:
+        one_of("layer", layer, self.layers)
+        if group is not None and group not in self.layers[layer]:
+            allowed = ", ".join(map(str, self.layers[layer])) or "none"
+            raise ModelError(f"group: got {group!r}, allowed for the layer {layer} are {allowed}")
+
+    def show(self, frame: Frame) -> None:
+        """Draws a frame; layers without data in it wait for the next one."""
+        if not all(np.array_equal(self._sizes[name], peek(self.model, name)) for name in SIZES):
+            self._resize()
+        self._frame, offsets = frame, self.spread(frame.worlds)
+        colours = paint(self.model, frame, self._on["sleep", None], self._on["islands", None])
+        with self.server.atomic():
+            self._ground.show(offsets)
+            for name, layer in self._solids.items():
+                layer.show(frame, offsets, None if name == "sites" else colours, self._on["glass", None])
+            for marks in self._marks.values():
+                if any(marks.on.values()):
+                    marks.show(frame, offsets)
+        self.server.flush()
+
+    def _resize(self) -> None:
+        """Rebuilds everything after sizes, offsets or heights of the model have changed."""
+        self._sizes = {name: peek(self.model, name).copy() for name in SIZES}
+        for layer in (*self._solids.values(), self._ground):
+            layer.rebuild()
+
+    def rebuild(self) -> None:
+        """Redraws everything after colours or textures of `model.mj_model` have changed; each frame reads sizes."""
+        self._resize()
+        if self._frame is not None:
+            self.show(self._frame)
+
+    def spread(self, worlds: ArrayLike) -> np.ndarray:
+        """Computes the drawn origins of worlds: a grid about the origin, in the given order.
+
+        Args:
+            worlds: (n,) their numbers.
+
+        Returns:
+            (n, 3) origins [m].
+        """
+        n = len(np.atleast_1d(worlds))
+        columns = max(int(np.ceil(np.sqrt(n))), 1)
+        rows = -(-n // columns)
+        row, column = np.divmod(np.arange(n), columns)
+        side = APART * float(self.extents.max())
+        x, y = (column - (columns - 1) / 2) * side, (row - (rows - 1) / 2) * side
+        return np.column_stack((x, y, np.zeros(n)))
+
+    def aim(self, offsets: np.ndarray) -> None:
+        """Points the initial view of a page at worlds that are drawn at these offsets (n, 3)."""
+        reach = self._reach + float(np.abs(offsets).max(initial=0.0))
+        middle = self._middle + offsets.mean(0)
+        self.server.initial_camera.position = tuple(middle + reach * np.array((1.1, -1.6, 0.9)))
+        self.server.initial_camera.look_at = tuple(middle)
+
+    def _held(self, place: int, body: int, drag: Drag) -> None:
+        if self._frame is not None and place < len(self._frame.worlds):
+            for callback in list(self.draggable):
+                callback(int(self._frame.worlds[place]), body, drag)
+
+
+def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Computes centre (3,) and side lengths (3,) [m] of the box around all shapes except planes in qpos0."""
+    data = Data(model)
+    run_stage(model, data, kinematics)
+    run_stage(model, data, frames)
+    shown = (model.geom_type != PLANE) & (np.clip(model.geom_group, 0, NGROUP - 1) <= max(SHOWN))
+    if not shown.any():
+        return np.zeros(3), np.ones(3)
+    moves = shown & ((model.body_weldid > 0) | (model.body_mocapid >= 0))[model.geom_bodyid]
+    if moving and moves.any():
+        shown = moves
+    pos, ball = data.geom_xpos[shown], peek(model, "geom_rbound")[shown, None]
+    low, high = (pos - ball).min(0), (pos + ball).max(0)
+    return (low + high) / 2, np.maximum(high - low, 1e-3)
+
+
+def _illuminate(server) -> None:
+    """Lights a page with a sky and a sun with shadows, in place of viser's lights and panorama (external resources)."""
+    scene = server.scene
+    scene.configure_environment_map(hdri=None)
+    scene.configure_default_lights(enabled=False)
+    scene.add_light_hemisphere("/light/sky", sky_color=SKY, ground_color=EARTH, intensity=2.0, position=UP)
+    scene.add_light_directional("/light/sun", color=SUN, intensity=2.6, cast_shadow=True, position=SUNWARDS)

@@ -1,0 +1,323 @@
+"""Worlds that the page runs: in real time, step by step, back in time, and with mouse forces.
+
+A session does not depend on a browser.  One thread makes all its calls; a refused argument raises a ModelError and
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from featherlane.apps.viewer.clock import Clock
+from featherlane.apps.viewer.failure_replay import Incident, incident_of
+from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, bad_steps
+from featherlane.apps.viewer.session_worlds import Part, Worlds
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.model.model import Model, check_model
+from featherlane.engine.simulation.batch.arrays import keyframe_numbers
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.errors import ModelError, near
+
+MOST_INCIDENTS = 16
+PIECE = 32  # most steps between two moments of the history
+FIRST_STEPS = 100  # steps of a new page before its step time is measured
+TICK_SECONDS = 0.03  # longest time for steps before the page is redrawn [s]
+FEW = 16  # number of worlds from which on all cores step them; below, one thread
+
+
+class Session(Worlds, Clock):
+    """Steps worlds, with a history.
+
+    Args:
+        parts: the batches; worlds are numbered consecutively through all parts.
+        seconds: length of the history on the session's clock [s].
+
+    Attributes:
+        model: model of the first part; the session owns it and all batches.
+        running, speed, pace: of `Clock`, which steps the worlds.
+        clock: time that the session has run [s]; a reset does not set it back.
+        history: the last seconds; `position` is the present place in it, None at its end.
+        incidents: failures of worlds, ready for replay; the first of each world, 16 at most.
+    """
+
+    def __init__(self, parts: Sequence[Part], seconds: float = SECONDS):
+        Worlds.__init__(self, parts)
+        Clock.__init__(self)
+        self.clock = 0.0
+        self.history = History(seconds)
+        self.position: tuple[int, int] | None = None
+        self.incidents: list[Incident] = []
+        self.bookmarks: dict[str, Moment] = {}
+        self._debt, self._cost, self._fresh = 0.0, 0.0, False
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        nworld: int = 1,
+        nthread: int | None = None,
+        dtype: DTypeLike = "float64",
+        seconds: float = SECONDS,
+    ) -> Session:
+        """Creates a session of a copy of a model, at its defaults.
+
+        Raises:
+            TypeError: `model` is not a `Model`.
+            ModelError: a number is out of range.
+        """
+        check_model(model)
+        own = copy.deepcopy(model)
+        if nthread is None:
+            nthread = 1 if isinstance(nworld, int) and nworld < FEW else 0
+        return cls([Part.of(Batch(own, nworld, nthread=nthread, dtype=dtype))], seconds)
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Session:
+        """Creates a session from a copy of a batch, its worlds and their models, in its present state."""
+        session = cls.of(batch.model, batch.nworld, batch.nthread, batch.dtype)
+        own = session.parts[0].batch
+        for name in batch.expanded_fields:
+            own.expand(name)
+        own.restore({name: rows for name, rows in batch.checkpoint().items() if not name.startswith("given_")})
+        return session
+
+    # ---- time --------------------------------------------------------------------------------------------------------
+    def tick(self, now: float | None = None) -> int:
+        """Takes the steps that are due; if they take too long, the worlds lag behind the clock.
+
+        Args:
+            now: wall-clock time [s]; None for this machine's clock.
+
+        Returns:
+            The number of steps taken.
+        """
+        lag = self.elapsed(now)
+        if lag is None:
+            self._debt = self.pace = 0.0
+            return 0
+        self._debt += lag * self.speed / self.timestep
+        affordable = max(1, int(TICK_SECONDS / self._cost)) if self._cost else FIRST_STEPS
+        self._debt = min(self._debt, float(affordable))  # a time step of 1e-320 s would require infinitely many steps
+        steps = int(self._debt)
+        if lag > 0.0:
+            self.pace += 0.1 * (steps * self.timestep / lag - self.pace)
+        if steps:
+            self._debt -= steps
+            start = time.perf_counter()
+            self.advance(steps)
+            cost = (time.perf_counter() - start) / steps
+            self._cost = cost if not self._cost else 0.8 * self._cost + 0.2 * cost
+        return steps
+
+    def advance(self, steps: int = 1) -> None:
+        """Steps all worlds; steps from the past discard the later history."""
+        self._leave_past()
+        while steps > 0:
+            n = min(steps, PIECE)
+            moment, bad = self._moment(), [bad_steps(part.batch) for part in self.parts]
+            self._step(n, moment)
+            moment.steps, self._fresh = n, False
+            self.history.add(moment)
+            self.clock += n * self.timestep
+            steps -= n
+            self._look_for_bad(bad)
+
+    def reset(self, keyframe: int | str = -1) -> None:
+        """Resets all worlds to the model's defaults, or to a keyframe; the history keeps the state before.
+
+        Raises:
+            ModelError: the keyframe does not exist.
+        """
+        keyframe_numbers(self.model, keyframe, 1)  # checked before any change
+        self.jump()
+        for part in self.parts:
+            part.batch.reset(keyframe=keyframe)
+
+    def _step(self, n: int, moment: Moment) -> None:
+        if not any(part.mouse for part in self.parts):
+            for part in self.parts:
+                part.batch.step(n)
+            return
+        for _ in range(n):
+            pulls = [
+                Pull(part.first + row, body, wrench)
+                for part in self.parts
+                for (row, body), wrench in part.mouse.wrenches(part.world).items()
+            ]
+            moment.pulls.append(pulls)
+            self._pulled_step(pulls)
+
+    def _pulled_step(self, pulls: list[Pull]) -> None:
+        """Takes one step with the wrenches of the mouse added to `xfrc_applied`."""
+        before = []
+        for pull in pulls:
+            part, row = self.locate(pull.world)
+            target = part.batch.xfrc_applied[row, pull.body]
+            before.append((target, target.copy()))
+            target += pull.wrench
+        for part in self.parts:
+            part.batch.step()
+        for target, value in before:
+            target[:] = value
+
+    def _moment(self) -> Moment:
+        return Moment(tuple(part.kept() for part in self.parts), self.clock, self.epoch, self._fresh)
+
+    # ---- history -----------------------------------------------------------------------------------------------------
+    def seek(self, k: int, steps: int = 0) -> None:
+        """Restores a moment of the history and takes some steps from it; the clock stops.
+
+        Args:
+            k: index of the moment; len(history) is the present.
+            steps: number of steps from its beginning, at most as many as the moment has.
+
+        Raises:
+            ModelError: the moment does not exist, or the model was edited since, so that a replay would differ.
+        """
+        self.pause()
+        if self.position is None:
+            self.history.add(self._moment())  # the present, to return to
+        last = len(self.history) - 1
+        k = min(whole_argument("moment", k, 0, last + 1), last)
+        moment = self.history[k]
+        whole_argument("steps", steps, 0, moment.steps)
+        if steps and moment.epoch != self.epoch:
+            raise ModelError("the model was edited after this moment, so a replay would give other states")
+        self._restore(moment, steps)
+        self.position = (k, steps) if (k, steps) != (last, 0) else None
+        if self.position is None:
+            self.history.drop_from(last)
+
+    def step_back(self) -> bool:
+        """Goes back one step; under an edited model, to the previous moment.
+
+        Returns:
+            Whether there was an earlier state.
+        """
+        k, steps = self.position or (len(self.history), 0)
+        if steps > 0:
+            self.seek(k, steps - 1)
+        elif k > 0:
+            moment = self.history[k - 1]
+            self.seek(k - 1, moment.steps - 1 if moment.steps and moment.epoch == self.epoch else 0)
+        else:
+            return False
+        return True
+
+    def _restore(self, moment: Moment, steps: int = 0) -> None:
+        for part, kept in zip(self.parts, moment.kept, strict=True):
+            part.restore(kept)
+        self.clock = moment.clock + steps * self.timestep
+        if not moment.pulls:
+            for part in self.parts if steps else ():
+                part.batch.step(steps)
+            return
+        for pulls in moment.pulls[:steps]:
+            self._pulled_step(pulls)
+
+    def _leave_past(self) -> None:
+        """Makes the present state the end of the history; discards what came after it."""
+        if self.position is None:
+            return
+        k, steps = self.position
+        if steps:
+            self.history[k].cut(steps)
+        self.history.drop_from(k + bool(steps))
+        self.position = None
+
+    def jump(self) -> None:
+        """Records the present state before the worlds are set, so that it can be restored, and releases the mouse."""
+        self._leave_past()
+        if len(self.history):
+            self.history.add(self._moment())
+        self._fresh = True
+        for part in self.parts:
+            part.mouse.release()
+            part.mouse.pushes.clear()
+
+    # ---- bookmarks ---------------------------------------------------------------------------------------------------
+    def bookmark(self, name: str) -> None:
+        """Saves the present state under a name."""
+        self.bookmarks[name] = self._moment()
+
+    def recall(self, name: str) -> None:
+        """Restores a bookmark.
+
+        Raises:
+            ModelError: the bookmark does not exist.
+        """
+        if name not in self.bookmarks:
+            raise ModelError(f"bookmark: unknown name {name!r}{near(name, self.bookmarks)}")
+        self.jump()
+        for part, kept in zip(self.parts, self.bookmarks[name].kept, strict=True):
+            part.restore(kept)
+
+    # ---- mouse -------------------------------------------------------------------------------------------------------
+    def grab(self, world: int, body: int, point) -> None:
+        """Attaches the spring to a body at a point [m] in the axes of its world.
+
+        Raises:
+            ModelError: the body does not move.
+        """
+        part, row = self.locate(world)
+        qpos, _, mocap = part.world(row)
+        part.mouse.grab(row, body, point, qpos, mocap)
+
+    def drag(self, target) -> None:
+        """Pulls the held body to a point [m]."""
+        for part in self.parts:
+            part.mouse.move(target)
+
+    def release(self) -> None:
+        """Releases the held body."""
+        for part in self.parts:
+            part.mouse.release()
+
+    def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
+        """Returns the spring if there is one: its world, the held point and its target."""
+        for part in self.parts:
+            ends = part.mouse.anchor(part.world)
+            if ends is not None and part.mouse.grabbed is not None:
+                return part.first + part.mouse.grabbed.world, *ends
+        return None
+
+    def push(self, world: int, body: int, impulse) -> None:
+        """Pushes a body with an impulse (3,) [N s]."""
+        part, row = self.locate(world)
+        part.mouse.push(row, body, impulse)
+
+    # ---- failures ----------------------------------------------------------------------------------------------------
+    def _look_for_bad(self, before: list[np.ndarray]) -> None:
+        """Records the last second of worlds that failed in the newest piece."""
+        known = {incident.world for incident in self.incidents}
+        for k, (part, old) in enumerate(zip(self.parts, before, strict=True)):
+            for row in np.flatnonzero(bad_steps(part.batch) > old).tolist():
+                world = part.first + row
+                if world not in known and len(self.incidents) < MOST_INCIDENTS:
+                    self.incidents.append(incident_of(part.batch, k, row, world, self.history, self.epoch))
+
+    # ---- comparison --------------------------------------------------------------------------------------------------
+    def side_by_side(self, world: int) -> tuple[Session, str]:
+        """Returns a session with a world's state under each contact model, and the model changes that this required.
+
+        Raises:
+            ModelError: the model does not support one of them.
+        """
+        part, row = self.locate(world)
+        kept = {name: rows[row : row + 1] for name, rows in part.kept().items()}
+        parts, note = [], ""
+        for contact_model in ("convex", "coulomb", "lcp"):
+            model = part.batch.get_model(row)
+            if int(model.opt.integrator) != 0:
+                model.opt.integrator, note = "euler", "All use the integrator euler, which lcp requires."
+            model.opt.contact_model = contact_model
+            parts.append(Part.of(Batch(model, 1, nthread=1, dtype=part.batch.dtype), contact_model))
+            parts[-1].restore(kept)
+        session = Session(parts, self.history.seconds)
+        session.speed = self.speed
+        return session, note

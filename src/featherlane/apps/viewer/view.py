@@ -1,0 +1,292 @@
+"""`fl.view` opens a browser page for a model, worlds, an environment or recorded frames."""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from featherlane.apps.viewer.markup import Prose
+from featherlane.apps.viewer.worker import Worker
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.model.load import load
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.failure import Failure
+from featherlane.engine.simulation.batch.mixed import MixedBatch
+from featherlane.engine.simulation.world.data import Data
+from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
+
+PORT = 8080
+WORLDS = (Batch, MixedBatch, Data)
+HOST = "127.0.0.1"
+WAIT = 0.1  # interval between checks whether the page has ended [s]
+IDLE = 0.1  # interval between checks for visitors [s]
+CLOSING = 10.0  # longest wait for the page's thread to end [s]
+HEIGHT = 600  # of the page in a notebook [pixels]
+TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
+
+
+class View:
+    """A served page; as a context manager it closes the page on exit.
+
+    A notebook displays the page.  The page is served while the program runs; `wait` blocks a program that has nothing
+    else to do.
+
+    Attributes:
+        url: address of the page, with the token if there is one.
+        host, port: address and port of the server.
+    """
+
+    def __init__(self, host: str, port: int, token: str | Literal[False] | None):
+        from featherlane.apps.viewer.lock import Lock
+
+        self.host, self.lock = host, Lock(host, token)
+        self.server: Any = None
+        self.page: Any = None
+        self.closed, self._visitors = False, 0
+        self.worker = Worker()
+        try:
+            self.worker.ask(lambda: self._start(port))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Returns the address of the page on this machine, with its token."""
+        return self._url(framed=False)
+
+    def _url(self, framed: bool) -> str:
+        name = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
+        name = f"[{name}]" if ":" in name else name
+        return f"http://{name}:{self.port}{self.lock.path(framed)}"
+
+    @property
+    def visitors(self) -> int:
+        """Returns the number of browsers that have the page open."""
+        return 0 if self.closed else self._visitors
+
+    def show(self, source: Any, drawn: int | None = None) -> None:
+        """Shows worlds; the arguments are the same as those of `Page`."""
+
+        def make():
+            from featherlane.apps.viewer.page import Page
+
+            self.page = Page(self.worker, self.server, source, drawn)
+
+        self.worker.ask(make)
+
+    def close(self) -> None:
+        """Closes the page and stops observing worlds that the caller steps."""
+        self.closed = True
+        self.worker.end(self._stop, CLOSING)
+
+    def wait(self) -> None:
+        """Blocks until the page is closed or until Ctrl-C, which raises KeyboardInterrupt."""
+        while not self.closed:
+            time.sleep(WAIT)
+
+    # ---- in the page's thread ----------------------------------------------------------------------------------------
+    def _start(self, port: int) -> None:
+        from featherlane.apps.viewer.lock import start_server
+
+        self.server = start_server(self.host, port, self.lock)
+        self.port, self.worker.turn = int(self.server.get_port()), self._turn
+
+    def _turn(self) -> float:
+        self._visitors = len(self.server.get_clients())
+        return IDLE if self.page is None else self.page.turn(self._visitors)
+
+    def _stop(self) -> None:
+        from featherlane.apps.viewer.lock import stop_server
+
+        if self.page is not None:
+            self.page.close()
+        if self.server is not None:
+            stop_server(self.server)
+
+    # ---- address -----------------------------------------------------------------------------------------------------
+    def open_browser(self) -> bool:
+        """Opens the page in a browser of this machine and returns whether one was found."""
+        import webbrowser  # slow to import
+
+        return webbrowser.open(self.url)
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"View({self.url!r}{', closed' * self.closed})"
+
+    def _repr_html_(self) -> str:
+        """Returns HTML that embeds the page in a notebook, by its second address, which permits embedding."""
+        if self.closed:
+            return f"<p>{html.escape(self.url)} is closed.</p>"
+        url = html.escape(self._url(framed=True))
+        return f'<iframe src="{url}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
+
+
+def view(
+    what: Model | Batch | MixedBatch | Data | Failure | Any,
+    *,
+    frames: Mapping[str, np.ndarray] | None = None,
+    nworld: int = 1,
+    port: int | None = None,
+    host: str = HOST,
+    token: str | Literal[False] | None = None,
+    worlds: int | None = None,
+    paused: bool = False,
+    browser: bool = False,
+) -> View:
+    """Opens a browser page that shows worlds, and returns immediately.
+
+    A model: the page runs a copy of it in `nworld` worlds.  A bundled name, or a source that `featherlane.load` takes,
+    may stand for the model.
+
+    A batch, a `Data` or an environment: the page observes the worlds while the caller steps them.  Results stay bitwise
+    identical, and the speed is unaffected if no browser shows the page.  The page can run a copy from any state.
+
+    A failure or recorded frames: the page plays them back.
+
+        fl.view(model)                                  the page runs the model
+        fl.view(batch); ppo.learn(1_000_000)            the page observes the batch
+        fl.view(model, frames=batch.rollout(100, record=("time", "qpos")))
+
+    Args:
+        what: a `Model`, a path, MJCF text or a name; a `Batch` or `Data`; an environment with a `batch`; a `Failure`;
+            a `MixedBatch`, of which the page shows the worlds of one model at a time, at first of the first.
+        frames: arrays (nworld, nframe, ...) by name to play back: `time` and `qpos`, optionally `qvel`, `act`,
+            `ctrl`, `mocap_pos`, `mocap_quat` and `status`; `featherlane simulate --out` records them.
+        nworld: number of worlds, if the page runs a model.
+        port: port of the server; None for 8080, or a free port if that is in use; 0 for any free port.
+        host: address to bind to.  The default is reachable from this machine only.  With any other (`0.0.0.0`) the page
+            uses the same token, but the traffic is not encrypted; prefer a tunnel,
+            `ssh -L 8080:localhost:8080 machine`.
+        token: secret part of the address; requests without it are refused: at least 8 letters, digits, `-` and `_`.
+            None for a random token; False for no token, on loopback only: every user of this machine can open the page.
+        worlds: number of worlds drawn initially, of a model, a batch or frames; None for up to 64.
+        paused: whether the simulation or playback waits for its button; otherwise it starts with the first visitor.
+        browser: whether to open the page in a browser of this machine.
+
+    Returns:
+        The `View`, with `url` and `close()`; it is a context manager, and a notebook displays it.
+
+    Raises:
+        InstallationError: viser is not installed (`pip install 'featherlane[view]'`).
+        UnsupportedFeatureError: the model has unsupported features.
+        ModelError: the model cannot be loaded, the frames do not fit the model, a number is out of range, the port is
+            in use, or the address does not belong to this machine.
+    """
+    _check(worlds, token)
+    return open_page(shown_source(what, frames, nworld), port, host, token, worlds, paused, browser)
+
+
+def open_page(
+    source,
+    port: int | None = None,
+    host: str = HOST,
+    token: str | Literal[False] | None = None,
+    worlds: int | None = None,
+    paused: bool = False,
+    browser: bool = False,
+) -> View:
+    """Opens a page for a session, a watch or a playback; arguments and errors are those of `view`."""
+    from featherlane.apps.viewer.watch import Watch
+
+    opened = _served(host, port, token)
+    try:
+        if not isinstance(source, Watch) and not paused:
+            source.run()
+        opened.show(source, worlds)
+    except BaseException:
+        opened.close()
+        raise
+    if browser:
+        opened.open_browser()
+    return opened
+
+
+def view_error(
+    error: FeatherlaneError,
+    *,
+    port: int | None = None,
+    host: str = HOST,
+    token: str | Literal[False] | None = None,
+    browser: bool = False,
+) -> View:
+    """Opens a page that explains why a model cannot be shown: its unsupported features and their elements.
+
+    Args:
+        error: error that loading the model raised.
+        port, host, token, browser: as in `view`.
+    """
+    opened = _served(host, port, token)
+    opened.worker.ask(lambda: Prose(opened.server.gui, *explanation(error)))
+    if browser:
+        opened.open_browser()
+    return opened
+
+
+def explanation(error: FeatherlaneError) -> tuple[str, ...]:
+    """Returns the template of a page that explains an error, and its values, as in `prose.markup`."""
+    if isinstance(error, UnsupportedFeatureError):
+        items = "<ul>" + "<li><code>{}</code></li>" * len(error.features) + "</ul>"
+        template = f"<h3>{{}} cannot be shown</h3><p>It has features that are {{}}:</p>{items}"
+        return template, error.source or "This model", error.what, *error.features
+    return '<h3>This model cannot be shown</h3><pre style="white-space:pre-wrap">{}</pre>', str(error)
+
+
+def _served(host: str, port: int | None, token: str | Literal[False] | None) -> View:
+    """Starts a server without a page."""
+    if not isinstance(host, str) or not host:
+        raise ModelError(f"host: got {host!r}, allowed is an address of this machine, for example {HOST!r}")
+    from featherlane.apps.viewer.lock import PortInUse
+
+    try:
+        return View(host, PORT if port is None else port, token)
+    except PortInUse:
+        if port is None:
+            return View(host, 0, token)
+        raise
+
+
+def _check(worlds, token) -> None:
+    if token is not None and token is not False and not (isinstance(token, str) and TOKEN.fullmatch(token)):
+        raise ModelError(
+            "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
+        )
+    if worlds is not None:
+        whole_argument("worlds", worlds, 1)
+
+
+def shown_source(what, frames, nworld: int):
+    """Returns the source to show: a session, a watch or a playback."""
+    from featherlane.apps.viewer.failure_replay import frames_of
+    from featherlane.apps.viewer.playback import Playback
+    from featherlane.apps.viewer.session import Session
+    from featherlane.apps.viewer.watch import Watch
+
+    if isinstance(what, Failure):
+        if frames is not None:
+            raise ModelError("frames: not allowed with a failure, which has its own states")
+        return Playback(what.model, frames_of(what), "failure")
+    worlds = what if isinstance(what, WORLDS) else getattr(getattr(what, "unwrapped", what), "batch", None)
+    if isinstance(worlds, MixedBatch):
+        if frames is not None:
+            raise ModelError("frames: got a MixedBatch with frames, allowed is one of its groups (batch.groups[k])")
+        return Watch(worlds.groups[0], worlds)
+    if isinstance(worlds, Batch | Data) and frames is None:
+        return Watch(worlds)
+    if isinstance(worlds, Batch | Data):
+        model = worlds.model
+    else:
+        model = what if isinstance(what, Model) else load(what)
+    return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")

@@ -1,0 +1,141 @@
+"""Observes worlds that another owner steps, without changing them.
+
+A batch calls its watcher at the end of a call, in the calling thread, when no row is being written; the watcher copies
+the drawn rows, at a limited rate.  A `Data`, and an idle batch, are read from the page's thread; a copy is discarded
+if a call started during it.  The source is never written and never waits.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+
+import numpy as np
+
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.batch.arrays import LASTING, REPORTS
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.mixed import MixedBatch
+from featherlane.engine.simulation.batch.one_world import batch_of
+from featherlane.engine.simulation.world.data import Data
+
+RATE = 30.0  # most copies per second
+MOST_BYTES = 4 << 20  # size of a copy of all worlds, at most; above it, only the drawn worlds are copied
+IDLE = 0.2  # time without a call after which a batch is read from the page's thread [s]
+TRIES = 20  # attempts to read without a concurrent write
+MODEL_SECONDS = 0.5  # interval between checks of the model [s]
+KEPT = tuple(dict.fromkeys((*LASTING, *REPORTS)))
+
+
+class Watch:
+    """The newest available copy of worlds.
+
+    Args:
+        source: a `Batch` or a `Data`.
+        mixed: the `MixedBatch` that `source` is a group of, if any.
+
+    Attributes:
+        first: number of the first world in the mixed batch.
+        model, batch: copies for drawing; worlds have the same numbers.
+        drawn: array of the worlds that are copied if not all fit.
+        rate: most copies per second.
+    """
+
+    def __init__(self, source: Batch | Data, mixed: MixedBatch | None = None):
+        self.worlds, self.mixed = source, mixed
+        self.first = 0 if mixed is None else int(mixed.starts[mixed.groups.index(source)])
+        self.model: Model = copy.deepcopy(source.model)
+        self.nworld = self.source.nworld
+        self.batch = Batch(self.model, self.nworld, nthread=1, dtype=self.source.dtype, given_contacts=source.ngiven)
+        self.batch.mute()
+        self.drawn = np.arange(self.nworld)
+        self.rate = RATE
+        self._latest: tuple[np.ndarray | None, dict[str, np.ndarray]] | None = None
+        self._next = self._called = self._model_seen = 0.0
+        self._look()
+        self.take()
+        self._next = 0.0
+
+    @property
+    def source(self) -> Batch:
+        """Returns the observed worlds."""
+        return batch_of(self.worlds)
+
+    # ---- start and stop ----------------------------------------------------------------------------------------------
+    def attach(self) -> None:
+        """Starts observing: the batch calls the watcher from now on."""
+        self.source.watch(self._called_back)
+
+    def detach(self) -> None:
+        """Stops observing: the batch no longer calls the watcher."""
+        self.source.watch(None)
+
+    def whole(self, seconds: float = 1.0) -> None:
+        """Copies all worlds, drawn or not, into `batch`; waits for a copy for at most `seconds`."""
+        drawn, self.drawn = self.drawn, np.arange(self.nworld)
+        self._latest, end = None, time.perf_counter() + seconds
+        while not self.take() and time.perf_counter() < end:
+            time.sleep(1e-3)
+        self.drawn = drawn
+
+    def take(self) -> bool:
+        """Moves the newest copy into `batch`.
+
+        Returns:
+            Whether there was a new copy.
+        """
+        now = time.perf_counter()
+        if self._latest is None and now - self._called > IDLE and now >= self._next:
+            self._look()
+        latest, self._latest = self._latest, None
+        if latest is None:
+            return False
+        ids, rows = latest
+        at = slice(None) if ids is None else ids
+        for name, value in rows.items():
+            self.batch.row_memory(name)[at] = value
+        if now - self._model_seen > MODEL_SECONDS:
+            self._model_seen = now
+            self._take_model()
+        return True
+
+    # ---- copies ------------------------------------------------------------------------------------------------------
+    def _called_back(self) -> None:
+        """Copies rows at the end of a call, in the thread of the batch's user."""
+        now = self._called = time.perf_counter()
+        if now >= self._next:
+            self._next = now + 1.0 / self.rate
+            self._latest = self._copied()
+
+    def _look(self) -> None:
+        """Copies rows in the page's thread while no call runs, or keeps the best of several attempts."""
+        self._next = time.perf_counter() + 1.0 / self.rate
+        for _ in range(TRIES):
+            before = self.source.is_busy, self._time()
+            copied = self._copied()
+            if before == (self.source.is_busy, self._time()) and not before[0]:
+                self._latest = copied
+                return
+            time.sleep(1e-3)
+
+    def _time(self) -> bytes:
+        return self.source.rows["time"].tobytes()
+
+    def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+        """Returns the copied worlds, None for all, and their rows."""
+        rows = {name: a for name in KEPT if (a := self.source.rows.get(name)) is not None}
+        if sum(a.nbytes for a in rows.values()) <= MOST_BYTES:
+            return None, {name: a.copy() for name, a in rows.items()}
+        drawn = self.drawn
+        return drawn, {name: a[drawn] for name, a in rows.items()}
+
+    def _take_model(self) -> None:
+        """Copies edited model fields, and model fields that differ between worlds."""
+        own, theirs = self.model, self.source.model
+        sizes = own.size_values()
+        edited = {name: value for name, value in theirs.size_values().items() if sizes[name] != value}
+        edited |= {name: rows for name, rows in theirs.rows.items() if not np.array_equal(rows, own.rows[name])}
+        own.take_constants(edited)
+        for name, rows in tuple(self.source.expanded_fields.items()):
+            if not np.array_equal(self.batch.expanded_fields.get(name, ()), rows):
+                self.batch.expand(name)[...] = rows

@@ -1,0 +1,371 @@
+"""Finds the near pairs of many geoms with a tree of bounding boxes, one world at a time.
+
+If a model has too many pairs to list them at load time (a thousand free bodies have half a million), its bounded geoms
+form a crowd.  Each step and world runs three phases:
+
+order    sort the centres of the boxes along a space-filling curve (Morton's): neighbours in space are near in the list
+build    build a complete binary tree over that list: node k holds the boxes of nodes 2k and 2k + 1
+find     traverse pairs of nodes with overlapping boxes, from the root paired with itself down to pairs of leaves
+
+If few geoms can move (a robot on rough ground), the tree holds the others alone.  It is kept for the next steps and
+worlds as long as their boxes are the same, and each movable geom searches it.  The pairs are the same.
+
+The cost is O(n log n) plus the pairs, for geoms of any sizes.  The pairs of all worlds are merged and sorted
+by a key that gives them MuJoCo's order:
+
+    key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
+    place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
+
+m1 and d1 are the model and the data of one world.  crowd_geom[i] is the geom with index i in the crowd, which has
+ncrowd geoms.
+The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
+for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
+A leaf is a place on the curve; its key is (position on the curve) << INDEX_BITS | (index in the crowd).
+An empty box has the bounds EMPTY to -EMPTY.
+crowd.leaf_key holds the keys of the leaves, crowd.node_box the boxes of the nodes, and crowd.node_stack the nodes or
+pairs of nodes that remain to be visited.  crowd.fixed is 1 if the tree holds the geoms that cannot move, with the boxes
+crowd.fixed_box.  m.excluded_body and m.named_geom are the sorted pairs of bodies that are excluded, and of geoms that
+have an explicit pair (m.pair_geom1, m.pair_geom2); m.filter_parent and m.sorted_by_type are options of the model.
+Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is Featherlane's.
+Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.broad.bounds import EMPTY, boxes_overlap, empty_bounds, union_of
+from featherlane.engine.dynamics.awake import sleeping
+from featherlane.engine.lanes.sort import drop_repeats, sort, sort_digits
+
+CELL_BITS = 10  # cells of the curve along each axis: 2^10
+INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21
+FEW = 8  # if fewer than one in 8 geoms can move, each of them searches a tree of the others
+
+
+# ---- keys ----------------------------------------------------------------------------------------------------
+@kernel
+def pair_key(m, e, g, h):
+    """Returns the sort key of a pair of geoms g, h, ordered by type; e: index of the explicit pair, or -1."""
+    a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    # the key has the lower body first; without sorting by type, its geom is geom1
+    if a > b:
+        a, b = b, a
+        if not m.sorted_by_type:
+            g, h = h, g
+    place = e if e >= 0 else m.npair + g * m.ngeom + h
+    return (a * m.nbody + b) * (m.npair + m.ngeom * m.ngeom) + place
+
+
+@kernel
+def pair_of(m, key):
+    """Returns (e, g, h), the pair with this key: index of the explicit pair or -1, and its geoms, ordered by type."""
+    place = key % (m.npair + m.ngeom * m.ngeom)
+    if place < m.npair:
+        e, g, h = place, m.pair_geom1[place], m.pair_geom2[place]
+    else:
+        e, g, h = -1, (place - m.npair) // m.ngeom, (place - m.npair) % m.ngeom
+    if m.geom_type[g] > m.geom_type[h]:
+        g, h = h, g
+    return e, g, h
+
+
+@kernel
+def add_key(d, key):
+    """Records the key of a near pair; sets con_overflow if the buffer is full.   Writes: near.key, near.count."""
+    n = d.near.count[0]
+    if n < d.nnear:
+        d.near.key[n] = key
+        d.near.count[0] = n + 1
+    else:
+        d.con_overflow[0] = 1
+
+
+# ---- filters of candidate pairs, as in model/candidates.py --------------------------------------
+@kernel
+def is_listed(pairs, n, a, b):
+    """Returns whether (a, b) is one of n pairs that are sorted by first, then second number, by bisection.
+
+    Pair k is pairs[2 k], pairs[2 k + 1].
+    """
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if pairs[2 * middle] < a or (pairs[2 * middle] == a and pairs[2 * middle + 1] < b):
+            low = middle + 1
+        else:
+            high = middle
+    return low < n and pairs[2 * low] == a and pairs[2 * low + 1] == b
+
+
+@kernel
+def bodies_may_touch(m, a, b):
+    """Returns whether bodies a and b are not welded together, one is movable, and neither is the other's parent.
+
+    The filter of parents is an option, and does not hold for the world.
+    """
+    weld_a, weld_b = m.body_weldid[a], m.body_weldid[b]
+    allowed = weld_a != weld_b and (m.body_dofnum[weld_a] > 0 or m.body_dofnum[weld_b] > 0)
+    if allowed and m.filter_parent and weld_a != 0 and weld_b != 0:
+        allowed = weld_a != m.body_weldid[m.body_parentid[weld_b]] and weld_b != m.body_weldid[m.body_parentid[weld_a]]
+    return allowed
+
+
+@kernel
+def may_touch(m, g, h):
+    """Returns whether geoms g and h pass the filters of candidate pairs.
+
+    These are contype and conaffinity, welded and parent bodies, excluded body pairs, and explicit geom pairs.
+    """
+    types_match = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
+    a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    # the lists have ascending pairs
+    if a > b:
+        a, b = b, a
+    if g > h:
+        g, h = h, g
+    return (
+        types_match != 0
+        and bodies_may_touch(m, a, b)
+        and not is_listed(m.excluded_body, m.nexcluded, a, b)
+        and not is_listed(m.named_geom, m.nnamed, g, h)
+    )
+
+
+# ---- the tree of one world ------------------------------------------------------------------------------------------
+@kernel
+def spread_bits(i):
+    """Returns i, below 2^21, with two zero bits inserted before each bit (Morton code of one axis)."""
+    # each line moves the upper half of every group of bits away, by two places per bit of the lower half
+    i = (i | (i << 32)) & 0x1F00000000FFFF
+    i = (i | (i << 16)) & 0x1F0000FF0000FF
+    i = (i | (i << 8)) & 0x100F00F00F00F00F
+    i = (i | (i << 4)) & 0x10C30C30C30C30C3
+    return (i | (i << 2)) & 0x1249249249249249
+
+
+@kernel
+def order_leaves(m1, d1, box):
+    """Sorts the geoms along the curve by the centres of their bounds `box`.   Writes: crowd.leaf_key."""
+    for k in unrolled(range(3)):
+        low, high = EMPTY, -EMPTY
+        for i in range(m1.ncrowd):
+            x = box[i][k] + box[i][3 + k]  # twice the centre
+            low, high = fmin(x, low), fmax(x, high)
+        scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)  # cells per metre; no division by 0
+        for i in range(m1.ncrowd):
+            x = box[i][k] + box[i][3 + k]
+            # bits of the three axes alternate
+            cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
+            d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
+    for i in range(m1.ncrowd):
+        d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i  # the box index
+    # radix sort by the bits of the place on the curve, with two scratch arrays
+    sort_digits(
+        d1.crowd.leaf_key, d1.crowd.leaf_room, d1.crowd.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS
+    )
+
+
+@kernel
+def index_of_leaf(d, i):
+    """Returns the index in the crowd of leaf i."""
+    return d.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)
+
+
+@kernel
+def build_tree(m1, d1, box, leaves, fixed):
+    """Writes crowd.node_box: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two.
+
+    box: bounds of the geoms.  If `fixed` is 1, the tree does not hold the geoms that are marked as awake.
+    """
+    for i in range(leaves):
+        held = i < m1.ncrowd and (fixed == 0 or not is_awake(d1, i))
+        d1.crowd.node_box[leaves + i] = box[index_of_leaf(d1, i)] if held else empty_bounds()
+    # from the last inner node to the root, so that both children have their boxes
+    for i in range(1, leaves):
+        node = leaves - i
+        d1.crowd.node_box[node] = union_of(d1.crowd.node_box[2 * node], d1.crowd.node_box[2 * node + 1])
+
+
+@kernel
+def push_node_pair(d, top, a, b, height):
+    """Pushes nodes a and b of equal height on the stack if their boxes overlap; returns the new top.
+
+    An entry of crowd.node_stack is (a, b, height above the leaves).
+    """
+    if boxes_overlap(d.crowd.node_box[a], d.crowd.node_box[b]):
+        d.crowd.node_stack[3 * top], d.crowd.node_stack[3 * top + 1], d.crowd.node_stack[3 * top + 2] = a, b, height
+        top += 1
+    return top
+
+
+@kernel
+def add_leaf_pair(m, d, i, j):
+    """Records the geoms of leaves i and j if their pair passes the filters."""
+    add_pair(m, d, index_of_leaf(d, i), index_of_leaf(d, j))
+
+
+@kernel
+def add_pair(m, d, i, j):
+    """Records the pair of geoms i and j of the crowd in near.key if it passes the filters."""
+    g, h = m.crowd_geom[i], m.crowd_geom[j]
+    if may_touch(m, g, h):
+        kind_g, kind_h = m.geom_type[g], m.geom_type[h]  # a pair is ordered by type, then by body
+        if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
+            g, h = h, g
+        add_key(d, pair_key(m, -1, g, h))  # -1: not an explicit pair
+
+
+@kernel
+def find_pairs(m1, d1, leaves, depth):
+    """Records all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights.
+
+    a, b: a pair of nodes.  depth: height of the root.   Scratch: crowd.node_stack.
+    """
+    d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
+    top = 1
+    while top > 0:
+        top -= 1
+        a, b, height = d1.crowd.node_stack[3 * top], d1.crowd.node_stack[3 * top + 1], d1.crowd.node_stack[3 * top + 2]
+        if height > 0:
+            top = push_node_pair(d1, top, 2 * a, 2 * b, height - 1)
+            top = push_node_pair(d1, top, 2 * a, 2 * b + 1, height - 1)
+            top = push_node_pair(d1, top, 2 * a + 1, 2 * b + 1, height - 1)
+            if a != b:  # else the same pair as the one before
+                top = push_node_pair(d1, top, 2 * a + 1, 2 * b, height - 1)
+        elif a != b:
+            add_leaf_pair(m1, d1, a - leaves, b - leaves)
+
+
+@kernel
+def is_awake(d, i):
+    """Returns whether the geom of leaf i is awake in the current world."""
+    return d.crowd.leaf_awake[index_of_leaf(d, i)] != 0
+
+
+@kernel
+def find_pairs_of_awake(m1, d1, leaves):
+    """Records the overlapping pairs with at least one awake geom.
+
+    For each awake leaf i, it searches the tree from the root.
+    """
+    for i in range(m1.ncrowd):
+        if is_awake(d1, i):
+            d1.crowd.node_stack[0] = 1
+            top = 1
+            while top > 0:
+                top -= 1
+                a = d1.crowd.node_stack[top]
+                if boxes_overlap(d1.crowd.node_box[a], d1.crowd.node_box[leaves + i]):
+                    if a < leaves:
+                        d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        top += 2
+                    # a pair of two awake leaves is found twice: keep it once
+                    elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
+                        add_leaf_pair(m1, d1, i, a - leaves)
+
+
+@kernel
+def mark_movable(m1, d1):
+    """Marks the geoms that can move as awake in crowd.leaf_awake, and returns their number."""
+    count = 0
+    for i in range(m1.ncrowd):
+        weld = m1.body_weldid[m1.geom_bodyid[m1.crowd_geom[i]]]
+        d1.crowd.leaf_awake[i] = 1 if m1.body_dofnum[weld] > 0 else 0
+        count += d1.crowd.leaf_awake[i]
+    return count
+
+
+@kernel
+def keep_fixed_boxes(m1, d1):
+    """Stores the boxes of the geoms that cannot move in crowd.fixed_box.
+
+    Returns 1 if a tree of these geoms with these boxes exists, else 0.
+    """
+    same = d1.crowd.fixed[0]  # 1: crowd.node_box holds a tree of the geoms that cannot move
+    for i in range(m1.ncrowd):
+        if d1.crowd.leaf_awake[i] == 0:
+            box, kept = d1.crowd.leaf_box[i], d1.crowd.fixed_box[i]
+            d1.crowd.fixed_box[i] = box
+            for k in unrolled(range(6)):
+                if box[k] != kept[k]:
+                    same = 0
+    return same
+
+
+@kernel
+def find_pairs_of_movable(m1, d1, leaves):
+    """Records the overlapping pairs of the movable geoms: with each other, and with the others in the tree."""
+    for i in range(m1.ncrowd):
+        if d1.crowd.leaf_awake[i] != 0:
+            for j in range(i + 1, m1.ncrowd):
+                if d1.crowd.leaf_awake[j] != 0 and boxes_overlap(d1.crowd.leaf_box[i], d1.crowd.leaf_box[j]):
+                    add_pair(m1, d1, i, j)
+            d1.crowd.node_stack[0] = 1
+            top = 1
+            while top > 0:
+                top -= 1
+                a = d1.crowd.node_stack[top]
+                if boxes_overlap(d1.crowd.node_box[a], d1.crowd.leaf_box[i]):
+                    if a < leaves:
+                        d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        top += 2
+                    else:
+                        add_pair(m1, d1, i, index_of_leaf(d1, a - leaves))
+
+
+@stage
+def crowd_pairs(m1, d1):
+    """Appends the keys of the crowd's pairs that are near in one world.
+
+    With sleep enabled, at least one geom of each pair must be awake.
+    Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake.
+    Writes: near.*, con_overflow; crowd.*.
+    Cost:   O(n log n + pairs); with few movable geoms O(n), of which most is the comparison of n boxes.
+    """
+    depth = 0
+    while 1 << depth < m1.ncrowd:
+        depth += 1
+    leaves = 1 << depth
+    if not sleeping(m1) and mark_movable(m1, d1) * FEW < m1.ncrowd:
+        # the tree of the geoms that cannot move is kept from step to step
+        if not keep_fixed_boxes(m1, d1):
+            order_leaves(m1, d1, d1.crowd.fixed_box)
+            build_tree(m1, d1, d1.crowd.fixed_box, leaves, fixed=1)
+            d1.crowd.fixed[0] = 1
+        find_pairs_of_movable(m1, d1, leaves)
+    else:
+        order_leaves(m1, d1, d1.crowd.leaf_box)
+        build_tree(m1, d1, d1.crowd.leaf_box, leaves, fixed=0)
+        d1.crowd.fixed[0] = 0
+        if sleeping(m1):
+            find_pairs_of_awake(m1, d1, leaves)
+        else:
+            find_pairs(m1, d1, leaves, depth)
+
+
+@kernel
+def load_awake(m, d, lane):
+    """Writes crowd.leaf_awake, which geoms of the crowd are awake in the world of a lane; returns their number."""
+    count = 0
+    for i in range(m.ncrowd):
+        d.crowd.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
+        count += d.crowd.leaf_awake[i]
+    return count
+
+
+@kernel
+def load_boxes(m, d, lane):
+    """Writes crowd.leaf_box, the boxes of the crowd in the world of a lane."""
+    for i in range(m.ncrowd):
+        d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
+
+
+@stage
+def unite_pairs(m1, d1):
+    """Sorts the keys of all worlds in ascending order and removes duplicates.
+
+    Reads:  near.key (nnear,), near.count.
+    Writes: near.key, near.count.
+    Scratch: near.room.
+    """
+    sort(d1.near.key, d1.near.room, d1.near.count[0])
+    # drop_repeats returns the number of keys that remain
+    d1.near.count[0] = drop_repeats(d1.near.key, d1.near.count[0])

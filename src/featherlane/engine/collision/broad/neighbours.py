@@ -1,0 +1,134 @@
+"""Keeps a list of pairs that are near or may soon be near, for several steps of a world that is alone in its tile.
+
+The list stores the pose of each colliding geom and how far its points may move.  While all geoms are within these
+bounds, no unlisted pair can be near, so only listed pairs are tested.  The detected pairs and their order are the same
+as without a list.  The list is not part of the state: after the state is replaced or the model is edited, the
+next step builds a new list.
+
+collide_geom lists the geoms that may collide; neighbours.* have an entry for each of these, `travel` one for each geom.
+neighbours.pos, axis (two rows of the orientation) and box are the stored pose and bounding box; move [m] and turn are
+the allowed changes of a coordinate and of a cosine; reach and margin are the geom's reach and its margin plus gap.
+near.geom_reach[g] is the radius of geom g's bounding sphere plus its margin and gap; two geoms are near if their
+distance is at most the sum of these.  m.pair_function is the id of the function of two geom types.
+
+Imported kernels:
+
+    geom_margin_and_gap, is_present   a geom's margin plus gap; mask of worlds that have the geom
+    detection_distance                largest distance of a contact of a pair
+    boxes_separate                    mask of worlds where the oriented boxes are farther apart than a distance
+
+Source: L. Verlet, Phys. Rev. 159 (1967).
+"""
+
+from __future__ import annotations
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.broad.bounds import boxes_separate
+from featherlane.engine.collision.mixing import detection_distance, geom_margin_and_gap, is_present
+from featherlane.engine.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, SPHERE_SPHERE
+
+# per colliding geom; with fewer pairs, validating the list saves so little that building it costs 10 steps
+LEAST_PAIRS = 7
+AHEAD = 12  # steps that a geom may continue at its current velocity, in addition to MOVE and TURN
+MOVE, TURN = 0.03, 0.02  # per axis, relative to the bounding radius; per cosine
+# a move of each axis by at most 1 is one of sqrt(3); changes of six cosines by at most 1 turn a point by sqrt(18) radii
+ALL_AXES, ALL_COSINES = 1.75, 4.25  # upper bounds of these
+
+
+def listed_pairs(ncand: int, ncollide: int, width: int) -> int:
+    """Returns the number of pairs that a tile can list."""
+    return ncand if width == 1 and ncand > LEAST_PAIRS * ncollide else 0
+
+
+@kernel
+def is_within(v, limit):
+    """Returns the mask of worlds where no part of v exceeds the limit in absolute value."""
+    x, y, z = fabs(v)
+    return (x <= limit) & (y <= limit) & (z <= limit)
+
+
+@kernel
+def is_list_valid(m, d):
+    """Returns the mask of worlds where every geom is within the bounds of the list and has the same size.
+
+    Reads: neighbours.*, the poses and bounds that `prepare_list` stored for each geom; near.geom_reach.
+    """
+    valid = true_mask(d)
+    for k in range(m.ncollide):
+        g = m.collide_geom[k]
+        # two rows of the orientation determine the third
+        move, turn = d.neighbours.move[k], d.neighbours.turn[k]
+        x, y, _ = d.geom_xmat[g].rows
+        valid = valid & is_within(d.geom_xpos[g] - d.neighbours.pos[k], move)
+        valid = valid & is_within(x - d.neighbours.axis[k, 0], turn) & is_within(y - d.neighbours.axis[k, 1], turn)
+        box, old = m.geom_aabb[g], d.neighbours.box[k]
+        for i in unrolled(range(6)):
+            valid = valid & (box[i] == old[i])
+        # margin and gap may have been edited
+        reaches = d.near.geom_reach[g] <= d.neighbours.reach[k]
+        # a geom that a world lacks has a reach of NaN, which is in no bound, and cannot come near
+        if m.nvariant > 0:
+            reaches = reaches | not_(is_present(m, g))
+        valid = valid & reaches & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
+    return valid
+
+
+@kernel
+def allowed_motion(m, d, g):
+    """Returns (move, turn): by how much the list allows geom g to move [m, per axis] and turn [per cosine].
+
+    Both are AHEAD steps at the current velocity plus a fixed part.  They are zero for a geom welded to the world, which
+    only model edits move.
+    """
+    b, move, turn = m.geom_bodyid[g], 0.0, 0.0
+    if m.body_weldid[b] > 0:
+        vel, arm = d.cvel[b], d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
+        spin, time = vel.angular, AHEAD * timestep(m)
+        move = fma(time, norm3(vel.linear + cross(spin, arm)), MOVE * m.geom_rbound[g])
+        turn = fma(time, norm3(spin), TURN)
+    return move, turn
+
+
+@kernel
+def prepare_list(m, d):
+    """Prepares a new list: stores the poses of the geoms, and enlarges near.geom_reach by their possible travel.
+
+    travel = ALL_AXES move + ALL_COSINES turn radius.   Writes: neighbours.*, near.geom_reach.
+    """
+    for k in range(m.ncollide):
+        g = m.collide_geom[k]
+        d.neighbours.pos[k] = d.geom_xpos[g]
+        d.neighbours.axis[k, 0], d.neighbours.axis[k, 1], _ = d.geom_xmat[g].rows
+        d.neighbours.box[k] = m.geom_aabb[g]
+        d.neighbours.margin[k] = geom_margin_and_gap(m, g)
+        d.neighbours.reach[k] = d.near.geom_reach[g]
+        d.neighbours.move[k], d.neighbours.turn[k] = allowed_motion(m, d, g)
+        d.neighbours.travel[g] = fma(
+            ALL_AXES, d.neighbours.move[k], ALL_COSINES * d.neighbours.turn[k] * m.geom_rbound[g]
+        )
+        d.near.geom_reach[g] = d.near.geom_reach[g] + d.neighbours.travel[g]
+
+
+@kernel
+def never_meet(m, d, g, h, near):
+    """Returns the mask of worlds where geoms g, h cannot meet while the list is valid, by their boxes and travel.
+
+    Worlds outside of `near` are true without a test.  Only shapes with a bounding box and a known orientation are
+    tested.
+    """
+    function = m.pair_function[m.geom_type[g], m.geom_type[h]]
+    apart = not_(near)
+    # tested: the ranges of pair functions of spheres, capsules, cylinders, ellipsoids, boxes and meshes.  Not tested:
+    # models of planes, spheres and capsules only (all_round), because their steps do not compute full orientations
+    if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
+        # -1: not an explicit pair
+        margin = fmax(detection_distance(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
+        apart = boxes_separate(m, d, g, h, margin, near)
+    return apart
+
+
+@kernel
+def restore_reach(m, d):
+    """Restores near.geom_reach to the values before `prepare_list`."""
+    for k in range(m.ncollide):
+        d.near.geom_reach[m.collide_geom[k]] = d.neighbours.reach[k]

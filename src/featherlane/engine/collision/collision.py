@@ -1,0 +1,358 @@
+"""Detects the contacts of a tile and stores them in slots that its worlds share.
+
+A pair is (pair_id, geom1, geom2): the index of the explicit pair or -1, and the two geoms.  A candidate is a pair that
+may collide; candidate k has the entries m.cand_pair[k], m.cand_geom1[k] and m.cand_geom2[k].  A pair is *near* if its
+bounding spheres are within margin and gap in at least one world.  A model with a *crowd* has a bounding volume tree;
+its pairs are listed by sort keys in near.key, those of other models by candidate indices in near.cand_near.
+near.detects is 1 in worlds that detect contacts (`given_contacts`).  collide_geom lists the geoms of all pairs.
+Group k has the candidates from group_first[k] on, of the two bodies group_body[k].
+The model has ncand candidates, ngroup groups, ncollide colliding geoms, and ncrowd geoms in a crowd.
+m.pair_function[type1, type2] is the id of the function that finds the contact points of two geom types.
+
+Imported kernels:
+
+    margin_and_gap, detection_distance  (margin, gap) of a pair; largest distance of a contact, about their sum
+    both_present(m, geom1, geom2)       mask of worlds that have both geoms
+    sweeping(m), is_swept_pair          whether contacts within the step are detected; whether this pair has them
+    sleeping(m)                         whether the flag `sleep` is on
+    any_awake, pair_awake               whether one of two bodies is awake in some world; mask of these worlds
+    lane_points                         appends the points of a pair function that computes all worlds at once
+    branching_points                    appends those of a function that computes one world at a time
+    parted                              mask of worlds where the test of bounding boxes separates the pair by a limit
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.broad.bounds import boxes_overlap, store_body_boxes, store_crowd_boxes
+from featherlane.engine.collision.broad.box_tree import (
+    add_key,
+    crowd_pairs,
+    load_awake,
+    load_boxes,
+    pair_key,
+    pair_of,
+    unite_pairs,
+)
+from featherlane.engine.collision.broad.neighbours import is_list_valid, never_meet, prepare_list, restore_reach
+from featherlane.engine.collision.mixing import (
+    NEAR,
+    both_present,
+    detection_distance,
+    geom_margin_and_gap,
+    is_present,
+    margin_and_gap,
+    touching_distance,
+)
+from featherlane.engine.collision.motion import is_swept_pair, spheres_meet, sweeping
+from featherlane.engine.collision.narrow import branching_points
+from featherlane.engine.collision.pairs.points import z_axis
+from featherlane.engine.collision.slot import set_slot_parameters
+from featherlane.engine.collision.sweep.contacts import sweep_pair
+from featherlane.engine.collision.table import lane_points, parted
+from featherlane.engine.collision.user_contacts import given_contacts
+from featherlane.engine.dynamics.awake import any_awake, pair_awake, sleeping
+from featherlane.engine.dynamics.body.com import com_vel
+from featherlane.engine.lanes.mathematics import NAN
+from featherlane.engine.lanes.worlds import count_active_worlds
+from featherlane.engine.model.pair import FIRST_SCALAR
+from featherlane.engine.model.status import warn_full
+
+
+# ---- broad phase: near pairs -----------------------------------------------------------------------------
+@kernel
+def is_near(m, d, pair_id, geom1, geom2):
+    """Returns the mask of worlds where the bounding spheres are within margin and gap; a plane acts as a half-space.
+
+    Reads near.geom_reach, the bounding radius plus margin and gap of each geom, which `near_pairs` writes.
+    """
+    offset = d.geom_xpos[geom2] - d.geom_xpos[geom1]
+    if pair_id < 0:
+        reach = d.near.geom_reach[geom1] + d.near.geom_reach[geom2]
+    else:
+        # an explicit pair has its own margin and gap; NEAR covers rounding
+        margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
+        reach = (m.geom_rbound[geom1] + m.geom_rbound[geom2]) * (1.0 + NEAR) + (margin + gap)
+    if m.geom_type[geom1] == PLANE:
+        near = dot(offset, z_axis(d, geom1)) <= reach
+    else:
+        near = dot(offset, offset) <= reach * reach
+    # a geom that a world lacks has a reach of NaN, so that `near` is false; an explicit pair does not use that reach
+    if pair_id >= 0 and m.nvariant > 0:
+        near = near & both_present(m, geom1, geom2)
+    return near & (d.near.detects[0] > 0.0)
+
+
+@kernel
+def near_and_awake(m, d, first, end, count):
+    """Appends the near candidates of first .. end - 1 with an awake body to near.cand_near; returns its new length.
+
+    Every pair is written, and the length `count` advances only for pairs that are near in some world.
+    """
+    for k in range(first, end):
+        geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
+        body1, body2 = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
+        # a pair that is asleep in all worlds is skipped without a test of its spheres
+        if any_awake(d, body1, body2):
+            d.near.cand_near[count] = k
+            count += any_(is_near(m, d, m.cand_pair[k], geom1, geom2) & pair_awake(d, body1, body2))
+    return count
+
+
+@kernel
+def comes_near(m, d, pair_id, geom1, geom2):
+    """Returns the mask of worlds where the bounding spheres are within margin and gap at some time of the step."""
+    near = is_near(m, d, pair_id, geom1, geom2)
+    if is_swept_pair(m, geom1, geom2):
+        # spheres that meet at some time of the step
+        margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
+        reach = m.geom_rbound[geom1] + m.geom_rbound[geom2] + (margin + gap)
+        meet = spheres_meet(m, d, geom1, geom2, reach) & (d.near.detects[0] > 0.0)
+        # this reach is not near.geom_reach, which is NaN for a geom that a world lacks
+        if m.nvariant > 0:
+            meet = meet & both_present(m, geom1, geom2)
+        near = near | meet
+    return near
+
+
+@kernel
+def near_in_step(m, d, first, end, count):
+    """Appends the candidates of first .. end - 1 that come near in the step to near.cand_near; returns its new length.
+
+    Every pair is written, and the length `count` advances only for pairs that come near in some world.
+    """
+    for k in range(first, end):
+        geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
+        near = comes_near(m, d, m.cand_pair[k], geom1, geom2)
+        if sleeping(m):
+            near = near & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])
+        d.near.cand_near[count] = k
+        count += any_(near)
+    return count
+
+
+@kernel
+def may_be_near_soon(m, d, k):
+    """Returns 1 if candidate k belongs on the neighbour list; `prepare_list` has enlarged near.geom_reach before.
+
+    Always 1 for planes, which may turn, and for explicit pairs, whose reach is not enlarged.
+    """
+    pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
+    return 1 if pair_id >= 0 or m.geom_type[geom1] == PLANE else any_(is_near(m, d, pair_id, geom1, geom2))
+
+
+@kernel
+def near_in_group(m, d, first, end, count, wide):
+    """Appends the near candidates of first .. end - 1 to near.cand_near; returns the new length of this list.
+
+    Every pair is written, and the length advances only for near pairs.  This avoids mispredicted branches.
+
+    Args:
+        count: length of the list before the call.
+        wide: 1: with `may_be_near_soon`, for the neighbour list; 0: candidates that are near now or in this step.
+    """
+    if wide:
+        for k in range(first, end):
+            d.near.cand_near[count] = k
+            count += may_be_near_soon(m, d, k)
+    elif sweeping(m):
+        count = near_in_step(m, d, first, end, count)
+    elif sleeping(m):
+        count = near_and_awake(m, d, first, end, count)
+    else:
+        for k in range(first, end):
+            d.near.cand_near[count] = k
+            count += any_(is_near(m, d, m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]))
+    return count
+
+
+@kernel
+def near_candidates(m, d, wide):
+    """Stores the near candidates in near.cand_near; returns their number.
+
+    wide: 1: also those that may soon be near, for the neighbour list.
+    Candidates of the same two bodies form a group.  For bodies with many geoms, the boxes of the bodies are tested
+    first.
+    """
+    count = 0
+    if m.ngroup > 0:
+        # writes near.body_box
+        store_body_boxes(m, d, wide)
+        for group in range(m.ngroup):
+            end = m.group_first[group + 1] if group + 1 < m.ngroup else m.ncand
+            box1, box2 = d.near.body_box[m.group_body[group, 0]], d.near.body_box[m.group_body[group, 1]]
+            # group_boxed: all geoms of the group have a bounding box
+            if not m.group_boxed[group] or any_(boxes_overlap(box1, box2)):
+                count = near_in_group(m, d, m.group_first[group], end, count, wide)
+    else:
+        count = near_in_group(m, d, first=0, end=m.ncand, count=count, wide=wide)
+    return count
+
+
+@kernel
+def list_neighbours(m, d):
+    """Stores in neighbours.pair the pairs that may soon be near, and in neighbours.count their number plus 1.
+
+    The tile has one world, so `any_` of a mask is the value of this world.
+    Pairs with near spheres are left out if their boxes stay apart.  `prepare_list` enlarges near.geom_reach by the
+    distance that geoms may move while the list is valid; `restore_reach` restores it.
+    """
+    prepare_list(m, d)
+    n_wide, count = near_candidates(m, d, wide=1), 0
+    restore_reach(m, d)
+    for i in range(n_wide):
+        k = d.near.cand_near[i]
+        pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
+        d.neighbours.pair[count] = k
+        spheres_near = is_near(m, d, pair_id, geom1, geom2)
+        # left out: a pair whose spheres are near now, but whose boxes stay apart while the list is valid; explicit
+        # pairs and those whose spheres are apart now stay on the list without a test of boxes
+        stay_apart = pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near))
+        count += 0 if stay_apart else 1
+    d.neighbours.count[0] = count + 1
+
+
+@kernel
+def near_neighbours(m, d):
+    """Lists the near candidates from the neighbour list of the tile's single world; returns their number.
+
+    Writes: near.cand_near; neighbours.*, if the list is missing or no longer valid.
+    """
+    count = 0
+    if any_(d.near.detects[0] > 0.0):
+        if d.neighbours.count[0] == 0 or not any_(is_list_valid(m, d)):
+            list_neighbours(m, d)
+        # neighbours.count is the number of pairs plus 1, and 0 without a list
+        for i in range(d.neighbours.count[0] - 1):
+            k = d.neighbours.pair[i]
+            d.near.cand_near[count] = k
+            count += any_(is_near(m, d, m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]))
+    return count
+
+
+@kernel
+def near_pairs(m, d):
+    """Lists the pairs that are near in some world, in MuJoCo's order; returns their number.
+
+    Writes: near.geom_reach; near.cand_near, or near.key and near.count if the model has a crowd; neighbours.*, crowd.*.
+    """
+    # reach of each geom: bounding radius, margin and gap
+    for k in range(m.ncollide):
+        geom = m.collide_geom[k]
+        reach = m.geom_rbound[geom] + geom_margin_and_gap(m, geom)
+        # with the LCP model bodies that touch up to rounding have contacts; this is added once for each geom, because
+        # evaluating it per candidate in is_near slowed a humanoid's step by 2 to 3 %
+        if m.opt_contact_model == LCP:
+            reach = reach + touching_distance(m, d, geom)
+        # only models with variants have worlds without a geom; a comparison with NaN is false
+        if m.nvariant > 0:
+            reach = where(is_present(m, geom), reach, NAN)
+        d.near.geom_reach[geom] = reach
+    # candidates, from the neighbour list of a single world if it keeps one: keeps_list is set for a world that
+    # continues its trajectory, nlisted is the capacity of the list.  The list is tested by `is_near` only, while sleep
+    # and `speculative` need other tests
+    if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m) and not sweeping(m):
+        count = near_neighbours(m, d)
+    else:
+        count = near_candidates(m, d, wide=0)
+    # pairs of the bounding volume tree, one world at a time, merged with the candidates in one order
+    if m.ncrowd > 0:
+        d.near.count[0] = 0
+        for i in range(count):
+            candidate = d.near.cand_near[i]
+            add_key(d, pair_key(m, m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]))
+        store_crowd_boxes(m, d)
+        # without an awake geom (load_awake returns their number), a world has no pairs
+        for lane in range(width(d)):
+            if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
+                load_boxes(m, d, lane)
+                crowd_pairs(m, d)
+        unite_pairs(m, d)  # sorts near.key, removes duplicates
+        count = d.near.count[0]
+    return count
+
+
+@kernel
+def near_pair(m, d, i):
+    """Returns (number, pair_id, geom1, geom2) of near pair i.
+
+    number: the candidate index.  With a crowd it is any index of a candidate, because pairs of the tree have none.
+    """
+    if m.ncrowd > 0:
+        pair_id, geom1, geom2 = pair_of(m, d.near.key[i])
+        number = geom1 % m.ncand if m.ncand > 0 else 0
+    else:
+        number = d.near.cand_near[i]
+        pair_id, geom1, geom2 = m.cand_pair[number], m.cand_geom1[number], m.cand_geom2[number]
+    return number, pair_id, geom1, geom2
+
+
+# ---- contact points of one pair ---------------------------------------------------------------------------
+@kernel
+def append_points(m, d, function, number, pair_id, geom1, geom2):
+    """Appends the contact points of a pair as slots from ncon_slot on, in the worlds where it is near and awake.
+
+    Args:
+        function: id of the pair function; below FIRST_SCALAR it computes all worlds at once, else one world at a time.
+        number: candidate index of the pair, which its entry in the cache depends on; with a crowd any index.
+    """
+    near = is_near(m, d, pair_id, geom1, geom2)
+    if sleeping(m):
+        near = near & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])
+    limit = detection_distance(m, d, pair_id, geom1, geom2)
+    if function < FIRST_SCALAR:
+        lane_points(m, d, function, geom1, geom2, near, limit)
+    else:
+        # oriented bounding boxes, before the search of one world at a time
+        near = near & not_(parted(m, d, function, geom1, geom2, limit, near))
+        if any_(near):
+            # branching_points reads the mask narrow.near, and appends slots from ncon_slot on
+            d.narrow.near[0] = where(near, 1.0, 0.0)
+            branching_points(m, d, function, number, pair_id, geom1, geom2, d.ncon_slot[0])
+
+
+# ---- the stage ------------------------------------------------------------------------------------------
+
+
+@kernel
+def warn_or_split(d):
+    """With one active world, keeps the contacts that fit and warns; else keeps the overflow flag to split the tile."""
+    if d.con_overflow[0] == 1 and count_active_worlds(d) == 1:
+        d.con_overflow[0] = 0
+        warn_full(d, CONTACTS_FULL)
+
+
+@stage
+def collision(m, d):
+    """Computes the contacts of all active worlds, with their parameters.
+
+    User-defined contacts come first.  The broad phase lists the pairs whose bounding spheres are near in some world.
+    A tile of one world that continues its trajectory tests only the pairs of its neighbour list (neighbours.py).
+    The narrow phase appends contact points as slots, in order, until nconmax is reached.  If slots run out,
+    con_overflow requests a split of the tile; a tile of one world keeps its first contacts and counts a warning.
+    Source: MuJoCo mj_collision.
+    With the flag `speculative`, contacts within the step follow those of each pair (sweep/contacts.py).
+    Reads:  geom_xpos, geom_xmat, given_*, active; cvel, subtree_com to predict how far geoms move; qvel, cdof with
+            the flag speculative.
+    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full), found_bad; with the flag
+            speculative cvel, cdof_dot.
+    Scratch: near.geom_reach (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*, sweep.*.
+    Frame: world.                           Cost: O(ncand), or O(list) with a neighbour list; plus near pairs.
+    """
+    d.ncon_slot[0] = 0
+    d.con_overflow[0] = 0
+    d.ncon[0] = 0.0
+    if not m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT):
+        # writes near.detects, and slots of user-defined contacts
+        given_contacts(m, d)
+        swept = sweeping(m)
+        if swept:
+            com_vel(m, d)  # writes cvel, from which the motion in the step is predicted
+        for i in range(near_pairs(m, d)):
+            first = d.ncon_slot[0]
+            number, pair_id, geom1, geom2 = near_pair(m, d, i)
+            append_points(m, d, m.pair_function[m.geom_type[geom1], m.geom_type[geom2]], number, pair_id, geom1, geom2)
+            if swept:
+                sweep_pair(m, d, pair_id, geom1, geom2, first)
+            set_slot_parameters(m, d, number, pair_id, geom1, geom2, first)
+            if d.con_overflow[0] == 1:
+                break
+        warn_or_split(d)

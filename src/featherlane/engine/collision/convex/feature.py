@@ -1,0 +1,317 @@
+"""Finds supporting features: the point, edge or face where a convex shape meets a plane, within a few degrees.
+
+Features have coordinates along two tangents and the contact's normal, from the middle of the nearest points.
+A face is a polygon, the cap of a cylinder a disc with points around its rim, an edge a segment: an edge of a box or a
+hull, or the side line of a cylinder or a capsule.  Ellipsoids, spheres and prisms meet in a point.
+Coordinates of corner k of shape `side` are feature.point[side, 0 .. 2, k]; feature.edge[side, 0 .. 1, k] is the edge
+from this corner to the next one along the two tangents, feature.edge[side, 2, k] a tolerance.  In flat arrays, a
+coordinate of a shape has RUN values.  `eights(field)` is a field as rows of eight values, RUN // 8 for a coordinate.
+feature.count is POINT, SEGMENT, DISC or the polygon's number of corners.  `0.0 * x` is a zero with the precision of x.
+
+The fields hull_* hold the convex hulls of all meshes.  Each list has an array of starts, `...adr`, and one of lengths,
+`...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
+neighbours of a vertex, hull_map its faces, hull_outline the corners of a face's outline.  All three are numbered within
+their hull.
+facet.kind is the kind of the known facet, NO_FACET if there is none (facet.py); facet.vertex[side] has three vertices
+of a shape that span it, equal ones for a single vertex, or three times its face if it has one (`has_face`).
+m1 and d1 are the model and the data of one world; shapes.*[side] has the type, the size and the pose of each shape, and
+in shapes.data the index of its mesh.
+
+Imported kernels:
+
+    core_support(m1, d1, side, u)  (point, vertex): farthest point of a core along u, in its frame; its index
+    unit_axis(axis, length)        vector of this length along a coordinate axis
+
+Source: MuJoCo (engine_collision_gjk.h) has the same tolerances, and also treats a height field's prism as a point.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.convex.facet import NO_FACE, NO_FACET, has_face
+from featherlane.engine.collision.convex.support import core_support, unit_axis
+
+FACE = 0.996  # cosine between normal and face normal above which the face is in contact
+EDGE = 0.0888  # cosine between normal and edge below which the edge is in contact
+ON_EDGE = 1e-9  # m a point outside an edge by less is on it
+CORNERS = 63  # maximum corners of a face; larger faces are subsampled evenly
+POINT, SEGMENT, DISC = 1, 2, -1  # values of `feature.count`; else the number of corners of a polygon
+RIM = 16  # points around a disc; its middle is the corner after them
+RUN = 64  # capacity of a feature's array of each coordinate
+RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898  # of 2 pi / RIM, the angle between points of the rim
+
+
+# ---- corners ---------------------------------------------------------------------------------------------------------
+@kernel
+def contact_transform(d1, side):
+    """Returns (R, T, p) that map a point x of a shape from its frame to contact coordinates, T (R x + p).
+
+    R: orientation of the shape; T: rows are the tangents and the normal; p: its centre from the contact's origin.
+    """
+    p = d1.shapes.pos[side] - d1.feature.origin[0]
+    return d1.shapes.mat[side], d1.feature.axes[0], p
+
+
+@kernel
+def to_contact(transform, x):
+    """Returns a point x of a shape, given in its frame, in contact coordinates; transform: of `contact_transform`."""
+    R, T, p = transform
+    return T @ (R @ x + p)
+
+
+@kernel
+def load_corner(d1, side, k):
+    """Returns corner k of a feature in contact coordinates."""
+    return Vec3(d1.feature.point[side, axis, k] for axis in range(3))
+
+
+@kernel
+def store_corner(d1, side, k, x):
+    """Stores corner k of a feature, given by three coordinates."""
+    d1.feature.point[side, 0, k], d1.feature.point[side, 1, k], d1.feature.point[side, 2, k] = x
+
+
+@kernel
+def set_plane(d1, side, normal):
+    """Stores the normal of the feature's plane, given in the shape's frame."""
+    d1.feature.normal[side] = d1.feature.axes[0] @ (d1.shapes.mat[side] @ normal)
+
+
+@kernel
+def set_plane_of_corners(d1, side):
+    """Computes the normal of a polygon from its corners, since a hull's stored normals have float32 precision.
+
+    It is the sum of the cross products of successive vectors from corner 0 to the others, normalized.
+    """
+    corner0, normal = load_corner(d1, side, 0), Vec3(zeros(3))
+    previous = load_corner(d1, side, 1) - corner0
+    for k in range(2, d1.feature.count[side]):
+        current = load_corner(d1, side, k) - corner0
+        normal, previous = normal + cross(previous, current), current
+    d1.feature.normal[side] = normalize3(normal)[0]
+
+
+@kernel
+def store_segment(d1, side, start, end):
+    """Sets the feature to an edge, whose ends are given in the shape's frame.  Writes: feature.point, feature.count."""
+    transform = contact_transform(d1, side)
+    store_corner(d1, side, 0, to_contact(transform, start))
+    store_corner(d1, side, 1, to_contact(transform, end))
+    d1.feature.count[side] = SEGMENT
+
+
+@kernel
+def transform_corners(d1, side, count):
+    """Transforms corners of the feature from the shape's frame to contact coordinates, eight at once."""
+    points, transform, run = eights(d1.feature.point), contact_transform(d1, side), RUN // 8
+    # a row of x; those of y and z follow after `run` and 2 `run` rows
+    for row in range(3 * run * side, 3 * run * side + (count + 7) // 8):
+        points[row], points[row + run], points[row + 2 * run] = to_contact(
+            transform, Vec3(points[row], points[row + run], points[row + 2 * run])
+        )
+
+
+@kernel
+def compute_face_edges(d1, side, count):
+    """Computes the edges of a face from its corners; edges after the last one have length 0.
+
+    ON_EDGE times the edge's length is stored, too: the tolerance of a cross product with the edge.
+    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array; run: rows of eight
+    values of a coordinate.
+    """
+    edges, run = eights(d1.feature.edge), RUN // 8
+    first, last = 3 * RUN * side, count - 1
+    # clears the last group of eight edges, which may be incomplete
+    edges[(first + last) // 8], edges[(first + RUN + last) // 8] = zeros(2)
+    last_x, last_y, _ = load_corner(d1, side, last)
+    for k in range(count):
+        corner_x, corner_y, _ = load_corner(d1, side, k)
+        edge_x, edge_y = corner_x - last_x, corner_y - last_y
+        # the edge from corner `last` to corner k
+        d1.feature.edge[first + last], d1.feature.edge[first + last + RUN] = edge_x, edge_y
+        last_x, last_y, last = corner_x, corner_y, k
+    for row in range(first // 8, first // 8 + (count + 7) // 8):
+        edges[row + 2 * run] = ON_EDGE * sqrt(edges[row] * edges[row] + edges[row + run] * edges[row + run])
+    d1.feature.count[side] = count
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+@kernel
+def set_box_face(d1, side, corner, axis):
+    """Sets the feature to the face of a box that is orthogonal to an axis and has this corner (in the box's frame)."""
+    size = d1.shapes.size[side]
+    tangent1, tangent2 = unit_axis((axis + 1) % 3, 1.0), unit_axis((axis + 2) % 3, 1.0)
+    width1, width2 = 2.0 * dot(tangent1, size), 2.0 * dot(tangent2, size)
+    # the face extends from the corner towards the other side of the box
+    if dot(tangent1, corner) > 0.0:
+        width1 = -width1
+    if dot(tangent2, corner) > 0.0:
+        width2 = -width2
+    transform = contact_transform(d1, side)
+    store_corner(d1, side, 0, to_contact(transform, corner))
+    store_corner(d1, side, 1, to_contact(transform, fma(width1, tangent1, corner)))
+    store_corner(d1, side, 2, to_contact(transform, fma(width1, tangent1, fma(width2, tangent2, corner))))
+    store_corner(d1, side, 3, to_contact(transform, fma(width2, tangent2, corner)))
+    compute_face_edges(d1, side, 4)
+    # the plane's normal, about which the corners are counterclockwise
+    set_plane(d1, side, unit_axis(axis, -1.0 if width1 * width2 < 0.0 else 1.0))
+
+
+@kernel
+def find_box_feature(d1, side, direction, corner, least_cosine):
+    """Sets the feature to a face or an edge of a box, or to nothing.
+
+    Args:
+        direction: contact normal, outwards, in the box's frame.
+        corner: the box's highest corner along it.
+        least_cosine: between the direction and a face's normal above which the face is the feature.
+    """
+    x, y, z = fabs(direction)  # cosines of the axes
+    if x > least_cosine or y > least_cosine or z > least_cosine:
+        # the face across the axis with the largest cosine
+        set_box_face(d1, side, corner, 2 if z > x and z > y else 1 if y > x else 0)
+    elif x < EDGE or y < EDGE or z < EDGE:
+        # the edge along the axis with the smallest cosine
+        edge_axis = unit_axis(2 if z < x and z < y else 1 if y < x else 0, 1.0)
+        store_segment(d1, side, corner, fma(-2.0 * dot(edge_axis, corner), edge_axis, corner))
+
+
+@kernel
+def is_face_at(m1, mesh, vertex, face):
+    """Returns whether the hull's face has a corner at this vertex."""
+    hull_vertex = m1.hull_vertadr[mesh] + vertex
+    for k in range(m1.hull_mapadr[hull_vertex], m1.hull_mapadr[hull_vertex] + m1.hull_mapnum[hull_vertex]):
+        if m1.hull_map[k] == face:
+            return True
+    return False
+
+
+@kernel
+def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
+    """Returns the hull's face nearest to orthogonal to a direction at one to three vertices, or NO_FACE.
+
+    A face counts if it has all these vertices, and the cosine between its normal and the direction is above
+    least_cosine.   vertices: three numbers, with equal ones for fewer vertices.
+    """
+    vertex1, vertex2, vertex3 = vertices
+    hull_vertex, first_face = m1.hull_vertadr[mesh] + vertex1, m1.hull_polyadr[mesh]
+    best_cosine, face = 0.0 * direction[0] + least_cosine, NO_FACE
+    for k in range(m1.hull_mapadr[hull_vertex], m1.hull_mapadr[hull_vertex] + m1.hull_mapnum[hull_vertex]):
+        candidate = m1.hull_map[k]
+        cosine = dot(m1.hull_polynormal[first_face + candidate], direction)
+        if (
+            cosine > best_cosine
+            and (vertex2 == vertex1 or is_face_at(m1, mesh, vertex2, candidate))
+            and (vertex3 == vertex2 or is_face_at(m1, mesh, vertex3, candidate))
+        ):
+            best_cosine, face = cosine, first_face + candidate
+    return face
+
+
+@kernel
+def find_mesh_feature(m1, d1, side, direction, least_cosine):
+    """Sets the feature to the face or edge nearest to the contact plane at a hull's highest vertex, or to nothing.
+
+    If the facet is known and has a face of this hull, this face is the feature.  If the facet has an edge or a
+    triangle, only the faces that meet there are considered: other faces at the same vertex lie next to the contact.
+    Without a face, the feature is the vertex' edge that is nearest to orthogonal to the direction.
+
+    direction: contact normal, outwards, in the hull's frame; least_cosine: between it and a face's normal above which
+    the face is the feature.
+    Writes: feature.point, feature.edge, feature.normal and feature.count of this side.
+    """
+    mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
+    first = m1.hull_vertadr[mesh]
+    # the face, or NO_FACE and the vertex with the edges
+    vertex1, vertex2, vertex3 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
+    if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
+        face = vertex1  # facet.vertex holds the face
+    elif d1.facet.kind[0] != NO_FACET and vertex1 != vertex3:
+        vertex, face = vertex1, face_at_vertices(m1, mesh, direction, (vertex1, vertex2, vertex3), least_cosine)
+    else:
+        # no facet, or its only vertex of this hull: among equally high vertices the support point's is used, because
+        # the facet's may have no face near the plane
+        _, vertex = core_support(m1, d1, side, direction)
+        face = face_at_vertices(m1, mesh, direction, (vertex, vertex, vertex), least_cosine)
+    hull_vertex = first + vertex
+    if face != NO_FACE:
+        # the face's corners; of more than CORNERS, every stride-th one
+        count, outline, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
+        if count > CORNERS:
+            stride = (count + CORNERS - 1) // CORNERS
+            count = (count + stride - 1) // stride
+        for k in range(count):
+            store_corner(d1, side, k, m1.hull_vert[first + m1.hull_outline[outline + stride * k]])
+        transform_corners(d1, side, count)
+        compute_face_edges(d1, side, count)
+        set_plane_of_corners(d1, side)
+    else:
+        # the edge of the smallest cosine to the direction, if that is below EDGE
+        position = m1.hull_vert[hull_vertex]
+        least_squared_cosine, edge_end = 0.0 * direction[0] + EDGE * EDGE, -1
+        for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
+            edge = m1.hull_vert[first + m1.hull_edge[k]] - position
+            rise = dot(edge, direction)
+            squared_cosine = rise * rise / dot(edge, edge)
+            if squared_cosine < least_squared_cosine:
+                least_squared_cosine, edge_end = squared_cosine, first + m1.hull_edge[k]
+        if edge_end >= 0:
+            store_segment(d1, side, position, m1.hull_vert[edge_end])
+
+
+@kernel
+def find_cylinder_feature(d1, side, normal, least_cosine):
+    """Sets the feature to a cap with points around its rim, a line of the side, or nothing.
+
+    normal: contact normal, outwards, in the shape's frame; least_cosine: between it and the axis above which the cap is
+    the feature.
+    """
+    radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
+    if fabs(normal[2]) > least_cosine:
+        sign, x, y = -1.0 if normal[2] < 0.0 else 1.0, radius, 0.0
+        for k in range(RIM):
+            store_corner(d1, side, k, (x, y, sign * half))
+            x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y
+        transform_corners(d1, side, RIM)  # from the shape's frame to the contact's
+        store_corner(d1, side, RIM, to_contact(contact_transform(d1, side), Vec3(0.0, 0.0, sign * half)))
+        set_plane(d1, side, Vec3(0.0, 0.0, sign))
+        d1.feature.count[side] = DISC
+    elif fabs(normal[2]) < EDGE:
+        scale = radius / sqrt(normal[0] * normal[0] + normal[1] * normal[1])
+        x, y = scale * normal[0], scale * normal[1]
+        store_segment(d1, side, Vec3(x, y, half), Vec3(x, y, -half))
+
+
+@kernel
+def find_capsule_feature(d1, side, normal):
+    """Sets the feature to the line of the capsule's cylindrical side, or to nothing; normal: as for a cylinder."""
+    radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
+    if fabs(normal[2]) < EDGE:
+        middle = radius * normal
+        store_segment(d1, side, Vec3(middle.x, middle.y, middle.z + half), Vec3(middle.x, middle.y, middle.z - half))
+
+
+@kernel
+def find_feature(m1, d1, side, least_cosine):
+    """Finds how a shape meets the plane orthogonal to the contact's normal.
+
+    Args:
+        least_cosine: cosine between the normal and a face's normal above which the face is the feature.
+
+    Reads:  shapes.*, feature.axes, feature.origin, facet.*.
+    Writes: feature.count, feature.point, feature.edge, feature.normal of this side.
+    """
+    d1.feature.count[side] = 0
+    # the contact's normal points from the first to the second shape: out of the first
+    normal = d1.feature.axes[0].rows[2]
+    direction = d1.shapes.mat[side].T @ (normal if side == 0 else -normal)
+    kind = d1.shapes.type[side]
+    if kind == BOX:
+        corner, _ = core_support(m1, d1, side, direction)
+        find_box_feature(d1, side, direction, corner, least_cosine)
+    elif kind == MESH:
+        find_mesh_feature(m1, d1, side, direction, least_cosine)
+    elif kind == CYLINDER:
+        find_cylinder_feature(d1, side, direction, least_cosine)
+    elif kind == CAPSULE:
+        find_capsule_feature(d1, side, direction)
+    if d1.feature.count[side] == 0:
+        d1.feature.count[side] = POINT

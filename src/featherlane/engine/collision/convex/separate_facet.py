@@ -1,0 +1,308 @@
+"""Tests whether a facet is isolated, and identifies the facet where a search ended.
+
+A facet is isolated if no other vertex of the difference is near its plane.  Then every search ends at this facet, and
+the results derived from it are bitwise identical with or without a search.
+
+The facet is given by facet.kind and facet.vertex (facet.py): facet.vertex[side] has three vertices of a core; a face,
+or a single vertex, is stored three times.  convex.mat is the second shape's orientation in the frame of the first.
+`0.0 * x` is a zero with the precision of x.
+m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
+any other shape is its own core.
+`side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m].
+shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
+The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_edge lists the neighbours of a
+vertex, from hull_edgeadr on, hull_polyvert the corners of a face; both are numbered within their hull.
+CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  Its WELL_INSIDE is a distance from a
+border, relative to the size; LEVEL is the largest deviation of parallel parts, relative to that distance.
+PARALLEL is the largest sine between parts that count as parallel; NO_FACE means that there is no face.  convex.normal
+is the facet's normal in the frame of the first shape.
+
+Imported kernels:
+
+    vertex_of(m1, d1, side, vertex)  position of a core's vertex, in the frame of its shape
+    face_towards                     face at a vertex with a normal near a direction, NO_FACE if there is none
+    has_face, is_of_facet            whether the facet contains a face of a core, or this vertex of a core
+    plane_of_face, error_and_drop    (normal, offset), (error, drop) of the facet's face on a core
+    set_facet, name_facet            set facet.kind and facet.vertex; name_facet by the number of different vertices
+    measure_facet(m1, d1)            writes convex.*; distance of the foot from the facet's border, 0 outside
+    is_convex(m1, d1, side)          whether a core is exactly convex; a hull may not be, by rounding
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.convex.facet import (
+    CROSSING,
+    EDGE_FACE,
+    FACE_EDGE,
+    FACE_FIRST,
+    FACE_SECOND,
+    FACES,
+    NO_FACE,
+    NO_FACET,
+    WELL_INSIDE,
+    box_face_normal,
+    error_and_drop,
+    face_towards,
+    has_face,
+    is_of_facet,
+    name_facet,
+    plane_of_face,
+    set_facet,
+    vertex_of,
+)
+from featherlane.engine.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet
+from featherlane.engine.collision.convex.support import is_convex, turned_into
+
+SAME_SIDE = 0.5  # least cosine between the facet's normal and the search's
+SETTLED = 1e-10  # relative to the size: maximum error of a search's depth, including slivers
+ALIKE = 1e-3  # maximum difference of a face's normal and a search's; MuJoCo merges faces that differ by less
+
+
+# ---- edges -----------------------------------------------------------------------------------------------------------
+@kernel
+def count_neighbours(m1, d1, side, vertex):
+    """Returns the number of vertices that edges of a core connect to a vertex."""
+    shape, count = d1.shapes.type[side], 0
+    if shape == MESH:
+        count = m1.hull_edgenum[m1.hull_vertadr[d1.shapes.data[side]] + vertex]
+    elif shape == BOX:
+        count = 3
+    elif shape == CAPSULE:
+        count = 1
+    return count
+
+
+@kernel
+def neighbour(m1, d1, side, vertex, number):
+    """Returns the neighbour with this number of a vertex of a core."""
+    # of a segment the other end; of a box the corner whose bit `number` differs
+    shape, other = d1.shapes.type[side], 1 - vertex
+    if shape == MESH:
+        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shapes.data[side]] + vertex] + number]
+    elif shape == BOX:
+        other = vertex ^ (1 << number)
+    return other
+
+
+@kernel
+def is_steep_or_on_facet(m1, d1, side, neighbour_vertex, edge, normal, slope, slack):
+    """Returns whether an edge descends along a normal more steeply than the slope, or its end is on the facet.
+
+    Args:
+        neighbour_vertex: end of the edge.
+        edge: vector to this end.
+        slope: sine of the angle of descent.
+        slack: height that the edge may lose by errors [m].
+    """
+    fall = -dot(edge, normal) - slack
+    return (fall > 0.0 and fall * fall > (slope * slope) * dot(edge, edge)) or is_of_facet(
+        m1, d1, side, neighbour_vertex
+    )
+
+
+@kernel
+def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
+    """Returns whether a core falls away from the facet at one of its vertices, and no search ends at a face there.
+
+    - All edges from the vertex to vertices outside the facet must descend along the normal (in the shape's frame) more
+      steeply than the slope, after subtracting the slack [m].
+    - The vertex must have no nearly parallel face at which a search might end instead (not `is_distinct_face`).  The
+      slope does not exclude such a face: an edge that is hardly longer than the face's flatness error may be steep.
+    """
+    lower, position = True, vertex_of(m1, d1, side, vertex)
+    if d1.shapes.type[side] == MESH:
+        # the shape's type is evaluated once, not for each edge: 3 % of the step of hands and arms with hulls
+        first = m1.hull_vertadr[d1.shapes.data[side]]
+        for k in range(m1.hull_edgenum[first + vertex]):
+            end = m1.hull_edge[m1.hull_edgeadr[first + vertex] + k]
+            edge = m1.hull_vert[first + end] - position
+            lower = lower and is_steep_or_on_facet(m1, d1, side, end, edge, normal, slope, slack)
+    else:
+        for k in range(count_neighbours(m1, d1, side, vertex)):
+            end = neighbour(m1, d1, side, vertex, k)
+            edge = vertex_of(m1, d1, side, end) - position
+            lower = lower and is_steep_or_on_facet(m1, d1, side, end, edge, normal, slope, slack)
+    # a search uses a face whose normal differs from its own by at most ALIKE, and its own from the facet's by at most
+    # ALIKE / 2 (`is_separate_facet`): within 2 ALIKE
+    face = face_towards(m1, d1, side, vertex, normal, 2.0 * ALIKE) if lower else NO_FACE
+    return lower and (face == NO_FACE or is_distinct_face(m1, d1, side, face))
+
+
+@kernel
+def has_edge_along(m1, d1, side, vertex, direction):
+    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction: sine up to 2 PARALLEL.
+
+    This is twice the sine up to which a search uses such an edge (`edge_orthogonal_to`).
+    """
+    position, found = vertex_of(m1, d1, side, vertex), False
+    for k in range(count_neighbours(m1, d1, side, vertex)):
+        edge = vertex_of(m1, d1, side, neighbour(m1, d1, side, vertex, k)) - position
+        rise = dot(edge, direction)
+        found = found or not rise * rise > (2.0 * PARALLEL) * (2.0 * PARALLEL) * dot(edge, edge)
+    return found
+
+
+@kernel
+def is_distinct_face(m1, d1, side, face):
+    """Returns whether a search that ends at this facet cannot end with a box's nearly parallel face instead.
+
+    `settle_on_facet` uses a face of this core in two cases: a face or an edge of the other core is parallel to it, or
+    all three points that were found have one vertex of the other core and different ones of the box.  The second case
+    is excluded if the facet is a crossing of edges or has a single vertex of the box; the first one is tested here.  A
+    hull may have several nearly parallel faces, so its faces are never distinct.
+    """
+    other, kind, distinct = 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
+    # a crossing of edges, or a single vertex of the box
+    distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
+    if distinct:
+        normal_in_other = turned_into(d1, other, box_face_normal(face))
+        if has_face(d1, other):
+            other_normal, _ = plane_of_face(m1, d1, other)
+            sum_of_normals = normal_in_other + other_normal  # 0 for parallel faces that touch
+            # against another box's face a search may end with two faces; a hull's face must not be parallel
+            sine_squared = dot(sum_of_normals, sum_of_normals)
+            distinct = d1.shapes.type[other] == MESH and sine_squared > (2.0 * PARALLEL) * (2.0 * PARALLEL)
+            other_face = d1.facet.vertex[other, 0]
+            for k in range(m1.hull_polyvertnum[other_face] if distinct else 0):
+                vertex = m1.hull_polyvert[m1.hull_polyvertadr[other_face] + k]
+                distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
+        else:
+            for k in range(3):
+                vertex = d1.facet.vertex[other, k]
+                distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
+    return distinct
+
+
+@kernel
+def edge_of_facet(m1, d1, side):
+    """Returns the vector along the facet's edge of a core, in its shape's frame; its ends are stored first and last."""
+    vertex1, vertex2 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 2]
+    return vertex_of(m1, d1, side, vertex2) - vertex_of(m1, d1, side, vertex1)
+
+
+@kernel
+def error_of_facet(m1, d1, size):
+    """Returns the maximum distance of the facet's corners from its plane [m]."""
+    kind, total = d1.facet.kind[0], 0.0 * size
+    for side in range(2):
+        if has_face(d1, side):
+            error, _ = error_and_drop(m1, d1, side)
+            total = total + error
+    if kind == FACES:  # instead of both errors: the limit up to which measure_facet accepts two faces
+        total = LEVEL * (WELL_INSIDE * size)
+    elif kind == FACE_EDGE:
+        # the height difference of the edge's ends
+        normal_in_second = d1.convex.mat[0].T @ d1.convex.normal[0]
+        total = total + fabs(dot(edge_of_facet(m1, d1, side=1), normal_in_second))
+    elif kind == EDGE_FACE:
+        total = total + fabs(dot(edge_of_facet(m1, d1, side=0), d1.convex.normal[0]))
+    return total
+
+
+@kernel
+def is_separate_facet(m1, d1, size, inside):
+    """Returns whether no other vertex of the difference is near the facet's plane, and no other facet fits a search.
+
+    A search ends within SETTLED of the depth.  Its final plane is thus rotated against the facet's by at most SETTLED
+    over the distance of the origin's projection from the facet's border, so it passes over a disc of this radius in the
+    facet.  Vertices below the facet's by a steeper slope are not on that plane.  The facet's vertices are one support
+    set of each core; by convexity, testing their edges is sufficient.  Edges of a face are tested at load time.
+    But faces are only nearly flat, so for an adjacent vertex that descends by less than twice PARALLEL the test fails.
+    It also fails on a hull that is only nearly convex, because support points may stop short of the highest vertex.
+    inside: distance of the origin's projection from the facet's border [m], of `measure_facet`.
+    """
+    normal, slack = d1.convex.normal[0], SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
+    normal_in_second = d1.convex.mat[0].T @ normal
+    slope = slack / inside
+    # nearly flat faces and nearly convex hulls need a steeper descent
+    if has_face(d1, side=0) or has_face(d1, side=1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1)):
+        slope = fmax(slope, 2.0 * PARALLEL)
+    # slack / inside bounds the angle between the facet's normal and a search's: below ALIKE / 2
+    isolated = slack < 0.5 * ALIKE * inside
+    # the facet's different vertices; duplicates follow each other
+    for side, outward in ((0, normal), (1, -normal_in_second)):
+        for k in range(0 if has_face(d1, side) else 3):
+            if isolated and (k == 0 or d1.facet.vertex[side, k] != d1.facet.vertex[side, k - 1]):
+                isolated = is_lower_around(m1, d1, side, d1.facet.vertex[side, k], outward, slope, slack)
+    return isolated
+
+
+# ---- where a search ended --------------------------------------------------------------------------------------------
+@kernel
+def edge_orthogonal_to(m1, d1, side, vertex, direction):
+    """Returns the end of the only edge from a vertex of a core orthogonal to a direction; -1: none or several."""
+    position, count, end = vertex_of(m1, d1, side, vertex), 0, -1
+    for k in range(count_neighbours(m1, d1, side, vertex)):
+        neighbour_vertex = neighbour(m1, d1, side, vertex, k)
+        edge = vertex_of(m1, d1, side, neighbour_vertex) - position
+        rise = dot(edge, direction)
+        if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge):
+            count, end = count + 1, neighbour_vertex
+    return end if count == 1 else -1
+
+
+@kernel
+def settle_on_edge(m1, d1, side, face, vertex):
+    """Sets the facet of a face of one core and a parallel edge of the other core; returns whether it is valid.
+
+    Args:
+        side: the core with the face.
+        vertex: the edge starts at this vertex of the other core.
+
+    Writes: facet.kind, facet.vertex; convex.* if valid.
+    """
+    # the face for both cores: `plane_of_face` reads that of `side`; the edge's vertices replace the other's below
+    set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
+    normal, _ = plane_of_face(m1, d1, side)
+    normal_in_other = turned_into(d1, 1 - side, normal)
+    end, is_found = edge_orthogonal_to(m1, d1, 1 - side, vertex, normal_in_other), False
+    # the edge must be the only one from its other end, too, so that any search finds it
+    if end >= 0 and edge_orthogonal_to(m1, d1, 1 - side, end, normal_in_other) == vertex:
+        for k in range(3):
+            d1.facet.vertex[1 - side, k] = min(vertex, end) if k == 0 else max(vertex, end)
+        is_found = measure_facet(m1, d1) > 0.0
+    return is_found
+
+
+@kernel
+def fits_facet(m1, d1, kind, vertices1, vertices2):
+    """Sets the facet; returns whether the foot is well inside of it.   Writes: facet.*; convex.* if it is."""
+    set_facet(d1, kind, vertices1, vertices2)
+    return measure_facet(m1, d1) > 0.0
+
+
+@kernel
+def settle_on_facet(m1, d1, vertices1, vertices2, normal):
+    """Sets the facet of three points of the difference, and replaces the search's result by values derived from it.
+
+    Kinds are tried in this order: two faces, a face and an edge, a face and a vertex, then the triangle or
+    parallelogram of the points.
+
+    Args:
+        vertices1, vertices2: the points' vertices of the first and of the second core; may contain duplicates.
+        normal: the normal that was found, in the frame of the first shape.
+
+    Writes: facet.kind, facet.vertex, convex.*.  If the facet's normal differs from the given one, or the origin's
+    projection is not on the facet, facet.kind is NO_FACET, and convex.* is undefined.
+    """
+    is_found = False
+    normal_in_second = d1.convex.mat[0].T @ normal
+    # points of curved shapes have no vertex
+    if min(vertices1[0], vertices2[0]) >= 0:
+        face1 = face_towards(m1, d1, 0, vertices1[0], normal, ALIKE)
+        face2 = face_towards(m1, d1, 1, vertices2[0], -normal_in_second, ALIKE)
+        faces1, faces2 = (face1, face1, face1), (face2, face2, face2)
+        if face1 != NO_FACE and face2 != NO_FACE:
+            is_found = fits_facet(m1, d1, FACES, faces1, faces2)
+        if not is_found and face1 != NO_FACE:
+            is_found = settle_on_edge(m1, d1, 0, face1, vertices2[0])
+        if not is_found and face2 != NO_FACE:
+            is_found = settle_on_edge(m1, d1, 1, face2, vertices1[0])
+        if not is_found and face1 != NO_FACE and vertices2[0] == vertices2[1] and vertices2[0] == vertices2[2]:
+            is_found = fits_facet(m1, d1, FACE_FIRST, faces1, vertices2)
+        if not is_found and face2 != NO_FACE and vertices1[0] == vertices1[1] and vertices1[0] == vertices1[2]:
+            is_found = fits_facet(m1, d1, FACE_SECOND, vertices1, faces2)
+    if not is_found:
+        name_facet(d1, vertices1, vertices2)
+        is_found = measure_facet(m1, d1) > 0.0
+    if not is_found or dot(d1.convex.normal[0], normal) < SAME_SIDE:
+        d1.facet.kind[0] = NO_FACET

@@ -1,0 +1,155 @@
+"""Computes the contact points of two boxes: separating-axis test, then the points of a face or of two edges.
+
+Fifteen axes can separate two boxes: three face normals of each and nine cross products of their edges (Gottschalk, Lin
+and Manocha, OBBTree, 1996).  The axis of least overlap selects the contact type: a face contact, with up to eight
+corners of the polygon where the other box's face overlaps it, or an edge contact, with one point.
+In all kernels R and p are the second box's pose in the frame of the first, q is the first box's centre in the frame of
+the second, size1 and size2 are half sides, and slack is the separation up to which boxes have contacts [m].
+m1 and d1 are the model and the data of one world; shapes.* are the two boxes.  The products plain_* are not fused, so
+that they round as MuJoCo's (box_frame.py).
+Contact points are stored in manifold.*: their number manifold.count, then pos, dist and normal.
+Source: MuJoCo 4.0.1 mjc_BoxBox, with its tolerances.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.pairs.box_edge import edge_point
+from featherlane.engine.collision.pairs.box_face import face_points
+from featherlane.engine.collision.pairs.box_frame import (
+    plain_mat_t_mul,
+    plain_mat_t_mul_vec,
+    unit_vector,
+)
+
+ROUNDING = 1e-13  # relative to the sum of half sizes: boxes whose overlap is within rounding still touch
+PARALLEL = 1e-8  # sine below which two edges count as parallel
+PREFERENCE = 1e-6  # relative advantage in separation that two edges need over a face
+SAME = 0.99  # cosine above which the axis of two edges is as good as a face's normal
+BETTER = 0.05  # advantage that they need then, relative to the face's depth
+NEVER = -1e30  # m separation along an invalid axis
+SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is the axis of edges i and j
+
+# box.axis has rows of eight lanes: rows 0 to 2 are the columns of R, one column per lane, then zeros.
+# For edge i of the first box, lane j of rows 3 + 4 i .. 6 + 4 i is the separation along the unit vector
+# (edge i) x (column j), and that vector.
+
+
+@kernel
+def extent(n, size):
+    """Returns half the width of a box along a vector n in its frame: sum of |n_k| size_k."""
+    return plain_dot3((fabs(n[0]), fabs(n[1]), fabs(n[2])), size)
+
+
+@kernel
+def best_face(R, p, q, size1, size2, slack):
+    """Returns (code, separation) of the face normal of least overlap, the first of equal ones.
+
+    The separation is that of the boxes' projections.  If one exceeds the slack, the code is SEPARATED.
+    """
+    code, best = SEPARATED, -1e10  # less than any separation
+    # of each box: its first code, the other's centre and axes in its frame, its own and the other's half sides
+    for faces, centre, axes, own, other in ((FACES1, p, R, size1, size2), (FACES2, q, R.T, size2, size1)):
+        for k in range(3):
+            gap = fabs(centre[k]) - own[k] - extent(axes.rows[k], other)
+            if gap > slack:
+                return SEPARATED, gap
+            if gap > best:
+                code, best = faces + k, gap
+    return code, best
+
+
+@kernel
+def store_axes(d1, R):
+    """Stores the columns of R, the second box's axes in the frame of the first, in rows 0 to 2 of box.axis."""
+    rows = eights(d1.box.axis)
+    for k in range(3):
+        rows[k] = 0.0
+    for k in range(9):
+        d1.box.axis[k // 3, k % 3] = R[k]
+
+
+@kernel
+def store_edge_gaps(d1, R, p, size1, size2):
+    """Stores in box.axis the cross products of the boxes' edges, normalized, and the separations along them.
+
+    The separation along u is |u . p| less half the width of each box along u.
+    """
+    rows = eights(d1.box.axis)
+    columns = Vec3(rows[0:3])
+    for i in (0, 1, 2):
+        u, sine = normalize3(cross(unit_vector(i), columns))
+        gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(plain_mat_t_mul_vec(R, u), size2)
+        row = 3 + 4 * i
+        rows[row], rows[row + 1 : row + 4] = where(sine >= PARALLEL, gap, NEVER), u
+
+
+@kernel
+def best_edges(d1, R, p, size1, size2, slack, face, depth):
+    """Returns (code, separation, unit vector) of the best of all axes, given the best face's code and separation.
+
+    The unit vector is that of an edge axis.  face, depth: code and separation of the best face; the separation is
+    negative if the boxes overlap.
+    Writes: box.axis, rows 3 to 14.
+    """
+    code, best, n, rows, flat_rows = face, depth, unit_vector(0), eights(d1.box.axis), d1.box.axis
+    store_edge_gaps(d1, R, p, size1, size2)
+    for i in range(3):
+        gaps = rows[3 + 4 * i]
+        if any_(gaps > slack):
+            return SEPARATED, best, n
+        # skips the three axes if none of them is better
+        if any_((gaps - PREFERENCE * fabs(gaps) > best) & (gaps > depth)):
+            for j in range(3):
+                at = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the next rows are 8 apart
+                gap = flat_rows[at]
+                # better than the best axis so far by PREFERENCE, and than the best face
+                if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
+                    pair = EDGES + 3 * i + j
+                    u = Vec3(flat_rows[at + 8], flat_rows[at + 16], flat_rows[at + 24])
+                    code, best, n = pair, gap, u
+    return code, best, n
+
+
+@kernel
+def separating_axis(d1, R, p, q, size1, size2, slack):
+    """Returns (code, unit vector if an edge axis) of the axis of least overlap; SEPARATED if the boxes are apart.
+
+    An edge axis close to the best face's normal, and hardly better, is rejected: the face yields more points.
+    """
+    store_axes(d1, R)  # box.axis, for best_edges
+    face, depth = best_face(R, p, q, size1, size2, slack)
+    if face == SEPARATED:
+        return face, unit_vector(0)  # no edge axis: any vector
+    code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
+    if code >= EDGES:
+        # of the edge axis and the best face's normal: axis `face` of the first box, or axis face - FACES2 of the second
+        cosine = n[face] if face < FACES2 else plain_dot3(n, R.columns[face - FACES2])
+        if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
+            code = face
+    return code, n
+
+
+@stage
+def box_box(m1, d1):
+    """Computes up to eight contact points of two boxes.
+
+    Source: MuJoCo mjc_BoxBox; the choice among equal axes and the order of points were measured on it.
+    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.
+    Writes: manifold.*.
+    Scratch: box.*.
+    Frame: R and p are the second box's pose in the frame of the first, q is the first's centre in the second's frame.
+    slack: separation [m] up to which boxes have contacts.
+    """
+    R1, R2 = d1.shapes.mat[0], d1.shapes.mat[1]
+    offset = d1.shapes.pos[1] - d1.shapes.pos[0]
+    R, p, q = plain_mat_t_mul(R1, R2), plain_mat_t_mul_vec(R1, offset), plain_mat_t_mul_vec(R2, -offset)
+    size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
+    slack = d1.shapes.limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
+
+    d1.manifold.count[0] = 0
+    code, n = separating_axis(d1, R, p, q, size1, size2, slack)
+    if code >= EDGES:
+        edge_point(d1, R, p, n, (code - EDGES) // 3, (code - EDGES) % 3, slack)
+    elif code >= FACES2:
+        face_points(d1, R.T, q, ref=1, a=code - FACES2)
+    elif code >= FACES1:
+        face_points(d1, R, p, ref=0, a=code)  # FACES1 is 0

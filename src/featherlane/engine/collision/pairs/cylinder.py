@@ -1,0 +1,88 @@
+"""Computes contacts of cylinders with planes and spheres, in all worlds at once.
+
+plain_dot3 is a dot product without fused operations.
+Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.pairs.primitive import plane_sphere, sphere_sphere
+
+SIDEWAYS = 0.8660254037844386  # sqrt(3) / 2: half a side of the equilateral triangle within a unit circle
+
+
+@kernel
+def lowest_radius(n, R, r):
+    """Returns (a, s, v) of a cylinder over a plane: its axis downwards, the slope n . a, and the lowest radius vector.
+
+    v = r (s a - n) / |s a - n|; for a disk parallel to the plane all radii are equally low, and v is along x.
+    n: the plane's normal; R, r: the cylinder's orientation and radius.
+    Note: unfused as in MuJoCo, because rounding decides which disks are parallel.
+    """
+    x, _, z = R.columns
+    slope = plain_dot3(n, z)
+    up = slope > 0.0
+    a, slope = where(up, -z, z), where(up, -slope, slope)
+    v = slope * a - n  # minus the part of n across the axis: the steepest way down within a disk
+    length2 = plain_dot3(v, v)
+    parallel = length2 < MINVAL * MINVAL
+    scale = r / where(parallel, 1.0, sqrt(length2))
+    return a, slope, where(parallel, r * x, scale * v)
+
+
+@kernel
+def plane_cylinder(height, n, c, R, r, half):
+    """Returns four pairs (distance, point) of a cylinder over a plane.
+
+    They are the lowest point of the rim, the opposite point along the axis, and two points of the lower disk that
+    form a triangle with the first.
+    n: the plane's normal; height, c, R, r, half: height of the cylinder's centre, its centre, orientation, radius, half
+    length.
+    Source: mjc_PlaneCylinder; a point is a contact if its distance and the first point's are within the margin.
+    """
+    # a: the axis, downwards; slope: n . a; v: from the axis to the lowest point of the rim
+    a, slope, v = lowest_radius(n, R, r)
+    dv, da = plain_dot3(v, n), half * slope  # changes of height along v and along half the axis
+    dist_low, dist_high, dist_side = height + da + dv, height - da + dv, height + da - 0.5 * dv
+    across = SIDEWAYS * r * normalize3(cross(v, half * a))[0]
+    disk_centre = fma(half, a, c)
+    side_middle = fma(-0.5, v, disk_centre)
+    return (
+        (dist_low, fma(-0.5 * dist_low, n, v + disk_centre)),
+        (dist_high, fma(-0.5 * dist_high, n, v + fma(-half, a, c))),
+        (dist_side, fma(-0.5 * dist_side, n, side_middle + across)),
+        (dist_side, fma(-0.5 * dist_side, n, side_middle - across)),
+    )
+
+
+@kernel
+def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
+    """Returns (touch, distance, point, normal) of sphere 1 and cylinder 2.
+
+    The sphere touches the side if its centre is between the planes of the disks, a disk if it is within the radius,
+    the nearer of the two if both hold, and the rim if neither holds.
+    c1, z1, r1: centre, z axis and radius of the sphere; c2, z2, r2, half: centre, axis, radius and half length of the
+    cylinder.
+    Source: mjc_SphereCylinder.
+    Note: unfused as in MuJoCo, because rounding decides whether the centre is on the axis.
+    """
+    v = c1 - c2
+    x = plain_dot3(z2, v)  # coordinate of the sphere's centre along the axis
+    axial = x * z2
+    radial = v - axial
+    radius2 = plain_dot3(radial, radial)
+    radius = sqrt(radius2)
+    between, over = fabs(x) < half, radius2 < r2 * r2  # between the disks' planes, within the radius
+    disk = over & ((half - fabs(x) < r2 - radius) | (fabs(x) >= half))
+    side = between & not_(disk)
+
+    # the side is treated as a sphere on the axis, the rim as a sphere of radius 0
+    end = where(x > 0.0, half, -half)
+    rim = end * z2 + r2 / fmax(radius, MINVAL) * radial + c2
+    centre = where(side, axial + c2, rim)
+    touch, dist, pos, n = sphere_sphere(c1, z1, r1, centre, z2, where(side, r2, 0.0), margin)
+
+    # a disk is treated as a plane
+    up = where(x > 0.0, 1.0, -1.0) * z2
+    flat_touch, flat_dist, flat_pos = plane_sphere(fma(end, z2, c2), up, c1, r1, margin)
+    n = where(disk, -up, n)
+    return (disk & flat_touch) | (not_(disk) & touch), where(disk, flat_dist, dist), where(disk, flat_pos, pos), n

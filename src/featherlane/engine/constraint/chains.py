@@ -1,0 +1,86 @@
+"""Lists of dofs that contain all ancestors of each dof: the columns of whitened rows of the Jacobian.
+
+A list begins at dofs[start] and descends, so that ancestors follow.  marks[i] is 0 if dof i is in no list, else FIRST,
+SECOND or BOTH: which of two bodies it moves.  Both are fields: dofs of all lists, and nv marks.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.constraint.general import row_entries
+
+# bits of a mark
+FIRST, SECOND, BOTH = 1, 2, 3
+
+
+@kernel
+def append_chain(m, dofs, marks, i, mark, start, n):
+    """Appends dof i (-1: none) and its ancestors to a list of n dofs; returns their new number.
+
+    Adds the bit `mark` to their marks.  A dof that has a mark is already in the list; above one that has this bit, all
+    have it.
+    """
+    while i >= 0 and marks[i] & mark == 0:
+        if marks[i] == 0:
+            dofs[start + n] = i
+            n += 1
+        marks[i] = marks[i] | mark
+        i = m.dof_parentid[i]
+    return n
+
+
+@kernel
+def sort_descending(dofs, start, n):
+    """Sorts n dofs of a list, from dofs[start] on, by insertion.
+
+    It moves little: a chain descends already, and so do two chains, unless they share a tree.
+    """
+    for at in range(start + 1, start + n):
+        i, place = dofs[at], at
+        while place > start and dofs[place - 1] < i:
+            dofs[place] = dofs[place - 1]
+            place -= 1
+        dofs[place] = i
+
+
+@kernel
+def clear_marks(dofs, marks, start, n):
+    """Clears the marks of n dofs of a list."""
+    for p in range(start, start + n):
+        marks[dofs[p]] = 0
+
+
+@kernel
+def list_pair(m, dofs, marks, first, second, start):
+    """Lists the dofs that move two bodies, with their marks; returns their number.
+
+    first, second: last dofs of the two bodies, -1: none.
+    """
+    # the chain of the later dof comes first: little is left to sort
+    n = append_chain(m, dofs, marks, max(first, second), FIRST if first > second else SECOND, start, n=0)
+    n = append_chain(m, dofs, marks, min(first, second), SECOND if first > second else FIRST, start, n)
+    sort_descending(dofs, start, n)
+    return n
+
+
+@kernel
+def list_row(m, d, k, dofs, marks, start):
+    """Lists the dofs of scalar row k and their ancestors, without marks; returns their number."""
+    n, entries = 0, d.row_dofnum[k]
+    # from the last dof to the first: little is left to sort.  Any mark serves: it only prevents repetitions
+    for e in range(entries):
+        n = append_chain(m, dofs, marks, d.row_dof[d.row_dofadr[k] + entries - 1 - e], FIRST, start, n)
+    sort_descending(dofs, start, n)
+    clear_marks(dofs, marks, start, n)
+    return n
+
+
+@kernel
+def fill_row(d, k, values, first, dofs, place, start, n):
+    """Writes row k of J at the n dofs of a list to values[first ..], 0 at dofs without an entry.
+
+    Writes: place: position of each of these dofs in the list.
+    """
+    for p in range(n):
+        values[first + p] = 0.0
+        place[dofs[start + p]] = p
+    for e in row_entries(d, k):
+        values[first + place[d.row_dof[e]]] = d.row_J[e]

@@ -1,0 +1,89 @@
+"""Rows for the terms that tendons and similar elements add to M in the metric of the integrator `discrete`.
+
+The metric is M + h D + h^2 K.  Joints add to its diagonal.  A tendon with a spring or a damper, and an actuator that
+does not act on a joint, add s J^T J, which couples dofs that are not coupled in M.  In the solver's cost it is
+
+    1/2 s (J a)^2:    a row with D = s, a_ref = 0 and no bounds.
+
+So it is one of the general rows.  As in MuJoCo, only diagonal terms enter the matrix that corrects the diagonal
+approximation.  Its force, -s J a, is an inertial force and not a constraint force: `release_metric` subtracts it
+again.  The solver PGS has no such rows.
+`has_metric(m)`: the model uses this integrator.  `tendon_metric`, `actuator_metric`: s of a tendon, of an actuator.
+k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J.  ten_J, actuator_moment: sparse
+matrices with the rows J of tendons and of actuator outputs; *_rowadr, *_rownnz, *_colind: their layout.
+Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are applied without a factor).
+"""
+
+from __future__ import annotations
+
+from featherlane.engine.prelude import *
+from featherlane.engine.constraint.general import add_joint_force, place_rows_at, row_product, store_row
+from featherlane.engine.constraint.impedance import UNBOUNDED
+from featherlane.engine.dynamics.actuator.control import is_disabled
+from featherlane.engine.dynamics.integrator.discrete import (
+    actuator_metric,
+    has_actuator_metric,
+    has_tendon_metric,
+    is_coupling,
+    tendon_metric,
+)
+from featherlane.engine.model.integrator import has_metric
+
+
+@kernel
+def _write_metric_row(d, k, o, J, dof, first, n, s):
+    """Writes row k, its entries from o on: the n entries of a sparse Jacobian from `first` on, with D = s.
+
+    J: values of the sparse matrix; dof: its column indices; s: factor of J^T J in the metric, 0: the world has no row.
+    """
+    present, bound = s > 0.0, UNBOUNDED
+    for e in range(n):
+        d.row_dof[o + e] = dof[first + e]
+        d.row_J[o + e] = where(present, J[first + e], 0.0)
+    place_rows_at(d, k, size=1, o=o, n=n, kind=METRIC, ident=0)
+    v = row_product(d, k, d.qvel)
+    store_row(d, k, present, error=(0.0, 0.0), vel=v, D=s, aref=0.0, bounds=(-bound, bound))
+
+
+@kernel
+def write_metric_rows(m, d, k, o):
+    """Writes rows from k on, entries from o on: of tendons, then of actuators that do not act on joints.
+
+    Returns the next row.  An actuator has one row per output.
+    """
+    if has_metric(m):
+        if has_tendon_metric(m):
+            for i in range(m.ntendon):
+                s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
+                if n > 0 and any_(s > 0.0):  # else the length depends on no dof, or no world has the term
+                    _write_metric_row(d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
+                    k, o = k + 1, o + n
+        if has_actuator_metric(m):
+            for i in range(m.nactuator):
+                # an actuator on a joint adds to the diagonal of the metric, without a row
+                if is_coupling(m, i) and not is_disabled(m, i):
+                    s = actuator_metric(m, d, i)
+                    for q in actuator_outputs(m, i):
+                        n = m.moment_rownnz[q]
+                        if n > 0 and any_(s > 0.0):
+                            _write_metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
+                            k, o = k + 1, o + n
+    return k
+
+
+@kernel
+def release_metric(m, d):
+    """Subtracts the forces of metric rows from qfrc_constraint: -s J^T (J a) is an inertial force.
+
+    Reads: primal.row_x = J a - a_ref, with a_ref = 0.
+    """
+    if has_metric(m):
+        for k in range(d.ndofrow[0], d.nrow[0]):
+            if d.row_type[k] == METRIC:
+                # the row's force is -D (J a): minus it is added
+                add_joint_force(d, k, d.row_D[k] * d.primal.row_x[k], d.qfrc_constraint)
+
+
+def metric_capacity(model) -> tuple[int, int]:
+    """Returns the maximum numbers of metric rows and of their entries: of all tendons and outputs."""
+    return model.ntendon + model.nout, model.nJten + model.nmoment

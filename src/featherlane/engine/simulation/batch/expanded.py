@@ -1,0 +1,132 @@
+"""Stores the fields of the model that differ by world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+
+import numpy as np
+
+from featherlane.engine.lanes import Field
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.in_use import DECIDING, in_use
+from featherlane.engine.model.limits import check_field
+from featherlane.engine.model.model import Model
+from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, VOLUMES, constants_of
+from featherlane.engine.model.variant import MEAN, exact, mean_inertia
+from featherlane.engine.model.write_detection import TrackedArray
+
+Entries = tuple[np.ndarray, np.ndarray]  # flat indices in a field, values there
+NO_CHANGES: Mapping[str, Entries] = {}
+
+
+RowSource = Callable[[Field], np.ndarray]  # returns rows (nworld, n, ...) of a field in memory that others share
+
+
+class Expanded(dict[str, np.ndarray]):
+    """Maps fields to their rows (nworld, ...), and keeps track of the rows that a user may have written to.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        dtype: dtype of the rows, except fields that are float64 at every precision.
+        rows: fields that differ already.
+
+    Attributes:
+        source: returns the memory of new fields, which several batches share; None: each field has separate memory.
+    """
+
+    def __init__(self, model: Model, nworld: int, dtype: np.dtype, rows: dict[str, np.ndarray] | None = None):
+        super().__init__(rows or {})
+        self.model, self.nworld, self.dtype = model, nworld, dtype
+        self.source: RowSource | None = None
+        self.tracked = {name: TrackedArray(array) for name, array in self.items()}
+        self.edited = set(self)
+
+    def __reduce__(self):
+        return Expanded, (self.model, self.nworld, self.dtype, {name: rows.copy() for name, rows in self.items()})
+
+    def move_into(self, source: RowSource) -> None:
+        """Moves all fields, and those added later, into parts of arrays that several batches share."""
+        self.source = source
+        for name, old in tuple(self.items()):
+            self[name] = source(MODEL[name])
+            self[name][...] = old
+            self.tracked[name] = TrackedArray(self[name])
+
+    def add(self, name: str) -> None:
+        """Adds rows of a field, initialized with the model's values."""
+        value = self.model.__dict__[name]
+        if self.source is None:
+            dtype = MODEL[name].stored_as(self.dtype)
+            self[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), dtype, order="C")
+        else:
+            self[name] = self.source(MODEL[name])
+            self[name][...] = value
+
+    def lend(self, name: str) -> np.ndarray:
+        """Returns the rows of a field for a user, who may write to them."""
+        if name not in self.tracked:
+            self.tracked[name] = TrackedArray(self[name])
+        view = self.tracked[name].view
+        self.edited.add(name)
+        return view
+
+    def check_edits(self) -> None:
+        """Raises an error for values that fields cannot hold; see `Model.check_edits`."""
+        for name in tuple(self.edited):
+            tracked = self.tracked[name]
+            if tracked.has_changed():
+                check_field(self.model, name, tracked.array, worlds=True)
+                tracked.keep()
+            self.edited.discard(name)
+            if tracked.is_held():
+                self.edited.add(name)
+
+    def own(self, name: str, at: np.ndarray) -> np.ndarray:
+        """Returns a real model field of the named worlds, expanded or not, (n, ...) float64."""
+        value = self.model.__dict__[name]
+        return self[name][at].astype(float) if name in self else np.broadcast_to(value, (len(at), *value.shape))
+
+    def shared_or_own(self, name: str, at: np.ndarray | slice) -> np.ndarray:
+        """Returns a real model field of the named worlds: (n, ...) if it is expanded, else (...) for all worlds."""
+        return self[name][at] if name in self else self.model.__dict__[name]
+
+    def in_use(self) -> dict[str, int | np.ndarray]:
+        """Returns integers and sizes by name that hold for all worlds together, and replace those of the model.
+
+        A field may be 0 in the model and nonzero in a world.
+        """
+        return in_use(self.model, self) if self and not self.keys().isdisjoint(DECIDING) else {}
+
+    def constants(self, chosen: np.ndarray, changes: Mapping[str, Entries] = NO_CHANGES) -> dict[str, np.ndarray]:
+        """Computes the dependent fields of these worlds, (n, ...) by name, from rows with changed entries."""
+        if not len(chosen):
+            return {}
+        inputs = self.inputs()
+        different: dict[bytes, Mapping[str, np.ndarray]] = {}
+        keys = []
+        for w in chosen:
+            values = {name: self[name][w].astype(np.float64) for name in inputs}
+            for name, (places, entries) in changes.items():
+                values[name].reshape(-1)[places] = entries
+            keys.append(b"".join(value.tobytes() for value in values.values()))
+            if keys[-1] not in different:
+                different[keys[-1]] = exact(self.model, values, self.dtype)
+        found = dict(zip(different, constants_of(self.model).of(self.model, different.values()), strict=True))
+        each = [found[key] for key in keys]
+        rows = {name: np.stack([values[name] for values in each]) for name in each[0]}
+        rows[MEAN] = np.array([[mean_inertia(diagonal)] for diagonal in rows["dof_M0"]])
+        return {name: rows[name] for name in dependent(self.model, self)}
+
+    def inputs(self) -> list[str]:
+        """Returns the fields that differ and do not depend on other fields alone."""
+        volumes = VOLUMES if self.model.nvariant else ()
+        return [name for name in self if name not in DEPENDENT_REALS or name in BOTH or name in volumes]
+
+
+def dependent(model: Model, differing: Container[str]) -> list[str]:
+    """Returns the fields of a model that depend on those that differ by world."""
+    # most models have no geom with fluid forces, and their worlds need no separate coefficients
+    fluid = "geom_fluid" in differing or model.geom_fluid.any()
+    names = [name for name in DEPENDENT_REALS if name != "geom_fluid" or fluid]
+    return [*names, MEAN] if any(MEAN in group.places for group in model.variants.values()) else names

@@ -1,0 +1,164 @@
+"""Defines `GroupedWorlds`: worlds of this process in groups of one model each, which a call steps together.
+
+A `Batch` is one group, a `MixedBatch` has several.  A call runs a share of each group in the same threads.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.engine.lanes import Kernel
+from featherlane.engine.model.arguments import whole_argument
+from featherlane.engine.model.assignment import flag, regular
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.batch.arrays import keyframe_numbers
+from featherlane.engine.simulation.batch.filming import Filming, Record, split_cameras
+from featherlane.engine.simulation.batch.reduction import Reduction, check_rollout, over_worlds
+from featherlane.engine.simulation.batch.runner import Share, roll_shares, run_shares, stage_number
+from featherlane.engine.simulation.batch.worlds import Worlds
+from featherlane.engine.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.world.recordings import Control, check_bindable, inputs_of_rollout, recordings
+from featherlane.errors import MissingMethodError, ModelError
+
+FOR_ALL = (int, str, type(None))  # types of a keyframe for all worlds of a call
+
+
+class GroupedWorlds(Worlds):
+    """Runs calls of worlds in groups.
+
+    Attributes:
+        groups: a `Batch` for each model.
+        models: the model of each group.
+        starts: (ngroup + 1,) the first world of each group, and `nworld`.
+    """
+
+    starts: np.ndarray
+
+    @property
+    def groups(self) -> tuple[Any, ...]:
+        """Returns a `Batch` for each model, whose arrays are parts of this batch's."""
+        return (self,)
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Returns the model of each group."""
+        return tuple(group.model for group in self.groups)
+
+    def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray, Any]]:
+        """Returns the groups of these worlds, the worlds' numbers in the group, and their indices in `chosen`."""
+        return [(0, chosen, slice(None))]
+
+    def _dims(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of a field of a world, padded to the widest model."""
+        raise MissingMethodError("_dims")
+
+    def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
+        """Returns a view of the entries of padded rows that worlds of a group use."""
+        return rows
+
+    # ---- running -----------------------------------------------------------------------------------------------------
+    def step(self, nstep: int = 1, *, ids: ArrayLike | None = None, stage: str | None = None) -> None:
+        self._advance(whole_argument("nstep", nstep, 1), self._ids(ids), stage_number(stage))
+
+    def forward(self, ids: ArrayLike | None = None) -> None:
+        self._advance(0, self._ids(ids))
+
+    def _advance(self, nstep: int, chosen: np.ndarray, stage: int = 0) -> None:
+        """Runs steps, or a forward pass if nstep is 0."""
+        shares = [Share(self.groups[k].runner, worlds, stage=stage) for k, worlds, _ in self._split(chosen)]
+        if shares:
+            run_shares(nstep, shares)
+            self._warn(nstep)
+
+    def _warn(self, nstep: int) -> None:
+        """Warns of what a call found."""
+        for first, group in zip(self.starts.tolist(), self.groups, strict=False):
+            group.runner.warn_of_found(nstep, first)
+
+    def reset(
+        self, ids: ArrayLike | None = None, *, keyframe: int | str | ArrayLike | None = None, forward: bool = True
+    ) -> None:
+        chosen, forward = self._ids(ids), flag("forward", forward)
+        each = None if isinstance(keyframe, FOR_ALL) else regular("keyframe", keyframe)
+        groups, resets = self.groups, []
+        for k, worlds, at in self._split(chosen):
+            own = keyframe if each is None or each.shape != chosen.shape else each[at]
+            resets.append((groups[k].runner, worlds, keyframe_numbers(groups[k].model, own, len(worlds))))
+        for runner, worlds, keys in resets:
+            hold((runner.turn,), runner.reset, worlds, keys)
+        if forward:
+            self.forward_bound(chosen)
+
+    def forward_bound(self, ids: ArrayLike | None = None) -> None:
+        """Computes the bound outputs of worlds that were set."""
+        if self.groups[0].arrays.bound:
+            self.forward(ids)
+
+    def rollout(
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: Record = ("qpos",),
+        *,
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | None = None,
+        reduce: Reduction | None = None,
+    ) -> dict[str, np.ndarray]:
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
+        if len(self.groups) > 1 and (np.diff(chosen) < 0).any():
+            raise ModelError("ids: got numbers that do not ascend, allowed are ascending world numbers")
+        how = check_rollout(reduce, out, len(chosen))
+        names, cameras = split_cameras(record, how)
+        for name in names:
+            for model in self.models:
+                check_bindable(model, "record", name)
+        film = Filming(self, cameras, (len(chosen), nstep), out)
+        result = recordings(names, (len(chosen), nstep), film.rest, self._dims, self.dtype)
+        if cameras or (callable(control) and not isinstance(control, Kernel)):
+            film.run(control, chosen, result, self._dims)
+        else:
+            self._roll(nstep, chosen, control, result)
+        result |= film.result
+        return result if how is None else over_worlds(how, result, chosen)
+
+    def _roll(self, nstep: int, chosen: np.ndarray, control: Any, out: dict[str, np.ndarray]) -> None:
+        """Runs steps with given controls or a kernel, and records into parts of padded arrays."""
+        several = len(self.groups) > 1
+        if several:
+            for rows in out.values():
+                rows[...] = 0
+            if not isinstance(control, Kernel | None):
+                control = inputs_of_rollout(control, (len(chosen), nstep), self._dims)
+        parts = []
+        for k, worlds, at in self._split(chosen):
+            result, own = out, control
+            if several:
+                span = slice(at[0], at[-1] + 1)
+                result = {name: self._cut(name, k, rows[span]) for name, rows in out.items()}
+                if isinstance(control, dict):
+                    own = {name: self._cut(name, k, rows[span]) for name, rows in control.items()}
+            parts.append((self.groups[k].runner, worlds, own, result))
+        roll_shares(nstep, parts)
+        self._warn(nstep)
+
+    # ---- for programs that display or run a user's batch -------------------------------------------------------------
+    @property
+    def is_busy(self) -> bool:
+        """Returns whether a call is running."""
+        return any(group.runner.turn.is_held for group in self.groups)
+
+    def mute(self) -> None:
+        """Emits no NonFiniteWarning or CapacityWarning from now on: the caller reports what `status` counts."""
+        for group in self.groups:
+            group.runner.mute()
+
+    def copy(self) -> Self:
+        """Returns an independent batch of the same models, in the same state."""
+        return copy.deepcopy(self, {id(model): model for model in self.models})
+
+    __copy__ = copy

@@ -1,0 +1,76 @@
+"""Samples a row of numbers from each of many NumPy generators in compiled code, without a Python call for each.
+
+The C functions are those that `Generator.random` and `Generator.standard_normal` call, so numbers and states of the
+generators are NumPy's.  NumPy documents their use from compiled code (Extending, CFFI), but only some of its builds
+export them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+
+from featherlane.engine.prelude import *
+from featherlane.engine.lanes import Layout, Record, allocate
+from featherlane.engine.lanes.layout import Declare, size
+from featherlane.engine.lanes.record import address
+from featherlane.engine.libraries import private
+from featherlane.engine.simulation.tile.library import library
+
+GENERATORS = Layout(
+    "Generators",
+    (
+        size("ngenerator", "generators, at most"),
+        Declare().long("generator", "ngenerator", "1", "addresses of the generators to sample from"),
+    ),
+)
+_C = ctypes.CDLL(private("numpy", np.random, "_generator").__file__)
+_FILLS = {"random": "random_standard_uniform_fill", "standard_normal": "random_standard_normal_fill"}
+FUNCTIONS: dict[str, int | None] = {  # address of the C function of a generator's method
+    method: ctypes.cast(getattr(_C, name), ctypes.c_void_p).value
+    for method, name in _FILLS.items()
+    if hasattr(_C, name)
+}
+FEW = 4  # generators for which calls in Python take less time
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+@stage(g1=GENERATORS)
+def sample_rows(g1, function, count, n, rows):
+    """Writes n float64 numbers of each of the first `count` generators to rows.
+
+    function: address of a C function (generator, n, target) that samples n numbers.
+
+    Reads:  generator.
+    Writes: the memory at the address `rows`.
+    """
+    for k in range(count):
+        call(function, g1.generator[k], n, rows + 8 * n * k)  # 8 bytes per number
+
+
+class RowSampler:
+    """Samples rows of numbers from generators, which must not be replaced."""
+
+    def __init__(self, generators: Sequence[np.random.Generator]):
+        sizes = {"ngenerator": len(generators)}
+        arrays = allocate(GENERATORS, sizes, width=1, dtype=np.float64)
+        self._alive, self._given = tuple(generators), arrays["generator"]
+        self._addresses = np.array([_pointer(g.bit_generator.capsule, b"BitGenerator") for g in generators])
+        self._run = library().bind(sample_rows, Record(GENERATORS, sizes, arrays, width=1, dtype=np.float64))
+
+    def rows(self, method: str, ids: np.ndarray, n: int) -> np.ndarray:
+        """Returns n numbers of each generator in `ids`, (len(ids), n).
+
+        Args:
+            method: a method of a generator in FUNCTIONS.
+            ids: numbers of the generators, at most as many as there are.
+            n: numbers of each.
+        """
+        out, count = np.empty((len(ids), n)), len(ids)
+        self._given[:count] = self._addresses[ids]
+        self._run(FUNCTIONS[method], count, n, address(out))
+        return out

@@ -1,0 +1,76 @@
+"""Computes fields that depend on positions and velocities in the worlds of a batch, without contacts and forces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.actuator.actuation import actuation
+from featherlane.engine.model.model import Model
+from featherlane.engine.model.sensor import POSITION, ROWS, SENSORS, VELOCITY
+from featherlane.engine.sensor.measure import measures, sensor_vel
+from featherlane.engine.sensor.publish import publish
+from featherlane.engine.simulation.query.query import Query
+from featherlane.engine.simulation.step.forward import forward_position, forward_velocity
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.tile.rows import write_records
+from featherlane.engine.simulation.tile.tiles import over_tiles
+from featherlane.engine.simulation.tile.workspace import Workspace
+
+
+@over_tiles
+def moving_tiles(m, d, b, thread, tile):
+    """Computes positions and velocities of the worlds of a tile, and the sensors that read them.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
+    """
+    forward_position(m, d)
+    forward_velocity(m, d)
+    actuation(m, d)
+    sensor_vel(m, d)
+    if measures(m, d):
+        publish(m, d)
+    write_records(b, thread, tile, s=0)
+
+
+def measured(model: Model) -> np.ndarray:
+    """Returns which elements of `sensordata` the query `Moving` computes, (nsensordata,) bool."""
+    moves = [kind in SENSORS and SENSORS[kind].when in (POSITION, VELOCITY) for kind in model.sensor_type.tolist()]
+    return np.repeat(np.array(moves, bool), model.sensor_dim)
+
+
+def reads_rows(model: Model) -> bool:
+    """Returns whether a sensor reads contacts or limits, whatever stage MuJoCo assigns to it."""
+    return any(kind in SENSORS and SENSORS[kind].when == ROWS for kind in model.sensor_type.tolist())
+
+
+class Moving(Query):
+    """Holds the rows of fields in the present state: frames, Jacobian axes, velocities, `sensordata`.
+
+    In `sensordata`, only the elements of `measured` have their values.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        dtype: float64 or float32.
+        names: the fields.
+    """
+
+    loop = moving_tiles
+    reads = (*DATA.that("lasts"), *DATA.of("count"))
+    number = 1
+
+    def __init__(self, model: Model, nworld: int, dtype, names: Sequence[str]):
+        sizes = Workspace.sizes_of(model, 0)
+        self.rows = {n: np.zeros((nworld, 1, *DATA[n].dims(sizes)), DATA[n].stored_as(np.dtype(dtype))) for n in names}
+
+    def taken(self) -> dict[str, np.ndarray]:
+        """Returns the rows of the fields."""
+        return self.rows
+
+    def answer(self) -> dict[str, np.ndarray]:
+        """Returns field -> (nworld, ...)."""
+        return {name: DATA[name].public(rows[:, 0]) for name, rows in self.rows.items()}

@@ -1,0 +1,241 @@
+"""Computes what queries of one world read, for its present state; the world's fields do not change.
+
+A query reads the fields of the `Data` if they belong to the present state: after `forward`, until the state changes.
+Otherwise it reads those of a separate workspace, a probe, which computes them from a copy of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.body.com import com_vel
+from featherlane.engine.dynamics.body.jacobian import JACOBIAN
+from featherlane.engine.dynamics.inertia.joint_space import factor_m
+from featherlane.engine.lanes import Field, Layout
+from featherlane.engine.lanes.record import allocated
+from featherlane.engine.simulation.query.jacobian import (
+    INERTIA,
+    JAC_DOT,
+    MATRICES,
+    OBJECT_ACCELERATION,
+    joint_space_inertia,
+    object_accelerations,
+    object_frames,
+    object_quantity,
+)
+from featherlane.engine.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.tile.library import library
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.world.data import Data
+from featherlane.engine.simulation.world.last_pass import (
+    LAST_PASS,
+    copy_positions,
+    copy_velocities,
+    has_positions,
+    has_velocities,
+)
+
+R = TypeVar("R")
+
+PROBE = Layout(
+    "Probe",
+    (
+        *JACOBIAN.fields,
+        Field("has_positions", "int", (1,), doc="1: the probe's frames, centres of mass and cameras are current"),
+        Field("has_velocities", "int", (1,), doc="1: its velocities of bodies are current"),
+        Field("has_inertia", "int", (1,), doc="1: its inertia matrix and the factor are current"),
+        Field("has_accelerations", "int", (1,), doc="1: its accelerations of bodies are current"),
+        Field("is_used", "int", (1,), doc="1: the query reads the probe, 0: the fields of the world"),
+    ),
+)
+FLAGS = ("has_positions", "has_velocities", "has_inertia", "has_accelerations")
+STATE = DATA.that("lasts")
+SIZES = tuple(f.name for f in DATA.fields if f.kind == "size")
+
+
+# ---- kernels ---------------------------------------------------------------------------------------------------------
+@kernel
+def pass_is_current(m, d, s, velocities):
+    """Returns 1 if the fields of d belong to its present positions, and to its velocities if `velocities` is 1."""
+    if s.kept[0] == 0:
+        return 0
+    if has_positions(m, d, s) == 0:
+        return 0
+    if velocities and has_velocities(m, d, s) == 0:
+        return 0
+    return 1
+
+
+@kernel
+def update_probe(m, d, e, p, velocities, inertia):
+    """Computes the fields of the probe e for the present positions of d; its velocities and inertia on request."""
+    if p.has_positions[0] == 0 or has_positions(m, d, e) == 0:
+        copy_positions(m, d, e)
+        p.has_velocities[0], p.has_inertia[0], p.has_accelerations[0] = 0, 0, 0
+        object_frames(m, e)
+        p.has_positions[0] = 1
+    if velocities and (p.has_velocities[0] == 0 or has_velocities(m, d, e) == 0):
+        copy_velocities(m, d, e)
+        p.has_accelerations[0] = 0
+        com_vel(m, e)
+        p.has_velocities[0] = 1
+    if inertia and p.has_inertia[0] == 0:
+        joint_space_inertia(m, e)
+        factor_m(m, e)
+        p.has_inertia[0] = 1
+
+
+@stage(e=DATA, p=PROBE, s=LAST_PASS)
+def present_fields(m, d, e, p, s, velocities, inertia):
+    """Computes fields of the probe e for the present state of d, unless those of d are current: sets is_used.
+
+    Reads:  qpos, qvel, mocap_pos, mocap_quat of d; those of the last pass; what the probe has.
+    Writes: is_used; of the probe: what `kinematics`, `frames`, `com_pos`, `cameras` write; if `velocities` is 1, what
+            `com_vel` writes; if `inertia` is 1, what `tendon`, `crb` and `factor_m` write.
+    """
+    p.is_used[0] = 1 - pass_is_current(m, d, s, velocities)
+    if p.is_used[0]:
+        update_probe(m, d, e, p, velocities, inertia)
+
+
+@stage(e=DATA, p=PROBE, s=LAST_PASS)
+def present_quantity(m, d, e, p, s, quantity, kind, i, local):
+    """Computes a quantity of an object, as `object_quantity` does, for the present state of d.
+
+    Accelerations are those of the probe, which the caller computes.
+    Reads:  what `present_fields` and `object_quantity` read.
+    Writes: what `present_fields` and `object_quantity` write.
+    """
+    velocities, inertia = 1 if quantity >= JAC_DOT else 0, 1 if quantity == INERTIA else 0
+    p.is_used[0] = 1 if quantity == OBJECT_ACCELERATION else 1 - pass_is_current(m, d, s, velocities)
+    if p.is_used[0]:
+        update_probe(m, d, e, p, velocities, inertia)
+        object_quantity(m, e, p, quantity, kind, i, local)
+    else:
+        object_quantity(m, d, p, quantity, kind, i, local)
+
+
+# ---- the probe of a world --------------------------------------------------------------------------------------------
+class Probe(dict[tuple[int, ...], Callable[[], None]]):
+    """Memory for queries of one world, and the calls that compute what they read, bound at first use.
+
+    Attributes:
+        workspace: the separate workspace.
+        point: (3,) the given point [m].
+        results: (2, 3, nv) both parts of a Jacobian, (nv, nv) the inertia matrix [kg, kg m, kg m^2] or (6,) the motion
+            of an object, by quantity.
+    """
+
+    def __init__(self, data: Data):
+        self._source = source = data.workspace
+        self.workspace = Workspace(data.model, 1, rows=source.rows, given=data.ngiven)
+        for name in SIZES:
+            self.workspace.record.set_size(name, source.record.size(name))
+        names = (name for name in STATE if DATA[name].count(source.sizes))
+        self._state = [(self.workspace.arrays[name], source.arrays[name]) for name in names]
+        nv, nbody = source.sizes["nv"], source.sizes["nbody"]
+        record = allocated(PROBE, {"jac_nv": nv, "jac_nbody": nbody}, 1, np.float64)
+        last, arrays = source.others["s"], record.arrays
+        self._flags, self._is_used = [arrays[name] for name in FLAGS], arrays["is_used"]
+        self.point, self._motion = arrays["jac_point"][:, 0], arrays["motion"][:, 0]
+        jac = arrays["jac"][: 6 * nv].reshape(2, 3, nv)
+        self.results = {quantity: jac for quantity in MATRICES}
+        self.results[INERTIA] = arrays["jac_M"][: nv * nv].reshape(nv, nv)
+        self._records = (source.rows.record, source.record, self.workspace.record, record, last)
+
+    def forget(self) -> None:
+        """Marks the fields of the probe as those of another state, because the model has changed."""
+        for has in self._flags:
+            has[0] = 0
+
+    def fields(self, velocities: int, inertia: int) -> Workspace:
+        """Returns the workspace whose fields belong to the present state: the world's, or that of the probe."""
+        self[velocities, inertia]()
+        return self.workspace if self._is_used[0] else self._source
+
+    def __missing__(self, numbers: tuple[int, ...]) -> Callable[[], None]:
+        """Binds `present_quantity`, or `present_fields` for two arguments, to integers, which are converted once."""
+        run = present_fields if len(numbers) == 2 else present_quantity
+        bound = self[numbers] = library().bind(run, *self._records, numbers=numbers)
+        self.results.setdefault(numbers[0], self._motion)
+        return bound
+
+    def accelerate(self) -> None:
+        """Computes the accelerations of forward dynamics in the probe, if the state or an input has changed."""
+        has_all = all(has[0] for has in self._flags)
+        if has_all and all(copied.tobytes() == given.tobytes() for copied, given in self._state):
+            return
+        self.forget()
+        for copied, given in self._state:
+            copied[...] = given
+        self.workspace.arrays["tree_settled"][...] = 0  # its value belongs to another state
+        self.workspace.calls.connect()
+        self.workspace.bound(object_accelerations)()
+        for has in self._flags:
+            has[0] = 1
+
+
+def matrix(
+    data: Data, quantity: int, kind: int = OBJ_UNKNOWN, i: int = 0, local: int = 0, point: np.ndarray | None = None
+) -> np.ndarray:
+    """Returns a copy of a quantity of an object: (2, 3, nv) of a Jacobian, (nv, nv) or (6,).
+
+    Args:
+        data: the world.
+        quantity: JAC, ...
+        kind, i: the object, as mjtObj, and its index; kind 0 for a given point of body i.
+        local: 1: in the axes of the object; 0: in world axes.
+        point: (3,) the given point [m].
+    """
+    unused = data._probes  # a probe in use belongs to the calling thread
+    try:
+        probe = unused.pop()
+    except IndexError:
+        probe = Probe(data)
+    if point is not None:
+        probe.point[:] = point
+    probe[quantity, kind, i, local]()
+    found = probe.results[quantity].copy()
+    unused.append(probe)
+    return found
+
+
+def acceleration(data: Data, kind: int, i: int, local: int) -> np.ndarray:
+    """Returns the acceleration (6,) of an object under forward dynamics; the arguments are those of `matrix`."""
+    unused = data._probes
+    try:
+        probe = unused.pop()
+    except IndexError:
+        probe = Probe(data)
+    hold(data._turns, probe.accelerate)
+    probe[OBJECT_ACCELERATION, kind, i, local]()
+    found = probe.results[OBJECT_ACCELERATION].copy()
+    unused.append(probe)
+    return found
+
+
+def present(data: Data, function: Callable[[Workspace], R], velocities: int = 0, inertia: int = 0) -> R:
+    """Calls a function of the workspace whose fields belong to the present state of a world.
+
+    Args:
+        data: the world; other calls of it are excluded meanwhile.
+        function: the function.
+        velocities, inertia: 1: it reads velocities of bodies, or the inertia matrix and its factor.
+    """
+    unused = data._probes
+
+    def call() -> R:
+        try:
+            probe = unused.pop()
+        except IndexError:
+            probe = Probe(data)
+        found = function(probe.fields(velocities, inertia))
+        unused.append(probe)
+        return found
+
+    return hold(data._turns, call)

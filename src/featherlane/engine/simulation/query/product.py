@@ -1,0 +1,110 @@
+"""Computes products and solves with the joint-space inertia matrix of one world, for any number of vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.engine.dynamics.inertia.joint_space import half_solve as _half_solve
+from featherlane.engine.dynamics.inertia.joint_space import mul_m as _mul_m
+from featherlane.engine.dynamics.inertia.joint_space import solve_m as _solve_m
+from featherlane.engine.lanes import Stage
+from featherlane.engine.model.assignment import reals
+from featherlane.engine.model.model import Model
+from featherlane.engine.simulation.query.jacobian import INERTIA
+from featherlane.engine.simulation.query.present import matrix, present
+from featherlane.engine.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.world.data import Data, ready
+from featherlane.errors import ModelError
+
+
+def solve_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
+    """Returns M^-1 x, with the joint-space inertia matrix of the present state.
+
+    Args:
+        model: the model.
+        data: the world.
+        x: one vector (nv,) or many (..., nv) [N, N m].
+
+    Returns:
+        The same shape [m/s^2, rad/s^2].
+
+    Raises:
+        ModelError: the last axis of x is not nv long.
+
+    Source: Featherstone sec. 6.5, table 6.5; MuJoCo mj_solveM.
+    """
+    world, vectors = ready(model, data), _vectors(model, x)
+    return present(world, lambda workspace: _applied(workspace, vectors, _solve_m, "qvec"), inertia=1)
+
+
+def half_solve(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
+    """Returns D^-1/2 L^-T x, whose square is x^T M^-1 x, from the factors of `factor_m`.
+
+    Args:
+        model: the model.
+        data: the world, with `factor_m` valid.
+        x: one vector (nv,) or many (..., nv).
+
+    Returns:
+        The same shape.
+
+    Raises:
+        ModelError: the last axis of x is not nv long.
+
+    Source: MuJoCo mj_solveM2 (which takes D^-1/2 as an argument).
+    """
+    return from_fields(ready(model, data), x, _half_solve, "qvec")
+
+
+def mul_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
+    """Returns M x, with the joint-space inertia matrix of the present state.
+
+    Args:
+        model: the model.
+        data: the world.
+        x: one vector (nv,) or many (..., nv) [m/s^2, rad/s^2].
+
+    Returns:
+        The same shape [N, N m].
+
+    Raises:
+        ModelError: the last axis of x is not nv long.
+
+    Source: MuJoCo mj_mulM.
+    """
+    world, vectors = ready(model, data), _vectors(model, x)
+    return present(world, lambda workspace: _applied(workspace, vectors, _mul_m, "qproduct"), inertia=1)
+
+
+def full_m(model: Model, data: Data) -> np.ndarray:
+    """Returns the joint-space inertia matrix, dense and symmetric, (nv, nv) [kg, kg m, kg m^2].
+
+    Source: MuJoCo mj_fullM.
+    """
+    return matrix(ready(model, data), INERTIA)
+
+
+def from_fields(data: Data, x: ArrayLike, stage: Stage, result: str) -> np.ndarray:
+    """Runs a stage on vectors (..., nv) with the fields of a `Data` as they are; see `_applied`."""
+    return hold(data._turns, _applied, data.workspace, _vectors(data.model, x), stage, result)
+
+
+def _vectors(model: Model, x: ArrayLike) -> np.ndarray:
+    """Returns vectors (..., nv), checked."""
+    x = reals("x", x, f"are numbers (..., {model.nv})")
+    if x.shape[-1:] != (model.nv,):
+        raise ModelError(f"x: got shape {x.shape}, allowed is (..., {model.nv})")
+    return x
+
+
+def _applied(workspace: Workspace, x: np.ndarray, stage: Stage, result: str) -> np.ndarray:
+    """Runs the stage on each vector of x; its result is in the field `result`."""
+    out, run, n = np.empty_like(x, order="C"), workspace.bound(stage), x.shape[-1]
+    source, target = workspace.arrays["qvec"][:n, 0], workspace.arrays[result][:n, 0]
+    for vector, answer in zip(x.reshape(-1, n), out.reshape(-1, n), strict=True):
+        source[:] = vector
+        run()
+        answer[:] = target
+    return out

@@ -1,0 +1,54 @@
+"""Defines `Query`, a query about the present states of a batch's worlds, which it does not change."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from featherlane.engine.lanes import Stage
+from featherlane.engine.simulation.tile.workspace import Workspace
+
+
+class Query(ABC):
+    """Holds checked arguments as rows that are loaded into tiles, and rows of results.
+
+    Attributes:
+        loop: the stage that loops over tiles.
+        reads: fields of a world that the result depends on.
+        number: queries per world, which are steps of the loop.
+        sizes: sizes of the loop's own record.
+        tables: ints of the loop's own record that all worlds share, by field.
+        single: whether each world has one query, and results have no axis for it.
+        fills_lanes: whether a world's queries fill the lanes of a tile; otherwise each lane holds another world.
+    """
+
+    loop: Stage
+    reads: tuple[str, ...] = ("qpos", "mocap_pos", "mocap_quat")
+    number: int
+    single: bool = False
+    fills_lanes: bool = False
+    sizes: Mapping[str, int] = MappingProxyType({})
+    tables: Mapping[str, np.ndarray] = MappingProxyType({})
+
+    def brought(self) -> dict[str, np.ndarray]:
+        """Returns field -> rows (n, number, ...) of the arguments for n worlds."""
+        return {}
+
+    @abstractmethod
+    def taken(self) -> dict[str, np.ndarray]:
+        """Returns field -> rows (n, number, ...) of their results."""
+
+    @abstractmethod
+    def answer(self) -> Any:
+        """Returns the results in the form that users get."""
+
+    def enter(self, workspace: Workspace) -> None:  # noqa: B027
+        """Sets arguments that all worlds share in a tile."""
+
+    def shaped(self, rows: np.ndarray) -> Any:
+        """Returns results (n, number, ...) of n worlds in the form that users get; a number if no axis is left."""
+        return rows[:, 0] if self.single else rows[()]

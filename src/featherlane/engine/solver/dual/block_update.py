@@ -1,0 +1,278 @@
+"""Updates of projected Gauss-Seidel: sets the forces of one block to their optimum, with all others fixed.
+
+A block is a row, or a contact with a friction pyramid or an elliptic cone (pgs.py has the formulas).  Its problem is
+
+    minimise over the admissible forces f of the block:  1/2 f^T (A + R) f + f^T y,
+
+with A its diagonal block dual.A, and y = J a - aref along its rows without R, at the current forces of all blocks.
+Layout: dual.f[q, c] is the force of row (or edge) c of block q; the two edges of direction i of a pyramid, y_0 + y_i
+and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`block_triangle_index`).
+While a contact is visited, dual.block_y holds y of its rows, block_force its forces (of edges, for a pyramid), and
+block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
+con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the turns.  R, Rt: 1 / con_D and
+1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
+`block_row_product(d, q, c)` returns (Y z) of row c of block q, `three_row_products` those of rows c to c + 2;
+`add_row_force(d, q, c, f)` adds a force f of row c to z = Y^T f, `add_three_row_forces` those of three rows.
+`has_edges`: contact k is a pyramid with friction; `force_count`: number of its forces.
+`basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
+Updates return (fall, drift): the decrease of the cost, and the drift (f_new - f_start) (f_start - f_old).  A change
+delta of a force with derivative y and second derivative a decreases the cost by -delta (y + a delta / 2).
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.constraint.row import UNBOUNDED
+from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
+from featherlane.engine.solver.dual.friction_disc import solve_on_disc
+from featherlane.engine.solver.dual.problem import (
+    add_row_force,
+    add_three_row_forces,
+    block_row_product,
+    force_count,
+    has_edges,
+    three_row_products,
+)
+from featherlane.engine.solver.dual.rows import block_triangle_index
+from featherlane.engine.solver.rows.laws import TINY
+from featherlane.engine.solver.rows.rows import basis_value
+
+ROUNDS = 2  # visits of a contact within a sweep
+TOUCHING = 1e-15  # N: a smaller normal force counts as 0
+
+
+@kernel
+def row_regularization(D):
+    """Returns R = 1 / D; for an absent row, a value so large that its force is 0."""
+    return 1.0 / fmax(D, TINY)
+
+
+@kernel
+def store_force(d, q, e, f, live):
+    """Stores force e of block q in live worlds; returns its drift (f_new - f_start) (f_start - f_old).
+
+    It is negative if the sweep opposes the momentum.  f_old is the force before the momentum step, dual.old.
+    """
+    start = d.dual.f[q, e]
+    d.dual.f[q, e] = where(live, f, start)
+    return (f - start) * (start - d.dual.old[q, e])
+
+
+@kernel
+def update_row_force(d, q, b, D, lo, hi, live):
+    """Updates the block of one row: f <- clip(f - (A + R)^-1 (y + R f), lo, hi); returns the cost's decrease and drift.
+
+    b: J a0 - aref of the row.  D: 1 / R.  lo, hi: bounds of the force.  live: mask of worlds that continue.
+    """
+    f, R = d.dual.f[q, 0], row_regularization(D)
+    # y: b + Y z + R f, first derivative of the cost;  a: A + R, second derivative
+    y, a = fma(R, f, b + block_row_product(d, q, c=0)), d.dual.A[q, 0] + R
+    f_new = clip(f - y / a, lo, hi)
+    delta = where(live, f_new - f, 0.0)
+    add_row_force(d, q, c=0, f=delta)
+    return -(delta * fma(0.5 * a, delta, y)), store_force(d, q, e=0, f=f_new, live=live)
+
+
+@kernel
+def load_contact(m, d, k, q):
+    """Computes y = b + Y z along the rows of contact k in dual.block_y, and clears dual.block_change.
+
+    b = J a0 - aref is in primal.con_warm.
+    """
+    dim, first = d.con_dim[k], 0
+    while first + 3 <= dim:  # three rows at a time, then the others one by one
+        product = three_row_products(d, q, first)
+        for c in range(3):
+            d.dual.block_y[first + c] = basis_value(d, d.primal.con_warm, k, first + c) + product[c]
+        first += 3
+    for c in range(first, dim):
+        d.dual.block_y[c] = basis_value(d, d.primal.con_warm, k, c) + block_row_product(d, q, c)
+    for c in range(dim):
+        d.dual.block_change[c] = 0.0
+
+
+@kernel
+def change_force(d, q, dim, c, delta):
+    """Changes the force along row c of a contact by delta: dual.block_change, and dual.block_y += A delta."""
+    d.dual.block_change[c] = d.dual.block_change[c] + delta
+    for e in range(dim):
+        d.dual.block_y[e] = fma(d.dual.A[q, block_triangle_index(c, e)], delta, d.dual.block_y[e])
+
+
+@kernel
+def add_contact_change(d, q, dim):
+    """Updates z = Y^T f by dual.block_change, the change of a contact's forces."""
+    first = 0
+    while first + 3 <= dim:  # three rows at a time, then the others one by one
+        add_three_row_forces(d, q, first, Vec3(d.dual.block_change[first : first + 3]))
+        first += 3
+    for c in range(first, dim):
+        add_row_force(d, q, c, d.dual.block_change[c])
+
+
+@kernel
+def visit_edge(d, q, dim, e, R, live):
+    """Updates edge e of a pyramid, along n + s (direction i): f <- max(f - y / a, 0); returns the cost's decrease.
+
+    s = 1 or -1.  y and a are the first and second derivative of the cost by f:
+    y = y_n + s y_i + R f,  a = A_nn + A_ii + 2 s A_in + R.
+    """
+    i, s = 1 + e // 2, 1.0 - 2.0 * (e % 2)  # s = 1 for even edges, else -1
+    f = d.dual.block_force[e]
+    y = fma(R, f, fma(s, d.dual.block_y[i], d.dual.block_y[0]))
+    A_ii, A_in = d.dual.A[q, block_triangle_index(i, i)], d.dual.A[q, block_triangle_index(i, 0)]
+    a = ((d.dual.A[q, 0] + A_ii) + (2.0 * s) * A_in) + R
+    delta = where(live, fmax(f - y / a, 0.0) - f, 0.0)
+    d.dual.block_force[e] = f + delta
+    change_force(d, q, dim, c=0, delta=delta)  # along n: updates dual.block_y
+    change_force(d, q, dim, i, s * delta)
+    return -(delta * fma(0.5 * a, delta, y))
+
+
+@kernel
+def visit_pyramid(m, d, k, q, sweep, live):
+    """Updates the edges of contact k, block q, in ROUNDS rounds; returns the cost's decrease and the drift."""
+    dim, edges, R = d.con_dim[k], force_count(m, d, k), row_regularization(d.con_D[k])
+    load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
+    for e in range(edges):
+        d.dual.block_force[e] = d.dual.f[q, e]
+    fall, drift = 0.0, 0.0
+    for visit in range(ROUNDS):
+        for at in range(edges):
+            e = at if (sweep + visit) % 2 == 0 else edges - 1 - at  # alternately from the first and the last edge
+            fall = fall + visit_edge(d, q, dim, e, R, live)
+    for e in range(edges):
+        drift = drift + store_force(d, q, e, d.dual.block_force[e], live)
+    add_contact_change(d, q, dim)  # updates dual.z
+    return fall, drift
+
+
+@kernel
+def cone_gradient(d, q, c, R, Rt):
+    """Returns the derivative of the cost by force c of an elliptic contact: y_c + R_c f_c.
+
+    R: regularisation of the normal row, Rt: of the friction rows.
+    """
+    return fma(R if c == 0 else Rt, d.dual.block_force[c], d.dual.block_y[c])
+
+
+@kernel
+def move_on_cone(d, q, dim, c, target, R, Rt, live):
+    """Sets force c of an elliptic contact to its target in live worlds; returns the cost's decrease.
+
+    R, Rt: as in `cone_gradient`.   Writes: dual.block_force, block_y, block_change.
+    """
+    delta = where(live, target - d.dual.block_force[c], 0.0)
+    a = d.dual.A[q, block_triangle_index(c, c)] + (R if c == 0 else Rt)
+    fall = -(delta * fma(0.5 * a, delta, cone_gradient(d, q, c, R, Rt)))
+    d.dual.block_force[c] = d.dual.block_force[c] + delta
+    change_force(d, q, dim, c, delta)
+    return fall
+
+
+@kernel
+def store_ray(d, q, dim, R, Rt, held):
+    """Computes dual.block_ray, the direction v in which the force f changes, from f and the gradient g of the cost.
+
+        v = f                  in `held` worlds: the normal force exceeds TOUCHING
+        v = n                  else, if g_n <= 0: the normal force does not increase the cost
+        v = n - g_t / |g_t|    else: the ray on the rim of the cone with the steepest descent
+
+    g_t: friction part of g.  The rim matters if the contact accelerates away from the surface and fast along it: then
+    friction decreases the cost, but needs a normal force.
+    """
+    squares, normal_gradient = 0.0, cone_gradient(d, q, c=0, R=R, Rt=Rt)
+    for c in range(1, dim):
+        gradient = cone_gradient(d, q, c, R, Rt)
+        squares = fma(gradient, gradient, squares)
+    inverse_norm = where(normal_gradient > 0.0, 1.0 / fmax(sqrt(squares), TINY), 0.0)  # 1 / |g_t|, or 0: v = n
+    for c in range(dim):
+        at_tip = 1.0 if c == 0 else -(cone_gradient(d, q, c, R, Rt) * inverse_norm)
+        d.dual.block_ray[c] = where(held, d.dual.block_force[c], at_tip)
+
+
+@kernel
+def ray_length(d, q, dim, R, Rt):
+    """Returns the distance along the ray v = dual.block_ray to the minimum of the cost: -(v . g) / (v . (A + R) v).
+
+    g: the gradient of the cost (`cone_gradient`).
+    """
+    slope, curvature = 0.0, 0.0
+    for c in range(dim):
+        v, Av = d.dual.block_ray[c], 0.0
+        slope = fma(v, cone_gradient(d, q, c, R, Rt), slope)
+        for e in range(dim):
+            Av = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], Av)
+        curvature = fma(v, fma(R if c == 0 else Rt, v, Av), curvature)
+    curved = curvature > 0.0  # else the force stays
+    return where(curved, -(slope / where(curved, curvature, 1.0)), 0.0)
+
+
+@kernel
+def move_along_ray(d, q, dim, R, Rt, live):
+    """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
+    held, fall = d.dual.block_force[0] > TOUCHING, 0.0  # held: mask of worlds with a normal force
+    store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
+    length = ray_length(d, q, dim, R, Rt)
+    # along the force, the tip is at length -1; from force 0, the ray only goes forward
+    length = fmax(length, where(held, -1.0, 0.0))
+    for c in range(dim):
+        # at force 0 (not held) the ray starts at the tip
+        start = where(held, d.dual.block_force[c], 0.0)
+        fall = fall + move_on_cone(d, q, dim, c, fma(length, d.dual.block_ray[c], start), R, Rt, live)
+    return fall
+
+
+@kernel
+def solve_friction(d, q, dim, R, Rt, live):
+    """Solves friction of an elliptic contact at a fixed normal force; returns the cost's decrease.
+
+    `solve_on_disc` minimises 1/2 t^T disc.A t + disc.b^T t with |t| <= normal force, for the n friction forces t:
+    disc.A = A + Rt of the friction rows, and disc.b = y - A f, their y without friction.
+    Writes: disc.*; dual.block_force, block_change, block_y.
+    """
+    n = dim - 1
+    for c in range(n):
+        b = d.dual.block_y[c + 1]
+        for e in range(n):
+            b = fma(-d.dual.A[q, block_triangle_index(c + 1, e + 1)], d.dual.block_force[e + 1], b)
+        d.disc.b[c] = b
+        for e in range(c + 1):
+            a = d.dual.A[q, block_triangle_index(c + 1, e + 1)]
+            d.disc.A[triangle_index(c, e)] = a + Rt if c == e else a
+    normal_force = d.dual.block_force[0]
+    solve_on_disc(d, n, where(normal_force > TOUCHING, normal_force, 0.0))  # writes disc.t
+    fall = 0.0
+    for c in range(n):
+        fall = fall + move_on_cone(d, q, dim, c + 1, d.disc.t[c], R, Rt, live)
+    return fall
+
+
+@kernel
+def visit_cone(m, d, k, q, live):
+    """Updates the forces of elliptic contact k, block q, in ROUNDS rounds; returns the cost's decrease and drift."""
+    contact = d.contact[k]
+    dim, R, Rt = contact.dim, row_regularization(contact.D), row_regularization(contact.Dt)
+    load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
+    for c in range(dim):
+        d.dual.block_force[c] = d.dual.f[q, c]
+    fall, drift = 0.0, 0.0
+    for _ in range(ROUNDS):
+        fall = fall + move_along_ray(d, q, dim, R, Rt, live)
+        fall = fall + solve_friction(d, q, dim, R, Rt, live)  # both update dual.block_force, block_y, block_change
+    for c in range(dim):
+        drift = drift + store_force(d, q, c, d.dual.block_force[c], live)
+    add_contact_change(d, q, dim)  # updates dual.z
+    return fall, drift
+
+
+@kernel
+def visit_contact(m, d, k, q, sweep, live):
+    """Updates block q of contact k; returns the cost's decrease and the drift."""
+    if has_edges(m, d, k):
+        fall, drift = visit_pyramid(m, d, k, q, sweep, live)
+    elif d.con_dim[k] > 1:
+        fall, drift = visit_cone(m, d, k, q, live)
+    else:
+        # without friction: one row that only pushes
+        most = UNBOUNDED
+        fall, drift = update_row_force(d, q, d.primal.con_warm[k][0], d.con_D[k], lo=0.0, hi=most, live=live)
+    return fall, drift

@@ -1,0 +1,215 @@
+"""The rows of the dual problem, block by block, in coordinates in which M is the identity.
+
+With M = L^T D L, a row of the Jacobian becomes the row y = J L^-1 D^-1/2, so that the matrix of the dual problem is
+
+    A + R = Y Y^T + R,      and  J M^-1 J^T f = Y z  with  z = Y^T f.
+
+A dof's row of L^-T has entries only at its ancestors: y has entries at the dofs of J and at their ancestors.
+So a sweep over all rows costs two products per entry of Y, and only the diagonal blocks of A are formed.
+Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so that ancestors follow.  Its row c has n
+entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
+`inertia_rows` describes the pattern of L.  body_lastdof[b] is the last dof that moves body b.
+`start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
+dual.mark[i] is the body of a contact that dof i moves: FIRST the pushed one, SECOND the other one, or BOTH (chains.py).
+A block is a scalar row or a contact, whose `dim` rows are its basis: con_basis[k] for normal and tangents,
+con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
+Whitening: `metric_factor` returns (LD, 1 / D); primal.search holds D^-1/2.  SparseRows describes the rows to whiten by
+(values, address of the first one, dofs, start, n, place), `place_dofs` sets their `place`, and `half_solve_rows`
+replaces `count` of them by J L^-1 D^-1/2 in place; with scaled=0 it would leave out D^-1/2.
+`in_forces` checks whether the main solver has forces as unknowns (PGS), so it needs the blocks of all rows.
+Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
+"""
+
+from __future__ import annotations
+
+from featherlane.engine.prelude import *
+from featherlane.engine.constraint.chains import BOTH, FIRST, clear_marks, fill_row, list_pair, list_row
+from featherlane.engine.dynamics.inertia.joint_space import inertia_rows
+from featherlane.engine.dynamics.inertia.metric import metric_factor
+from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_rows, place_dofs
+from featherlane.engine.lanes.worlds import count_active_worlds
+from featherlane.engine.model.solver import in_forces
+from featherlane.engine.model.status import warn_full
+from featherlane.engine.solver.rows.rows import TURN, other_arm, pushed_body_arm
+
+DUAL_LIMIT = 1 << 24  # entries of the rows of all contacts, and of all general rows
+
+
+def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[str, int]:
+    """Returns sizes ndualmax, ndualdofmax, ndualYmax of a tile, for all rows that can exist, contacts up to DUAL_LIMIT.
+
+    A one-dof row has the dofs from the root to its own, a contact those of two such chains, a general row any.  A part
+    of a split tile has fewer contacts, but all rows of the joints, so these have separate capacity.
+
+    Args:
+        model: the model.
+        ncon: contact slots.
+        rows: capacities of the other rows, see `row_capacity`.
+        given: user-defined contacts of one world, of any dimension.
+    """
+    nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
+    dims = [*model.geom_condim, *model.pair_dim, 6 if given else 1]
+    joint = rows["ndofrowmax"] * chain + min((rows["nrowmax"] - rows["ndofrowmax"]) * nv, DUAL_LIMIT) + nv + 1
+    contacts = ncon * min(2 * chain, nv)
+    return {
+        "ndualmax": rows["nrowmax"] + ncon,
+        "ndualdofmax": joint + min(contacts, DUAL_LIMIT),
+        "ndualYmax": joint + min(max(dims) * contacts, DUAL_LIMIT) + 5 * nv,
+    }
+
+
+@kernel
+def block_triangle_index(c, e):
+    """Returns the place of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
+    return c * (c + 1) // 2 + e if c >= e else e * (e + 1) // 2 + c
+
+
+@kernel
+def contact_block(d, k):
+    """Returns the block of contact slot k."""
+    return d.nrow[0] + k
+
+
+# ---- entries -------------------------------------------------------------------------------------------------------
+@kernel
+def store_contact_column(d, k, i, e, n, dim):
+    """Computes the column of dof i in contact k's Jacobian: row c is dual.Y[e + c n], for the `dim` rows of its basis.
+
+    A dof that moves both bodies alike has the column 0.
+    """
+    for c in range(dim):
+        d.dual.Y[e + c * n] = 0.0
+    if d.dual.mark[i] != BOTH:
+        # velocity of the pushed body minus that of the other one;  r: contact point from the com of the body's tree
+        sign, r = (1.0, pushed_body_arm(d, k)) if d.dual.mark[i] == FIRST else (-1.0, other_arm(d, k))
+        x = d.con_basis[k] @ (d.cdof[i].linear + cross(d.cdof[i].angular, r))  # along normal and tangents
+        d.dual.Y[e] = sign * x[0]
+        if dim > 1:
+            d.dual.Y[e + n], d.dual.Y[e + 2 * n] = sign * x[1], sign * x[2]
+        if dim > 3:
+            x = d.con_basis[TURN, k] @ d.cdof[i].angular  # along the turns, of which dimension 4 has one
+            d.dual.Y[e + 3 * n] = sign * x[0]
+        if dim > 4:
+            d.dual.Y[e + 4 * n], d.dual.Y[e + 5 * n] = sign * x[1], sign * x[2]
+
+
+@kernel
+def whiten_block(m, d, start, n, row, dim):
+    """Whitens all `dim` rows of a block, from dual.Y[row] on, with n dofs, dual.dof[start ...].
+
+    Three rows at once, as L is then read once for them.
+    Reads:  primal.search = D^-1/2.
+    Writes: dual.Y, dual.place.
+    """
+    rows, LD = inertia_rows(m), metric_factor(m, d)[0]
+    place_dofs(SparseRows(d.dual.Y, row, d.dual.dof, start, n, d.dual.place))
+    c = 0
+    while c + 3 <= dim:
+        block = SparseRows(d.dual.Y, row + c * n, d.dual.dof, start, n, d.dual.place)
+        half_solve_rows(rows, LD, d.primal.search, block, scaled=1, count=3)
+        c += 3
+    while c < dim:
+        block = SparseRows(d.dual.Y, row + c * n, d.dual.dof, start, n, d.dual.place)
+        half_solve_rows(rows, LD, d.primal.search, block, scaled=1, count=1)
+        c += 1
+
+
+@kernel
+def store_block_matrix(d, q, dim):
+    """Computes dual.A of block q = Y Y^T of its `dim` rows, as a packed lower triangle."""
+    n, row = d.dual.dofnum[q], d.dual.rowadr[q]
+    for c in range(dim):
+        for e in range(c + 1):
+            s = 0.0
+            for p in range(n):
+                s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
+            d.dual.A[q, block_triangle_index(c, e)] = s
+
+
+@kernel
+def store_block_addresses(d, q, start, n, row):
+    """Sets block q: its n dofs begin at start, its rows at row."""
+    d.dual.dofadr[q] = start
+    d.dual.dofnum[q] = n
+    d.dual.rowadr[q] = row
+
+
+@kernel
+def has_room_for_block(m, d, start, row):
+    """Checks whether the capacity suffices for one more block, whatever its dofs."""
+    return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax  # a block has at most 6 rows
+
+
+@kernel
+def build_row_block(m, d, k, start, row):
+    """Builds the block of scalar row k; returns its number of dofs."""
+    n = list_row(m, d, k, d.dual.dof, d.dual.mark, start)
+    store_block_addresses(d, k, start, n, row)
+    fill_row(d, k, d.dual.Y, row, d.dual.dof, d.dual.place, start, n)
+    whiten_block(m, d, start, n, row, dim=1)
+    store_block_matrix(d, k, dim=1)
+    return n
+
+
+@kernel
+def build_contact_block(m, d, k, start, row):
+    """Builds the block of contact k; returns its number of dofs."""
+    c, q, dim = d.contact[k], contact_block(d, k), d.con_dim[k]
+    # the last dof of body 0, which stands for a body that does not move, is -1
+    n = list_pair(m, d.dual.dof, d.dual.mark, m.body_lastdof[c.body[0]], m.body_lastdof[c.body[1]], start)
+    store_block_addresses(d, q, start, n, row)
+    for p in range(n):
+        store_contact_column(d, k, d.dual.dof[start + p], row + p, n, dim)
+    clear_marks(d.dual.dof, d.dual.mark, start, n)  # the columns have read the marks
+    whiten_block(m, d, start, n, row, dim)
+    store_block_matrix(d, q, dim)
+    return n
+
+
+@stage
+def make_blocks(m, d):
+    """Builds all blocks of the dual problem, up to the first one that exceeds the capacity.
+
+    For the no-slip solver after another solver, the blocks of rows without friction are empty.
+    Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
+    Writes: dual.*, dual.rowadr (ndualmax,).
+    Scratch: primal.*.
+    Cost:   O(rows * depth^2).
+    """
+    # start, row: next free positions in dual.dof and dual.Y;  whole: rows without friction are needed, too
+    start, row, whole, inverse = 0, 0, in_forces(m), metric_factor(m, d)[1]  # inverse: 1 / D
+    d.dual.ndual[0] = 0
+    for i in range(m.nv):
+        d.dual.mark[i] = 0
+        d.primal.search[i] = sqrt(inverse[i])  # D^-1/2, which whitening reads
+    for q in range(d.nrow[0] + d.ncon_slot[0]):
+        if not has_room_for_block(m, d, start, row):
+            break
+        if q < d.nrow[0]:
+            dim, needed = 1, whole or d.row_type[q] in (FRICTION_DOF, FRICTION_TENDON)
+        else:
+            dim = d.con_dim[q - d.nrow[0]]
+            needed = whole or dim > 1
+        n = 0
+        if not needed:
+            store_block_addresses(d, q, start, n=0, row=row)
+        elif q < d.nrow[0]:
+            n = build_row_block(m, d, q, start, row)
+        else:
+            n = build_contact_block(m, d, q - d.nrow[0], start, row)
+        start, row, d.dual.ndual[0] = start + n, row + n * dim, q + 1
+
+
+@kernel
+def all_fit(d):
+    """Checks whether all blocks fit."""
+    return d.dual.ndual[0] == d.nrow[0] + d.ncon_slot[0]
+
+
+@kernel
+def report_full_blocks(d):
+    """Reports that blocks do not fit: splits a tile; a single world omits its last ones and counts that."""
+    if count_active_worlds(d) > 1:
+        d.con_overflow[0] = 1
+    else:
+        warn_full(d, ROWS_FULL)

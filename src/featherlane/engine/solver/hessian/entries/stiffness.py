@@ -1,0 +1,185 @@
+"""Contacts as stiffnesses of bodies: K_b = sum of w_ab q_a q_b^T over the basis wrenches q of the contacts on body b.
+
+A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a turn v.  A contact without turns is a
+3x3 stiffness F of its point; its turns add a symmetric A on the rotation, and p s^T between rotation and translation:
+
+    K_b += q F q^T with q = ([r], 1),   and  [[A + p (r x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]].
+
+[r] is the matrix of r x.  The contact's basis is (n, u, v): normal and both tangents, scaled by friction, in
+con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are y = J a - aref along them.
+T is the length of y along the directions other than n, and t = y / T along these directions.  `cone_weights` returns
+((w, e, q, b), 1 / T) of an elliptic cone, whose cost has the second derivative w n n^T - e (n t^T + t n^T) + q t t^T
++ b I, with I over these directions.  `turning_weights` returns (c, w) of a pyramid: the weights of n with turn i, and
+of turn i with itself.
+body_reached[b] is REACHED if a contact acts on b or below it, STIFF if also K_b is not 0.
+The blocks of K_b are aa (rotations), al (rotation, translation) and ll (translations), see spatial/stiffness.py.
+UPPER lists (i, j) of the six different entries of a symmetric 3x3 matrix.
+The composition toward the root is that of composite inertias (Featherstone, RBDA, sec. 6.2).
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.solver.rows.cone import cone_weights
+from featherlane.engine.solver.rows.laws import one_sided_weight
+from featherlane.engine.solver.rows.pyramid import pyramid_weights, turning_weights
+from featherlane.engine.solver.rows.rows import REACHED, STIFF, TURN
+from featherlane.engine.spatial.stiffness import UPPER
+from featherlane.engine.spatial.types import Stiffness
+
+
+@kernel
+def clear_stiffness(m, d):
+    """Marks the stiffness of all bodies as zero, in body_reached; `begin_stiffness` clears the stored values."""
+    for b in range(m.nbody):
+        if d.body_reached[b] == STIFF:
+            d.body_reached[b] = REACHED
+
+
+@kernel
+def has_stiffness(d, b):
+    """Checks whether one of the added contacts has a stiffness on body b or below it."""
+    return d.body_reached[b] == STIFF
+
+
+@kernel
+def begin_stiffness(d, b):
+    """Sets K_b = 0, before the first contact on body b."""
+    if d.body_reached[b] != STIFF:
+        d.body_reached[b] = STIFF
+        d.hessian.body_K[b] = zeros(21)
+
+
+@kernel
+def add_stiffness_at_arm(d, b, r, F):
+    """Adds q F q^T = [[ [r] F [r]^T, [r] F ], [ ([r] F)^T, F ]] to K_b, for a 3x3 stiffness F at arm r."""
+    f = F.rows  # also its columns: F is symmetric
+    g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F: r x column c of F
+    a = tuple(cross(r, Vec3(g[c][i] for c in range(3))) for i in range(3))  # rows of G [r]^T: r x row i of G
+    G = tuple(g[c][i] for i in range(3) for c in range(3))  # by rows, as K.al
+    d.hessian.body_K[b] += Stiffness(join(tuple(a[i][j] for i, j in UPPER), G, F))
+
+
+@kernel
+def pyramid_stiffness(d, k):
+    """Returns F of a friction pyramid: sum of w_ab a b^T over the vectors a, b of the basis (n, u, v).
+
+    w: the weights of the edges that push, with w_uv = 0.
+    """
+    n, u, v = d.con_basis[k].rows
+    w_nn, w_nu, w_uu, w_nv, w_vv = pyramid_weights(d.con_D[k], d.primal.con_y[k])
+    # F = P n^T + Pu u^T + Pv v^T, with P = w_nn n + w_nu u + w_nv v, Pu = w_nu n + w_uu u, Pv = w_nv n + w_vv v
+    Pu, Pv, tangential = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
+    P = fma(w_nn, n, tangential)
+    return Sym3(fma(P[i], n[j], fma(Pu[i], u[j], Pv[i] * v[j])) for i, j in UPPER)
+
+
+@kernel
+def normal_stiffness(d, k):
+    """Returns F of a contact without friction: w n n^T."""
+    n = d.con_basis[k].rows[0]
+    p = one_sided_weight(d.con_D[k], d.primal.con_y[k][0]) * n
+    return Sym3(p[i] * n[j] for i, j in UPPER)
+
+
+@kernel
+def cone_stiffness(m, d, k):
+    """Returns F of an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T).
+
+    t = (y_1 u + y_2 v) / T is the direction of slip along the tangents; w, e, q, b, 1 / T are those of `cone_weights`.
+    """
+    n, u, v = d.con_basis[k].rows
+    (w, e, q, b), inverse_T = cone_weights(m, d, k)
+    t = fma(d.primal.con_y[k][1] * inverse_T, u, d.primal.con_y[k][2] * inverse_T * v)
+    # F = c n^T + s t^T + x u^T + y v^T, with c = w n - e t, s = q t - e n, x = b u, y = b v
+    c, s = fma(w, n, -e * t), fma(q, t, -e * n)
+    x, y = b * u, b * v
+    return Sym3(fma(c[i], n[j], fma(s[i], t[j], fma(x[i], u[j], y[i] * v[j]))) for i, j in UPPER)
+
+
+@stage
+def add_cone_stiffness(m, d, k, side):
+    """Adds the stiffness of an elliptic contact to K_b of one of its bodies, without its turns.
+
+    Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
+    """
+    add_stiffness_at_arm(d, d.con_body[k, side], d.con_arm[k, side], cone_stiffness(m, d, k))
+
+
+@kernel
+def add_outer(w, a, x):
+    """Returns x + w a a^T for a symmetric 3x3 x."""
+    wa = w * a
+    return Sym3(fma(wa[UPPER[e][0]], a[UPPER[e][1]], x[e]) for e in range(6))
+
+
+@kernel
+def turning_stiffness(m, d, k):
+    """Returns (A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T couples translations.
+
+    Pyramid:  p = sum of c_i r_i and s = n, with c_i = w_ni and w_i = w_ii of `turning_weights`; q = 0.
+    Cone:     p = sum of (y_i / T) r_i and s = q t - e n, with w_i = b and e, q, b of `cone_weights`.
+    """
+    r0, r1, r2 = d.con_basis[TURN, k].rows
+    n, u, v = d.con_basis[k].rows
+    if has_pyramids(m):
+        c, w = turning_weights(d, k)
+        s, q = n, 0.0
+    else:
+        (_, e, q, b), inverse_T = cone_weights(m, d, k)
+        c, w = inverse_T * d.primal.con_y[TURN, k], Vec3(b, b, b)
+        t = fma(d.primal.con_y[k][1] * inverse_T, u, d.primal.con_y[k][2] * inverse_T * v)
+        s = fma(q, t, -e * n)
+    p = fma(c[0], r0, fma(c[1], r1, c[2] * r2))
+    A = add_outer(q, p, zeros(6))
+    return add_outer(w[0], r0, add_outer(w[1], r1, add_outer(w[2], r2, A))), p, s
+
+
+@kernel
+def turning_weight(d, k):
+    """Returns the weight that the turns of a pyramid add to n n^T."""
+    _, w = turning_weights(d, k)
+    return w[0] + (w[1] + w[2])
+
+
+@kernel
+def add_turning(d, b, r, A, p, s):
+    """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s, for a contact's turns at arm r."""
+    x, K = cross(r, s), d.hessian.body_K[b]
+    aa = Sym3(
+        fma(2.0 * p.x, x.x, A.xx),
+        fma(p.x, x.y, fma(x.x, p.y, A.xy)),
+        fma(p.x, x.z, fma(x.x, p.z, A.xz)),
+        fma(2.0 * p.y, x.y, A.yy),
+        fma(p.y, x.z, fma(x.y, p.z, A.yz)),
+        fma(2.0 * p.z, x.z, A.zz),
+    )
+    al = tuple(fma(p[i], s[j], K.al[3 * i + j]) for i in range(3) for j in range(3))  # K.al: nine parts, by rows
+    d.hessian.body_K[b] = join(K.aa + aa, al, K.ll)
+
+
+@stage
+def add_turns(m, d, k, side):
+    """Adds the stiffness of a contact's turns to K_b of one of its bodies.
+
+    Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
+    """
+    b, r = d.con_body[k, side], d.con_arm[k, side]
+    # the edges n + r_i and n - r_i of turn i also push along n, so the turns add a weight to n n^T
+    if has_pyramids(m):
+        n = d.con_basis[k].rows[0]
+        add_stiffness_at_arm(d, b, r, add_outer(turning_weight(d, k), n, zeros(6)))
+    A, p, s = turning_stiffness(m, d, k)
+    add_turning(d, b, r, A, p, s)
+
+
+@kernel
+def compose_stiffness(m, d):
+    """Computes K^c_parent += K^c_child, from the leaves to the root."""
+    for k in range(m.nbody - 1):
+        b = m.nbody - 1 - k  # from the last body to the first: children before their parents
+        parent = m.body_parentid[b]
+        if parent > 0 and has_stiffness(d, b):  # the world has no dofs and needs none
+            if has_stiffness(d, parent):
+                d.hessian.body_K[parent] += d.hessian.body_K[b]
+            else:  # the first stiffness of the parent: its stored value is not valid
+                d.body_reached[parent] = STIFF
+                d.hessian.body_K[parent] = d.hessian.body_K[b]

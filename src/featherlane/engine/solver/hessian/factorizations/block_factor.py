@@ -1,0 +1,329 @@
+"""L^T D L of the Hessian if branches are coupled: block rows with exact fill-in, eliminated from the last block.
+
+A block is a run of dofs whose rows share their columns (model/ancestors.py).  One list of blocks serves all its rows,
+and all of them update a target at once, with its entries in registers:
+
+    A_ij -= sum over the rows k of block b of P_ki A_kj,   P_ki = L_ki = A_ki / D_k,
+
+for all dofs i >= j of the other blocks in the row of b.
+
+A is hessian.H, the multipliers P are stored in hessian.pivot while a block is eliminated, and 1 / D is hessian.dinv.
+The right-hand side x = primal.search is one more column: x_i -= P_ki x_k.
+Each entry has the same roundings in the same order, k descending, as in an elimination row by row, and zeros that the
+pattern adds are exact: a world's result does not depend on the pattern that the other worlds need.
+Layout: row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last.  The row list of block b
+is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e begin at blockplace[e] in each of
+the block's rows (block_rows.py).  All rows of a block have the length of the last one.
+
+Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them; its row list has blocknum[b] entries.
+`nonzero_pivot` returns a pivot, or MINVAL if its magnitude is smaller.
+
+`Block` describes block b: its `first` dof, `size` (number of rows), `adr` (start of the first row in H), `above`
+(number of columns of the blocks before b), and `stride` (length of a row, above + size).
+`Sources` describes n rows k that are subtracted from a target: adr (start of the first one in H, at the target's first
+column), stride, and their multipliers: P_ki is at hessian.pivot[pivot + k * w + i] for row i of the target, which has
+w rows.
+Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Sparse Linear Systems, ch. 4 (supernodes).
+"""
+
+from typing import NamedTuple
+
+from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.sparse.tree_factor import nonzero_pivot
+
+
+class Block(NamedTuple):
+    """Describes the rows of one block."""
+
+    first: int  # first dof
+    size: int  # number of rows
+    adr: int  # start of the rows in H
+    above: int  # number of columns of the blocks above
+    stride: int  # distance from one row to the next: above + size
+
+
+class Sources(NamedTuple):
+    """Describes rows that are subtracted from a target, and their multipliers."""
+
+    adr: int  # start of the first row in H, at the target's first column
+    stride: int  # distance from one row to the next
+    n: int  # number of rows
+    pivot: int  # start of the first row's multipliers P in hessian.pivot: one for each row of the target
+    w: int  # number of multipliers per row: rows of the target
+
+
+# ---- rank-n updates: rows of a target minus multipliers times the source rows ---------------------------------------
+@kernel
+def update_tile(d, rows, source, i, c, height, width):
+    """Updates a tile of a target in registers: A_ij -= sum over the source rows k of P_ki A_kj, k descending.
+
+    The tile has the rows i to i + height - 1, which begin at rows[0], rows[1], ... in H, and `width` columns from c on.
+    """
+    A, P = d.hessian.H, d.hessian.pivot
+    # x[r][j]: entry of row i + r and column c + j
+    x = tuple(tuple(A[rows[r] + c + j] for j in range(width)) for r in range(height))
+    for k in range(source.n - 1, -1, -1):
+        source_row, multipliers = source.adr + k * source.stride + c, source.pivot + k * source.w + i
+        minus_P, A_k = tuple(-P[multipliers + r] for r in range(height)), tuple(A[source_row + j] for j in range(width))
+        x = tuple(tuple(fma(minus_P[r], A_k[j], x[r][j]) for j in range(width)) for r in range(height))
+    for r in unrolled(range(height)):
+        for j in unrolled(range(width)):
+            A[rows[r] + c + j] = x[r][j]
+
+
+@kernel
+def update_two_rows(d, row, next_row, source, i, columns):
+    """Updates `columns` columns of the target's rows i and i + 1, which begin at row and next_row in H.
+
+    Tiles of 2 x 6 entries fit into the registers; narrower ones take the rest.
+    """
+    c = 0
+    while c + 6 <= columns:
+        update_tile(d, (row, next_row), source, i, c, height=2, width=6)
+        c += 6
+    while c + 2 <= columns:
+        update_tile(d, (row, next_row), source, i, c, height=2, width=2)
+        c += 2
+    if c < columns:
+        update_tile(d, (row, next_row), source, i, c, height=2, width=1)
+
+
+@kernel
+def update_block_row(d, row, source, i, columns):
+    """Updates `columns` columns of the target's row i, which begins at `row` in H."""
+    for c in range(columns):
+        update_tile(d, (row,), source, i, c, height=1, width=1)
+
+
+# ---- one block ------------------------------------------------------------------------------------------------------
+@kernel
+def store_multipliers(d, block, place, target, w, i, start):
+    """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the block's rows k >= start and one column i.
+
+    i: number of the column in a target block, which begins at column `place` of the rows, and has w dofs, the first
+    one `target`.   Layout: P_ki is at k * w + i.
+    """
+    P, inverse, x = d.hessian.pivot, d.hessian.dinv, d.primal.search
+    A_0i = block.adr + place + i  # address of column i in the block's first row
+    x_i = x[target + i]
+    for k in range(block.size - 1, start - 1, -1):  # k descending, as in all sums
+        P_ki = d.hessian.H[A_0i + k * block.stride] * inverse[block.first + k]
+        P[k * w + i] = P_ki
+        x_i = fma(-P_ki, x[block.first + k], x_i)
+    x[target + i] = x_i
+
+
+@kernel
+def eliminate_rows(d, block, i, height):
+    """Completes row i of a block, and with height 2 also row i - 1: subtracts the multiples of the block's rows below.
+
+    The rows k > i are complete.  They are subtracted first; then, with height 2, row i from row i - 1.
+    Writes: these rows of hessian.H, multipliers in hessian.pivot, 1 / D in hessian.dinv, primal.search.
+    """
+    A, first, above, size, below = d.hessian.H, block.first, block.above, block.size, i + 1
+    row = block.adr + i * block.stride
+    # the rows from `below` on; a row of the block has a multiplier for each column of the block
+    source = Sources(
+        adr=block.adr + below * block.stride, stride=block.stride, n=size - below, pivot=below * size, w=size
+    )
+    for r in unrolled(range(height)):
+        store_multipliers(d, block, place=above, target=first, w=size, i=i - r, start=below)
+    if height == 2:
+        # the columns before i of both rows, then the diagonal of row i
+        update_two_rows(d, row - block.stride, row, source, i=i - 1, columns=above + i)
+        update_tile(d, (row,), source, i, c=above + i, height=1, width=1)
+    else:
+        update_block_row(d, row, source, i, columns=above + below)  # up to the diagonal of row i: below = i + 1
+    inverse = 1.0 / nonzero_pivot(A[row + above + i])
+    d.hessian.dinv[first + i] = inverse
+    if height == 2:
+        # row j -= P_ij row i
+        j, row_j = i - 1, row - block.stride
+        P_ij = A[row + above + j] * inverse
+        for c in range(above + i):
+            A[row_j + c] = fma(-P_ij, A[row + c], A[row_j + c])
+        d.hessian.pivot[i * size + j] = P_ij
+        d.hessian.dinv[first + j] = 1.0 / nonzero_pivot(A[row_j + above + j])
+        d.primal.search[first + j] = fma(-P_ij, d.primal.search[first + i], d.primal.search[first + j])
+
+
+@kernel
+def factor_rows(d, block):
+    """Eliminates the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; stores L there."""
+    i = block.size - 1
+    while i > 0:  # from the last rows
+        eliminate_rows(d, block, i, height=2)
+        i -= 2
+    if i == 0:
+        eliminate_rows(d, block, i=0, height=1)
+    # the multipliers are the block's part of L
+    for k in range(1, block.size):
+        own_columns = block.adr + k * block.stride + block.above
+        for c in range(k):
+            d.hessian.H[own_columns + c] = d.hessian.pivot[k * block.size + c]
+
+
+@kernel
+def update_block_rows(d, row, width, source, columns, triangle):
+    """Updates `columns` columns of the target's rows, which begin at row, row + width, ... in H, two at a time.
+
+    The target has source.w rows, one for each multiplier of a source row.
+    triangle: 1 if the diagonal block follows these columns; of it, row i is updated up to column i.  The first of two
+    rows gets one more entry, right of its diagonal, which is not used.  0: no further columns.
+    """
+    i = 0
+    while i + 2 <= source.w:
+        update_two_rows(d, row + i * width, row + i * width + width, source, i, columns + triangle * (i + 2))
+        i += 2
+    if i < source.w:
+        update_block_row(d, row + i * width, source, i, columns + triangle * (i + 1))
+
+
+@kernel
+def find_run(d, e, end, f):
+    """Returns the next run of blocks in two row lists: (its first entry, its last entry in the target's list, last e).
+
+    The run begins with block e of the source's list, which ends at `end`; f: where to search in the target's list.
+    """
+    while d.hessian.blockcol[f] != d.hessian.blockcol[e]:
+        f += 1
+    first = f
+    while e < end and d.hessian.blockcol[f + 1] == d.hessian.blockcol[e + 1]:
+        e += 1
+        f += 1
+    return first, f, e
+
+
+@kernel
+def eliminate_from(m, d, block, b, at):
+    """Subtracts block b, whose rows are complete, from the rows of the target: block `at` of the row list of b.
+
+    The columns of the target's rows that the rows of b have, too, are updated run by run: blocks that are adjacent in
+    both row lists.  Then L is stored in the target's columns.
+    """
+    e, end, stride = d.hessian.blockadr[b], d.hessian.blockadr[b] + at, block.stride
+    c = d.hessian.blockcol[end]  # the target; it is also the last block in the list of its row
+    target, w, place, f = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[end], d.hessian.blockadr[c]
+    for i in range(w):
+        store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
+    # start of the target's rows, and their distance: the columns of blocks above, then its own
+    target_row, width = d.hessian.rowadr[target], d.hessian.rownnz[target] - 1 + w
+    while e <= end:
+        first_f, last_f, last_e = find_run(d, e, end, f)
+        start = d.hessian.blockplace[e]
+        # the columns of the run.  Of the target itself, only the lower triangle is updated
+        columns, triangle = d.hessian.blockplace[last_e] - start, 1
+        if last_e < end:
+            columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[last_e]], 0
+        source = Sources(adr=block.adr + start, stride=stride, n=block.size, pivot=0, w=w)
+        update_block_rows(d, target_row + d.hessian.blockplace[first_f], width, source, columns, triangle)
+        e, f = last_e + 1, last_f + 1
+    # L replaces A in the target's columns
+    for k in range(block.size):
+        for i in range(w):
+            d.hessian.H[block.adr + k * stride + place + i] = d.hessian.pivot[k * w + i]
+
+
+@stage
+def factor_blocks(m, d):
+    """Computes H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
+
+    Reads:  hessian.H (nH,) [kg, kg m, kg m^2], stored by blocks, its pattern.
+    Writes: hessian.*, hessian.dinv (nv,), primal.search (nv,).
+    Cost:   sum over blocks b of s_b n_b^2 / 2, with n_b the length of the row of b.
+    """
+    for k in range(m.nblock):
+        b = m.nblock - 1 - k  # from the last block: children are eliminated before their parents
+        first, size, last = m.block_dofadr[b], m.block_dofnum[b], d.hessian.blocknum[b] - 1
+        above = d.hessian.blockplace[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
+        block = Block(first=first, size=size, adr=d.hessian.rowadr[first], above=above, stride=above + size)
+        factor_rows(d, block)
+        # from the last target to the first: L replaces A in a target's columns, which lower targets do not read
+        for at in range(last - 1, -1, -1):
+            eliminate_from(m, d, block, b, at)
+
+
+# ---- substitution ---------------------------------------------------------------------------------------------------
+@kernel
+def end_of_run(m, d, at, last):
+    """Returns the end of a run of blocks with consecutive dofs in a row list, and the number of dofs of the run.
+
+    The run starts with entry `at` of the list, and ends before entry `last`.
+    """
+    block = d.hessian.blockcol[at]
+    n = m.block_dofnum[block]
+    at += 1
+    while at < last and d.hessian.blockcol[at] == block + 1:
+        block += 1
+        n += m.block_dofnum[block]
+        at += 1
+    return at, n
+
+
+@kernel
+def substitute_rows(m, d, b, r, stride, count):
+    """Computes x_k <- x_k / D_k - sum of L_kj x_j over the dofs j of blocks above, for `count` rows k of block b.
+
+    r: number of the first of these rows in the block.  stride: distance of its rows in H.  The sums of several rows
+    are independent, so they overlap in time.
+    """
+    L, x, k, at = d.hessian.H, d.primal.search, m.block_dofadr[b] + r, d.hessian.blockadr[b]
+    row = d.hessian.rowadr[k]
+    last = at + d.hessian.blocknum[b] - 1
+    y = tuple(x[k + c] * d.hessian.dinv[k + c] for c in range(count))
+    while at < last:
+        first_entry, j = row + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+        at, n = end_of_run(m, d, at, last)
+        for i in range(n):
+            xj, entry = x[j + i], first_entry + i
+            y = tuple(fma(-L[entry + c * stride], xj, y[c]) for c in range(count))
+    for c in unrolled(range(count)):
+        x[k + c] = y[c]
+
+
+@stage
+def reduce_blocks(m, d):
+    """Computes search <- L^-T search, bitwise identical to its result as one more column of the factor.
+
+    Reads:  hessian.H, the pattern.   Writes: primal.search (nv,).   Cost: O(entries).
+    """
+    for b in range(m.nblock - 1, -1, -1):  # in the order of the elimination
+        first, row_list = m.block_dofadr[b], d.hessian.blockadr[b]
+        above = d.hessian.rownnz[first] - 1  # number of columns of the blocks above
+        for r in range(m.block_dofnum[b] - 1, -1, -1):  # in the order of the elimination
+            row, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
+            # x_i -= L_ki x_k: in the block itself, then in the blocks above
+            for i in range(r):
+                d.primal.search[first + i] = fma(-d.hessian.H[row + above + i], xk, d.primal.search[first + i])
+            for at in range(row_list, row_list + d.hessian.blocknum[b] - 1):
+                entry, j = row + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+                for i in range(m.block_dofnum[d.hessian.blockcol[at]]):
+                    d.primal.search[j + i] = fma(-d.hessian.H[entry + i], xk, d.primal.search[j + i])
+
+
+@stage
+def expand_blocks(m, d):
+    """Computes search <- L^-1 D^-1 search: sums each row's terms by ascending column.
+
+    Reads:  hessian.H and hessian.dinv of `factor_blocks`, their pattern, primal.search.
+    Writes: primal.search (nv,).
+    Cost:   O(entries of hessian.H).
+    """
+    for b in range(m.nblock):
+        first, size = m.block_dofadr[b], m.block_dofnum[b]
+        row = d.hessian.rowadr[first]
+        above = d.hessian.rownnz[first] - 1  # number of columns of the blocks above
+        stride, r = above + size, 0
+        # the blocks above, three rows at a time
+        while r + 3 <= size:
+            substitute_rows(m, d, b, r, stride, count=3)
+            r += 3
+        while r < size:
+            substitute_rows(m, d, b, r, stride, count=1)
+            r += 1
+        # the block itself: x_k -= L_ki x_i
+        for k in range(1, size):
+            xk, own_columns = d.primal.search[first + k], row + k * stride + above
+            for i in range(k):
+                xk = fma(-d.hessian.H[own_columns + i], d.primal.search[first + i], xk)
+            d.primal.search[first + k] = xk

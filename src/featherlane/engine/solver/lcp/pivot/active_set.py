@@ -1,0 +1,212 @@
+"""Active-set refinement after pivoting: from an x within its bounds to the minimum of x^T A x / 2 - b^T x.
+
+Rows between their bounds move towards w = 0, up to the first bound.  If all of them are at w = 0, the row with the
+largest w of the wrong sign joins them.  Each pass recomputes the multipliers w from A, b and x, which also refines an
+ill-conditioned problem; after a regular pivoting there is one pass, which changes nothing.
+Symbols: r1: the record of the problem;  p: a place, the position of a row in the pivoting;  k: a row of the factor;
+    C: the places in the factor;  one.y: the direction of x_C;  one.factor[k]: the place of row k, -1: a gap, and
+    one.slot[p] = k, -1: none;  place.x, w, b, lo, hi, A: the scaled problem by place (scaled_problem.py);
+    one.n: rows of the problem;  one.nfactor: rows of the factor, gaps included.
+    States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
+    outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
+    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
+    `gather_matrix_row(r1, p, t)`: t = A_Cp;
+    `pivot_of(r1, p, t)`: A_pp - t^T D^-1 t, the pivot of p, with t = L^-1 A_Cp;
+    `gather_negative_w`: one.turn = -w_C;  `append_factor_row`, `remove_row`: place p enters, leaves the factor;
+    `refactor`: rebuilds the factor without gaps;  `eights_per_row`: vectors of eight numbers in a row of A;
+    `recompute_w`: w = A x - b, returns its rounding error.
+Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 16.3; for A that is only semidefinite a row that
+    depends on the others moves them along a direction in which w does not change.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.solver.lcp.pivot.factor import (
+    SMALLEST_PIVOT,
+    append_factor_row,
+    eights_per_row,
+    gather_matrix_row,
+    gather_negative_w,
+    pivot_of,
+    refactor,
+    remove_row,
+    substitute_backward,
+    substitute_forward,
+)
+from featherlane.engine.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, recompute_w
+from featherlane.engine.solver.lcp.status import INFEASIBLE
+
+GIVEN_UP = 1 << 30  # mark of a row that no step can improve
+
+
+@kernel
+def set_to_bound(r1, p, upper):
+    """Sets x of place p to its upper (`upper` = 1) or lower bound, and its state to UPPER, LOWER or FIXED."""
+    if upper:
+        r1.place.x[p], r1.one.state[p] = r1.place.hi[p], UPPER
+    else:
+        r1.place.x[p], r1.one.state[p] = r1.place.lo[p], LOWER
+    if r1.place.lo[p] == 0.0 and r1.place.hi[p] == 0.0:
+        r1.one.state[p] = FIXED
+
+
+@kernel
+def reduce_matrix_row(r1, p, t):
+    """Computes t = L^-1 A_Cp, with which place p may enter the factor; rebuilds a factor without space for it."""
+    if r1.one.nfactor[0] == 8 * eights_per_row(r1):
+        refactor(r1)
+    gather_matrix_row(r1, p, t)
+    substitute_forward(r1, t)
+
+
+@kernel
+def distance_along(r1, p, rate):
+    """Returns the step length at which place p, with x changing by `rate` per unit length, reaches a bound."""
+    length = INF
+    if rate > 0.0:
+        length = (r1.place.hi[p] - r1.place.x[p]) / rate
+    elif rate < 0.0:
+        length = (r1.place.lo[p] - r1.place.x[p]) / rate
+    # no step if x is beyond the bound already
+    return length if length > 0.0 else 0.0
+
+
+@kernel
+def step_within_bounds(r1, longest):
+    """Adds a multiple of one.y to x of the factor's rows, limited by their bounds and by `longest`.
+
+    Returns (multiple of one.y, place whose bound limits it, or -1).  An infinite multiple is returned, but not added.
+    """
+    length, stopping = longest, -1
+    for k in range(r1.one.nfactor[0]):
+        p = r1.one.factor[k]
+        if p >= 0:
+            limit = distance_along(r1, p, r1.one.y[k])
+            if limit < length:
+                length, stopping = limit, p
+    if length < INF:
+        for k in range(r1.one.nfactor[0]):
+            p = r1.one.factor[k]
+            if p >= 0:
+                r1.place.x[p] = r1.place.x[p] + length * r1.one.y[k]
+    return length, stopping
+
+
+@kernel
+def leave_factor_at_bound(r1, p):
+    """Sets place p of the factor to the bound towards which one.y moved it, and removes it from the factor."""
+    set_to_bound(r1, p, upper=r1.one.y[r1.one.slot[p]] > 0.0)
+    remove_row(r1, p)
+
+
+@kernel
+def largest_w_between(r1):
+    """Returns the largest |w| of the rows in the factor, whose w should be 0."""
+    worst = 0.0
+    for k in range(r1.one.nfactor[0]):
+        p = r1.one.factor[k]
+        if p >= 0 and fabs(r1.place.w[p]) > worst:
+            worst = fabs(r1.place.w[p])
+    return worst
+
+
+@kernel
+def step_towards_zero_w(r1):
+    """Takes one step towards w = 0 of the factor's rows: A_CC y = -w_C; returns 1 if no bound stopped it."""
+    # one.turn = -w_C, then L^-1 of it; one.y = y
+    gather_negative_w(r1)
+    substitute_forward(r1, r1.one.turn)
+    substitute_backward(r1, r1.one.turn, r1.one.y)
+    _, p = step_within_bounds(r1, longest=1.0)
+    if p >= 0:
+        leave_factor_at_bound(r1, p)
+    return 1 if p < 0 else 0
+
+
+@kernel
+def find_most_wrong(r1, accepted, least_index):
+    """Returns the place outside the factor with the largest w of the wrong sign, above `accepted`; -1: none.
+
+    With least_index = 1 it returns the first place of the wrong sign instead, so that no sequence of sets repeats.
+    """
+    largest, found = accepted, -1
+    for p in range(r1.one.n[0]):
+        # wrong: the part of w with the wrong sign; it starts as a value, 0
+        state, w, wrong = r1.one.state[p], r1.place.w[p], 0.0 * accepted
+        # at LOWER w >= 0 is right, at UPPER w <= 0, at WAITING w = 0; FIXED rows have no wrong sign
+        if r1.one.mark[p] != GIVEN_UP:
+            if state == LOWER:
+                wrong = -w
+            elif state == UPPER:
+                wrong = w
+            elif state == WAITING:
+                wrong = fabs(w)
+        if wrong > largest and (found < 0 or not least_index):
+            largest, found = wrong, p
+    return found
+
+
+@kernel
+def release_from_bound(r1, p):
+    """Moves place p, whose w has the wrong sign, to the factor.
+
+    If p depends on the factor's rows, no curvature limits its step.  It then moves along x_p = sign,
+    x_C = -sign A_CC^-1 A_Cp, in which w does not change, until a bound stops p or a row of the factor.
+    """
+    # one.ell = L^-1 A_Cp, one.y = A_CC^-1 A_Cp, then one.y = -sign A_CC^-1 A_Cp
+    reduce_matrix_row(r1, p, r1.one.ell)
+    pivot = pivot_of(r1, p, r1.one.ell)
+    substitute_backward(r1, r1.one.ell, r1.one.y)
+    sign = 1.0 if r1.place.w[p] < 0.0 else -1.0
+    size = 1.0
+    for k in range(r1.one.nfactor[0]):
+        size += r1.one.y[k] * r1.one.y[k]
+        r1.one.y[k] = -sign * r1.one.y[k]
+    # the pivot is the curvature along (one.y, 1), `size` the square of its length
+    if pivot > SMALLEST_PIVOT * size:
+        append_factor_row(r1, p, r1.one.ell, pivot)
+        r1.one.state[p] = BETWEEN
+    else:
+        # 0 * pivot + sign: the plain number as a value of the type of pivot
+        length, stopping = step_within_bounds(r1, longest=distance_along(r1, p, rate=0.0 * pivot + sign))
+        # `length` has moved x_C; INF: no bound stops the move, there is no minimum
+        if length < INF:
+            r1.place.x[p] = r1.place.x[p] + length * sign
+            r1.one.state[p] = WAITING
+            # a row of the factor is at its bound; or p itself is, if none of them was earlier
+            if stopping >= 0:
+                leave_factor_at_bound(r1, stopping)
+            else:
+                set_to_bound(r1, p, upper=sign > 0.0)
+        else:
+            r1.one.mark[p] = GIVEN_UP
+            r1.one.status[0] = INFEASIBLE
+
+
+@kernel
+def refine_active_set(r1, passes, loosening):
+    """Moves x from within its bounds to the minimum, in at most `passes` passes; returns the number of passes.
+
+    Reads:  place.A, place.b, place.lo, place.hi, place.x, one.state, the factor; |w| below `loosening` times its
+            rounding error is accepted.
+    Writes: place.x, place.w, one.state, the factor; one.status INFEASIBLE if there is no minimum.
+    Scratch: one.mark, one.ell, one.turn, one.y, one.sum.
+    """
+    # previous: error before the last step towards w = 0; INF: none to compare with
+    count, previous, done = 0, INF, 0
+    while count < passes and done == 0:
+        count += 1
+        noise = loosening * recompute_w(r1)
+        error = largest_w_between(r1)  # in the factor, where w should be 0
+        # another step, if the last one at least halved the error
+        if error > noise and error < 0.5 * previous:
+            # reset after a bound: the previous error does not apply to the remaining rows
+            previous = error if step_towards_zero_w(r1) else INF
+        else:
+            # the second half of the passes releases rows by the least index, so that they cannot cycle
+            p = find_most_wrong(r1, accepted=noise, least_index=2 * count > passes)
+            if p >= 0:
+                release_from_bound(r1, p)
+            else:
+                done = 1
+            previous = INF
+    return count

@@ -1,0 +1,247 @@
+"""Block start of the pivoting: all rows on the wrong side change at once, which often takes only a few rounds.
+
+All rows with a nonempty range are put between their bounds and solved.  Then every row beyond a bound goes to it, and
+every row at a bound whose w has the wrong sign is released.  If the number of such rows stops falling, only the last of
+them changes, until there are fewer than ever before.  Most contact problems need a few rounds; otherwise the attempt is
+discarded, and the rows are driven one by one.
+Symbols: r1: the record of the problem;  p: a place;  k, j: rows of the factor;  C: the places in the factor;  N: the
+    others;  noise: rounding error of w;  first, last: places first to last - 1 are solved, later ones are ignored.
+    one.factor[k]: the place of row k, -1: a gap, and one.slot[p] = k, -1: none.  Places to add are listed in one.factor
+    behind those of the factor.  place.x, w, b, lo, hi, A: the scaled problem by place;  one.nfactor: rows of the
+    factor, gaps included;  one.ngap: gaps;  one.D: 1 / D of its rows.
+    States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
+    outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
+    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
+    `gather_negative_w`: one.turn = -w_C;  `refactor`: rebuilds the factor without gaps;
+    `remove_row(r1, p)`: place p leaves the factor;
+    `append_listed_places`: adds listed places to the factor, and sets their state: BETWEEN, or WAITING if they depend
+      on its rows;
+    `add_matrix_product(r1, v, out, rows, blocks)`: out += A v, from the first `rows` places of v to the first
+      `blocks` eights of `out`;
+    `eights_per_row`: eights (vectors of eight numbers) in a row of A.
+Source: M. M. Kostreva, "Block pivot methods for solving the complementarity problem" (1978); L. F. Portugal,
+    J. J. Judice and L. N. Vicente, "A comparison of block pivoting and interior-point algorithms for linear least
+    squares problems with nonnegative variables" (1994), for boxes.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.solver.lcp.pivot.factor import (
+    eights_per_row,
+    gather_negative_w,
+    refactor,
+    remove_row,
+    substitute_backward,
+    substitute_forward,
+)
+from featherlane.engine.solver.lcp.pivot.many_rows import append_listed_places
+from featherlane.engine.solver.lcp.pivot.scaled_problem import (
+    BETWEEN,
+    FIXED,
+    LOWER,
+    UPPER,
+    WAITING,
+    add_matrix_product,
+    rounding_of_w,
+)
+
+PATIENCE = 3  # rounds without a new minimum of rows on the wrong side, after which rows change one by one
+SINGLE = 8  # rounds of single rows, plus one per so many rows of the problem, before the attempt is discarded
+FEW, SHARE = 2, 16  # rows that leave the factor one by one, plus one per so many; with more, it is rebuilt
+ENTERING = 4  # state of a row that is to enter the range between its bounds
+
+
+@kernel
+def add_listed_places(r1, count):
+    """Adds the `count` places that are listed behind the factor to it, and their number to one.niter."""
+    append_listed_places(r1, count)
+    r1.one.niter[0] = r1.one.niter[0] + count
+
+
+@kernel
+def set_start_states(r1, first, last):
+    """Puts places first to last - 1 between their bounds, into the factor.
+
+    Exceptions are FIXED places, and those whose w = -b at x = 0 has the right sign for a bound of 0.
+    """
+    nfactor, count = r1.one.nfactor[0], 0
+    for p in range(first, last):
+        lo, hi, b = r1.place.lo[p], r1.place.hi[p], r1.place.b[p]
+        if lo == 0.0 and hi == 0.0:
+            r1.one.state[p] = FIXED
+        elif lo == 0.0 and b <= 0.0:
+            r1.one.state[p] = LOWER
+        elif hi == 0.0 and b >= 0.0:
+            r1.one.state[p] = UPPER
+        else:
+            r1.one.factor[nfactor + count] = p
+            count += 1
+    add_listed_places(r1, count)
+
+
+@kernel
+def solve_between(r1, last):
+    """Computes x_C for w_C = 0, whatever its bounds, and w = A x - b of all places before the last.
+
+    A_CC x_C = b_C - A_CN x_N.  In the code x_C starts from 0: then w = A_N x_N - b, and dx_C = -A_CC^-1 w_C.
+    """
+    nfactor, blocks = r1.one.nfactor[0], (last + 7) // 8
+    x8, w8, b8, dx8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
+    # x_C = 0, w = A x - b
+    for k in range(nfactor):
+        if r1.one.factor[k] >= 0:
+            r1.place.x[r1.one.factor[k]] = 0.0
+    for c in range(blocks):
+        w8[c], dx8[c] = -b8[c], 0.0
+    add_matrix_product(r1, r1.place.x, r1.place.w, last, blocks)
+    # dx_C = one.y = -A_CC^-1 w_C; then w += A dx, x += dx
+    gather_negative_w(r1)
+    substitute_forward(r1, r1.one.turn)
+    substitute_backward(r1, r1.one.turn, r1.one.y)
+    for k in range(nfactor):
+        if r1.one.factor[k] >= 0:
+            r1.place.dx[r1.one.factor[k]] = r1.one.y[k]
+    add_matrix_product(r1, r1.place.dx, r1.place.w, last, blocks)
+    for c in range(blocks):
+        x8[c] = x8[c] + dx8[c]
+
+
+@kernel
+def required_state(r1, p, noise):
+    """Returns the state that place p should have: at the bound that x violates, or ENTERING if w has the wrong sign."""
+    state, x, w = r1.one.state[p], r1.place.x[p], r1.place.w[p]
+    if state == BETWEEN:
+        if x < r1.place.lo[p]:
+            state = LOWER
+        elif x > r1.place.hi[p]:
+            state = UPPER
+    elif (w < -noise and state in (LOWER, WAITING)) or (w > noise and state in (UPPER, WAITING)):
+        state = ENTERING
+    return state
+
+
+@kernel
+def count_wrong(r1, last, noise):
+    """Returns (number of places whose state should change, the last of them or -1)."""
+    count, last_wrong = 0, -1
+    for p in range(last):
+        if required_state(r1, p, noise) != r1.one.state[p]:
+            count, last_wrong = count + 1, p
+    return count, last_wrong
+
+
+@kernel
+def change_sides(r1, first, last, noise):
+    """Sets places first to last - 1 to the states that they should have, and x to the bound of those that reach one."""
+    for p in range(first, last):
+        state = required_state(r1, p, noise)
+        if state != r1.one.state[p]:
+            r1.one.state[p] = state
+            if state == LOWER:
+                r1.place.x[p] = r1.place.lo[p]
+            elif state == UPPER:
+                r1.place.x[p] = r1.place.hi[p]
+
+
+@kernel
+def count_leaving(r1):
+    """Returns the number of rows of the factor whose places are no longer BETWEEN."""
+    count = 0
+    for k in range(r1.one.nfactor[0]):
+        p = r1.one.factor[k]
+        if p >= 0 and r1.one.state[p] != BETWEEN:
+            count += 1
+    return count
+
+
+@kernel
+def count_entering(r1, last):
+    """Returns the number of places that are ENTERING."""
+    count = 0
+    for p in range(last):
+        if r1.one.state[p] == ENTERING:
+            count += 1
+    return count
+
+
+@kernel
+def rebuild_factor(r1):
+    """Rebuilds the factor of the places that are still BETWEEN; rows before the first other one, or gap, are kept."""
+    nfactor, kept, done = r1.one.nfactor[0], 0, 0
+    while kept < nfactor and done == 0:
+        p = r1.one.factor[kept]
+        if p >= 0 and r1.one.state[p] == BETWEEN:
+            kept += 1
+        else:
+            done = 1
+    for j in range(kept, nfactor):
+        r1.one.D[j] = 0.0
+        if r1.one.factor[j] >= 0:
+            r1.one.slot[r1.one.factor[j]] = -1
+    r1.one.nfactor[0], r1.one.ngap[0] = kept, 0
+    # lists the places behind the kept rows; an entry is read before it is overwritten
+    count = 0
+    for j in range(kept, nfactor):
+        p = r1.one.factor[j]
+        if p >= 0 and r1.one.state[p] == BETWEEN:
+            r1.one.factor[kept + count] = p
+            count += 1
+    append_listed_places(r1, count)
+
+
+@kernel
+def update_factor(r1, last):
+    """Updates the factor to the states: removes rows that are no longer BETWEEN, adds places that are ENTERING."""
+    leaving = count_leaving(r1)
+    if leaving > FEW + r1.one.nfactor[0] // SHARE:
+        rebuild_factor(r1)
+    else:
+        k = 0
+        # remove_row may rebuild the factor, so the search starts again
+        while leaving > 0:
+            p = r1.one.factor[k]
+            k += 1
+            if p >= 0 and r1.one.state[p] != BETWEEN:
+                remove_row(r1, p)
+                leaving, k = leaving - 1, 0
+    entering = count_entering(r1, last)
+    # the factor, with its gaps, has no space for them
+    if r1.one.nfactor[0] + entering > 8 * eights_per_row(r1):
+        refactor(r1)
+    nfactor, count = r1.one.nfactor[0], 0
+    for p in range(last):
+        if r1.one.state[p] == ENTERING:
+            r1.one.factor[nfactor + count] = p
+            count += 1
+    add_listed_places(r1, count)
+
+
+@kernel
+def start_with_all(r1, first, last):
+    """Makes the places before the last complementary, given that those before the first are; returns 1 on success.
+
+    Reads:  place.A, place.b, place.lo, place.hi.
+    Writes: place.x, place.w, one.state, the factor, one.niter.
+    Scratch: place.dx, one.turn, one.y, one.sum.
+    """
+    if r1.one.ngap[0] > 0:  # places to add are listed behind the factor's rows: gaps would take their space
+        refactor(r1)
+    set_start_states(r1, first, last)
+    # patience, singles: rounds that are left without a new minimum, and with single rows;  fewest, count: least and
+    # present number of wrong places (1 until it is counted)
+    patience, singles, fewest, count = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
+    while singles > 0 and count > 0:
+        solve_between(r1, last)
+        noise = rounding_of_w(r1, last)
+        count, last_wrong = count_wrong(r1, last, noise)
+        if count < fewest:
+            fewest, patience = count, PATIENCE
+        elif patience > 0:
+            patience -= 1
+        else:
+            singles -= 1
+        # all wrong places change; without patience, only the last one
+        # the last wrong place is the only wrong one from `last_wrong` on
+        if count > 0 and singles > 0:
+            change_sides(r1, first=0 if patience > 0 else last_wrong, last=last, noise=noise)
+            update_factor(r1, last)
+    return 1 if count == 0 else 0

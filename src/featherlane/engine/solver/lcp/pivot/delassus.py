@@ -1,0 +1,68 @@
+"""The Delassus matrix A = Y Y^T + cfm / h of one island of one world.
+
+The island's rows are columns of a panel with a row per dof, so eight entries of a row of A are computed at
+once:  A_a = sum over the dofs i of row a of y_ai (y_0i, y_1i, ...).  Columns descend, so A is bitwise symmetric and
+independent of the rows of other worlds in the tile.
+Symbols: a: a row of the island, of one.n, row r = one.row[a] of the tile;  i: a dof, lcp.col[e] for an entry e of row
+    r;  row r has colnum[r] entries, at lcp.col[coladr[r] ...] and lcp.Y[rowadr[r] ...].
+Layout: y_ai = place.A[8 * blocks * i + a] in the panel, A_ab = one.A[8 * blocks * a + b], with rows of `blocks` eights
+    (vectors of eight adjacent numbers).
+"""
+
+from featherlane.engine.prelude import *
+
+
+@kernel
+def clear_panel(d, blocks):
+    """Clears the panel at the dofs of the island's rows; rows that share their columns are cleared once."""
+    panel8, last = eights(d.place.A), -1
+    for a in range(d.one.n[0]):
+        first = d.lcp.coladr[d.one.row[a]]
+        if first != last:
+            last = first
+            for e in range(first, first + d.lcp.colnum[d.one.row[a]]):
+                row = d.lcp.col[e] * blocks
+                for q in range(blocks):
+                    panel8[row + q] = 0.0
+
+
+@kernel
+def fill_panel(d, blocks, lane):
+    """Copies y of the island's rows, in the world of `lane`, to the panel.  The solver does not use place.A yet."""
+    clear_panel(d, blocks)
+    for a in range(d.one.n[0]):
+        r = d.one.row[a]
+        column, entry = d.lcp.coladr[r], d.lcp.rowadr[r]
+        for k in range(d.lcp.colnum[r]):
+            d.place.A[8 * blocks * d.lcp.col[column + k] + a] = read_lane(d.lcp.Y, entry + k, lane)
+
+
+@kernel
+def compute_delassus_row(d, blocks, a):
+    """Computes row a of one.A from the panel, without the softness."""
+    panel8, A8, r = eights(d.place.A), eights(d.one.A), d.one.row[a]
+    first = d.lcp.coladr[r]
+    for q in range(blocks):
+        sums = 0.0 * panel8[d.lcp.col[first] * blocks + q]  # eight zeros
+        for e in range(first, first + d.lcp.colnum[r]):
+            row = d.lcp.col[e] * blocks
+            sums = fma(d.place.A[8 * row + a], panel8[row + q], sums)
+        A8[a * blocks + q] = sums
+
+
+@kernel
+def form_delassus(d, lane):
+    """Computes one.A, the full A of the rows in one.row, with its rows zero-padded to a multiple of eight.
+
+    Reads:  lcp.Y, lcp.diag of the world in `lane`.
+    Writes: one.A.
+    Scratch: place.A.
+    Cost:   rows^2 / 8 times the dofs of a row.
+    """
+    n = d.one.n[0]
+    blocks = (n + 7) // 8
+    fill_panel(d, blocks, lane)
+    for a in range(n):
+        compute_delassus_row(d, blocks, a)
+        # the diagonal of lcp.diag includes the softness
+        d.one.A[8 * blocks * a + a] = read_lane(d.lcp.diag, d.one.row[a], lane)

@@ -1,0 +1,249 @@
+"""Block principal pivoting for dense problems, W of one structure at once.
+
+With the present set C of free rows and all others at bounds, x_C solves A_CC x_C = b_C - A_CN x_N.  Then every row that
+violates its condition changes sides at once: a free one beyond a bound goes to it, one at a bound whose w has the wrong
+sign becomes free.  Three to six passes are usually enough.  If sets repeat, the method never ends, so a world stops
+after some passes, and leaves the problem to single pivots (lane_by_lane.py).
+
+A_CC is factored again in each pass, as L D L^T of all rows that are free in any world, so all worlds of a tile share
+the order of elimination.  The matrix has zeros in a row at its bound, so 1 / D and the row of L are 0: it adds exact
+zeros to all sums, and a world's result is bitwise independent of the free rows of other worlds.
+
+Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in those of friction, then all of them
+at the resulting limits.
+Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world, row lcp.order[a].   least: a
+    pivot that is not above it counts as 0 (SINGULAR);  live: mask of unsolved worlds.
+    `x + 0.0`: a copy of x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
+Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
+    substitutions;  lcp_state: the sets, see OPEN;  lcp_L: the packed factor of the active rows (packed_factor.py).
+    A_ij = lcp.A[i * n + j]; `dense_dot`: row of A x.
+Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
+problems", Computers & Operations Research 21 (1994).
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.sparse.packed_factor import packed_factor, solve_packed
+from featherlane.engine.solver.lcp.fields import PROBLEM
+from featherlane.engine.solver.lcp.sweep.product import dense_dot, place_w
+from featherlane.engine.solver.lcp.sweep.projection import largest_diagonal
+from featherlane.engine.solver.lcp.sweep.residual import finish_at
+
+SINGULAR = 1e-13  # of the largest diagonal: with a smaller pivot, the row's x does not change
+EXACT = 1e-12  # smaller violations of a bound, relative to the largest x (of w: scaled by the diagonal), are rounding
+OPEN = 0.0  # in lcp_state for a free row: -1 for a row at its lower bound, 1 at its upper one
+
+
+# ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
+@kernel
+def list_active_rows(p):
+    """Sets lcp.order to the rows that are free in any world, the active rows; returns how many."""
+    count = 0
+    for i in range(p.lcp.n[0]):
+        if any_(p.lcp_state[i] == OPEN):
+            p.lcp.order[count] = i
+            count += 1
+    return count
+
+
+@kernel
+def is_free_row(p, a):
+    """Returns a mask of worlds in which active row a is free."""
+    return p.lcp_state[p.lcp.order[a]] == OPEN
+
+
+@kernel
+def active_entry(p, unused, a, b, diagonal):
+    """Returns the entry of A of active rows a and b; 0 if row a is at a bound."""
+    return where(is_free_row(p, a), p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]], 0.0)
+
+
+_factor = packed_factor(active_entry)
+
+
+@kernel
+def factor_active_rows(p, count, least):
+    """Computes lcp_L = L, 1 / D of `count` active rows; 1 / D, row and column of L are 0 at a bound."""
+    _factor(p, 0, p.lcp_L, count, least)
+
+
+@kernel
+def find_free_step(p, count):
+    """Computes the step lcp.dx = -A_CC^-1 w_C of the free rows, 0 for the others; `count` active rows."""
+    for i in range(p.lcp.n[0]):
+        p.lcp.dx[i] = 0.0
+    for a in range(count):
+        p.lcp_dx[a] = where(is_free_row(p, a), -p.lcp.w[p.lcp.order[a]], 0.0)
+    solve_packed(p.lcp_L, count, p.lcp_dx)
+    for a in range(count):
+        p.lcp.dx[p.lcp.order[a]] = where(is_free_row(p, a), p.lcp_dx[a], 0.0)
+
+
+# ---- a pass ----------------------------------------------------------------------------------------------------------
+@kernel
+def list_changed_rows(p):
+    """Sets lcp.order to the rows whose x changes in any world, lcp.dx != 0; returns how many."""
+    count = 0
+    for i in range(p.lcp.n[0]):
+        if any_(p.lcp.dx[i] != 0.0):
+            p.lcp.order[count] = i
+            count += 1
+    return count
+
+
+@kernel
+def add_columns(p, first, count):
+    """Adds `count` columns of A, those of the rows lcp.order[first], ..., times the changes of x in lcp.dx, to w."""
+    n, column = p.lcp.n[0], tuple(p.lcp.order[first + k] for k in range(count))
+    change = tuple(p.lcp.dx[column[k]] + 0.0 for k in range(count))
+    for i in range(n):
+        w = p.lcp.w[i]
+        for k in unrolled(range(count)):
+            w = fma(p.lcp.A[column[k] * n + i], change[k], w)
+        p.lcp.w[i] = w
+
+
+@kernel
+def add_correction(p):
+    """Adds lcp.dx to x, and A lcp.dx to w, two columns at once.  Overwrites lcp.order."""
+    for i in range(p.lcp.n[0]):
+        p.lcp.x[i] = p.lcp.x[i] + p.lcp.dx[i]
+    count = list_changed_rows(p)
+    for half in range(count // 2):
+        add_columns(p, 2 * half, count=2)
+    if count % 2 == 1:
+        add_columns(p, count - 1, count=1)
+
+
+@kernel
+def violations(p, i, x_tolerance, w_tolerance):
+    """Returns masks of row i: free and below its limits, free and above them, at a limit with w of the wrong sign."""
+    x, w, side = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
+    free, moves = side == OPEN, p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits never moves
+    low, high = free & (x < p.lcp.lower[i] - x_tolerance), free & (x > p.lcp.upper[i] + x_tolerance)
+    wrong = moves & not_(free) & (where(side < 0.0, -w, w) > w_tolerance)
+    return low, high, wrong
+
+
+@kernel
+def exchange_rows(p, live):
+    """Changes lcp_state of rows on the wrong side, and sets lcp.dx = their steps to limits; returns changed worlds."""
+    # size: max(|x_i|, |b_i| / max A_jj), to which rounding is relative
+    size, diagonal = 0.0, largest_diagonal(p)
+    for i in range(p.lcp.n[0]):
+        size = fmax(fabs(p.lcp.x[i]), size)
+        size = fmax(fabs(p.lcp.b[i]) / diagonal, size)
+    x_tolerance = EXACT * size
+    moved = size < 0.0  # mask of no world
+    for i in range(p.lcp.n[0]):
+        low, high, wrong = violations(p, i, x_tolerance, x_tolerance * diagonal)
+        low, high, wrong = live & low, live & high, live & wrong
+        state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp_state[i])))
+        bound = where(low, p.lcp.lower[i], p.lcp.upper[i])
+        p.lcp.dx[i] = where(low | high, bound - p.lcp.x[i], 0.0)
+        p.lcp_state[i] = state
+        moved = moved | low | high | wrong
+    return moved
+
+
+@kernel
+def start_sets(p):
+    """Sets limits, x = 0, w = -b and the sets; friction limits are 0 until the other rows are solved.
+
+    A row is at a limit of 0 if w has the right sign for it, else it is free.
+    """
+    for i in range(p.lcp.n[0]):
+        p.lcp.lower[i], p.lcp.upper[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
+        if p.lcp.findex[i] >= 0:
+            p.lcp.lower[i], p.lcp.upper[i] = 0.0, 0.0
+        p.lcp.x[i], p.lcp.w[i] = 0.0, -p.lcp.b[i]
+        low = (p.lcp.lower[i] == 0.0) & (p.lcp.w[i] >= 0.0)
+        high = (p.lcp.upper[i] == 0.0) & (p.lcp.w[i] <= 0.0)
+        p.lcp_state[i] = where(low, -1.0, where(high, 1.0, OPEN))
+
+
+@kernel
+def limit_friction_lanes(p, ready):
+    """Sets friction limits mu |x_normal| + add in lcp.lower and lcp.upper, in worlds that are ready."""
+    for i in range(p.lcp.n[0]):
+        normal = p.lcp.findex[i]
+        if normal >= 0:
+            normal_force = fabs(p.lcp.x[normal])
+            # without normal force there is no friction, whatever mu: inf * 0 would be NaN
+            limit = where(normal_force > 0.0, p.lcp.hi[i] * normal_force, 0.0) + p.lcp.add[i]
+            p.lcp.lower[i] = where(ready, -limit, p.lcp.lower[i])
+            p.lcp.upper[i] = where(ready, limit, p.lcp.upper[i])
+
+
+@kernel
+def free_friction(p, ready):
+    """Sets friction limits in worlds that are ready, and frees the rows whose limit is not 0."""
+    limit_friction_lanes(p, ready)
+    for i in range(p.lcp.n[0]):
+        if p.lcp.findex[i] >= 0:
+            p.lcp_state[i] = where(ready & (p.lcp.upper[i] > 0.0), OPEN, p.lcp_state[i])
+
+
+@kernel
+def solve_sets(p, least, live):
+    """Solves for x of the free rows and w of the others, in live worlds.  Overwrites lcp.order, lcp.dx, lcp_dx."""
+    count = list_active_rows(p)
+    factor_active_rows(p, count, least)
+    find_free_step(p, count)
+    for i in range(p.lcp.n[0]):
+        p.lcp.x[i] = where(live, p.lcp.x[i] + p.lcp.dx[i], p.lcp.x[i])
+    for i in range(p.lcp.n[0]):
+        bound = p.lcp_state[i] != OPEN  # w of free rows is 0
+        if any_(live & bound):
+            w = where(bound, dense_dot(p, p.lcp.x, i) - p.lcp.b[i], 0.0)
+            p.lcp.w[i] = where(live, w, p.lcp.w[i])
+        else:
+            p.lcp.w[i] = where(live, 0.0, p.lcp.w[i])
+
+
+@kernel
+def lane_blocks(p, passes):
+    """Runs passes from x = 0 until every world is solved, at most `passes` in each.
+
+    Reads:  the problem, dense; lcp.parameter: tolerance of the status.
+    Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; limits in effect in lcp.lower and lcp.upper.
+    Scratch: lcp_L, lcp_state, lcp.dx, lcp_dx, lcp.order.
+    Cost:   per pass 1/6 n^3 products in all worlds.
+    """
+    least, steps = SINGULAR * largest_diagonal(p), 0.0
+    start_sets(p)
+    # worlds: opened: with friction limits;  live: unsolved;  ready: solved without friction, limits are set next
+    opened = steps > 0.0  # no world
+    live = not_(opened)
+    for _ in range(passes):
+        solve_sets(p, least, live)  # writes x of the free rows, w of the others
+        steps = steps + where(live, 1.0, 0.0)
+        moved = exchange_rows(p, live)  # changes lcp_state
+        ready = live & not_(moved | opened)
+        live = live & (moved | ready)
+        opened = opened | ready
+        if not any_(live):
+            break
+        free_friction(p, ready)  # updates lcp.lower, lcp.upper, lcp_state
+        add_correction(p)  # of the rows that `exchange_rows` moved to their limits: lcp.dx
+    # one more step of the free rows, from a new w, corrects rounding
+    place_w(p)
+    active = list_active_rows(p)
+    if any_(live):
+        # the sets, and so the order of rows in the factor, have changed since the last factorization, in all worlds
+        factor_active_rows(p, active, least)
+    find_free_step(p, active)
+    for i in range(p.lcp.n[0]):
+        p.lcp.x[i] = clip(p.lcp.x[i] + p.lcp.dx[i], p.lcp.lower[i], p.lcp.upper[i])
+    finish_at(p, p.lcp.lower, p.lcp.upper)
+    p.lcp.niter[0] = steps
+
+
+@stage(p=PROBLEM)
+def solve_lane_blocks(p, passes):
+    """Runs block principal pivoting on standalone problems; see `lane_blocks`.
+
+    Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add, lcp.parameter.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*, of which lcp.lower and lcp.upper are the
+            limits in effect; for itself lcp_L.
+    """
+    lane_blocks(p, passes)

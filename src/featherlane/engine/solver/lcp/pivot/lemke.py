@@ -1,0 +1,274 @@
+"""Lemke's method for standard LCPs: w = A z - b, w, z >= 0, w^T z = 0, for any A.
+
+A covering variable z0 in w = A z - b + z0 1 makes the start feasible; complementary pivots then remove it.  Ties are
+broken by the lexicographic rule, so no basis repeats.  The method finds a solution for every positive semi-definite A
+that has one, and for friction pyramids (standard_form.py).  A ray means that there is no solution, or that the method
+does not reach it.
+
+The dictionary has a row for each basic variable and a column for each other one, basic = q + T nonbasic:
+variables 0 .. n-1 are w, n .. 2 n - 1 are z, 2 n is z0.
+Layout: T_rc = place.A[stride * r + c], with stride = nlcpone and n + 1 columns;  q_r = place.b[r];
+    one.order[r]: the basic variable of row r;  one.place[c]: the nonbasic variable of column c;  one.x = z.
+Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 4.4 and 4.9.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.solver.lcp.fields import PROBLEM
+from featherlane.engine.solver.lcp.method import ONE, Count, Method
+from featherlane.engine.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED
+
+TIE = 1e-13  # ratios closer than this, relative to the smaller one, are equal
+INF = float("inf")
+PIVOT = 1e-11  # of the largest entry of a column: a smaller pivot is rounding
+TOLERANCE = 1e-10  # residual of a solution
+REFINEMENTS = 2  # of the solution, by the final dictionary of the path
+
+
+# ---- the dictionary --------------------------------------------------------------------------------------------------
+@kernel
+def problem_entry(p1, i, j):
+    """Returns A_ij of the problem, whose rows in one.A are padded to a multiple of eight."""
+    return p1.one.A[i * ((p1.one.n[0] + 7) // 8 * 8) + j]
+
+
+@kernel
+def start_dictionary(p1):
+    """Sets the dictionary to w = -b + A z + z0: all of w is basic."""
+    n, stride = p1.one.n[0], p1.nlcpone
+    for i in range(n):
+        for j in range(n):
+            p1.place.A[stride * i + j] = problem_entry(p1, i, j)
+        p1.place.A[stride * i + n] = 1.0
+        p1.place.b[i] = -p1.one.b[i]
+        p1.one.order[i] = i
+        p1.one.place[i] = n + i
+    p1.one.place[n] = 2 * n
+
+
+@kernel
+def exchange_variables(p1, r, c):
+    """Exchanges the basic variable of row r and the nonbasic one of column c; the pivot is T_rc.
+
+    Row r becomes  -T_rj / T_rc,  1 / T_rc in column c,  -q_r / T_rc.   Each other row i: adds T_ic times the new row r.
+    """
+    n, stride = p1.one.n[0], p1.nlcpone
+    inverse = 1.0 / p1.place.A[stride * r + c]
+    for j in range(n + 1):
+        p1.place.A[stride * r + j] = -(p1.place.A[stride * r + j] * inverse)
+    p1.place.A[stride * r + c] = inverse
+    p1.place.b[r] = -(p1.place.b[r] * inverse)
+    for i in range(n):
+        T_ic = p1.place.A[stride * i + c]
+        if i != r and T_ic != 0.0:
+            p1.place.A[stride * i + c] = 0.0
+            for j in range(n + 1):
+                p1.place.A[stride * i + j] = p1.place.A[stride * i + j] + T_ic * p1.place.A[stride * r + j]
+            p1.place.b[i] = p1.place.b[i] + T_ic * p1.place.b[r]
+    entering, leaving = p1.one.place[c], p1.one.order[r]
+    p1.one.order[r], p1.one.place[c] = entering, leaving
+
+
+@kernel
+def nonbasic_column(p1, variable):
+    """Returns the column of a nonbasic variable; -1 if it is basic."""
+    found = -1
+    for c in range(p1.one.n[0] + 1):
+        if p1.one.place[c] == variable:
+            found = c
+    return found
+
+
+# ---- the ratio test --------------------------------------------------------------------------------------------------
+@kernel
+def lexicographic_coefficient(p1, i, j):
+    """Returns the coefficient of eps^(j + 1) in the basic variable of row i, for q + (eps, eps^2, ...) in place of q.
+
+    It is -T_ic if w_j is nonbasic in column c, 1 if it is the basic variable of row i, else 0.
+    """
+    c, coefficient = nonbasic_column(p1, j), 0.0
+    if c >= 0:
+        coefficient = -p1.place.A[p1.nlcpone * i + c]
+    elif p1.one.order[i] == j:
+        coefficient = 1.0
+    return coefficient
+
+
+@kernel
+def reaches_zero_first(p1, i, r, c):
+    """Checks whether row i reaches zero before row r as column c grows; ties by the lexicographic order."""
+    stride = p1.nlcpone
+    speed_i, speed_r = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
+    ratio_i, ratio_r = p1.place.b[i] / speed_i, p1.place.b[r] / speed_r
+    # the next power of eps decides a tie
+    j, n = 0, p1.one.n[0]
+    while j < n and fabs(ratio_i - ratio_r) <= TIE * fabs(ratio_r):
+        ratio_i, ratio_r = lexicographic_coefficient(p1, i, j) / speed_i, lexicographic_coefficient(p1, r, j) / speed_r
+        j += 1
+    return ratio_i < ratio_r
+
+
+@kernel
+def leaving_row(p1, c):
+    """Returns the row that reaches zero first as the variable of column c grows, -1: none; z0 wins every tie."""
+    n, stride, first, largest = p1.one.n[0], p1.nlcpone, -1, 0.0
+    for i in range(n):
+        size = fabs(p1.place.A[stride * i + c])
+        if size > largest:
+            largest = size
+    # only rows with T_ic < 0 fall
+    for i in range(n):
+        if p1.place.A[stride * i + c] < -(PIVOT * largest) and (first < 0 or reaches_zero_first(p1, i, first, c)):
+            first = i
+    # z0, variable 2 n: it leaves if it is not later than the first row, up to rounding
+    for i in range(n):
+        if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * largest):
+            ratio = -(p1.place.b[first] / p1.place.A[stride * first + c])
+            if -(p1.place.b[i] / p1.place.A[stride * i + c]) <= ratio * (1.0 + TIE):
+                first = i
+    return first
+
+
+@kernel
+def first_leaving_row(p1):
+    """Returns the row with the lowest q, in which z0 enters; -1: no q is below zero.
+
+    In a tie it is the last row: of q_i + eps^(i + 1), its eps^(i + 1) is the smallest.
+    """
+    row, least = -1, 0.0
+    for i in range(p1.one.n[0]):
+        if p1.place.b[i] < 0.0 and p1.place.b[i] <= least:
+            row, least = i, p1.place.b[i]
+    return row
+
+
+# ---- the method ------------------------------------------------------------------------------------------------------
+@kernel
+def store_basic_z(p1):
+    """Sets one.x = z of the basis, one.lower = 0 and one.upper = infinity."""
+    n = p1.one.n[0]
+    for i in range(n):
+        p1.one.x[i], p1.one.lower[i], p1.one.upper[i] = 0.0, 0.0, INF
+    for i in range(n):
+        variable = p1.one.order[i]
+        # z is basic here; nonbasic z are 0.  z >= 0, also if rounding makes q negative
+        if n <= variable < 2 * n:
+            p1.one.x[variable - n] = fmax(p1.place.b[i], 0.0)
+
+
+@kernel
+def compute_lemke_w(p1):
+    """Computes one.w = A z - b."""
+    for i in range(p1.one.n[0]):
+        w_i = -p1.one.b[i]
+        for j in range(p1.one.n[0]):
+            w_i = w_i + problem_entry(p1, i, j) * p1.one.x[j]
+        p1.one.w[i] = w_i
+
+
+@kernel
+def refine_basic_z(p1):
+    """Refines basic z: w of nonbasic w should be 0, and z takes the step that makes it 0.  Overwrites place.dx.
+
+    z <- max(z - sum over nonbasic w_u of T_iu w_u, 0)
+    """
+    n, stride = p1.one.n[0], p1.nlcpone
+    for i in range(n):
+        variable = p1.one.order[i]
+        if n <= variable < 2 * n:
+            z = p1.one.x[variable - n]
+            for c in range(n + 1):
+                nonbasic = p1.one.place[c]
+                if nonbasic < n:
+                    z = z - p1.place.A[stride * i + c] * p1.one.w[nonbasic]
+            p1.place.dx[variable - n] = z
+    for i in range(n):
+        variable = p1.one.order[i]
+        if n <= variable < 2 * n:
+            p1.one.x[variable - n] = fmax(p1.place.dx[variable - n], 0.0)
+
+
+@kernel
+def lemke_residual(p1):
+    """Returns the residual of status.py: max |max(z - w / a, 0) - z| / max(|z|, |b| / a), with a = max A_ii."""
+    a, worst, largest_z, largest_b = 0.0, 0.0, 0.0, 0.0
+    for i in range(p1.one.n[0]):
+        a = fmax(problem_entry(p1, i, i), a)
+    step = 1.0 / a if a > 0.0 else 1.0
+    for i in range(p1.one.n[0]):
+        z = p1.one.x[i]
+        worst = fmax(fabs(fmax(z - step * p1.one.w[i], 0.0) - z), worst)
+        largest_z, largest_b = fmax(z, largest_z), fmax(fabs(p1.one.b[i]), largest_b)
+    size = fmax(step * largest_b, largest_z)
+    return worst / size if size > 0.0 else worst
+
+
+@kernel
+def follow_path(p1, pivots):
+    """Runs complementary pivots until z0 leaves the basis, or a ray, or `pivots` of them; returns the status.
+
+    r: row whose variable leaves;  c: column whose variable enters.  The first pivot enters z0, in column n.
+    """
+    n, count, status = p1.one.n[0], 0, ITERATIONS
+    r, c = first_leaving_row(p1), n
+    if r < 0:  # -b >= 0: z = 0 is the solution
+        status = SOLVED
+    while status == ITERATIONS and count < pivots:
+        leaving = p1.one.order[r]
+        exchange_variables(p1, r, c)
+        count += 1
+        if leaving == 2 * n:  # z0
+            status = SOLVED
+        else:
+            # the complement of the variable that left enters: z_i after w_i, w_i after z_i
+            c = nonbasic_column(p1, leaving + n if leaving < n else leaving - n)
+            r = leaving_row(p1, c)
+            if r < 0:  # a ray: no row falls
+                status = INFEASIBLE
+    p1.one.niter[0] = count
+    return status
+
+
+@kernel
+def lemke(p1, pivots):
+    """Solves the standard LCP one.A, one.b of a record with capacity for one more row, by at most `pivots` pivots.
+
+    Reads:  one.n < nlcpone, one.A, one.b.
+    Writes: one.x = z, one.w, one.lower, one.upper, one.status, one.residual, one.niter (pivots).
+    Scratch: place.A, place.b, place.dx, one.order, one.place.
+    Cost:   n^2 products per pivot.
+    """
+    start_dictionary(p1)  # writes place.A, place.b
+    status = follow_path(p1, pivots)
+    store_basic_z(p1)  # writes one.x
+    compute_lemke_w(p1)  # writes one.w
+    if status == SOLVED:
+        for _ in range(REFINEMENTS):
+            refine_basic_z(p1)
+            compute_lemke_w(p1)
+    p1.one.residual[0] = lemke_residual(p1)
+    if p1.one.residual[0] <= TOLERANCE:
+        status = SOLVED
+    elif status == SOLVED:
+        status = INACCURATE
+    p1.one.status[0] = status
+
+
+@stage(p1=PROBLEM)
+def solve_lemke(p1, pivots):
+    """Solves a standalone problem by `lemke`.
+
+    Reads:  one.n, one.A, one.b.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
+    Scratch: place.*.
+    """
+    lemke(p1, pivots)
+
+
+METHOD = Method(
+    "lemke",
+    solve_lemke,
+    form=ONE,
+    numbers={"iterations": Count(10000, "largest number of pivots")},
+    symmetric=False,
+    bounded=False,
+)

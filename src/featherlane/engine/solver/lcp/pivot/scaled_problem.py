@@ -1,0 +1,234 @@
+"""The pivoting's copy of one LCP: rows in the order in which they are driven, scaled so that diag(A) is about 1.
+
+x_row = s x_place, w_row = w_place / s and A_place = s_i s_j A_row with powers of two s: this rounds no number, and
+zero thresholds do not depend on units.  First come rows without bounds, then bounded ones, then those whose bounds
+follow from another row, each kind by row number.
+
+A place is the position of a row in this order: one.order[place] = row, one.place[row] = place.  `one.*` is the
+problem by row, `place.*` its scaled copy by place.  one.state[place] is LOWER, BETWEEN, UPPER, WAITING or FIXED.
+Layout: matrices are stored by rows, A_ij = place.A[i * stride + j]; stride is n rounded up to a multiple of eight.
+one.findex[k]: the row whose x scales the bounds of row k, -1: none;  one.lower, upper: the bounds in effect.
+`eights(v)` is the array v in vectors of eight adjacent numbers (eights): eight c holds numbers 8 c to 8 c + 7.
+`eights_per_row`: eights in a row of A;  `sum_of_eight(v, first)`: v[first] + ... + v[first + 7].
+Symbols: r1: the record of the problem;  i, j, p: places;  k: a row;  s: its scale;  c: eights.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.solver.lcp.pivot.factor import clear_factor, eights_per_row, sum_of_eight
+from featherlane.engine.solver.lcp.status import LARGEST
+
+INF = float("inf")
+SMALLEST_DIAGONAL = 1e-300
+EPSILON = 2.0**-52
+LOST = 1e-3  # rounding error of w, relative to b, at which a solution counts as inaccurate
+ROUNDING = 16 * EPSILON  # error of a sum, relative to the sum of its absolute terms
+
+LOWER, BETWEEN, UPPER = -1, 0, 1
+WAITING = 2  # between its bounds and outside the factor: it depends on others, or was given up
+FIXED = 3  # both bounds are 0
+
+
+# ---- from rows to places ----------------------------------------------------------------------------------------
+@kernel
+def kind_of_row(r1, k):
+    """Returns 0 for a row without bounds, 1 if bounded, 2 if bounded by the solution of another row."""
+    kind = 1
+    if r1.one.findex[k] >= 0:
+        kind = 2
+    elif r1.one.lo[k] == -INF and r1.one.hi[k] == INF:
+        kind = 0
+    return kind
+
+
+@kernel
+def order_rows(r1):
+    """Computes one.order and one.place by kind of row; one.nconstant: rows whose bounds are known from the start."""
+    i = 0
+    for kind in range(3):
+        for k in range(r1.one.n[0]):
+            if kind_of_row(r1, k) == kind:
+                r1.one.order[i], r1.one.place[k] = k, i
+                i += 1
+        if kind == 1:  # kinds 0 and 1 have constant bounds
+            r1.one.nconstant[0] = i
+
+
+@kernel
+def power_of_two_scale(diagonal):
+    """Returns 2^-e for a diagonal near 4^e; 1 if the diagonal is 0."""
+    scale = 0.0 * diagonal + 1.0  # 1 as a value of the type of `diagonal`
+    if diagonal > SMALLEST_DIAGONAL:
+        # diagonal = f 2^exponent, 1 <= f < 2: e is exponent / 2, rounded
+        _, exponent = split_exponent(diagonal)
+        scale = scale_exponent(scale, -floor(0.5 * exponent + 0.5))
+    return scale
+
+
+@kernel
+def load_places(r1):
+    """Copies one.A, one.b and constant bounds to place.*, scaled, in pivoting order; friction limits start at 0."""
+    n, stride = r1.one.n[0], 8 * eights_per_row(r1)
+    for i in range(n):
+        k = r1.one.order[i]
+        r1.place.scale[i] = power_of_two_scale(r1.one.A[k * stride + k])
+    for i in range(n):
+        k, s = r1.one.order[i], r1.place.scale[i]
+        for j in range(n):
+            r1.place.A[i * stride + j] = r1.one.A[k * stride + r1.one.order[j]] * (s * r1.place.scale[j])
+        r1.place.b[i] = r1.one.b[k] * s
+        r1.place.lo[i], r1.place.hi[i] = 0.0, 0.0
+        if r1.one.findex[k] < 0:
+            r1.place.lo[i], r1.place.hi[i] = r1.one.lo[k] / s, r1.one.hi[k] / s
+    # the padding up to a multiple of eight
+    for j in range(n, stride):
+        r1.place.b[j] = 0.0
+        for i in range(n):
+            r1.place.A[i * stride + j] = 0.0
+
+
+@kernel
+def set_zero_solution(r1):
+    """Sets x = 0 and w = 0, with an empty factor; each place is FIXED until it is driven."""
+    clear_factor(r1)
+    x8, w8 = eights(r1.place.x), eights(r1.place.w)
+    for c in range(eights_per_row(r1)):
+        x8[c], w8[c] = 0.0, 0.0
+    for i in range(r1.one.n[0]):
+        r1.one.state[i], r1.one.slot[i], r1.one.mark[i] = FIXED, -1, -1
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+@kernel
+def multiply_eights(A8, out8, v, rows, c, row_eights, count):
+    """Adds `count` eights of A v, from eight c on, to out8: sum over the first `rows` places p of v_p A_p.
+
+    A8: eights of the symmetric A, `row_eights` in a row.  A v_p of 0 is skipped, so that it adds no rounding.
+    """
+    sums = tuple(out8[c + k] for k in range(count))
+    for p in range(rows):
+        v_p, block = v[p], p * row_eights + c
+        if v_p != 0.0:
+            sums = tuple(fma(v_p, A8[block + k], sums[k]) for k in range(count))
+    for k in unrolled(range(count)):
+        out8[c + k] = sums[k]
+
+
+@kernel
+def add_matrix_product(r1, v, out, rows, blocks):
+    """Adds A v to `out`: the first `rows` places of v, and the first `blocks` eights of `out`."""
+    A8, out8, row_eights = eights(r1.place.A), eights(out), eights_per_row(r1)
+    # four eights at once, as long as there are four, then two and one
+    c = 0
+    while c + 4 <= blocks:
+        multiply_eights(A8, out8, v, rows, c, row_eights, count=4)
+        c += 4
+    if c + 2 <= blocks:
+        multiply_eights(A8, out8, v, rows, c, row_eights, count=2)
+        c += 2
+    if c < blocks:
+        multiply_eights(A8, out8, v, rows, c, row_eights, count=1)
+
+
+@kernel
+def clear_direction(r1, blocks):
+    """Sets the first `blocks` eights of place.dx and place.dw to 0."""
+    dx8, dw8 = eights(r1.place.dx), eights(r1.place.dw)
+    for c in range(blocks):
+        dx8[c], dw8[c] = 0.0, 0.0
+
+
+@kernel
+def clip_to_bounds(r1, p):
+    """Clips x of place p to its bounds."""
+    r1.place.x[p] = clip(r1.place.x[p], r1.place.lo[p], r1.place.hi[p])
+
+
+@kernel
+def multiply_row(r1, i):
+    """Returns ((A x)_i, the sum of its absolute terms).  Overwrites one.sum."""
+    A8, x8, sum8, row_eights = eights(r1.place.A), eights(r1.place.x), eights(r1.one.sum), eights_per_row(r1)
+    products = A8[i * row_eights] * x8[0]
+    sizes = fabs(products)
+    for c in range(1, row_eights):
+        product = A8[i * row_eights + c] * x8[c]
+        products, sizes = products + product, sizes + fabs(product)
+    # products go to one.sum[0 : 8], sizes to one.sum[8 : 16]: eight partial sums each
+    sum8[0], sum8[1] = products, sizes
+    return sum_of_eight(r1.one.sum, first=0), sum_of_eight(r1.one.sum, first=8)
+
+
+@kernel
+def rounding_of_w(r1, last):
+    """Returns the rounding error of w in the places before `last`: ROUNDING (sum |x| + max |b|), diag(A) about 1."""
+    blocks = (last + 7) // 8
+    x8, b8, sum8 = eights(r1.place.x), eights(r1.place.b), eights(r1.one.sum)
+    sums, maxima = fabs(x8[0]), fabs(b8[0])
+    for c in range(1, blocks):
+        sums, maxima = sums + fabs(x8[c]), fmax(maxima, fabs(b8[c]))
+    # sums go to one.sum[0 : 8], maxima to one.sum[8 : 16]
+    sum8[0], sum8[1] = sums, maxima
+    largest = r1.one.sum[8]
+    for k in range(9, 16):
+        largest = fmax(largest, r1.one.sum[k])
+    return ROUNDING * (sum_of_eight(r1.one.sum, first=0) + largest)
+
+
+@kernel
+def recompute_w(r1):
+    """Computes place.w = A x - b; returns its rounding error."""
+    n, row_eights = r1.one.n[0], eights_per_row(r1)
+    w8, b8 = eights(r1.place.w), eights(r1.place.b)
+    for c in range(row_eights):
+        w8[c] = -b8[c]
+    add_matrix_product(r1, r1.place.x, r1.place.w, n, row_eights)
+    return rounding_of_w(r1, n)
+
+
+# ---- from places to rows ----------------------------------------------------------------------------------------
+@kernel
+def unload_places(r1):
+    """Copies x, w and the bounds in effect from places to rows, in the row's units; x is clipped to its bounds."""
+    for i in range(r1.one.n[0]):
+        k, s = r1.one.order[i], r1.place.scale[i]
+        lower, upper = r1.place.lo[i] * s, r1.place.hi[i] * s
+        r1.one.lower[k], r1.one.upper[k] = lower, upper
+        r1.one.x[k] = clip(r1.place.x[i] * s, lower, upper)
+        r1.one.w[k] = r1.place.w[i] / s
+
+
+@kernel
+def complementarity_residual(r1):
+    """Returns the residual of status.py, from x, w and the bounds in effect.
+
+    max_k |x_k - clip(x_k - w_k / a, lower_k, upper_k)| / max_k max(|x_k|, |b_k| / a),   a = max_k A_kk
+    """
+    n, stride = r1.one.n[0], 8 * eights_per_row(r1)
+    a, largest_x, largest_b = 0.0, 0.0, 0.0
+    for k in range(n):
+        a = fmax(r1.one.A[k * stride + k], a)
+        largest_x, largest_b = fmax(fabs(r1.one.x[k]), largest_x), fmax(fabs(r1.one.b[k]), largest_b)
+    step = 1.0 / a if a > 0.0 else 1.0
+    worst = 0.0
+    for k in range(n):
+        x = r1.one.x[k]
+        projected = clip(x - r1.one.w[k] * step, r1.one.lower[k], r1.one.upper[k])
+        worst = fmax(fabs(x - projected), worst)
+    size = fmin(fmax(largest_x, largest_b * step), LARGEST)
+    return worst / size if size > 0.0 else worst
+
+
+@kernel
+def final_residual(r1):
+    """Returns the residual, or the rounding error of w relative to b if w keeps less than three digits.
+
+    Rows that contradict each other almost exactly have forces so large that A x cancels.  Relative to these forces the
+    residual is small, but w is rounding error.
+    """
+    n, stride = r1.one.n[0], 8 * eights_per_row(r1)
+    largest_product, largest_b = 0.0, 0.0
+    for k in range(n):
+        product = fabs(r1.one.A[k * stride + k] * r1.one.x[k])
+        largest_product, largest_b = fmax(product, largest_product), fmax(fabs(r1.one.b[k]), largest_b)
+    rounding, residual = EPSILON * largest_product, complementarity_residual(r1)
+    is_lost = rounding > LOST * largest_b and largest_b > 0.0
+    return fmax(rounding / largest_b, residual) if is_lost else residual

@@ -1,0 +1,182 @@
+"""The rows of a tile's LCP, appended one by one: a row of Y, its bounds, its right-hand side.
+
+A row of the Jacobian has entries at some dofs.  Whitened, y = J L^-1 D^-1/2 (metric.py) also has entries at their
+ancestors.  Rows of one joint, contact or link form a group that shares its columns.  To append a group:
+
+    start = first_free_column(d)                  # index in lcp.col of the first free column
+    n = list_pair_columns(m, d, b1, b2, start)    # dofs that move one of the bodies b1, b2, descending
+    if n > 0 and reserve_rows(m, d, rows):        # a tile that is full is split
+        for each row:
+            d.primal.search[i] = J_i at each column  # d.dual.mark[i]: FIRST, SECOND or BOTH (moves both bodies alike)
+            row = append_jacobian_row(m, d, start, n)  # its number r; J v and J Mh^-1 f
+            set_row(m, d, row, present, c, cfm, (lo, hi))
+    clear_column_marks(d, start, n)
+
+Entries of J are 0 in worlds that lack the row (`where(present, J_i, 0.0)`).  c is the target value of J v at
+the end of the step [m/s, rad/s], and cfm [m/(s N)] is the velocity per unit force.  A friction row follows its normal
+row and gets its bound from `set_friction`.
+
+A world that lacks a row has zeros there, including its diagonal, so that x = 0 and nothing else changes.
+Symbols: r: a row;  i, j: dofs;  columns start to start + n - 1 of a row are the dofs lcp.col[start], ...;
+    d.primal.search: J of the next row, by dof;  d.dual.mark: the bodies that a dof moves;  qacc_step = Mh^-1 f;
+    lcp.findex: the normal row of a friction row, -1: none;  lcp.add: friction as a force;
+    qH, lcp.scale: L and D^-1/2 (metric.py);  con_overflow = 1: the caller splits the tile.
+    `inertia_rows(m)`: the pattern of L.  `SparseRows`: rows y with entries at the dofs of the columns.
+    `place_dofs`: stores the position of each of these dofs among the columns in dual.place.
+    `half_solve_rows`: turns the entries J in lcp.Y into y = J L^-1 D^-1/2, in place;  scaled=1: with D^-1/2;  count:
+    number of rows.  It reads dual.place.
+    body_lastdof: last dof of a body, or of its nearest ancestor that has dofs, -1: none.
+"""
+
+from typing import Any, NamedTuple
+
+from featherlane.engine.prelude import *
+from featherlane.engine.constraint.chains import clear_marks, list_pair
+from featherlane.engine.dynamics.inertia.joint_space import inertia_rows
+from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_rows, place_dofs
+from featherlane.engine.lanes.worlds import count_active_worlds
+from featherlane.engine.model.status import warn_full
+
+INFINITE = float("inf")
+NO_ROW = -1  # index of an element without a row in any world
+FULL = -1  # one.status before a solver has set it: some row exceeded the capacity
+
+
+# ---- columns -------------------------------------------------------------------------------------------------------
+@kernel
+def first_free_column(d):
+    """Returns the index in lcp.col of the first free column."""
+    last = d.lcp.n[0] - 1
+    return d.lcp.coladr[last] + d.lcp.colnum[last] if last >= 0 else 0
+
+
+@kernel
+def first_free_entry(d):
+    """Returns the index in lcp.Y of the first free entry."""
+    last = d.lcp.n[0] - 1
+    return d.lcp.rowadr[last] + d.lcp.colnum[last] if last >= 0 else 0
+
+
+@kernel
+def has_capacity(m, d, rows):
+    """Checks whether the capacity suffices for `rows` more rows, whatever their dofs."""
+    fits = d.lcp.n[0] + rows <= d.nlcp and first_free_column(d) + m.nv <= d.nlcpcol
+    return fits and first_free_entry(d) + rows * m.nv <= d.nlcpY
+
+
+@kernel
+def list_pair_columns(m, d, first, second, start):
+    """Lists the dofs that move one of two bodies in lcp.col, from `start` on, descending; returns their number.
+
+    Sets d.dual.mark of these dofs to FIRST, SECOND or BOTH.
+    """
+    return list_pair(m, d.lcp.col, d.dual.mark, m.body_lastdof[first], m.body_lastdof[second], start)
+
+
+@kernel
+def clear_column_marks(d, start, n):
+    """Clears d.dual.mark of the dofs of n columns."""
+    clear_marks(d.lcp.col, d.dual.mark, start, n)
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------
+class NewRow(NamedTuple):
+    """A row for `set_row` to complete: its number r, velocity v = J qvel, acceleration a = J Mh^-1 f."""
+
+    r: int
+    v: Any
+    a: Any
+
+
+@kernel
+def append_jacobian_row(m, d, start, n):
+    """Appends a row with J in d.primal.search at the n columns from `start` on; `set_row` must follow.
+
+    Its entries in lcp.Y are y = J L^-1 D^-1/2, with L in qH and lcp.scale = D^-1/2.
+    Writes: lcp.coladr, lcp.colnum, lcp.rowadr, lcp.Y, lcp.diag = J Mh^-1 J^T of the row, lcp.n.   Returns a `NewRow`.
+    """
+    r, entry, v, a, square = d.lcp.n[0], first_free_entry(d), 0.0, 0.0, 0.0
+    # v = J qvel, a = J Mh^-1 f; J is copied to lcp.Y
+    for k in range(n):
+        i = d.lcp.col[start + k]
+        v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
+        d.lcp.Y[entry + k] = d.primal.search[i]
+    block = SparseRows(y=d.lcp.Y, first=entry, dofs=d.lcp.col, start=start, n=n, place=d.dual.place)
+    # the first row of a group stores the positions of its dofs; the others share its columns, and so these positions
+    if r == 0 or d.lcp.coladr[max(r - 1, 0)] != start or d.lcp.colnum[max(r - 1, 0)] != n:
+        place_dofs(block)
+    half_solve_rows(inertia_rows(m), d.qH, d.lcp.scale, block, scaled=1, count=1)
+    # J Mh^-1 J^T = y y^T
+    for k in range(n):
+        square = fma(d.lcp.Y[entry + k], d.lcp.Y[entry + k], square)
+    d.lcp.coladr[r] = start
+    d.lcp.colnum[r] = n
+    d.lcp.rowadr[r] = entry
+    d.lcp.diag[r] = square
+    d.lcp.n[0] = r + 1
+    return NewRow(r, v, a)
+
+
+@kernel
+def set_row(m, d, row, present, c, cfm, bounds):
+    """Sets the values of a row: b = c / h - (J v / h + J Mh^-1 f), cfm / h on the diagonal, lo <= x <= hi.
+
+    Args:
+        row: result of `append_jacobian_row`.
+        present: mask of worlds that have the row.
+        c: target velocity [m/s, rad/s].
+        cfm: velocity per unit force [m/(s N)].
+        bounds: (lo, hi) [N, N m], lo <= 0 <= hi.
+    """
+    h, (r, v, a) = timestep(m), row  # v = J v, a = J Mh^-1 f
+    lo, hi = bounds
+    # the softness that A's diagonal gets
+    soft = where(present, cfm / h, 0.0)
+    d.lcp.findex[r] = -1  # no friction, unless `set_friction` follows
+    d.lcp.b[r] = where(present, (c - v) / h - a, 0.0)
+    d.lcp.cfm[r] = soft
+    d.lcp.diag[r] = d.lcp.diag[r] + soft
+    d.lcp.lo[r] = where(present, lo, 0.0)
+    d.lcp.hi[r] = where(present, hi, 0.0)
+    d.lcp.add[r] = 0.0
+
+
+@kernel
+def set_friction(d, r, normal, present, mu, force):
+    """Sets |x_r| <= mu |x_normal|, or |x_r| <= mu [N] in worlds in which friction is a force (`force` = 1, else 0).
+
+    The upper bound lcp.hi holds the coefficient mu, and lcp.add the force.
+    `set_row` must have been called for row r; normal: number of the normal row.
+    """
+    d.lcp.findex[r] = normal
+    d.lcp.lo[r] = 0.0
+    d.lcp.hi[r] = where(present & (force == 0.0), mu, 0.0)
+    d.lcp.add[r] = where(present & (force != 0.0), mu, 0.0)
+
+
+@kernel
+def is_present(d, r):
+    """Returns a mask of worlds in which row r can have a force."""
+    return (d.lcp.hi[r] > 0.0) | (d.lcp.lo[r] < 0.0) | (d.lcp.add[r] > 0.0)
+
+
+@kernel
+def reserve_rows(m, d, rows):
+    """Checks whether the capacity suffices for `rows` more rows, and reports if it does not."""
+    fits = has_capacity(m, d, rows)
+    if not fits:
+        report_full_rows(d)
+    return fits
+
+
+@kernel
+def report_full_rows(d):
+    """Reports that a row does not fit: con_overflow = 1 of several worlds, so that the caller splits the tile.
+
+    A single world omits the row, and counts as full once: later rows find the flag FULL in one.status.
+    """
+    if count_active_worlds(d) > 1:
+        d.con_overflow[0] = 1
+    elif d.one.status[0] != FULL:
+        warn_full(d, ROWS_FULL)
+    d.one.status[0] = FULL

@@ -1,0 +1,194 @@
+"""Admissible sets of a row, or of the rows of a contact: boxes, pyramids with limits by the normals, and cones.
+
+Bounds of a row of friction (findex = k >= 0) follow Coulomb's law at the current normal:
+
+    pyramid   |x_i| <= mu_i |x_k| + add_i, each row for itself
+    cone      sum (x_i / mu_i)^2 <= (x_k + a)^2 over the rows of the contact, a = min add_i / mu_i;
+              a row without mu has |x_i| <= add_i
+
+For a cone the rows of a contact are consecutive: the normal k, then all rows with findex k.  A row of friction
+elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, in which the
+cone is circular: |s| <= x_k + a, x_k >= 0.  A mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square
+underflows, as 0.
+Symbols: p: the record of the problems;  i: a row, of lcp.n, with lcp.lo, hi, add;  lcp.diag: A_ii;  k: a normal row,
+    with `count` friction rows k + 1, k + 2, ...;  u: an array of the length of x that is projected in place;  mu_i: the
+    coefficient, in lcp.hi_i if findex_i >= 0.
+`x + 0.0`: a copy of x, in which -0 becomes 0.
+"""
+
+from featherlane.engine.prelude import *
+
+TINY = 1e-300  # smaller lengths count as 0: below it 1 / x overflows
+ROUGHEST = 1e8  # largest coefficient of friction on a cone: finite, so that lengths across can be measured
+FLOOR = 1e-12  # of the largest diagonal: smaller diagonals count as 0
+INF = float("inf")
+
+
+# ---- a row -----------------------------------------------------------------------------------------------------------
+@kernel
+def row_bounds(p, x, i):
+    """Returns (lower, upper) bound of row i at x."""
+    k = p.lcp.findex[i]
+    if k >= 0:
+        load = x[k] * where(x[k] < 0.0, -1.0, 1.0)  # |x_k|, the normal force
+        # without load there is no friction, not even at mu = inf
+        hi = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
+        lo = -hi
+    else:
+        lo, hi = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0  # -0 becomes 0, the zero to which `clip` sets x
+    return lo, hi
+
+
+@kernel
+def project_box(p, x, i, u):
+    """Returns the number u clipped to the bounds of row i at x."""
+    lo, hi = row_bounds(p, x, i)
+    return clip(u, lo, hi)
+
+
+# ---- a cone ----------------------------------------------------------------------------------------------------------
+@kernel
+def friction_count(p, k):
+    """Returns the number of consecutive friction rows behind row k, all with findex k."""
+    count = 0
+    while k + count + 1 < p.lcp.n[0] and p.lcp.findex[k + count + 1] == k:
+        count += 1
+    return count
+
+
+@kernel
+def friction_rows(k, count):
+    """Returns the range of the `count` friction rows behind normal row k."""
+    return range(k + 1, k + 1 + count)
+
+
+@kernel
+def in_cone(p, i):
+    """Checks whether row i is one of the friction rows behind its normal, which are projected together."""
+    k = p.lcp.findex[i]
+    return k >= 0 and k < i and i <= k + friction_count(p, k)
+
+
+@kernel
+def mu_of(p, i):
+    """Returns mu of friction row i on a cone, at most ROUGHEST."""
+    return fmin(p.lcp.hi[i], ROUGHEST)
+
+
+@kernel
+def cone_offset(p, k, count):
+    """Returns a = min add_i / mu_i over friction rows with mu > 0: the distance of the cone's tip below the origin."""
+    offset, none_yet = 0.0, true_mask(p)  # none_yet: no row with mu > 0 so far
+    for i in friction_rows(k, count):
+        has_mu = mu_of(p, i) > 0.0
+        share = p.lcp.add[i] / where(has_mu, mu_of(p, i), 1.0)
+        offset = where(has_mu, where(none_yet, share, fmin(offset, share)), offset)
+        none_yet = none_yet & (mu_of(p, i) <= 0.0)
+    return offset
+
+
+@kernel
+def length_across(p, u, k, count):
+    """Returns |s| of the friction rows, s_i = u_i / mu_i."""
+    square = 0.0
+    for i in friction_rows(k, count):
+        s_i = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
+        square = fma(s_i, s_i, square)
+    return sqrt(square)
+
+
+@kernel
+def scale_across(p, u, k, count, scale):
+    """Multiplies friction rows of u by `scale`; clips those without mu to |u_i| <= add_i."""
+    for i in friction_rows(k, count):
+        alone = clip(u[i], -p.lcp.add[i], p.lcp.add[i])
+        u[i] = where(mu_of(p, i) > 0.0, scale * u[i], alone)
+
+
+@kernel
+def project_disc(p, u, k, count, normal):
+    """Projects the friction rows of u to the disc |s| <= max(normal, 0) + a, the cone's section at a normal force."""
+    radius, length = fmax(normal, 0.0) + cone_offset(p, k, count), length_across(p, u, k, count)
+    # scaled by radius / |s| outside
+    outside = length > radius
+    scale_across(p, u, k, count, where(outside, radius / where(outside, length, 1.0), 1.0))
+
+
+@kernel
+def nearest_on_cone(normal, length, a):
+    """Returns (normal n, length |s|) of the point of |s| <= n + a, n >= 0, that is nearest to the given one.
+
+    This is a second-order cone with its tip at n = -a, without its part below n = 0.  If the nearest point of
+    the whole cone lies in that part, the nearest one lies on the cut, a disc of radius a.
+    Source: S. Boyd and L. Vandenberghe, "Convex Optimization", 2004, sec. 8.1 (exercise 8.3).
+    """
+    height = normal + a
+    inside, below = length <= height, length <= -height
+    # the nearest point's height above the tip: of itself, of the tip, or on the surface, where it is also |s|
+    nearest = where(inside, height, where(below, 0.0, 0.5 * (height + length)))
+    cut = nearest < a
+    return where(cut, 0.0, nearest - a), fmin(length, where(cut, a, nearest))
+
+
+@kernel
+def project_cone(p, u, k, count):
+    """Projects row k and its friction rows, in u, to the cone, in the metric of s."""
+    length = length_across(p, u, k, count)
+    normal, radius = nearest_on_cone(u[k], length, cone_offset(p, k, count))
+    u[k] = normal
+    shrinks = radius < length
+    scale_across(p, u, k, count, where(shrinks, radius / where(shrinks, length, 1.0), 1.0))
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+@kernel
+def largest_diagonal(p):
+    """Returns a = max A_ii; 1 if A has no diagonal at all."""
+    largest = 0.0
+    for i in range(p.lcp.n[0]):
+        largest = fmax(p.lcp.diag[i], largest)
+    return where(largest > 0.0, largest, 1.0)
+
+
+@kernel
+def set_steps(p, cone):
+    """Computes lcp.step, the change of a row per unit of w: 1 / A_ii; for friction on a cone equal in the metric of s.
+
+    There it is mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal bounds every eigenvalue.  A row with A_ii = 0
+    has a force without effect.  It takes long steps to its better bound, or short ones if it has none.
+    """
+    largest = largest_diagonal(p)
+    floor = FLOOR * largest
+    for i in range(p.lcp.n[0]):
+        # A_ii = 0: the step 1 / floor is long, 1 / largest short
+        limited = p.lcp.hi[i] - p.lcp.lo[i] < INF  # both bounds are finite
+        least = where(limited, floor, largest)
+        p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
+    for k in range(p.lcp.n[0] if cone != 0 else 0):
+        set_disc_steps(p, k, friction_count(p, k))
+
+
+@kernel
+def set_disc_steps(p, k, count):
+    """Sets lcp.step of the friction rows behind row k to mu_i^2 / sum mu_j^2 A_jj, with A_jj = 1 / old lcp.step_j."""
+    total = 0.0
+    for i in friction_rows(k, count):
+        total = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp.step[i], total)
+    for i in friction_rows(k, count):
+        has_mu = mu_of(p, i) > 0.0
+        p.lcp.step[i] = where(has_mu, mu_of(p, i) * mu_of(p, i) / where(has_mu, total, 1.0), p.lcp.step[i])
+
+
+@kernel
+def set_cone_steps(p):
+    """Sets lcp.step for moves of whole cones: mu_i^2 / max mu_j^2 A_jj over a normal (mu = 1) and its friction rows."""
+    set_steps(p, cone=0)  # lcp.step = 1 / A_ii
+    for k in range(p.lcp.n[0]):
+        count, largest = friction_count(p, k), 1.0 / p.lcp.step[k]
+        for i in friction_rows(k, count):
+            largest = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp.step[i], largest)
+        if count > 0:
+            p.lcp.step[k] = 1.0 / largest
+        for i in friction_rows(k, count):
+            has_mu = mu_of(p, i) > 0.0
+            p.lcp.step[i] = where(has_mu, mu_of(p, i) * mu_of(p, i) / largest, p.lcp.step[i])

@@ -1,0 +1,295 @@
+"""Signorini's conditions with Coulomb's law, W worlds at once: the sequence of problems of a step.
+
+    r(a) = M a - f0 - J^T f(J a - aref) = 0
+
+with the law f of rows/coulomb.py, which has no cost.  The problem of stiffness s, 0 < s <= 1, has softer contacts and
+friction loss; with s = 1 it is the law.  The solver starts like Newton's method on the convex model, with the friction
+bounds of the last acceleration.  A world is solved by a sequence of problems:
+
+1. the law with Dt, and D of friction loss, reduced by SOFT, to ROUGH of the forces, by the primal-dual Newton method
+   (primal_dual.py): it finds the zones of the contacts.  It is skipped if the residual of the law is below CLOSE of the
+   forces at the start
+2. the law itself, by the same method
+3. if one of them is not solved: proximal points (proximal.py).  s increases from FIRST; the last problem, s = 1, is
+   the law.  If a problem is not solved, a softer one follows.  Below SOFTEST the world is given up
+
+If the residual does not fall, rho falls: the factor of y in the trial force of the primal-dual method, over Dt.
+
+The law has a solution for every mu and every state: it is the variational inequality f in K, F(f) . (g - f) >= 0 for
+all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
+Names
+    point        a: qacc; y = J a - aref: primal.con_y.  y_i: along the friction directions, all but the normal.
+                 Of con_y and fields of d.coulomb, x[TURN, k] has the values along the turns (dimensions 4 and 6)
+    D, Dt        1 / R of a contact's normal and friction rows.  coulomb.D, Dt, row_D are those of the law (row_D of
+                 friction loss); con_D, con_Dt, row_D are those of the present problem
+    coulomb.*    warm, start, good: accelerations at the start, before the proximal problems, and of the last solved
+                 problem; friction: x of primal_dual.py; force: proximal forces; zone[k][0]: 0 if contact k has no zone
+    residual     |r|, with r in d.primal.grad.  `evaluate` computes r and returns (cost, |r|).
+                 SMALL, LARGE: parts of the forces, max(|f0|, |J^T f|) = `norm_of_forces`;
+                 `is_rounding_of_terms`: mask of worlds whose r is rounding of its terms; FAR: a number out of range
+Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), ch. 13; Hartman and Stampacchia,
+    On some non-linear elliptic differential-functional equations (1966), existence.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.solver.primal.accuracy import recompute_rows
+from featherlane.engine.solver.primal.history import record_iteration, store_diagnostics
+from featherlane.engine.solver.primal.line_search import FAR
+from featherlane.engine.solver.primal.primal_dual import newton_step
+from featherlane.engine.solver.primal.problem import evaluate, store_primal_forces, trace_of_inertia
+from featherlane.engine.solver.primal.proximal import begin_proximal, proximal_step, store_solution
+from featherlane.engine.solver.primal.rounding import gradient_limits, is_rounding_of_terms, norm_of_forces
+from featherlane.engine.solver.primal.start import start_newton
+from featherlane.engine.solver.rows.coulomb import coulomb_force
+from featherlane.engine.solver.rows.laws import TINY
+from featherlane.engine.solver.rows.rows import TURN
+from featherlane.engine.solver.vectors import copy_vector, replace_vector
+
+RHO = 1e-4  # rho over Dt
+SLOWER, STALLED = 0.5, 5  # factor of rho in each iteration after so many that do not halve the residual
+HALVED = 0.5  # an iteration makes progress if it leaves at most this part of the least residual
+IMPATIENT = 10  # consecutive iterations without progress that end a problem
+GROWN = 100.0  # times the first residual or ROUGH: a larger one ends a problem, as huge forces may solve it, too
+
+# s, the stiffness of a problem as a part of that of the law
+SOFT = 1e-3  # of the problem that finds the zones
+FIRST, SOFTEST = 1e-4, 1e-13  # of the first proximal problem, and the smallest one
+STIFFER, SOFTER = 4.0, 0.04  # factors of s after a solved and after an unsolved proximal problem
+CLOSE = 0.1  # of the forces: with a smaller residual at the start, the first problem is the law
+ROUGH, PART = 0.3, 1e-3  # of the forces: residual of a solved problem if it is not the last one; of proximal ones
+
+
+# ---- criteria ------------------------------------------------------------------------------------------------------
+@kernel
+def is_unsolved(m, d, scale, residual):
+    """Returns the mask of worlds with a residual that is neither below the tolerance, nor small, nor rounding.
+
+    A large residual counts even if it is rounding.  scale: of the residual in the test of the tolerance.
+    """
+    _, small, large = gradient_limits(d)
+    # above: worlds above the tolerance;  failed: those of them with a residual that is neither small nor rounding
+    forces, above = norm_of_forces(m, d), scale * residual > m.opt_tolerance[0]
+    failed = above & not_(residual <= small * forces)
+    if any_(failed):
+        failed = failed & not_(is_rounding_of_terms(m, d))
+    # also worlds with a large residual, or one that is out of range or NaN
+    return failed | (above & not_(residual <= large * forces)) | not_(residual < FAR)
+
+
+@kernel
+def give_up_residual(m, d, first):
+    """Returns the residual above which a problem with this first residual is given up."""
+    return GROWN * fmax(first, ROUGH * norm_of_forces(m, d))
+
+
+# ---- problems ------------------------------------------------------------------------------------------------------
+@kernel
+def store_problem(m, d):
+    """Stores the point in coulomb.warm, start and good, and the law's D, Dt and row_D, which problems change.
+
+    Writes: coulomb.warm, start, good, D, Dt, row_D.
+    """
+    copy_vector(m, d.qacc, d.coulomb.warm)
+    copy_vector(m, d.qacc, d.coulomb.start)
+    copy_vector(m, d.qacc, d.coulomb.good)
+    for k in range(d.ncon_slot[0]):
+        d.coulomb.D[k], d.coulomb.Dt[k] = d.con_D[k], d.con_Dt[k]
+    for k in range(d.nrow[0]):
+        d.coulomb.row_D[k] = d.row_D[k]
+
+
+@kernel
+def soften_losses(m, d, chosen, stiffness):
+    """Sets D of friction loss to `stiffness` times that of the law, in the `chosen` worlds."""
+    for k in range(d.nrow[0]):
+        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+            d.row_D[k] = where(chosen, stiffness * d.coulomb.row_D[k], d.row_D[k])
+
+
+@kernel
+def place_problem(m, d, chosen, back, shifted, stiffness):
+    """Sets the law of the problem of stiffness s in the `chosen` worlds; returns the residual of all worlds.
+
+    Contact k gets the compliance c = (1 / s - 1) / Dt: D / (1 + c D), s Dt and y - c p take the place of D, Dt and y,
+    with the proximal forces p = coulomb.force.  Friction loss has s D in place of D.
+
+    Args:
+        chosen: mask of worlds that get the problem.
+        back: mask of worlds that first go to the point coulomb.good.
+        shifted: mask of worlds with proximal forces, a part of `back`: c p is subtracted from recomputed y.  In the
+            others p = 0.
+        stiffness: s of each world.
+
+    Writes: con_D, con_Dt, row_D, coulomb.zone[k][0]; in `back` qacc and its rows; in `shifted` primal.con_y.
+    """
+    if any_(back):
+        replace_vector(m, back, d.coulomb.good, d.qacc)
+        recompute_rows(m, d, back)
+    soften_losses(m, d, chosen, stiffness)
+    for k in range(d.ncon_slot[0]):
+        contact = d.contact[k]
+        if contact.dim > 1:
+            D, Dt = d.coulomb.D[k], d.coulomb.Dt[k]
+            # Dt is 0 in worlds without the contact: c = 0 there
+            c = where(Dt > 0.0, (1.0 / stiffness - 1.0) / where(Dt > 0.0, Dt, 1.0), 0.0)
+            contact.D = where(chosen, D / fma(c, D, 1.0), contact.D)
+            contact.Dt = where(chosen, stiffness * Dt, contact.Dt)
+            d.coulomb.zone[k][0] = where(chosen, 0.0, d.coulomb.zone[k][0])  # no zone before the first iteration
+            if any_(shifted):
+                y = d.primal.con_y[k]
+                d.primal.con_y[k] = where(shifted, fma(-c, d.coulomb.force[k], y), y)
+                if contact.dim > 3:
+                    y = d.primal.con_y[TURN, k]
+                    d.primal.con_y[TURN, k] = where(shifted, fma(-c, d.coulomb.force[TURN, k], y), y)
+    _, residual = evaluate(m, d)
+    return residual
+
+
+@kernel
+def start_friction(d, chosen):
+    """Sets coulomb.friction in the `chosen` worlds to the friction of the law, ratio y_i along friction direction i."""
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 1:
+            _, ratio, _ = coulomb_force(d, k, d.primal.con_y)  # ratio: friction over y_i
+            for i in unrolled(range(1, 3)):
+                d.coulomb.friction[k][i] = where(chosen, ratio * d.primal.con_y[k][i], d.coulomb.friction[k][i])
+            if d.con_dim[k] > 3:
+                friction, y = d.coulomb.friction[TURN, k], d.primal.con_y[TURN, k]
+                d.coulomb.friction[TURN, k] = where(chosen, ratio * y, friction)
+
+
+@kernel
+def next_problem(m, d, won, lost, proximal, stiffness):
+    """Sets the next problem in the worlds of the masks won and lost.
+
+    Returns (mask `proximal`, stiffness, residual of all worlds) of the next problems.
+
+    Args:
+        won: worlds that solved a problem that is not the last one.
+        lost: worlds that did not solve a problem.
+        proximal: worlds whose problem was a proximal one.
+        stiffness: s of each world's problem.
+    """
+    store_solution(m, d, won, won & proximal)  # writes coulomb.good, and coulomb.force of proximal problems
+    begins = lost & not_(proximal)
+    if any_(begins):
+        begin_proximal(m, d, begins)  # writes coulomb.start, and 0 to coulomb.force
+    # s = 1 after the problem that finds the zones; proximal problems get harder after success, easier after failure
+    harder = where(proximal, fmin(STIFFER * stiffness, 1.0), 1.0)
+    easier = where(proximal, SOFTER * stiffness, FIRST)
+    stiffness = where(won, harder, where(lost, easier, stiffness))
+    proximal = proximal | lost
+    continues = (won | lost) & (stiffness > SOFTEST)
+    shifted = continues & proximal
+    # proximal problems start at the last solution (coulomb.good), the law at the present point; `lost` worlds have
+    # proximal problems from now on, so they are in `shifted`
+    residual = place_problem(m, d, continues, continues & (lost | shifted), shifted, stiffness)
+    start_friction(d, continues & lost)
+    return proximal, stiffness, residual
+
+
+@kernel
+def leave_unsolved(m, d, left, proximal, first):
+    """Moves unsolved worlds to the point before the proximal problems, or to the start if its residual is smaller.
+
+    Args:
+        left: mask of unsolved worlds.
+        proximal: mask of worlds with proximal problems; the others stay at the present point.
+        first: residual of the law at the start.
+
+    Returns the residual of the law of all worlds.
+    """
+    # `place_problem` moves the worlds of `back` to coulomb.good
+    for i in range(m.nv):
+        d.coulomb.good[i] = where(proximal, d.coulomb.start[i], d.qacc[i])
+    residual = place_problem(m, d, chosen=left, back=left, shifted=false_mask(d), stiffness=1.0)
+    worse = left & not_(residual <= first)
+    if any_(worse):
+        copy_vector(m, d.coulomb.warm, d.coulomb.good)
+        residual = place_problem(m, d, chosen=worse, back=worse, shifted=false_mask(d), stiffness=1.0)
+    return residual
+
+
+@kernel
+def coulomb_newton(m, d):
+    """Iterates until every world has solved the law: qacc, qfrc_constraint, row forces, iterations and residual.
+
+    Numbers of each world:
+        residual: norm of its problem's residual.  first: that at the problem's start.  initial: the law's at the start.
+        least: least residual of its problem.  too_large: residual above which the problem is given up.
+        stiffness: s of its problem, 1 of the law.  rho: factor of the trial force, over Dt.
+        niter: iterations.  idle: consecutive ones without progress.  step: length of the last step.
+    Masks of worlds:
+        live: takes the next step.  unsolved: has not solved the law.  proximal: has proximal problems.
+        last: its problem is the law.  slow: its iteration made no progress.
+        good: it has solved its problem.  spent: it gives its problem up.
+        won, lost: it has solved a problem that is not the last one, or given one up, so a next problem follows.
+    """
+    d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed
+    start_newton(m, d)
+    scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], gradient_limits(d)[2]
+    _, residual = evaluate(m, d)
+    active, initial = d.active[0] > 0.0, residual
+    live = (scale * residual > tolerance) & active
+    unsolved, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
+    # the law has no cost, and the start no step: niter is 0 in every world
+    record_iteration(d, k=0, cost=0.0, gradient=scale * residual, improvement=niter, step=niter)
+    if any_(live):
+        store_problem(m, d)
+        # the first problem: SOFT, or the law in worlds that start close to its solution
+        stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
+        # `proximal` is false in all worlds: none goes back, none is shifted
+        residual = place_problem(m, d, chosen=live, back=proximal, shifted=proximal, stiffness=stiffness)
+        start_friction(d, live)
+    rho, least, too_large = RHO, residual, give_up_residual(m, d, residual)
+    # twice the iterations of the convex problem: a step solves a sequence of problems
+    for iteration in range(2 * m.opt_iterations):
+        if not any_(live):
+            break
+        # one iteration of each world's method
+        step, by_proximal = 0.0, live & proximal
+        if any_(live & not_(by_proximal)):
+            residual, step = newton_step(m, d, live & not_(by_proximal), residual, rho, niter)
+        if any_(by_proximal):
+            residual, proximal_length = proximal_step(m, d, by_proximal, residual)
+            step = where(by_proximal, proximal_length, step)
+        niter = where(live, niter + 1.0, niter)
+        record_iteration(d, iteration + 1, cost=0.0, gradient=scale * residual, improvement=0.0, step=step)
+        # comparisons with a residual that is not a number are false: the problem is unsolved
+        slow, last = not_(residual <= HALVED * least), stiffness >= 1.0
+        idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)
+        # no progress: smaller steps between sticking and slipping
+        rho = where(idle >= STALLED, SLOWER * rho, rho)
+        # good: the residual is below the tolerance; the law is also solved if its residual is rounding, or small when
+        # it would be given up
+        good = scale * residual <= tolerance
+        unclear = live & last & slow & not_(good) & (residual <= large * norm_of_forces(m, d))
+        if any_(unclear):
+            good = good | (unclear & is_rounding_of_terms(m, d))
+        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= too_large))
+        if any_(spent & last & not_(good)):
+            good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
+        # problems before the last one are solved less accurately
+        enough = where(proximal, PART, ROUGH) * norm_of_forces(m, d)
+        won = live & (good | (not_(last) & (residual <= enough)))
+        lost = spent & not_(won)
+        # worlds that have solved the law are finished
+        live, unsolved = live & not_(won & last), unsolved & not_(won & last)
+        won = won & not_(last)
+        if any_(won | lost):
+            proximal, stiffness, first = next_problem(m, d, won, lost, proximal, stiffness)
+            live = live & (stiffness > SOFTEST)
+            # begins: worlds with a next problem; if it is the law, it may be solved at its start
+            begins = live & (won | lost)
+            solved = begins & not_(stiffness < 1.0) & (scale * first <= tolerance)
+            live, unsolved = live & not_(solved), unsolved & not_(solved)
+            residual = first
+            idle, rho = where(begins, 0.0, idle), where(begins, RHO, rho)
+            least, too_large = where(begins, first, least), where(begins, give_up_residual(m, d, first), too_large)
+    failed = active & not_(residual < FAR)
+    if any_(unsolved):
+        residual = leave_unsolved(m, d, unsolved, proximal, initial)
+        failed = failed | (unsolved & is_unsolved(m, d, scale, residual))
+    store_diagnostics(d, niter, scale * residual, gap=0.0)  # the law has no cost
+    warn(d, NOT_CONVERGED, failed)
+    store_primal_forces(m, d)

@@ -1,0 +1,159 @@
+"""Exact line search: computes the minimum of the cost along a direction.
+
+Symbols: p: direction, primal.search, with J p in primal.row_v (scalar rows) and con_z (contacts), and M p in Mv;
+a: step length; x, v: J a - aref and J p of a row, with x in primal.row_x, con_y; g, h: first and second derivative of
+the cost along the line; f: force of a row; f0: `metric_force`, force without constraints; Ma = M a; D = 1 / R: row_D.
+Along a line the cost is convex and smooth; its slope is piecewise linear, except while elliptic contacts slip.
+Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.inertia.metric import metric_force
+from featherlane.engine.solver.rows.contacts import add_contact_rounding, add_contact_slopes
+from featherlane.engine.solver.rows.laws import bounded_force, bounded_slope, fold_laws, one_sided_slope
+
+FAR = 1e30  # stands for infinity
+EXTRA = 50  # evaluations beyond `ls_iterations` to find a point with a lower cost than the start
+LATE = 2  # evaluations before float64 tests for rounding, and before Newton steps are compared by their slopes
+# relative errors of one rounding, in float64 and float32
+ROUNDING, ROUNDING32 = 1.1e-16, 6e-8
+UPHILL = 8  # evaluations without descent after which the slope at the start of the line is checked
+
+
+@kernel
+def add_bounded_slope(d, k, a, slopes):
+    """Returns (g, h) plus the derivatives of the cost of row k at step length a, by the bounded law."""
+    g, h = slopes
+    return bounded_slope(d.row[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
+
+
+@kernel
+def add_one_sided_slope(d, k, a, slopes):
+    """Returns (g, h) plus the derivatives of the cost of row k at step length a, by the one-sided law."""
+    g, h = slopes
+    return one_sided_slope(d.row_D[k], d.primal.row_x[k], d.primal.row_v[k], a, g, h)
+
+
+add_slopes = fold_laws(add_bounded_slope, add_one_sided_slope)
+
+
+@kernel
+def cost_slope(m, d, a, q1, q2):
+    """Returns (g, h): first and second derivative of the cost at step length a.
+
+    q1, q2: coefficients of `line_terms`, with g = q1 + a q2 and h = q2 without rows.
+    """
+    g, h = add_slopes(d, a, (fma(a, q2, q1), q2))
+    return add_contact_slopes(m, d, a, g, h)
+
+
+@kernel
+def line_terms(m, d):
+    """Returns (q1, q2, |p|^2): along the line the cost without rows is a q1 + a^2 q2 / 2, up to a constant.
+
+    q1 = p . (M a - f0) at the start,  q2 = p . M p.
+    """
+    f0 = metric_force(m, d)
+    q1, q2, p_squared = zeros(3)
+    for i in range(m.nv):
+        p = d.primal.search[i]
+        q1 = fma(p, d.primal.Ma[i] - f0[i], q1)
+        q2 = fma(p, d.primal.Mv[i], q2)
+        p_squared = fma(p, p, p_squared)
+    return q1, q2, p_squared
+
+
+@kernel
+def bounded_row_rounding(row, x, v, reach):
+    """Returns |v f| of a row, with f the larger of its forces at both ends of a step."""
+    (f, _), (f_then, _) = bounded_force(row, x), bounded_force(row, fma(reach, v, x))
+    return fabs(v) * fmax(fabs(f), fabs(f_then))
+
+
+@kernel
+def line_rounding(m, d, reach):
+    """Returns the rounding error of the slope g between step lengths 0 and `reach`, which is 0 or 1.
+
+    It is one rounding of the sum of the slope's absolute terms: sum over dofs of |p_i| (|M a|_i + |f0|_i + |J^T f|_i),
+    with J^T f = qfrc_constraint at step length 0, and |v f| of each row.
+    """
+    terms, f0 = 0.0, metric_force(m, d)
+    for i in range(m.nv):
+        dof_terms = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
+        terms = fma(fabs(d.primal.search[i]), dof_terms, terms)
+    for k in range(d.nrow[0]):
+        terms = terms + bounded_row_rounding(d.row[k], d.primal.row_x[k], d.primal.row_v[k], reach)
+    terms = add_contact_rounding(m, d, reach, terms)
+    return (ROUNDING32 if single_precision(d) else ROUNDING) * terms
+
+
+@kernel
+def line_search(m, d, q1, q2, enough, live):
+    """Returns the step length, a root of the slope, by `step_length` without its shortcut for full steps."""
+    return step_length(m, d, q1, q2, enough, good=0.0, live=live)
+
+
+@kernel
+def next_length(a, g, h, lo, hi, falls):
+    """Returns Newton's next step length a - g / h if it is in the bracket and the slope falls, else the middle of that.
+
+    g, h: slope and its derivative at a.  falls: mask.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
+    """
+    newton = a - g / h
+    return where((newton > lo) & (newton < hi) & falls, newton, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+
+
+@kernel
+def step_length(m, d, q1, q2, enough, good, live):
+    """Returns the step length of each world, a root of the slope, by bracketed Newton iterations from step length 1.
+
+    - If no row switches, the first Newton iteration is exact.
+    - A world ends if its |slope| is at most `enough`, or is rounding.  At the first evaluation, of the full step, it
+      also ends if its |slope| is at most `good`.
+    - While elliptic contacts slip, the slope is not piecewise linear, and where its curvature jumps Newton may approach
+      the root slowly from one side.  So a bisection follows if two evaluations do not reduce the slope to a quarter.
+    - If evaluations run out, the result is the lower end of the bracket, whose cost is below the start's.  If this end
+      is still 0, up to EXTRA further evaluations follow.
+    - The result is 0 if the line rises from its start, because its direction is rounding, and for worlds not in `live`.
+
+    q1, q2: coefficients of `line_terms`.  live: mask.
+    """
+    # lo, hi: bracket of the root;  a: present step length;  slope_before: |slope| two evaluations before
+    lo, hi, a, slope_before = 0.0, FAR, 1.0, FAR
+    resolution, late = 1e-15, LATE  # relative, of a step length; first evaluation with a test for rounding
+    if single_precision(d):
+        resolution, late = 1e-7, 0
+    todo, unknown = live, 1  # todo: continues;  unknown: 1 until the slope's rounding is part of `enough`
+    for k in range(m.opt_ls_iterations + EXTRA):
+        g, h = cost_slope(m, d, a, q1, q2)
+        todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
+        # `line_rounding` costs more than `cost_slope`, so it is computed only if the search continues
+        if k >= late and unknown and any_(todo):
+            enough, unknown = fmax(enough, line_rounding(m, d, reach=1.0)), 0
+            todo = todo & (fabs(g) > enough)
+        # the slope increases along the line: it is negative before the root
+        lo = where(todo & (g < 0.0), a, lo)
+        hi = where(todo & (g > 0.0), a, hi)
+        # lo = 0: no descent so far; check whether the line rises from its start
+        if k == UPHILL and any_(todo & (lo == 0.0)):
+            rise, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
+            uphill = todo & (lo == 0.0) & (rise > enough)
+            a, todo = where(uphill, 0.0, a), todo & not_(uphill)
+        # evaluations have run out: use the lower end of the bracket
+        if k >= m.opt_ls_iterations:
+            spent = todo & (lo > 0.0)
+            a = where(spent, lo, a)
+            todo = todo & not_(spent)
+        if not any_(todo):
+            break
+        falls = true_mask(d)  # the slope is less than a quarter of that two evaluations before, or not compared
+        if k % 2 == 1:
+            if k > LATE:
+                falls = fabs(g) < 0.25 * slope_before
+            slope_before = fabs(g)
+        a_next = next_length(a, g, h, lo, hi, falls)
+        # a world also ends if its step length no longer changes by more than rounding
+        todo = todo & (fabs(a_next - a) > resolution * fabs(a))
+        a = where(todo, a_next, a)
+    # worlds still in `todo` have found no lower cost
+    return where(live & not_(todo), a, 0.0)

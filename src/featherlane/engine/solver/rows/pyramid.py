@@ -1,0 +1,152 @@
+"""The pyramidal friction cone: edges n + mu_i t_i and n - mu_i t_i, which can only push and share one D.
+
+In the contact's basis (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2) with
+y = J a - aref, the edges are y_0 + y_i and y_0 - y_i, and the cost is D / 2 times the squares of their negative parts.
+con_y[k] has y along n and the tangents, con_y[TURN, k] along the turns; con_z has J p of a step, v, likewise.
+Turns have separate functions, so that contacts of dimension 3, the most frequent ones, are not slowed down.
+Source: MuJoCo documentation, Computation, "Friction cones".
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.solver.rows.laws import one_sided_switch, one_sided_weight
+from featherlane.engine.solver.rows.rows import TURN
+
+
+# ---- force and cost ------------------------------------------------------------------------------------------------
+@kernel
+def pyramid_force(D, y):
+    """Returns (Vec3 of forces along the basis n, mu_1 t_1, mu_2 t_2; cost) of four edges that only push.
+
+    Edge e has x_e = min(y_0 +- y_i, 0), force -D x_e along n +- its direction, and cost D x_e^2 / 2.
+    """
+    # x1, x2: edges n + and - mu_1 t_1;  x3, x4: n + and - mu_2 t_2
+    x1, x2, x3, x4 = fmin(y[0] + y[1], 0.0), fmin(y[0] - y[1], 0.0), fmin(y[0] + y[2], 0.0), fmin(y[0] - y[2], 0.0)
+    squares = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
+    forces = Vec3(-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3))
+    return forces, (0.5 * D) * squares
+
+
+@kernel
+def edge_pair_force(D, y, u):
+    """Returns (force along n, along one other direction of the basis, cost) of the edges y + u and y - u.
+
+    y, u: values along n and along that direction.
+    """
+    x1, x2 = fmin(y + u, 0.0), fmin(y - u, 0.0)
+    return -(D * (x1 + x2)), D * (x2 - x1), (0.5 * D) * fma(x1, x1, x2 * x2)
+
+
+@kernel
+def turning_force(d, k, con_y):
+    """Returns (force along n, moments along the turns, cost) of the turning edges of contact k."""
+    D, y, u = d.con_D[k], con_y[k][0], con_y[TURN, k]  # u: y along the turns
+    force, moment0, cost = edge_pair_force(D, y, u[0])
+    moment1, moment2 = 0.0, 0.0
+    if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
+        f1, moment1, c1 = edge_pair_force(D, y, u[1])
+        f2, moment2, c2 = edge_pair_force(D, y, u[2])
+        force, cost = force + (f1 + f2), cost + (c1 + c2)
+    return force, Vec3(moment0, moment1, moment2), cost
+
+
+# ---- along a line --------------------------------------------------------------------------------------------------
+@kernel
+def add_push_slope(x, v, g, h):
+    """Adds the first and second derivative of min(x, 0)^2 / 2 along dx = v to (g, h)."""
+    return fma(fmin(x, 0.0), v, g), fma(where(x < 0.0, v, 0.0), v, h)
+
+
+@kernel
+def pyramid_slope(d, k, a):
+    """Returns the first and second derivative along the step, over D, of the cost of contact k's edges at length a.
+
+    Without friction, they are those of its single row.  Turning edges are not included.
+    """
+    v, v1, v2 = d.primal.con_z[k]
+    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
+    if d.con_dim[k] > 1:
+        g, h = add_push_slope(y + y1, v + v1, g=0.0, h=0.0)
+        g, h = add_push_slope(y - y1, v - v1, g, h)
+        g, h = add_push_slope(y + y2, v + v2, g, h)
+        g, h = add_push_slope(y - y2, v - v2, g, h)
+    else:
+        g, h = add_push_slope(y, v, g=0.0, h=0.0)
+    return g, h
+
+
+@kernel
+def turning_slope(d, k, a):
+    """Returns the first and second derivative, over D, of the cost of the turning edges, at step length a."""
+    y, v = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0]), d.primal.con_z[k][0]
+    v_turn = d.primal.con_z[TURN, k]
+    y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
+    g, h = add_push_slope(y + y_turn[0], v + v_turn[0], g=0.0, h=0.0)
+    g, h = add_push_slope(y - y_turn[0], v - v_turn[0], g, h)
+    if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
+        for i in unrolled(range(1, 3)):
+            g, h = add_push_slope(y + y_turn[i], v + v_turn[i], g, h)
+            g, h = add_push_slope(y - y_turn[i], v - v_turn[i], g, h)
+    return g, h
+
+
+@kernel
+def pyramid_switch(y, v, a):
+    """Returns how many edges of the tangents start or stop pushing along the step of length a."""
+    n = one_sided_switch(y[0] + y[1], v[0] + v[1], a) + one_sided_switch(y[0] - y[1], v[0] - v[1], a)
+    return n + one_sided_switch(y[0] + y[2], v[0] + v[2], a) + one_sided_switch(y[0] - y[2], v[0] - v[2], a)
+
+
+@kernel
+def turning_switch(d, k, a):
+    """Returns how many turning edges start or stop pushing along the step of length a."""
+    y, v = d.primal.con_y[k][0], d.primal.con_z[k][0]
+    y_turn, v_turn = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
+    n = one_sided_switch(y + y_turn[0], v + v_turn[0], a) + one_sided_switch(y - y_turn[0], v - v_turn[0], a)
+    if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
+        for i in unrolled(range(1, 3)):
+            plus = one_sided_switch(y + y_turn[i], v + v_turn[i], a)
+            n = n + (plus + one_sided_switch(y - y_turn[i], v - v_turn[i], a))
+    return n
+
+
+# ---- second derivatives --------------------------------------------------------------------------------------------
+@kernel
+def pyramid_weights(D, y):
+    """Returns the weights (nn, n1, 11, n2, 22) of the second derivative of the cost over basis vectors n, 1, 2.
+
+    1 and 2 are the tangents.  Each edge n +- i that pushes adds D (n +- i) (n +- i)^T, and n1 is the weight of
+    n 1^T + 1 n^T.  The edges of two tangents are separate, so there is no weight 12.
+    """
+    # w1, w2: D of the edges n + 1, n - 1 that push, else 0;  w3, w4: of n + 2, n - 2
+    w1 = one_sided_weight(D, y[0] + y[1])
+    w2 = one_sided_weight(D, y[0] - y[1])
+    w3 = one_sided_weight(D, y[0] + y[2])
+    w4 = one_sided_weight(D, y[0] - y[2])
+    return (w1 + w2) + (w3 + w4), w1 - w2, w1 + w2, w3 - w4, w3 + w4
+
+
+@kernel
+def turning_weights(d, k):
+    """Returns (c, w) of the turning edges: c_i is the weight of n with turn i, w_i that of turn i with itself.
+
+    As in `pyramid_weights`; their part of the weight of n with itself is the sum of w_i.
+    """
+    D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[TURN, k]  # u: y along the turns
+    # plus, minus: D of the edges n + turn i, n - turn i that push, else 0
+    plus0, minus0 = one_sided_weight(D, y + u[0]), one_sided_weight(D, y - u[0])
+    plus1, minus1, plus2, minus2 = zeros(4)
+    if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
+        plus1, minus1 = one_sided_weight(D, y + u[1]), one_sided_weight(D, y - u[1])
+        plus2, minus2 = one_sided_weight(D, y + u[2]), one_sided_weight(D, y - u[2])
+    return Vec3(plus0 - minus0, plus1 - minus1, plus2 - minus2), Vec3(plus0 + minus0, plus1 + minus1, plus2 + minus2)
+
+
+@kernel
+def smallest_edge(d, k):
+    """Returns the smallest y_0 - |y_i| of a contact's edges: if it is not negative, none pushes."""
+    y = d.primal.con_y[k]
+    largest = fmax(fabs(y[1]), fabs(y[2]))
+    if d.con_dim[k] > 3:
+        u = fabs(d.primal.con_y[TURN, k])
+        largest = fmax(largest, fmax(u[0], fmax(u[1], u[2])))
+    return y[0] - largest

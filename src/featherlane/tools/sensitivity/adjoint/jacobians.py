@@ -1,0 +1,101 @@
+"""Propagates costates by the derivatives (Jacobians) of steps.
+
+The derivatives of a step do not depend on the steps after it.  So those of many steps of all worlds are computed in
+parallel lanes, as if each step were a world, and products with the costates follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.tools.sensitivity.adjoint.sweep import Gradients
+from featherlane.tools.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
+from featherlane.tools.sensitivity.api.exact import Linearization, linearize
+from featherlane.tools.sensitivity.worlds.parameters import Parameters
+
+REALS = 1 << 22  # approximate number of values of derivatives in memory at a time
+FIELD_POINTS = 512  # approximate number of worlds at a time, each with one model parameter displaced
+
+
+def transposed_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Returns M^T v of each world: (n, i, j), (n, i) -> (n, j), summed over i in the same order for all n."""
+    return np.add.reduce(matrix * vector[:, :, None], 1)
+
+
+def place_worlds(batch: Batch, source: Batch, which: np.ndarray, states: States) -> None:
+    """Writes the worlds `which` of a source batch into a batch, in other states (..., n)."""
+    for own, others in ((batch.arrays.rows, source.arrays.rows), (batch.arrays.expanded, source.arrays.expanded)):
+        for name, rows in own.items():
+            if name in others:
+                rows[...] = others[name][which]
+    for name, values in states.items():
+        batch.arrays.rows[name][...] = values.reshape(batch.arrays.rows[name].shape)
+
+
+class JacobianSteps:
+    """Differentiates steps of all worlds as worlds of one batch, for trajectories of equal length and worlds.
+
+    Args:
+        trajectory: the first trajectory.
+        parameters: fields of the model, or entries of them, to differentiate by.
+        nthread, frictionloss: as for `linearize`.
+
+    Attributes:
+        each: number of steps of each world in one call.
+    """
+
+    def __init__(self, trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool):
+        self.trajectory, self.parameters, self.nthread, self.frictionloss = (
+            trajectory, parameters, nthread, frictionloss,
+        )  # fmt: skip
+        model, (nworld, nstep, nu) = trajectory.model, trajectory.control.shape
+        nx = 2 * model.nv + model.na
+        most = REALS // max(nx * (nx + nu), 1)
+        if parameters:
+            most = min(most, FIELD_POINTS // max(2 * Parameters(model, parameters).n, 1))
+        self.each = min(nstep, max(1, most // nworld))
+        self._batches: dict[int, Batch] = {}
+
+    @contextmanager
+    def entered(self, trajectory: Trajectory) -> Iterator[None]:
+        """Returns a context in which a trajectory with its inputs and model can be processed."""
+        self.trajectory = trajectory
+        yield
+
+    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
+        """Propagates costates through steps, see `Steps`."""
+        found, by_p = self.derivatives(states, first), {}
+        nworld, n, nx = direct.shape
+        by_u = np.empty((nworld, n, found.B.shape[-1]))
+        for k in range(n - 1, -1, -1):
+            for name, P in found.P.items():
+                add = transposed_product(P[:, k].reshape(nworld, nx, -1), costate).reshape(nworld, *P.shape[3:])
+                by_p.setdefault(name, np.empty((nworld, n, *P.shape[3:])))[:, k] = add
+            by_u[:, k] = transposed_product(found.B[:, k], costate)
+            costate = transposed_product(found.A[:, k], costate) + direct[:, k]
+        return Gradients(costate, by_u, by_p, found.switching.min(1))
+
+    def derivatives(self, states: States, first: int) -> Linearization:
+        """Computes derivatives of the steps from `first` on, in the states (nworld, n, ...) before them, by step."""
+        length = next(iter(states.values())).shape[1]
+        batch = self._batches.get(length)
+        if batch is None:
+            batch = self._batches[length] = worlds_like(self.trajectory.worlds, length, 1)
+        which = np.repeat(np.arange(self.trajectory.worlds.nworld), length)
+        rows = states | {"ctrl": self.trajectory.control[:, first : first + length]}
+        place_worlds(batch, self.trajectory.worlds, which, rows)
+        found = linearize(
+            self.trajectory.model,
+            batch,
+            parameters=self.parameters,
+            nthread=self.nthread,
+            frictionloss=self.frictionloss,
+        )
+        lead = self.trajectory.worlds.nworld, length
+        P = {name: a.reshape(*lead, *a.shape[1:]) for name, a in found.P.items()}
+        A, B, switching = (a.reshape(*lead, *a.shape[1:]) for a in (found.A, found.B, found.switching))
+        return Linearization(A, B, None, None, P, switching)

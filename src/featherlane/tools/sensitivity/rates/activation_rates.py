@@ -1,0 +1,104 @@
+"""Derivatives of forces and of the next activation by a control, or by the activation of an integrator or a filter.
+
+w' = w + T dw/dt, clamped        integrator: T = h;   filter: T = h, dw/dt = (u - w) / tau;
+                                 filterexact: the same with T = tau (1 - exp(-h / tau))
+force = gain w + bias            with actearly gain w' + bias
+
+w: activation, u: control, h: time step.  The record p (records.py) has the column of derivatives by one coordinate:
+p.dg of the residual, which contains minus the actuators' forces, p.dact of the next activations.  A control c has the
+actuator i with actuator_ctrladr[i] = c; dyntype DYN_NONE: no activation; actearly: the force uses w'.  present_gain:
+gain; is_saturated: mask of worlds in which the force is clamped.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.actuator.activation import activation_rate, next_filtered
+from featherlane.engine.dynamics.actuator.control import is_disabled
+from featherlane.engine.dynamics.actuator.gain import present_gain
+from featherlane.engine.dynamics.actuator.rate import is_saturated
+
+
+@kernel
+def _has_formula(m, d, i):
+    """Returns whether there are formulas for the control of actuator i, and for its activation if it has one.
+
+    The actuator must read its only control in this step: no user callback of controls, no disabled actuation, no delay
+    (a history of samples, actuator_history[i, 0] > 0).  The force must be linear in the control or activation: a gain
+    that does not depend on it, and one activation only.
+    """
+    dyntype, gaintype = m.actuator_dyntype[i], m.actuator_gaintype[i]
+    enabled = d.user_control == 0 and not (m.opt_disableflags & DISABLE_ACTUATION)
+    reads_control = enabled and m.actuator_ctrlnum[i] == 1 and m.actuator_history[i, 0] == 0
+    has_activation = dyntype in (DYN_INTEGRATOR, DYN_FILTER, DYN_FILTEREXACT) and m.actuator_actnum[i] == 1
+    return reads_control and (dyntype == DYN_NONE or has_activation) and gaintype in (GAIN_FIXED, GAIN_AFFINE)
+
+
+@kernel
+def actuator_of_control(m, d, c):
+    """Returns the actuator of control c if it has formulas, else -1."""
+    found = -1
+    for i in range(m.nactuator):
+        if m.actuator_ctrladr[i] == c and _has_formula(m, d, i):
+            found = i
+    return found
+
+
+@kernel
+def actuator_of_activation(m, d, a):
+    """Returns the actuator of activation a if it has formulas, else -1."""
+    found = -1
+    for i in range(m.nactuator):
+        if m.actuator_actnum[i] == 1 and m.actuator_actadr[i] == a and _has_formula(m, d, i):
+            found = i
+    return found
+
+
+@kernel
+def _next_activation(m, d, i):
+    """Returns the activation w' of actuator i after a step; a disabled actuator keeps its activation."""
+    rate = 0.0 if is_disabled(m, i) else activation_rate(m, d, i)
+    return next_filtered(m, d, i, m.actuator_actadr[i], rate)
+
+
+_next_activation_slopes = jvp(_next_activation, "act", "actuator_input")
+
+
+@kernel
+def _store_force_rates(m, d, p, i, slope):
+    """dg <- minus the derivative of the forces of actuator i; 0 if its force is clamped.
+
+    slope: derivative of the factor of the gain, w, w' or u, by the coordinate.
+    """
+    if not is_disabled(m, i):
+        output = m.actuator_outadr[i]
+        rate = where(is_saturated(m, d, i), 0.0, slope * present_gain(m, d, i))
+        # force by dof = moment * force: the entries of the actuator's row of moments
+        for e in moment_entries(m, output):
+            p.dg[m.moment_colind[e]] = -(d.actuator_moment[e] * rate)
+
+
+@kernel
+def control_rates(m, d, p, i, c):
+    """Computes dg and dact by control c of actuator i; 0 beyond the control's range.
+
+    badctrl is 1 in worlds with an invalid control, which sets all controls to 0.
+    """
+    actuator = m.actuator[i]
+    u, acts = d.ctrl[c], not_(d.badctrl[0] > 0.0)
+    if m.actuator_ctrllimited[c]:
+        acts = acts & (u >= m.actuator_ctrlrange[c].lower) & (u <= m.actuator_ctrlrange[c].upper)
+    slope = where(acts, 1.0, 0.0)
+    if actuator.dyntype != DYN_NONE:
+        _, _, by_control = _next_activation_slopes(m, d, i)  # w', dw'/dw, dw'/du
+        slope = where(acts, by_control, 0.0)
+        p.dact[actuator.actadr] = slope
+    # without actearly the force reads the present activation, which does not depend on the control
+    if actuator.dyntype == DYN_NONE or actuator.actearly:
+        _store_force_rates(m, d, p, i, slope)
+
+
+@kernel
+def activation_rates(m, d, p, i):
+    """Computes dg and dact by the activation of actuator i."""
+    _, slope, _ = _next_activation_slopes(m, d, i)  # dw'/dw
+    p.dact[m.actuator_actadr[i]] = slope
+    _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)  # by w' or w

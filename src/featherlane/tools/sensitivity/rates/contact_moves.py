@@ -1,0 +1,410 @@
+"""Derivatives of contacts by the poses of the bodies: distance, point and frame, by twists of the relative pose.
+
+Only the pose of one body relative to the other matters.  Each contact's distance, point and frame are differenced for
+the six twists of that pose, for all contacts of a world at once.  Every body b moves by a twist about the com of its
+tree, scaled by a unique number c_b, so that each touching pair has the relative twist (c_2 - c_1) T.  This takes twelve
+collision detections for any number of dofs, and works for every pair of shapes.  Tangents follow the world's axes and
+not the bodies: if two moving bodies touch, the frame spins about its normal when the whole scene is turned
+(collision/frame.py).  If a pair's tangents follow something else, six more collision detections measure this spin.
+
+Fields of the record p (records.py), one row for each contact slot k of the worlds' own pose.  A collision detection at
+a displaced pose may list the same contacts in other slots: slot_at[k] is the slot there.
+    geom_pos, geom_mat        own pose of all geoms
+    slot_cand, geom, point    the contact's candidate pair, its geoms and the number of its point; slot_present: 1 in
+                              worlds that have it
+    slot_gone[k], lost[k]     1: the contact is absent at a displaced pose; 1: no point of its pair is near it there
+    slot_known[0], near[0]    by world: 1: no contact is gone, -1: the buffer is full; 1: another point is near
+    slot_own, upper, lower    (distance, position, frame) at the own pose, and at the poses displaced by +STEP and -STEP
+    slot_moves[k]             the map (7, 6) from a relative twist to changes of distance (row 0), point (rows 1 to 3)
+                              and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
+    slot_spin[k]              spin of the frame about its normal, for each axis of a rotation of the whole scene
+Imported: moving_body(m, b), b or 0 if body b cannot move; frame_of(n), the frame of a normal n by the world's axes;
+turning_tangent(n, t), the vector whose product with a rotation is the spin of this frame about n; collision, contacts
+d.con_* at the poses geom_xpos and geom_xmat.  con_present: 1 in worlds that have the detected contact.
+Bodies 1 and 2 of a slot are slot_carrier[k, 0] and [k, 1].  A slot without a candidate pair (NO_CANDIDATE) has a
+contact that the caller gave: it is not detected, and does not move.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.collision.frame import frame_of, turning_tangent
+from featherlane.engine.collision.user_contacts import NO_CANDIDATE
+from featherlane.engine.solver.rows.rows import moving_body
+from featherlane.engine.spatial.motion import at_point
+from featherlane.tools.sensitivity.rates.contact_types import ContactPlace, ContactShift
+
+STEP = 2e-7  # m, rad: displacement of poses; nearly flat contacts change within 1e-4
+SAME = 1e-10  # tolerance for equal unit vectors
+JUMP = 1e-4  # m: a point that is farther away at a displaced pose is a different point
+
+
+@kernel
+def body_constant(m, b):
+    """Returns c_b, which differs between any two bodies that can touch; 0 for fixed bodies.
+
+    1 <= c_b < 2 for a moving body, by the number of the body to which it is welded.
+    """
+    own = 1.0 + m.body_weldid[b] * (1.0 / m.nbody)
+    return own if moving_body(m, b) > 0 else 0.0
+
+
+@kernel
+def _along_axis(axis, s):
+    """Returns the twist of size s along one of six axes: 0 to 2 rotations, 3 to 5 translations."""
+    return Motion(s if axis == c else 0.0 for c in range(6))
+
+
+@kernel
+def _turn_geom(d, p, g, rotation):
+    """geom_xmat of geom g <- the stored orientation, turned by a small rotation vector, to first order."""
+    x, y, z = p.geom_mat[g].columns
+    x, y, z = x + cross(rotation, x), y + cross(rotation, y), z + cross(rotation, z)
+    d.geom_xmat[g] = Mat3(join(x, y, z)).T  # x, y, z are its columns
+
+
+@kernel
+def _displace_geoms(m, d, p, axis, step):
+    """geom_xpos, geom_xmat <- the stored ones, moved by the twist `step` c_b along one of six axes.
+
+    axis: 0 to 2 rotations about the com of the body's tree, 3 to 5 translations.
+    """
+    for g in range(m.ngeom):
+        b, pos = m.geom_bodyid[g], p.geom_pos[g]
+        twist = _along_axis(axis, step * body_constant(m, b))
+        arm = pos - d.subtree_com[m.body_rootid[b]]
+        d.geom_xpos[g] = pos + at_point(twist, arm).linear
+        _turn_geom(d, p, g, twist.angular)
+
+
+@kernel
+def _turn_scene(m, d, p, axis, step):
+    """geom_xpos, geom_xmat <- the stored ones, all turned by `step` about one axis (0 to 2).
+
+    The axis passes through the com of the first tree; a spin does not depend on this point.
+    """
+    centre = d.subtree_com[m.body_rootid[1]]
+    rotation = _along_axis(axis, step).angular
+    for g in range(m.ngeom):
+        pos = p.geom_pos[g]
+        d.geom_xpos[g] = pos + cross(rotation, pos - centre)
+        _turn_geom(d, p, g, rotation)
+
+
+@kernel
+def _is_of_pair(d, p, s, k):
+    """Returns whether detected slot s has the same pair as slot k of the world's own pose."""
+    c = d.contact[s]
+    return c.cand == p.slot_cand[k] and c.geom[0] == p.slot_geom[k, 0] and c.geom[1] == p.slot_geom[k, 1]
+
+
+@kernel
+def _find_slot(d, p, k, first):
+    """Returns the detected slot of slot k of the world's own pose, or -1; the search begins at `first`, cyclically."""
+    n, found = d.ncon_slot[0], -1
+    if p.slot_cand[k] == NO_CANDIDATE:
+        found = k  # a contact given by the caller does not move
+    else:
+        tried = 0
+        while tried < n and found < 0:
+            s = (first + tried) % n
+            # the same point of the same pair
+            found = s if d.con_point[s] == p.slot_point[k] and _is_of_pair(d, p, s, k) else -1
+            tried += 1
+    return found
+
+
+@kernel
+def _match(d, p, k, at):
+    """slot_at[k] <- the detected slot `at` of slot k of the worlds' own pose, -1: none.
+
+    Writes: slot_taken[at]; slot_near <- 1 in worlds that have the contact here only; slot_gone[k] <- 1 and slot_known
+            <- 0 in worlds that have it at their own pose only.
+    """
+    own = p.slot_present[k] > 0.0
+    p.slot_at[k], missing = at, own
+    if at >= 0:
+        here = d.con_present[at] > 0.0
+        p.slot_near[0] = where(here & not_(own), 1.0, p.slot_near[0])
+        p.slot_taken[at], missing = 1, own & not_(here)
+    p.slot_known[0] = where(missing & (p.slot_known[0] > 0.0), 0.0, p.slot_known[0])  # -1 stays
+    p.slot_gone[k] = where(missing, 1.0, p.slot_gone[k])
+
+
+@kernel
+def _find_slots(d, p, n):
+    """slot_at <- the detected slot of each of the n slots of the worlds' own pose, -1: none.
+
+    A pose may have more slots or fewer, in another order: slots of the tile's other worlds are ignored.
+    Writes: slot_at, slot_gone, slot_taken; slot_known and slot_near as in `contact_moves`.
+    """
+    if d.con_overflow[0]:  # contacts do not fit into the tile
+        p.slot_known[0] = -1.0
+        for k in range(n):
+            p.slot_at[k] = -1
+    else:
+        for s in range(d.ncon_slot[0]):
+            p.slot_taken[s] = 0  # 1: slot s is one of the own pose
+        # first: next slot to try, as slots mostly keep their order; touching: number of contacts at the own pose
+        first, touching = 0, 0.0
+        for k in range(n):
+            at = _find_slot(d, p, k, first)
+            touching = touching + p.slot_present[k]
+            _match(d, p, k, at)
+            first = at + 1 if at >= 0 else first
+        # near: detected slots that are none of the own pose
+        for s in range(d.ncon_slot[0]):
+            if p.slot_taken[s] == 0:
+                p.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, p.slot_near[0])
+        # a world without contacts is not checked, as it would not be if it were alone
+        p.slot_near[0] = where(touching > 0.0, p.slot_near[0], 0.0)
+
+
+@kernel
+def _arm(m, d, p, k, place):
+    """Returns the arm of the contact point from the com of the tree of the body at that place, 0 or 1.
+
+    The point is midway between both displaced poses.
+    """
+    point = 0.5 * (p.slot_lower[k].position + p.slot_upper[k].position)
+    return point - d.subtree_com[m.body_rootid[p.slot_carrier[k, place]]]
+
+
+@kernel
+def _normal(p, k):
+    """Returns the contact's normal, midway between both displaced poses."""
+    return 0.5 * (p.slot_lower[k].orientation.rows[0] + p.slot_upper[k].orientation.rows[0])
+
+
+@kernel
+def _store_move(p, k, axis, dist, pos, turned):
+    """slot_moves[k][:, axis] <- changes of distance, point and rotation of the frame by a unit twist along the axis."""
+    change = ContactShift(join((dist,), pos, turned))
+    # 42 entries for each contact: 7 rows of 6
+    for r in unrolled(range(7)):
+        flat(p.slot_moves)[42 * k + 6 * r + axis] = change[r]
+
+
+@kernel
+def moved_by(p, k, twist):
+    """Returns (change of distance, displacement of the point, rotation of the frame) of contact k for a relative twist.
+
+    The twist is that of body 2 at the contact, with body 1 fixed.
+    """
+    change = tuple(dot(p.slot_moves[k, r], twist) for r in range(7))
+    return change[0], Vec3(change[1:4]), Vec3(change[4:7])
+
+
+@kernel
+def _moved_by_translation(p, k, u):
+    """Returns `moved_by` for a translation u."""
+    change = tuple(dot(p.slot_moves[k, r].translation, u) for r in range(7))
+    return change[0], Vec3(change[1:4]), Vec3(change[4:7])
+
+
+@kernel
+def _detected_place(d, s):
+    """Returns (distance, position, frame) of detected slot s, a ContactPlace."""
+    c = d.contact[s]
+    return ContactPlace(join((c.dist,), c.pos, c.frame))
+
+
+@kernel
+def _square_from_own(d, p, s, k):
+    """Returns the squared distance of detected slot s from slot k at the world's own pose."""
+    between = d.con_pos[s] - p.slot_own[k].position
+    return dot(between, between)
+
+
+@kernel
+def _store_place(d, p, k, places):
+    """places[k] <- (distance, position, frame) of slot k at a displaced pose; zeros if it is absent.
+
+    places: slot_upper or slot_lower.
+    A point farther than JUMP from its own pose is another one, as corners of a clipped polygon may be enumerated from
+    another corner on: then the pair's nearest point is used, world by world.  A face may also be represented by
+    different points: if none is near, the place at the own pose is used, and slot_near is 1.
+    Returns 1 in worlds without a near point, else 0.
+    """
+    at, lost = p.slot_at[k], 0.0
+    places[k] = zeros(13)  # distance, position, frame
+    if at >= 0:
+        square, present = _square_from_own(d, p, at, k), p.slot_present[k] > 0.0
+        # square == square is false for NaN, which a world without the contact may hold there
+        places[k] = where(square == square, _detected_place(d, at), places[k])
+        astray = (square > JUMP * JUMP) & present  # another point
+        if any_(astray):
+            # the nearest other point of the pair
+            for s in range(d.ncon_slot[0]):
+                if s != at and _is_of_pair(d, p, s, k):
+                    other = _square_from_own(d, p, s, k)
+                    nearer = astray & (d.con_present[s] > 0.0) & (other < square)
+                    square = where(nearer, other, square)
+                    places[k] = where(nearer, _detected_place(d, s), places[k])
+            # no point is near
+            lost = where(astray & (square > JUMP * JUMP), 1.0, lost)
+            places[k] = where(lost > 0.0, p.slot_own[k], places[k])
+            p.slot_near[0] = where(lost > 0.0, 1.0, p.slot_near[0])
+    return lost
+
+
+@kernel
+def _store_upper(d, p, n):
+    """slot_upper, slot_lost <- results of `_store_place` of all n slots at the pose displaced by +STEP."""
+    for k in range(n):
+        p.slot_lost[k] = _store_place(d, p, k, p.slot_upper)
+
+
+@kernel
+def _store_lower(d, p, k):
+    """slot_lower <- the place of slot k at the pose displaced by -STEP; returns 1 / the distance between both poses.
+
+    If the contact is lost at one of both poses, the other one is the world's own pose, and the distance is STEP.
+    slot_jumps <- 1 if it is lost at both; slot_gone: 1/2 if it is lost at one, 1 at both.   Reads: slot_lost of upper.
+    """
+    nlost = p.slot_lost[k] + _store_place(d, p, k, p.slot_lower)
+    p.slot_jumps[0] = where(nlost > 1.0, 1.0, p.slot_jumps[0])
+    p.slot_gone[k] = fmax(p.slot_gone[k], 0.5 * nlost)
+    return where(nlost == 1.0, 1.0, 0.5) / STEP
+
+
+@kernel
+def _frame_turn(p, k, scale):
+    """Returns the rotation of the frame from the lower pose to the upper one, times the scale.
+
+    It is half the sum of e x de over the axes e of the frame, since de = turn x e.
+    """
+    lower, upper, turned = p.slot_lower[k].orientation.rows, p.slot_upper[k].orientation.rows, Vec3(zeros(3))
+    for i in unrolled(range(3)):
+        turned = turned + 0.5 * scale * cross(lower[i], upper[i] - lower[i])
+    return turned
+
+
+@kernel
+def _pair_moves(m, p, k):
+    """Returns whether both bodies of slot k move."""
+    return moving_body(m, p.slot_carrier[k, 0]) > 0 and moving_body(m, p.slot_carrier[k, 1]) > 0
+
+
+@kernel
+def _detect_contacts(m, d, p, n):
+    """Detects contacts at the pose of geom_xpos and geom_xmat; slot_at <- their slots, see `_find_slots`."""
+    collision(m, d)
+    _find_slots(d, p, n)
+
+
+@kernel
+def _follows_normal(p, k):
+    """Returns the mask: the tangents of slot k depend on its normal only, however the bodies are turned."""
+    n, tangent, _ = p.slot_own[k].orientation.rows
+    off = tangent - Vec3(frame_of(n)[3:6])  # the first tangent that the normal alone gives
+    return not_((dot(off, off) > SAME * SAME) & (p.slot_present[k] > 0.0))
+
+
+@kernel
+def _set_spins(m, d, p, n):
+    """slot_spin <- spin of frames between moving bodies about their normals, relative to a turn of the whole scene.
+
+    A frame that turned with the scene would spin by the normal's component of the rotation, which is subtracted.
+    n: number of slots of the worlds' own pose.
+    """
+    strays = 0  # 1: some world's tangents do not follow from their normal
+    for k in range(n):
+        spin = Vec3(zeros(3))
+        if _pair_moves(m, p, k):
+            normal, tangent, _ = p.slot_own[k].orientation.rows
+            if p.slot_cand[k] != NO_CANDIDATE:  # the frame of a contact given by the caller does not turn
+                spin = turning_tangent(normal, tangent)  # that of tangents that follow from the normal
+                strays = 1 if any_(not_(_follows_normal(p, k))) else strays
+            spin = spin - normal  # minus the normal's component of the rotation
+        p.slot_spin[k] = spin
+    if strays:
+        _difference_spins(m, d, p, n)
+
+
+@kernel
+def _difference_spins(m, d, p, n):
+    """Computes slot_spin of frames whose tangents follow something else, by six more collision detections."""
+    for axis in range(3):
+        _turn_scene(m, d, p, axis, STEP)
+        _detect_contacts(m, d, p, n)
+        _store_upper(d, p, n)
+        _turn_scene(m, d, p, axis, -STEP)
+        _detect_contacts(m, d, p, n)
+        for k in range(n):
+            # a contact given by the caller does not turn; slot_at is -1 if the other pose lacks the contact
+            if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
+                # 3 entries for each contact
+                scale, normal, entry = _store_lower(d, p, k), _normal(p, k), 3 * k + axis
+                spin = dot(normal, _frame_turn(p, k, scale)) - normal[axis]
+                flat(p.slot_spin)[entry] = where(_follows_normal(p, k), flat(p.slot_spin)[entry], spin)
+
+
+@kernel
+def _set_column(m, d, p, k, axis, scale):
+    """slot_moves[k][:, axis] <- differences of contact k between its upper pose and the present lower one.
+
+    At these poses, body 1 moved by c_1 T and body 2 by c_2 T, T the twist along the axis.
+    scale: 1 / the distance between both poses.
+    """
+    body1, body2 = p.slot_carrier[k, 0], p.slot_carrier[k, 1]
+    c1, c2 = body_constant(m, body1), body_constant(m, body2)
+    upper, lower = p.slot_upper[k], p.slot_lower[k]
+    dist, pos = (upper.dist - lower.dist) * scale, scale * (upper.position - lower.position)
+    turned = _frame_turn(p, k, scale)
+    # body 1 moves the contact along, by motion1; the rest is due to the motion of body 2 relative to it, which has the
+    # angular part of (c_2 - c_1) T and the linear part u: so the differences are divided by c_2 - c_1
+    motion1 = at_point(_along_axis(axis, c1), _arm(m, d, p, k, 0))
+    motion2 = at_point(_along_axis(axis, c2), _arm(m, d, p, k, 1))
+    pos, turned = pos - motion1.linear, turned - motion1.angular
+    u = motion2.linear - motion1.linear  # remaining translation at the contact
+    fixed = moving_body(m, body1) == 0 and moving_body(m, body2) == 0
+    # inverse = 1 / (c_2 - c_1), 0 for bodies without relative motion; their c are equal: 1 - apart avoids 1 / 0
+    apart = 0.0 if fixed or m.body_weldid[body1] == m.body_weldid[body2] else 1.0
+    inverse = apart / (c2 - c1 + (1.0 - apart))
+    if axis < 3:  # a rotation: without the spin of the frame that the common rotation c_1 T causes
+        turned = fma(-c1 * p.slot_spin[k][axis], _normal(p, k), turned)
+        # a column belongs to a rotation about the contact: subtract the effect of u, by the translations' columns
+        u_dist, u_pos, u_turned = _moved_by_translation(p, k, u)
+        dist, pos, turned = dist - u_dist, pos - u_pos, turned - u_turned
+    _store_move(p, k, axis, dist * inverse, inverse * pos, inverse * turned)
+
+
+@kernel
+def contact_moves(m, d, p):
+    """Computes slot_moves of all contacts, by twelve collisions at displaced poses, and then detects contacts again.
+
+    Writes: slot_moves, slot_spin, slot_gone;
+            slot_known: 0 in worlds that lack one of their contacts at a displaced pose, -1 if the buffer is full;
+            slot_near: 1 if another contact exists at such a pose, in worlds with contacts;
+            slot_jumps: 1 if a point is not near its own at both poses of a twist.
+    """
+    n = d.ncon_slot[0]
+    p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = 1.0, 0.0, 0.0
+    if n > 0:
+        for g in range(m.ngeom):
+            p.geom_pos[g] = d.geom_xpos[g]
+            p.geom_mat[g] = d.geom_xmat[g]
+        for k in range(n):
+            c = d.contact[k]
+            p.slot_cand[k], p.slot_point[k] = c.cand, c.point
+            # both bodies of the contact, read flat
+            for e in range(2 * k, 2 * k + 2):
+                p.slot_geom[e], p.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
+            p.slot_present[k], p.slot_gone[k] = c.present, 0.0
+            p.slot_own[k] = _detected_place(d, k)
+        _set_spins(m, d, p, n)
+        for c in range(6):
+            axis = 5 - c  # translations first: `_set_column` subtracts their part from rotations
+            _displace_geoms(m, d, p, axis, STEP)
+            _detect_contacts(m, d, p, n)
+            _store_upper(d, p, n)
+            _displace_geoms(m, d, p, axis, -STEP)
+            _detect_contacts(m, d, p, n)
+            for k in range(n):
+                if p.slot_at[k] >= 0:
+                    _set_column(m, d, p, k, axis, _store_lower(d, p, k))
+                else:  # no such contact at the displaced pose
+                    _store_move(p, k, axis, dist=0.0, pos=zeros(3), turned=zeros(3))
+        # back to the own pose
+        _displace_geoms(m, d, p, axis=0, step=0.0)
+        collision(m, d)

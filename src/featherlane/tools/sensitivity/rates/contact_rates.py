@@ -1,0 +1,363 @@
+"""Derivatives of contact forces by position and velocity: motions at the contact, and the law of the force.
+
+Motions.  A displacement of dof j moves body m beyond it by S_j, and the contact as in contact_moves.py.  The body's
+velocity V_m and acceleration A_m = J a change by S_j x (V_m - V), with V before the joint, and likewise A.
+A dof that moves both bodies changes only the tangents relative to them: the frame spins about its normal, because
+tangents do not follow the bodies (contact_moves.py).
+
+Law.  With y = J a - aref in the contact's basis, df = -C dy + f s dr: C is the second derivative of the cost, s the
+relative rate of all stiffnesses by distance.  Coulomb's law has no cost: there C is not symmetric, and s changes only
+the normal force, as dy_0 = s y_0 dr does.  The wrench on body m changes by dW_m - S_j x* W_m, plus the part that
+moves with S_j (smooth_rates.py).
+
+Terms.  The place of a body in a contact is 0 for the pushed body, on which the contact's force acts, and 1 for the
+other one, on which its opposite acts.  con_arm[k, place]: from the com of its tree to the contact.  The basis is the
+normal and two tangents, con_basis[k], and with torsional or rolling friction (con_dim > 3) three axes of rotations,
+con_basis[TURN, k]; TURN is an index.  All but the normal are scaled by coefficients of friction.  The record p
+(records.py) has for each contact slot k the present force (slot_force), C (slot_curvature), relative motions A and V
+(slot_acceleration, slot_velocity), and (s, -d aref / dr) (slot_slope).  con_motion: accelerations J a of the
+bodies.  p.dg: derivatives of M a + c - tau - J^T f by one coordinate.  con_wrench: minus the changes of the wrench on
+each body, at the com of its tree; primal.con_y = y.
+
+Of contact c: c.body, the bodies at place 0 and 1, the second one 0 if it is fixed; c.carrier, the bodies of its geoms,
+body 1 and body 2, in the order of the geoms; c.damping, B along the normal; c.frictiondamping, B along the others.
+`moved_by`: changes of a contact by a twist of body 2 relative to body 1 (contact_moves.py).  `impedance_slopes`:
+(s, d(K d r) / dr, B) of a row at distance r.
+Source: MuJoCo documentation, Computation, "Constraint model", for the law.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.constraint.contact_inertia import contact_inertia_rate
+from featherlane.engine.constraint.surface import bounces
+from featherlane.engine.solver.rows.contacts import contact_forces
+from featherlane.engine.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces
+from featherlane.engine.spatial.motion import at_point
+from featherlane.tools.sensitivity.rates.contact_curvature import contact_curvature
+from featherlane.tools.sensitivity.rates.contact_moves import moved_by
+from featherlane.tools.sensitivity.rates.contact_types import ContactSlope
+from featherlane.tools.sensitivity.rates.dof_rates import impedance_slopes
+from featherlane.tools.sensitivity.rates.paths import before_joint, is_before, relative_motion
+
+BOTH = 2  # instead of place 0 or 1: a dof moves both bodies of a contact
+
+
+# ---- law -------------------------------------------------------------------------------------------------------------
+@kernel
+def _force_in_world(d, k, f):
+    """Returns the force in world axes whose components in the basis of contact k are f."""
+    normal, tangent1, tangent2 = d.con_basis[k].rows
+    force = f[0] * normal
+    if d.con_dim[k] > 1:
+        force = fma(f[1], tangent1, fma(f[2], tangent2, force))
+    return force
+
+
+@kernel
+def _moment_in_world(d, k, moments):
+    """Returns the moment in world axes with these components along the rotation axes of contact k."""
+    axis0, axis1, axis2 = d.con_basis[TURN, k].rows
+    return fma(moments[0], axis0, fma(moments[1], axis1, moments[2] * axis2))
+
+
+@kernel
+def _wrench(d, k, place, f, moment):
+    """Returns the wrench of a force and a moment at contact k on the body at that place.
+
+    It is moved to the com of the body's tree.
+    """
+    return Force(join(cross(d.con_arm[k, place], f) + moment, f))
+
+
+@kernel
+def contact_laws(m, d, p, shortest):
+    """Computes force, curvature, slopes and motions of each contact; subtracts its wrenches from the bodies' forces.
+
+    shortest: the smallest allowed time constant of a solref [s].
+    Writes: slot_curvature, slot_force, slot_acceleration, slot_velocity, slot_slope of p; cfrc.
+    """
+    for k in range(d.ncon_slot[0]):
+        c = d.contact[k]
+        contact_curvature(m, d, p, k)  # writes slot_curvature
+        basis_force, basis_moment = contact_forces(m, d, k)
+        force = _force_in_world(d, k, basis_force)
+        moment = 0.0 * Vec3(basis_force)  # zeros, of the same kind as the moment below
+        if c.dim > 3:
+            moment = _moment_in_world(d, k, basis_moment)
+        p.slot_force[k] = join(moment, force)
+        b, other = c.body[0], c.body[1]
+        d.cfrc[b] -= _wrench(d, k, 0, force, moment)
+        if other > 0:  # the world has no dofs
+            d.cfrc[other] += _wrench(d, k, 1, force, moment)
+        p.slot_acceleration[k] = relative_motion(d, k, d.con_motion, first=0)
+        p.slot_velocity[k] = relative_motion(d, k, d.cvel, first=0)
+        r = c.dist - c.includemargin
+        stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s, and d(K d r) / dr = -d aref / dr
+        if m.opt_contact_model == COULOMB:
+            # no s for friction: pull has dy_0 = s y_0 dr, and is 0 in a rebound, which does not follow the impedance
+            stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
+        p.slot_slope[k] = ContactSlope(stiffer, pull)
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+@kernel
+def _force_changes(d, p, k, dy, dturns):
+    """Returns the changes -C dy of contact k's force and moment, in its basis; frame and distance are fixed.
+
+    dy, dturns: changes of J a - aref along normal and tangents, and along the rotation axes.
+    """
+    C = p.slot_curvature
+    df, dmoment = Vec3(zeros(3)), Vec3(zeros(3))
+    if d.con_dim[k] == 1:
+        df = Vec3(-(C[k, 0][0] * dy.x), 0.0, 0.0)
+    else:
+        # a row of C: three entries by dy (force), three by dturns (torque)
+        df = Vec3(-dot(C[k, r].force, dy) for r in range(3))
+    if d.con_dim[k] > 3:
+        df = Vec3(df[r] - dot(C[k, r].torque, dturns) for r in range(3))
+        dmoment = Vec3(-dot(C[k, r].force, dy) - dot(C[k, r].torque, dturns) for r in range(3, 6))
+    return df, dmoment
+
+
+@kernel
+def along_basis(d, k, for_normal, for_tangents, for_turns):
+    """Returns components in the basis of contact k: (along normal and tangents, along the rotation axes).
+
+    Each argument is a vector in world axes: the first one is projected on the normal, the second one on the tangents,
+    the third one on the rotation axes.
+    """
+    normal, tangent1, tangent2 = d.con_basis[k].rows
+    y, turns = Vec3(dot(normal, for_normal), 0.0, 0.0), Vec3(zeros(3))
+    if d.con_dim[k] > 1:
+        y = Vec3(y.x, dot(tangent1, for_tangents), dot(tangent2, for_tangents))
+    if d.con_dim[k] > 3:
+        turns = d.con_basis[TURN, k] @ for_turns
+    return y, turns
+
+
+@kernel
+def _spin(d, p, k, w):
+    """Returns the spin of contact k's frame about its normal relative to its bodies, if both rotate by w."""
+    return dot(p.slot_spin[k], w)
+
+
+@kernel
+def _felt_spin(m, d, p, k, S):
+    """Returns `_spin` for a motion S of both bodies, or 0 in worlds whose forces do not depend on it.
+
+    Friction of a cone is equal in all directions if its coefficients are.
+    """
+    c = d.contact[k]
+    spin = _spin(d, p, k, S.angular)
+    if not has_pyramids(m):
+        isotropic = c.friction[0] == c.friction[1]
+        if c.dim > 4:
+            isotropic = isotropic & (c.friction[3] == c.friction[4])
+        spin = where(isotropic, 0.0, spin)
+    return spin
+
+
+@kernel
+def displaced_contact(m, d, p, k, place, S):
+    """Returns (change of distance, displacement of the point, rotation of the frame) of contact k for a motion S.
+
+    S moves the body at that place.  If it moves both bodies, the displacements are relative to them.
+    """
+    c = d.contact[k]
+    if place == BOTH:
+        dist, pos = 0.0, Vec3(zeros(3))
+        turned = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
+    else:
+        twist = at_point(S, c.arm[place])
+        # `moved_by` takes the twist of body 2 with body 1 fixed
+        if c.carrier[1] == c.body[place]:
+            dist, pos, turned = moved_by(p, k, twist)
+        else:
+            # body 1 moves: body 2 moves back relative to it, and the contact moves along with body 1
+            dist, pos, turned = moved_by(p, k, -twist)
+            turned = fma(_spin(d, p, k, twist.angular), c.frame.rows[0], turned + twist.angular)
+            pos = pos + twist.linear
+    return dist, pos, turned
+
+
+@kernel
+def stiffness_rate(m, d, p, k, place, S, dist, pos):
+    """Returns s dr, the relative change of all stiffnesses of contact k, if S moves the body at that place.
+
+    dist, pos: changes of distance and point, results of `displaced_contact`.
+    """
+    rate = p.slot_slope[k].stiffness * dist
+    if m.opt_contact_model == COULOMB and place != BOTH:
+        # stiffness is 1 / A with the contact's inverse inertia A, which follows the arms from both bodies' coms (xipos)
+        b = d.con_body[k, place]
+        com_arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
+        com_moved = at_point(S, com_arm).linear
+        # changes of the arms of bodies 1 and 2: that of the point, minus that of the com of the moved body
+        first, second = pos, pos
+        if d.con_carrier[k, 0] == b:
+            first = pos - com_moved
+        else:
+            second = pos - com_moved
+        rate = rate - contact_inertia_rate(m, d, k, first, second)  # dA / A
+    return rate
+
+
+@kernel
+def change_of_motion(d, k, place, change, angular, pos):
+    """Returns the change of the relative motion at contact k, whose angular part is `angular`.
+
+    The motion of the body at that place changes by `change`, at the com of its tree, and the point moves by pos:
+    d(u + w x r) = du + dw x r + w x pos, with the relative w = `angular`.
+    """
+    sign = 1.0 - 2.0 * place  # the pushed body counts positive, the other one negative
+    dangular = sign * change.angular
+    linear = sign * change.linear + (cross(dangular, d.con_arm[k, place]) + cross(angular, pos))
+    return Motion(join(dangular, linear))
+
+
+@kernel
+def moved_rows(m, d, p, k, place, S, j):
+    """Returns changes of contact k if S, the axis of dof j, moves the body at that place (or BOTH).
+
+    Returns: (dy along normal and tangents, dy along the rotation axes, result of `displaced_contact`).
+    """
+    c = d.contact[k]
+    dist, pos, turned = displaced_contact(m, d, p, k, place, S)
+    A, V = p.slot_acceleration[k], p.slot_velocity[k]
+    dA, dV = Motion(zeros(6)), Motion(zeros(6))
+    if place != BOTH:
+        # changes of the relative motions at the contact, which moves by pos; acc, vel: motions before the joint
+        acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
+        body = c.body[place]
+        dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)
+        dV = change_of_motion(d, k, place, cross_motion(S, d.cvel[body] - vel), V.angular, pos)
+    # dy = basis . (dq + q x turned) with q = A + B V; the directions other than the normal have another B: q_other
+    B, friction_B = c.damping, c.frictiondamping
+    q, dq = fma(B, V.linear, A.linear), fma(B, dV.linear, dA.linear)
+    q_other, dq_other = fma(friction_B, V, A), fma(friction_B, dV, dA)
+    tangent = dq_other.linear + cross(q_other.linear, turned)
+    turns = dq_other.angular + cross(q_other.angular, turned)
+    dy, dturns = along_basis(d, k, dq + cross(q, turned), tangent, turns)
+    # - d aref = slope . dr
+    return Vec3(fma(p.slot_slope[k].aref, dist, dy.x), dy.y, dy.z), dturns, (dist, pos, turned)
+
+
+@kernel
+def _subtract_moved_contact(m, d, p, k, place, S, j):
+    """con_wrench -= changes of both wrenches of contact k if the axis S of dof j moves the body at that place.
+
+    dF = basis df + (s dr) F + turned x F, and the same for the moment, plus (displacement of the point) x F.  The part
+    S x* (wrench), which moves along with the body, is subtracted.
+    """
+    dy, dturns, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
+    df, dmoment = _force_changes(d, p, k, dy, dturns)
+    stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
+    F, M = p.slot_force[k].translation, p.slot_force[k].moment
+    dF = _force_in_world(d, k, df) + fma(stiffer, F, cross(turned, F))
+    dM = fma(stiffer, M, cross(turned, M))
+    if d.con_dim[k] > 3:
+        dM = dM + _moment_in_world(d, k, dmoment)
+    dM = dM + cross(pos, F)
+    _subtract_from_wrenches(d, k, dF, dM)
+    # of BOTH nothing is subtracted: `moved_rows` has the changes relative to the moving bodies
+    if place != BOTH:
+        # smooth_rates.py adds the part that moves along; the opposite force acts on the body at place 1
+        carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
+        d.con_wrench[d.con_body[k, place]] += sign * carried
+
+
+@kernel
+def _subtract_from_wrenches(d, k, dF, dM):
+    """con_wrench of both bodies -= the changes dF of contact k's force and dM of its moment.
+
+    The residual contains -J^T f, so con_wrench collects what the columns add to it.
+    """
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
+    d.con_wrench[b] -= _wrench(d, k, 0, dF, dM)
+    if other > 0:
+        d.con_wrench[other] += _wrench(d, k, 1, dF, dM)
+
+
+@kernel
+def moved_place(m, d, j, k):
+    """Returns the place of the body of contact k that dof j moves: 0, 1, BOTH, or -1 for none."""
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
+    first, second = is_before(m, j, b), other > 0 and is_before(m, j, other)
+    place = -1
+    if first and second:
+        place = BOTH
+    elif first:
+        place = 0
+    elif second:
+        place = 1
+    return place
+
+
+@kernel
+def position_place(m, d, p, j, k):
+    """Returns `moved_place`, or -1 if the forces of contact k do not change with the position of dof j.
+
+    They do not change relative to two bodies that both move, unless friction depends on the spin of the frame.
+    """
+    place = moved_place(m, d, j, k)
+    if place == BOTH and (d.con_dim[k] == 1 or not any_(_felt_spin(m, d, p, k, d.cdof[j]) != 0.0)):
+        place = -1
+    return place
+
+
+@kernel
+def velocity_place(m, d, j, k):
+    """Returns `moved_place`, or -1 if both bodies move: their relative velocity does not change."""
+    place = moved_place(m, d, j, k)
+    return -1 if place == BOTH else place
+
+
+@kernel
+def add_position_column(m, d, p, j):
+    """dg -= derivatives of J^T f by the position of dof j, without the part that moves along (smooth_rates.py)."""
+    cleared = 0
+    for k in range(d.ncon_slot[0]):
+        place = position_place(m, d, p, j, k)
+        if place >= 0:
+            if cleared == 0:
+                clear_body_forces(m, d)  # con_wrench <- 0, before the first contact
+                cleared = 1
+            S = d.cdof[j]
+            _subtract_moved_contact(m, d, p, k, place, S, j)  # con_wrench
+    if cleared:
+        body_forces_to_dofs(m, d, p.dg)
+
+
+@kernel
+def faster_rows(d, k, place, S, accelerates):
+    """Returns the changes of J a - aref of contact k if the body at that place gets the velocity S.
+
+    accelerates: 1 if S is an acceleration.
+    Returns: (dy along normal and tangents, dy along the rotation axes).
+    """
+    c = d.contact[k]
+    sign = 1.0 - 2.0 * place  # the pushed body counts positive, the other one negative
+    motion = at_point(S, c.arm[place])
+    B, friction_B = sign * c.damping, sign * c.frictiondamping
+    if accelerates:  # J a changes by S itself
+        B, friction_B = sign, sign
+    return along_basis(d, k, B * motion.linear, friction_B * motion.linear, friction_B * motion.angular)
+
+
+@kernel
+def add_velocity_column(m, d, p, j, accelerates):
+    """dg -= derivatives of J^T f by the velocity of dof j, or by its acceleration if `accelerates`."""
+    cleared = 0
+    for k in range(d.ncon_slot[0]):
+        place = velocity_place(m, d, j, k)
+        if place >= 0:
+            if cleared == 0:
+                clear_body_forces(m, d)  # con_wrench <- 0, before the first contact
+                cleared = 1
+            dy, dturns = faster_rows(d, k, place, d.cdof[j], accelerates)
+            df, dmoment = _force_changes(d, p, k, dy, dturns)
+            dM = Vec3(zeros(3))
+            if d.con_dim[k] > 3:
+                dM = _moment_in_world(d, k, dmoment)
+            _subtract_from_wrenches(d, k, _force_in_world(d, k, df), dM)  # con_wrench
+    if cleared:
+        body_forces_to_dofs(m, d, p.dg)

@@ -1,0 +1,115 @@
+"""Motions and forces along the path from the root to a body, and how a displaced dof changes them.
+
+Dofs are numbered depth first.  Row k of the sparse pattern D lists (D_colind) the dofs on the path from the root
+through k (its first D_diag + 1 entries, k the last), then the dofs that k moves.
+
+The generalized forces of a wrench W on one body change with the position of dof k by
+
+    d(S_i . W) / dq_k = S_i . dW + (dS_i / dq_k) . W,      dS_i / dq_k = S_k x S_i  for the dofs i beyond dof k
+
+The dofs of one ball turn each other's axes, in either order.  S_k = cdof[k] is the axis of dof k, a motion at the com
+of its body's tree (subtree_com of the root), in world axes; cvel and other motions and forces of bodies likewise.
+This reference point is held fixed while a dof is displaced.
+at_point(V, r): V with the velocity of the point at the arm r.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.spatial.motion import at_point
+
+
+@kernel
+def is_before(m, k, b):
+    """Returns whether dof k moves body b.
+
+    Dofs are numbered depth first: k and the dofs that it moves are consecutive; row k of D has them from D_diag on.
+    """
+    last = m.body_lastdof[b]
+    return last >= k and last - k < m.D_rownnz[k] - m.D_diag[k]
+
+
+@kernel
+def before_joint(m, d, k, motions, rates):
+    """Returns the motion just before the joint of dof k: that of the parent, plus that of the body's joints before it.
+
+    motions: motions of bodies, such as cvel; rates: the dof velocities or accelerations that belong to them.
+    """
+    i, joint = m.dof_bodyid[k], m.dof_jntid[k]
+    motion, first = motions[m.body_parentid[i]], m.jnt_dofadr[joint]
+    # the rotation of a free joint comes after its three translations
+    if is_free_joint(m.jnt_type[joint]) and k >= first + 3:
+        first += 3
+    for j in range(m.body_dofadr[i], first):
+        motion = fma(rates[j], d.cdof[j], motion)
+    return motion
+
+
+@kernel
+def turns_with(m, j, k):
+    """Returns whether dofs j and k are rotations of one ball, or of one free joint."""
+    joint = m.dof_jntid[k]
+    kind, first = m.jnt_type[joint], m.jnt_dofadr[joint]
+    one_joint = m.dof_jntid[j] == joint and has_quaternion(kind)
+    # the first three dofs of a free joint are translations
+    return one_joint and not (is_free_joint(kind) and min(j, k) < first + 3)
+
+
+@kernel
+def point_motion(m, d, b, k, point):
+    """Returns (rotation, velocity) of a point of body b for a unit velocity of dof k; zeros if k does not move b."""
+    w, velocity = Vec3(zeros(3)), Vec3(zeros(3))
+    if is_before(m, k, b):
+        w = d.cdof[k].angular
+        arm = point - d.subtree_com[m.body_rootid[b]]
+        velocity = d.cdof[k].linear + cross(w, arm)
+    return w, velocity
+
+
+@kernel
+def unit3(c):
+    """Returns the unit vector along axis c."""
+    return Vec3(1.0 if i == c else 0.0 for i in range(3))
+
+
+@kernel
+def relative_motion(d, k, motions, first):
+    """Returns the motion of the pushed body relative to the other one, at the point of contact k.
+
+    motions: motions of bodies, from row `first` on, at the com of each body's tree.
+    """
+    c = d.contact[k]
+    b, other = c.body[0], c.body[1]  # pushed body, other body
+    motion = at_point(motions[first + b], c.arm[0])
+    if other > 0:  # the world does not move
+        motion = motion - at_point(motions[first + other], c.arm[1])
+    return motion
+
+
+@kernel
+def add_moved_force(m, d, out, b, k, place, force, change):
+    """out_i += d(S_i . W) / dq_k of the dofs i that move body b; for k = -1 the axes S_i stay, and it is S_i . dW.
+
+    Args:
+        out: a row of dofs.
+        b: the body on which the wrench W acts.
+        k: the dof that is displaced.
+        place: (point, its displacement) in world axes.
+        force, change: (force, moment) of W at the point, and their changes.
+    """
+    point, moved = place
+    r = point - d.subtree_com[m.body_rootid[b]]
+    (f, n), (df, dn) = force, change  # n: moment
+    # W and dW at the com of the body's tree
+    W = Force(join(n + cross(r, f), f))
+    dW = Force(join(dn + (cross(r, df) + cross(moved, f)), df))
+    carries, i, turned = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
+    if carries:
+        # (S_k x S_i) . W = -S_i . (S_k x* W)
+        turned = dW - cross_force(d.cdof[k], W)
+    while i >= 0:  # the dofs that move body b, from the last one to the root
+        # the axes of the dofs beyond k move along
+        if carries and (i >= k or turns_with(m, i, k)):
+            rate = dot(d.cdof[i], turned)
+        else:
+            rate = dot(d.cdof[i], dW)
+        out[i] = out[i] + rate
+        i = m.dof_parentid[i]

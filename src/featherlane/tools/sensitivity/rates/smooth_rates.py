@@ -1,0 +1,192 @@
+"""Derivatives of inverse dynamics by position and velocity with composite bodies: O(nv) once, O(depth) for an entry.
+
+"Outer bodies" of a dof are those that it moves, "inner bodies" the others towards the root.  A composite body of a dof
+(superscript c) is the sum of its outer bodies, as in the composite-rigid-body algorithm.
+A displacement of dof j moves the outer bodies along its axis S_j, and leaves the inner ones.  Relative to the outer
+bodies, the inner ones then have another velocity and acceleration.  With v the velocity and a the acceleration
+(including gravity) before the joint:
+
+    velocity       eta = v x S_j
+    acceleration   zeta = a x S_j + v x eta
+    df_i = S_j x* f_i + I_i zeta + B_i eta          B_i as in dynamics/body/rne_derivative.py
+
+and its velocity gives df_i = I_i w_j + B_i S_j with w_j = (v + v_after) x S_j, v_after the velocity behind the joint.
+The axes of dofs beyond j move along, so S_j x* f does no work on them; for dof k of a composite body and each dof j
+from the root down to k
+
+    by position   dtau_k / dq_j = (I^c S_k) . zeta_j + (B^c^T S_k) . eta_j
+                  dtau_j / dq_k = S_j . (I^c zeta_k + B^c eta_k + S_k x* f^c)
+    by velocity   the same with w, S in place of zeta, eta, and without the term S x* f
+
+The axes of one ball move each other: there the last term is omitted.  Forces f^c are net: contact forces, which move
+along with a body, are subtracted, and contact_rates.py computes their remaining changes.
+
+The same pass also computes the forces of a second field of accelerations, x per dof, without velocities ("lag": x is
+what the integrator subtracts, qacc - a*, solution.py).  Names in the record p (records.py): dof_carried = zeta,
+dof_turned = angular part of eta (its linear part does no work in B), dof_rate = w, dof_lag = zeta for x,
+dof_momentum = I^c S, dof_drag = B^c^T S, dof_force = I^c zeta + B^c eta, dof_damping_force = I^c w + B^c S,
+dof_lag_force = I^c dof_lag; body_lag and body_lag_force: motion and (sum of) forces of bodies for x; dg is a column of
+derivatives of M qacc + C, dp one of derivatives of M x.  In d: cdof = S, cinert = I, crb = I^c; crb_rate = B and
+cfrc = f, after `inward_pass` B^c and f^c; cvel and cacc, velocity and acceleration of bodies.  Row k of the sparse
+pattern D lists (D_colind) the dofs on the path from the root through k (its first D_diag + 1 entries, k the last),
+then the dofs that k moves.  moved_along(v, u): v after a translation at velocity u.  velocity_force(B, w): B x of a
+motion x with the angular part w; transposed_velocity_force(B, S): angular part of B^T S, whose linear part is 0.
+world_acceleration: -g, as if the world accelerated upwards.
+Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Singh, Russell,
+Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra (IEEE RA-L 7, 2022).
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.body.joint import moved_along
+from featherlane.engine.dynamics.body.newton_euler import world_acceleration
+from featherlane.engine.dynamics.body.rne_derivative import inertia_rate, transposed_velocity_force, velocity_force
+from featherlane.tools.sensitivity.rates.paths import turns_with
+
+
+@kernel
+def _move_body(m, d, p, i, x):
+    """Computes motions of body i from those of its parent, its forces, and zeta, eta, w of its dofs.
+
+    x: accelerations of the second field, by dof.
+    Reads:  cvel, cacc, body_lag of the parent.   Writes: cvel, cacc, cfrc, crb_rate (B_i), body_lag, body_lag_force of
+            body i; dof_carried, dof_turned, dof_rate, dof_lag of its dofs.
+    """
+    parent, first_joint = m.body_parentid[i], m.body_jntadr[i]
+    # motions before the joint: velocity, acceleration, acceleration of the second field
+    vel, acc, lag = d.cvel[parent], d.cacc[parent], p.body_lag[parent]
+    for j in range(first_joint, first_joint + m.body_jntnum[i]):
+        first, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if is_free_joint(kind):
+            # translations: their axes are fixed, and the velocity before them is 0
+            for k in range(first, first + 3):
+                p.dof_carried[k] = zeros(6)
+                p.dof_turned[k] = zeros(3)
+                p.dof_rate[k] = zeros(6)
+                p.dof_lag[k] = zeros(6)
+            vel, acc = (
+                moved_along(vel, Vec3(d.qvel[first : first + 3])),
+                moved_along(acc, Vec3(d.qacc[first : first + 3])),
+            )
+            lag = moved_along(lag, Vec3(x[first : first + 3]))
+            first += 3
+        last = first + 3 if has_quaternion(kind) else first + 1
+        # motions behind the joint: v + sum of S qvel, a + sum of (S qacc + (v x S) qvel), lag + sum of S x; the axes of
+        # one ball have the same motion before them
+        next_vel, next_acc, next_lag = vel, acc, lag
+        for k in range(first, last):
+            S = d.cdof[k]
+            eta = cross_motion(vel, S)
+            p.dof_carried[k] = cross_motion(acc, S) + cross_motion(vel, eta)
+            p.dof_turned[k] = eta.angular
+            p.dof_lag[k] = cross_motion(lag, S)
+            next_acc = fma(d.qacc[k], S, fma(d.qvel[k], eta, next_acc))
+            next_vel, next_lag = fma(d.qvel[k], S, next_vel), fma(x[k], S, next_lag)
+        both = vel + next_vel  # w = (v + v_after) x S
+        for k in range(first, last):
+            p.dof_rate[k] = cross_motion(both, d.cdof[k])
+        vel, acc, lag = next_vel, next_acc, next_lag
+    d.cvel[i] = vel
+    d.cacc[i] = acc
+    p.body_lag[i] = lag
+    I = d.cinert[i]
+    d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)  # f = I a + v x* I v
+    p.body_lag_force[i] = I @ lag
+    d.crb_rate[i] = inertia_rate(I, vel)
+
+
+@kernel
+def outward_pass(m, d, p, x):
+    """Computes motions, forces and axis rates of all bodies, root first, see `_move_body`.
+
+    x: accelerations of the second field, by dof.   Writes also body_lag.
+    """
+    d.cvel[0] = zeros(6)
+    d.cacc[0] = world_acceleration(m)
+    p.body_lag[0] = zeros(6)
+    for i in range(1, m.nbody):
+        _move_body(m, d, p, i, x)
+
+
+@kernel
+def inward_pass(m, d, p):
+    """Sums forces and B over outer bodies, leaves first; computes the forces of each dof from these sums.
+
+    Reads:  what `outward_pass` writes, crb.
+    Writes: cfrc, crb_rate, body_lag_force <- their sums over outer bodies; dof_momentum, dof_drag, dof_force,
+            dof_damping_force, dof_lag_force.
+    """
+    for i in range(m.nbody - 1, 0, -1):
+        body = m.body[i]
+        parent, first = body.parentid, body.dofadr
+        # the stage crb does not write a leaf's composite inertia, which equals its own inertia
+        I = d.crb[i] if body.lastchild > 0 else d.cinert[i]
+        force, lag_force = d.cfrc[i], p.body_lag_force[i]
+        for k in range(first, first + body.dofnum):
+            S, eta = d.cdof[k], p.dof_turned[k]
+            p.dof_momentum[k] = I @ S
+            p.dof_drag[k] = transposed_velocity_force(d.crb_rate[i], S)
+            I_zeta = I @ p.dof_carried[k]
+            p.dof_force[k] = I_zeta + velocity_force(d.crb_rate[i], eta)
+            I_w = I @ p.dof_rate[k]
+            p.dof_damping_force[k] = I_w + velocity_force(d.crb_rate[i], S.angular)
+            p.dof_lag_force[k] = I @ p.dof_lag[k]
+        if parent > 0:  # no dof needs the sums of the world
+            d.cfrc[parent] += force
+            p.body_lag_force[parent] += lag_force
+            d.crb_rate[parent] += d.crb_rate[i]
+
+
+@kernel
+def position_column(m, d, p, k):
+    """dg <- derivatives of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both must be 0 before."""
+    S, i = d.cdof[k], m.dof_bodyid[k]
+    force, lag_force = p.dof_force[k], p.dof_lag_force[k]
+    # with S x* f^c, the change of forces that move along
+    carried = force + cross_force(S, d.cfrc[i])
+    lag_carried = lag_force + cross_force(S, p.body_lag_force[i])
+    row, diagonal = m.D_rowadr[k], m.D_diag[k]
+    # dofs j between k and the root: S_j . (I^c zeta_k + B^c eta_k + S_k x* f^c)
+    for c in range(diagonal):
+        j = m.D_colind[row + c]
+        T = d.cdof[j]
+        if turns_with(m, j, k):  # axes of one ball
+            p.dg[j], p.dp[j] = dot(T, force), dot(T, lag_force)
+        else:
+            p.dg[j], p.dp[j] = dot(T, carried), dot(T, lag_carried)
+    p.dg[k], p.dp[k] = dot(S, force), dot(S, lag_force)
+    # dof k moves dof j: (I^c S_j) . zeta_k + (B^c^T S_j) . eta_k
+    zeta, eta, lag = p.dof_carried[k], p.dof_turned[k], p.dof_lag[k]
+    for c in range(diagonal + 1, m.D_rownnz[k]):
+        j = m.D_colind[row + c]
+        momentum = p.dof_momentum[j]
+        p.dg[j], p.dp[j] = dot(momentum, zeta) + dot(p.dof_drag[j], eta), dot(momentum, lag)
+
+
+@kernel
+def _set_work_towards_root(m, d, p, k, f):
+    """dg_j <- S_j . f of dof k and of the dofs between it and the root."""
+    for c in range(m.D_diag[k] + 1):
+        j = m.D_colind[m.D_rowadr[k] + c]
+        p.dg[j] = dot(d.cdof[j], f)
+
+
+@kernel
+def velocity_column(m, d, p, k):
+    """dg <- derivatives of C by the velocity of dof k; it must be 0 before."""
+    w, S = p.dof_rate[k], d.cdof[k]
+    _set_work_towards_root(m, d, p, k, p.dof_damping_force[k])
+    for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
+        j = m.D_colind[m.D_rowadr[k] + c]
+        # dof k moves dof j: (I^c S_j) . w_k + (B^c^T S_j) . S_k
+        p.dg[j] = dot(p.dof_momentum[j], w) + dot(p.dof_drag[j], S.angular)
+
+
+@kernel
+def acceleration_column(m, d, p, k):
+    """dg <- column k of the bodies' inertia matrix; it must be 0 before."""
+    # M_kj = S_j . (I^c S_k), from the composite body of the outer one of both dofs
+    S = d.cdof[k]
+    _set_work_towards_root(m, d, p, k, p.dof_momentum[k])
+    for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
+        j = m.D_colind[m.D_rowadr[k] + c]
+        p.dg[j] = dot(p.dof_momentum[j], S)

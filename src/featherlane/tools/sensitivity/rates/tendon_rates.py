@@ -1,0 +1,344 @@
+"""Derivatives of forces along tendons, of limits of balls, and of equalities of joints and tendons.
+
+A row has the force f = -D x while it is active, x = J a + B J v + K d r.  It changes the residual by
+
+    dg = J^T (D dx - f s dr) - dJ^T f        s the relative rate of D by r
+
+A tendon adds its spring, damper and actuators to its limits and dry friction.  With their sums, the tension F, the
+stiffness k, the damping b and the curvature D,
+
+    dg = J^T (k J dq + b (J dv + dJ v) + D (J da + dJ a)) - dJ^T F
+
+dJ is 0 for a fixed tendon (tendon_bend.py and ball_rates.py for others).  An equality with a polynomial has
+J = J_1 - c(y) J_2 and dJ = dJ_1 - c(y) dJ_2 - c'(y) J_2^T (J_2 dq), y the second coordinate or length, c the slope of
+the polynomial.
+
+d is a derivative by one coordinate: position, velocity or acceleration of dof k.  The record p (records.py) has the
+column p.dg; ten_force = F, ten_stiffness = k, ten_friction = b, ten_curvature = D for each tendon; row_force = f,
+row_stiffness, row_friction, row_curvature the same for each general row; row_bend = f c', row_swing = -df / dy
+through c(y) for equalities with a polynomial; ten_bend = dJ of one row, by dof.
+ten_J: rows of the tendons' Jacobian, with the dofs ten_J_colind.  row_id: the equality, joint or tendon of a row; a row
+has the entries row_J at the dofs row_dof.  eq_obj2id: second joint or tendon of an equality, -1: none.  is_fastening:
+an equality is a connect or weld.  `impedance_slopes`: (s, d(K d r) / dr, B) of a row at distance or error r.
+`bounded_force`: (f, cost) of a row, f = -D x within its bounds lo and hi.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.constraint.equality import is_fastening
+from featherlane.engine.constraint.friction_loss import loss_damping
+from featherlane.engine.constraint.general import row_entries, row_parameters
+from featherlane.engine.constraint.impedance import shortest_timeconst
+from featherlane.engine.dynamics.actuator.control import is_disabled
+from featherlane.engine.dynamics.actuator.rate import force_by_length, force_by_velocity
+from featherlane.engine.dynamics.tendon.force import damper_force, spring_force
+from featherlane.engine.dynamics.tendon.length import is_fixed
+from featherlane.engine.solver.rows.laws import bounded_force
+from featherlane.tools.sensitivity.rates.ball_rates import set_ball_bend
+from featherlane.tools.sensitivity.rates.dof_rates import impedance_slopes
+from featherlane.tools.sensitivity.rates.tendon_bend import add_tendon_bend
+
+_spring, _damper = jvp(spring_force, "ten_length"), jvp(damper_force, "ten_velocity")
+
+
+# ---- forces along tendons --------------------------------------------------------------------------------------------
+@kernel
+def _set_tendons(m, d, p):
+    """ten_force, ten_stiffness, ten_friction <- those of each tendon's spring, damper and actuators.
+
+    ten_curvature <- 0.
+    Reads what `actuator_rates` writes: derivatives of actuator forces by length and by rate.
+    """
+    flags = m.opt_disableflags
+    for i in range(m.ntendon):
+        p.ten_force[i], p.ten_stiffness[i], p.ten_friction[i] = 0.0, 0.0, 0.0
+        p.ten_curvature[i] = 0.0
+        if not (flags & DISABLE_SPRING):
+            force, slope = _spring(m, d, i)
+            p.ten_force[i], p.ten_stiffness[i] = force, -slope
+        if not (flags & DISABLE_DAMPER):
+            force, slope = _damper(m, d, i)
+            p.ten_force[i], p.ten_friction[i] = p.ten_force[i] + force, -slope
+    if not (flags & DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
+                t, output = m.actuator_trnid[i, 0], m.actuator_outadr[i]
+                # the actuator's length is gear times the tendon's: F += gear f, k -= gear^2 f_l, b -= gear^2 f_l'
+                gear = m.actuator_gear[output][0]
+                p.ten_force[t] = fma(gear, d.actuator_force[output], p.ten_force[t])
+                p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * force_by_length(m, d, i)
+                p.ten_friction[t] = p.ten_friction[t] - gear * gear * force_by_velocity(m, d, i)
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+@kernel
+def _is_separate(m, d, k):
+    """Returns whether row k belongs neither to a tendon nor to a connect or weld.
+
+    It is then an equality, or the limit of a ball.
+    """
+    kind = d.row_type[k]
+    return kind == LIMIT_JOINT or (kind == EQUALITY and not is_fastening(m, d.row_id[k]))
+
+
+@kernel
+def _has_polynomial(m, d, k):
+    """Returns whether row k is an equality that follows a polynomial of a second joint or tendon."""
+    return d.row_type[k] == EQUALITY and m.eq_obj2id[d.row_id[k]] >= 0
+
+
+@kernel
+def _second_entry(m, d, e, k):
+    """Returns the derivative by dof k of the second coordinate or length of equality e."""
+    j, entry = m.eq_obj2id[e], 0.0
+    if m.eq_type[e] == EQ_JOINT:
+        entry = 1.0 if m.jnt_dofadr[j] == k else 0.0
+    else:
+        for n in tendon_entries(m, j):
+            if m.ten_J_colind[n] == k:
+                entry = d.ten_J[n]
+    return entry
+
+
+@kernel
+def _polynomial_slopes(m, d, e):
+    """Returns (first, second) derivative of the polynomial of equality e at the second coordinate or length y.
+
+    The first is a1 + 2 a2 y + 3 a3 y^2 + 4 a4 y^3, with y from its value in qpos0.
+    """
+    j = m.eq_obj2id[e]
+    if m.eq_type[e] == EQ_JOINT:
+        y = d.qpos[m.jnt_qposadr[j]] - m.qpos0[m.jnt_qposadr[j]]
+    else:
+        y = d.ten_length[j] - m.tendon_length0[j]
+    a1, a2, a3, a4 = tuple(m.eq_data[e, c] for c in range(1, 5))
+    y = seed(y, 1.0)
+    return split_tangents(fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1), 1)
+
+
+@kernel
+def _set_polynomial_rates(m, d, p, k, B, f, D):
+    """row_bend, row_swing <- f c' and -D c' (J_2 (B v + a)) of row k, an equality with a polynomial.
+
+    The second is -df / dy = D dx / dy: x contains J (a + B v), and dJ / dy = -c' J_2.
+    B, D: damping and inverse regularization of the row, D = 0 in worlds without it; f: its force.
+    """
+    e, along = d.row_id[k], 0.0
+    _, c_slope = _polynomial_slopes(m, d, e)
+    # along = J_2 (B v + a)
+    for n in row_entries(d, k):
+        i = d.row_dof[n]
+        along = fma(_second_entry(m, d, e, i), fma(B, d.qvel[i], d.qacc[i]), along)
+    p.row_bend[k] = where(D > 0.0, c_slope * f, 0.0)
+    p.row_swing[k] = where(D > 0.0, -(D * c_slope * along), 0.0)
+
+
+@kernel
+def _side_of_limit(m, d, k, i):
+    """Returns -1 if row k has the opposite Jacobian of tendon i, as that of an upper limit has, else 1."""
+    # the row has the entries of the tendon's row in the same order, so the sign of their dot product decides
+    same, row, ten_row = 0.0, d.row_dofadr[k], m.ten_J_rowadr[i]
+    for n in range(d.row_dofnum[k]):
+        same = fma(d.row_J[row + n], d.ten_J[ten_row + n], same)
+    return where(same < 0.0, -1.0, 1.0)
+
+
+@kernel
+def _set_rows(m, d, p):
+    """row_* <- rates of each separate general row at the solution.
+
+    ten_* += those of the tendons' limits and dry friction.
+    """
+    shortest = shortest_timeconst(m)
+    for k in range(d.ndofrow[0], d.nrow[0]):
+        kind, i = d.row_type[k], d.row_id[k]
+        solref, solimp = row_parameters(m, kind, i)
+        B = loss_damping(m, solref, solimp, shortest)  # of dry friction; other rows replace it
+        lo, hi = d.row_lo[k], d.row_hi[k]
+        f, _ = bounded_force(d.row[k], d.primal.row_x[k])  # row_x = J a - aref at the solution
+        # 0 in worlds where the row is absent or at a bound
+        D = where((f > lo) & (f < hi), d.row_D[k], 0.0)
+        p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0  # those of a row without polynomial or stiffness
+        if kind != FRICTION_TENDON:  # dry friction has no stiffness
+            # stiffness = D d(K d r)/dr - f s
+            stiffer, pull, B = impedance_slopes(solref, solimp, d.row_pos[k] - d.row_margin[k], shortest)
+            stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
+        friction = where(D > 0.0, D * B, 0.0)
+        # an equality that is no connect or weld, or the limit of a ball
+        if _is_separate(m, d, k):
+            p.row_force[k] = where(D > 0.0, f, 0.0)
+            p.row_stiffness[k], p.row_friction[k], p.row_curvature[k] = stiffness, friction, D
+            if _has_polynomial(m, d, k):
+                _set_polynomial_rates(m, d, p, k, B, f, D)
+        elif kind != EQUALITY:  # connects and welds are in fastening_rates.py
+            p.ten_force[i] = fma(_side_of_limit(m, d, k, i), f, p.ten_force[i])
+            p.ten_stiffness[i] = p.ten_stiffness[i] + stiffness
+            p.ten_friction[i] = p.ten_friction[i] + friction
+            p.ten_curvature[i] = p.ten_curvature[i] + D
+
+
+@kernel
+def tendon_rates(m, d, p):
+    """Computes ten_*, row_*: rates of forces along tendons and of equalities.
+
+    Reads actuator_rate, and rows at the solution.
+    """
+    _set_tendons(m, d, p)
+    _set_rows(m, d, p)
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+@kernel
+def _add_square(p, J, dof, first, number, k, weight):
+    """dg += weight J^T J_k of a sparse row J, of entries J[first ...] at the dofs dof[first ...]."""
+    for e in range(first, first + number):
+        if dof[e] == k:
+            weighted = weight * J[e]
+            for n in range(first, first + number):
+                p.dg[dof[n]] = fma(J[n], weighted, p.dg[dof[n]])
+
+
+@kernel
+def _add_rows(m, d, p, k, weights):
+    """dg += weight J^T J_k of each separate general row.
+
+    weights: row_stiffness, row_friction or row_curvature.
+    """
+    for r in range(d.ndofrow[0], d.nrow[0]):
+        if _is_separate(m, d, r):
+            _add_square(p, d.row_J, d.row_dof, d.row_dofadr[r], d.row_dofnum[r], k, weights[r])
+
+
+@kernel
+def _add_tendons(m, d, p, k, weights):
+    """dg += weight J^T J_k of each tendon.
+
+    weights: ten_stiffness, ten_friction or ten_curvature.
+    """
+    for i in range(m.ntendon):
+        _add_square(p, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], k, weights[i])
+
+
+@kernel
+def _has_dof(dof, first, number, k):
+    """Returns 1 if the sparse row of dofs dof[first ...] contains dof k, else 0."""
+    found = 0
+    for e in range(first, first + number):
+        found = 1 if dof[e] == k else found
+    return found
+
+
+@kernel
+def _clear_bend(p, dof, first, number):
+    """ten_bend <- 0 on the dofs of a row."""
+    for e in range(first, first + number):
+        p.ten_bend[dof[e]] = 0.0
+
+
+@kernel
+def _add_bend(d, p, row, force, friction, curvature):
+    """dg += J^T (b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend.
+
+    row: (entries of J, their dofs, first entry, number of entries); force: F, of the tendon or row; friction: b, its
+    damping; curvature: D.
+    """
+    # along = dJ (b v + D a)
+    (J, dof, first, number), along = row, 0.0
+    for e in range(first, first + number):
+        j = dof[e]
+        along = fma(p.ten_bend[j], fma(friction, d.qvel[j], curvature * d.qacc[j]), along)
+    for e in range(first, first + number):
+        j = dof[e]
+        p.dg[j] = fma(-force, p.ten_bend[j], fma(J[e], along, p.dg[j]))
+
+
+@kernel
+def _add_bend_of_tendon(m, d, p, i, k):
+    """dg += terms with dJ by the position of dof k, of the spatial tendon i."""
+    first, number = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
+    if _has_dof(m.ten_J_colind, first, number, k):
+        _clear_bend(p, m.ten_J_colind, first, number)
+        add_tendon_bend(m, d, p, i, k, scale=1.0)  # ten_bend += dJ
+        row = d.ten_J, m.ten_J_colind, first, number
+        _add_bend(d, p, row, force=p.ten_force[i], friction=p.ten_friction[i], curvature=p.ten_curvature[i])
+
+
+@kernel
+def _has_variable_jacobian(m, d, r):
+    """Returns whether general row r is the limit of a ball or an equality of spatial tendons.
+
+    Limits of slides and hinges are rows of one dof, not general rows.
+    """
+    e, kind = d.row_id[r], d.row_type[r]
+    variable = kind == LIMIT_JOINT
+    if kind == EQUALITY and m.eq_type[e] == EQ_TENDON:
+        j = m.eq_obj2id[e]
+        variable = not is_fixed(m, m.eq_obj1id[e]) or (j >= 0 and not is_fixed(m, j))
+    return variable
+
+
+@kernel
+def _add_bend_of_row(m, d, p, r, k):
+    """dg += terms with dJ by the position of dof k, of general row r: the limit of a ball, or an equality of tendons.
+
+    An equality has dJ = dJ_1 - c(y) dJ_2; `_add_swing` adds the term with c'(y).
+    """
+    obj, first, number = d.row_id[r], d.row_dofadr[r], d.row_dofnum[r]
+    if _has_dof(d.row_dof, first, number, k):
+        _clear_bend(p, d.row_dof, first, number)
+        if d.row_type[r] == LIMIT_JOINT:
+            set_ball_bend(m, d, p, obj, k)  # ten_bend <- dJ
+        else:
+            tendon1, tendon2 = m.eq_obj1id[obj], m.eq_obj2id[obj]
+            if not is_fixed(m, tendon1):
+                add_tendon_bend(m, d, p, tendon1, k, scale=1.0)  # ten_bend += dJ_1
+            if tendon2 >= 0 and not is_fixed(m, tendon2):
+                slope, _ = _polynomial_slopes(m, d, obj)
+                add_tendon_bend(m, d, p, tendon2, k, scale=-slope)  # ten_bend -= c dJ_2
+        row = d.row_J, d.row_dof, first, number
+        _add_bend(d, p, row, force=p.row_force[r], friction=p.row_friction[r], curvature=p.row_curvature[r])
+
+
+@kernel
+def add_tendon_position_column(m, d, p, k):
+    """dg += derivatives of tendons' and separate rows' forces by the position of dof k."""
+    _add_tendons(m, d, p, k, p.ten_stiffness)
+    for i in range(m.ntendon):
+        if not is_fixed(m, i):
+            _add_bend_of_tendon(m, d, p, i, k)
+    _add_rows(m, d, p, k, p.row_stiffness)
+    for r in range(d.ndofrow[0], d.nrow[0]):
+        if _has_variable_jacobian(m, d, r):
+            _add_bend_of_row(m, d, p, r, k)
+        # connects and welds have a second object, but no polynomial
+        if _has_polynomial(m, d, r) and not is_fastening(m, d.row_id[r]):
+            _add_swing(m, d, p, r, k)
+
+
+@kernel
+def _add_swing(m, d, p, r, k):
+    """dg += terms with c'(y) of row r, an equality with a polynomial, by the position of dof k.
+
+    They are -dJ^T f = J_2^T (row_bend (J_2)_k) and, for the change of f, J^T (row_swing (J_2)_k).  A linear polynomial
+    has row_bend = row_swing = 0.
+    """
+    e = d.row_id[r]
+    if any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):
+        J2_k = _second_entry(m, d, e, k)
+        bend, swing = p.row_bend[r] * J2_k, p.row_swing[r] * J2_k
+        for n in row_entries(d, r):
+            i = d.row_dof[n]
+            p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.row_J[n], swing, p.dg[i]))
+
+
+@kernel
+def add_tendon_velocity_column(m, d, p, k):
+    """dg += derivatives of tendons' and separate rows' forces by the velocity of dof k."""
+    _add_tendons(m, d, p, k, p.ten_friction)
+    _add_rows(m, d, p, k, p.row_friction)
+
+
+@kernel
+def add_tendon_acceleration_column(m, d, p, k):
+    """dg += derivatives of tendons' and separate rows' forces by the acceleration of dof k."""
+    _add_tendons(m, d, p, k, p.ten_curvature)
+    _add_rows(m, d, p, k, p.row_curvature)

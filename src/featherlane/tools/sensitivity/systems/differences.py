@@ -1,0 +1,272 @@
+"""Central differences of the residual of the equation of motion, for models and worlds without formulas.
+
+The residual g of solution.py is inverse dynamics minus the given forces, so no solver runs at displaced points.  Two
+things are differenced, p at fixed accelerations, g at those that follow a prediction (implicit_worlds.py):
+
+- The whole residual g and the integrator's correction p, with collision detection at each point: discrete, exact
+  diagonals, adhesion, surface velocities, tendons with armature, actuators without formulas (formulas.py).  So are
+  parameters of the model.
+- p alone, where formulas have g but not the derivatives of K: under implicit; under implicitfast with a fluid, spatial
+  tendons, or actuators other than affine ones with a fixed gain on slides, hinges and tendons.
+
+The record p (records.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
+(positions by dof, then velocities, activations, controls); follow, the predicted rate of the acceleration; dg, dp,
+dact, the derivatives of g, of the correction p, and of the next activations; lower_g, lower_p: g and p at the lower
+point; up: a displacement.  In kernels `lag` is the correction p, because p is the record.  qacc is a, qacc_step is a*.
+multiply_euler and the others compute K x; multiply_euler returns the mask of worlds where K is not M.
+A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
+and results out of it; b.nstep is the number of columns.
+Source: the implicit function theorem.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.actuator.activation import advance_activations
+from featherlane.engine.dynamics.actuator.transmission import transmission
+from featherlane.engine.dynamics.body.com import com_pos, com_vel
+from featherlane.engine.dynamics.body.kinematics import frames, kinematics
+from featherlane.engine.dynamics.body.link import link_positions
+from featherlane.engine.dynamics.body.xfrc import add_xfrc
+from featherlane.engine.dynamics.inertia.articulated import inertia_times
+from featherlane.engine.dynamics.inertia.joint_space import crb
+from featherlane.engine.dynamics.integrator.continuous import multiply_euler, multiply_implicit, multiply_implicitfast
+from featherlane.engine.dynamics.integrator.discrete import discrete_metric
+from featherlane.engine.dynamics.integrator.integrate import is_implicit
+from featherlane.engine.dynamics.passive.forces import passive
+from featherlane.engine.dynamics.tendon.length import tendon, tendon_velocity
+from featherlane.engine.lanes import Kernel
+from featherlane.engine.model.integrator import has_metric
+from featherlane.engine.simulation.step.consistency import inverse_constraint, inverse_force
+from featherlane.engine.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
+from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
+from featherlane.engine.simulation.tile.tiles import in_each_tile
+from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient, move_coordinate
+from featherlane.tools.sensitivity.columns.system import difference_column
+from featherlane.tools.sensitivity.rates.records import COLUMNS
+from featherlane.tools.sensitivity.systems.solution import compute_position
+
+MOVED = -1  # the argument `given` of columns by positions, which move bodies
+
+
+# ---- values at a point -----------------------------------------------------------------------------------------------
+@kernel
+def _set_lag(m, d, p, acceleration, lag):
+    """lag <- the correction p = M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is implicit.
+
+    Writes: product = M a, force = K a*.
+    """
+    for i in range(m.nv):
+        lag[i] = 0.0
+    if is_implicit(m):
+        inertia_times(m, d, acceleration, p.product)  # M a
+        implicit = true_mask(d)  # worlds whose K differs from M
+        if m.opt_integrator == IMPLICIT:
+            multiply_implicit(m, d, d.qacc_step, p.force)
+        elif m.opt_integrator == IMPLICITFAST:
+            multiply_implicitfast(m, d, d.qacc_step, p.force)
+        else:
+            implicit = multiply_euler(m, d, d.qacc_step, p.force)
+        for i in range(m.nv):
+            lag[i] = where(implicit, p.product[i] - p.force[i], 0.0)
+
+
+@kernel
+def _follow_prediction(m, d, p, step):
+    """qacc += step times its predicted rate `follow`; solved <- the undisplaced qacc, at which the lag is taken."""
+    for i in range(m.nv):
+        p.solved[i] = d.qacc[i]
+        d.qacc[i] = fma(step, p.follow[i], d.qacc[i])
+
+
+@kernel
+def _store_residual(m, d, p, overflow, g, lag):
+    """Computes g, lag and the next activations, at qvel, act, ctrl, qacc, solved and qacc_step.
+
+    Follows `compute_position` and `_follow_prediction`.
+
+    Args:
+        overflow: what `compute_position` returned.
+        g: output by dof, qfrc_inverse - qfrc_applied - qfrc_actuator - J^T xfrc_applied.
+        lag: output by dof, the correction p at the acceleration `solved`.
+    """
+    forward_velocity(m, d)
+    control_and_actuate(m, d)
+    if has_metric(m):  # `discrete`: inverse dynamics has Mhat = M + h D + h^2 K in place of M
+        discrete_metric(m, d)  # Mhat
+    # con_fresh: 1 lets inverse dynamics reuse the contacts that `compute_position` found, and their overflow
+    d.con_overflow[0], d.con_fresh[0] = overflow, 1
+    inverse_constraint(m, d, store=0)  # qfrc_constraint at qacc
+    inverse_force(m, d)  # qfrc_inverse = M a + c - passive forces - qfrc_constraint
+    for i in range(m.nv):
+        p.force[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
+    add_xfrc(m, d, p.force)
+    for i in range(m.nv):
+        g[i] = d.qfrc_inverse[i] - p.force[i]
+    _set_lag(m, d, p, p.solved, lag)
+    advance_activations(m, d, d.act_dot)  # act <- the next activations
+
+
+@kernel
+def _store_lag(m, d, p, lag):
+    """lag <- the correction p = M a* - K a* at the present velocity, after the bodies are placed.
+
+    M need not follow displaced positions: K contains M, so it cancels.
+    """
+    com_vel(m, d)
+    tendon_velocity(m, d)
+    passive(m, d)
+    control_and_actuate(m, d)
+    _set_lag(m, d, p, d.qacc_step, lag)
+
+
+@kernel
+def _place_bodies(m, d):
+    """Computes bodies, tendons and transmissions at the present position."""
+    kinematics(m, d)
+    frames(m, d)
+    com_pos(m, d)
+    link_positions(m, d)
+    tendon(m, d)
+    if m.opt_integrator == IMPLICIT:
+        crb(m, d)  # rates of Coriolis forces need composite inertias
+    transmission(m, d)
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+@kernel
+def _residual_at_point(m, d, p, step, overflow, upper):
+    """Computes g and lag with coordinate p.at displaced by step.
+
+    overflow: what `compute_position` returned for the undisplaced position; MOVED: the coordinate is a position, so
+        bodies are placed and contacts detected again.
+    """
+    move_coordinate(m, d, p.at[0], step)
+    _follow_prediction(m, d, p, step)
+    if overflow == MOVED:
+        overflow = compute_position(m, d)
+    _store_residual(m, d, p, overflow, p.dg if upper else p.lower_g, p.dp if upper else p.lower_p)
+
+
+@kernel
+def _lag_at_point(m, d, p, step, placed, upper):
+    """Computes lag with coordinate p.at displaced by step; placed: MOVED if it is a position."""
+    move_coordinate(m, d, p.at[0], step)
+    if placed == MOVED:
+        _place_bodies(m, d)
+    _store_lag(m, d, p, p.dp if upper else p.lower_p)
+
+
+@kernel
+def _keep_activations(m, d, p, s):
+    """dact <- the next activations at the upper point, whose g and lag are in dg and dp."""
+    copy(d.act, m.na, p.dact, first=0)
+
+
+@kernel
+def _subtract_lower(m, d, p, s, scale):
+    """dg, dp, dact <- (upper values - lower ones) scale."""
+    difference_quotient(p.lower_g, m.nv, p.dg, 0, scale)
+    difference_quotient(p.lower_p, m.nv, p.dp, 0, scale)
+    difference_quotient(d.act, m.na, p.dact, 0, scale)
+
+
+def _columns(evaluate: Kernel) -> Kernel:
+    """Returns the columns of a call, `(m, d, b, p, thread, tile, given)`, for an `evaluate` of `difference_column`."""
+    column = difference_column(evaluate, _keep_activations, _subtract_lower)
+
+    def columns(m, d, b, p, thread, tile, given):
+        """Computes dg, dp, dact of each column by central differences at fixed acceleration."""
+        for s in range(b.nstep):
+            copy_step_inputs(b, thread, tile, s)  # p.at, p.up, p.down, p.follow
+            column(m, d, b, p, thread, tile, s, given)
+            write_records(b, thread, tile, s)
+
+    return kernel(columns)
+
+
+_residual_columns, _lag_columns = _columns(_residual_at_point), _columns(_lag_at_point)
+
+
+@stage(p=COLUMNS)
+def position_columns_of_tile(m, d, b, p, thread, tile):
+    """Computes rates of the residual by position, dof by dof: central differences at fixed acceleration.
+
+    Contacts are detected again at each point.
+    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, qvel, act, ctrl,
+            qfrc_applied, qacc, primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    """
+    _residual_columns(m, d, b, p, thread, tile, given=MOVED)
+
+
+position_columns = in_each_tile("position_columns", position_columns_of_tile)
+
+
+@stage(p=COLUMNS)
+def force_columns_of_tile(m, d, b, p, thread, tile):
+    """Computes rates of the residual by velocity, activation and control: central differences at fixed acceleration.
+
+    Bodies and contacts do not move.
+    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, qvel, act, ctrl,
+            qfrc_applied, qacc, primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    """
+    overflow = compute_position(m, d)
+    _residual_columns(m, d, b, p, thread, tile, given=overflow)
+
+
+force_columns = in_each_tile("force_columns", force_columns_of_tile)
+
+
+@stage(p=COLUMNS)
+def parameter_points_of_tile(m, d, b, p, thread, tile):
+    """Computes the residual and the next activations of worlds with one displaced model parameter each.
+
+    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
+    Writes: those that they take back; dg, dp, dact, solved; act, qacc, primal.*, con_fresh, con_overflow, active, and
+            all else of this thread's workspace.
+    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    """
+    # the call displaced the parameter by p.up, so the acceleration moves by p.up times its predicted rate
+    _follow_prediction(m, d, p, p.up[0])
+    overflow = compute_position(m, d)
+    _store_residual(m, d, p, overflow, g=p.dg, lag=p.dp)
+    copy(d.act, m.na, p.dact, first=0)  # the next activations
+    write_records(b, thread, tile, s=0)
+
+
+parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
+
+
+@stage(p=COLUMNS)
+def lag_positions_of_tile(m, d, b, p, thread, tile):
+    """Computes rates of the integrator's correction p by positions, dof by dof.
+
+    Reads:  the rows that the transfers of b bring in, qacc_step among them.
+    Writes: those that they take back; dp, lower_p, force, product; qpos, qvel, act, ctrl, qfrc_applied, and all
+            else of this thread's workspace.
+    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    """
+    forward_position(m, d)
+    _lag_columns(m, d, b, p, thread, tile, given=MOVED)
+
+
+lag_positions = in_each_tile("lag_positions", lag_positions_of_tile)
+
+
+@stage(p=COLUMNS)
+def lag_forces_of_tile(m, d, b, p, thread, tile):
+    """Computes rates of the integrator's correction p by velocities, activations and controls.
+
+    Reads:  the rows that the transfers of b bring in, qacc_step among them.
+    Writes: those that they take back; dp, lower_p, force, product; qpos, qvel, act, ctrl, qfrc_applied, and all
+            else of this thread's workspace.
+    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    """
+    forward_position(m, d)
+    _place_bodies(m, d)
+    _lag_columns(m, d, b, p, thread, tile, given=0)
+
+
+lag_forces = in_each_tile("lag_forces", lag_forces_of_tile)

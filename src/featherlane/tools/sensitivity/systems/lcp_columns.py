@@ -1,0 +1,393 @@
+"""Computes the columns of a step's derivative under the contact model lcp, tile by tile.
+
+A coordinate is displaced up and down, with the forces of the rows held fixed, and the step's acceleration and the rows'
+slack are differenced.  This takes two evaluations of the rows, without solver or collision detection.  The change of
+the forces follows from a linear system (lcp_solution.py), and
+
+    da = da at fixed x + Mh^-1 J^T dx,      dv' = dv + h da,      dq' as in tangent.py.
+
+All lanes of a tile have the same coordinate.
+
+x: forces of the LCP's rows, lcp.w: their slack A x - b, n: their number; findex: normal row of a friction row, else
+-1; hi, add: its bounds are +-(hi x_n + add), hi = mu; diag: A_ii.  lcp.g, lcp.dx: scratch memory of the solver.  Mh:
+mass matrix of the step; qacc_step: acceleration without the rows' forces.
+
+The record p (lcp_rates.py) has row_x, the forces of the own state, row_count of them; row_first, those that determine
+the bounds of friction; for column s the values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack
+of the forces row_first), by rows: entry (s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one
+column; row_free, 1 for rows between their bounds.  Positions by dof are coordinates 0 to nv - 1, then follow
+velocities, activations, controls, forces.  report[FITS]: 1 in worlds with derivatives; report[NEAREST]: distance to the
+next change of the active set.
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.collision import collision
+from featherlane.engine.constraint.row import make_rows
+from featherlane.engine.constraint.surface import has_static_friction
+from featherlane.engine.dynamics.actuator.activation import advance_activations
+from featherlane.engine.dynamics.actuator.adhesion import has_adhesion
+from featherlane.engine.dynamics.integrator.smooth import smooth_acceleration
+from featherlane.engine.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
+from featherlane.engine.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
+from featherlane.engine.simulation.tile.tiles import in_each_tile
+from featherlane.engine.solver.lcp.rows.assembly import make_lcp
+from featherlane.engine.solver.lcp.rows.contact_reduction import mark_contacts_with_rows
+from featherlane.engine.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_rows
+from featherlane.engine.solver.lcp.step import find_forces, is_dense_solver
+from featherlane.engine.solver.lcp.sweep.product import compute_w
+from featherlane.engine.solver.lcp.sweep.residual import solution_size
+from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient, move_coordinate
+from featherlane.tools.sensitivity.columns.system import System, columns_of, difference_column
+from featherlane.tools.sensitivity.rates.contact_moves import STEP, contact_moves
+from featherlane.tools.sensitivity.rates.records import FITS, NEAREST
+from featherlane.tools.sensitivity.systems.lcp_cone import sort_cones, turn_side
+from featherlane.tools.sensitivity.systems.lcp_rates import LCP_RATES
+from featherlane.tools.sensitivity.systems.lcp_rows import (
+    compare_rows,
+    evaluate_rows,
+    find_shifts,
+    place_contacts,
+    store_contacts,
+    store_rows,
+)
+from featherlane.tools.sensitivity.systems.lcp_solution import (
+    factor_system,
+    follow_normals,
+    form_system,
+    nearest_switch,
+    solve_system,
+    sort_rows,
+)
+from featherlane.tools.sensitivity.systems.switching import limit_distance
+from featherlane.tools.sensitivity.systems.tangent import advance_state, store_next_velocity
+
+
+# ---- the world's present state ---------------------------------------------------------------------------------------
+@kernel
+def freezes(m):
+    """Returns whether bounds of friction are fixed at the normal forces of the problem without friction ("frozen")."""
+    return m.opt_lcp_solver == DANTZIG and m.opt_lcp_friction == FROZEN
+
+
+@kernel
+def has_cones(m):
+    """Returns whether friction is bounded by round cones."""
+    return m.opt_lcp_cone == CONE and not is_dense_solver(m)
+
+
+@kernel
+def _place_world(m, d, p):
+    """Computes positions and contacts; p.slot_moves and p.slot_* <- contacts and their derivatives.
+
+    con_present <- 0 for contacts without a row (D = 0, in their gap): displaced poses need not have them.
+    """
+    forward_position(m, d)
+    d.con_fresh[0] = 0
+    collision(m, d)
+    if d.con_overflow[0] == 0:
+        mark_contacts_with_rows(m, d)  # con_D > 0 if a contact has rows, else 0
+        for k in range(d.ncon_slot[0]):
+            c = d.contact[k]
+            c.present = where(c.D > 0.0, c.present, 0.0)
+        contact_moves(m, d, p)
+        store_contacts(m, d, p)
+
+
+@kernel
+def _smooth_forces(m, d):
+    """Computes qfrc_smooth, all forces but those of the rows."""
+    forward_velocity(m, d)
+    control_and_actuate(m, d)
+    smooth_acceleration(m, d)
+
+
+@kernel
+def _store_forces(m, d, p):
+    """row_x <- the forces of the solution; row_first <- those without friction in `frozen` mode, otherwise the same."""
+    n = d.lcp.n[0]
+    copy(d.lcp.x, n, p.row_x, first=0)
+    if freezes(m):
+        # solve again with bounds 0 for friction (rows with a normal row, findex): hi = mu, add = its constant part
+        for r in range(n):
+            if d.lcp.findex[r] >= 0:
+                d.lcp.hi[r] = 0.0
+                d.lcp.add[r] = 0.0
+        find_forces(m, d)
+    copy(d.lcp.x, n, p.row_first, first=0)
+
+
+@kernel
+def _solve_world(m, d, p):
+    """Computes the step's rows and forces (row_x, row_first); returns 1, or 0 if they do not fit into the memory."""
+    _place_world(m, d, p)  # con_overflow: 1 if contacts do not fit
+    fits = 0
+    if d.con_overflow[0] == 0:
+        _smooth_forces(m, d)
+        make_rows(m, d)
+        make_lcp(m, d)
+        # rate_nrow: rows for which p has memory; a dense solver leaves islands with more than nlcpone rows to the
+        # iterative one, which does not freeze bounds of friction
+        capacity = min(p.rate_nrow, d.nlcpone) if is_dense_solver(m) else p.rate_nrow
+        if d.con_overflow[0] == 0 and d.lcp.n[0] <= capacity:
+            find_forces(m, d)
+            _store_forces(m, d, p)  # row_x, row_first
+            fits = 1
+    return fits
+
+
+@kernel
+def _evaluate(m, d, p, store):
+    """Computes qacc, act and the slack lcp.w in the present state, at the forces row_x.
+
+    lcp.g: the slack at row_first, in `frozen` mode.
+    store: 1 in the own state, whose rows and branches are stored; 0: rows_same <- 0 in worlds whose rows differ.
+    """
+    _smooth_forces(m, d)
+    evaluate_rows(m, d, p, store)
+    if store:
+        store_rows(d, p)
+    else:
+        compare_rows(d, p)
+    # with another number of rows, forces and rows do not correspond: nothing is computed, and rows_same is 0
+    if d.lcp.n[0] == p.row_count[0]:
+        if freezes(m):
+            copy(p.row_first, d.lcp.n[0], d.lcp.x, first=0)
+            compute_w(d)  # lcp.w <- the slack at the forces lcp.x
+            copy(d.lcp.w, d.lcp.n[0], d.lcp.g, first=0)
+        copy(p.row_x, d.lcp.n[0], d.lcp.x, first=0)
+        compute_w(d)  # lcp.w, and lcp.z for the accelerations
+        accelerate_by_rows(m, d)  # qacc <- qacc_step + Mh^-1 J^T x, from lcp.z
+        advance_activations(m, d, d.act_dot)  # act <- the next activations
+
+
+# ---- columns at fixed forces -----------------------------------------------------------------------------------------
+@kernel
+def _evaluate_at_point(m, d, p, step, c, upper):
+    """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them.
+
+    upper: unused, as both points are evaluated alike.
+    """
+    move_coordinate(m, d, p.at[0], step)
+    if c < m.nv:
+        forward_position(m, d)
+    place_contacts(d, p, step)
+    _evaluate(m, d, p, store=0)
+
+
+@kernel
+def _store_upper(m, d, p, s):
+    """Column s of col_* <- the values at the upper point."""
+    n = d.lcp.n[0]
+    copy(d.qacc, m.nv, p.col_acceleration, s * m.nv)
+    copy(d.act, m.na, p.col_act, s * m.na)
+    if n == p.row_count[0]:
+        copy(d.lcp.w, n, p.col_w, s * n)
+        copy(d.lcp.g, n, p.col_first, s * n)
+
+
+@kernel
+def _store_quotients(m, d, p, s, scale):
+    """Column s of col_* <- (the stored upper values - the present lower ones) scale; scale: 1 / (up + down)."""
+    n = d.lcp.n[0]
+    difference_quotient(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
+    difference_quotient(d.act, m.na, p.col_act, s * m.na, scale)
+    if n == p.row_count[0]:
+        difference_quotient(d.lcp.w, n, p.col_w, s * n, scale)
+        difference_quotient(d.lcp.g, n, p.col_first, s * n, scale)
+
+
+_difference_column = difference_column(_evaluate_at_point, _store_upper, _store_quotients)
+
+
+@kernel
+def _difference_columns(m, d, b, p, thread, tile):
+    """col_* <- derivatives at fixed forces by all coordinates of the call: central differences."""
+    bodies_move = 1
+    for s in range(b.nstep):  # columns
+        copy_step_inputs(b, thread, tile, s)  # p.at, the same in all lanes, p.up, p.down
+        c = whole(read_lane(p.at, 0, 0))  # the coordinate as an int
+        if c < m.nv:
+            find_shifts(m, d, p, c)
+        elif bodies_move:
+            # positions are the first columns: from here on bodies stay in place, and are placed only once
+            find_shifts(m, d, p, j=-1)  # slot_shift <- 0
+            load_worlds(b, thread, tile)
+            forward_position(m, d)
+            bodies_move = 0
+        _difference_column(m, d, b, p, thread, tile, s, c)
+
+
+# ---- change of the forces --------------------------------------------------------------------------------------------
+@kernel
+def _evaluate_own_state(m, d, b, p, thread, tile, store):
+    """Restores the worlds' own state and rows, and evaluates it; store: as for `_evaluate`."""
+    load_worlds(b, thread, tile)
+    forward_position(m, d)
+    find_shifts(m, d, p, j=-1)  # slot_shift <- 0
+    place_contacts(d, p, step=0.0)
+    _evaluate(m, d, p, store)
+
+
+@kernel
+def _bounding_forces(m, p):
+    """Returns the forces that determine the bounds of friction."""
+    return p.row_first if freezes(m) else p.row_x
+
+
+@kernel
+def _nearest_change(m, d, p):
+    """Returns the distance to the nearest change of the active set, at most FAR.
+
+    It may be a switch of a row's force, or of the law of a contact or limit that just touches.
+    The law of a row changes after a change of its right-hand side [m/s^2]: margin / h, for the margins of velocities
+    dof_edge and slot_edge (lcp_rows.py), or gap / h^2.   slot_flat: 1 for contacts of flat faces (lcp_rows.py).
+    """
+    h, size = timestep(m), solution_size(d, p.row_x)  # size of the forces [N]
+    least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
+    for k in range(d.nrow[0]):
+        if d.row_type[k] in (LIMIT_JOINT, LIMIT_TENDON):
+            change = fabs(d.row_pos[k] - d.row_margin[k]) / (h * h)
+            if k < d.ndofrow[0]:  # the limit of a slide or hinge
+                change = p.dof_edge[k] / h
+            least = _least_of_row(d, d.row_lcprow[k], change, size, d.row_present[k] > 0.0, least)
+    for k in range(d.ncon_slot[0]):
+        c = d.contact[k]
+        if c.lcprow >= 0:
+            least = _least_of_row(d, c.lcprow, p.slot_edge[k] / h, size, c.D > 0.0, least)
+        gap = c.dist - c.includemargin
+        # flat faces in contact tilt over one edge or another; STEP: the displacement at which this was found [m, rad]
+        flat = (p.slot_flat[k] > 0.0) & (c.D > 0.0)
+        least = where(flat, fmin(least, STEP), least)
+        waits = (c.present > 0.0) & (c.D == 0.0) & (gap > 0.0)  # in its gap, without a row
+        least = where(waits, fmin(least, gap), least)
+    return least
+
+
+@kernel
+def _least_of_row(d, r, change, size, present, least):
+    """Returns the smaller of `least` and F / size, with F = change / A_rr the force that has the same effect.
+
+    change: that of the right-hand side of row r [m/s^2]; size: of the forces [N]; present: mask of worlds with the
+    row; r is -1 if the LCP lacks it.
+    """
+    diag = d.lcp.diag[r] if r >= 0 else 1.0
+    return where(present, fmin(least, fabs(change) / (where(diag > 0.0, diag, 1.0) * size)), least)
+
+
+@kernel
+def _solve_first_columns(m, d, b, p):
+    """col_first, derivatives of the slack of the frictionless problem, <- derivatives of its forces row_first."""
+    n = d.lcp.n[0]
+    sort_rows(d, p, x=p.row_first, loads=p.row_first, w=d.lcp.g, friction=0)
+    form_system(m, d, p, follows=0, cones=0)
+    factor_system(d, p)
+    for s in range(b.nstep):  # columns
+        for r in range(n):
+            p.row_dx[r] = -p.col_first[s * n + r]
+        solve_system(d, p)
+        copy(p.row_dx, n, p.col_first, s * n)
+
+
+@kernel
+def _subtract_product(m, d, p):
+    """row_dx of the free rows -= A times row_dx of the other rows, in `frozen` mode.   Scratch: lcp.x, lcp.w."""
+    n = d.lcp.n[0]
+    for r in range(n):
+        d.lcp.x[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
+    compute_w(d)  # w = A x - b
+    for r in range(n):
+        free = p.row_free[r] > 0.0
+        p.row_dx[r] = where(free, p.row_dx[r] - (d.lcp.w[r] + d.lcp.b[r]), p.row_dx[r])  # w + b = A x
+
+
+@kernel
+def _solve_column(m, d, p, s):
+    """qacc <- da = (da at fixed x) + Mh^-1 J^T dx in column s, with dx from the system of the free rows.
+
+    The right-hand side of a free row is -dw; in `frozen` mode also minus A times the known dx of sliding friction.
+    Writes: row_dx = dx.   Scratch: lcp.x, lcp.dx, lcp.z, qacc_step.
+    """
+    n = d.lcp.n[0]
+    for r in range(n):
+        p.row_dx[r] = where(p.row_free[r] > 0.0, -p.col_w[s * n + r], 0.0)
+    if freezes(m):
+        # known: dx of sliding friction, kept in lcp.dx while `solve_system` clears it; unknown: dx of the free rows
+        follow_normals(d, p, normals=p.col_first, first=s * n)
+        for r in range(n):
+            d.lcp.dx[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
+        _subtract_product(m, d, p)
+        solve_system(d, p)
+        for r in range(n):
+            p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.dx[r])
+    else:
+        if has_cones(m):
+            turn_side(d, p)  # sliding friction on a cone: projects the right-hand side on the cone's tangent
+        solve_system(d, p)
+        follow_normals(d, p, normals=p.row_dx, first=0)
+    # `accelerate_by_rows` computes qacc = qacc_step + Mh^-1 J^T x, here with derivatives in place of values
+    copy(p.row_dx, n, d.lcp.x, first=0)
+    sum_solution_rows(m, d)  # lcp.z, its input
+    for i in range(m.nv):
+        d.qacc_step[i] = p.col_acceleration[s * m.nv + i]
+    accelerate_by_rows(m, d)
+
+
+@kernel
+def _step_column(m, d, p, s, shared):
+    """da, dq, dv, dact <- derivatives by coordinate p.at: of the acceleration and of the next state.
+
+    Reads: qacc, the derivative of the acceleration in this column; col_act of column s; next_qvel.
+    """
+    copy(d.qacc, m.nv, p.da, first=0)
+    advance_state(m, p, p.at[0], d.qacc)
+    for a in range(m.na):
+        p.dact[a] = p.col_act[s * m.na + a]
+
+
+#: the residual is given: `_difference_columns` stores it for all columns before the system is factorized
+LCP_SYSTEM = System(solve=_solve_column, step=_step_column, switching=_nearest_change)
+_columns = columns_of(LCP_SYSTEM)
+
+
+@stage(p=LCP_RATES)
+def lcp_columns_of_tile(m, d, b, p, thread, tile):
+    """Computes rates of the acceleration and of the next state under the contact model lcp, column by column.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; report, da, dq, dv, dact, next_qvel; all else of p: col_*, row_*,
+            rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc, qacc_step, qfrc_constraint,
+            con_*, row_*, row_lcprow, link_lcprow, lcp.*, stat_residual, warning, found_bad, all else of this
+            thread's workspace.
+    Scratch: exact.*, qH, qHDiagInv, primal.*, dual.*, one.*, geom_xpos, geom_xmat.
+    """
+    fits = _solve_world(m, d, p)  # row_x, row_first
+    p.report[FITS], p.report[NEAREST] = 0.0, 0.0
+    if fits:
+        # slot_known -1: not all contacts fit at a displaced pose; adhesion and static friction have no formula here
+        known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m))
+        p.rows_same[0] = where(known, 1.0, 0.0)
+        fits = 1 if any_(known) else 0
+    if fits:
+        # `_evaluate` must make as many rows as `make_lcp` did, else row_x does not belong to them
+        rows = d.lcp.n[0]
+        _evaluate_own_state(m, d, b, p, thread, tile, store=1)
+        fits = 1 if d.lcp.n[0] == rows else 0
+    if fits:
+        store_next_velocity(m, d, p, d.qacc)
+        _difference_columns(m, d, b, p, thread, tile)
+        _evaluate_own_state(m, d, b, p, thread, tile, store=0)  # lcp.w and the rows of the own state again
+        p.report[FITS] = p.rows_same[0] + 0.0  # a copy
+        p.report[NEAREST] = _nearest_change(m, d, p)
+        if freezes(m):
+            _solve_first_columns(m, d, b, p)
+        sort_rows(d, p, x=p.row_x, loads=_bounding_forces(m, p), w=d.lcp.w, friction=1)
+        if has_cones(m):
+            sort_cones(d, p, p.row_x, d.lcp.w)
+        form_system(m, d, p, follows=0 if freezes(m) else 1, cones=has_cones(m))
+        factor_system(d, p)
+        _columns(m, d, b, p, thread, tile, shared=0)  # input of a column: p.at; shared is unused
+    else:
+        write_records(b, thread, tile, s=0)  # the report
+
+
+lcp_columns = in_each_tile("lcp_columns", lcp_columns_of_tile)
