@@ -13,9 +13,7 @@ from featherlane.engine import startup as _startup  # noqa: F401  before the imp
 # isort: split
 from importlib import import_module as _import_module
 
-from featherlane import errors, lanes, lcp, patterns, policies, query, registration, results, stages, tree
-from featherlane.apps.doctor import diagnose
-from featherlane.apps.viewer.view import view
+from featherlane import enums, errors, extension, lanes, lcp, patterns, policies, query, registration, stages, tree
 from featherlane.engine.configuration import package_version as _package_version
 from featherlane.engine.configuration import show_config
 from featherlane.engine.lanes import kernel
@@ -57,6 +55,12 @@ from featherlane.tools.sensitivity.adjoint.rollout import rollout_gradient
 from featherlane.tools.sensitivity.api.exact import acceleration_derivatives, linearize
 from featherlane.tools.sensitivity.api.inverse import inverse_derivatives
 from featherlane.tools.sensitivity.api.rnea import rnea_derivatives
+
+# isort: split
+# front ends, which import the names above from the package
+from featherlane import results
+from featherlane.apps.doctor import diagnose
+from featherlane.apps.viewer.view import view
 
 __version__: str
 
@@ -129,7 +133,9 @@ __all__ = [  # noqa: RUF022  in groups
     "UnknownNameError",
     "UnsupportedFeatureError",
     # modules
+    "enums",
     "errors",
+    "extension",
     "lanes",
     "lcp",
     "patterns",

@@ -6,7 +6,20 @@ from typing import Any
 import numpy as np
 
 import featherlane as fl
-from featherlane import distributed, environments, errors, lanes, lcp, query, registration, results, stages, tree
+from featherlane import (
+    distributed,
+    enums,
+    environments,
+    errors,
+    extension,
+    lanes,
+    lcp,
+    query,
+    registration,
+    results,
+    stages,
+    tree,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -465,4 +478,4 @@ def caught(model: fl.Model) -> None:
         errors.UnsupportedFeatureError,
         errors.WorkerLostError,
     ]
-    print(kinds)
+    print(kinds, enums.Disable.CONTACT, extension.one_of("solver", "cg", ("newton", "cg")))
