@@ -48,7 +48,7 @@ def test_a_first_page_has_a_small_animation(page):
 def test_a_picture_of_the_viewer_has_the_present_buttons(name):
     """If it fails, run `python docs/images/viewer.py`, which writes the texts of the buttons into the picture."""
     image = pytest.importorskip("PIL.Image")
-    source = "\n".join(path.read_text() for path in (ROOT / "src" / "featherlane" / "viewer").rglob("*.py"))
+    source = "\n".join(path.read_text() for path in (ROOT / "src" / "featherlane" / "apps" / "viewer").rglob("*.py"))
     shown = set(image.open(DOCS / "images" / f"viewer_{name}.png").text["buttons"].splitlines()) - BUTTONS
     assert len(shown) > 5 and [button for button in shown if f'"{button}"' not in source] == []
 

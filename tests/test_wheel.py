@@ -114,7 +114,7 @@ def test_the_wheel_is_small_and_holds_one_object_per_cpu_level(wheel):
 def test_the_objects_need_nothing_but_memory_functions_of_libc(unpacked, level):
     if not shutil.which("readelf"):
         pytest.skip("needs readelf")
-    path = unpacked / "featherlane" / "lanes" / "prebuilt" / f"{level}.so"
+    path = unpacked / "featherlane" / "engine" / "lanes" / "prebuilt" / f"{level}.so"
     listed = subprocess.run(
         ["readelf", "-dW", "--dyn-syms", path], capture_output=True, text=True, check=True, timeout=900
     ).stdout

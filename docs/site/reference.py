@@ -100,8 +100,12 @@ ModelError: a shape, a world or a name that the batch does not have."""
 
 
 def groups(module: ModuleType) -> dict[str, list[str]]:
-    """Returns the public names by the comments of `__all__`, without modules, which have separate pages."""
-    text = re.search(r"__all__ = \[.*?\n(.*?)^\]", inspect.getsource(module), re.DOTALL | re.MULTILINE)
+    """Returns the public names by the comments of `__all__`, without modules, which have separate pages.
+
+    The list of `featherlane.lanes` is that of the engine's package.
+    """
+    source = inspect.getsource(getattr(module, "_lanes", module))
+    text = re.search(r"__all__ = \[.*?\n(.*?)^\]", source, re.DOTALL | re.MULTILINE)
     found: dict[str, list[str]] = {}
     group = ""
     for line in text[1].splitlines() if text else ():

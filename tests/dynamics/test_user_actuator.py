@@ -264,7 +264,7 @@ WRONG = {
     ),
     "NumPy": (
         fl.kernel(lambda m, d, i: np.sin(d.qpos[0])),
-        "np.sin cannot be called in a kernel.*featherlane.engine.lanes",
+        "np.sin cannot be called in a kernel.*featherlane.lanes",
     ),
     "math": (fl.kernel(lambda m, d, i: math.sin(d.qpos[0])), "math.sin cannot be called in a kernel"),
     "helper": (fl.kernel(lambda m, d, i: helper(d.qpos[0])), "helper cannot be called in a kernel.*decorator"),

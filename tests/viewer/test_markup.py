@@ -43,7 +43,7 @@ def test_an_equal_text_is_not_sent_again():
 
 def test_no_other_file_sends_markup():
     """Markdown and HTML of viser are written in one file only."""
-    folder = Path(featherlane.__file__).parent / "viewer"
+    folder = Path(featherlane.__file__).parent / "apps" / "viewer"
     found = {
         path.name for path in folder.rglob("*.py") for call in ("add_html", "add_markdown") if call in path.read_text()
     }
