@@ -22,7 +22,7 @@ from pathlib import Path
 from report import ROOT, markdown
 
 CASES = (  # (file, kernel, arguments of pytest)
-    ("dynamics/body/newton_euler.py", "_body_force", "dynamics/test_parity.py"),
+    ("dynamics/body/newton_euler.py", "_store_body_force", "dynamics/test_parity.py"),
     ("collision/pairs/primitive.py", "sphere_sphere", "collision/test_primitive.py -k sphere-sphere"),
     ("constraint/ball.py", "write_ball_limits", "constraint/test_rows.py -k ball_limits"),
     ("solver/primal/newton.py", "newton", "solver/test_newton.py -k same_bits_alone"),
@@ -60,7 +60,7 @@ def main() -> None:
         source = Path(scratch, "src")
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("prebuilt"))
         for path, kernel, test in CASES:
-            file = source / "featherlane" / path
+            file = source / "featherlane" / "engine" / path
             text, times = file.read_text(), []
             seconds(source, test)
             plain = seconds(source, test)
