@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model import Model, load
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.load import specification
-from featherlane.engine.simulation.user.sensor import set_user_sensor
+from featherlane import Model, load, set_user_sensor
 from featherlane.errors import ModelError
+from featherlane.extension import specification, whole_argument
+from featherlane.lanes import Kernel
 
 PREFIX = "task/"
 

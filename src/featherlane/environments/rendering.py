@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.engine.model.arguments import one_of, whole_argument
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.mixed import MixedBatch
+from featherlane import Batch, MixedBatch
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.extension import Painter, one_of, prepare_rendering, whole_argument
 
 RENDER_MODES = ("rgb_array",)
 SIZE = 480
@@ -36,7 +34,7 @@ class Painting:
         self._painters: dict[int, Painter] = {}
         self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
         if mode is not None:
-            prepare_rendering(PICTURES)
+            prepare_rendering(("OpenGL",))
 
     def pictures(self, worlds: Batch | MixedBatch) -> tuple[np.ndarray, ...] | None:
         """Returns a picture (height, width, 3) uint8 of each world, under the model that the world has now."""

@@ -11,8 +11,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.engine.model.arguments import instance, one_of, whole_argument
-from featherlane.engine.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
 from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.images import ObservedImages
 from featherlane.environments.infos import add_infos, part_of
@@ -22,8 +20,8 @@ from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.tools.histories import hold_controls
-from featherlane.tools.policy.mlp import MLP
+from featherlane.extension import as_real_array, hold_controls, instance, one_of, regular, whole_argument
+from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
 T = TypeVar("T")
@@ -235,8 +233,7 @@ class TaskEnv(VectorEnv):
             raise ModelError("rollout: got a task with cameras, allowed is one without")
         episodes = Episodes(
             self.task, self.batch, self.random, self.frame_skip, self.max_episode_steps, self.autoreset_mode,
-            self._width(), len(self.task.action_space(self.batch)[0]), self._numbers, self.elapsed, self._done,
-            self._bad, self._history,
+            self._width(), self._numbers, self.elapsed, self._done, self._bad, self._history,
         )  # fmt: skip
         result = run_policy(episodes, nstep, policy, noise)
         self._done, self._bad = episodes.done, episodes.bad
@@ -301,7 +298,7 @@ class TaskEnv(VectorEnv):
             rewards[resting] = 0.0
             terminations[resting] = False
             self.elapsed[resting] = 0
-        if not has_finite_sum(rewards) and not np.isfinite(rewards).all():
+        if not np.isfinite(rewards).all():
             wrong = np.flatnonzero(~np.isfinite(rewards))[0]
             raise non_finite_reward(float(rewards[wrong]), int(wrong))
         limit = self.max_episode_steps
@@ -359,11 +356,8 @@ class TaskEnv(VectorEnv):
 
     def _parts(self) -> list[np.ndarray]:
         values = self.task.observation(self.batch)
-        named, n = values if type(values) is dict or isinstance(values, Mapping) else {"": values}, self.num_envs
-        return [
-            part if is_numbers(part) and part.ndim == 2 and len(part) == n else self._columns(name, part)
-            for name, part in named.items()
-        ]
+        named = values if isinstance(values, Mapping) else {"": values}
+        return [self._columns(name, part) for name, part in named.items()]
 
     def _numbers(self) -> np.ndarray:
         """Returns the present observations in a new array."""
@@ -417,7 +411,7 @@ class TaskEnv(VectorEnv):
     def _actions(self, actions) -> np.ndarray:
         """Checks the actions before any world moves and returns them."""
         actions = _checked("actions", "", actions, self.action_space.shape)
-        if actions.dtype.kind == "f" and not has_finite_sum(actions) and np.isnan(actions).any():
+        if actions.dtype.kind == "f" and np.isnan(actions).any():
             world, column = np.argwhere(np.isnan(actions))[0]
             raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
         return actions if self._unused is None else np.where(self._unused, 0, actions)
@@ -433,7 +427,7 @@ class TaskEnv(VectorEnv):
     def _reward_terms(self, actions: np.ndarray, before) -> list[np.ndarray]:
         """Returns the reward terms, each (n,), and stores those with names in `terms`."""
         terms = self.task.reward(self.batch, actions, before)
-        named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
+        named = terms if isinstance(terms, Mapping) else {"": terms}
         self.terms, shape = {name: values for name, values in named.items() if name}, (self.num_envs,)
         return [_checked("reward", name, values, shape) for name, values in named.items()]
 
@@ -445,11 +439,10 @@ class TaskEnv(VectorEnv):
 
 def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
-    if not (is_numbers(value) and value.shape == shape):
-        what = f"{name} {part!r}" if part else name
-        value = as_real_array(what, value, f"is an array {shape} of numbers")
-        if value.shape != shape:
-            raise ModelError(f"{what}: got shape {value.shape}, allowed is {shape}")
+    what = f"{name} {part!r}" if part else name
+    value = as_real_array(what, value, f"is an array {shape} of numbers")
+    if value.shape != shape:
+        raise ModelError(f"{what}: got shape {value.shape}, allowed is {shape}")
     return value
 
 

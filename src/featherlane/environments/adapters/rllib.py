@@ -15,11 +15,11 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
+from featherlane.extension import requiring
 
 with requiring("ray.rllib", "the adapter to RLlib"):
     from ray.tune.registry import register_env  # pyright: ignore[reportMissingImports]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.extension import requiring
 
 with requiring("rsl_rl", "the adapter to rsl_rl"):
     import torch  # pyright: ignore[reportMissingImports]

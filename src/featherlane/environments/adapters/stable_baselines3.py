@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError, UnknownAttributeError
+from featherlane.extension import requiring
 
 with requiring("stable_baselines3", "the adapter to Stable-Baselines3"):
     from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.extension import requiring
 
 with requiring("torch", "the adapter to PyTorch"):
     import torch  # pyright: ignore[reportMissingImports]

@@ -11,10 +11,10 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.extension import requiring
 
 with requiring("torchrl", "the adapter to TorchRL"):
     import torch  # pyright: ignore[reportMissingImports]

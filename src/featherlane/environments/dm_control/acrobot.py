@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.suite_task import XZ, ZZ, SuiteTask, lengths
 
 
@@ -29,7 +28,7 @@ class Acrobot(SuiteTask):
 
     def reward(self, worlds, actions, before):
         distance = lengths(worlds.site_xpos[:, self.target] - worlds.site_xpos[:, self.tip])
-        return tolerance(distance, (0.0, self.radius), self.margin)
+        return self.tolerance(distance, (0.0, self.radius), self.margin)
 
     def start(self, worlds, ids, random):
         worlds.qpos[ids] = random.uniform(ids, -np.pi, np.pi, 2)

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.suite_task import XZ, ZZ, SuiteTask
 
 
@@ -26,9 +25,9 @@ class Cartpole(SuiteTask):
 
     def reward(self, worlds, actions, before):
         upright = (worlds.xmat[:, self.pole, ZZ] + 1.0) / 2.0
-        centered = (1.0 + tolerance(worlds.qpos[:, 0], margin=2.0)) / 2.0
-        still = tolerance(worlds.ctrl[:, 0], margin=1.0, sigmoid="quadratic", value_at_margin=0.0)
-        slow = (1.0 + tolerance(worlds.qvel[:, 1], margin=5.0)) / 2.0
+        centered = (1.0 + self.tolerance(worlds.qpos[:, 0], margin=2.0)) / 2.0
+        still = self.tolerance(worlds.ctrl[:, 0], margin=1.0, sigmoid="quadratic", value_at_margin=0.0)
+        slow = (1.0 + self.tolerance(worlds.qvel[:, 1], margin=5.0)) / 2.0
         return upright * ((4.0 + still) / 5.0) * slow * centered
 
     def start(self, worlds, ids, random):
@@ -43,8 +42,8 @@ class CartpoleSparse(Cartpole):
     """Rewards an upright pole on a centred cart."""
 
     def reward(self, worlds, actions, before):
-        centered = tolerance(worlds.qpos[:, 0], (-0.25, 0.25))
-        return centered * tolerance(worlds.xmat[:, self.pole, ZZ], (0.995, 1.0))
+        centered = self.tolerance(worlds.qpos[:, 0], (-0.25, 0.25))
+        return centered * self.tolerance(worlds.xmat[:, self.pole, ZZ], (0.995, 1.0))
 
 
 class CartpoleBalance(Cartpole):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.suite_task import SuiteTask, sensor_columns
 
 RUN_SPEED = 10.0  # [m/s]
@@ -31,7 +30,7 @@ class CheetahRun(SuiteTask):
 
     def reward(self, worlds, actions, before):
         speed = self.sensordata[:, self.speed]
-        return tolerance(speed, (RUN_SPEED, np.inf), RUN_SPEED, "linear", 0.0)
+        return self.tolerance(speed, (RUN_SPEED, np.inf), RUN_SPEED, "linear", 0.0)
 
     def start(self, worlds, ids, random):
         sampled = random.uniform(ids, self.low, self.high, len(self.limited))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.suite_task import ZZ, SuiteTask, in_frame, joint_columns, lengths
 
 JOINTS = ("tail1", "tail_twist", "tail2", "finright_roll", "finright_pitch", "finleft_roll", "finleft_pitch")
@@ -38,7 +37,7 @@ class FishUpright(SuiteTask):
         }
 
     def reward(self, worlds, actions, before):
-        return tolerance(self.upright(worlds), (1.0, 1.0), margin=1.0)
+        return self.tolerance(self.upright(worlds), (1.0, 1.0), margin=1.0)
 
     def start(self, worlds, ids, random):
         quaternions = random.normal(ids, 4)
@@ -74,7 +73,7 @@ class FishSwim(FishUpright):
         }
 
     def reward(self, worlds, actions, before):
-        near = tolerance(lengths(self.to_target(worlds)), (0.0, self.reach), margin=2.0 * self.reach)
+        near = self.tolerance(lengths(self.to_target(worlds)), (0.0, self.reach), margin=2.0 * self.reach)
         return (7.0 * near + 0.5 * (self.upright(worlds) + 1.0)) / 8.0
 
     def start(self, worlds, ids, random):

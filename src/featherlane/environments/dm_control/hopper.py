@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import small_control, tolerance
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import SuiteTask, sensor_columns
 
@@ -37,10 +36,10 @@ class HopperStand(SuiteTask):
 
     def standing(self, worlds) -> np.ndarray:
         """Returns 1 for a torso that is high enough above the foot, (n,)."""
-        return tolerance(worlds.xipos[:, self.torso, 2] - worlds.xipos[:, self.foot, 2], (STAND_HEIGHT, 2.0))
+        return self.tolerance(worlds.xipos[:, self.torso, 2] - worlds.xipos[:, self.foot, 2], (STAND_HEIGHT, 2.0))
 
     def reward(self, worlds, actions, before):
-        return self.standing(worlds) * small_control(worlds.ctrl)
+        return self.standing(worlds) * self.small_control(worlds.ctrl)
 
     def start(self, worlds, ids, random):
         self.joints.set(worlds, ids, random)
@@ -53,4 +52,4 @@ class HopperHop(HopperStand):
 
     def reward(self, worlds, actions, before):
         speed = self.sensordata[:, self.speed]
-        return self.standing(worlds) * tolerance(speed, (HOP_SPEED, np.inf), HOP_SPEED / 2, "linear", 0.5)
+        return self.standing(worlds) * self.tolerance(speed, (HOP_SPEED, np.inf), HOP_SPEED / 2, "linear", 0.5)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import small_control, tolerance
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import (
     ZX,
@@ -54,12 +53,12 @@ class Humanoid(SuiteTask):
     def moving(self, worlds) -> np.ndarray:
         """Returns the reward of the horizontal velocity of the centre of mass, (n,)."""
         speed = lengths(self.sensordata[:, self.velocity[:2]])
-        return (5.0 * tolerance(speed, (self.speed, np.inf), self.speed, "linear", 0.0) + 1.0) / 6.0
+        return (5.0 * self.tolerance(speed, (self.speed, np.inf), self.speed, "linear", 0.0) + 1.0) / 6.0
 
     def reward(self, worlds, actions, before):
-        standing = tolerance(worlds.xpos[:, self.head, 2], (STAND_HEIGHT, np.inf), STAND_HEIGHT / 4)
-        upright = tolerance(worlds.xmat[:, self.torso, ZZ], (0.9, np.inf), 1.9, "linear", 0.0)
-        return small_control(worlds.ctrl) * (standing * upright) * self.moving(worlds)
+        standing = self.tolerance(worlds.xpos[:, self.head, 2], (STAND_HEIGHT, np.inf), STAND_HEIGHT / 4)
+        upright = self.tolerance(worlds.xmat[:, self.torso, ZZ], (0.9, np.inf), 1.9, "linear", 0.0)
+        return self.small_control(worlds.ctrl) * (standing * upright) * self.moving(worlds)
 
     def start(self, worlds, ids, random):
         self.sample_without_contact(worlds, ids, lambda some: self.joints.set(worlds, some, random))
@@ -71,7 +70,7 @@ class HumanoidStand(Humanoid):
     name = "dm_control.humanoid-stand"
 
     def moving(self, worlds):
-        return tolerance(self.sensordata[:, self.velocity[:2]], margin=2.0).mean(axis=1)
+        return self.tolerance(self.sensordata[:, self.velocity[:2]], margin=2.0).mean(axis=1)
 
 
 class HumanoidWalk(Humanoid):

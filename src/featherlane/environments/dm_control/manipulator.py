@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.suite_task import (
     XX,
     ZX,
@@ -78,7 +77,7 @@ class ManipulatorBringBall(SuiteTask):
 
     def reward(self, worlds, actions, before):
         ball, target = (worlds.site_xpos[:, site] for site in self.sites[:2])
-        return tolerance(lengths(target - ball), (0.0, CLOSE), 2.0 * CLOSE)
+        return self.tolerance(lengths(target - ball), (0.0, CLOSE), 2.0 * CLOSE)
 
     def start(self, worlds, ids, random):
         self.sample_without_contact(worlds, ids, lambda some: self.sample(worlds, some, random))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.suite_task import XZ, ZZ, SuiteTask
 
 UPRIGHT = float(np.cos(np.deg2rad(8.0)))  # least cosine of the pole's angle that is rewarded
@@ -24,7 +23,7 @@ class PendulumSwingup(SuiteTask):
         return {"orientation": worlds.xmat[:, self.pole][:, [ZZ, XZ]], "velocity": worlds.qvel}
 
     def reward(self, worlds, actions, before):
-        return tolerance(worlds.xmat[:, self.pole, ZZ], (UPRIGHT, 1.0))
+        return self.tolerance(worlds.xmat[:, self.pole, ZZ], (UPRIGHT, 1.0))
 
     def start(self, worlds, ids, random):
         worlds.qpos[ids] = random.uniform(ids, -np.pi, np.pi, 1)

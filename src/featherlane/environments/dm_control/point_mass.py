@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from featherlane.environments.dm_control.rewards import small_control, tolerance
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import SuiteTask, lengths
 
@@ -24,7 +23,7 @@ class PointMassEasy(SuiteTask):
 
     def reward(self, worlds, actions, before):
         distance = lengths(worlds.geom_xpos[:, self.target] - worlds.geom_xpos[:, self.mass])
-        return tolerance(distance, (0.0, self.radius), self.radius) * small_control(worlds.ctrl)
+        return self.tolerance(distance, (0.0, self.radius), self.radius) * self.small_control(worlds.ctrl)
 
     def start(self, worlds, ids, random):
         self.joints.set(worlds, ids, random)

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import SuiteTask, lengths
 
@@ -33,7 +32,7 @@ class Reacher(SuiteTask):
         return {"position": worlds.qpos, "to_target": self.to_target(worlds), "velocity": worlds.qvel}
 
     def reward(self, worlds, actions, before):
-        return tolerance(lengths(self.to_target(worlds)), (0.0, self.reach))
+        return self.tolerance(lengths(self.to_target(worlds)), (0.0, self.reach))
 
     def start(self, worlds, ids, random):
         self.joints.set(worlds, ids, random)

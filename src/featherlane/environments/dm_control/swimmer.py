@@ -8,7 +8,6 @@ from xml.etree.ElementTree import SubElement
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import SuiteTask, in_frame, lengths, parsed, text
 
@@ -70,7 +69,7 @@ class Swimmer(SuiteTask):
 
     def reward(self, worlds, actions, before):
         distance = lengths(self.to_target(worlds))
-        return tolerance(distance, (0.0, self.radius), 5.0 * self.radius, "long_tail")
+        return self.tolerance(distance, (0.0, self.radius), 5.0 * self.radius, "long_tail")
 
     def start(self, worlds, ids, random):
         self.joints.set(worlds, ids, random)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import XX, XZ, ZZ, SuiteTask, sensor_columns
 
@@ -38,7 +37,7 @@ class WalkerStand(SuiteTask):
         }
 
     def reward(self, worlds, actions, before):
-        standing = tolerance(worlds.xpos[:, self.torso, 2], (STAND_HEIGHT, np.inf), STAND_HEIGHT / 2)
+        standing = self.tolerance(worlds.xpos[:, self.torso, 2], (STAND_HEIGHT, np.inf), STAND_HEIGHT / 2)
         upright = (1.0 + worlds.xmat[:, self.torso, ZZ]) / 2.0
         return (3.0 * standing + upright) / 4.0
 
@@ -53,7 +52,7 @@ class WalkerMove(WalkerStand):
 
     def reward(self, worlds, actions, before):
         velocity = self.sensordata[:, self.velocity]
-        moving = tolerance(velocity, (self.speed, np.inf), self.speed / 2, "linear", 0.5)
+        moving = self.tolerance(velocity, (self.speed, np.inf), self.speed / 2, "linear", 0.5)
         return super().reward(worlds, actions, before) * (5.0 * moving + 1.0) / 6.0
 
 

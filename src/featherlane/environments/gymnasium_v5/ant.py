@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import clip, flat, kernel
 from featherlane.environments.gymnasium_v5.compiled import (
     add_reward,
     controls_squared,
     observe_state,
-    state_is_finite,
     sum_of_squares,
     survive,
 )
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, root_position, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, root_position, squares
+from featherlane.lanes import clip, flat, kernel
+from featherlane.policies import LaneFunctions
 
 
 @dataclass(kw_only=True)
@@ -59,10 +58,10 @@ class Ant(HealthyTask):
         return worlds.xpos[:, self.main, :2].copy()
 
     def healthy(self, worlds) -> np.ndarray:
-        """Returns which worlds have a torso height within range and finite states, (n,) bool."""
+        """Returns which worlds have a torso height within range, (n,) bool."""
         low, high = self.healthy_z_range
         height = worlds.qpos[:, 2]
-        return finite(worlds, (low <= height) & (height <= high))
+        return (low <= height) & (height <= high)
 
     def reward(self, worlds, actions, before):
         self.velocity = (worlds.xpos[:, self.main, :2] - before) / self.dt
@@ -110,7 +109,7 @@ class Ant(HealthyTask):
             add_reward(p, -(cost * controls_squared(d, p, nu)))
             add_reward(p, -(contact * forces_squared(d, p, nforce)))
             height = d.qpos[2]
-            survive(p, (low <= height) & (height <= high) & state_is_finite(d, nq, nv), reward, terminates=ends)
+            survive(p, (low <= height) & (height <= high), reward, terminates=ends)
 
         return LaneFunctions(observe, score, remember, 2, start_stage="position")
 

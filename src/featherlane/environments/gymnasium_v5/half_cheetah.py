@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from featherlane.engine.lanes import kernel
 from featherlane.environments.gymnasium_v5.compiled import forward_motion, observe_state
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.lanes import kernel
+from featherlane.policies import LaneFunctions
 
 
 @dataclass(kw_only=True)

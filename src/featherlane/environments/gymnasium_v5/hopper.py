@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import kernel, true_mask
 from featherlane.environments.gymnasium_v5.compiled import is_between
-from featherlane.environments.gymnasium_v5.mujoco_task import between
 from featherlane.environments.gymnasium_v5.planar_walker import PlanarWalker, side_view
+from featherlane.lanes import kernel, true_mask
 
 
 @dataclass(kw_only=True)
@@ -30,7 +29,7 @@ class Hopper(PlanarWalker):
     def healthy(self, worlds) -> np.ndarray:
         """Returns which worlds are upright, high enough and have all state values in range, (n,) bool."""
         low, high = self.healthy_state_range
-        numbers = between(low, worlds.qpos[:, 2:], high).all(axis=1) & between(low, worlds.qvel, high).all(axis=1)
+        numbers = is_between(low, worlds.qpos[:, 2:], high).all(axis=1) & is_between(low, worlds.qvel, high).all(axis=1)
         return super().healthy(worlds) & numbers
 
     def compiled_limits(self, worlds):

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import Kernel, clip, flat, kernel
-from featherlane.engine.model.model import peek
 from featherlane.environments.gymnasium_v5.compiled import (
     add_reward,
     controls_squared,
@@ -18,8 +16,10 @@ from featherlane.environments.gymnasium_v5.compiled import (
     sum_of_squares,
     survive,
 )
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, root_position, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, root_position, squares
+from featherlane.extension import peek
+from featherlane.lanes import Kernel, clip, flat, kernel
+from featherlane.policies import LaneFunctions
 
 ROOT = 6  # DoFs of the free joint, which are not actuated
 
@@ -169,7 +169,7 @@ class Humanoid(HumanoidTask, HealthyTask):
 
     def healthy(self, worlds) -> np.ndarray:
         """Returns which worlds are upright, (n,) bool."""
-        return between(self.healthy_z_range[0], worlds.qpos[:, 2], self.healthy_z_range[1])
+        return is_between(self.healthy_z_range[0], worlds.qpos[:, 2], self.healthy_z_range[1])
 
     def reward(self, worlds, actions, before):
         self.velocity = (self.mass_center(worlds) - before) / self.dt

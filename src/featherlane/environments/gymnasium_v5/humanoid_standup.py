@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import kernel
 from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.humanoid import HumanoidTask, from_the_side
 from featherlane.environments.gymnasium_v5.mujoco_task import squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.lanes import kernel
+from featherlane.policies import LaneFunctions
 
 
 @dataclass(kw_only=True)

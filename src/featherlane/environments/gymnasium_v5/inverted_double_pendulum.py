@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featherlane.engine.lanes import clip, kernel, sincos
-from featherlane.environments.gymnasium_v5.compiled import add_reward, survive
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.gymnasium_v5.compiled import add_reward, is_between, survive
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+from featherlane.lanes import clip, kernel, sincos
+from featherlane.policies import LaneFunctions
 
 MOST = 10.0  # observed velocities and constraint forces are clipped to this
 LOWEST = 1.0  # least height of the tip [m]
@@ -39,7 +39,7 @@ class InvertedDoublePendulum(MujocoTask):
 
     def started(self, worlds, ids):
         """Computes the constraint forces of the initial state; without a joint at its limit they are zero."""
-        if self.only_limits and between(self.reach[0], worlds.qpos[ids], self.reach[1]).all():
+        if self.only_limits and is_between(self.reach[0], worlds.qpos[ids], self.reach[1]).all():
             worlds.writable("qfrc_constraint")[ids] = 0.0
         else:
             worlds.forward(ids)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import fabs, kernel
-from featherlane.environments.gymnasium_v5.compiled import observe_state, state_is_finite, survive
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.gymnasium_v5.compiled import observe_state, survive
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+from featherlane.lanes import fabs, kernel
+from featherlane.policies import LaneFunctions
 
 STEEPEST = 0.2  # greatest angle of the pole [rad]
 
@@ -37,7 +37,7 @@ class InvertedPendulum(MujocoTask):
         return {"survive": self.is_up.astype(int)}
 
     def terminated(self, worlds):
-        self.is_up = finite(worlds, np.abs(worlds.qpos[:, 1]) <= STEEPEST)
+        self.is_up = np.abs(worlds.qpos[:, 1]) <= STEEPEST
         return ~self.is_up
 
     def compiled(self, worlds):
@@ -51,8 +51,7 @@ class InvertedPendulum(MujocoTask):
         @kernel
         def score(d, p, at_start):
             """reward += 1 in worlds whose pole is up; the others terminate."""
-            up = (fabs(d.qpos[1]) <= STEEPEST) & state_is_finite(d, nq, nv)
-            survive(p, up, reward=1.0, terminates=1)
+            survive(p, fabs(d.qpos[1]) <= STEEPEST, reward=1.0, terminates=1)
 
         return LaneFunctions(observe, score)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import clip, kernel, true_mask
 from featherlane.environments.gymnasium_v5.compiled import forward_motion, is_between, survive
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, between, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, squares
+from featherlane.lanes import clip, kernel, true_mask
+from featherlane.policies import LaneFunctions
 
 FASTEST = 10.0  # observed velocities are clipped to this [m/s, rad/s]
 
@@ -41,7 +41,7 @@ class PlanarWalker(HealthyTask):
 
     def healthy(self, worlds) -> np.ndarray:
         """Returns which worlds are upright with a height within range, (n,) bool."""
-        return between(self.healthy_z_range[0], worlds.qpos[:, 1], self.healthy_z_range[1]) & between(
+        return is_between(self.healthy_z_range[0], worlds.qpos[:, 1], self.healthy_z_range[1]) & is_between(
             self.healthy_angle_range[0], worlds.qpos[:, 2], self.healthy_angle_range[1]
         )
 

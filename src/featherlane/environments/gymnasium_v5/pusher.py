@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import join, kernel, sqrt
 from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.lanes import join, kernel, sqrt
+from featherlane.policies import LaneFunctions
 
 ARM = 7  # number of the arm's joints
 CLEAR = 0.17  # least initial distance of the cylinder from the goal [m]

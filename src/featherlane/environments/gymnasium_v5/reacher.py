@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import kernel, sincos, sqrt
 from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.lanes import kernel, sincos, sqrt
+from featherlane.policies import LaneFunctions
 
 RADIUS = 0.2  # radius around the origin that contains the target [m]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from featherlane.engine.lanes import kernel
 from featherlane.environments.gymnasium_v5.compiled import forward_motion, observe_state
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, root_position, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.lanes import kernel
+from featherlane.policies import LaneFunctions
 
 
 @dataclass(kw_only=True)

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.engine.model.arguments import bounded
-from featherlane.engine.model.reader import mujoco_module
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.robot import RobotTask
 from featherlane.errors import MissingMethodError
+from featherlane.extension import bounded
 
 ARM = 7  # number of joints
 SHOULDER = np.array([0.0, 0.0, 0.34])  # position of the arm's shoulder [m]
@@ -47,10 +46,13 @@ class ArmTask(RobotTask):
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:
+        import mujoco
+
         spec.worldbody.add_camera(name="near", pos=[0.3, -1.5, 0.85], xyaxes=[1, 0, 0, 0, 0.3, 1])
         mark = spec.worldbody.add_body(name="goal", mocap=True)
-        sphere = mujoco_module().mjtGeom.mjGEOM_SPHERE
-        mark.add_geom(type=sphere, size=[0.03, 0, 0], rgba=[0.2, 0.7, 0.3, 0.6], contype=0, conaffinity=0)
+        mark.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.03, 0, 0], rgba=[0.2, 0.7, 0.3, 0.6], contype=0, conaffinity=0
+        )
 
     def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.arm import SHOULDER, ArmTask, length
-from featherlane.environments.tasks.options import interval
+from featherlane.extension import interval
 
 GLOBE, CLEAR = np.array([0.55, 0.1, 0.42]), 0.25  # centre of the globe and least distance of goals from it [m]
 LOWEST = 0.12  # least height of a goal [m]
