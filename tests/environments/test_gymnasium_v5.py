@@ -30,7 +30,7 @@ def ours(name, n=N, **settings):
 def exact(options):
     """Sets Newton with tolerance 0 instead of the file's options."""
     options.tolerance, options.iterations = 0.0, 100
-    options.solver = "newton" if isinstance(options, fl.model.option.Option) else 2
+    options.solver = "newton" if isinstance(options, fl.results.Option) else 2
 
 
 def actions(env, count, seed=0):
