@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from featherlane import Batch, Camera
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.environments.task import Task
+from featherlane.environments.task import Parts, Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
 from featherlane.extension import instance
@@ -87,22 +87,22 @@ class BatchEnv(TaskEnv):
 class Functions(Task):
     """A task defined by functions."""
 
-    def __init__(self, model, frame_skip: int, functions: dict[str, Any], fields: Sequence[str]):
+    def __init__(self, model: Any, frame_skip: int, functions: dict[str, Any], fields: Sequence[str]):
         instance("fields", fields, Sequence, "a list of names of fields")
         self.model, self.frame_skip, self.fields = model, frame_skip, tuple(fields)
         self.observe, self.compute_reward = functions["observation"], functions["reward"]
         self.ended, self.started_by = functions["terminated"], functions["start"]
 
-    def observation(self, worlds: Batch):
+    def observation(self, worlds: Batch) -> Parts:
         return self.observe(worlds)
 
     def before(self, worlds: Batch) -> Before:
         return Before(worlds.qpos.copy(), worlds.qvel.copy())
 
-    def reward(self, worlds: Batch, actions: np.ndarray, before: Before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Before) -> Parts:
         return self.compute_reward(worlds, before)
 
-    def terminated(self, worlds: Batch):
+    def terminated(self, worlds: Batch) -> np.ndarray | None:
         return None if self.ended is None else self.ended(worlds)
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:

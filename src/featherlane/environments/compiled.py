@@ -8,6 +8,7 @@ of the state before the last time step, accelerations and forces those of that s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from featherlane import Model, load, set_user_sensor
 from featherlane.errors import ModelError
@@ -17,7 +18,7 @@ from featherlane.lanes import Kernel
 PREFIX = "task/"
 
 
-def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
+def with_kernels(source: Any, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     """Returns a model whose step also evaluates the given kernels.
 
     Args:
@@ -45,7 +46,7 @@ def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     return model
 
 
-def _add_sensor(spec, name: str, dim: int) -> None:
+def _add_sensor(spec: Any, name: str, dim: int) -> None:
     import mujoco
 
     spec.add_sensor(

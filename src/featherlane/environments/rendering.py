@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from featherlane import Batch, MixedBatch
+from featherlane import Batch, MixedBatch, Model
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
 from featherlane.extension import Painter, one_of, prepare_rendering, whole_argument
@@ -66,7 +69,7 @@ class Painting:
             for w in range(drawn)
         ]
 
-    def _camera(self, model):
+    def _camera(self, model: Model) -> int | Mapping[str, Any]:
         """Returns the task's camera, else the model's "track" as in Gymnasium, else a free camera."""
         number, name = getattr(self.task, "camera_id", None), getattr(self.task, "camera_name", None)
         if number is not None and name is not None:

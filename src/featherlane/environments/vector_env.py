@@ -288,7 +288,9 @@ class TaskEnv(VectorEnv):
         bad, self._bad = counted > self._bad, counted
         return bad if bad.any() else None
 
-    def _results(self, rewards: np.ndarray, terminations: np.ndarray, bad: np.ndarray | None, resting, before):
+    def _results(
+        self, rewards: np.ndarray, terminations: np.ndarray, bad: np.ndarray | None, resting: np.ndarray, before: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Counts a step and returns its results; with SAME_STEP, worlds whose episodes ended are reset first."""
         self.elapsed += 1
         if bad is not None:
@@ -309,7 +311,9 @@ class TaskEnv(VectorEnv):
             observations, infos = self._restart_at_once(done, observations, infos)
         return observations, rewards, terminations, truncations, infos
 
-    def _restart_at_once(self, done: np.ndarray, observations: Any, infos: dict[str, Any]):
+    def _restart_at_once(
+        self, done: np.ndarray, observations: Any, infos: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
         """Returns the first observations of reset worlds; infos hold the last ones."""
         final = np.full(self.num_envs, None, object)
         for w in np.flatnonzero(done):
@@ -325,7 +329,7 @@ class TaskEnv(VectorEnv):
         ), last  # the same buffer, because the other one holds the previous step
 
     # ---- infos -----------------------------------------------------------------------------------------------------
-    def _infos(self, bad: np.ndarray | None, resting: np.ndarray, before) -> dict[str, Any]:
+    def _infos(self, bad: np.ndarray | None, resting: np.ndarray, before: Any) -> dict[str, Any]:
         infos: dict[str, Any] = {} if bad is None else {"bad_world": bad, "_bad_world": bad.copy()}
         if not self.info:
             return infos
@@ -363,7 +367,7 @@ class TaskEnv(VectorEnv):
         """Returns the present observations in a new array."""
         return np.concatenate(self._parts(), axis=1, dtype=self.batch.dtype, casting="unsafe")
 
-    def _columns(self, name: str, values) -> np.ndarray:
+    def _columns(self, name: str, values: Any) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""
         n = self.num_envs
         what, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
@@ -408,15 +412,15 @@ class TaskEnv(VectorEnv):
             return np.concatenate(parts, axis=1, dtype=self.batch.dtype, casting="unsafe")
         return np.concatenate(parts, axis=1, out=out, casting="unsafe")
 
-    def _actions(self, actions) -> np.ndarray:
+    def _actions(self, actions: Any) -> np.ndarray:
         """Checks the actions before any world moves and returns them."""
-        actions = _checked("actions", "", actions, self.action_space.shape)
+        actions = _checked("actions", "", actions, self.action_space.shape or ())
         if actions.dtype.kind == "f" and np.isnan(actions).any():
             world, column = np.argwhere(np.isnan(actions))[0]
             raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
         return actions if self._unused is None else np.where(self._unused, 0, actions)
 
-    def _outcome(self, actions: np.ndarray, before) -> tuple[np.ndarray, np.ndarray]:
+    def _outcome(self, actions: np.ndarray, before: Any) -> tuple[np.ndarray, np.ndarray]:
         """Returns terminations (n,) and the sums of the reward terms (n,) in float64, in new arrays."""
         ended, rewards = self._ended(), np.zeros(self.num_envs)
         terminations = np.zeros(self.num_envs, bool) if ended is None else ended.astype(bool)
@@ -424,7 +428,7 @@ class TaskEnv(VectorEnv):
             rewards += values
         return terminations, rewards
 
-    def _reward_terms(self, actions: np.ndarray, before) -> list[np.ndarray]:
+    def _reward_terms(self, actions: np.ndarray, before: Any) -> list[np.ndarray]:
         """Returns the reward terms, each (n,), and stores those with names in `terms`."""
         terms = self.task.reward(self.batch, actions, before)
         named = terms if isinstance(terms, Mapping) else {"": terms}
@@ -437,7 +441,7 @@ class TaskEnv(VectorEnv):
         return None if ended is None else _checked("terminated", "", ended, (self.num_envs,))
 
 
-def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
+def _checked(name: str, part: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
     what = f"{name} {part!r}" if part else name
     value = as_real_array(what, value, f"is an array {shape} of numbers")
@@ -458,7 +462,7 @@ def row_of(observations: Any, world: int) -> Any:
     return observations[world].copy()
 
 
-def mode_of(value) -> AutoresetMode:
+def mode_of(value: Any) -> AutoresetMode:
     """Returns Gymnasium's autoreset mode for a mode or its value.
 
     Raises:

@@ -38,7 +38,7 @@ class SuiteTask(Task):
     reward_threshold: ClassVar[float | None] = None
     derived = "dm_control"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         rewards = required("dm_control.utils.rewards", "a task of dm_control")
         self.tolerance: Callable[..., np.ndarray] = rewards.tolerance  # shape of rewards, from 0 to 1
         self.model = self.source(Path(rewards.__file__).parents[1] / "suite" / self.file)

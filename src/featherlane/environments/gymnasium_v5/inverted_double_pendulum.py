@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import add_reward, is_between, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+from featherlane.environments.random_streams import RandomStreams
 from featherlane.lanes import clip, kernel, sincos
 from featherlane.policies import LaneFunctions
 
@@ -29,7 +33,7 @@ class InvertedDoublePendulum(MujocoTask):
     fields = ("site_xpos", "qfrc_constraint")
     forward_at_start = False  # `started` computes the derived fields that are observed
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         model = worlds.model
         self.only_limits = not (model.ncand or model.neq or model.ntendon or model.dof_frictionloss.any())
@@ -37,14 +41,14 @@ class InvertedDoublePendulum(MujocoTask):
         limited = model.jnt_limited.astype(bool)
         self.reach = np.where(limited, low, -np.inf), np.where(limited, high, np.inf)
 
-    def started(self, worlds, ids):
+    def started(self, worlds: Batch, ids: np.ndarray) -> None:
         """Computes the constraint forces of the initial state; without a joint at its limit they are zero."""
         if self.only_limits and is_between(self.reach[0], worlds.qpos[ids], self.reach[1]).all():
             worlds.writable("qfrc_constraint")[ids] = 0.0
         else:
             worlds.forward(ids)
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         angles = worlds.qpos[:, 1:]
         return {
             "qpos": worlds.qpos[:, :1],
@@ -54,7 +58,7 @@ class InvertedDoublePendulum(MujocoTask):
             "qfrc_constraint": np.clip(worlds.qfrc_constraint[:, :1], -MOST, MOST),
         }
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         x, height = worlds.site_xpos[:, 0, 0], worlds.site_xpos[:, 0, 2]
         v1, v2 = worlds.qvel[:, 1], worlds.qvel[:, 2]
         self.penalties = {
@@ -63,12 +67,12 @@ class InvertedDoublePendulum(MujocoTask):
         }
         return {"survive": self.healthy_reward * self.is_up, **self.penalties}
 
-    def terminated(self, worlds):
+    def terminated(self, worlds: Batch) -> np.ndarray:
         down = worlds.site_xpos[:, 0, 2] <= LOWEST
         self.is_up = ~down
         return down
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         alive, (low, high) = float(self.healthy_reward), self.reach
         free = (low < self.init_qpos - self.reset_noise_scale) & (self.init_qpos + self.reset_noise_scale < high)
         unforced = int(self.only_limits and free.all())  # initial states have no constraint forces
@@ -99,8 +103,8 @@ class InvertedDoublePendulum(MujocoTask):
 
         return LaneFunctions(observe, score, start_stage="none" if unforced else "acceleration")
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)
 
-    def info(self, worlds, terms, before):
+    def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
         return {"reward_survive": terms["survive"], **self.penalties}

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import observe_state, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+from featherlane.environments.random_streams import RandomStreams
 from featherlane.lanes import fabs, kernel
 from featherlane.policies import LaneFunctions
 
@@ -30,17 +32,17 @@ class InvertedPendulum(MujocoTask):
     name = "InvertedPendulum-v5"
     reward_threshold = 950.0
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {"qpos": worlds.qpos, "qvel": worlds.qvel}
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         return {"survive": self.is_up.astype(int)}
 
-    def terminated(self, worlds):
+    def terminated(self, worlds: Batch) -> np.ndarray:
         self.is_up = np.abs(worlds.qpos[:, 1]) <= STEEPEST
         return ~self.is_up
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         nq, nv = worlds.model.nq, worlds.model.nv
 
         @kernel
@@ -55,5 +57,5 @@ class InvertedPendulum(MujocoTask):
 
         return LaneFunctions(observe, score)
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)

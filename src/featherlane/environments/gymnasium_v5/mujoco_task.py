@@ -47,7 +47,7 @@ class MujocoTask(Task):
     limit: ClassVar[int] = 1000
     reward_threshold: ClassVar[float | None] = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         given = str(self.xml_file)
         own = given[:1] in (".", "/", "~")
         self.model = str(Path(given).expanduser() if own else ASSETS / given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,7 +40,7 @@ class ArmTask(RobotTask):
     fields = ("site_xpos",)
     robot = "arm"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.rate = bounded("rate", self.rate, 0.0, 100.0)
         self.start_noise = bounded("start_noise", self.start_noise, 0.0, 1.0)
         self.reached = bounded("reached", self.reached, 0.0, 1.0)
@@ -89,7 +90,7 @@ class ArmTask(RobotTask):
         """Returns the distance from the goal, (n,) [m]."""
         raise MissingMethodError(f"{type(self).__name__} does not define distance()")
 
-    def info(self, worlds: Batch, terms, before) -> dict[str, np.ndarray]:
+    def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
         distance = self.distance(worlds)
         return {"distance": distance, "success": distance < self.reached, **super().info(worlds, terms, before)}
 

@@ -51,7 +51,7 @@ class ArmPush(ArmTask):
         "lost": -10.0,
     }
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.puck_range = interval("puck_range", self.puck_range, 0.25, LOST)
         self.goal_range = interval("goal_range", self.goal_range, 0.25, LOST)
         self.spread = bounded("spread", self.spread, 0.0, 3.0)

@@ -34,7 +34,7 @@ class ArmReach(ArmTask):
     posture = (0.0, -0.4, 0.0, 1.4, 0.0, 0.6, 0.0)
     default_weights: ClassVar = {"distance": -1.0, "close": 1.0, "motion": -0.003, "jerk": -0.01}
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.goal_range = interval("goal_range", self.goal_range, 0.3, 0.8)
         super().__post_init__()
 

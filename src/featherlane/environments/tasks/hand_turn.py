@@ -40,7 +40,7 @@ class HandTurn(RobotTask):
     limit = 250
     default_weights: ClassVar = {"turn": 1.0, "wobble": -0.1, "drift": -10.0, "jerk": -0.01, "drop": -20.0}
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.speed = bounded("speed", self.speed, 1e-3, 100.0)
         self.dropped = bounded("dropped", self.dropped, 1e-3, 1.0)
         self.start_noise = bounded("start_noise", self.start_noise, 0.0, 0.2)

@@ -70,7 +70,7 @@ class HumanoidWalk(VelocityTask):
         "fall": -5.0,
     }
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.cadence = bounded("cadence", self.cadence, 0.0, 10.0)
         self.stride = bounded("stride", self.stride, 0.0, 1.0)
         self.foot_rise = bounded("foot_rise", self.foot_rise, 0.0, 0.5)

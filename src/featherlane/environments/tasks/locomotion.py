@@ -67,7 +67,7 @@ class VelocityTask(RobotTask):
     fields = ("site_xpos", "actuator_force")
     forward_at_start = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("forward", "sideways", "turn"):
             setattr(self, name, interval(name, getattr(self, name), -20.0, 20.0))
         for name in ("command_time", "push_time"):

@@ -50,7 +50,7 @@ class RobotTask(Task):
     reward_threshold: ClassVar[float | None] = None
     default_weights: ClassVar[Mapping[str, float]]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.weight = weights("weights", self.weights, self.default_weights)
         for name in ("mass", "friction", "gain"):
             setattr(self, name, interval(name, getattr(self, name), 0.05, 20.0))
