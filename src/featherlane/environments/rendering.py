@@ -85,5 +85,5 @@ class Painting:
     def close(self) -> None:
         """Frees the graphics memory."""
         for painter in self._painters.values():
-            painter.__exit__()
+            painter.close()
         self._painters.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -28,17 +28,19 @@ GENERATORS = Layout(
         Declare().long("generator", "ngenerator", "1", "addresses of the generators to sample from"),
     ),
 )
-_C = ctypes.CDLL(private("numpy", np.random, "_generator").__file__)
-_FILLS = {"random": "random_standard_uniform_fill", "standard_normal": "random_standard_normal_fill"}
-FUNCTIONS: dict[str, int | None] = {  # address of the C function of a generator's method
-    method: ctypes.cast(getattr(_C, name), ctypes.c_void_p).value
-    for method, name in _FILLS.items()
-    if hasattr(_C, name)
-}
+FILLS = {"random": "random_standard_uniform_fill", "standard_normal": "random_standard_normal_fill"}
 FEW = 4  # generators for which calls in Python take less time
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
+
+
+@cache
+def functions() -> dict[str, int | None]:
+    """Returns the address of the C function of each method of a generator, if this build of NumPy exports it."""
+    c = ctypes.CDLL(private("numpy", np.random, "_generator").__file__)
+    found = {method: getattr(c, name) for method, name in FILLS.items() if hasattr(c, name)}
+    return {method: ctypes.cast(function, ctypes.c_void_p).value for method, function in found.items()}
 
 
 @stage(g1=GENERATORS)
@@ -73,10 +75,10 @@ class RowSampler:
             n: numbers of each.
         """
         out, count = np.empty((len(ids), n)), len(ids)
-        if method in FUNCTIONS and FEW <= count <= len(self._generators):
+        if FEW <= count <= len(self._generators) and method in functions():
             run, given, addresses = self._compiled
             given[:count] = addresses[ids]
-            run(FUNCTIONS[method], count, n, address(out))
+            run(functions()[method], count, n, address(out))
         else:
             for row, i in zip(out, ids.tolist(), strict=True):
                 getattr(self._generators[i], method)(out=row)
