@@ -1,6 +1,7 @@
 """Rollouts with a compiled policy against the same steps made one by one from Python."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import featherlane as fl
 from featherlane.environments import Task, TaskEnv, make_vec
 from featherlane.environments.gymnasium_v5.half_cheetah import HalfCheetah
+from featherlane.extension import PolicyLoop
 from featherlane.policies import MLP, LaneFunctions, gaussian_noise
 from featherlane.tools.policy import episodes
 
@@ -357,3 +359,37 @@ def test_unsupported_environments_and_arguments_are_refused():
 
     with pytest.raises(fl.ModelError, match=r"does not define compiled\(\)"):
         TaskEnv(Plain(), 2).rollout(1, policy)
+
+
+def test_a_loop_runs_worlds_without_an_environment():
+    """Episodes of 4 steps from rest, with a policy that pushes; the step after an episode starts the next one."""
+    model, policy = fl.bundled("cartpole"), MLP([[[0.1, 0.2, 0.3, 0.4]]], [[0.5]])
+    n, nq, nv = 3, model.nq, model.nv
+
+    @fl.kernel
+    def observe(d, p, at_start):
+        for k in range(nq):
+            p.obs[k], p.obs[nq + k] = d.qpos[k], d.qvel[k]
+
+    @fl.kernel
+    def score(d, p, at_start):
+        p.reward[0] = p.reward[0] + d.qpos[0]
+
+    loop = PolicyLoop(
+        fl.Batch(model, n, nthread=1), LaneFunctions(observe, score), label="push", ninput=nq + nv, limit=4
+    )
+    left = []
+    result = loop.run(
+        7, policy, lambda k: SimpleNamespace(rows=np.zeros((n, k, nq + nv)), leave=lambda used: left.append(used))
+    )
+    batch, seen = fl.Batch(model, n, nthread=1), np.zeros((n, nq + nv))
+    for t in range(4):
+        np.testing.assert_array_equal(result.observations[:, t], seen)
+        batch.ctrl = policy(seen)
+        batch.step()
+        seen = np.concatenate((batch.qpos, batch.qvel), axis=1)
+        np.testing.assert_array_equal(result.rewards[:, t], batch.qpos[:, 0])
+    assert np.flatnonzero(result.truncated[0]).tolist() == [3] and not result.terminated.any()
+    assert np.flatnonzero(result.started[0]).tolist() == [4] and (result.rewards[:, 4] == 0.0).all()
+    np.testing.assert_array_equal(result.observations[:, 5:7], result.observations[:, 0:2])
+    assert left[-1].tolist() == [1] * n and loop.elapsed.tolist() == [2] * n

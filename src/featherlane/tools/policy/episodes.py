@@ -107,6 +107,8 @@ class PolicyLoop:
     ):
         if batch.runner.recorder is not None:
             raise ModelError("rollout: got an environment with record_failures, allowed is 0")
+        for name in fields:
+            batch.bind(name)
         stage = one_of(f"{label}: start_stage", functions.start_stage, ("task", "none", *STAGES))
         if stage == "task":
             stage = "acceleration" if forward_at_start and batch.bound else "none"
