@@ -19,6 +19,12 @@ MOST = 10.0  # observed velocities and constraint forces are clipped to this
 LOWEST = 1.0  # least height of the tip [m]
 
 
+@kernel
+def penalties(x, height, v1, v2):
+    """Returns the rewards of the tip's position and of both angular velocities, which are not positive."""
+    return -(0.01 * (x * x) + (height - 2.0) * (height - 2.0)), -(1e-3 * (v1 * v1) + 5e-3 * (v2 * v2))
+
+
 @dataclass(kw_only=True)
 class InvertedDoublePendulum(MujocoTask):
     """Rewards each step with the tip up; penalizes distance from the middle and velocities."""
@@ -59,12 +65,9 @@ class InvertedDoublePendulum(MujocoTask):
         }
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
-        x, height = worlds.site_xpos[:, 0, 0], worlds.site_xpos[:, 0, 2]
-        v1, v2 = worlds.qvel[:, 1], worlds.qvel[:, 2]
-        self.penalties = {
-            "distance_penalty": -(0.01 * x**2 + (height - 2.0) ** 2),
-            "velocity_penalty": -(1e-3 * v1**2 + 5e-3 * v2**2),
-        }
+        tip, qvel = worlds.site_xpos[:, 0], worlds.qvel
+        distance, velocity = penalties(tip[:, 0], tip[:, 2], qvel[:, 1], qvel[:, 2])
+        self.penalties = {"distance_penalty": distance, "velocity_penalty": velocity}
         return {"survive": self.healthy_reward * self.is_up, **self.penalties}
 
     def terminated(self, worlds: Batch) -> np.ndarray:
@@ -92,14 +95,12 @@ class InvertedDoublePendulum(MujocoTask):
 
         @kernel
         def score(d, p, at_start):
-            """Adds the reward of worlds with the tip up, and the penalties of distance and velocities; see `reward`.
-
-            x, height: of the tip, site 0; it is up above LOWEST.
-            """
-            x, height, v1, v2 = d.site_xpos[0][0], d.site_xpos[0][2], d.qvel[1], d.qvel[2]
+            """Adds the reward of worlds whose tip, site 0, is above LOWEST, and the penalties; the others terminate."""
+            x, height = d.site_xpos[0][0], d.site_xpos[0][2]
+            distance, velocity = penalties(x, height, d.qvel[1], d.qvel[2])
             survive(p, height > LOWEST, alive, terminates=1)
-            add_reward(p, -(0.01 * (x * x) + (height - 2.0) * (height - 2.0)))
-            add_reward(p, -(1e-3 * (v1 * v1) + 5e-3 * (v2 * v2)))
+            add_reward(p, distance)
+            add_reward(p, velocity)
 
         return LaneFunctions(observe, score, start_stage="none" if unforced else "acceleration")
 
