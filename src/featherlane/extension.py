@@ -14,7 +14,7 @@ from featherlane.engine.model.arguments import (
     one_of,
     whole_argument,
 )
-from featherlane.engine.model.assignment import as_real_array, check_finite, regular
+from featherlane.engine.model.assignment import as_real_array, check_finite, is_numbers, regular
 from featherlane.engine.model.load import specification
 from featherlane.engine.model.model import peek
 from featherlane.engine.simulation.batch.random_rows import RowSampler
@@ -32,6 +32,7 @@ __all__ = [  # noqa: RUF022  in groups
     "check_finite",
     "instance",
     "interval",
+    "is_numbers",
     "one_of",
     "regular",
     "whole_argument",

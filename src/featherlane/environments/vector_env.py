@@ -20,7 +20,7 @@ from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.extension import as_real_array, hold_controls, instance, one_of, regular, whole_argument
+from featherlane.extension import as_real_array, hold_controls, instance, is_numbers, one_of, regular, whole_argument
 from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
@@ -360,8 +360,11 @@ class TaskEnv(VectorEnv):
 
     def _parts(self) -> list[np.ndarray]:
         values = self.task.observation(self.batch)
-        named = values if isinstance(values, Mapping) else {"": values}
-        return [self._columns(name, part) for name, part in named.items()]
+        named, n = values if type(values) is dict or isinstance(values, Mapping) else {"": values}, self.num_envs
+        return [
+            part if is_numbers(part) and part.ndim == 2 and len(part) == n else self._columns(name, part)
+            for name, part in named.items()
+        ]
 
     def _numbers(self) -> np.ndarray:
         """Returns the present observations in a new array."""
@@ -431,7 +434,7 @@ class TaskEnv(VectorEnv):
     def _reward_terms(self, actions: np.ndarray, before: Any) -> list[np.ndarray]:
         """Returns the reward terms, each (n,), and stores those with names in `terms`."""
         terms = self.task.reward(self.batch, actions, before)
-        named = terms if isinstance(terms, Mapping) else {"": terms}
+        named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
         self.terms, shape = {name: values for name, values in named.items() if name}, (self.num_envs,)
         return [_checked("reward", name, values, shape) for name, values in named.items()]
 
@@ -443,6 +446,8 @@ class TaskEnv(VectorEnv):
 
 def _checked(name: str, part: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
+    if is_numbers(value) and value.shape == shape:
+        return value
     what = f"{name} {part!r}" if part else name
     value = as_real_array(what, value, f"is an array {shape} of numbers")
     if value.shape != shape:
