@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from featherlane import Batch
 from featherlane.lanes import Kernel, kernel, where
 
 
@@ -68,6 +69,18 @@ def observe_state(d, p, hidden, nq, nv):
     for i in range(nv):
         p.obs[nq - hidden + i] = d.qvel[i]
     return nq - hidden + nv
+
+
+def state_observer(worlds: Batch, hidden: int) -> Kernel:
+    """Returns `observe` of the positions from number `hidden` on, then velocities."""
+    nq, nv = worlds.model.nq, worlds.model.nv
+
+    @kernel
+    def observe(d, p, at_start):
+        """obs <- positions from number `hidden` on and velocities."""
+        observe_state(d, p, hidden, nq, nv)
+
+    return observe
 
 
 @kernel

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from featherlane import Batch
-from featherlane.environments.gymnasium_v5.compiled import forward_motion, observe_state
+from featherlane.environments.gymnasium_v5.compiled import forward_motion, state_observer
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, squares
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.lanes import kernel
 from featherlane.policies import LaneFunctions
 
 
@@ -47,15 +46,8 @@ class HalfCheetah(MujocoTask):
 
     def compiled(self, worlds: Batch) -> LaneFunctions:
         hidden = 1 if self.exclude_current_positions_from_observation else 0
-        nq, nv = worlds.model.nq, worlds.model.nv
         remember, score = forward_motion(self, worlds.model.nu, 1)
-
-        @kernel
-        def observe(d, p, at_start):
-            """obs <- positions from number `hidden` on and velocities."""
-            observe_state(d, p, hidden, nq, nv)
-
-        return LaneFunctions(observe, score, remember, 1)
+        return LaneFunctions(state_observer(worlds, hidden), score, remember, 1)
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)

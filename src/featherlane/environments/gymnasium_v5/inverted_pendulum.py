@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from featherlane import Batch
-from featherlane.environments.gymnasium_v5.compiled import observe_state, survive
+from featherlane.environments.gymnasium_v5.compiled import state_observer, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.lanes import fabs, kernel
@@ -43,19 +43,12 @@ class InvertedPendulum(MujocoTask):
         return ~self.is_up
 
     def compiled(self, worlds: Batch) -> LaneFunctions:
-        nq, nv = worlds.model.nq, worlds.model.nv
-
-        @kernel
-        def observe(d, p, at_start):
-            """obs <- positions and velocities."""
-            observe_state(d, p, hidden=0, nq=nq, nv=nv)
-
         @kernel
         def score(d, p, at_start):
             """reward += 1 in worlds whose pole is up; the others terminate."""
             survive(p, fabs(d.qpos[1]) <= STEEPEST, reward=1.0, terminates=1)
 
-        return LaneFunctions(observe, score)
+        return LaneFunctions(state_observer(worlds, hidden=0), score)
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
