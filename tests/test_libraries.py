@@ -38,7 +38,6 @@ BLOCKED = {
     "import featherlane.environments.adapters.torchrl": "featherlane[torchrl]",
     "import featherlane.environments.adapters.skrl": "featherlane[skrl]",
     "import featherlane.environments.adapters.rsl_rl": "featherlane[rsl-rl]",
-    "import featherlane.environments.adapters.rllib": "featherlane[rllib]",
     "import featherlane.integrations.unisim": "featherlane[unisim]",
     "import featherlane.integrations.unilab": "featherlane[unilab]",
     "import featherlane.integrations.jax": "featherlane[jax]",

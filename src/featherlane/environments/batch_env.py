@@ -9,13 +9,12 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import DTypeLike
 
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.query.camera import Camera
-from featherlane.engine.simulation.world.recordings import field_names
+from featherlane import Batch, Camera
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.environments.task import Task
+from featherlane.environments.task import Parts, Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
+from featherlane.extension import instance
 
 
 class Before(NamedTuple):
@@ -76,7 +75,7 @@ class BatchEnv(TaskEnv):
         for name, function in functions.items():
             if not callable(function) and not (function is None and name in ("terminated", "start")):
                 raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function f(batch)")
-        task = Functions(model, frame_skip, functions, field_names("fields", fields))
+        task = Functions(model, frame_skip, functions, (fields,) if isinstance(fields, str) else fields)
         task.cameras = cameras
         super().__init__(
             task, num_envs, max_episode_steps=max_episode_steps, autoreset_mode=autoreset_mode, nthread=nthread,
@@ -88,21 +87,22 @@ class BatchEnv(TaskEnv):
 class Functions(Task):
     """A task defined by functions."""
 
-    def __init__(self, model, frame_skip: int, functions: dict[str, Any], fields: Sequence[str]):
+    def __init__(self, model: Any, frame_skip: int, functions: dict[str, Any], fields: Sequence[str]):
+        instance("fields", fields, Sequence, "a list of names of fields")
         self.model, self.frame_skip, self.fields = model, frame_skip, tuple(fields)
         self.observe, self.compute_reward = functions["observation"], functions["reward"]
         self.ended, self.started_by = functions["terminated"], functions["start"]
 
-    def observation(self, worlds: Batch):
+    def observation(self, worlds: Batch) -> Parts:
         return self.observe(worlds)
 
     def before(self, worlds: Batch) -> Before:
         return Before(worlds.qpos.copy(), worlds.qvel.copy())
 
-    def reward(self, worlds: Batch, actions: np.ndarray, before: Before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Before) -> Parts:
         return self.compute_reward(worlds, before)
 
-    def terminated(self, worlds: Batch):
+    def terminated(self, worlds: Batch) -> np.ndarray | None:
         return None if self.ended is None else self.ended(worlds)
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:

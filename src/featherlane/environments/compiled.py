@@ -8,18 +8,17 @@ of the state before the last time step, accelerations and forces those of that s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model import Model, load
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.load import specification
-from featherlane.engine.simulation.user.sensor import set_user_sensor
+from featherlane import Model, load, set_user_sensor
 from featherlane.errors import ModelError
+from featherlane.extension import specification, whole_argument
+from featherlane.lanes import Kernel
 
 PREFIX = "task/"
 
 
-def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
+def with_kernels(source: Any, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     """Returns a model whose step also evaluates the given kernels.
 
     Args:
@@ -47,7 +46,7 @@ def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     return model
 
 
-def _add_sensor(spec, name: str, dim: int) -> None:
+def _add_sensor(spec: Any, name: str, dim: int) -> None:
     import mujoco
 
     spec.add_sensor(

@@ -7,8 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from featherlane.engine.model.names import index_of
-from featherlane.engine.simulation.query.camera import Camera
+from featherlane import Camera
 from featherlane.errors import ModelError
 
 
@@ -28,7 +27,7 @@ class ObservedImages:
         self.batch, self.cameras, names = batch, _checked(cameras), list[str]()
         for camera in self.cameras:
             for model in batch.models:
-                index_of(model, "camera", camera.camera)
+                model.camera(camera.camera)  # raises an error for an unknown name
             names += [f"{camera.camera}/{output}" for output in camera.names]
         if len(set(names)) < len(names):
             raise ModelError(f"cameras: got the images {', '.join(names)}, allowed is one of each camera and output")

@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.engine.lanes.record import address
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.mixed import MixedBatch
+from featherlane import Batch, MixedBatch, Model
 
 EXPANDED = "expanded_fields"
 TABLES = ("rows", "bound", EXPANDED)  # attributes of a batch that hold its arrays
@@ -92,7 +89,7 @@ def _inside(thing: Any) -> Iterator[tuple[str | int, Any]]:
 
 
 def _live(path: tuple, array: np.ndarray, field: tuple[int, str, str], rows: np.ndarray) -> LiveArray:
-    offset = address(array) - address(rows)
+    offset = array.ctypes.data - rows.ctypes.data
     return LiveArray(path, field, offset, array.shape, array.strides, array.dtype, array.flags.writeable)
 
 

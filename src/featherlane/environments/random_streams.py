@@ -12,9 +12,8 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.simulation.batch.random_rows import FEW, FUNCTIONS, RowSampler
 from featherlane.errors import ModelError
+from featherlane.extension import RowSampler, whole_argument
 
 LARGEST_SEED = 2**64 - 1
 
@@ -69,14 +68,9 @@ class RandomStreams:
 
     def _rows(self, method: str, ids: np.ndarray, n: int) -> np.ndarray:
         """Returns n numbers of a method of each generator in `ids`, (len(ids), n)."""
-        if method in FUNCTIONS and FEW <= len(ids) <= len(self):
-            if self._sampler is None:
-                self._sampler = RowSampler(self.generators)
-            return self._sampler.rows(method, ids, n)
-        rows = np.empty((len(ids), n))
-        for row, i in zip(rows, ids.tolist(), strict=True):
-            getattr(self.generators[i], method)(out=row)
-        return rows
+        if self._sampler is None:
+            self._sampler = RowSampler(self.generators)
+        return self._sampler.rows(method, ids, n)
 
     def integers(self, ids: np.ndarray, low: int, high: int, n: int) -> np.ndarray:
         """Samples n whole numbers from low to below high from each generator in `ids`, (len(ids), n)."""

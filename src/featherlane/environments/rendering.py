@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from featherlane.engine.model.arguments import one_of, whole_argument
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.mixed import MixedBatch
+from featherlane import Batch, MixedBatch, Model
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.tools.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.extension import Painter, one_of, prepare_rendering, whole_argument
 
 RENDER_MODES = ("rgb_array",)
 SIZE = 480
@@ -36,7 +37,7 @@ class Painting:
         self._painters: dict[int, Painter] = {}
         self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
         if mode is not None:
-            prepare_rendering(PICTURES)
+            prepare_rendering(("OpenGL",))
 
     def pictures(self, worlds: Batch | MixedBatch) -> tuple[np.ndarray, ...] | None:
         """Returns a picture (height, width, 3) uint8 of each world, under the model that the world has now."""
@@ -68,7 +69,7 @@ class Painting:
             for w in range(drawn)
         ]
 
-    def _camera(self, model):
+    def _camera(self, model: Model) -> int | Mapping[str, Any]:
         """Returns the task's camera, else the model's "track" as in Gymnasium, else a free camera."""
         number, name = getattr(self.task, "camera_id", None), getattr(self.task, "camera_name", None)
         if number is not None and name is not None:
@@ -84,5 +85,5 @@ class Painting:
     def close(self) -> None:
         """Frees the graphics memory."""
         for painter in self._painters.values():
-            painter.__exit__()
+            painter.close()
         self._painters.clear()

@@ -7,51 +7,24 @@ episodes that were started.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.arguments import instance, one_of, whole_argument
-from featherlane.engine.model.assignment import as_real_array
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.runner import PIECE_SECONDS, STAGES
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.tools.policy.episodes import Program, kept_rows, play
-from featherlane.tools.policy.functions import stages
-from featherlane.tools.policy.mlp import MLP
+from featherlane.extension import PolicyLoop, Rollout
+from featherlane.policies import MLP
 
 FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 FREE = ("start", "start_info", "info", "prepare", "action_space")  # methods that need no compiled counterpart
-DECAY = 0.98  # of `most_started`; a repetition of a piece takes as long as the piece
-
-
-class Rollout(NamedTuple):
-    """Holds the recordings of a rollout of n worlds; step t of a world acts on `observations[:, t]`.
-
-    Attributes:
-        observations: (n, nstep + 1, k); the last are those after the last step.
-        actions: (n, nstep, nu) before they are clipped to the policy's range.
-        means: (n, nstep, nu) actions without noise.
-        rewards: (n, nstep) float64.
-        terminated, truncated: (n, nstep) bool.
-        started: (n, nstep) bool, whether the step started an episode: its action was ignored, and its reward is 0.
-    """
-
-    observations: np.ndarray
-    actions: np.ndarray
-    means: np.ndarray
-    rewards: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    started: np.ndarray
 
 
 @dataclass
@@ -73,7 +46,7 @@ class Episodes:
 
     Attributes:
         task, batch, random, frame_skip, limit, autoreset_mode: those of the environment.
-        ninput, noutput: lengths of an observation and an action.
+        ninput: length of an observation.
         observe: function that returns the present observations.
         elapsed: actions of each episode, (n,).
         done: which worlds start an episode in the next step, (n,) bool.
@@ -88,7 +61,6 @@ class Episodes:
     limit: int | None
     autoreset_mode: AutoresetMode
     ninput: int
-    noutput: int
     observe: Callable[[], np.ndarray]
     elapsed: np.ndarray
     done: np.ndarray
@@ -129,45 +101,24 @@ class _Starts:
 
 def run_policy(env: Episodes, nstep: int, policy: MLP, noise: ArrayLike | None = None) -> Rollout:
     """Runs a rollout; see `TaskEnv.rollout`."""
-    nstep, n, batch = whole_argument("nstep", nstep, 1), env.batch.nworld, env.batch
-    program, width, nu = _program(env), env.ninput, env.noutput
-    instance("policy", policy, MLP, "a featherlane.policies.MLP")
-    if (policy.ninput, policy.noutput) != (width, nu):
-        given = f"{policy.ninput} inputs and {policy.noutput} outputs"
-        raise ModelError(f"policy: got {given}, allowed are {width} inputs and {nu} outputs")
-    noise = _noise(noise, (n, nstep, nu), batch.dtype)
-    kept = kept_rows(n, width, program.nbefore, batch.dtype)
-    kept["obs"][...] = _observed(env)
-    if program.nbefore:
-        kept["before"][...] = np.reshape(env.task.before(batch), (n, -1))
-    kept["done"][:, 0], kept["elapsed"][:, 0], kept["bad"][:, 0] = env.done, env.elapsed, env.bad
-    widths = {"obs": width, "action": nu, "mean": nu}
-    widths |= dict.fromkeys(("reward", "terminated", "truncated", "done", "non_finite"), 1)
-    rows = {
-        name: np.empty((n, nstep + (name in ("obs", "done")), k), np.float64 if name == "reward" else batch.dtype)
-        for name, k in widths.items()
-    }
-    rows["obs"][:, 0], rows["done"][:, 0] = kept["obs"], kept["done"]
-    taken = {name: a[:, 1:] if name in ("obs", "done") else a for name, a in rows.items()}
-    done = 0
-    while done < nstep:
-        part = slice(done, min(nstep, done + max(1, batch.runner.at_once // (n * env.frame_skip))))
-        begin, runner = time.perf_counter(), batch.runner
-        _piece(env, policy, program, kept, None if noise is None else noise[:, part], taken, part)
-        done, seconds = part.stop, max(time.perf_counter() - begin, 1e-9)
-        runner.at_once = max(1, int((part.stop - part.start) * n * env.frame_skip * PIECE_SECONDS / seconds))
-    _settle(env, policy, kept, rows)
-    wrong = np.argwhere(~np.isfinite(rows["reward"][..., 0]))
+    loop = _loop(env)
+    loop.observations[:], loop.done[:] = _observed(env), env.done
+    if loop.before.size:
+        loop.before[:] = np.reshape(env.task.before(env.batch), loop.before.shape)
+    loop.elapsed[:], loop.faults[:], loop.most_started = env.elapsed, env.bad, env.history.most_started
+    result = loop.run(nstep, policy, lambda k: _Starts(env, k), noise)
+    env.history.most_started = loop.most_started
+    env.elapsed[:], env.done, env.bad = loop.elapsed, loop.done > 0, env.batch.count_of(*FAULTS)
+    _settle(env, result.started[:, -1], policy.clipped(result.actions[:, -1]))
+    env.history.observed = env.observe(), loop.observations
+    loop.warn(level=3)
+    wrong = np.argwhere(~np.isfinite(result.rewards))
     if len(wrong):
         world, step = wrong[0]
         raise ModelError(
-            f"reward: got {rows['reward'][world, step, 0]} in world {world}, step {step}, allowed are finite numbers"
+            f"reward: got {result.rewards[world, step]} in world {world}, step {step}, allowed are finite numbers"
         )
-    flags = {name: rows[name][..., 0] > 0 for name in ("terminated", "truncated", "done")}
-    return Rollout(
-        rows["obs"], rows["action"], rows["mean"], rows["reward"][..., 0], flags["terminated"], flags["truncated"],
-        flags["done"][:, :-1],
-    )  # fmt: skip
+    return result
 
 
 def _observed(env: Episodes) -> np.ndarray:
@@ -179,38 +130,18 @@ def _observed(env: Episodes) -> np.ndarray:
     return seen
 
 
-def _piece(env: Episodes, policy: MLP, program: Program, kept, noise, taken, part: slice) -> None:
-    """Runs some steps of a rollout, with as many initial states as are needed."""
-    n, nstep = env.batch.nworld, part.stop - part.start
-    before = env.batch.checkpoint(), {name: rows.copy() for name, rows in kept.items()}
-    ends = kept["done"].any() or (program.limit is not None and kept["elapsed"].max() + nstep >= program.limit)
-    expected = int(np.ceil(env.history.most_started * nstep)) + (env.history.most_started > 0)
-    k = min(max(expected, int(ends)), -(-nstep // 2) + 1)
-    part_taken = {name: rows[:, part] for name, rows in taken.items()}
-    while True:
-        starts = _Starts(env, k)
-        play(env.batch.runner, policy, program, nstep, kept, starts.rows, noise, part_taken)
-        used = kept["used"][:, 0].astype(np.int64)
-        starts.leave(np.minimum(used, k))
-        most = int(used.max())
-        if most <= k:
-            break
-        # an initial state was missing: repeat the piece from its beginning with more of them
-        env.batch.restore(before[0])
-        for name, rows in before[1].items():
-            kept[name][...] = rows
-        starts.leave(np.zeros(n, np.int64))
-        k = most
-    env.history.most_started = max(most / nstep, DECAY * env.history.most_started)
-    kept["used"][...] = 0
+def _settle(env: Episodes, started: np.ndarray, actions: np.ndarray) -> None:
+    """Leaves the task as after the last step: worlds that started in it are reset as `step` does.
 
+    Args:
+        env: the environments.
+        started: (n,) bool, which worlds started an episode in the last step.
+        actions: (n, nu) clipped actions of the last step.
 
-def _settle(env: Episodes, policy: MLP, kept: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
-    """Leaves environment and task as after the last step: worlds that started in it are reset as `step` does."""
+    Raises:
+        ModelError: `Task.act` was overridden and sets other controls.
+    """
     task, batch = env.task, env.batch
-    started, actions = rows["done"][:, -2, 0] > 0, policy.clipped(rows["action"][:, -1])
-    env.elapsed[:], env.done = kept["elapsed"][:, 0], kept["done"][:, 0] > 0
-    env.bad = env.batch.count_of(*FAULTS)
     if not started.all():
         controls, moved = batch.ctrl.copy(), ~started
         task.act(batch, actions, None if moved.all() else np.flatnonzero(moved))
@@ -228,12 +159,10 @@ def _settle(env: Episodes, policy: MLP, kept: dict[str, np.ndarray], rows: dict[
         if task.forward_at_start:
             batch.forward_bound(ids)
         task.started(batch, ids)
-    env.history.observed = env.observe(), kept["obs"]
-    env.batch.runner.warn_of_found(found=rows["non_finite"].any(axis=(1, 2)), level=3)
 
 
-def _program(env: Episodes) -> Program:
-    """Returns the compiled form of the environment's task.
+def _loop(env: Episodes) -> PolicyLoop:
+    """Returns the loop of the environment's compiled task.
 
     Raises:
         ModelError: the task or the environment cannot be compiled.
@@ -252,13 +181,10 @@ def _program(env: Episodes) -> Program:
             f"rollout: got the task {name} with several models, cameras, kernels or derived={task.derived!r}, allowed "
             f"is one model without cameras and kernels and derived='gymnasium'"
         )
-    if env.batch.runner.recorder is not None:
-        raise ModelError("rollout: got an environment with record_failures, allowed is 0")
-    stage = one_of(f"{name}: start_stage", functions.start_stage, ("task", "none", *STAGES))
-    if stage == "task":
-        stage = "acceleration" if task.forward_at_start and env.batch.bound else "none"
-    made = stages(name, functions, task.fields)
-    return Program(name, made, functions.nbefore, env.frame_skip, env.limit, STAGES.get(stage, 0))
+    return PolicyLoop(
+        env.batch, functions, label=name, ninput=env.ninput, fields=task.fields, frame_skip=env.frame_skip,
+        limit=env.limit, forward_at_start=task.forward_at_start,
+    )  # fmt: skip
 
 
 def _check_overrides(task: Task) -> None:
@@ -270,13 +196,3 @@ def _check_overrides(task: Task) -> None:
         if changed:
             names = f"{kind.__name__} overrides {', '.join(changed)}"
             raise ModelError(f"rollout: {names}, allowed is to override compiled(), too")
-
-
-def _noise(noise: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-    if noise is None:
-        return None
-    rows = as_real_array("noise", noise, f"is an array {shape} of numbers")
-    if rows.shape != shape or not np.isfinite(rows).all():
-        what = f"shape {rows.shape}" if rows.shape != shape else "a non-finite number"
-        raise ModelError(f"noise: got {what}, allowed are finite numbers {shape}")
-    return np.ascontiguousarray(rows, dtype)

@@ -10,9 +10,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import DTypeLike
 
-from featherlane.engine.model.assignment import regular
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv, non_finite_reward
+from featherlane.extension import regular
 
 
 class SingleEnv(gym.Env):

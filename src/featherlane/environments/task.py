@@ -12,16 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model import Model, load
-from featherlane.engine.model.variants import Variants
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.mixed import MixedBatch
-from featherlane.engine.simulation.query.camera import Camera
+from featherlane import Batch, Camera, MixedBatch, Model, load
 from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.errors import MissingMethodError, ModelError
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.lanes import Kernel
+from featherlane.policies import LaneFunctions
+from featherlane.results import Variants
 
 Parts = np.ndarray | Mapping[str, np.ndarray]
 

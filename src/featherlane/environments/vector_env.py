@@ -11,8 +11,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.engine.model.arguments import instance, one_of, whole_argument
-from featherlane.engine.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
 from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.images import ObservedImages
 from featherlane.environments.infos import add_infos, part_of
@@ -22,8 +20,8 @@ from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.tools.histories import hold_controls
-from featherlane.tools.policy.mlp import MLP
+from featherlane.extension import as_real_array, hold_controls, instance, is_numbers, one_of, regular, whole_argument
+from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
 T = TypeVar("T")
@@ -235,8 +233,7 @@ class TaskEnv(VectorEnv):
             raise ModelError("rollout: got a task with cameras, allowed is one without")
         episodes = Episodes(
             self.task, self.batch, self.random, self.frame_skip, self.max_episode_steps, self.autoreset_mode,
-            self._width(), len(self.task.action_space(self.batch)[0]), self._numbers, self.elapsed, self._done,
-            self._bad, self._history,
+            self._width(), self._numbers, self.elapsed, self._done, self._bad, self._history,
         )  # fmt: skip
         result = run_policy(episodes, nstep, policy, noise)
         self._done, self._bad = episodes.done, episodes.bad
@@ -291,7 +288,9 @@ class TaskEnv(VectorEnv):
         bad, self._bad = counted > self._bad, counted
         return bad if bad.any() else None
 
-    def _results(self, rewards: np.ndarray, terminations: np.ndarray, bad: np.ndarray | None, resting, before):
+    def _results(
+        self, rewards: np.ndarray, terminations: np.ndarray, bad: np.ndarray | None, resting: np.ndarray, before: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Counts a step and returns its results; with SAME_STEP, worlds whose episodes ended are reset first."""
         self.elapsed += 1
         if bad is not None:
@@ -301,7 +300,7 @@ class TaskEnv(VectorEnv):
             rewards[resting] = 0.0
             terminations[resting] = False
             self.elapsed[resting] = 0
-        if not has_finite_sum(rewards) and not np.isfinite(rewards).all():
+        if not np.isfinite(rewards).all():
             wrong = np.flatnonzero(~np.isfinite(rewards))[0]
             raise non_finite_reward(float(rewards[wrong]), int(wrong))
         limit = self.max_episode_steps
@@ -312,7 +311,9 @@ class TaskEnv(VectorEnv):
             observations, infos = self._restart_at_once(done, observations, infos)
         return observations, rewards, terminations, truncations, infos
 
-    def _restart_at_once(self, done: np.ndarray, observations: Any, infos: dict[str, Any]):
+    def _restart_at_once(
+        self, done: np.ndarray, observations: Any, infos: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
         """Returns the first observations of reset worlds; infos hold the last ones."""
         final = np.full(self.num_envs, None, object)
         for w in np.flatnonzero(done):
@@ -328,7 +329,7 @@ class TaskEnv(VectorEnv):
         ), last  # the same buffer, because the other one holds the previous step
 
     # ---- infos -----------------------------------------------------------------------------------------------------
-    def _infos(self, bad: np.ndarray | None, resting: np.ndarray, before) -> dict[str, Any]:
+    def _infos(self, bad: np.ndarray | None, resting: np.ndarray, before: Any) -> dict[str, Any]:
         infos: dict[str, Any] = {} if bad is None else {"bad_world": bad, "_bad_world": bad.copy()}
         if not self.info:
             return infos
@@ -369,7 +370,7 @@ class TaskEnv(VectorEnv):
         """Returns the present observations in a new array."""
         return np.concatenate(self._parts(), axis=1, dtype=self.batch.dtype, casting="unsafe")
 
-    def _columns(self, name: str, values) -> np.ndarray:
+    def _columns(self, name: str, values: Any) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""
         n = self.num_envs
         what, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
@@ -414,15 +415,15 @@ class TaskEnv(VectorEnv):
             return np.concatenate(parts, axis=1, dtype=self.batch.dtype, casting="unsafe")
         return np.concatenate(parts, axis=1, out=out, casting="unsafe")
 
-    def _actions(self, actions) -> np.ndarray:
+    def _actions(self, actions: Any) -> np.ndarray:
         """Checks the actions before any world moves and returns them."""
-        actions = _checked("actions", "", actions, self.action_space.shape)
-        if actions.dtype.kind == "f" and not has_finite_sum(actions) and np.isnan(actions).any():
+        actions = _checked("actions", "", actions, self.action_space.shape or ())
+        if actions.dtype.kind == "f" and np.isnan(actions).any():
             world, column = np.argwhere(np.isnan(actions))[0]
             raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
         return actions if self._unused is None else np.where(self._unused, 0, actions)
 
-    def _outcome(self, actions: np.ndarray, before) -> tuple[np.ndarray, np.ndarray]:
+    def _outcome(self, actions: np.ndarray, before: Any) -> tuple[np.ndarray, np.ndarray]:
         """Returns terminations (n,) and the sums of the reward terms (n,) in float64, in new arrays."""
         ended, rewards = self._ended(), np.zeros(self.num_envs)
         terminations = np.zeros(self.num_envs, bool) if ended is None else ended.astype(bool)
@@ -430,7 +431,7 @@ class TaskEnv(VectorEnv):
             rewards += values
         return terminations, rewards
 
-    def _reward_terms(self, actions: np.ndarray, before) -> list[np.ndarray]:
+    def _reward_terms(self, actions: np.ndarray, before: Any) -> list[np.ndarray]:
         """Returns the reward terms, each (n,), and stores those with names in `terms`."""
         terms = self.task.reward(self.batch, actions, before)
         named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
@@ -443,13 +444,14 @@ class TaskEnv(VectorEnv):
         return None if ended is None else _checked("terminated", "", ended, (self.num_envs,))
 
 
-def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
+def _checked(name: str, part: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
-    if not (is_numbers(value) and value.shape == shape):
-        what = f"{name} {part!r}" if part else name
-        value = as_real_array(what, value, f"is an array {shape} of numbers")
-        if value.shape != shape:
-            raise ModelError(f"{what}: got shape {value.shape}, allowed is {shape}")
+    if is_numbers(value) and value.shape == shape:
+        return value
+    what = f"{name} {part!r}" if part else name
+    value = as_real_array(what, value, f"is an array {shape} of numbers")
+    if value.shape != shape:
+        raise ModelError(f"{what}: got shape {value.shape}, allowed is {shape}")
     return value
 
 
@@ -465,7 +467,7 @@ def row_of(observations: Any, world: int) -> Any:
     return observations[world].copy()
 
 
-def mode_of(value) -> AutoresetMode:
+def mode_of(value: Any) -> AutoresetMode:
     """Returns Gymnasium's autoreset mode for a mode or its value.
 
     Raises:

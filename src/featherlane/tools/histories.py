@@ -254,6 +254,10 @@ def hold_controls(batch: Batch | MixedBatch, ids: np.ndarray) -> None:
     """Fills the histories of worlds that were just reset with their present controls, as if these had been constant.
 
     A history that is not zero is unchanged: it was filled after the reset.
+
+    Args:
+        batch: the worlds.
+        ids: (n,) numbers of the worlds.
     """
     if isinstance(batch, MixedBatch):
         for k in np.unique(batch.group[ids]):

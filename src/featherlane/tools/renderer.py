@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.model import Model
 from featherlane.engine.model.mujoco_arrays import is_mujocos, write_field
 from featherlane.errors import InstallationError
 
@@ -60,11 +61,17 @@ class Painter:
         size: width and height; None: the model's offscreen size, at most 960 x 720.
         flags: visualization flags by number (`mujoco.mjtVisFlag`).
         max_geom: maximum number of rendered shapes.
+
+    Attributes:
+        mj_model: MuJoCo's copy of the model, which the images show; `model.write_to(mj_model)` follows edits.
+
+    Raises:
+        InstallationError: rendering fails; the message names the packages to install.
     """
 
     def __init__(
         self,
-        model,
+        model: Model,
         camera: int | Mapping[str, Any],
         size: tuple[int, int] | None = None,
         flags: Mapping[int, bool] | None = None,
@@ -84,7 +91,7 @@ class Painter:
             self.option.flags[flag] = value
         self.renderer: Any = self._renderer(height, width, max_geom)
 
-    def _renderer(self, height: int, width: int, max_geom: int):
+    def _renderer(self, height: int, width: int, max_geom: int) -> Any:
         """Returns MuJoCo's renderer; suppresses the stderr message of a partly constructed one."""
         import mujoco
 
@@ -103,7 +110,11 @@ class Painter:
         )
 
     def picture(
-        self, qpos: np.ndarray, mocap_pos=None, mocap_quat=None, fields: Mapping[str, np.ndarray] | None = None
+        self,
+        qpos: np.ndarray,
+        mocap_pos: np.ndarray | None = None,
+        mocap_quat: np.ndarray | None = None,
+        fields: Mapping[str, np.ndarray] | None = None,
     ) -> np.ndarray:
         """Renders a state.
 
@@ -130,11 +141,15 @@ class Painter:
     def __enter__(self) -> Painter:
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees the graphics memory."""
         self.renderer.close()
 
 
-def _free(mj_model, attributes: Mapping[str, Any]):
+def _free(mj_model: Any, attributes: Mapping[str, Any]) -> Any:
     """Returns a free camera, or one that follows a body."""
     import mujoco
 

@@ -55,6 +55,16 @@ def bounded(name: str, value: Any, low: float, high: float = np.inf, above: bool
     return float(value)
 
 
+def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[float, float]:
+    """Returns two numbers within [low, high], the first at most the second."""
+    pair = tuple(value) if isinstance(value, tuple | list | np.ndarray) else ()
+    if len(pair) != 2 or not all(map(is_real, pair)) or not low <= pair[0] <= pair[1] <= high:
+        raise ModelError(
+            f"{name}: got {value!r}, allowed are two numbers{range_text(low, high)}, the smaller one first"
+        )
+    return float(pair[0]), float(pair[1])
+
+
 def one_of(name: str, value: Any, allowed: Iterable[str], error: type[Exception] = ModelError) -> str:
     """Returns a value that is one of the allowed names."""
     allowed = tuple(allowed)

@@ -454,7 +454,12 @@ class Model(NamedAccess):
 
 
 def peek(model: Model, name: str) -> np.ndarray:
-    """Returns a read-only view of a field; unlike `model.name`, it does not count as a possible edit of the model."""
+    """Returns a read-only view of a field; unlike `model.name`, it does not count as a possible edit of the model.
+
+    Args:
+        model: the model.
+        name: name of an array of the model (`body_mass`, `opt_gravity`).
+    """
     view = model.__dict__[name].view()
     view.flags.writeable = False
     return view

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.extension import requiring
 
 with requiring("rsl_rl", "the adapter to rsl_rl"):
     import torch  # pyright: ignore[reportMissingImports]
@@ -43,7 +43,7 @@ class TaskVecEnv(VecEnv):
         ModelError: not a `TaskEnv`, or another autoreset mode.
     """
 
-    def __init__(self, env: TaskEnv, device="cpu", seed: int | None = None):
+    def __init__(self, env: TaskEnv, device: torch.device | str = "cpu", seed: int | None = None):
         self.env = open_environment(env, (AutoresetMode.SAME_STEP,))
         self._tensors = TensorEnv(env, device)
         self.device, self.num_envs = self._tensors.device, env.num_envs
@@ -53,19 +53,19 @@ class TaskVecEnv(VecEnv):
         self._tensors.reset(seed)
 
     @property
-    def episode_length_buf(self):
+    def episode_length_buf(self) -> torch.Tensor:
         """Actions since each world's reset, (n,) int64; on the CPU, it shares the environment's memory."""
         return torch.from_numpy(self.env.elapsed).to(self.device)
 
     @episode_length_buf.setter
-    def episode_length_buf(self, lengths) -> None:
+    def episode_length_buf(self, lengths: torch.Tensor) -> None:
         self.env.elapsed[:] = lengths.cpu().numpy()
 
-    def get_observations(self):
+    def get_observations(self) -> TensorDict:
         """Returns the last observations, {"policy": (n, k)}."""
         return TensorDict({"policy": self._tensors.observations}, batch_size=[self.num_envs])
 
-    def step(self, actions):
+    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Applies one action (n, num_actions) in every world.
 
         Returns:
@@ -84,7 +84,9 @@ class TaskVecEnv(VecEnv):
         self.env.close()
 
 
-def make(task: Task | str, num_envs: int, device="cpu", seed: int | None = None, **settings: Any) -> TaskVecEnv:
+def make(
+    task: Task | str, num_envs: int, device: torch.device | str = "cpu", seed: int | None = None, **settings: Any
+) -> TaskVecEnv:
     """Creates a `VecEnv` of a task with two observation buffers; settings are those of the task and of `TaskEnv`."""
     env = task_env(task, num_envs, settings, autoreset_mode=AutoresetMode.SAME_STEP, copy=False)
     return TaskVecEnv(env, device, seed)

@@ -6,11 +6,11 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.model.arguments import instance
 from featherlane.environments.registry import make_vec
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
+from featherlane.extension import instance
 
 
 def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **defaults: Any) -> TaskEnv:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.extension import requiring
 
 with requiring("skrl", "the adapter to skrl"):
     import torch  # pyright: ignore[reportMissingImports]
@@ -45,23 +47,23 @@ class TaskWrapper(Wrapper):
         ModelError: not a `TaskEnv`, or one without autoreset.
     """
 
-    def __init__(self, env: TaskEnv, device="cpu"):
+    def __init__(self, env: TaskEnv, device: torch.device | str = "cpu"):
         self.env = open_environment(env, (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP))
         super().__init__(env)
         self._tensors = TensorEnv(env, device)
         self._device, self._started = self._tensors.device, False
 
     @property
-    def observation_space(self):
+    def observation_space(self) -> gym.Space:
         """The observation space of one world."""
         return self.env.single_observation_space
 
     @property
-    def action_space(self):
+    def action_space(self) -> gym.Space:
         """The action space of one world."""
         return self.env.single_action_space
 
-    def reset(self):
+    def reset(self) -> tuple[torch.Tensor, dict[str, Any]]:
         """Returns observations (n, k), and infos."""
         infos: dict[str, Any] = {}
         if not self._started:
@@ -69,7 +71,9 @@ class TaskWrapper(Wrapper):
             self._started = True
         return self._tensors.observations, infos
 
-    def step(self, actions):
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Applies one action (n, nu) in every world.
 
         Returns:
@@ -85,7 +89,7 @@ class TaskWrapper(Wrapper):
     def state(self) -> None:
         """Returns None: there is no state beyond the observations."""
 
-    def render(self, *args, **kwargs):
+    def render(self, *args: Any, **kwargs: Any) -> tuple[np.ndarray, ...] | None:
         """Returns a picture of each world with `render_mode="rgb_array"`, else None."""
         return self.env.render()
 
@@ -94,7 +98,7 @@ class TaskWrapper(Wrapper):
         self.env.close()
 
 
-def make(task: Task | str, num_envs: int, device="cpu", **settings: Any) -> TaskWrapper:
+def make(task: Task | str, num_envs: int, device: torch.device | str = "cpu", **settings: Any) -> TaskWrapper:
     """Creates a `Wrapper` of a task with two observation buffers; settings are those of the task and of `TaskEnv`."""
     env = task_env(task, num_envs, settings, autoreset_mode=AutoresetMode.SAME_STEP, copy=False)
     return TaskWrapper(env, device)

@@ -7,20 +7,22 @@ Source: stable_baselines3/common/vec_env/base_vec_env.py and dummy_vec_env.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError, UnknownAttributeError
+from featherlane.extension import requiring
 
 with requiring("stable_baselines3", "the adapter to Stable-Baselines3"):
     from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]
+
+Indices = int | Iterable[int] | None  # numbers of worlds; None for all
 
 
 class TaskVecEnv(VecEnv):
@@ -61,7 +63,7 @@ class TaskVecEnv(VecEnv):
         """Stores the actions (n, nu) for `step_wait`."""
         self._actions = actions
 
-    def step_wait(self):
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Applies the stored actions.
 
         Returns:
@@ -95,11 +97,11 @@ class TaskVecEnv(VecEnv):
         """Frees the renderer."""
         self.env.close()
 
-    def get_images(self):
+    def get_images(self) -> Sequence[np.ndarray | None]:
         """Returns a picture of each world, or None for each without a render mode."""
         return self.env.render() or [None] * self.num_envs
 
-    def get_attr(self, attr_name: str, indices=None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """Returns the attribute's value, once for each world in `indices`.
 
         Raises:
@@ -107,7 +109,7 @@ class TaskVecEnv(VecEnv):
         """
         return [getattr(self._owner(attr_name), attr_name)] * len(self._some(indices))
 
-    def set_attr(self, attr_name: str, value: Any, indices=None) -> None:
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
         """Sets the attribute for all worlds.
 
         Raises:
@@ -117,7 +119,9 @@ class TaskVecEnv(VecEnv):
         self._all(indices, f"set {attr_name!r}")
         setattr(self._owner(attr_name), attr_name, value)
 
-    def env_method(self, method_name: str, *method_args, indices=None, **method_kwargs) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+    ) -> list[Any]:
         """Calls the method once for all worlds.
 
         Returns:
@@ -130,11 +134,11 @@ class TaskVecEnv(VecEnv):
         self._all(indices, f"call {method_name!r}")
         return [getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)] * self.num_envs
 
-    def env_is_wrapped(self, wrapper_class, indices=None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
         """Returns False for each world: single worlds cannot be wrapped."""
         return [False] * len(self._some(indices))
 
-    def _owner(self, name: str):
+    def _owner(self, name: str) -> Any:
         for owner in (self.env, self.env.task):
             if hasattr(owner, name):
                 return owner
@@ -142,10 +146,10 @@ class TaskVecEnv(VecEnv):
             f"neither {type(self.env).__name__} nor {type(self.env.task).__name__} has the attribute {name!r}"
         )
 
-    def _some(self, indices: int | Iterable[int] | None) -> list[int]:
+    def _some(self, indices: Indices) -> list[int]:
         return list(self._get_indices(indices))
 
-    def _all(self, indices, what: str) -> None:
+    def _all(self, indices: Indices, what: str) -> None:
         if sorted(self._some(indices)) != list(range(self.num_envs)):
             raise ModelError(f"indices: got {indices}, allowed is None: all worlds share it, {what} applies to all")
 

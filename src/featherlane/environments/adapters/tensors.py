@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.extension import requiring
 
 with requiring("torch", "the adapter to PyTorch"):
     import torch  # pyright: ignore[reportMissingImports]
@@ -37,12 +37,14 @@ class TensorEnv:
         ModelError: not a `TaskEnv`.
     """
 
-    def __init__(self, env: TaskEnv, device="cpu", dtype=torch.float32):
+    def __init__(self, env: TaskEnv, device: torch.device | str = "cpu", dtype: torch.dtype | None = torch.float32):
         self.env = open_environment(env)
         self.num_envs, self.device, self.dtype = env.num_envs, torch.device(device), dtype
         self.observations = torch.empty(0)
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None):
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
         """Resets worlds as `TaskEnv.reset` does.
 
         Returns:
@@ -52,7 +54,7 @@ class TensorEnv:
         self.observations = self.tensor(observations)
         return self.observations, infos
 
-    def step(self, actions):
+    def step(self, actions: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Applies one action (n, nu) in every world.
 
         Returns:
@@ -66,7 +68,7 @@ class TensorEnv:
         terminated, truncated = (torch.from_numpy(ended).to(self.device) for ended in (terminated, truncated))
         return self.observations, self.tensor(rewards), terminated, truncated, infos
 
-    def tensor(self, values: np.ndarray):
+    def tensor(self, values: np.ndarray) -> torch.Tensor:
         """Returns an array as a tensor, without a copy if dtype and device match."""
         return torch.from_numpy(values).to(self.device, self.dtype)
 
@@ -79,7 +81,7 @@ class TensorEnv:
         self.env.close()
 
 
-def array(actions):
+def array(actions: Any) -> Any:
     """Returns actions as an array; a CPU tensor is not copied."""
     if not isinstance(actions, torch.Tensor):
         return actions
@@ -87,6 +89,6 @@ def array(actions):
     return (actions.float() if actions.dtype is torch.bfloat16 else actions).numpy()
 
 
-def make(task: Task | str, num_envs: int, device="cpu", **settings: Any) -> TensorEnv:
+def make(task: Task | str, num_envs: int, device: torch.device | str = "cpu", **settings: Any) -> TensorEnv:
     """Creates a `TensorEnv` in float32 with two buffers; settings are those of the task and of `TaskEnv`."""
     return TensorEnv(task_env(task, num_envs, settings, copy=False), device)

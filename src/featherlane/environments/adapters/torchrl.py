@@ -11,10 +11,10 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.engine.libraries import requiring
 from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.extension import requiring
 
 with requiring("torchrl", "the adapter to TorchRL"):
     import torch  # pyright: ignore[reportMissingImports]
@@ -44,7 +44,7 @@ class TaskEnvBase(EnvBase):
         ModelError: not a `TaskEnv`, or one with autoreset or with `copy=False`.
     """
 
-    def __init__(self, env: TaskEnv, device="cpu", dtype=torch.float32):
+    def __init__(self, env: TaskEnv, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32):
         open_environment(env, (AutoresetMode.DISABLED,), copy=True)
         n = env.num_envs
         super().__init__(device=device, batch_size=[n])
@@ -60,14 +60,14 @@ class TaskEnvBase(EnvBase):
         ends = {end: Binary(1, (n, 1), dtype=torch.bool, device=device) for end in ENDS}
         self.done_spec = Composite(ends, shape=[n], device=device)
 
-    def _reset(self, tensordict=None, **kwargs):
+    def _reset(self, tensordict: TensorDict | None = None, **kwargs: Any) -> TensorDict:
         mask = None if tensordict is None else tensordict.get("_reset", None)
         options = {} if mask is None else {"reset_mask": mask.reshape(-1).cpu().numpy()}
         observations, _ = self._tensors.reset(self._seed, options)
         self._seed = None
         return self._as_tensordict(observation=observations)
 
-    def _step(self, tensordict):
+    def _step(self, tensordict: TensorDict) -> TensorDict:
         self.env.revive()
         observations, rewards, terminated, truncated, _ = self._tensors.step(tensordict["action"])
         ends = {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
@@ -78,7 +78,7 @@ class TaskEnvBase(EnvBase):
     def _set_seed(self, seed: int | None) -> None:
         self._seed = seed
 
-    def _as_tensordict(self, **values):
+    def _as_tensordict(self, **values: torch.Tensor) -> TensorDict:
         return TensorDict(values, batch_size=self.batch_size, device=self.device)
 
     def close(self, *, raise_if_closed: bool = True) -> None:
@@ -87,6 +87,6 @@ class TaskEnvBase(EnvBase):
         super().close(raise_if_closed=raise_if_closed)
 
 
-def make(task: Task | str, num_envs: int, device="cpu", **settings: Any) -> TaskEnvBase:
+def make(task: Task | str, num_envs: int, device: torch.device | str = "cpu", **settings: Any) -> TaskEnvBase:
     """Creates an `EnvBase` of a task in float32; settings are those of the task and of `TaskEnv`."""
     return TaskEnvBase(task_env(task, num_envs, settings, autoreset_mode=AutoresetMode.DISABLED), device)

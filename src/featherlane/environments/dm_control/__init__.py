@@ -1,7 +1,6 @@
 """Tasks of dm_control's suite that `suite.BENCHMARKING` lists: same models, observations, rewards and initial states.
 
-    suite_task.py   `SuiteTask`: models from the installed dm_control, names, collision-free initial states
-    rewards.py      `tolerance`, the shape of all rewards
+    suite_task.py   `SuiteTask`: models and rewards from the installed dm_control, names, collision-free initial states
     sampling.py     uniform joint positions
 
 Each domain has one file.  Models are read from the installed dm_control at run time (the extra `dm-control`).

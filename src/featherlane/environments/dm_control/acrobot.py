@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
+from featherlane import Batch
 from featherlane.environments.dm_control.suite_task import XZ, ZZ, SuiteTask, lengths
+from featherlane.environments.random_streams import RandomStreams
 
 
 class Acrobot(SuiteTask):
@@ -17,21 +18,21 @@ class Acrobot(SuiteTask):
     fields = ("xmat", "site_xpos")
     margin: ClassVar[float]  # [m]
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         model = worlds.model
         self.links = [model.body(name).id for name in ("upper_arm", "lower_arm")]
         self.tip, self.target = (model.site(name).id for name in ("tip", "target"))
         self.radius = float(model.site_size[self.target, 0])
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         axes = worlds.xmat[:, self.links]
         return {"orientations": np.concatenate((axes[..., XZ], axes[..., ZZ]), axis=1), "velocity": worlds.qvel}
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         distance = lengths(worlds.site_xpos[:, self.target] - worlds.site_xpos[:, self.tip])
-        return tolerance(distance, (0.0, self.radius), self.margin)
+        return self.tolerance(distance, (0.0, self.radius), self.margin)
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         worlds.qpos[ids] = random.uniform(ids, -np.pi, np.pi, 2)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
+from featherlane import Batch
 from featherlane.environments.dm_control.suite_task import XZ, ZZ, SuiteTask
+from featherlane.environments.random_streams import RandomStreams
 
 
 class Cartpole(SuiteTask):
@@ -17,21 +18,21 @@ class Cartpole(SuiteTask):
     fields = ("xmat",)
     swing_up: ClassVar[bool]
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         self.pole = worlds.model.body("pole_1").id
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         axes = worlds.xmat[:, self.pole]
         return {"cart": worlds.qpos[:, :1], "pole": axes[:, [ZZ, XZ]], "velocity": worlds.qvel}
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         upright = (worlds.xmat[:, self.pole, ZZ] + 1.0) / 2.0
-        centered = (1.0 + tolerance(worlds.qpos[:, 0], margin=2.0)) / 2.0
-        still = tolerance(worlds.ctrl[:, 0], margin=1.0, sigmoid="quadratic", value_at_margin=0.0)
-        slow = (1.0 + tolerance(worlds.qvel[:, 1], margin=5.0)) / 2.0
+        centered = (1.0 + self.tolerance(worlds.qpos[:, 0], margin=2.0)) / 2.0
+        still = self.tolerance(worlds.ctrl[:, 0], margin=1.0, sigmoid="quadratic", value_at_margin=0.0)
+        slow = (1.0 + self.tolerance(worlds.qvel[:, 1], margin=5.0)) / 2.0
         return upright * ((4.0 + still) / 5.0) * slow * centered
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         if self.swing_up:
             worlds.qpos[ids] = 0.01 * random.normal(ids, 2) + [0.0, np.pi]
         else:
@@ -42,9 +43,9 @@ class Cartpole(SuiteTask):
 class CartpoleSparse(Cartpole):
     """Rewards an upright pole on a centred cart."""
 
-    def reward(self, worlds, actions, before):
-        centered = tolerance(worlds.qpos[:, 0], (-0.25, 0.25))
-        return centered * tolerance(worlds.xmat[:, self.pole, ZZ], (0.995, 1.0))
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
+        centered = self.tolerance(worlds.qpos[:, 0], (-0.25, 0.25))
+        return centered * self.tolerance(worlds.xmat[:, self.pole, ZZ], (0.995, 1.0))
 
 
 class CartpoleBalance(Cartpole):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
+from featherlane import Batch
 from featherlane.environments.dm_control.suite_task import SuiteTask, sensor_columns
+from featherlane.environments.random_streams import RandomStreams
 
 RUN_SPEED = 10.0  # [m/s]
 SETTLING = 200  # time steps from the sampled posture to the initial state
@@ -18,7 +21,7 @@ class CheetahRun(SuiteTask):
     file = "cheetah.xml"
     fields = ("sensordata",)
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         model = worlds.model
         (self.limited,) = np.nonzero(model.jnt_limited)  # joints with one coordinate each
@@ -26,14 +29,14 @@ class CheetahRun(SuiteTask):
         self.default = np.array(model.qpos0)[self.limited]
         self.speed = sensor_columns(worlds, "torso_subtreelinvel")[0]
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {"position": worlds.qpos[:, 1:], "velocity": worlds.qvel}
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         speed = self.sensordata[:, self.speed]
-        return tolerance(speed, (RUN_SPEED, np.inf), RUN_SPEED, "linear", 0.0)
+        return self.tolerance(speed, (RUN_SPEED, np.inf), RUN_SPEED, "linear", 0.0)
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         sampled = random.uniform(ids, self.low, self.high, len(self.limited))
         worlds.step(1, ids=ids)  # dm_control's first step has the acceleration of the default posture
         worlds.qpos[ids[:, None], self.limited] += sampled - self.default

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from featherlane import Batch
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import SuiteTask, joint_columns, lengths, sensor_columns
+from featherlane.environments.random_streams import RandomStreams
 
 SPIN_VELOCITY = 15.0  # [rad/s]
 SPIN_DAMPING = 0.03  # of the hinge [N m s/rad]
@@ -23,7 +25,7 @@ class Finger(SuiteTask):
     file = "finger.xml"
     fields = ("sensordata",)
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         self.joints = JointSampler(worlds)
         columns = lambda *names: sensor_columns(worlds, *names)  # noqa: E731
@@ -33,11 +35,11 @@ class Finger(SuiteTask):
         self.tip, self.hinge = columns("tip")[[0, 2]], columns("spinner")[[0, 2]]
         self.target = columns("target")[[0, 2]]
 
-    def tip_position(self, worlds) -> np.ndarray:
+    def tip_position(self, worlds: Batch) -> np.ndarray:
         """Returns x and z of the tip relative to the hinge, (n, 2) [m]."""
         return self.sensordata[:, self.tip] - self.sensordata[:, self.hinge]
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         values = self.sensordata
         return {
             "angles": values[:, self.angles],
@@ -46,7 +48,7 @@ class Finger(SuiteTask):
             "touch": np.log1p(values[:, self.touch]),
         }
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.sample_without_contact(worlds, ids, lambda some: self.joints.set(worlds, some, random))
 
 
@@ -55,11 +57,11 @@ class FingerSpin(Finger):
 
     name = "dm_control.finger-spin"
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         worlds.model.dof_damping[joint_columns(worlds, "hinge")[1]] = SPIN_DAMPING
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         return (self.sensordata[:, self.velocities[2]] <= -SPIN_VELOCITY).astype(float)
 
 
@@ -68,7 +70,7 @@ class FingerTurn(Finger):
 
     radius: ClassVar[float]  # of the target [m]
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         model = worlds.model
         self.site = model.site("target").id
@@ -78,20 +80,20 @@ class FingerTurn(Finger):
         self.reach = float(model.geom_size[model.geom("cap1").id].sum())
         self.position = worlds.expand("site_pos")
 
-    def to_surface(self, worlds) -> np.ndarray:
+    def to_surface(self, worlds: Batch) -> np.ndarray:
         """Returns the distance of the tip from the target's surface, negative inside, (n,) [m]."""
         return lengths(self.sensordata[:, self.target] - self.sensordata[:, self.tip]) - self.radius
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         return super().observation(worlds) | {
             "target_position": self.sensordata[:, self.target] - self.sensordata[:, self.hinge],
             "dist_to_target": self.to_surface(worlds)[:, None],
         }
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         return (self.to_surface(worlds) <= 0.0).astype(float)
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         angle = random.uniform(ids, -np.pi, np.pi, 1)[:, 0]
         self.position[ids, self.site, 0] = self.center[0] + self.reach * np.sin(angle)
         self.position[ids, self.site, 2] = self.center[1] + self.reach * np.cos(angle)

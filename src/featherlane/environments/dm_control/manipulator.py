@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
+from featherlane import Batch
 from featherlane.environments.dm_control.suite_task import (
     XX,
     ZX,
@@ -17,6 +19,7 @@ from featherlane.environments.dm_control.suite_task import (
     sensor_columns,
     text,
 )
+from featherlane.environments.random_streams import RandomStreams
 
 CLOSE = 0.01  # [m]
 IN_HAND, IN_TARGET = 0.1, 0.1  # probabilities of the ball's initial positions
@@ -37,7 +40,7 @@ class ManipulatorBringBall(SuiteTask):
     file = "manipulator.xml"
     fields = ("xpos", "xquat", "site_xpos", "site_xmat", "sensordata")
 
-    def source(self, path):
+    def source(self, path: Path) -> str:
         root = parsed(path)
         world = root.find("worldbody")
         for body in list(world if world is not None else ()):
@@ -45,7 +48,7 @@ class ManipulatorBringBall(SuiteTask):
                 world.remove(body)  # pyright: ignore[reportOptionalMemberAccess]
         return text(root)
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         model = worlds.model
         self.arm, self.arm_velocity = joint_columns(worlds, *ARM)
@@ -59,12 +62,12 @@ class ManipulatorBringBall(SuiteTask):
         self.touch = sensor_columns(worlds, *TOUCH)
         self.position, self.quaternion = worlds.expand("body_pos"), worlds.expand("body_quat")
 
-    def pose(self, worlds, k: int) -> np.ndarray:
+    def pose(self, worlds: Batch, k: int) -> np.ndarray:
         """Returns the planar pose of the hand, the ball or the target, (n, 4)."""
         body = self.bodies[k]
         return np.concatenate((worlds.xpos[:, body][:, PLANE], worlds.xquat[:, body][:, TURN]), axis=1)
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         angles = worlds.qpos[:, self.arm]
         return {
             "arm_pos": np.stack((np.sin(angles), np.cos(angles)), axis=2),
@@ -76,14 +79,14 @@ class ManipulatorBringBall(SuiteTask):
             "target_pos": self.pose(worlds, 2),
         }
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         ball, target = (worlds.site_xpos[:, site] for site in self.sites[:2])
-        return tolerance(lengths(target - ball), (0.0, CLOSE), 2.0 * CLOSE)
+        return self.tolerance(lengths(target - ball), (0.0, CLOSE), 2.0 * CLOSE)
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.sample_without_contact(worlds, ids, lambda some: self.sample(worlds, some, random))
 
-    def sample(self, worlds, ids: np.ndarray, random) -> None:
+    def sample(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Samples the arm's posture, the target's pose, and the ball's: in the hand, in the target, or anywhere."""
         worlds.qpos[ids[:, None], self.arm] = random.uniform(ids, self.low, self.high, len(ARM))
         worlds.qpos[ids, self.arm[ARM.index("finger")]] = worlds.qpos[ids, self.arm[ARM.index("thumb")]]
@@ -104,7 +107,7 @@ class ManipulatorBringBall(SuiteTask):
             worlds.qvel[some, self.ball_velocity[0]] = sampled[:, 3]
         worlds.qpos[ids[:, None], self.ball] = pose
 
-    def grasp(self, worlds, ids: np.ndarray) -> np.ndarray:
+    def grasp(self, worlds: Batch, ids: np.ndarray) -> np.ndarray:
         """Returns x, z and the angle of a ball in the hand, (n, 3) [m, rad]."""
         worlds.forward(ids)
         at, axes = worlds.site_xpos[ids, self.sites[2]], worlds.site_xmat[ids, self.sites[2]]

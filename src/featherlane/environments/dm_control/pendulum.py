@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
+from featherlane import Batch
 from featherlane.environments.dm_control.suite_task import XZ, ZZ, SuiteTask
+from featherlane.environments.random_streams import RandomStreams
 
 UPRIGHT = float(np.cos(np.deg2rad(8.0)))  # least cosine of the pole's angle that is rewarded
 
@@ -17,14 +20,14 @@ class PendulumSwingup(SuiteTask):
     file = "pendulum.xml"
     fields = ("xmat",)
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         self.pole = worlds.model.body("pole").id
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {"orientation": worlds.xmat[:, self.pole][:, [ZZ, XZ]], "velocity": worlds.qvel}
 
-    def reward(self, worlds, actions, before):
-        return tolerance(worlds.xmat[:, self.pole, ZZ], (UPRIGHT, 1.0))
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
+        return self.tolerance(worlds.xmat[:, self.pole, ZZ], (UPRIGHT, 1.0))
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         worlds.qpos[ids] = random.uniform(ids, -np.pi, np.pi, 1)

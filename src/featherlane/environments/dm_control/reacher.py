@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
+from featherlane import Batch
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import SuiteTask, lengths
+from featherlane.environments.random_streams import RandomStreams
 
 
 class Reacher(SuiteTask):
@@ -18,24 +19,24 @@ class Reacher(SuiteTask):
     fields = ("geom_xpos",)
     radius: ClassVar[float]  # of the target [m]
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         self.joints, model = JointSampler(worlds), worlds.model
         self.finger, self.target = model.geom("finger").id, model.geom("target").id
         model.geom_size[self.target, 0] = self.radius
         self.reach = float(model.geom_size[[self.finger, self.target], 0].sum())
         self.position = worlds.expand("geom_pos")
 
-    def to_target(self, worlds) -> np.ndarray:
+    def to_target(self, worlds: Batch) -> np.ndarray:
         """Returns the horizontal vector from the finger to the target, (n, 2) [m]."""
         return worlds.geom_xpos[:, self.target, :2] - worlds.geom_xpos[:, self.finger, :2]
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {"position": worlds.qpos, "to_target": self.to_target(worlds), "velocity": worlds.qvel}
 
-    def reward(self, worlds, actions, before):
-        return tolerance(lengths(self.to_target(worlds)), (0.0, self.reach))
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
+        return self.tolerance(lengths(self.to_target(worlds)), (0.0, self.reach))
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.joints.set(worlds, ids, random)
         angle, radius = random.uniform(ids, [0.0, 0.05], [2.0 * np.pi, 0.2], 2).T
         self.position[ids, self.target, 0] = radius * np.sin(angle)

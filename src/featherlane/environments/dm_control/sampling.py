@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.engine.model.enums import FREE, HINGE
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
+from featherlane.enums import FREE, HINGE
 from featherlane.environments.random_streams import RandomStreams
 
 

@@ -1,8 +1,7 @@
-"""Base class of dm_control's tasks: models from the installed package, indices by name, collision-free states."""
+"""Base class of dm_control's tasks: models and rewards of the package, indices by name, collision-free states."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from featherlane.engine.libraries import check_found
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.task import Task
+from featherlane.extension import required
 
 XX, XZ, ZX, ZY, ZZ = 0, 2, 6, 7, 8  # elements of a rotation matrix that is stored by rows
 
@@ -39,8 +38,10 @@ class SuiteTask(Task):
     reward_threshold: ClassVar[float | None] = None
     derived = "dm_control"
 
-    def __post_init__(self):
-        self.model = self.source(suite_folder() / self.file)
+    def __post_init__(self) -> None:
+        rewards = required("dm_control.utils.rewards", "a task of dm_control")
+        self.tolerance: Callable[..., np.ndarray] = rewards.tolerance  # shape of rewards, from 0 to 1
+        self.model = self.source(Path(rewards.__file__).parents[1] / "suite" / self.file)
         self._ignored_warning = "MuJoCo: compiler attribute 'settotalmass'"  # dm_control's files have it
         self.max_episode_steps = self.limit
 
@@ -52,24 +53,17 @@ class SuiteTask(Task):
         """Returns what `featherlane.load` takes, for the model file of the domain."""
         return path
 
+    def small_control(self, controls: np.ndarray) -> np.ndarray:
+        """Returns 1 for controls (n, nu) of 0, and 0.8 if all have the magnitude 1 or more, (n,)."""
+        small = self.tolerance(controls, margin=1.0, sigmoid="quadratic", value_at_margin=0.0)
+        return (4.0 + small.mean(axis=1)) / 5.0
+
     def sample_without_contact(self, worlds: Batch, ids: np.ndarray, sample: Callable[[np.ndarray], None]) -> None:
         """Calls `sample`, which sets states of some worlds, until no world has a contact."""
         while len(ids):
             sample(ids)
             worlds.forward(ids)
             ids = ids[worlds.ncon[ids] > 0]
-
-
-def suite_folder() -> Path:
-    """Returns the folder of the suite's models, without importing dm_control.
-
-    Raises:
-        InstallationError: dm_control is not installed.
-    """
-    check_found("dm_control", "a task of dm_control")
-    found = importlib.util.find_spec("dm_control")
-    assert found is not None and found.submodule_search_locations
-    return Path(next(iter(found.submodule_search_locations))) / "suite"
 
 
 def parsed(path: Path) -> ElementTree.Element:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.environments.dm_control.rewards import tolerance
+from featherlane import Batch
 from featherlane.environments.dm_control.sampling import JointSampler
 from featherlane.environments.dm_control.suite_task import XX, XZ, ZZ, SuiteTask, sensor_columns
+from featherlane.environments.random_streams import RandomStreams
 
 STAND_HEIGHT = 1.2  # of the torso [m]
 
@@ -24,25 +25,25 @@ class WalkerStand(SuiteTask):
     file = "walker.xml"
     fields = ("xmat", "xpos", "sensordata")
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         self.joints = JointSampler(worlds)
         self.torso = worlds.model.body("torso").id
         self.velocity = sensor_columns(worlds, "torso_subtreelinvel")[0]
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {
             "orientations": worlds.xmat[:, 1:, [XX, XZ]],
             "height": worlds.xpos[:, [self.torso], 2],
             "velocity": worlds.qvel,
         }
 
-    def reward(self, worlds, actions, before):
-        standing = tolerance(worlds.xpos[:, self.torso, 2], (STAND_HEIGHT, np.inf), STAND_HEIGHT / 2)
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
+        standing = self.tolerance(worlds.xpos[:, self.torso, 2], (STAND_HEIGHT, np.inf), STAND_HEIGHT / 2)
         upright = (1.0 + worlds.xmat[:, self.torso, ZZ]) / 2.0
         return (3.0 * standing + upright) / 4.0
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.joints.set(worlds, ids, random)
 
 
@@ -51,9 +52,9 @@ class WalkerMove(WalkerStand):
 
     speed: ClassVar[float]  # [m/s]
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         velocity = self.sensordata[:, self.velocity]
-        moving = tolerance(velocity, (self.speed, np.inf), self.speed / 2, "linear", 0.5)
+        moving = self.tolerance(velocity, (self.speed, np.inf), self.speed / 2, "linear", 0.5)
         return super().reward(worlds, actions, before) * (5.0 * moving + 1.0) / 6.0
 
 

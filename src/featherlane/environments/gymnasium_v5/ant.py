@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import clip, flat, kernel
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import (
     add_reward,
     controls_squared,
     observe_state,
-    state_is_finite,
     sum_of_squares,
     survive,
 )
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, root_position, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, root_position, squares
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.lanes import clip, flat, kernel
+from featherlane.policies import LaneFunctions
 
 
 @dataclass(kw_only=True)
@@ -42,29 +43,29 @@ class Ant(HealthyTask):
     reward_threshold = 6000.0
     fields = ("xpos", "cfrc_ext")
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         self.main = worlds.model.body(self.main_body).id
 
-    def forces(self, worlds) -> np.ndarray:
+    def forces(self, worlds: Batch) -> np.ndarray:
         """Returns the clipped contact forces on each body except the world, (n, 6 (nbody - 1))."""
         return np.clip(self.contact_forces(worlds)[:, 6:], *self.contact_force_range)
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         hidden = 2 if self.exclude_current_positions_from_observation else 0
         parts = {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}
         return parts | {"cfrc_ext": self.forces(worlds)} if self.include_cfrc_ext_in_observation else parts
 
-    def before(self, worlds):
+    def before(self, worlds: Batch) -> np.ndarray:
         return worlds.xpos[:, self.main, :2].copy()
 
-    def healthy(self, worlds) -> np.ndarray:
-        """Returns which worlds have a torso height within range and finite states, (n,) bool."""
+    def healthy(self, worlds: Batch) -> np.ndarray:
+        """Returns which worlds have a torso height within range, (n,) bool."""
         low, high = self.healthy_z_range
         height = worlds.qpos[:, 2]
-        return finite(worlds, (low <= height) & (height <= high))
+        return (low <= height) & (height <= high)
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         self.velocity = (worlds.xpos[:, self.main, :2] - before) / self.dt
         return {
             "forward": self.velocity[:, 0] * self.forward_reward_weight,
@@ -73,7 +74,7 @@ class Ant(HealthyTask):
             "survive": self.survival(),
         }
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         # hidden: first positions that are not observed; ends: 1 if unhealthy worlds terminate; weight, ...: of rewards
         hidden = 2 if self.exclude_current_positions_from_observation else 0
         weights = self.forward_reward_weight, self.ctrl_cost_weight, self.contact_cost_weight, self.healthy_reward
@@ -110,12 +111,12 @@ class Ant(HealthyTask):
             add_reward(p, -(cost * controls_squared(d, p, nu)))
             add_reward(p, -(contact * forces_squared(d, p, nforce)))
             height = d.qpos[2]
-            survive(p, (low <= height) & (height <= high) & state_is_finite(d, nq, nv), reward, terminates=ends)
+            survive(p, (low <= height) & (height <= high), reward, terminates=ends)
 
         return LaneFunctions(observe, score, remember, 2, start_stage="position")
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)
 
-    def start_info(self, worlds):
+    def start_info(self, worlds: Batch) -> dict[str, np.ndarray]:
         return root_position(worlds)

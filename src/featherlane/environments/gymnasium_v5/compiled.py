@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from featherlane.engine.prelude import *
-from featherlane.engine.lanes import Kernel
+from featherlane import Batch
+from featherlane.lanes import Kernel, kernel, where
 
 
 def sum_of_squares(value: Kernel) -> Kernel:
@@ -71,27 +71,22 @@ def observe_state(d, p, hidden, nq, nv):
     return nq - hidden + nv
 
 
+def state_observer(worlds: Batch, hidden: int) -> Kernel:
+    """Returns `observe` of the positions from number `hidden` on, then velocities."""
+    nq, nv = worlds.model.nq, worlds.model.nv
+
+    @kernel
+    def observe(d, p, at_start):
+        """obs <- positions from number `hidden` on and velocities."""
+        observe_state(d, p, hidden, nq, nv)
+
+    return observe
+
+
 @kernel
 def is_between(low, x, high):
     """Returns where low < x < high."""
     return (low < x) & (x < high)
-
-
-@kernel
-def is_finite(x):
-    """Returns where x is neither infinite nor NaN."""
-    return x - x == 0.0  # inf - inf is NaN
-
-
-@kernel
-def state_is_finite(d, nq, nv):
-    """Returns the mask of worlds with finite positions and velocities, nq and nv of them."""
-    good = true_mask(d)
-    for k in range(nq):
-        good = good & is_finite(d.qpos[k])
-    for k in range(nv):
-        good = good & is_finite(d.qvel[k])
-    return good
 
 
 @kernel

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import kernel, true_mask
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import is_between
-from featherlane.environments.gymnasium_v5.mujoco_task import between
 from featherlane.environments.gymnasium_v5.planar_walker import PlanarWalker, side_view
+from featherlane.lanes import Kernel, kernel, true_mask
 
 
 @dataclass(kw_only=True)
@@ -27,13 +27,13 @@ class Hopper(PlanarWalker):
     name = "Hopper-v5"
     reward_threshold = 3800.0
 
-    def healthy(self, worlds) -> np.ndarray:
+    def healthy(self, worlds: Batch) -> np.ndarray:
         """Returns which worlds are upright, high enough and have all state values in range, (n,) bool."""
         low, high = self.healthy_state_range
-        numbers = between(low, worlds.qpos[:, 2:], high).all(axis=1) & between(low, worlds.qvel, high).all(axis=1)
+        numbers = is_between(low, worlds.qpos[:, 2:], high).all(axis=1) & is_between(low, worlds.qvel, high).all(axis=1)
         return super().healthy(worlds) & numbers
 
-    def compiled_limits(self, worlds):
+    def compiled_limits(self, worlds: Batch) -> Kernel:
         (low, high), nq, nv = self.healthy_state_range, worlds.model.nq, worlds.model.nv
 
         @kernel

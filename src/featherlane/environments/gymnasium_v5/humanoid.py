@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import Kernel, clip, flat, kernel
-from featherlane.engine.model.model import peek
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import (
     add_reward,
     controls_squared,
@@ -18,8 +17,11 @@ from featherlane.environments.gymnasium_v5.compiled import (
     sum_of_squares,
     survive,
 )
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, root_position, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, root_position, squares
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.extension import peek
+from featherlane.lanes import Kernel, clip, flat, kernel
+from featherlane.policies import LaneFunctions
 
 ROOT = 6  # DoFs of the free joint, which are not actuated
 
@@ -45,7 +47,7 @@ class HumanoidTask(MujocoTask):
 
     info_fields = ("ten_length", "ten_velocity")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         optional = {
             "cinert": self.include_cinert_in_observation,
@@ -56,12 +58,12 @@ class HumanoidTask(MujocoTask):
         self.included = tuple(name for name, included in optional.items() if included)
         self.fields = tuple(dict.fromkeys((*self.included, "cfrc_ext", "xipos")))
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         if self.solver != "model":
             worlds.model.opt.solver = self.solver
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         hidden = 2 if self.exclude_current_positions_from_observation else 0
         parts, skipped = (
             {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel},
@@ -73,11 +75,11 @@ class HumanoidTask(MujocoTask):
             parts[name] = values.reshape(worlds.nworld, -1)[:, skipped.get(name, ROOT) :]
         return parts
 
-    def contact_cost(self, worlds, weight: float, least_and_most: tuple[float, float]) -> np.ndarray:
+    def contact_cost(self, worlds: Batch, weight: float, least_and_most: tuple[float, float]) -> np.ndarray:
         """Returns the weighted, clipped sum of squares of all contact forces, (n,)."""
         return np.clip(weight * squares(self.contact_forces(worlds)), *least_and_most)
 
-    def compiled_observation(self, worlds) -> Kernel:
+    def compiled_observation(self, worlds: Batch) -> Kernel:
         """Returns the kernel of the observation."""
         hidden = 2 if self.exclude_current_positions_from_observation else 0
         optional = "cinert", "cvel", "qfrc_actuator", "cfrc_ext"
@@ -112,13 +114,13 @@ class HumanoidTask(MujocoTask):
 
         return observe
 
-    def start_stage(self, worlds) -> str:
+    def start_stage(self, worlds: Batch) -> str:
         """Returns the stage of a start: motors have no force then, and the contact forces are zero as in Gymnasium."""
         model = worlds.model
         motors = not (model.actuator_dyntype.any() or model.actuator_gaintype.any() or model.actuator_biastype.any())
         return "velocity" if motors or "qfrc_actuator" not in self.included else "acceleration"
 
-    def compiled_contact_cost(self, worlds, weight: float, least_and_most: tuple[float, float]) -> Kernel:
+    def compiled_contact_cost(self, worlds: Batch, weight: float, least_and_most: tuple[float, float]) -> Kernel:
         """Returns the kernel (d, p) of `contact_cost`."""
         factor, n, (least, most) = float(weight), 6 * worlds.model.nbody, least_and_most
 
@@ -136,7 +138,7 @@ class HumanoidTask(MujocoTask):
 
         return cost
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
 
 
@@ -159,19 +161,19 @@ class Humanoid(HumanoidTask, HealthyTask):
 
     name = "Humanoid-v5"
 
-    def mass_center(self, worlds) -> np.ndarray:
+    def mass_center(self, worlds: Batch) -> np.ndarray:
         """Returns the horizontal position of the centre of mass, (n, 2) [m]."""
         mass = peek(worlds.model, "body_mass")
         return (worlds.xipos[:, :, :2] * mass[:, None]).sum(axis=1) / mass.sum()
 
-    def before(self, worlds):
+    def before(self, worlds: Batch) -> np.ndarray:
         return self.mass_center(worlds)
 
-    def healthy(self, worlds) -> np.ndarray:
+    def healthy(self, worlds: Batch) -> np.ndarray:
         """Returns which worlds are upright, (n,) bool."""
-        return between(self.healthy_z_range[0], worlds.qpos[:, 2], self.healthy_z_range[1])
+        return is_between(self.healthy_z_range[0], worlds.qpos[:, 2], self.healthy_z_range[1])
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         self.velocity = (self.mass_center(worlds) - before) / self.dt
         return {
             "survive": self.survival(),
@@ -180,7 +182,7 @@ class Humanoid(HumanoidTask, HealthyTask):
             "contact": -self.contact_cost(worlds, self.contact_cost_weight, self.contact_cost_range),
         }
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         weight, cost, dt = float(self.forward_reward_weight), float(self.ctrl_cost_weight), self.dt
         reward, ends, (low, high) = float(self.healthy_reward), int(self.terminate_when_unhealthy), self.healthy_z_range
         contact_cost = self.compiled_contact_cost(worlds, self.contact_cost_weight, self.contact_cost_range)
@@ -211,5 +213,5 @@ class Humanoid(HumanoidTask, HealthyTask):
 
         return LaneFunctions(self.compiled_observation(worlds), score, remember, 2, self.start_stage(worlds))
 
-    def start_info(self, worlds):
+    def start_info(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {**root_position(worlds), "tendon_length": worlds.ten_length, "tendon_velocity": worlds.ten_velocity}

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import kernel
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.humanoid import HumanoidTask, from_the_side
 from featherlane.environments.gymnasium_v5.mujoco_task import squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.lanes import kernel
+from featherlane.policies import LaneFunctions
 
 
 @dataclass(kw_only=True)
@@ -31,7 +32,7 @@ class HumanoidStandup(HumanoidTask):
 
     name = "HumanoidStandup-v5"
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         return {
             "linup": worlds.qpos[:, 2] / float(worlds.model.opt.timestep),
             "quadctrl": -(self.ctrl_cost_weight * squares(worlds.ctrl)),
@@ -39,7 +40,7 @@ class HumanoidStandup(HumanoidTask):
             "alive": np.ones(worlds.nworld),
         }
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         cost, nu, timestep = float(self.ctrl_cost_weight), worlds.model.nu, float(worlds.model.opt.timestep)
         impact = self.compiled_contact_cost(worlds, self.impact_cost_weight, self.impact_cost_range)
 
@@ -53,11 +54,11 @@ class HumanoidStandup(HumanoidTask):
 
         return LaneFunctions(self.compiled_observation(worlds), score, start_stage=self.start_stage(worlds))
 
-    def info(self, worlds, terms, before):
+    def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
         shown = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium's info omits it
         return super().info(worlds, shown, before)
 
-    def start_info(self, worlds):
+    def start_info(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {
             "x_position": worlds.qpos[:, 0],
             "y_position": worlds.qpos[:, 1],

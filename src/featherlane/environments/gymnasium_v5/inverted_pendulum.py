@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import fabs, kernel
-from featherlane.environments.gymnasium_v5.compiled import observe_state, state_is_finite, survive
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane import Batch
+from featherlane.environments.gymnasium_v5.compiled import state_observer, survive
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.lanes import fabs, kernel
+from featherlane.policies import LaneFunctions
 
 STEEPEST = 0.2  # greatest angle of the pole [rad]
 
@@ -30,31 +32,23 @@ class InvertedPendulum(MujocoTask):
     name = "InvertedPendulum-v5"
     reward_threshold = 950.0
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {"qpos": worlds.qpos, "qvel": worlds.qvel}
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         return {"survive": self.is_up.astype(int)}
 
-    def terminated(self, worlds):
-        self.is_up = finite(worlds, np.abs(worlds.qpos[:, 1]) <= STEEPEST)
+    def terminated(self, worlds: Batch) -> np.ndarray:
+        self.is_up = np.abs(worlds.qpos[:, 1]) <= STEEPEST
         return ~self.is_up
 
-    def compiled(self, worlds):
-        nq, nv = worlds.model.nq, worlds.model.nv
-
-        @kernel
-        def observe(d, p, at_start):
-            """obs <- positions and velocities."""
-            observe_state(d, p, hidden=0, nq=nq, nv=nv)
-
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         @kernel
         def score(d, p, at_start):
             """reward += 1 in worlds whose pole is up; the others terminate."""
-            up = (fabs(d.qpos[1]) <= STEEPEST) & state_is_finite(d, nq, nv)
-            survive(p, up, reward=1.0, terminates=1)
+            survive(p, fabs(d.qpos[1]) <= STEEPEST, reward=1.0, terminates=1)
 
-        return LaneFunctions(observe, score)
+        return LaneFunctions(state_observer(worlds, hidden=0), score)
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)

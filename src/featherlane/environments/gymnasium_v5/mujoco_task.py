@@ -10,13 +10,11 @@ from typing import Any, ClassVar
 import gymnasium
 import numpy as np
 
-from featherlane.engine.model.arguments import LARGEST, bounded
-from featherlane.engine.model.assignment import has_finite_sum
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
-from featherlane.environments.tasks.options import interval
 from featherlane.errors import MissingMethodError
+from featherlane.extension import LARGEST, bounded, interval
 
 FEW, MANY = 3, 64  # columns and rows whose columns are added in less time than by a sum over rows
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
@@ -49,7 +47,7 @@ class MujocoTask(Task):
     limit: ClassVar[int] = 1000
     reward_threshold: ClassVar[float | None] = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         given = str(self.xml_file)
         own = given[:1] in (".", "/", "~")
         self.model = str(Path(given).expanduser() if own else ASSETS / given)
@@ -138,15 +136,3 @@ def squares(values: np.ndarray) -> np.ndarray:
 def norms(values: np.ndarray) -> np.ndarray:
     """Returns the Euclidean norms of vectors (n, k), (n,)."""
     return np.sqrt(squares(values))
-
-
-def finite(worlds: Batch, mask: np.ndarray) -> np.ndarray:
-    """Returns which worlds of a mask (n,) have only finite states."""
-    if has_finite_sum(worlds.qpos, worlds.qvel):
-        return mask
-    return mask & np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
-
-
-def between(low: float | np.ndarray, values: np.ndarray, high: float | np.ndarray) -> np.ndarray:
-    """Returns whether low < values < high, elementwise."""
-    return (low < values) & (values < high)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import clip, kernel, true_mask
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import forward_motion, is_between, survive
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, between, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, squares
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.lanes import clip, kernel, true_mask
+from featherlane.policies import LaneFunctions
 
 FASTEST = 10.0  # observed velocities are clipped to this [m/s, rad/s]
 
@@ -32,20 +35,20 @@ class PlanarWalker(HealthyTask):
     reset_noise_scale: float = 5e-3
     exclude_current_positions_from_observation: bool = True
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         hidden = 1 if self.exclude_current_positions_from_observation else 0
         return {"qpos": worlds.qpos[:, hidden:], "qvel": np.clip(worlds.qvel, -FASTEST, FASTEST)}
 
-    def before(self, worlds):
+    def before(self, worlds: Batch) -> np.ndarray:
         return worlds.qpos[:, 0].copy()
 
-    def healthy(self, worlds) -> np.ndarray:
+    def healthy(self, worlds: Batch) -> np.ndarray:
         """Returns which worlds are upright with a height within range, (n,) bool."""
-        return between(self.healthy_z_range[0], worlds.qpos[:, 1], self.healthy_z_range[1]) & between(
+        return is_between(self.healthy_z_range[0], worlds.qpos[:, 1], self.healthy_z_range[1]) & is_between(
             self.healthy_angle_range[0], worlds.qpos[:, 2], self.healthy_angle_range[1]
         )
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         self.velocity = (worlds.qpos[:, 0] - before) / self.dt
         return {
             "forward": self.forward_reward_weight * self.velocity,
@@ -53,7 +56,7 @@ class PlanarWalker(HealthyTask):
             "survive": self.survival(),
         }
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         hidden = 1 if self.exclude_current_positions_from_observation else 0
         reward, ends = float(self.healthy_reward), int(self.terminate_when_unhealthy)
         nq, nv, within = worlds.model.nq, worlds.model.nv, self.compiled_limits(worlds)
@@ -77,13 +80,13 @@ class PlanarWalker(HealthyTask):
 
         return LaneFunctions(observe, score, remember, 1)
 
-    def compiled_limits(self, worlds):
+    def compiled_limits(self, worlds: Batch) -> Callable[[Any], Any]:
         """Returns a kernel of d: the mask of worlds within further limits of `healthy`."""
         return true_mask
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
 
-    def start_info(self, worlds):
+    def start_info(self, worlds: Batch) -> dict[str, np.ndarray]:
         height = worlds.qpos[:, 1] - self.init_qpos[1]
         return {"x_position": worlds.qpos[:, 0], "z_distance_from_origin": height}

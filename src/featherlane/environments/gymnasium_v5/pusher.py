@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import join, kernel, sqrt
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.lanes import join, kernel, sqrt
+from featherlane.policies import LaneFunctions
 
 ARM = 7  # number of the arm's joints
 CLEAR = 0.17  # least initial distance of the cylinder from the goal [m]
@@ -35,11 +37,11 @@ class Pusher(MujocoTask):
     reward_threshold = 0.0
     fields = ("xpos",)
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         self.tip, self.object, self.goal = (worlds.model.body(name).id for name in ("tips_arm", "object", "goal"))
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         return {
             "qpos": worlds.qpos[:, :ARM],
             "qvel": worlds.qvel[:, :ARM],
@@ -48,7 +50,7 @@ class Pusher(MujocoTask):
             "goal": worlds.xpos[:, self.goal],
         }
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         at = worlds.xpos[:, self.object]
         return {
             "dist": -norms(at - worlds.xpos[:, self.goal]) * self.reward_dist_weight,
@@ -56,7 +58,7 @@ class Pusher(MujocoTask):
             "near": -norms(at - worlds.xpos[:, self.tip]) * self.reward_near_weight,
         }
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         weights = self.reward_near_weight, self.reward_dist_weight, self.reward_control_weight
         near, dist, cost = (float(x) for x in weights)
         tip, thing, goal, nu = int(self.tip), int(self.object), int(self.goal), worlds.model.nu
@@ -84,7 +86,7 @@ class Pusher(MujocoTask):
 
         return LaneFunctions(observe, score, start_stage="position")
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         worlds.qpos[ids] = self.init_qpos
         missing, goal = ids, np.zeros(2)
         while len(missing):

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import kernel, sincos, sqrt
+from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import add_reward, controls_squared
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.lanes import kernel, sincos, sqrt
+from featherlane.policies import LaneFunctions
 
 RADIUS = 0.2  # radius around the origin that contains the target [m]
 
@@ -31,11 +33,11 @@ class Reacher(MujocoTask):
     reward_threshold = -3.75
     fields = ("xpos",)
 
-    def prepare(self, worlds):
+    def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         self.tip, self.target = (worlds.model.body(name).id for name in ("fingertip", "target"))
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         angles, xpos = worlds.qpos[:, :2], worlds.xpos
         return {
             "cos": np.cos(angles),
@@ -45,14 +47,14 @@ class Reacher(MujocoTask):
             "to_target": (xpos[:, self.tip] - xpos[:, self.target])[:, :2],
         }
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         xpos = worlds.xpos
         return {
             "dist": -norms(xpos[:, self.tip] - xpos[:, self.target]) * self.reward_dist_weight,
             "ctrl": -squares(actions) * self.reward_control_weight,
         }
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         dist, cost = float(self.reward_dist_weight), float(self.reward_control_weight)
         tip, target, nu = int(self.tip), int(self.target), worlds.model.nu
 
@@ -73,7 +75,7 @@ class Reacher(MujocoTask):
 
         return LaneFunctions(observe, score, start_stage="position")
 
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         nq, nv = worlds.model.nq, worlds.model.nv
         worlds.qpos[ids] = random.uniform(ids, -0.1, 0.1, nq) + self.init_qpos
         missing = ids

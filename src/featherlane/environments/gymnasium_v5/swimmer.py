@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from featherlane.engine.lanes import kernel
-from featherlane.environments.gymnasium_v5.compiled import forward_motion, observe_state
+import numpy as np
+
+from featherlane import Batch
+from featherlane.environments.gymnasium_v5.compiled import forward_motion, state_observer
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, root_position, squares
-from featherlane.tools.policy.functions import LaneFunctions
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.policies import LaneFunctions
 
 
 @dataclass(kw_only=True)
@@ -24,34 +28,27 @@ class Swimmer(MujocoTask):
     name = "Swimmer-v5"
     reward_threshold = 360.0
 
-    def observation(self, worlds):
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         hidden = 2 if self.exclude_current_positions_from_observation else 0
         return {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}
 
-    def before(self, worlds):
+    def before(self, worlds: Batch) -> np.ndarray:
         return worlds.qpos[:, :2].copy()
 
-    def reward(self, worlds, actions, before):
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         self.velocity = (worlds.qpos[:, :2] - before) / self.dt
         return {
             "forward": self.forward_reward_weight * self.velocity[:, 0],
             "ctrl": -(self.ctrl_cost_weight * squares(actions)),
         }
 
-    def compiled(self, worlds):
+    def compiled(self, worlds: Batch) -> LaneFunctions:
         hidden = 2 if self.exclude_current_positions_from_observation else 0
-        nq, nv = worlds.model.nq, worlds.model.nv
         remember, score = forward_motion(self, worlds.model.nu, 2)
+        return LaneFunctions(state_observer(worlds, hidden), score, remember, 2)
 
-        @kernel
-        def observe(d, p, at_start):
-            """obs <- positions from number `hidden` on and velocities."""
-            observe_state(d, p, hidden, nq, nv)
-
-        return LaneFunctions(observe, score, remember, 2)
-
-    def start(self, worlds, ids, random):
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
 
-    def start_info(self, worlds):
+    def start_info(self, worlds: Batch) -> dict[str, np.ndarray]:
         return root_position(worlds)

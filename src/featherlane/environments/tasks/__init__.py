@@ -3,7 +3,6 @@
     options.py          options, checked when a task is made
     robot.py            `RobotTask`: servo targets from actions, weighted reward terms, domain randomization
     randomization.py    domain randomization: model fields that are sampled for each world
-    rotation.py         vectors in a body's frame
     terrain.py          rough ground, a different tile for each world
     locomotion.py       `VelocityTask`: base class of the walking tasks
     arm.py              `ArmTask`: base class of the arm tasks

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.engine.model.arguments import bounded
-from featherlane.engine.model.reader import mujoco_module
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.robot import RobotTask
 from featherlane.errors import MissingMethodError
+from featherlane.extension import bounded
 
 ARM = 7  # number of joints
 SHOULDER = np.array([0.0, 0.0, 0.34])  # position of the arm's shoulder [m]
@@ -40,17 +40,20 @@ class ArmTask(RobotTask):
     fields = ("site_xpos",)
     robot = "arm"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.rate = bounded("rate", self.rate, 0.0, 100.0)
         self.start_noise = bounded("start_noise", self.start_noise, 0.0, 1.0)
         self.reached = bounded("reached", self.reached, 0.0, 1.0)
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:
+        import mujoco
+
         spec.worldbody.add_camera(name="near", pos=[0.3, -1.5, 0.85], xyaxes=[1, 0, 0, 0, 0.3, 1])
         mark = spec.worldbody.add_body(name="goal", mocap=True)
-        sphere = mujoco_module().mjtGeom.mjGEOM_SPHERE
-        mark.add_geom(type=sphere, size=[0.03, 0, 0], rgba=[0.2, 0.7, 0.3, 0.6], contype=0, conaffinity=0)
+        mark.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.03, 0, 0], rgba=[0.2, 0.7, 0.3, 0.6], contype=0, conaffinity=0
+        )
 
     def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
@@ -87,7 +90,7 @@ class ArmTask(RobotTask):
         """Returns the distance from the goal, (n,) [m]."""
         raise MissingMethodError(f"{type(self).__name__} does not define distance()")
 
-    def info(self, worlds: Batch, terms, before) -> dict[str, np.ndarray]:
+    def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
         distance = self.distance(worlds)
         return {"distance": distance, "success": distance < self.reached, **super().info(worlds, terms, before)}
 

@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.engine.model.arguments import bounded
-from featherlane.engine.model.reader import mujoco_module
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.arm import ARM, ArmTask, length
-from featherlane.environments.tasks.options import interval
+from featherlane.extension import bounded, interval
 
 RADIUS, HALF_HEIGHT = 0.06, 0.04  # dimensions of the puck [m]
 CLOSE = 0.06  # distance of puck and goal at which the reward term `close` is 1/e [m]
@@ -53,21 +51,22 @@ class ArmPush(ArmTask):
         "lost": -10.0,
     }
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.puck_range = interval("puck_range", self.puck_range, 0.25, LOST)
         self.goal_range = interval("goal_range", self.goal_range, 0.25, LOST)
         self.spread = bounded("spread", self.spread, 0.0, 3.0)
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:
+        import mujoco
+
         super().shape_model(spec)
         for thing in [geom for geom in spec.geoms if geom.name in ("globe", "stand")] + list(spec.keys):
             spec.delete(thing)
         puck = spec.worldbody.add_body(name="puck", pos=[0.5, 0.0, HALF_HEIGHT])
         puck.add_freejoint(name="puck")
-        cylinder = mujoco_module().mjtGeom.mjGEOM_CYLINDER
         puck.add_geom(
-            name="puck", type=cylinder, size=[RADIUS, HALF_HEIGHT, 0], mass=0.5, material="amber",
+            name="puck", type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=[RADIUS, HALF_HEIGHT, 0], mass=0.5, material="amber",
             condim=3, friction=[0.4, 0.005, 0.0001], priority=1,
         )  # fmt: skip
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.arm import SHOULDER, ArmTask, length
-from featherlane.environments.tasks.options import interval
+from featherlane.extension import interval
 
 GLOBE, CLEAR = np.array([0.55, 0.1, 0.42]), 0.25  # centre of the globe and least distance of goals from it [m]
 LOWEST = 0.12  # least height of a goal [m]
@@ -34,7 +34,7 @@ class ArmReach(ArmTask):
     posture = (0.0, -0.4, 0.0, 1.4, 0.0, 0.6, 0.0)
     default_weights: ClassVar = {"distance": -1.0, "close": 1.0, "motion": -0.003, "jerk": -0.01}
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.goal_range = interval("goal_range", self.goal_range, 0.3, 0.8)
         super().__post_init__()
 

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.engine.model.arguments import bounded
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.spatial.rotation import to_world
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.robot import RobotTask
+from featherlane.extension import bounded, rotation
 
 FINGERS = 8  # number of joints; the ball's free joint follows, 7 values in qpos and 6 in qvel
 HELD = np.array([0.0, 0.0, 0.251])  # initial position of the ball in the hand [m]
@@ -41,7 +40,7 @@ class HandTurn(RobotTask):
     limit = 250
     default_weights: ClassVar = {"turn": 1.0, "wobble": -0.1, "drift": -10.0, "jerk": -0.01, "drop": -20.0}
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.speed = bounded("speed", self.speed, 1e-3, 100.0)
         self.dropped = bounded("dropped", self.dropped, 1e-3, 1.0)
         self.start_noise = bounded("start_noise", self.start_noise, 0.0, 0.2)
@@ -55,7 +54,7 @@ class HandTurn(RobotTask):
     def ball(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns the ball's offset from HELD [m], quaternion, and angular velocity in the world frame [rad/s]."""
         place, quaternion = worlds.qpos[:, FINGERS : FINGERS + 3] - HELD, worlds.qpos[:, FINGERS + 3 :]
-        return place, quaternion, to_world(quaternion, worlds.qvel[:, FINGERS + 3 :])
+        return place, quaternion, rotation.to_world(quaternion, worlds.qvel[:, FINGERS + 3 :])
 
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         place, quaternion, spin = self.ball(worlds)

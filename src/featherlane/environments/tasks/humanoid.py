@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.engine.model.arguments import bounded
-from featherlane.engine.model.reader import mujoco_module
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.locomotion import VelocityTask
+from featherlane.extension import bounded
 
 STIFFNESS, DAMPING = 2.0, 0.1  # gains of a servo per N m of its motor's greatest torque [1/rad, s/rad]
 BENT = {"hip_y": 0.25, "knee": 0.5, "ankle_y": -0.25, "elbow": 0.5}  # rest posture [rad]
@@ -71,15 +70,17 @@ class HumanoidWalk(VelocityTask):
         "fall": -5.0,
     }
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.cadence = bounded("cadence", self.cadence, 0.0, 10.0)
         self.stride = bounded("stride", self.stride, 0.0, 1.0)
         self.foot_rise = bounded("foot_rise", self.foot_rise, 0.0, 0.5)
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:
+        import mujoco
+
         super().shape_model(spec)
-        spec.option.integrator = mujoco_module().mjtIntegrator.mjINT_IMPLICITFAST  # the servos' damping is stiff
+        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST  # the servos' damping is stiff
         for motor in spec.actuators:
             strength = motor.gear[0]
             motor.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
@@ -88,8 +89,8 @@ class HumanoidWalk(VelocityTask):
             motor.ctrlrange = np.radians(next(joint for joint in spec.joints if joint.name == motor.target).range)
         for sole in self.feet:
             spec.add_sensor(
-                type=mujoco_module().mjtSensor.mjSENS_FRAMELINVEL,
-                objtype=mujoco_module().mjtObj.mjOBJ_SITE,
+                type=mujoco.mjtSensor.mjSENS_FRAMELINVEL,
+                objtype=mujoco.mjtObj.mjOBJ_SITE,
                 objname=sole,
             )
         bent = [BENT.get(joint.name.rsplit("_", 1)[0], 0.0) for joint in spec.joints[1:]]

@@ -13,13 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.engine.model.arguments import bounded, one_of
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.spatial.rotation import about_z, down, heading, to_body
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.environments.tasks.options import interval
 from featherlane.environments.tasks.robot import RobotTask
 from featherlane.environments.tasks.terrain import KINDS, LEVELS, Terrain
+from featherlane.extension import bounded, interval, one_of, rotation
 
 SIGMA = 0.25  # an error of 0.5 m/s (rad/s) gets a reward of 1/e
 AHEAD, ASIDE = np.meshgrid(np.linspace(-0.4, 0.8, 5), np.linspace(-0.3, 0.3, 3))  # ground samples around the trunk [m]
@@ -69,7 +67,7 @@ class VelocityTask(RobotTask):
     fields = ("site_xpos", "actuator_force")
     forward_at_start = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("forward", "sideways", "turn"):
             setattr(self, name, interval(name, getattr(self, name), -20.0, 20.0))
         for name in ("command_time", "push_time"):
@@ -112,9 +110,9 @@ class VelocityTask(RobotTask):
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         quaternion = worlds.qpos[:, 3:ROOT]
         parts = {
-            "velocity": to_body(quaternion, worlds.qvel[:, :3]),
+            "velocity": rotation.to_body(quaternion, worlds.qvel[:, :3]),
             "spin": worlds.qvel[:, 3:6],
-            "down": down(quaternion),
+            "down": rotation.down(quaternion),
             "command": self.command,
             "joints": worlds.qpos[:, ROOT:] - self.rest[ROOT:],
             "joint_velocity": worlds.qvel[:, 6:],
@@ -128,7 +126,7 @@ class VelocityTask(RobotTask):
 
     def scan(self, worlds: Batch) -> np.ndarray:
         """Returns the trunk's height above ground points around it, minus its height at rest, (n, 15) [m]."""
-        c, s = (value[:, None] for value in heading(worlds.qpos[:, 3:ROOT]))
+        c, s = (value[:, None] for value in rotation.heading(worlds.qpos[:, 3:ROOT]))
         x = worlds.qpos[:, :1] + c * AHEAD.ravel() - s * ASIDE.ravel()
         y = worlds.qpos[:, 1:2] + s * AHEAD.ravel() + c * ASIDE.ravel()
         return worlds.qpos[:, 2:3] - self.height_at(x, y) - self.rest[2]
@@ -136,10 +134,10 @@ class VelocityTask(RobotTask):
     # ---- reward and termination -------------------------------------------------------------------------------
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
         quaternion, velocity, spin = worlds.qpos[:, 3:ROOT], worlds.qvel[:, :3], worlds.qvel[:, 3:6]
-        c, s = heading(quaternion)
+        c, s = rotation.heading(quaternion)
         ahead = c * velocity[:, 0] + s * velocity[:, 1] - self.command[:, 0]
         aside = c * velocity[:, 1] - s * velocity[:, 0] - self.command[:, 1]
-        gravity = down(quaternion)
+        gravity = rotation.down(quaternion)
         turning = -(gravity * spin).sum(axis=1) - self.command[:, 2]
         return {
             "velocity": np.exp(-(ahead * ahead + aside * aside) / SIGMA),
@@ -168,7 +166,7 @@ class VelocityTask(RobotTask):
     def terminated(self, worlds: Batch) -> np.ndarray:
         """Terminates if the trunk tilts by more than 60 degrees or is lower than `lowest`."""
         clearance = worlds.qpos[:, 2] - self.height_at(worlds.qpos[:, 0], worlds.qpos[:, 1])
-        self.failed = (down(worlds.qpos[:, 3:ROOT])[:, 2] > -0.5) | (clearance < self.lowest)
+        self.failed = (rotation.down(worlds.qpos[:, 3:ROOT])[:, 2] > -0.5) | (clearance < self.lowest)
         return self.failed
 
     # ---- commands, pushes, reset ------------------------------------------------------------------------------------
@@ -206,7 +204,7 @@ class VelocityTask(RobotTask):
         joints = model.nq - ROOT
         qpos = np.tile(self.rest.astype(worlds.dtype), (len(ids), 1))
         qpos[:, ROOT:] += drawn[:, :joints]
-        qpos[:, 3:ROOT] = about_z(drawn[:, -1])
+        qpos[:, 3:ROOT] = rotation.about_z(drawn[:, -1])
         if self.ground is not None:
             self.tile[ids] = random.integers(ids, 0, len(self.terrain) * LEVELS, 1)[:, 0]
             at = self.ground.centres[self.tile[ids]] + random.uniform(ids, -3.0, 3.0, 2)

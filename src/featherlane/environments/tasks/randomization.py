@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 
 SAME = (1.0, 1.0)
-DELAY_AT = 2  # offset in a history buffer: user, cursor, times, samples (dynamics/actuator/history.py)
 
 
 class Randomization:
@@ -64,12 +63,3 @@ class Randomization:
             worlds.expand("actuator_delay")[ids] = random.uniform(ids, *self.delay, 1)
         if self.mass != SAME:
             worlds.set_const(ids)
-
-    def fill_history(self, ids: np.ndarray) -> None:
-        """Fills the delay buffers with the current controls."""
-        if self.delay == (0.0, 0.0):
-            return
-        model, worlds = self.model, self.worlds
-        for i, ((samples, _), at) in enumerate(zip(model.actuator_history, model.actuator_historyadr, strict=True)):
-            first = at + DELAY_AT + samples
-            worlds.history[ids, first : first + samples] = worlds.ctrl[ids, i, None]

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane.engine import model as models
-from featherlane.engine.model.load import load
-from featherlane.engine.model.reader import mujoco_module
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch, load
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
-from featherlane.environments.tasks.options import interval, weights
+from featherlane.environments.tasks.options import weights
 from featherlane.environments.tasks.randomization import Randomization
 from featherlane.errors import MissingMethodError
-
-BUNDLED = Path(models.__file__).parent / "bundled"
+from featherlane.extension import interval, specification
 
 
 @dataclass(kw_only=True)
@@ -55,13 +50,13 @@ class RobotTask(Task):
     reward_threshold: ClassVar[float | None] = None
     default_weights: ClassVar[Mapping[str, float]]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.weight = weights("weights", self.weights, self.default_weights)
         for name in ("mass", "friction", "gain"):
             setattr(self, name, interval(name, getattr(self, name), 0.05, 20.0))
         self.delay = interval("delay", self.delay, 0.0, 1.0)
         self.max_episode_steps = self.limit
-        spec = mujoco_module().MjSpec.from_file(str(BUNDLED / f"{self.robot}.xml"))
+        spec = specification(self.robot)
         self.shape_model(spec)
         if self.delay != (0.0, 0.0):
             for actuator in spec.actuators:
@@ -108,7 +103,6 @@ class RobotTask(Task):
         self.random_model.draw(ids, random)
         self.steps[ids], self.action[ids], self.last_action[ids] = 0, 0.0, 0.0
         self.place(worlds, ids, random)
-        self.random_model.fill_history(ids)
 
     def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Sets positions, velocities, controls and goals of the worlds `ids`."""

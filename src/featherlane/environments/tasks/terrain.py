@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.model.reader import mujoco_module
-
 KINDS = ("flat", "rough", "waves", "steps")
 SIDE, RIM, CELL = 8.0, 1.5, 0.1  # side of a tile, width of its rim, spacing of the samples [m]
 LEVELS = 4  # tiles of each kind, from a quarter of the height to the full height
@@ -49,13 +47,15 @@ class Terrain:
 
     def add_to(self, spec: Any) -> None:
         """Makes this terrain the floor of a model specification."""
+        import mujoco
+
         half_x, half_y = self.half
         rows, columns = self.samples.shape
         size = [half_x, half_y, max(self.height, 1e-3), BASE]
         unit = self.samples / max(self.height, 1e-3)
         spec.add_hfield(name="terrain", nrow=rows, ncol=columns, size=size, userdata=unit.ravel().tolist())
         floor = next(geom for geom in spec.geoms if geom.name == "floor")
-        floor.type, floor.hfieldname = mujoco_module().mjtGeom.mjGEOM_HFIELD, "terrain"
+        floor.type, floor.hfieldname = mujoco.mjtGeom.mjGEOM_HFIELD, "terrain"
 
     def height_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Returns ground heights [m] at positions of any shape, bilinear within a cell (close to its two triangles)."""
