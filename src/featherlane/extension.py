@@ -4,9 +4,21 @@ A front end converts between a user, a file or another library and worlds (`feat
 import public names only: those of `featherlane`, its public modules, and of this module.
 """
 
-from featherlane.engine.libraries import private, required, requiring
+from featherlane.engine.lanes.cores import cores
+from featherlane.engine.lanes.foreign import compile_llvm
+from featherlane.engine.libraries import private, required, requiring, unsupported
 from featherlane.engine.model.arguments import LARGEST, bounded, check_counts, instance, one_of, whole_argument
 from featherlane.engine.model.assignment import as_real_array, check_finite, regular
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.limits import check_field
+from featherlane.engine.model.mujoco_arrays import read_fields
+from featherlane.engine.model.set_const import dependent_fields
+from featherlane.engine.model.status import STATUS
+from featherlane.engine.simulation.batch.together import roll_together, step_together
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.tools.sensitivity.adjoint.bridge import Bridge
+from featherlane.tools.sensitivity.adjoint.dynamics import Dynamics, Run
+from featherlane.tools.sensitivity.adjoint.native import Copy, NativeAdjoint, Program
 
 __all__ = [  # noqa: RUF022  in groups
     # checks of arguments
@@ -14,6 +26,7 @@ __all__ = [  # noqa: RUF022  in groups
     "as_real_array",
     "bounded",
     "check_counts",
+    "check_field",
     "check_finite",
     "instance",
     "one_of",
@@ -23,4 +36,24 @@ __all__ = [  # noqa: RUF022  in groups
     "private",
     "required",
     "requiring",
+    "unsupported",
+    # descriptions of fields: layouts (`featherlane.lanes.Layout`) of models and worlds, columns of the field `warning`
+    "DATA",
+    "MODEL",
+    "STATUS",
+    "dependent_fields",
+    "read_fields",
+    # several batches in one call
+    "roll_together",
+    "step_together",
+    # gradients of rollouts for other libraries
+    "Bridge",
+    "Copy",
+    "Dynamics",
+    "NativeAdjoint",
+    "Program",
+    "Run",
+    # this machine
+    "compile_llvm",
+    "cores",
 ]
