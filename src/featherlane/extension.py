@@ -16,6 +16,7 @@ from featherlane.engine.model.set_const import dependent_fields
 from featherlane.engine.model.status import STATUS
 from featherlane.engine.simulation.batch.together import roll_together, step_together
 from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.world.mujoco_data import shared_arrays
 from featherlane.tools.sensitivity.adjoint.bridge import Bridge
 from featherlane.tools.sensitivity.adjoint.dynamics import Dynamics, Run
 from featherlane.tools.sensitivity.adjoint.native import Copy, NativeAdjoint, Program
@@ -43,6 +44,7 @@ __all__ = [  # noqa: RUF022  in groups
     "STATUS",
     "dependent_fields",
     "read_fields",
+    "shared_arrays",
     # several batches in one call
     "roll_together",
     "step_together",

@@ -23,7 +23,7 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.engine.lanes.cores import cores
+from featherlane.extension import cores
 from featherlane.integrations import mujoco_batch
 from featherlane.integrations.batch.arguments import ACC, NONE, checked_ids
 from featherlane.integrations.batch.fields import DATA_FIELDS, MODEL_FIELDS, STATE, near, template, values

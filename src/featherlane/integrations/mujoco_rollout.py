@@ -18,11 +18,9 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.lanes.cores import cores
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.tile.fields import DATA, STATUS
-from featherlane.engine.simulation.world.state import places, state_size
+from featherlane import Batch, Model
+from featherlane.extension import DATA, STATUS, cores
+from featherlane.integrations.batch.records import places
 from featherlane.integrations.models import LoadedModels
 
 FULL = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
@@ -125,7 +123,7 @@ class Rollout:
             rolled = self._rolled[key] = before.get(key) or RolledBatch(loaded, key[1], self._nthread)
             targets = [None if a is None else a[chosen] for a in (state, sensordata)]
             if targets[0] is None:
-                targets[0] = np.zeros((key[1], nstep, state_size(loaded, FULL)))
+                targets[0] = np.zeros((key[1], nstep, mujoco.mj_stateSize(loaded.mj_model, FULL)))
             rolled.run(given, control_spec, *targets)  # type: ignore[arg-type]
             if not isinstance(chosen, slice):  # the targets are copies
                 for array, target in zip((state, sensordata), targets, strict=True):
@@ -199,7 +197,8 @@ class RolledBatch:
     def _places(self, bits: int) -> list[tuple[str, slice]]:
         """Returns field and columns of the parts of a state vector."""
         if bits not in self._columns:
-            self._columns[bits] = list(places(self._batch.model, bits))
+            found = places(self._batch.model.mj_model, bits)
+            self._columns[bits] = [(name, at) for name, at in found.items() if name in DATA]
         return self._columns[bits]
 
     def _reused(self, name: str, shape: tuple[int, ...]) -> np.ndarray:

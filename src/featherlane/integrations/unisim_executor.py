@@ -12,10 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.engine.model.enums import State
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.query.moving import Moving, measured
+from featherlane import Batch, Model, State
 from featherlane.integrations.mirrors import EVERY, Mirror
 
 INPUTS = frozenset(
@@ -56,7 +53,6 @@ class Executor:
         self._written: set[str] = set()  # model fields since the last `set_const`
         self._bound: dict[str, np.ndarray] = {}  # outputs of the batch
         self._outputs: dict[str, np.ndarray] = {}  # as of the last call that updates all outputs
-        self._moving = measured(model)
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def bind(self, name: str, dtype: DTypeLike | None = None) -> np.ndarray:
@@ -160,11 +156,13 @@ class Executor:
             sensor_ranges: first and last + 1 element of each range, in pairs.
         """
         self._write(ids)
-        shown, chosen = self.bind("sensordata"), np.zeros(self.batch.model.nsensordata, bool)
+        shown, now = self.bind("sensordata"), self.batch.present_fields("sensordata", ids=ids)["sensordata"]
+        chosen = np.zeros(self.batch.model.nsensordata, bool)
         for first, end in zip(sensor_ranges[::2], sensor_ranges[1::2], strict=True):
-            chosen[first:end] = self._moving[first:end]
-        rows, columns = np.arange(self.num_sims) if ids is None else ids, np.flatnonzero(chosen)
-        shown[rows[:, None], columns] = self._now(("sensordata",), rows)["sensordata"][:, columns]
+            chosen[first:end] = True
+        columns = np.flatnonzero(chosen & ~np.isnan(now).all(0))  # NaN: sensors that need contacts or forces
+        rows = np.arange(self.num_sims) if ids is None else ids
+        shown[rows[:, None], columns] = now[:, columns]
 
     # ---- queries -----------------------------------------------------------------------------------------------------
     def jac(self, jacp: np.ndarray, jacr: np.ndarray, point: np.ndarray, body: np.ndarray, ids: None = None) -> None:
@@ -192,7 +190,7 @@ class Executor:
             (nworld, n) heights of the surface in the world [m].
         """
         self._write(None)
-        now = self._now(("xpos", "xmat", "geom_xpos", "geom_xmat"), np.arange(self.num_sims))
+        now = self.batch.present_fields(("xpos", "xmat", "geom_xpos", "geom_xmat"))
         mj, axes = self.batch.model.mj_model, now["xmat"][:, body].reshape(-1, 3, 3)
         yaw = np.arctan2(axes[:, 1, 0], axes[:, 0, 0]) * (alignment == "yaw")
         turn = np.moveaxis(np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]), 2, 0)
@@ -202,10 +200,6 @@ class Executor:
         local = arm @ frame
         local[..., 2] = _interpolated(mj, int(mj.geom_dataid[geom]), local)
         return origin[:, None, 2] + (local @ frame.swapaxes(1, 2))[..., 2]
-
-    def _now(self, names: Sequence[str], ids: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns fields of the present state of these worlds; bound outputs keep their values."""
-        return self.batch.query(Moving(self.batch.model, len(ids), self.batch.dtype, names), np.asarray(ids, np.int64))
 
     # ---- copies ------------------------------------------------------------------------------------------------------
     def _write(self, ids: np.ndarray | None) -> None:

@@ -10,13 +10,12 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.status import BAD_CONTROL, NON_FINITE
-from featherlane.engine.simulation.batch.runner import roll_shares
-from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.extension import DATA, STATUS, roll_together
 from featherlane.integrations.batch.fields import DATA_FIELDS, STATE, USER, WHOLE, template, unbindable
 from featherlane.integrations.batch.worlds import Part, Worlds
 
 CTRL = int(mujoco.mjtState.mjSTATE_CTRL)
+STOPPING = [STATUS.index("non_finite"), STATUS.index("bad_control")]
 
 
 def places(model: Any, bits: int) -> dict[str, slice]:
@@ -154,16 +153,15 @@ def _steps(
         for name in {*names, "warning"} & shapes.keys():
             found[name] = buffers[name].reshape(shapes[name]) if name in buffers else np.empty(shapes[name])
         given = {name: a[at][:, :nstep].reshape(shapes[name]) for name, a in inputs.fields.items() if name in shapes}
-        rolled.append((batch.runner, chosen, given or None, found))
+        rolled.append((batch, chosen, given or None, found))
         founds.append(found)
-    roll_shares(nstep, rolled)
+    roll_together(nstep, rolled)
     return founds
 
 
 def _last_steps(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Returns the step of each simulation's first new warning, (n,); -1: none."""
-    new = counts[..., [NON_FINITE, BAD_CONTROL]] > before[:, None, [NON_FINITE, BAD_CONTROL]]
-    steps = np.any(new, axis=-1)
+    steps = np.any(counts[..., STOPPING] > before[:, None, STOPPING], axis=-1)
     return np.where(steps.any(-1), steps.argmax(-1), -1)
 
 

@@ -7,8 +7,7 @@ from operator import itemgetter
 import mujoco
 import numpy as np
 
-from featherlane.engine.model.status import STATUS
-from featherlane.engine.simulation.step.non_finite import BAD_POSITION, BAD_VELOCITY
+from featherlane.extension import STATUS
 from featherlane.integrations.batch.worlds import Worlds
 
 KINDS = mujoco.mjtWarning
@@ -20,8 +19,8 @@ COUNTED = {
 }
 COLUMNS = {name: STATUS.index(name) for name in (*COUNTED, "non_finite")}
 NO_SIMS = np.zeros(0, int)
-CAUSES = np.array([int(KINDS.mjWARN_BADQACC)] * 3)  # by `bad_part`: another part, qpos, qvel
-CAUSES[BAD_POSITION], CAUSES[BAD_VELOCITY] = int(KINDS.mjWARN_BADQPOS), int(KINDS.mjWARN_BADQVEL)
+# by the field `bad_part`: another part, qpos, qvel
+CAUSES = np.array([int(KINDS.mjWARN_BADQACC), int(KINDS.mjWARN_BADQPOS), int(KINDS.mjWARN_BADQVEL)])
 
 
 class Warnings:
