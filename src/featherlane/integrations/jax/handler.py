@@ -1,10 +1,10 @@
 """An XLA handler: rollouts of worlds from within a compiled program, without Python.
 
 XLA passes a handler one call frame with the addresses of arguments, results and attributes.  This handler is written
-in LLVM IR, which is compiled at first use.  It runs a `featherlane.extension.Program`: copies of arguments into the rows
-of worlds, calls of compiled loops over tiles, copies of recorded states into the results.  Python prepares a table of
-these copies and calls; compiled programs refer to it by its place in a registry and by a token.  A program that outlives
-its table, or comes from another process, raises an error.
+in LLVM IR, which is compiled at first use.  It runs a `featherlane.extension.Program`: copies of arguments into the
+rows of worlds, calls of compiled loops over tiles, copies of recorded states into the results.  Python prepares a table
+of these copies and calls; compiled programs refer to it by its place in a registry and by a token.  A program that
+outlives its table, or comes from another process, raises an error.
 
     registry entry   lock, token, table
     table            numbers of calls, of copies in and of copies out; then the calls, then the copies

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from pathlib import Path
+from typing import Any
 
 FILE = "xla/ffi/api/c_api.h"
 PLAIN = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "uint32_t": ctypes.c_uint32}
@@ -56,9 +57,10 @@ class Header:
         Raises:
             LookupError: there is no such struct or field.
         """
-        kind, offset = self.struct(struct), 0
+        kind: Any = self.struct(struct)
+        offset = 0
         for name in path:
-            inner = dict(field[:2] for field in kind._fields_)[name]
+            inner = dict(kind._fields_)[name]
             kind, offset = inner, offset + getattr(kind, name).offset
         return offset
 

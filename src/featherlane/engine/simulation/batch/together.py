@@ -45,7 +45,7 @@ def roll_together(
         RuntimeError: another call of one of the batches is running.
     """
     _share_threads([batch for batch, *_ in parts])
-    roll_shares(nstep, [(batch.runner, *rest) for batch, *rest in parts])
+    roll_shares(nstep, [(batch.runner, worlds, inputs, records) for batch, worlds, inputs, records in parts])
 
 
 def _share_threads(batches: Sequence[Batch]) -> None:

@@ -36,8 +36,8 @@ from featherlane.engine.simulation.query.jacobian import (
     SUBTREE_JAC,
     Objects,
 )
-from featherlane.engine.simulation.query.objects import Object, objects_of
 from featherlane.engine.simulation.query.moving import MOVING, Moving
+from featherlane.engine.simulation.query.objects import Object, objects_of
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.engine.simulation.query.scan import ScanRequest, scan_of

@@ -150,8 +150,8 @@ def linked(call: str, data, mj_data: Any, fields: Any) -> Link:
 def shared_arrays(data: Any, mj_data: Any, fields: Iterable[str]) -> list[tuple[Any, Any]]:
     """Returns the memory of fields that a `Data` and an MjData both have, for copies that are often repeated.
 
-    `ours[:] = theirs` copies a field, as `Data.from_mujoco` does, but without checks and locks.  The arrays are valid as
-    long as both objects exist and the model keeps its sizes.
+    `ours[:] = theirs` copies a field, as `Data.from_mujoco` does, but without checks and locks.  The arrays are valid
+    as long as both objects exist and the model keeps its sizes.
 
     Args:
         data: the `Data`.

@@ -92,7 +92,7 @@ class Dynamics:
         return NativeRollout(self._worlds({}), nstep)
 
     def native_adjoint(self, nstep: int) -> NativeAdjoint | None:
-        """Returns rollouts of nstep steps and their adjoint as calls; None if the worlds have no matrix-free products."""
+        """Returns rollouts of nstep steps and their adjoint as calls; None without matrix-free products."""
         if self.dtype != np.float64 or not has_products(self.model):
             return None
         return NativeAdjoint(self._worlds({}), nstep, self.frictionloss)
