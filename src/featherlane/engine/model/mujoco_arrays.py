@@ -99,8 +99,8 @@ def read_field(mj, name: str) -> Any:
 def read_fields(mj_model: Any) -> dict[str, Any]:
     """Returns the values of an MjModel by Featherlane's names of the fields: numbers, and arrays of any shape.
 
-    Arrays are views where MuJoCo has the field, so they follow edits.  A field that this MuJoCo lacks has its value in a
-    model without the feature.
+    Arrays are views where MuJoCo has the field, so they follow edits.  A field that this MuJoCo lacks has the value of
+    a model without the feature.
 
     Args:
         mj_model: a `mujoco.MjModel`.

@@ -25,6 +25,7 @@ class Header:
     def __init__(self, folder: str):
         self._text = re.sub(r"//.*", "", (Path(folder) / FILE).read_text())
         self._structs: dict[str, type[ctypes.Structure]] = {}
+        self._inner: dict[Any, dict[str, Any]] = {}  # types of the fields of each struct
 
     def number(self, name: str) -> int:
         """Returns the value of a macro or of an enumerator.
@@ -48,7 +49,8 @@ class Header:
             if found is None:
                 raise LookupError(name)
             fields = [self._field(" ".join(each.split())) for each in found[1].split(";") if each.strip()]
-            self._structs[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
+            self._structs[name] = made = type(name, (ctypes.Structure,), {"_fields_": fields})
+            self._inner[made] = dict(fields)
         return self._structs[name]
 
     def offset(self, struct: str, *path: str) -> int:
@@ -60,7 +62,7 @@ class Header:
         kind: Any = self.struct(struct)
         offset = 0
         for name in path:
-            inner = dict(kind._fields_)[name]
+            inner = self._inner[kind][name]
             kind, offset = inner, offset + getattr(kind, name).offset
         return offset
 
