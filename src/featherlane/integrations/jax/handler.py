@@ -275,7 +275,7 @@ class Handler:
 
     Raises:
         ImportError: no compiler is installed.
-        LookupError: the header lacks a struct or field.
+        UnknownNameError: the header lacks a struct or field.
     """
 
     def __init__(self, header: Header):

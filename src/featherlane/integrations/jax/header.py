@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from featherlane.errors import UnknownNameError
+
 FILE = "xla/ffi/api/c_api.h"
 PLAIN = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "uint32_t": ctypes.c_uint32}
 FUNCTION = "_XLA_FFI_API_STRUCT_FIELD"  # the macro that declares a pointer to a function
@@ -31,23 +33,23 @@ class Header:
         """Returns the value of a macro or of an enumerator.
 
         Raises:
-            LookupError: the header has no such name.
+            UnknownNameError: the header has no such name.
         """
         found = re.search(rf"\b{name}(?: =)? (\d+)", self._text)
         if found is None:
-            raise LookupError(name)
+            raise UnknownNameError(f"{FILE} has no {name}")
         return int(found[1])
 
     def struct(self, name: str) -> type[ctypes.Structure]:
         """Returns a struct with the layout that C gives it on this machine.
 
         Raises:
-            LookupError: the header has no such struct, or it has a field of an unknown type.
+            UnknownNameError: the header has no such struct, or it has a field of an unknown type.
         """
         if name not in self._structs:
             found = re.search(rf"\bstruct {name} \{{([^{{}}]*)\}}", self._text)
             if found is None:
-                raise LookupError(name)
+                raise UnknownNameError(f"{FILE} has no {name}")
             fields = [self._field(" ".join(each.split())) for each in found[1].split(";") if each.strip()]
             self._structs[name] = made = type(name, (ctypes.Structure,), {"_fields_": fields})
             self._inner[made] = dict(fields)
@@ -57,7 +59,7 @@ class Header:
         """Returns the offset of a field [bytes]; `path` leads through nested structs.
 
         Raises:
-            LookupError: there is no such struct or field.
+            UnknownNameError: there is no such struct or field.
         """
         kind: Any = self.struct(struct)
         offset = 0
