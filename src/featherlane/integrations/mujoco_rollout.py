@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane import Batch, Model
-from featherlane.extension import DATA, STATUS, cores
+from featherlane.extension import DATA, STATUS, cores, roll_together
 from featherlane.integrations.batch.records import places
 from featherlane.integrations.models import LoadedModels
 
@@ -173,22 +173,20 @@ class RolledBatch:
             sensors: (nworld, nstep, nsensordata) array to record into, or None.
         """
         start, warm, control = given
-        runner, nstep = self._batch.runner, state.shape[1]
+        nstep = state.shape[1]
         targets = {"state": state, "warning": np.empty((*state.shape[:2], len(STATUS)))}
         targets |= {} if sensors is None else {"sensordata": sensors}
         found = {name: self._recordable(name, target) for name, target in targets.items()}
         taken = found | {name: found["state"][..., at] for name, at in self._places(FULL)}
         del taken["state"]
         inputs = {} if control is None else self._inputs(control, spec)
-        share, reads = runner.share(nstep, self._chosen, inputs or None, taken)
         self._reset()
         rows = self._batch.rows
         for name, at in self._places(FULL):
             np.copyto(rows[name].reshape(len(start), math.prod(rows[name].shape[1:])), start[:, at])  # type: ignore[index, arg-type]
         if warm is not None:
             np.copyto(rows["qacc_warmstart"], warm)
-        runner.run(nstep, self._chosen, share.brought, share.taken)
-        runner.measure_recorded(self._chosen, reads, taken)
+        roll_together(nstep, [(self._batch, self._chosen, inputs or None, taken)])
         repeat_last(found.pop("warning"), found)
         for name, values in found.items():
             if values is not targets[name]:

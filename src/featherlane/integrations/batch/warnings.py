@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 import mujoco
 import numpy as np
 
@@ -46,10 +44,9 @@ class Warnings:
         Returns:
             the simulations with a bad value, and the warning of each.
         """
-        flags = self._worlds.flags("found_count")
-        if not any(map(itemgetter(0), flags)):
-            return NO_SIMS, NO_SIMS
         counts, causes = (self._worlds.base.rows[name] for name in ("warning", "bad_part"))
+        if np.array_equal(counts, self._seen):
+            return NO_SIMS, NO_SIMS
         new = {name: counts[:, column] - self._seen[:, column] for name, column in COLUMNS.items()}
         self._seen[...] = counts
         sims = np.flatnonzero((new["non_finite"] > 0) & (stepped | (causes[:, 0] > 0)))
@@ -57,8 +54,6 @@ class Warnings:
         self.restart(sims, kinds)
         for name, kind in COUNTED.items():
             self.numbers[:, kind, 1] += new[name].astype(np.int32)
-        for flag in flags:
-            flag[0] = 0
         return sims, kinds
 
     def restart(self, sims: np.ndarray, kinds: np.ndarray) -> None:

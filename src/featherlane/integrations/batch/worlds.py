@@ -75,7 +75,7 @@ class Worlds:
         """Returns a native batch of an MjModel in the shared rows."""
         batch = Batch(load(model), self.nsim, self.nthread)
         batch.mute()
-        batch.arrays.lasting("bad_part")
+        batch.row_memory("bad_part")
         self.rows.move(batch, self.bound)
         for name in self._inputs:
             batch.row_memory(name)
@@ -83,11 +83,6 @@ class Worlds:
 
     def _natives(self) -> list[Batch]:
         return [self.base, *(batch for batch in self._made.values() if isinstance(batch, Batch))]
-
-    def flags(self, name: str) -> list[np.ndarray]:
-        """Returns a flag of the tiles of each thread, by name."""
-        plans = [batch.runner.plans for batch in self._natives()]
-        return [w.arrays[name] for each in plans for some in each.workspaces.values() for w in some]
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def use_inputs(self, *names: str) -> None:
