@@ -36,6 +36,7 @@ class Bridge(ABC, Generic[Array]):
 
     def __init_subclass__(cls, who: str, more: str) -> None:
         """Sets the docstring of an adapter: the library `who`, what is specific to it, and the common part."""
+        super().__init_subclass__()
         common = (Bridge.__doc__ or "").partition("\n")[2]
         cls.__doc__ = f"Steps and rollouts of the worlds of a batch, as functions that {who}.\n\n    {more}\n{common}"
 
