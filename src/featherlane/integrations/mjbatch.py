@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.extension import cores
 from featherlane.integrations import mujoco_batch
-from featherlane.integrations.batch.arguments import ACC, NONE, checked_ids
+from featherlane.integrations.batch.arguments import ACC, NONE
 from featherlane.integrations.batch.fields import DATA_FIELDS, MODEL_FIELDS, STATE, near, template, values
 from featherlane.integrations.mirrors import Mirror, bits
 
@@ -331,8 +331,7 @@ class Batch:
 
     def _chosen(self, ids: ArrayLike | None) -> np.ndarray:
         """Returns the numbers of the simulations of a call, checked."""
-        found = checked_ids(ids, self.num_sims)
-        chosen = np.arange(self.num_sims) if found is None else found.astype(np.int64)
+        chosen = self._batch.chosen(ids)
         if "enableflags" in self._expanded:
             asleep = chosen[(self._expanded["enableflags"][chosen] & SLEEP) != 0]
             if asleep.size:

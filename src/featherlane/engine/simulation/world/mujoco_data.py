@@ -156,7 +156,7 @@ def shared_arrays(data: Any, mj_data: Any, fields: Iterable[str]) -> list[tuple[
     Args:
         data: the `Data`.
         mj_data: a `mujoco.MjData` of a model with the sizes of this one.
-        fields: names of fields, without `time`, `warning`, `solver_niter` and `contact`, which have no common memory.
+        fields: names of fields; `time`, `warning`, `solver_niter` and `contact` are skipped.
 
     Returns:
         (ours, theirs) by field, flat and of equal size.
