@@ -226,8 +226,8 @@ class Batch(Models):
         """
         nstep, chosen = checked_number(nstep, "nstep"), self.chosen(ids)
         plan = records.Records(self.model, self.template, len(chosen), nstep, record, out)
-        inputs = records.Inputs(self.model, len(chosen), nstep, control, control_spec)
-        self._worlds.use_inputs(*inputs.fields)
+        inputs = records.inputs_of(self.model, len(chosen), nstep, control, control_spec)
+        self._worlds.use_inputs(*inputs)
         failed = self._call(chosen, lambda parts: records.roll(self._worlds, parts, plan, inputs))
         self._warnings.count()
         self._finish(chosen, failed)
