@@ -1,6 +1,6 @@
 """Executor of UniSim's `mujoco` backend on Featherlane: the calls of `mjbatch.Batch` that `MuJoCoBackend` makes.
 
-The backend reads and writes bound arrays.  An input in another precision than the batch's is a copy (`Mirror`).
+The backend reads and writes bound arrays.  An input in another precision than the batch's is a copy (`Mirrors`).
 
 Source: mjbatch-uni 0.2.5, Batch.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane import Batch, Model, State
-from featherlane.integrations.mirrors import EVERY, Mirror
+from featherlane.integrations.mirrors import EVERY, Mirrors
 
 INPUTS = frozenset(
     ("time", "qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "qacc_warmstart", "mocap_pos", "mocap_quat")
@@ -49,7 +49,7 @@ class Executor:
     ):
         self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype=dtype, cpu_ids=cpu_ids), num_sims
         self.batch.mute()
-        self._mirrors: dict[str, Mirror] = {}
+        self._mirrors = Mirrors()
         self._written: set[str] = set()  # model fields since the last `set_const`
         self._bound: dict[str, np.ndarray] = {}  # outputs of the batch
         self._outputs: dict[str, np.ndarray] = {}  # as of the last call that updates all outputs
@@ -68,11 +68,7 @@ class Executor:
                 self._outputs[name] = self._bound[name].astype(dtype or self.batch.dtype)
             return self._outputs[name]
         rows = getattr(self.batch, name)
-        if dtype is None or np.dtype(dtype) == rows.dtype:
-            return rows
-        if name not in self._mirrors:
-            self._mirrors[name] = Mirror(rows, rows.astype(dtype))
-        return self._mirrors[name].shown
+        return self._mirrors.shown(name, rows, dtype or rows.dtype)
 
     def expand(self, name: str) -> np.ndarray:
         """Returns separate values of a model field for each world, (nworld, ...), to be written."""
@@ -203,13 +199,11 @@ class Executor:
 
     # ---- copies ------------------------------------------------------------------------------------------------------
     def _write(self, ids: np.ndarray | None) -> None:
-        for mirror in self._mirrors.values():
-            mirror.push(EVERY if ids is None else ids)
+        self._mirrors.push(EVERY if ids is None else ids)
 
     def _read(self, ids: np.ndarray | None, outputs) -> None:
         at = EVERY if ids is None else ids
-        for mirror in self._mirrors.values():
-            mirror.pull(at)
+        self._mirrors.pull(at)
         for name in outputs:
             self._outputs[name][at] = self._bound[name][at]
 

@@ -20,7 +20,7 @@ import torch
 from featherlane import Batch
 from featherlane.errors import MissingMethodError, ModelError, UnknownAttributeError, UnsupportedFeatureError, near
 from featherlane.extension import DATA, MODEL
-from featherlane.integrations.mirrors import Mirror
+from featherlane.integrations.mirrors import Mirror, Mirrors
 
 # fields that have more axes in mjlab than in Featherlane
 SHAPES: dict[str, tuple[int, int]] = dict.fromkeys(
@@ -63,7 +63,7 @@ class Tensors:
     """Attributes that are tensors, created at the first access; they cannot be replaced, only edited in place."""
 
     def __init__(self, what: str, batch: Batch):
-        self.__dict__.update(_what=what, batch=batch, nworld=batch.nworld, struct=self, mirrors={})
+        self.__dict__.update(_what=what, batch=batch, nworld=batch.nworld, struct=self, mirrors=Mirrors())
 
     def _make(self, name: str) -> Any:
         """Returns the attribute, which is stored."""
@@ -88,8 +88,7 @@ class Tensors:
 
     def pull(self) -> None:
         """Refreshes the mirrors."""
-        for mirror in self.mirrors.values():
-            mirror.pull()
+        self.mirrors.pull()
 
 
 class DataTensors(Tensors):
@@ -131,8 +130,7 @@ class DataTensors(Tensors):
 
     def push(self) -> None:
         """Copies edits of mirrors to the batch."""
-        for mirror in self.mirrors.values():
-            mirror.push()
+        self.mirrors.push()
 
     def clear(self, worlds: np.ndarray) -> None:
         """Sets the outputs that mjlab's reset clears to zero."""
