@@ -34,6 +34,14 @@ def test_the_fields_are_those_of_a_forward_pass(batch):
         assert np.array_equal(own[..., columns], reference[..., columns]), name
 
 
+def test_frames_alone_are_those_of_a_forward_pass(batch):
+    names = ["xpos", "xquat", "geom_xmat"]
+    found = batch.present_fields(names)
+    batch.forward()
+    for name in names:
+        assert np.array_equal(found[name], batch.bind(name)), name
+
+
 def test_the_state_and_the_next_step_do_not_change(batch):
     other = batch.copy()
     batch.present_fields(MOVING)

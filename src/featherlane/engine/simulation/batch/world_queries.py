@@ -36,8 +36,9 @@ from featherlane.engine.simulation.query.jacobian import (
     SUBTREE_JAC,
     Objects,
 )
-from featherlane.engine.simulation.query.moving import MOVING, Moving
+from featherlane.engine.simulation.query.moving import FRAMES, MOVING, Moving
 from featherlane.engine.simulation.query.objects import Object, objects_of
+from featherlane.engine.simulation.query.pose import Poses
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.engine.simulation.query.scan import ScanRequest, scan_of
@@ -161,7 +162,8 @@ class WorldQueries(WorldFields):
         chosen, names = self._ids(ids), field_names("present_fields", names)
         for name in names:
             check_bindable(self.model, "present_fields", one_of("present_fields", name, MOVING))
-        return self.query(Moving(self.model, len(chosen), self.dtype, names), chosen)
+        query = Poses if FRAMES.issuperset(names) else Moving
+        return self.query(query(self.model, len(chosen), self.dtype, names), chosen)
 
     # ---- kinematics --------------------------------------------------------------------------------------------------
     def jac(

@@ -21,6 +21,7 @@ from featherlane.engine.simulation.tile.workspace import Workspace
 
 # fields that the query computes, by the stage after which they are valid
 STAGES = "kinematics com_pos frames tendon tendon_velocity transmission output_velocities cameras publish".split()
+FRAMES = frozenset(name for name in DATA.that("shown") if DATA[name].stage in ("kinematics", "frames"))
 MOVING = (*(name for name in DATA.that("shown") if DATA[name].stage in STAGES), "cvel")
 
 
