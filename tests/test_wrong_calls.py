@@ -49,6 +49,8 @@ CALLS = {
     "geomgroup": lambda m, d, b, v: fl.query.ray(m, d, UP, DOWN, geomgroup=v),
     "bodyexclude": lambda m, d, b, v: fl.query.ray(m, d, UP, DOWN, bodyexclude=v),
     "cutoff": lambda m, d, b, v: fl.query.ray(m, d, UP, DOWN, cutoff=v),
+    "geoms": lambda m, d, b, v: fl.query.ray(m, d, UP, DOWN, geoms=v),
+    "present_fields": lambda m, d, b, v: b.present_fields(v),
     "geom": lambda m, d, b, v: fl.query.geom_distance(m, d, v, 1),
     "distmax": lambda m, d, b, v: fl.query.geom_distance(m, d, 0, 1, v),
     "jac": lambda m, d, b, v: fl.query.jac(m, d, v, 1),

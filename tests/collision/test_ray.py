@@ -278,13 +278,18 @@ ROW = (
         ({"bodyexclude": None}, 0),
         ({"cutoff": 0.8}, -1),
         ({"cutoff": 1.0}, 0),
+        ({"geoms": [4, 1]}, 1),
+        ({"geoms": 4}, 4),
+        ({"geoms": [2, 3]}, -1),
+        ({"geoms": [0, 4], "geomgroup": (0, 0, 0, 0, 0, 1)}, 4),
     ],
 )
-def test_groups_bodies_and_cutoff_filter_hits(options, geom):
+def test_groups_bodies_geoms_and_cutoff_filter_hits(options, geom):
     model = scene(*ROW)
     data = world(model)
     assert fl.query.ray(model, data, (0, 0, 0), (3, 0, 0), **options).geom == geom
-    if "cutoff" not in options and not isinstance(options.get("bodyexclude", 0), str | None):
+    assert fl.Batch(model, 1, nthread=1).ray((0, 0, 0), (3, 0, 0), **options).geom == geom
+    if not {"cutoff", "geoms"} & options.keys() and not isinstance(options.get("bodyexclude", 0), str | None):
         group = np.array(options.get("geomgroup", np.ones(6)), np.uint8)
         theirs = oracle(model, data, [(0, 0, 0)], [(3, 0, 0)], group, True, options.get("bodyexclude", -1))
         assert theirs[1][0] == geom
@@ -328,6 +333,8 @@ def test_shapes_of_results():
         ({"geomgroup": [0.5] * 6}, "geomgroup"),
         ({"bodyexclude": 99}, "bodyexclude:"),
         ({"bodyexclude": [1, 2]}, "bodyexclude:"),
+        ({"geoms": [0, 5]}, "geoms:"),
+        ({"geoms": [0.0]}, "geoms:"),
         ({"cutoff": -1}, "cutoff"),
         ({"cutoff": np.nan}, "cutoff"),
         ({"cutoff": 1j}, "cutoff"),

@@ -189,6 +189,8 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "flg_static": lambda w: True,
     "bodyexclude": lambda w: "hand",
     "cutoff": lambda w: 9.0,
+    "geoms": lambda w: ["hand", "crate"],
+    "names": lambda w: ["xpos", "cvel"],
     "tendon": lambda w: "string",
     "a": lambda w: np.eye(3),
     "b": lambda w: 2 * np.eye(3) + 1,

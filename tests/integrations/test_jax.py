@@ -14,8 +14,8 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 import featherlane.integrations.jax as fj  # noqa: E402
-from featherlane.integrations.jax.native import NativeAdjoint  # noqa: E402
-from featherlane.tools.sensitivity.adjoint.dynamics import Dynamics  # noqa: E402
+from featherlane.extension import Dynamics  # noqa: E402
+from featherlane.integrations.jax import header  # noqa: E402
 
 try:
     enable_x64 = jax.enable_x64
@@ -183,7 +183,7 @@ def test_a_compiled_gradient_equals_that_of_the_callback(of_arrays, monkeypatch)
     monkeypatch.setattr(Dynamics, "pull_back", lambda *what: called.append(1) or back(*what))
     found = jax.jit(jax.grad(loss))(given)
     served = not called
-    monkeypatch.setattr(NativeAdjoint, "serves", lambda dynamics: False)
+    monkeypatch.setattr(worlds, "_native", lambda *what: None)
     expected = jax.grad(loss)(given)
     assert served and called
     for one, other in zip(found, expected, strict=True):
@@ -242,6 +242,27 @@ def test_a_compiled_program_without_its_worlds_raises():
     gc.collect()
     with pytest.raises(Exception, match="gone"):
         jax.block_until_ready(program(*given))
+
+
+def test_the_layout_of_structs_is_read_from_the_header(tmp_path):
+    path = tmp_path / header.FILE
+    path.parent.mkdir(parents=True)
+    path.write_text("""
+        #define MAJOR 2
+        typedef enum { KIND_A = 7, KIND_B = 8 } Kind;
+        typedef uint32_t Bits;
+        struct Inner { size_t size; Kind kind; };  // 4 bytes of padding
+        typedef struct Outer { Bits bits; const struct Other* next;
+            Inner inner;
+            void** all; _XLA_FFI_API_STRUCT_FIELD(Create); } Outer;
+        struct Strange { quad four; };""")
+    found = header.Header(str(tmp_path))
+    assert found.number("MAJOR") == 2 and found.number("KIND_B") == 8
+    assert [found.offset("Outer", name) for name in ("bits", "next", "inner", "all", "Create")] == [0, 8, 16, 32, 40]
+    assert found.offset("Outer", "inner", "kind") == 24
+    for wrong in (lambda: found.number("MINOR"), lambda: found.struct("None"), lambda: found.struct("Strange")):
+        with pytest.raises(fl.UnknownNameError, match="has no"):
+            wrong()
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------

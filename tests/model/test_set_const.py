@@ -10,6 +10,7 @@ import featherlane as fl
 from featherlane.engine.model import Constants, load, set_const
 from featherlane.engine.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
 from featherlane.errors import ModelError
+from featherlane.extension import dependent_fields
 from scenes import joints
 
 ROUNDING = 1e-12  # the same formulas on the same values, summed in MuJoCo's order on both sides
@@ -102,6 +103,15 @@ def test_overrides_apply_to_their_world_only(model):
 def test_an_unknown_override_is_named(model):
     with pytest.raises(ModelError, match="body_mas'"):
         Constants(model)({"body_mas": 1})
+
+
+def test_dependent_fields_are_those_of_set_const_and_the_model_is_kept(model):
+    edited, masses = copy.copy(model), 1.5 * model.body_mass
+    own, heavy = dependent_fields(model, [{}, {"body_mass": masses}])
+    assert np.array_equal(own["body_subtreemass"], model.body_subtreemass)
+    edited.body_mass = masses
+    set_const(edited)
+    assert all(np.array_equal(heavy[name], getattr(edited, name)) for name in heavy)
 
 
 def test_edits_that_contradict_the_compilation_raise():

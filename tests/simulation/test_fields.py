@@ -20,7 +20,6 @@ ZEROS = ("panel.zero",)  # read-only
 ELSEWHERE = {
     "eq_active": "an input, beside the others; constraint reads it",
     "recall.memory": "kernels know its address alone, from recall_address",
-    "found_count": "a flag of the thread, next to found_bad; the loop over tiles sets it",
     "signature": "a report of a step, beside the others; the loop over tiles writes it",
 }
 MUCH = 200_000  # bytes of a field that are too many for a reset to write; slots of a pile take up to 150,000

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.extension import read_fields, shared_arrays
 from scenes import sleep, touching
 
 ROUNDING = 1e-9  # relative; values that are computed again, such as R of a row
@@ -185,6 +186,26 @@ def test_forward_is_that_of_mujoco():
     data.forward()
     data.to_mujoco(found)
     assert differences(found, theirs, LEFT | {"cacc", "cfrc_ext", "cfrc_int"}) == []  # lazily evaluated
+
+
+def test_shared_arrays_copy_fields_of_both():
+    model = fl.bundled("quadruped")
+    data, mj_data = fl.Data(model), mujoco.MjData(model.mj_model)
+    data.step(3)
+    for ours, theirs in shared_arrays(data, mj_data, ("time", "qpos", "xmat")):
+        theirs[:] = ours
+    assert np.array_equal(mj_data.qpos, data.qpos) and np.array_equal(mj_data.xmat.ravel(), data.xmat.ravel())
+    assert mj_data.time == 0.0 and not mj_data.qvel.any()
+    with pytest.raises(fl.ModelError, match="shared_arrays"):
+        shared_arrays(data, mj_data, ("qpos", "qpso"))
+
+
+def test_fields_of_an_mjmodel_are_read_by_name():
+    mj_model = mujoco.MjModel.from_xml_string("<mujoco><option timestep='.5'/></mujoco>")
+    values = read_fields(mj_model)
+    assert values["opt_timestep"] == 0.5 and "body_mass" in values
+    values["opt_gravity"][2] = -1.0
+    assert mj_model.opt.gravity[2] == -1.0
 
 
 def test_energies_and_flags_of_lazy_fields():

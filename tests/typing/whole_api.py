@@ -156,7 +156,7 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     recorded: dict[str, Array] = batch.rollout(20, np.zeros((8, 20, model.nu)), record=("qpos",), out=out)
     recorded = batch.rollout(20, {"ctrl": np.zeros((20, model.nu))}, reduce="mean")
     recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
-    hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
+    hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0], geoms=[0])
     images: results.Images = batch.render(0, width=8, height=6, output=("depth", "segmentation"))
     noise = fl.DepthNoise(std=0.01, growth=0.001, quantization=0.001, dropout=0.01, fill=0.0, seed=[1, 2])
     camera = fl.Camera(
@@ -187,6 +187,7 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     pushes: list[Array] = [batch.net_contact_force("box"), batch.net_contact_force(["box"], ("subtree", 0), ids=[2])]
     print(images.depth, scanned.point, heights, matrices, motions, touching.found, pushes)
     apart: results.Distances = batch.geom_distance("side", 0)
+    now: dict[str, Array] = batch.present_fields(("xpos", "sensordata"), ids=[0])
     forces: Array = batch.inverse(np.zeros((8, model.nv)))
     kept: dict[str, Array] = batch.checkpoint()
     batch.restore(kept)
@@ -199,7 +200,7 @@ def many_worlds(model: fl.Model) -> fl.Batch:
         failure.save("failure.npz")
         again: fl.Data = fl.load_failure("failure.npz").replay(-1, checked=True)
         print(failure.cause, failure.time, again)
-    print(groups, position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
+    print(now, groups, position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
     return batch
 
 

@@ -56,19 +56,7 @@ LIBRARIES = {
     "gymnasium_robotics": Library(
         "gymnasium-robotics", "", "1.4.2", private={"_mujoco": "`use` replaces the module that a robot steps with"}
     ),
-    "jax": Library(
-        "jax",
-        "jax",
-        "0.10.2",
-        "0.5",
-        private={
-            "XLA_FFI_CallFrame": "offsets of 5 fields; the interface's version in JAX's header is checked to be 0",
-            "XLA_FFI_Buffer": "offset of the data",
-            "XLA_FFI_Scalar": "offset of the value",
-            "XLA_FFI_Api": "offset of the function that creates errors",
-            "XLA_FFI_Metadata": "offsets of 2 fields",
-        },
-    ),
+    "jax": Library("jax", "jax", "0.10.2", "0.5"),
     "matplotlib": Library("matplotlib", "plot", "3.11.2", "3.9"),
     "mjlab": Library(
         "mjlab",

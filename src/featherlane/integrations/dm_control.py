@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from featherlane.engine.libraries import requiring, unsupported
 from featherlane.errors import ArgumentTypeError
+from featherlane.extension import requiring, unsupported
 from featherlane.integrations.stepper import Stepper
 
 Environment = TypeVar("Environment")

@@ -10,10 +10,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from featherlane.engine.model import Model, load
-from featherlane.engine.model.fields import MODEL, is_editable
-from featherlane.engine.model.mujoco_arrays import is_mujocos, read_field
+from featherlane import Model, load
 from featherlane.errors import InstallationError
+from featherlane.extension import read_fields
 
 GAP = 64  # bytes between arrays that are compared together
 NEAR = 512  # bytes before and behind the option gravity that contain all other options
@@ -68,7 +67,7 @@ def _option_range(names: tuple[str, ...]) -> tuple[int, int]:
 
 def fields_read(mj_model: Any) -> tuple[dict[str, np.ndarray], list[str]]:
     """Returns the arrays of an MjModel that Featherlane reads, views by field, and the names of other fields."""
-    values = {f.name: read_field(mj_model, f.name) for f in MODEL.fields if is_mujocos(f)}
+    values = read_fields(mj_model)
     arrays = {name: a for name, a in values.items() if isinstance(a, np.ndarray) and a.size}
     return arrays, [name for name in values if name not in arrays]
 
@@ -104,9 +103,10 @@ class FollowedModel:
         self._seen = None  # after an interrupt or an error the next call begins here again
         if self._memory.options(self._mj_model.opt) == self._options:
             edited = [name for name, a in self._arrays.items() if not np.array_equal(a, self._values[name])]
-            if edited and all(is_editable(MODEL[name]) and not name.startswith("opt_") for name in edited):
-                for name in edited:
-                    setattr(self.model, name, self._arrays[name].reshape(getattr(self.model, name).shape))
+            ours = {name: getattr(self.model, name) for name in edited if not name.startswith("opt_")}
+            if edited and len(ours) == len(edited) and all(array.flags.writeable for array in ours.values()):
+                for name, array in ours.items():
+                    array[...] = self._arrays[name].reshape(array.shape)
                 self._keep()
                 return False
         self._load()

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import mujoco
 
-from featherlane.engine.libraries import private, requiring
 from featherlane.errors import ArgumentTypeError
+from featherlane.extension import private, requiring
 from featherlane.integrations.stepper import Stepper
 
 HOOK = "_step_mujoco_simulation"  # the method of MujocoEnv that calls MuJoCo

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 Worlds = np.ndarray | slice
 EVERY = slice(None)
@@ -46,3 +47,25 @@ class Mirror:
             self.rows[worlds] = np.where(edited, given, self.rows[worlds])
             if once:
                 self._kept[worlds] = given
+
+
+class Mirrors(dict[str, Mirror]):
+    """Holds the mirrors of fields by name."""
+
+    def shown(self, name: str, rows: np.ndarray, dtype: DTypeLike, written: bool = True) -> np.ndarray:
+        """Returns rows of a batch in a type: the rows, or their mirror's array; `written` as for `Mirror`."""
+        if rows.dtype == np.dtype(dtype):
+            return rows
+        if name not in self:
+            self[name] = Mirror(rows, rows.astype(dtype), written)
+        return self[name].shown
+
+    def pull(self, worlds: Worlds = EVERY) -> None:
+        """Copies worlds from the batch."""
+        for mirror in self.values():
+            mirror.pull(worlds)
+
+    def push(self, worlds: Worlds = EVERY, once: bool = True) -> None:
+        """Copies edited elements of worlds to the batch; without `once`, the next push copies them again."""
+        for mirror in self.values():
+            mirror.push(worlds, once)

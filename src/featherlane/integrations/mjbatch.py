@@ -23,11 +23,11 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.engine.lanes.cores import cores
+from featherlane.extension import cores
 from featherlane.integrations import mujoco_batch
-from featherlane.integrations.batch.arguments import ACC, NONE, checked_ids
+from featherlane.integrations.batch.arguments import ACC, NONE
 from featherlane.integrations.batch.fields import DATA_FIELDS, MODEL_FIELDS, STATE, near, template, values
-from featherlane.integrations.mirrors import Mirror, bits
+from featherlane.integrations.mirrors import Mirrors, bits
 
 __all__ = ["Actuator", "Batch", "Body", "Joint", "Site"]
 
@@ -103,8 +103,7 @@ class Batch:
         self._seen = self._rows.copy()  # the states at the end of each simulation's last call
         self._bound: dict[str, np.ndarray] = {}  # as `bind` returned them
         self._expanded: dict[str, np.ndarray] = {}  # as `expand` returned them
-        self._mirrors: list[Mirror] = []  # of fields of MjData
-        self._model_mirrors: list[Mirror] = []  # of fields of MjModel
+        self._mirrors, self._model_mirrors = Mirrors(), Mirrors()  # of fields of MjData and of MjModel
         self._lock = threading.RLock()
 
     @property
@@ -152,10 +151,7 @@ class Batch:
                 raise _unknown(name, DATA_FIELDS, MODEL_NAMES, "MjModel", "expand")
             wanted = _checked_dtype(name, own, dtype, single=name != "state")
             if name not in self._bound:
-                if rows.dtype != wanted:
-                    self._mirrors.append(Mirror(rows, rows.astype(wanted), name in STATE))
-                    rows = self._mirrors[-1].shown
-                self._bound[name] = rows
+                self._bound[name] = self._mirrors.shown(name, rows, wanted, name in STATE)
             return _of_type(name, self._bound[name], wanted)
 
     def expand(self, name: str, dtype: DTypeLike | None = None) -> np.ndarray:
@@ -181,11 +177,8 @@ class Batch:
             wanted = _checked_dtype(name, values(self.model, MODEL_NAMES[name]).dtype, dtype)
             if name not in self._expanded:
                 rows = self._batch.expand(MODEL_NAMES[name])
-                if rows.dtype != wanted:
-                    self._model_mirrors.append(Mirror(rows, rows.astype(wanted)))
-                    rows[...] = self._model_mirrors[-1].shown  # rounded, as the caller reads them
-                    rows = self._model_mirrors[-1].shown
-                self._expanded[name] = rows
+                self._expanded[name] = shown = self._model_mirrors.shown(name, rows, wanted)
+                rows[...] = shown  # rounded, as the caller reads them
             return _of_type(name, self._expanded[name], wanted)
 
     def sensor(self, name: str, dtype: DTypeLike | None = None) -> np.ndarray:
@@ -291,7 +284,7 @@ class Batch:
 
         with self._lock, self._errors():
             chosen = self._chosen(ids)
-            self._put_model()
+            self._model_mirrors.push()
             try:
                 if len(chosen) == self.num_sims:
                     return self._batch.set_const()
@@ -300,8 +293,7 @@ class Batch:
                 if self._different() - known:
                     self._batch.set_const()
             finally:
-                for mirror in self._model_mirrors:
-                    mirror.pull()
+                self._model_mirrors.pull()
 
     def _different(self) -> set[str]:
         """Returns the fields of MjModel whose values in a simulation differ from the model's."""
@@ -331,8 +323,7 @@ class Batch:
 
     def _chosen(self, ids: ArrayLike | None) -> np.ndarray:
         """Returns the numbers of the simulations of a call, checked."""
-        found = checked_ids(ids, self.num_sims)
-        chosen = np.arange(self.num_sims) if found is None else found.astype(np.int64)
+        chosen = self._batch.chosen(ids)
         if "enableflags" in self._expanded:
             asleep = chosen[(self._expanded["enableflags"][chosen] & SLEEP) != 0]
             if asleep.size:
@@ -341,13 +332,8 @@ class Batch:
 
     def _put(self, chosen: np.ndarray, once: bool = True) -> None:
         """Writes changed elements of copies into the state and the expanded fields."""
-        for mirror in self._mirrors:
-            mirror.push(self._sims(chosen), once)
-        self._put_model()
-
-    def _put_model(self) -> None:
-        for mirror in self._model_mirrors:
-            mirror.push()
+        self._mirrors.push(self._sims(chosen), once)
+        self._model_mirrors.push()
 
     @contextmanager
     def _query(self, ids: ArrayLike | None) -> Iterator[np.ndarray]:
@@ -366,8 +352,7 @@ class Batch:
         """Refreshes copies after a call, and stores the states with which `reset` compares."""
         sims = self._sims(chosen)
         self._seen[sims] = self._rows[sims]
-        for mirror in self._mirrors:
-            mirror.pull(sims)
+        self._mirrors.pull(sims)
 
     def _sims(self, chosen: np.ndarray) -> np.ndarray | slice:
         return slice(None) if len(chosen) == self.num_sims else chosen

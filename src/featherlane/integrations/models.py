@@ -7,8 +7,10 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from featherlane.engine.model import Model, load
-from featherlane.engine.model.mujoco_arrays import binary
+import mujoco
+import numpy as np
+
+from featherlane import Model, load
 from featherlane.integrations.edits import Memory
 
 KEPT = 16  # largest number of models in the cache
@@ -53,7 +55,9 @@ class LoadedModels:
 
     def _of_content(self, model: Any) -> Model:
         """Returns a model that was loaded with equal content, or loads one."""
-        key = hashlib.blake2b(binary(model).data, digest_size=16).digest()
+        content = np.zeros((mujoco.mj_sizeModel(model), 1), np.uint8)
+        mujoco.mj_saveModel(model, None, content)
+        key = hashlib.blake2b(content.data, digest_size=16).digest()
         loaded = self._by_content.pop(key, None) or load(model)
         self._by_content[key] = loaded
         while len(self._by_content) > KEPT:

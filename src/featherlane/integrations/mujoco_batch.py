@@ -136,7 +136,7 @@ class Batch(Models):
             ValueError: invalid ids, a Python callback.
             FatalError: nstep or stage out of range.
         """
-        nstep, chosen = checked_number(nstep, "nstep"), self._ids(ids)
+        nstep, chosen = checked_number(nstep, "nstep"), self.chosen(ids)
         if nstep < 1:
             raise mujoco.FatalError("step: nstep must be positive")
         failed = self._call(chosen, step(nstep, checked_stage(stage)))
@@ -148,7 +148,7 @@ class Batch(Models):
 
         A simulation with a bad position or velocity is reset and counted, as in a step.
         """
-        chosen = self._ids(ids)
+        chosen = self.chosen(ids)
         self._finish(chosen, {} if checked_stage(stage) == NONE else self._forward(chosen))
 
     def _forward(self, chosen: np.ndarray) -> dict[int, str]:
@@ -172,7 +172,7 @@ class Batch(Models):
         Raises:
             ValueError: an unknown keyframe, invalid ids.
         """
-        chosen, worlds, stage = self._ids(ids), self._worlds, checked_stage(stage)
+        chosen, worlds, stage = self.chosen(ids), self._worlds, checked_stage(stage)
         nkey = np.array([model.nkey for model in worlds.models])[chosen] if worlds.models else self.model.nkey
         keys = checked_whole(keyframe, (len(chosen),), -1, np.max(nkey, initial=0), "keyframe")
         wrong = chosen[np.flatnonzero(keys >= nkey)]
@@ -224,10 +224,10 @@ class Batch(Models):
             ValueError: invalid shapes, types or names.
             SimulationError: as `step`.
         """
-        nstep, chosen = checked_number(nstep, "nstep"), self._ids(ids)
+        nstep, chosen = checked_number(nstep, "nstep"), self.chosen(ids)
         plan = records.Records(self.model, self.template, len(chosen), nstep, record, out)
-        inputs = records.Inputs(self.model, len(chosen), nstep, control, control_spec)
-        self._worlds.use_inputs(*inputs.fields)
+        inputs = records.inputs_of(self.model, len(chosen), nstep, control, control_spec)
+        self._worlds.use_inputs(*inputs)
         failed = self._call(chosen, lambda parts: records.roll(self._worlds, parts, plan, inputs))
         self._warnings.count()
         self._finish(chosen, failed)
@@ -247,7 +247,7 @@ class Batch(Models):
 
         Source: MuJoCo mj_jac.
         """
-        chosen, nv = self._ids(ids), self.model.nv
+        chosen, nv = self.chosen(ids), self.model.nv
         bodies = checked_whole(body, (len(chosen),), 0, self.model.nbody, "body")
         points = np.broadcast_to(np.asarray(point, float), (len(chosen), 3))
         found = np.zeros((2, len(chosen), 3, nv))
@@ -285,7 +285,7 @@ class Batch(Models):
 
         Source: MuJoCo mj_ray.
         """
-        chosen = self._ids(ids)
+        chosen = self.chosen(ids)
         n, starts, rays = len(chosen), np.atleast_2d(np.asarray(pnt, float)), np.atleast_2d(np.asarray(vec, float))
         shape = n, np.broadcast_shapes(starts.shape[:-1], rays.shape[:-1])[-1]
         starts, rays = np.broadcast_to(starts, (*shape, 3)), np.broadcast_to(rays, (*shape, 3))

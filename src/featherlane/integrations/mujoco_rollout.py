@@ -18,11 +18,9 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.lanes.cores import cores
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.tile.fields import DATA, STATUS
-from featherlane.engine.simulation.world.state import places, state_size
+from featherlane import Batch, Model
+from featherlane.extension import DATA, STATUS, cores, roll_together
+from featherlane.integrations.batch.records import places
 from featherlane.integrations.models import LoadedModels
 
 FULL = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
@@ -125,7 +123,7 @@ class Rollout:
             rolled = self._rolled[key] = before.get(key) or RolledBatch(loaded, key[1], self._nthread)
             targets = [None if a is None else a[chosen] for a in (state, sensordata)]
             if targets[0] is None:
-                targets[0] = np.zeros((key[1], nstep, state_size(loaded, FULL)))
+                targets[0] = np.zeros((key[1], nstep, mujoco.mj_stateSize(loaded.mj_model, FULL)))
             rolled.run(given, control_spec, *targets)  # type: ignore[arg-type]
             if not isinstance(chosen, slice):  # the targets are copies
                 for array, target in zip((state, sensordata), targets, strict=True):
@@ -175,22 +173,20 @@ class RolledBatch:
             sensors: (nworld, nstep, nsensordata) array to record into, or None.
         """
         start, warm, control = given
-        runner, nstep = self._batch.runner, state.shape[1]
+        nstep = state.shape[1]
         targets = {"state": state, "warning": np.empty((*state.shape[:2], len(STATUS)))}
         targets |= {} if sensors is None else {"sensordata": sensors}
         found = {name: self._recordable(name, target) for name, target in targets.items()}
         taken = found | {name: found["state"][..., at] for name, at in self._places(FULL)}
         del taken["state"]
         inputs = {} if control is None else self._inputs(control, spec)
-        share, reads = runner.share(nstep, self._chosen, inputs or None, taken)
         self._reset()
         rows = self._batch.rows
         for name, at in self._places(FULL):
             np.copyto(rows[name].reshape(len(start), math.prod(rows[name].shape[1:])), start[:, at])  # type: ignore[index, arg-type]
         if warm is not None:
             np.copyto(rows["qacc_warmstart"], warm)
-        runner.run(nstep, self._chosen, share.brought, share.taken)
-        runner.measure_recorded(self._chosen, reads, taken)
+        roll_together(nstep, [(self._batch, self._chosen, inputs or None, taken)])
         repeat_last(found.pop("warning"), found)
         for name, values in found.items():
             if values is not targets[name]:
@@ -199,7 +195,8 @@ class RolledBatch:
     def _places(self, bits: int) -> list[tuple[str, slice]]:
         """Returns field and columns of the parts of a state vector."""
         if bits not in self._columns:
-            self._columns[bits] = list(places(self._batch.model, bits))
+            found = places(self._batch.model.mj_model, bits)
+            self._columns[bits] = [(name, at) for name, at in found.items() if name in DATA]
         return self._columns[bits]
 
     def _reused(self, name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from featherlane.engine.libraries import private, requiring
 from featherlane.errors import ArgumentTypeError
+from featherlane.extension import private, requiring
 from featherlane.integrations.stepper import Stepper
 
 START = "_initialize_sim"  # the method that replaces the simulation, also at a hard reset

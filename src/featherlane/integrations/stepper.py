@@ -15,12 +15,10 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from featherlane.engine.model.enums import Disable, Enable
-from featherlane.engine.model.features import refuse_sensors
-from featherlane.engine.model.reader import SPLIT, version_numbers
-from featherlane.engine.simulation.world.data import Data, step
-from featherlane.engine.simulation.world.mujoco_data import linked
+from featherlane import Data, step
+from featherlane.enums import Disable, Enable
 from featherlane.errors import UnsupportedFeatureError
+from featherlane.extension import shared_arrays
 from featherlane.integrations.batch.warnings import CAUSES, COLUMNS, COUNTED
 from featherlane.integrations.edits import FollowedModel
 
@@ -34,7 +32,7 @@ WRENCHES = ("cacc", "cfrc_int", "cfrc_ext")  # which MuJoCo computes only for se
 READ_WRENCHES = [
     getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
 ]
-MEAN = version_numbers(mujoco.__version__) >= SPLIT  # `qacc` after RK4 is the mean; before MuJoCo 4.0, the last stage's
+MEAN = hasattr(mujoco.MjModel, "nplastic")  # `qacc` after RK4 is the mean; before MuJoCo 4.0, the last stage's
 LAST = {name: f"rk.last_{name}" for name in ("qpos", "qvel", "act")}  # the state of the last stage of RK4
 RK4, PGS = int(mujoco.mjtIntegrator.mjINT_RK4), int(mujoco.mjtSolver.mjSOL_PGS)
 BAD_STATES = [int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQVEL)]
@@ -145,14 +143,12 @@ class Stepper:
         self._time = data.workspace.view("time").reshape(1)
         wrenches = np.isin(m.sensor_type, READ_WRENCHES).any()
         self._read_pairs, self._written, self._evaluated = (
-            linked("Stepper", data, d, names).both
+            shared_arrays(data, d, names)
             for names in (STATE + INPUTS, STATE + OUTPUTS + (WRENCHES if wrenches else ()), EVALUATED)
         )
         if self._stages:
             view = data.workspace.view
             self._evaluated = [(view(last), getattr(d, name)) for name, last in LAST.items() if getattr(d, name).size]
-        if m.nsensordata:
-            refuse_sensors(data.model)
         self._data = data  # last, so that `prepare` repeats all after an interrupt or an error
 
     # ---- transfers ---------------------------------------------------------------------------------------------------

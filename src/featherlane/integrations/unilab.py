@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 # pyright: reportMissingImports=false
-from featherlane.engine.libraries import private, requiring
+from featherlane.extension import private, requiring
 
 with requiring("unilab", "featherlane.integrations.unilab"):
     import unilab.tasks

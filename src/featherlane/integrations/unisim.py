@@ -24,12 +24,9 @@ import mujoco
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.engine.libraries import requiring
-from featherlane.engine.model import load
-from featherlane.engine.model.mujoco_versions import VOLUMES
-from featherlane.engine.model.reader import version_numbers
-from featherlane.engine.simulation.world.recordings import check_bindable
+from featherlane import Batch, load
 from featherlane.errors import ArgumentError, ModelError
+from featherlane.extension import requiring
 from featherlane.integrations.models import LoadedModels
 from featherlane.integrations.unisim_executor import Executor
 
@@ -77,7 +74,7 @@ class FeatherlaneBackend(MuJoCoBackend):
                 self._variants = load(self._recorder.spec, variants={GROUP: declared(self._recorder, build.pack)})
                 del self._recorder
             model = self._variants or self._models.of([self._model])[0]
-            check_bindable(model, "bind", "sensordata")
+            Batch(model, 1, 1).bind("sensordata")
             return model
         except ModelError as error:
             raise UnsupportedCapabilityError(f"featherlane: {error}") from error
@@ -97,9 +94,9 @@ class FeatherlaneBackend(MuJoCoBackend):
 
     def get_dr_capabilities(self) -> DomainRandomizationCapabilities:
         found = super().get_dr_capabilities()
-        if version_numbers(mujoco.__version__) >= VOLUMES:
+        if tuple(map(int, mujoco.__version__.split(".")[:2])) >= (3, 16):
             return found
-        left = frozenset({RESET_TERM_GEOM_SIZE})  # mj_setConst does not recompute the bounding volumes
+        left = frozenset({RESET_TERM_GEOM_SIZE})  # an older mj_setConst does not recompute the bounding volumes
         return replace(
             found,
             supported_reset_terms=found.supported_reset_terms - left,

@@ -1,6 +1,6 @@
 """Executor of UniSim's `mujoco` backend on Featherlane: the calls of `mjbatch.Batch` that `MuJoCoBackend` makes.
 
-The backend reads and writes bound arrays.  An input in another precision than the batch's is a copy (`Mirror`).
+The backend reads and writes bound arrays.  An input in another precision than the batch's is a copy (`Mirrors`).
 
 Source: mjbatch-uni 0.2.5, Batch.
 """
@@ -12,11 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.engine.model.enums import State
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.query.moving import Moving, measured
-from featherlane.integrations.mirrors import EVERY, Mirror
+from featherlane import Batch, Model, State
+from featherlane.integrations.mirrors import EVERY, Mirrors
 
 INPUTS = frozenset(
     ("time", "qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "qacc_warmstart", "mocap_pos", "mocap_quat")
@@ -52,11 +49,10 @@ class Executor:
     ):
         self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype=dtype, cpu_ids=cpu_ids), num_sims
         self.batch.mute()
-        self._mirrors: dict[str, Mirror] = {}
+        self._mirrors = Mirrors()
         self._written: set[str] = set()  # model fields since the last `set_const`
         self._bound: dict[str, np.ndarray] = {}  # outputs of the batch
         self._outputs: dict[str, np.ndarray] = {}  # as of the last call that updates all outputs
-        self._moving = measured(model)
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def bind(self, name: str, dtype: DTypeLike | None = None) -> np.ndarray:
@@ -72,11 +68,7 @@ class Executor:
                 self._outputs[name] = self._bound[name].astype(dtype or self.batch.dtype)
             return self._outputs[name]
         rows = getattr(self.batch, name)
-        if dtype is None or np.dtype(dtype) == rows.dtype:
-            return rows
-        if name not in self._mirrors:
-            self._mirrors[name] = Mirror(rows, rows.astype(dtype))
-        return self._mirrors[name].shown
+        return self._mirrors.shown(name, rows, dtype or rows.dtype)
 
     def expand(self, name: str) -> np.ndarray:
         """Returns separate values of a model field for each world, (nworld, ...), to be written."""
@@ -160,11 +152,13 @@ class Executor:
             sensor_ranges: first and last + 1 element of each range, in pairs.
         """
         self._write(ids)
-        shown, chosen = self.bind("sensordata"), np.zeros(self.batch.model.nsensordata, bool)
+        shown, now = self.bind("sensordata"), self.batch.present_fields("sensordata", ids=ids)["sensordata"]
+        chosen = np.zeros(self.batch.model.nsensordata, bool)
         for first, end in zip(sensor_ranges[::2], sensor_ranges[1::2], strict=True):
-            chosen[first:end] = self._moving[first:end]
-        rows, columns = np.arange(self.num_sims) if ids is None else ids, np.flatnonzero(chosen)
-        shown[rows[:, None], columns] = self._now(("sensordata",), rows)["sensordata"][:, columns]
+            chosen[first:end] = True
+        columns = np.flatnonzero(chosen & ~np.isnan(now).all(0))  # NaN: sensors that need contacts or forces
+        rows = np.arange(self.num_sims) if ids is None else ids
+        shown[rows[:, None], columns] = now[:, columns]
 
     # ---- queries -----------------------------------------------------------------------------------------------------
     def jac(self, jacp: np.ndarray, jacr: np.ndarray, point: np.ndarray, body: np.ndarray, ids: None = None) -> None:
@@ -192,7 +186,7 @@ class Executor:
             (nworld, n) heights of the surface in the world [m].
         """
         self._write(None)
-        now = self._now(("xpos", "xmat", "geom_xpos", "geom_xmat"), np.arange(self.num_sims))
+        now = self.batch.present_fields(("xpos", "xmat", "geom_xpos", "geom_xmat"))
         mj, axes = self.batch.model.mj_model, now["xmat"][:, body].reshape(-1, 3, 3)
         yaw = np.arctan2(axes[:, 1, 0], axes[:, 0, 0]) * (alignment == "yaw")
         turn = np.moveaxis(np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]), 2, 0)
@@ -203,19 +197,13 @@ class Executor:
         local[..., 2] = _interpolated(mj, int(mj.geom_dataid[geom]), local)
         return origin[:, None, 2] + (local @ frame.swapaxes(1, 2))[..., 2]
 
-    def _now(self, names: Sequence[str], ids: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns fields of the present state of these worlds; bound outputs keep their values."""
-        return self.batch.query(Moving(self.batch.model, len(ids), self.batch.dtype, names), np.asarray(ids, np.int64))
-
     # ---- copies ------------------------------------------------------------------------------------------------------
     def _write(self, ids: np.ndarray | None) -> None:
-        for mirror in self._mirrors.values():
-            mirror.push(EVERY if ids is None else ids)
+        self._mirrors.push(EVERY if ids is None else ids)
 
     def _read(self, ids: np.ndarray | None, outputs) -> None:
         at = EVERY if ids is None else ids
-        for mirror in self._mirrors.values():
-            mirror.pull(at)
+        self._mirrors.pull(at)
         for name in outputs:
             self._outputs[name][at] = self._bound[name][at]
 

@@ -27,11 +27,9 @@ from unisim.ray_query import (
     RayTraceResult,
 )
 
-from featherlane.engine.model import load
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.query.ray import Rays
+from featherlane import Batch, load
 from featherlane.errors import ArgumentError, ModelError
+from featherlane.extension import whole_argument
 
 SHAPES = {kind: getattr(mujoco.mjtGeom, f"mjGEOM_{kind.name}") for kind in RayGeomType}
 
@@ -160,10 +158,8 @@ class FeatherlaneRayCaster(RayCaster):
         nearest = self._check_trace_query(max_distance, min_distance, ray_filter)
         origin, direction = self._resolve_ray_batch(ray_origins, ray_directions, len(rows))
         start = origin + nearest * direction
-        query = Rays(batch.model, len(rows), batch.dtype, start, direction, None, True, -1, np.inf)
-        if ray_filter is not None:
-            query.geoms = np.sort(self._place[ray_filter.geom_mask(self._collision)])
-        found = batch.query(query, rows)
+        geoms = None if ray_filter is None else self._place[ray_filter.geom_mask(self._collision)]
+        found = batch.ray(start, direction, geoms=geoms, ids=rows)
         distance = found.distance + nearest
         hit = (found.geom >= 0) & (distance <= max_distance)
         distance = np.where(hit, distance, max_distance).astype(batch.dtype)

@@ -96,6 +96,18 @@ def read_field(mj, name: str) -> Any:
     return value
 
 
+def read_fields(mj_model: Any) -> dict[str, Any]:
+    """Returns the values of an MjModel by Featherlane's names of the fields: numbers, and arrays of any shape.
+
+    Arrays are views where MuJoCo has the field, so they follow edits.  A field that this MuJoCo lacks has the value of
+    a model without the feature.
+
+    Args:
+        mj_model: a `mujoco.MjModel`.
+    """
+    return {field.name: read_field(mj_model, field.name) for field in MUJOCO}
+
+
 def write_field(mj, name: str, value) -> None:
     """Sets a real field or an integer option of an MjModel."""
     holder, attribute = _place(mj, name)

@@ -138,6 +138,24 @@ def constants_of(model: Model) -> Constants:
     return kept
 
 
+def dependent_fields(model: Model, values: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+    """Computes the fields that `set_const` recomputes, for several sets of values; the model is not changed.
+
+    Args:
+        model: the model.
+        values: real fields by name, each with the field's shape; a field that a set lacks has the model's value.
+
+    Returns:
+        For each set, the dependent fields by name, in float64.
+
+    Raises:
+        ModelError: a name that is no real field; as `set_const` does.
+
+    Source: MuJoCo mj_setConst.
+    """
+    return constants_of(model).of(model, values)
+
+
 def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:
     """Returns a copy of a model with the fields of one world."""
     model = model.world_copy()

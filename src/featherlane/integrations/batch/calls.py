@@ -80,7 +80,8 @@ class Calls:
         """Returns the message of the error of a simulation's last call, or ''."""
         return self._errors.get(checked_sim(sim, self.nsim), "")
 
-    def _ids(self, ids: ArrayLike | None) -> np.ndarray:
+    def chosen(self, ids: ArrayLike | None) -> np.ndarray:
+        """Returns the numbers of the simulations of a call (n,) int64, checked."""
         found = checked_ids(ids, self.nsim)
         return self._worlds.every if found is None else found.astype(np.int64)
 

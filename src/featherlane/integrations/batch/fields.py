@@ -9,8 +9,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from featherlane.engine.model.fields import MODEL
-from featherlane.engine.simulation.world.recordings import BINDABLE
+from featherlane.extension import DATA, MODEL
 
 INTEGRATION, USER = int(mujoco.mjtState.mjSTATE_INTEGRATION), int(mujoco.mjtState.mjSTATE_USER)
 # fields of MjData that are parts of a state, in the order of a state vector
@@ -34,7 +33,7 @@ def fields() -> tuple[frozenset[str], frozenset[str]]:
     """Returns the names that `bind` and `expand` accept."""
     model = mujoco.MjModel.from_xml_string("<mujoco/>")
     data = mujoco.MjData(model)
-    bound = {name for name in dir(data) if name in BINDABLE or name in STATE} - DIFFERENT - {*UNKEPT}
+    bound = {name for name in dir(data) if name in DATA.that("shown") or name in STATE} - DIFFERENT - {*UNKEPT}
     arrays = {name for name in dir(model) if isinstance(getattr(model, name, None), np.ndarray)}
     expanded = {name for name in arrays if not name.startswith(ASSETS)}
     options = {f"opt.{name}" for name in dir(model.opt) if not name.startswith("_")}

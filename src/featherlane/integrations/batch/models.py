@@ -91,7 +91,7 @@ class Models(Calls):
             SimulationError: mj_setConst raised an error in some simulations.
             FatalError: the simulations have models of the caller (`set_models`).
         """
-        chosen = self._ids(ids)
+        chosen = self.chosen(ids)
         self._refuse_models("set_const")
         if not self._expanded:
             return

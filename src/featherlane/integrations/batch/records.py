@@ -10,13 +10,13 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.status import BAD_CONTROL, NON_FINITE
-from featherlane.engine.simulation.batch.runner import roll_shares
-from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.extension import DATA, STATUS, roll_together
 from featherlane.integrations.batch.fields import DATA_FIELDS, STATE, USER, WHOLE, template, unbindable
 from featherlane.integrations.batch.worlds import Part, Worlds
 
+Rows = Mapping[str, np.ndarray]  # by field
 CTRL = int(mujoco.mjtState.mjSTATE_CTRL)
+STOPPING = [STATUS.index("non_finite"), STATUS.index("bad_control")]
 
 
 def places(model: Any, bits: int) -> dict[str, slice]:
@@ -31,25 +31,20 @@ def places(model: Any, bits: int) -> dict[str, slice]:
     return found
 
 
-class Inputs:
-    """Holds the inputs of the steps of a rollout by field.
+def inputs_of(model: Any, n: int, nstep: int, control: ArrayLike | None, spec: int) -> dict[str, np.ndarray]:
+    """Returns the inputs of the steps of a rollout of n simulations by field, (n, nstep, size).
 
     Args:
         model: an MjModel.
         n, nstep: simulations and steps.
         control, spec: as for `Batch.rollout`.
-
-    Attributes:
-        fields: (n, nstep, size) arrays by field.
     """
-
-    def __init__(self, model: Any, n: int, nstep: int, control: ArrayLike | None, spec: int):
-        self.fields: dict[str, np.ndarray] = {}
-        if control is not None:
-            if int(spec) & ~USER:
-                raise ValueError("control_spec must be a subset of mjSTATE_USER")
-            given = np.broadcast_to(np.asarray(control, float), (n, nstep, mujoco.mj_stateSize(model, int(spec))))
-            self.fields = {name: given[..., at] for name, at in places(model, int(spec)).items()}
+    if control is None:
+        return {}
+    if int(spec) & ~USER:
+        raise ValueError("control_spec must be a subset of mjSTATE_USER")
+    given = np.broadcast_to(np.asarray(control, float), (n, nstep, mujoco.mj_stateSize(model, int(spec))))
+    return {name: given[..., at] for name, at in places(model, int(spec)).items()}
 
 
 class Records:
@@ -91,7 +86,7 @@ class Records:
             direct = []
         return {item: self.out[item] for item in direct if self.out[item].dtype == float}
 
-    def fill(self, at: np.ndarray | slice, found: Mapping[str, np.ndarray]) -> None:
+    def fill(self, at: np.ndarray | slice, found: Rows) -> None:
         """Writes recorded fields (n, nstep, ...) of the simulations at these places."""
         for item, array in self.out.items():
             if item in self._parts:
@@ -116,19 +111,19 @@ def _array(item: Any, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> np
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
-def roll(worlds: Worlds, parts: Sequence[Part], records: Records, inputs: Inputs) -> None:
+def roll(worlds: Worlds, parts: Sequence[Part], records: Records, inputs: Rows) -> None:
     """Steps the simulations of the parts, which are a whole call, and records."""
     nstep, before = records.lead[1], {part.batch: _rows(part) for part in parts}
     founds = _steps(parts, nstep, inputs, records.fields, records.buffers(parts, nstep))
     user = worlds.rows.places["userdata"]
     for part, found in zip(parts, founds, strict=True):
         last = _last_steps(found["warning"], before[part.batch]["warning"])
-        if "userdata" in inputs.fields:
-            given = inputs.fields["userdata"][part.at]
+        if "userdata" in inputs:
+            given = inputs["userdata"][part.at]
             worlds.rows.state[part.chosen, user] = given[np.arange(len(given)), last]  # -1: that of the last step
         if "userdata" in records.fields:
             rows = worlds.rows.state[part.chosen, None, user]
-            given = inputs.fields["userdata"][part.at] if "userdata" in inputs.fields else rows
+            given = inputs["userdata"][part.at] if "userdata" in inputs else rows
             found["userdata"] = np.array(np.broadcast_to(given, (len(rows), nstep, rows.shape[-1])))
         for step in np.unique(last[last >= 0]).tolist():
             _stop(part, step, np.flatnonzero(last == step), before[part.batch], inputs, found)
@@ -141,33 +136,30 @@ def _rows(part: Part) -> dict[str, np.ndarray]:
 
 
 def _steps(
-    parts: Sequence[Part], nstep: int, inputs: Inputs, names: Iterable[str], buffers: Mapping[str, np.ndarray]
+    parts: Sequence[Part], nstep: int, inputs: Rows, names: Iterable[str], buffers: Rows
 ) -> list[dict[str, np.ndarray]]:
     """Advances the simulations of the parts; returns the recorded fields of each part, and `warning`."""
     rolled, founds = [], []
     for batch, chosen, at in parts:
         lead, sizes = (len(chosen), nstep), batch.arrays.sizes
-        shapes = {
-            name: (*lead, *DATA[name].dims(sizes)) for name in (*names, *inputs.fields, "warning") if name in DATA
-        }
+        shapes = {name: (*lead, *DATA[name].dims(sizes)) for name in (*names, *inputs, "warning") if name in DATA}
         found = {}
         for name in {*names, "warning"} & shapes.keys():
             found[name] = buffers[name].reshape(shapes[name]) if name in buffers else np.empty(shapes[name])
-        given = {name: a[at][:, :nstep].reshape(shapes[name]) for name, a in inputs.fields.items() if name in shapes}
-        rolled.append((batch.runner, chosen, given or None, found))
+        given = {name: a[at][:, :nstep].reshape(shapes[name]) for name, a in inputs.items() if name in shapes}
+        rolled.append((batch, chosen, given or None, found))
         founds.append(found)
-    roll_shares(nstep, rolled)
+    roll_together(nstep, rolled)
     return founds
 
 
 def _last_steps(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Returns the step of each simulation's first new warning, (n,); -1: none."""
-    new = counts[..., [NON_FINITE, BAD_CONTROL]] > before[:, None, [NON_FINITE, BAD_CONTROL]]
-    steps = np.any(new, axis=-1)
+    steps = np.any(counts[..., STOPPING] > before[:, None, STOPPING], axis=-1)
     return np.where(steps.any(-1), steps.argmax(-1), -1)
 
 
-def _stop(part: Part, step: int, at: np.ndarray, before: Mapping[str, np.ndarray], inputs: Inputs, found) -> None:
+def _stop(part: Part, step: int, at: np.ndarray, before: Rows, inputs: Rows, found: Rows) -> None:
     """Sets simulations to their states after a step, and repeats the records of that step."""
     sims = part.chosen[at]
     for name, rows in part.batch.rows.items():

@@ -13,7 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.integrations.batch.fields import INTEGRATION, STATE
 
 

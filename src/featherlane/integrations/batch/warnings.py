@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 import mujoco
 import numpy as np
 
-from featherlane.engine.model.status import STATUS
-from featherlane.engine.simulation.step.non_finite import BAD_POSITION, BAD_VELOCITY
+from featherlane.extension import STATUS
 from featherlane.integrations.batch.worlds import Worlds
 
 KINDS = mujoco.mjtWarning
@@ -20,8 +17,8 @@ COUNTED = {
 }
 COLUMNS = {name: STATUS.index(name) for name in (*COUNTED, "non_finite")}
 NO_SIMS = np.zeros(0, int)
-CAUSES = np.array([int(KINDS.mjWARN_BADQACC)] * 3)  # by `bad_part`: another part, qpos, qvel
-CAUSES[BAD_POSITION], CAUSES[BAD_VELOCITY] = int(KINDS.mjWARN_BADQPOS), int(KINDS.mjWARN_BADQVEL)
+# by the field `bad_part`: another part, qpos, qvel
+CAUSES = np.array([int(KINDS.mjWARN_BADQACC), int(KINDS.mjWARN_BADQPOS), int(KINDS.mjWARN_BADQVEL)])
 
 
 class Warnings:
@@ -47,10 +44,9 @@ class Warnings:
         Returns:
             the simulations with a bad value, and the warning of each.
         """
-        flags = self._worlds.flags("found_count")
-        if not any(map(itemgetter(0), flags)):
-            return NO_SIMS, NO_SIMS
         counts, causes = (self._worlds.base.rows[name] for name in ("warning", "bad_part"))
+        if np.array_equal(counts, self._seen):
+            return NO_SIMS, NO_SIMS
         new = {name: counts[:, column] - self._seen[:, column] for name, column in COLUMNS.items()}
         self._seen[...] = counts
         sims = np.flatnonzero((new["non_finite"] > 0) & (stepped | (causes[:, 0] > 0)))
@@ -58,8 +54,6 @@ class Warnings:
         self.restart(sims, kinds)
         for name, kind in COUNTED.items():
             self.numbers[:, kind, 1] += new[name].astype(np.int32)
-        for flag in flags:
-            flag[0] = 0
         return sims, kinds
 
     def restart(self, sims: np.ndarray, kinds: np.ndarray) -> None:

@@ -14,21 +14,14 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from featherlane.engine.model import load
-from featherlane.engine.model.enums import NEQDATA
-from featherlane.engine.model.fields import MUJOCO
-from featherlane.engine.model.limits import check_field
-from featherlane.engine.model.mujoco_arrays import read_field
-from featherlane.engine.simulation.batch.arrays import ON_DEMAND
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.expanded import dependent
-from featherlane.engine.simulation.batch.runner import Share, run_shares
+from featherlane import Batch, load
 from featherlane.errors import ModelError
+from featherlane.extension import DATA, MODEL, check_field, read_fields, step_together
 from featherlane.integrations.batch.fields import is_physics, is_real, native_name, set_values, values
 from featherlane.integrations.batch.rows import StateRows
 
-REALS = [field.name for field in MUJOCO if field.kind == "real"]
-OTHERS = [field.name for field in MUJOCO if field.kind != "real"]
+ON_DEMAND = frozenset(DATA.conditional("use"))  # inputs that a batch stores at their first use
+STAGES = (None, "position", "velocity", "acceleration")  # by mjtStage
 SHAPES = [name for name in dir(mujoco.MjModel) if name.startswith(("mesh_", "hfield_", "exclude_"))]
 
 
@@ -82,7 +75,7 @@ class Worlds:
         """Returns a native batch of an MjModel in the shared rows."""
         batch = Batch(load(model), self.nsim, self.nthread)
         batch.mute()
-        batch.arrays.lasting("bad_part")
+        batch.row_memory("bad_part")
         self.rows.move(batch, self.bound)
         for name in self._inputs:
             batch.row_memory(name)
@@ -91,15 +84,10 @@ class Worlds:
     def _natives(self) -> list[Batch]:
         return [self.base, *(batch for batch in self._made.values() if isinstance(batch, Batch))]
 
-    def flags(self, name: str) -> list[np.ndarray]:
-        """Returns a flag of the tiles of each thread, by name."""
-        plans = [batch.runner.plans for batch in self._natives()]
-        return [w.arrays[name] for each in plans for some in each.workspaces.values() for w in some]
-
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def use_inputs(self, *names: str) -> None:
         """Lets steps read inputs that are not read before their first use, by default all."""
-        for name in set(names or ON_DEMAND) & {*ON_DEMAND} & self.rows.places.keys() - self._inputs:
+        for name in set(names or ON_DEMAND) & ON_DEMAND & self.rows.places.keys() - self._inputs:
             self._inputs.add(name)
             for batch in self._natives():
                 batch.row_memory(name)
@@ -134,7 +122,7 @@ class Worlds:
         """Returns native rows of a field with the shape that MuJoCo gives it, a view."""
         shape = values(self.model, name).shape
         if name == "eq_data":  # MuJoCo before 3.17 has fewer columns
-            return rows.reshape(self.nsim, shape[0], NEQDATA)[..., : shape[1]]
+            return rows.reshape(self.nsim, shape[0], int(MODEL[name].shape[-1]))[..., : shape[1]]
         return rows.reshape(self.nsim, *shape)
 
     # ---- models ------------------------------------------------------------------------------------------------------
@@ -157,9 +145,10 @@ class Worlds:
                 made[keys[id(model)]] = self._new(model)
         self.models, self._made, self._variants, self._group = None if models is None else list(models), {}, [], None
         self.base = self._new(self.model)  # without the expanded fields of earlier models
-        for name in REALS:
-            rows = {id(model): read_field(model, name) for model in distinct}
-            if any(not np.array_equal(read_field(self.model, name), value) for value in rows.values()):
+        fields = {id(model): read_fields(model) for model in distinct}
+        for name, value in read_fields(self.model).items():
+            rows = {key: each[name] for key, each in fields.items()}
+            if MODEL[name].kind == "real" and any(not np.array_equal(value, row) for row in rows.values()):
                 target = self.base.expand(name)
                 for sim, model in enumerate(models or ()):
                     target[sim] = np.reshape(rows[id(model)], target.shape[1:])
@@ -172,8 +161,6 @@ class Worlds:
         order = {key: k for k, key in enumerate([b"", *self._made])}
         self._variants = [self.base, *self._made.values()]
         self._group = np.array([order[key] for key in keys])
-        for batch in self._natives()[1:]:
-            batch.runner.plans.team = self.base.runner.plans.team
 
     def _update_variants(self) -> None:
         """Makes native batches for new values of fields that select how a model is stepped."""
@@ -268,12 +255,10 @@ class Worlds:
 
     def set_const(self, chosen: np.ndarray) -> dict[int, str]:
         """Recomputes the fields that depend on expanded ones; returns the messages of simulations with errors."""
-        for name in dependent(self.base.model, self.base.arrays.expanded):
-            self.base.expand(name)
         failed: dict[int, str] = {}
 
         def do(parts: list[Part]) -> None:
-            self.base.arrays.check_edits()
+            self.base.set_const([])  # raises an error for invalid values
             for batch, sims, _ in parts:
                 try:
                     batch.set_const(sims)
@@ -284,6 +269,7 @@ class Worlds:
                         except ModelError as error:
                             failed[int(sim)] = str(error)
 
+        self.run(chosen, lambda parts: self.base.set_const([]))  # expands dependent fields, which the parts then share
         return self.run(chosen, do) | failed
 
 
@@ -296,9 +282,7 @@ def step(nstep: int, stage: int = 0) -> Callable[[list[Part]], None]:
     """
 
     def do(parts: list[Part]) -> None:
-        shares = [Share(batch.runner, chosen, stage=stage) for batch, chosen, _ in parts if len(chosen)]
-        if shares:
-            run_shares(nstep, shares)
+        step_together(nstep, [(batch, chosen) for batch, chosen, _ in parts], STAGES[stage])
 
     return do
 
@@ -318,5 +302,6 @@ def _sizes(model: Any) -> list[int]:
 
 def _structure(model: Any) -> bytes:
     """Returns the values of an MjModel that select how it is stepped."""
-    parts = [read_field(model, name) for name in OTHERS] + [getattr(model, name) for name in SHAPES]
+    parts = [value for name, value in read_fields(model).items() if MODEL[name].kind != "real"]
+    parts += [getattr(model, name) for name in SHAPES]
     return b"".join(np.asarray(part).tobytes() for part in parts)

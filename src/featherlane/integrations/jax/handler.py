@@ -1,44 +1,56 @@
 """An XLA handler: rollouts of worlds from within a compiled program, without Python.
 
 XLA passes a handler one call frame with the addresses of arguments, results and attributes.  This handler is written
-in LLVM IR, which the engine's compiler compiles at first use.  It copies arguments into the rows of worlds, calls the
-compiled loop over tiles, and copies the recorded states into the results.  Python prepares a table of these copies and
-calls; programs refer to it by its place in a registry and by a token.  A program that outlives its table, or comes from
-another process, raises an error.
+in LLVM IR, which is compiled at first use.  It runs a `featherlane.extension.Program`: copies of arguments into the
+rows of worlds, calls of compiled loops over tiles, copies of recorded states into the results.  Python prepares a table
+of these copies and calls; compiled programs refer to it by its place in a registry and by a token.  A program that
+outlives its table, or comes from another process, raises an error.
 
     registry entry   lock, token, table
     table            numbers of calls, of copies in and of copies out; then the calls, then the copies
     call             function, its records (the fourth is optional), number of tiles
     copy             destination, source, argument or result that replaces one of them (-1: none), count, kind
 
-Source: XLA, xla/ffi/api/c_api.h (its structs, version 0).
+Source: XLA, xla/ffi/api/c_api.h (version 0; `header.py` reads its structs).
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import re
 import secrets
 import sys
 import threading
 import weakref
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import jax  # pyright: ignore[reportMissingImports]
 import numpy as np
 
-from featherlane.engine.lanes import processor
+from featherlane.extension import Copy, Program, compile_llvm
+from featherlane.integrations.jax.header import Header
 
 NAME, RETIRE = "featherlane_rollout", "featherlane_retire"
 ENTRIES, HEAD, CALL, COPY = 4096, 3, 6, 5  # size of the registry; integers of a table's head, a call, a copy
 BYTES, WIDEN, NARROW = 0, 1, 2  # kinds of copies: unchanged, float32 to float64, float64 to float32
-FAILED_PRECONDITION = 9  # XLA_FFI_Error_Code
-GONE = b"featherlane: the Dynamics that this program was made with is gone\0"
-OFFSETS = {  # byte offsets of fields in XLA's structs
-    "arguments": 72, "results": 112, "attributes": 160, "extension": 8, "api": 16,  # XLA_FFI_CallFrame
-    "data": 24, "value": 8, "create": 48,  # XLA_FFI_Buffer, XLA_FFI_Scalar, XLA_FFI_Error_Create of XLA_FFI_Api
-    "metadata": 24, "version": 24,  # XLA_FFI_Metadata_Extension, major_version of XLA_FFI_Metadata
-}  # fmt: skip
+GONE = b"featherlane: the Dynamics that this program was made with is gone"
+FRAME, ERROR = "XLA_FFI_CallFrame", "XLA_FFI_Error_Create_Args"
+FIELDS = {  # whose offsets the handler needs: struct, field, fields of nested structs
+    "arguments": (FRAME, "args", "args"),
+    "results": (FRAME, "rets", "rets"),
+    "attributes": (FRAME, "attrs", "attrs"),
+    "extension": (FRAME, "extension_start"),
+    "api": (FRAME, "api"),
+    "data": ("XLA_FFI_Buffer", "data"),
+    "value": ("XLA_FFI_Scalar", "value"),
+    "create": ("XLA_FFI_Api", "XLA_FFI_Error_Create"),
+    "metadata": ("XLA_FFI_Metadata_Extension", "metadata"),
+    "major": ("XLA_FFI_Metadata", "api_version", "major_version"),
+    "minor": ("XLA_FFI_Metadata", "api_version", "minor_version"),
+    "traits": ("XLA_FFI_Metadata", "traits"),
+}
 
 LOCK = """
 declare i32 @sched_yield()
@@ -66,7 +78,6 @@ define void @featherlane_retire(ptr %entry) {
 }
 """
 TEXT = """
-@gone = private constant [{length} x i8] c"{gone}"
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define internal i64 @number(ptr %base, i64 %byte) alwaysinline {{
@@ -194,8 +205,12 @@ define ptr @{name}(ptr %frame) {{
   br i1 %plain, label %call, label %query
 query:  ; XLA asks which version this was written for
   %metadata = call ptr @pointer(ptr %extension, i64 {metadata})
-  %version = getelementptr i8, ptr %metadata, i64 {version}
-  store [3 x i32] [ i32 {major}, i32 {minor}, i32 0 ], ptr %version  ; and no traits
+  %major = getelementptr i8, ptr %metadata, i64 {major}
+  %minor = getelementptr i8, ptr %metadata, i64 {minor}
+  %traits = getelementptr i8, ptr %metadata, i64 {traits}
+  store i32 {version[0]}, ptr %major
+  store i32 {version[1]}, ptr %minor
+  store i32 0, ptr %traits
   ret ptr null
 call:
   %place = call i64 @attribute(ptr %frame, i64 0)
@@ -229,8 +244,7 @@ leave:
   store atomic i64 0, ptr %entry release, align 8
   br label %unknown
 unknown:
-  %error = alloca {{ i64, ptr, ptr, i32 }}
-  store {{ i64, ptr, ptr, i32 }} {{ i64 28, ptr null, ptr @gone, i32 {failed} }}, ptr %error
+  %error = inttoptr i64 {error} to ptr
   %api = call ptr @pointer(ptr %frame, i64 {api})
   %create = call ptr @pointer(ptr %api, i64 {create})
   %made = call ptr %create(ptr %error)
@@ -239,76 +253,102 @@ unknown:
 """
 
 
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A table of the registry, which exists as long as this object.
+
+    Attributes:
+        place, token: reference of compiled programs to the table.
+        program: what it runs.
+    """
+
+    place: int
+    token: int
+    program: Program
+
+
 class Handler:
     """The handler in this process, and the registry of its tables.
 
     Args:
-        major, minor: version of XLA's interface.
+        header: XLA's interface.
+
+    Raises:
+        ImportError: no compiler is installed.
+        UnknownNameError: the header lacks a struct or field.
     """
 
-    def __init__(self, major: int, minor: int):
-        from featherlane.engine.lanes import toolchain  # loads LLVM
-        from featherlane.engine.lanes.engine import Engine
-
+    def __init__(self, header: Header):
         self.registry = np.zeros((ENTRIES, 3), np.int64)
         self._free, self._lock = list(range(ENTRIES - 1, -1, -1)), threading.Lock()
+        self._message, kind = ctypes.create_string_buffer(GONE), header.struct(ERROR)
+        code = header.number("XLA_FFI_Error_Code_FAILED_PRECONDITION")
+        size = header.offset(ERROR, "errc") + ctypes.sizeof(ctypes.c_int)
+        self._error = kind(struct_size=size, message=ctypes.addressof(self._message), errc=code)
         text = TEXT.format(
-            name=NAME, major=major, minor=minor, entries=ENTRIES, registry=self.registry.ctypes.data,
-            head=8 * HEAD, call=8 * CALL, copy=8 * COPY, widen=WIDEN, narrow=NARROW,
-            length=len(GONE), gone=GONE[:-1].decode() + "\\00",
-            failed=FAILED_PRECONDITION, **OFFSETS,
+            name=NAME, entries=ENTRIES, registry=self.registry.ctypes.data, error=ctypes.addressof(self._error),
+            version=version(header), head=8 * HEAD, call=8 * CALL, copy=8 * COPY, widen=WIDEN, narrow=NARROW,
+            **{name: header.offset(*path) for name, path in FIELDS.items()},
         )  # fmt: skip
-        self._engine, level = Engine(), processor.cpu_level()
-        for symbol, body in ((NAME, text), (RETIRE, TAKE_OUT)):
-            self._engine.load({symbol: toolchain.emit(LOCK + body, level)}, [])
-        self.address = self._engine[NAME]
-        self._retire = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._engine[RETIRE])
+        self.address = compile_llvm(NAME, LOCK + text)
+        self._retire = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compile_llvm(RETIRE, LOCK + TAKE_OUT))
 
-    def add(self, owner, table: np.ndarray, alive) -> tuple[int, int]:
-        """Registers a table and returns its (place, token); place -1 if the registry is full.
+    def add(self, program: Program, dtype: np.dtype) -> Entry | None:
+        """Registers a program; None if it needs Python, or if the registry is full.
 
         Args:
-            owner: object with whose deletion the table is removed.
-            table: integers, as above.
-            alive: owner of the memory at the table's addresses.
+            program: the program.
+            dtype: dtype of the arguments and results of compiled programs, float64 or float32.
         """
+        if program.calls is None:
+            return None
+        copies = [_row(copy, dtype) for copy in (*program.before, *program.after)]
+        head = len(program.calls), len(program.before), len(program.after)
+        table = np.array([*head, *np.ravel(program.calls), *np.ravel(copies)], np.int64)
         with self._lock:
             if not self._free:
-                return -1, 0
+                return None
             place = self._free.pop()
-        token = secrets.randbits(62) | 1
+        entry = Entry(place, secrets.randbits(62) | 1, program)
         self.registry[place, 2] = table.ctypes.data
-        self.registry[place, 1] = token
-        weakref.finalize(owner, self._remove, place, (table, alive)).atexit = False
-        return place, token
+        self.registry[place, 1] = entry.token
+        weakref.finalize(entry, self._remove, place, (table, program)).atexit = False
+        return entry
 
-    def _remove(self, place: int, _alive) -> None:
-        """Removes a table once no program uses it."""
+    def _remove(self, place: int, _alive: Any) -> None:
+        """Removes a table once no compiled program uses it."""
         self._retire(self.registry[place].ctypes.data)
         with self._lock:
             self._free.append(place)
 
 
+def _row(copy: Copy, dtype: np.dtype) -> Sequence[int]:
+    """Returns a copy of the table; a buffer has another dtype than our memory if `dtype` has."""
+    ours = copy.source if copy.target is None else copy.target
+    assert ours is not None and ours.flags.c_contiguous
+    if copy.index < 0 or dtype == ours.dtype:
+        kind, n = BYTES, ours.nbytes
+    else:
+        wide = (dtype if copy.target is None else ours.dtype) == np.float64
+        kind, n = WIDEN if wide else NARROW, ours.size
+    return [*(0 if a is None else a.ctypes.data for a in copy[:2]), copy.index, n, kind]
+
+
 @functools.cache
 def handler() -> Handler | None:
     """Returns the handler, registered with JAX; None without a compiler, or for another version of the interface."""
-    import jax  # pyright: ignore[reportMissingImports]
-
     if sys.platform == "win32":
         return None  # `sched_yield` is a POSIX function
     try:
-        version = _version(Path(jax.ffi.include_dir()))
-        made = Handler(*version) if version and version[0] == 0 else None
-    except (ImportError, OSError):
+        header = Header(jax.ffi.include_dir())
+        made = Handler(header) if version(header)[0] == 0 else None
+    except (ImportError, OSError, LookupError):
         return None
     if made is not None:
         jax.ffi.register_ffi_target(NAME, jax.ffi.pycapsule(made.address), platform="cpu")
     return made
 
 
-def _version(folder: Path) -> tuple[int, int] | None:
-    """Returns (major, minor) of the interface, from JAX's header."""
-    text = (folder / "xla/ffi/api/c_api.h").read_text()
-    numbers = [re.search(rf"#define XLA_FFI_API_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
-    major, minor = (int(found[1]) if found else -1 for found in numbers)
-    return (major, minor) if minor >= 0 else None
+def version(header: Header) -> tuple[int, int]:
+    """Returns (major, minor) of the interface."""
+    return header.number("XLA_FFI_API_MAJOR"), header.number("XLA_FFI_API_MINOR")

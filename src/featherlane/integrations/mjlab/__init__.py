@@ -14,9 +14,8 @@ import importlib
 import sys
 from typing import Any
 
-from featherlane.engine.libraries import required, requiring
-from featherlane.engine.model.arguments import whole_argument
 from featherlane.errors import ArgumentError
+from featherlane.extension import required, requiring, whole_argument
 
 VARIABLE = "FEATHERLANE_MJLAB"
 MOST_THREADS = 1024

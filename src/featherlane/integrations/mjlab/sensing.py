@@ -11,10 +11,9 @@ from mjlab.envs.mdp.actions.differential_ik import DifferentialIKAction  # pyrig
 from mjlab.sensor import raycast_sensor  # pyright: ignore[reportMissingImports]
 from mjlab.sensor.sensor_context import SensorContext  # pyright: ignore[reportMissingImports]
 
-from featherlane.engine.libraries import private
-from featherlane.engine.model.enums import OBJ_GEOM
-from featherlane.engine.simulation.query.camera import Camera
+from featherlane import Camera
 from featherlane.errors import ModelError
+from featherlane.extension import private
 from featherlane.integrations.mjlab.simulation import Simulation
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors
 
@@ -73,7 +72,7 @@ class ImageSensorContext(SensorContext):
                 images["depth"][..., 0] = torch.from_numpy(depth.astype(np.float32))
             if found.segmentation is not None:
                 seen = found.segmentation >= 0
-                pair = np.stack([found.segmentation, np.where(seen, OBJ_GEOM, -1)], axis=-1)
+                pair = np.stack([found.segmentation, np.where(seen, int(mujoco.mjtObj.mjOBJ_GEOM), -1)], axis=-1)
                 images["segmentation"][:] = torch.from_numpy(pair.astype(np.int32))
             if found.rgb is not None:
                 images["rgb"][:] = torch.from_numpy(found.rgb)

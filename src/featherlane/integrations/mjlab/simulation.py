@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,17 +15,15 @@ from mjlab.managers.event_manager import RecomputeLevel  # pyright: ignore[repor
 from mjlab.sim import sim as mjlabs  # pyright: ignore[reportMissingImports]
 from mjlab.utils.nan_guard import NanGuard  # pyright: ignore[reportMissingImports]
 
-from featherlane.engine.model import load
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, constants_of
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch, Model, load
 from featherlane.errors import ArgumentError, ModelError, UnsupportedFeatureError
+from featherlane.extension import dependent_fields
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors, check_device, worlds_that_differ
 from featherlane.integrations.mjlab.variants import assigned, declared, shown
 
 # mjlab's randomization of geom sizes computes the bounding volumes itself; MuJoCo 3.11 does not
-DEPENDENT = tuple(name for name in DEPENDENT_REALS if name not in ("geom_rbound", "geom_aabb"))
-NO_INPUTS = {*DEPENDENT_REALS, "geom_size"} - BOTH
+VOLUMES = ("geom_rbound", "geom_aabb")
+BOTH = ("eq_data", "geom_fluid", "tendon_lengthspring")  # dependent fields with parts that others do not determine
 MESH_AND_MATERIAL = {"geom_dataid": "geom_variant", "geom_matid": "geom_material"}
 Original = mjlabs.Simulation  # mjlab's class, also while it is replaced
 
@@ -163,13 +162,20 @@ class Simulation(Original):
         if level == RecomputeLevel.none:
             return
         self._model_bridge.push()
-        inputs = {name: array for name, array in self.batch.expanded_fields.items() if name not in NO_INPUTS}
+        others = {*self._dependent, *VOLUMES, "geom_size"} - {*BOTH}
+        inputs = {name: array for name, array in self.batch.expanded_fields.items() if name not in others}
         worlds = worlds_that_differ(self._constants, inputs, self.num_envs)
         if len(worlds):
             self.set_constants(worlds, tuple(inputs))
             self._model_bridge.forget()
             self._model_bridge.pull()
             self._constants = {name: array.copy() for name, array in inputs.items()}
+
+    @functools.cached_property
+    def _dependent(self) -> list[str]:
+        """Returns the fields that `recompute_constants` sets."""
+        (found,) = dependent_fields(self.batch.model, [{}])
+        return [name for name in found if name not in VOLUMES]
 
     def set_constants(self, worlds: np.ndarray, inputs: tuple[str, ...]) -> None:
         """Recomputes the dependent fields of worlds.
@@ -184,10 +190,10 @@ class Simulation(Original):
         batch, model = self.batch, self.batch.model
         fields = batch.expanded_fields
         rows = ({name: fields[name][w].astype(np.float64) for name in inputs} for w in worlds)
-        found = constants_of(model).of(model, rows)
-        for name in DEPENDENT:
+        found = dependent_fields(model, rows)
+        for name in self._dependent:
             rows = np.stack([values[name] for values in found])
-            if name in fields or (rows != getattr(batch.model, name)).any():
+            if name in fields or (rows != getattr(model, name)).any():
                 batch.expand(name)[worlds] = rows
 
     def forward(self) -> None:

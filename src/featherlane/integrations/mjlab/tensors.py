@@ -17,12 +17,10 @@ import mujoco_warp  # pyright: ignore[reportMissingImports]
 import numpy as np
 import torch
 
-from featherlane.engine.model.fields import MODEL
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.world.recordings import BINDABLE, INPUTS
+from featherlane import Batch
 from featherlane.errors import MissingMethodError, ModelError, UnknownAttributeError, UnsupportedFeatureError, near
-from featherlane.integrations.mirrors import Mirror
+from featherlane.extension import DATA, MODEL
+from featherlane.integrations.mirrors import Mirror, Mirrors
 
 # fields that have more axes in mjlab than in Featherlane
 SHAPES: dict[str, tuple[int, int]] = dict.fromkeys(
@@ -31,7 +29,7 @@ SHAPES: dict[str, tuple[int, int]] = dict.fromkeys(
 SHAPES |= {"geom_aabb": (2, 3)}
 # fields that are integers in mjlab and reals in Featherlane
 INTEGERS = frozenset("solver_niter nisland tree_asleep tree_awake body_awake tree_island dof_island".split())
-WRITTEN = frozenset(DATA.of("state") + INPUTS)  # fields that mjlab may write
+WRITTEN = frozenset(DATA.of("state", "drive", "input"))  # fields that mjlab may write
 version_of = attrgetter("_version")  # PyTorch's count of in-place edits of a tensor and of its views
 ABSENT = "not available in a simulation by Featherlane"
 
@@ -65,7 +63,7 @@ class Tensors:
     """Attributes that are tensors, created at the first access; they cannot be replaced, only edited in place."""
 
     def __init__(self, what: str, batch: Batch):
-        self.__dict__.update(_what=what, batch=batch, nworld=batch.nworld, struct=self, mirrors={})
+        self.__dict__.update(_what=what, batch=batch, nworld=batch.nworld, struct=self, mirrors=Mirrors())
 
     def _make(self, name: str) -> Any:
         """Returns the attribute, which is stored."""
@@ -90,8 +88,7 @@ class Tensors:
 
     def pull(self) -> None:
         """Refreshes the mirrors."""
-        for mirror in self.mirrors.values():
-            mirror.pull()
+        self.mirrors.pull()
 
 
 class DataTensors(Tensors):
@@ -110,10 +107,11 @@ class DataTensors(Tensors):
 
     def _make(self, name: str) -> torch.Tensor:
         batch = self.batch
-        if name not in BINDABLE:
+        shown = DATA.that("shown")
+        if name not in shown:
             if any(field.name == name for field in dataclasses.fields(mujoco_warp.Data)):
                 raise UnsupportedFeatureError([f"data.{name}"], what=ABSENT)
-            raise UnknownAttributeError(f"data has no {name!r}{near(name, BINDABLE)}")
+            raise UnknownAttributeError(f"data has no {name!r}{near(name, shown)}")
         lasts = DATA[name].traits.lasts or name in batch.rows
         array = batch.row_memory(name) if lasts else self._bind(name)
         return self._over(name, DATA[name].public(array), name in WRITTEN)
@@ -132,8 +130,7 @@ class DataTensors(Tensors):
 
     def push(self) -> None:
         """Copies edits of mirrors to the batch."""
-        for mirror in self.mirrors.values():
-            mirror.push()
+        self.mirrors.push()
 
     def clear(self, worlds: np.ndarray) -> None:
         """Sets the outputs that mjlab's reset clears to zero."""

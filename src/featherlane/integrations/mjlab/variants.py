@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from mjlab.entity.variants import SlotKey, allocate_worlds  # pyright: ignore[reportMissingImports]
 
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.errors import ModelError
 from featherlane.integrations.spec_edits import BODY, GEOM, copy_attributes
 

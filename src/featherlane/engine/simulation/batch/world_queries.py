@@ -36,11 +36,14 @@ from featherlane.engine.simulation.query.jacobian import (
     SUBTREE_JAC,
     Objects,
 )
+from featherlane.engine.simulation.query.moving import FRAMES, MOVING, Moving
 from featherlane.engine.simulation.query.objects import Object, objects_of
+from featherlane.engine.simulation.query.pose import Poses
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.engine.simulation.query.scan import ScanRequest, scan_of
 from featherlane.engine.simulation.steps import check_inverse
+from featherlane.engine.simulation.world.recordings import check_bindable, field_names
 from featherlane.errors import ModelError
 
 MOST_CONTACTS = 1 << 20  # of a list
@@ -86,6 +89,7 @@ class WorldQueries(WorldFields):
         bodyexclude: ArrayLike | str | None = -1,
         *,
         cutoff: float = np.inf,
+        geoms: ArrayLike | None = None,
         ids: ArrayLike | None = None,
     ) -> Hits:
         """Returns the first intersections of rays with the geoms of each world, in its present state.
@@ -98,6 +102,8 @@ class WorldQueries(WorldFields):
             flg_static: whether geoms that are welded to the world are tested.
             bodyexclude: a body whose geoms are not tested, by name or number, or numbers (n, nray); -1 for none.
             cutoff: surfaces at this distance or farther are ignored [m].
+            geoms: the geoms to test among those that `geomgroup` and `flg_static` select, by name or number; None for
+                all.
             ids: the worlds; None for all.
 
         Returns:
@@ -109,9 +115,9 @@ class WorldQueries(WorldFields):
             ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.query.ray` does.
         """
         chosen = self._ids(ids)
-        check_geoms(self.model, geomgroup, flg_static)
-        rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
-        return self.query(rays, chosen)
+        check_geoms(self.model, geomgroup, flg_static, geoms)
+        given = point, direction, geomgroup, flg_static, bodyexclude, cutoff, geoms
+        return self.query(Rays(self.model, len(chosen), self.dtype, *given), chosen)
 
     def geom_distance(
         self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, *, ids: ArrayLike | None = None
@@ -134,6 +140,30 @@ class WorldQueries(WorldFields):
         """
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
+
+    def present_fields(self, names: str | Sequence[str], *, ids: ArrayLike | None = None) -> dict[str, np.ndarray]:
+        """Returns fields of each world that depend on positions and velocities only, in its present state.
+
+        Takes less time than `bind` and `forward`, because no contacts, constraints and accelerations are computed.
+
+        Args:
+            names: names of fields: frames and axes, `cvel`, lengths and velocities of tendons and actuators, and
+                `sensordata`, in which elements of sensors that need contacts or forces are NaN.
+            ids: the worlds; None for all.
+
+        Returns:
+            name -> (n, ...) for the n worlds of the call, in the units of the field.  State and bound outputs do not
+            change.
+
+        Raises:
+            ModelError: another field; ids out of range or repeated.
+            UnsupportedFeatureError: `sensordata` of a model with unsupported sensors.
+        """
+        chosen, names = self._ids(ids), field_names("present_fields", names)
+        for name in names:
+            check_bindable(self.model, "present_fields", one_of("present_fields", name, MOVING))
+        query = Poses if FRAMES.issuperset(names) else Moving
+        return self.query(query(self.model, len(chosen), self.dtype, names), chosen)
 
     # ---- kinematics --------------------------------------------------------------------------------------------------
     def jac(

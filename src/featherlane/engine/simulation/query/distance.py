@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from featherlane.engine.collision.distance import geom_distance as _geom_distance
 from featherlane.engine.dynamics.body.kinematics import frames, kinematics
 from featherlane.engine.model.arguments import bounded
-from featherlane.engine.model.assignment import regular
 from featherlane.engine.model.enums import HFIELD, MESH, PLANE, SDF
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.signed_distance import NO_FIELD
+from featherlane.engine.simulation.query.objects import geom_numbers
 from featherlane.engine.simulation.query.present import present
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
@@ -51,16 +51,6 @@ def distance_tiles(m, d, b, thread, tile):
 
 
 # ---- arguments ----------------------------------------------------------------------------------------------
-def _geoms(model: Model, name: str, value) -> np.ndarray:
-    """Returns indices of geoms, given by name or number, one or many."""
-    given = regular("geom1, geom2", value)
-    if given.dtype.kind in "US":
-        given = np.array([model.geom(str(x)).id for x in given.ravel()], int).reshape(given.shape)
-    if given.dtype.kind not in "iu" or ((given < 0) | (given >= model.ngeom)).any():
-        raise ModelError(f"{name}: got {value!r}, allowed are names and numbers from 0 to {model.ngeom - 1}")
-    return given
-
-
 class Pairs(Query):
     """Holds pairs of geoms as kernels take them, checked, and the rows of their results.
 
@@ -78,7 +68,7 @@ class Pairs(Query):
     loop = distance_tiles
 
     def __init__(self, model: Model, nworld, dtype, geom1, geom2, distmax):
-        first, second = _geoms(model, "geom1", geom1), _geoms(model, "geom2", geom2)
+        first, second = geom_numbers(model, "geom1", geom1), geom_numbers(model, "geom2", geom2)
         try:
             shape = np.broadcast_shapes(first.shape, second.shape)
             self.single = nworld is not None and not shape

@@ -19,6 +19,11 @@ from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
 from featherlane.engine.simulation.tile.workspace import Workspace
 
+# fields that the query computes, by the stage after which they are valid
+STAGES = "kinematics com_pos frames tendon tendon_velocity transmission output_velocities cameras publish".split()
+FRAMES = frozenset(name for name in DATA.that("shown") if DATA[name].stage in ("kinematics", "frames"))
+MOVING = (*(name for name in DATA.that("shown") if DATA[name].stage in STAGES), "cvel")
+
 
 @over_tiles
 def moving_tiles(m, d, b, thread, tile):
@@ -50,7 +55,7 @@ def reads_rows(model: Model) -> bool:
 class Moving(Query):
     """Holds the rows of fields in the present state: frames, Jacobian axes, velocities, `sensordata`.
 
-    In `sensordata`, only the elements of `measured` have their values.
+    In `sensordata`, the elements of sensors that need contacts or forces are NaN.
 
     Args:
         model: the model.
@@ -64,7 +69,7 @@ class Moving(Query):
     number = 1
 
     def __init__(self, model: Model, nworld: int, dtype, names: Sequence[str]):
-        sizes = Workspace.sizes_of(model, 0)
+        sizes, self.measured = Workspace.sizes_of(model, 0), measured(model)
         self.rows = {n: np.zeros((nworld, 1, *DATA[n].dims(sizes)), DATA[n].stored_as(np.dtype(dtype))) for n in names}
 
     def taken(self) -> dict[str, np.ndarray]:
@@ -73,4 +78,6 @@ class Moving(Query):
 
     def answer(self) -> dict[str, np.ndarray]:
         """Returns field -> (nworld, ...)."""
+        if "sensordata" in self.rows:
+            self.rows["sensordata"][..., ~self.measured] = np.nan
         return {name: DATA[name].public(rows[:, 0]) for name, rows in self.rows.items()}

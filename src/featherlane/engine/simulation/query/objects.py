@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from featherlane.engine.model.arguments import one_of
+from featherlane.engine.model.assignment import regular
 from featherlane.engine.model.enums import OBJ_BODY, OBJ_CAMERA, OBJ_GEOM, OBJ_SITE, OBJ_XBODY
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import index_of
@@ -31,6 +34,16 @@ def object_of(
         raise ModelError(f"{name}: got {given!r}, allowed are a body, or a kind and a name or number")
     lookup, kind = kinds[one_of(name, given[0], kinds)]
     return kind, index_of(model, lookup, given[1])
+
+
+def geom_numbers(model: Model, name: str, given: Any) -> np.ndarray:
+    """Returns indices of geoms, given by name or number, one or many."""
+    numbers = regular(name, given)
+    if numbers.dtype.kind in "US":
+        numbers = np.array([model.geom(str(x)).id for x in numbers.ravel()], int).reshape(numbers.shape)
+    if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= model.ngeom)).any():
+        raise ModelError(f"{name}: got {given!r}, allowed are names and numbers from 0 to {model.ngeom - 1}")
+    return numbers
 
 
 def objects_of(model: Model, given: Any, name: str = "frame") -> tuple[list[tuple[int, int]], bool]:

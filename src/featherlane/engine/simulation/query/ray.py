@@ -19,6 +19,7 @@ from featherlane.engine.model.assignment import flag, real_number, reals, regula
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.ordered_sums import products_of_rows
 from featherlane.engine.model.signed_distance import NO_FIELD
+from featherlane.engine.simulation.query.objects import geom_numbers
 from featherlane.engine.simulation.query.present import present
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
@@ -97,22 +98,24 @@ def _group_mask(geomgroup) -> np.ndarray:
     return mask != 0
 
 
-def hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
-    """Returns indices of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
+def hit_geoms(model: Model, geomgroup, flg_static: bool, chosen=None) -> np.ndarray:
+    """Returns the geoms to test: visible, selected by group and number, and moving unless `flg_static` is set."""
     model.check_edits()  # visibility follows edits of the colours
     geoms = model.geom_visible & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     if not flag("flg_static", flg_static):
         geoms &= model.body_weldid[model.geom_bodyid] != 0
+    if chosen is not None:
+        geoms &= np.isin(np.arange(model.ngeom), geom_numbers(model, "geoms", chosen))
     return np.flatnonzero(geoms)
 
 
-def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
+def check_geoms(model: Model, geomgroup, flg_static: bool, chosen=None) -> None:
     """Raises an error if the geoms to test include a signed distance field of an unsupported plugin.
 
     Raises:
         UnsupportedFeatureError: with the names of these geoms.
     """
-    geoms = hit_geoms(model, geomgroup, flg_static)
+    geoms = hit_geoms(model, geomgroup, flg_static, chosen)
     fields = geoms[model.geom_type[geoms] == SDF]
     if (model.geom_field[fields] == NO_FIELD).any():
         from featherlane.engine.model.features import refuse_rays  # imports mujoco
@@ -181,7 +184,7 @@ class Rays(Query):
         model: the model.
         nworld: worlds with separate rays, None for one world and rays of any shape.
         dtype: float64 or float32.
-        point, direction, geomgroup, flg_static, bodyexclude, cutoff: as for `ray`.
+        point, direction, geomgroup, flg_static, bodyexclude, cutoff, geoms: as for `ray`.
 
     Attributes:
         shape: shape of the rays.
@@ -192,7 +195,7 @@ class Rays(Query):
 
     loop = cast_tiles
 
-    def __init__(self, model, nworld, dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff):
+    def __init__(self, model, nworld, dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff, geoms=None):
         point, direction, length, shape = _rays(point, direction)
         self.single = nworld is not None and not shape
         if nworld is not None:
@@ -202,7 +205,7 @@ class Rays(Query):
                 )
             shape = nworld, shape[-1] if shape else 1
         self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
-        self.geoms, self.cutoff = hit_geoms(model, geomgroup, flg_static), _cutoff(cutoff)
+        self.geoms, self.cutoff = hit_geoms(model, geomgroup, flg_static, geoms), _cutoff(cutoff)
         self.length, n, rows = length, prod(shape), (*shape, 3)
         given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
         self.point, self.direction = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
@@ -257,6 +260,7 @@ def ray(
     flg_static: bool = True,
     bodyexclude: ArrayLike | str | None = -1,
     cutoff: float = np.inf,
+    geoms: ArrayLike | None = None,
 ) -> Hits:
     """Computes the first intersections of rays with surfaces of geoms.
 
@@ -269,6 +273,7 @@ def ray(
         flg_static: whether geoms that are welded to the world are tested.
         bodyexclude: a body whose geoms are not tested, by name or number, or one number for each ray; -1 for none.
         cutoff: surfaces at this distance or farther are ignored [m].
+        geoms: the geoms to test among those that `geomgroup` and `flg_static` select, by name or number; None for all.
 
     Returns:
         `Hits`: distance (...) in lengths of the direction, geom (...), outward normal (..., 3); -1, -1 and zeros for
@@ -276,7 +281,7 @@ def ray(
 
     Raises:
         ModelError: invalid shapes, a direction without length, a number that is not finite, or out of range.
-        UnknownNameError: an unknown body.
+        UnknownNameError: an unknown body or geom.
         UnsupportedFeatureError: a signed distance field of an unsupported plugin is among the tested geoms.
 
     Source: MuJoCo mj_ray, mj_multiRay: planes are hit from above, all other geoms from inside, too; a geom is ignored
@@ -284,8 +289,8 @@ def ray(
         applies to surfaces, while mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
     """
     world = ready(model, data)
-    check_geoms(model, geomgroup, flg_static)
-    rays = Rays(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
+    check_geoms(model, geomgroup, flg_static, geoms)
+    rays = Rays(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff, geoms)
     if rays.number:
         present(world, lambda workspace: _cast(world, workspace, rays))
     return rays.answer()

@@ -14,7 +14,6 @@ _mark_awake_scratch = Declare("mark_awake", "scratch")
 _find_contacts_scratch = Declare("find_contacts", "scratch")
 _fall_asleep_scratch = Declare("fall_asleep", "scratch")
 _step_scratch = Declare("step", "scratch")
-_run_tiles_scratch = Declare("run_tiles", "scratch")
 _solve_in_parts_scratch = Declare("solve_in_parts", "scratch")
 _part = Declare("solve_in_parts", "scratch", record="part")
 _report = Declare("sign_contacts", "report")
@@ -73,9 +72,6 @@ FIELDS = (
     ),
     _cause.real("bad_part", "1", "1", "bad part of the state at the last count of non_finite: 1 qpos, 2 qvel, 0 other"),
     _step_scratch.int("found_bad", "1", "1", "bits: 1 this thread has counted a world as non-finite, 2 as full"),
-    _run_tiles_scratch.int(
-        "found_count", "1", "1", "1: this thread has counted a condition of `status`, except for not_converged"
-    ),
     _compare_scratch.real("qfrc_forward", "nv", "N, N m", "qfrc_constraint of `forward`"),
     _detail.real("solver_fwdinv", "2", "N, N m", "norm of forward minus inverse: constraint force, applied force"),
     _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that produces qacc"),

@@ -107,22 +107,14 @@ def sign_contacts(m, d):
         last = bit
 
 
-@kernel
-def number_counted(d):
-    """Returns the sum of a world's counts of warnings, without NOT_CONVERGED."""
-    full = d.warning[CONTACTS_FULL] + d.warning[ROWS_FULL]
-    return full + d.warning[NON_FINITE] + d.warning[BAD_CONTROL] + d.warning[SINGULAR_INERTIA]
-
-
 @over_tiles
 def run_tiles(m, d, b, thread, tile):
     """Steps the worlds of a tile nstep times and computes its stage, or runs one forward pass if nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; active, recall_address, tree_settled, unread, found_count, and all else of this
-            thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, unread, and all else of this thread's
+            workspace.
     """
-    counted = number_counted(d)
     if b.nstep == 0:
         forward_pass(m, d)
     for s in range(b.nstep):
@@ -133,8 +125,6 @@ def run_tiles(m, d, b, thread, tile):
     d.unread[0] = 0
     if b.stage > 0:
         forward_to(m, d, b.stage)
-    if any_(number_counted(d) > counted):
-        d.found_count[0] = 1
     sign_contacts(m, d)
     store_worlds(b, thread, tile)
 

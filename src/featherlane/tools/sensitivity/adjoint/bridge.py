@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.tools.sensitivity.adjoint.dynamics import Dynamics
 
-
-def about(who: str, more: str) -> str:
-    """Returns the docstring of an adapter: its library, the part that is specific to it, and the common part."""
-    common = (Bridge.__doc__ or "").partition("\n")[2]
-    return f"Steps and rollouts of the worlds of a batch, as functions that {who}.\n\n    {more}\n{common}"
+Array = TypeVar("Array")  # of the other library
 
 
-class Bridge(ABC):
+class Bridge(ABC, Generic[Array]):
     """Computes steps and rollouts of a batch's worlds as functions that another library differentiates.
 
     All other inputs (model, time, warm starts, applied forces, mocap bodies) are copied from the batch at construction
@@ -38,11 +34,19 @@ class Bridge(ABC):
         UnsupportedFeatureError: the flag `sleep` or `speculative` is on.
     """
 
+    def __init_subclass__(cls, who: str, more: str) -> None:
+        """Sets the docstring of an adapter: the library `who`, what is specific to it, and the common part."""
+        super().__init_subclass__()
+        common = (Bridge.__doc__ or "").partition("\n")[2]
+        cls.__doc__ = f"Steps and rollouts of the worlds of a batch, as functions that {who}.\n\n    {more}\n{common}"
+
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
         self._dynamics = Dynamics(batch, nthread, frictionloss)
         self.model, self.nworld = self._dynamics.model, batch.nworld
 
-    def step(self, qpos, qvel, act, ctrl, **fields):
+    def step(
+        self, qpos: Array, qvel: Array, act: Array | None, ctrl: Array, **fields: Array
+    ) -> tuple[Array, Array, Array]:
         """Computes one step of every world.
 
         Args:
@@ -56,10 +60,13 @@ class Bridge(ABC):
         Raises:
             ModelError: arguments of invalid shapes, dtypes or devices; an unknown field.
         """
-        return tuple(after[:, 0] for after in self.rollout(qpos, qvel, act, self._one_step(ctrl), **fields))
+        after: tuple[Any, Any, Any] = self.rollout(qpos, qvel, act, self._one_step(ctrl), **fields)
+        return after[0][:, 0], after[1][:, 0], after[2][:, 0]
 
     @abstractmethod
-    def rollout(self, qpos, qvel, act, control, **fields) -> tuple[Any, ...]:
+    def rollout(
+        self, qpos: Array, qvel: Array, act: Array | None, control: Array, **fields: Array
+    ) -> tuple[Array, Array, Array]:
         """Computes steps of every world, one for each control.
 
         Args:
@@ -75,5 +82,5 @@ class Bridge(ABC):
         """
 
     @abstractmethod
-    def _one_step(self, ctrl) -> Any:
+    def _one_step(self, ctrl: Array) -> Array:
         """Returns controls (nworld, nu) as those of a rollout of one step; all else unchanged."""

@@ -17,6 +17,8 @@ from featherlane.engine.model.joint import has_quaternion, is_free_joint, is_sca
 from featherlane.engine.model.model import Model
 from featherlane.engine.spatial.vector import MINVAL
 
+STATE = ("qpos", "qvel", "act")
+
 
 class Coordinates:
     """Holds the indices of the quaternions and plain coordinates in a model's positions.

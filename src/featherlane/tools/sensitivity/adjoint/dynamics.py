@@ -7,22 +7,24 @@ direction, so the function is defined around the unit sphere.  Its gradients hav
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import flag, reals
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.tools.sensitivity.adjoint.cotangent import Coordinates
+from featherlane.tools.sensitivity.adjoint.cotangent import STATE, Coordinates
+from featherlane.tools.sensitivity.adjoint.native import NativeAdjoint, NativeRollout
 from featherlane.tools.sensitivity.adjoint.product_worlds import steps_of
 from featherlane.tools.sensitivity.adjoint.sweep import Steps, backward_sweep
 from featherlane.tools.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.tools.sensitivity.api.transition import check_differentiable, threads
+from featherlane.tools.sensitivity.systems.served import has_products
 from featherlane.tools.sensitivity.worlds.parameters import Parameters
-
-STATE = ("qpos", "qvel", "act")
 
 
 class Run(NamedTuple):
@@ -77,11 +79,25 @@ class Dynamics:
         shapes = {name: (self.nworld, n) for name, n in zip(STATE, self.sizes, strict=True)}
         return shapes | {"control": (self.nworld, nstep, self.model.nu)}
 
-    def start(self) -> Batch:
-        """Returns the worlds in their state at construction; this object reuses the batch in its next call."""
-        return self._worlds({})
+    def coordinates(self, arrays: Any = np) -> Coordinates:
+        """Returns what converts gradients between coordinates and DoFs.
 
-    def field_shapes(self, names) -> dict[str, tuple[int, ...]]:
+        Args:
+            arrays: a module with NumPy's functions for the arrays in use.
+        """
+        return Coordinates(self.model, arrays)
+
+    def native_rollout(self, nstep: int) -> NativeRollout:
+        """Returns rollouts of nstep steps without given model fields, as calls that need no Python."""
+        return NativeRollout(self._worlds({}), nstep)
+
+    def native_adjoint(self, nstep: int) -> NativeAdjoint | None:
+        """Returns rollouts of nstep steps and their adjoint as calls; None without matrix-free products."""
+        if self.dtype != np.float64 or not has_products(self.model):
+            return None
+        return NativeAdjoint(self._worlds({}), nstep, self.frictionloss)
+
+    def field_shapes(self, names: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """Checks names of given model fields and returns their shapes by name."""
         chosen = Parameters(self.model, tuple(names))
         known = chosen.names
@@ -90,7 +106,14 @@ class Dynamics:
                 raise ModelError(f"fields: got {name!r}, allowed are whole fields, for example {field!r}")
         return {name: (self.nworld, *np.shape(self.model.__dict__[name])) for name in known}
 
-    def run(self, qpos, qvel, act, control, fields=None) -> Run:
+    def run(
+        self,
+        qpos: ArrayLike,
+        qvel: ArrayLike,
+        act: ArrayLike,
+        control: ArrayLike,
+        fields: Mapping[str, ArrayLike] | None = None,
+    ) -> Run:
         """Runs a rollout.
 
         Args:
@@ -124,7 +147,9 @@ class Dynamics:
                  else np.zeros((self.nworld, nstep, 0), self.dtype) for k in STATE)  # fmt: skip
         return Run(trajectory, numbers, tuple(after))
 
-    def pull_back(self, run: Run, *cotangents) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, States]:
+    def pull_back(
+        self, run: Run, *cotangents: ArrayLike | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, States]:
         """Computes gradients by (qpos, qvel, act, control, fields) from gradients by the states after each step.
 
         Args:
@@ -173,7 +198,7 @@ class Dynamics:
         return self._steps[key]
 
 
-def _fitting(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
+def _fitting(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Checks that a value is real and of the given shape, and returns it as an array."""
     array = reals(name, value, f"are numbers {shape}")
     if array.shape != shape:
