@@ -6,7 +6,11 @@ import public names only: those of `featherlane`, its public modules, and of thi
 
 from featherlane.engine.libraries import private, required, requiring
 from featherlane.engine.model.arguments import LARGEST, bounded, check_counts, instance, one_of, whole_argument
+from featherlane.engine.model.array_file import read_array, read_arrays, read_member, whole_file
 from featherlane.engine.model.assignment import as_real_array, check_finite, regular
+from featherlane.engine.model.fields import DEFAULTS
+from featherlane.engine.model.load import compile_source, load_unchecked
+from featherlane.engine.model.reader import heard, mujoco_module
 
 __all__ = [  # noqa: RUF022  in groups
     # checks of arguments
@@ -19,6 +23,18 @@ __all__ = [  # noqa: RUF022  in groups
     "one_of",
     "regular",
     "whole_argument",
+    # descriptions of fields
+    "DEFAULTS",
+    # files
+    "read_array",
+    "read_arrays",
+    "read_member",
+    "whole_file",
+    # models
+    "compile_source",
+    "heard",
+    "load_unchecked",
+    "mujoco_module",
     # optional libraries
     "private",
     "required",

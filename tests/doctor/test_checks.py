@@ -10,6 +10,7 @@ import pytest
 import featherlane as fl
 from featherlane.apps.doctor.diagnose import all_checks
 from featherlane.apps.doctor.examined_model import ExaminedModel
+from featherlane.apps.doctor.finding import SEVERITIES
 from featherlane.apps.doctor.unused import BY_ERP, CONVEX_OPTIONS, LCP_ONLY
 from sampling import in_ci
 from scenes.faulty_models import (
@@ -415,7 +416,7 @@ def test_bundled_models_have_nothing_worse_than_notes(name):
 def test_findings_are_sorted_by_severity_and_the_model_is_unchanged():
     model = fl.load(faulty(next(case for case in CASES if case.check == "trial-bad")))
     before = model.real_buffer.copy(), dict(model.size_values())
-    ranks = [fl.doctor.SEVERITIES.index(finding.severity) for finding in fl.diagnose(model)]
+    ranks = [SEVERITIES.index(finding.severity) for finding in fl.diagnose(model)]
     assert ranks and ranks == sorted(ranks)
     assert np.array_equal(before[0], model.real_buffer) and before[1] == model.size_values()
 

@@ -19,20 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from featherlane import Batch as Local
+from featherlane import Contacts, Data, Model
 from featherlane.distributed.calls import Calls, Order
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.world_assignment import Part
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.arguments import instance, one_of, whole_argument
-from featherlane.engine.model.assignment import assign, flag, is_mixed, regular
+from featherlane.engine.model.assignment import assign, flag, is_mixed
 from featherlane.engine.model.in_use import DECIDING, in_use
 from featherlane.engine.model.limits import check_field
-from featherlane.engine.model.model import Model, peek
+from featherlane.engine.model.model import peek
 from featherlane.engine.model.variant import values_of
 from featherlane.engine.simulation.batch.arrays import STATE, keyframe_numbers
-from featherlane.engine.simulation.batch.batch import Batch as Local
 from featherlane.engine.simulation.batch.expanded import dependent
-from featherlane.engine.simulation.batch.failure import Failure, numbered
+from featherlane.engine.simulation.batch.failure import numbered
 from featherlane.engine.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.engine.simulation.batch.reduction import Reduction, check_rollout, checked, merged
 from featherlane.engine.simulation.batch.runner import stage_number
@@ -40,8 +39,7 @@ from featherlane.engine.simulation.batch.sensing import SENSED
 from featherlane.engine.simulation.query.imaging import camera_of_worlds
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.workspace import Workspace
-from featherlane.engine.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.engine.simulation.world.data import Data
+from featherlane.engine.simulation.world.contacts import takes_contacts
 from featherlane.engine.simulation.world.recordings import (
     BINDABLE,
     Control,
@@ -52,6 +50,9 @@ from featherlane.engine.simulation.world.recordings import (
 )
 from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.errors import ModelError, UnknownAttributeError, near
+from featherlane.extension import instance, one_of, regular, whole_argument
+from featherlane.lanes import Kernel
+from featherlane.results import Failure
 
 
 class Batch(Calls):

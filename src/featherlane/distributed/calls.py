@@ -16,6 +16,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from featherlane import Batch as Local
+from featherlane import Worlds
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
 from featherlane.distributed.fields import ModelEdits, WorldFields
 from featherlane.distributed.pool import Pool
@@ -23,13 +25,10 @@ from featherlane.distributed.serialization import serialize
 from featherlane.distributed.worker import Answer, Settings, WorkerWorlds
 from featherlane.distributed.world_assignment import Part, Spread
 from featherlane.engine.lanes.cores import cores
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.enums import Disable
-from featherlane.engine.simulation.batch.batch import Batch as Local
 from featherlane.engine.simulation.batch.runner import NAMED
-from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.call_lock import Turn, hold
 from featherlane.engine.simulation.tile.capacity import capacities
+from featherlane.enums import Disable
 from featherlane.errors import (
     ArgumentTypeError,
     CallError,
@@ -38,6 +37,7 @@ from featherlane.errors import (
     warn_of_full,
     warn_of_non_finite,
 )
+from featherlane.extension import whole_argument
 
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured

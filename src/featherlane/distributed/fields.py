@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.limits import check_field
-from featherlane.engine.model.model import KEYFRAME_FIELDS, Model, peek
+from featherlane.engine.model.model import KEYFRAME_FIELDS, peek
 from featherlane.engine.model.write_detection import TrackedArray
 
 BUFFERS = "real_buffer", "int_buffer", "scalar_buffer"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from featherlane.engine.configuration import package_version
-from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.simulation.tile.library import library, stages
+from featherlane.extension import mujoco_module
 
 NUMA = Path("/sys/devices/system/node")
 BOOT = Path("/proc/sys/kernel/random/boot_id")

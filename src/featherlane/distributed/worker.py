@@ -15,17 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane import Batch, Model
 from featherlane.distributed.machine import Machine, this_machine
 from featherlane.distributed.serialization import serialize, unpacked
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.model import Model
 from featherlane.engine.model.status import CONTACTS_FULL, NON_FINITE, ROWS_FULL
 from featherlane.engine.simulation.batch.arrays import chosen_worlds
-from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.batch.reduction import reduced
 from featherlane.engine.simulation.batch.runner import NAMED
 from featherlane.engine.simulation.batch.sensing import SENSED
 from featherlane.errors import ModelError, WorkerLostError
+from featherlane.lanes import Kernel
 
 NOBODY = (), 0  # worlds of an answer
 

@@ -16,7 +16,7 @@ from featherlane.apps.cli.output import (
 from featherlane.apps.measure.bench import bench_model, refuse_unsupported
 from featherlane.apps.measure.machine import machine
 from featherlane.apps.measure.speed_comparison import Course, Ratio, their_batch
-from featherlane.engine.model.reader import heard
+from featherlane.extension import heard
 
 # cost of a pair that reaches the computation of points
 PAIR_KINDS = {

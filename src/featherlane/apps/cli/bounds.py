@@ -8,9 +8,9 @@ import numpy as np
 
 from featherlane.apps.cli.output import name_value_table, table
 from featherlane.engine.model.broad_phase import broad_phase
-from featherlane.engine.model.enums import MESH
 from featherlane.engine.model.hull import hulls
 from featherlane.engine.model.pair import FIRST_SCALAR, NO_FUNCTION
+from featherlane.enums import MESH
 
 SHOWN = 12  # most hulls that are listed, the largest
 

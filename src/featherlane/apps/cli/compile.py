@@ -6,9 +6,9 @@ import time
 
 from featherlane.apps.cli.output import console, print_json, progress
 from featherlane.engine.lanes import build, cache, processor
-from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.simulation.tile.library import library, stages
 from featherlane.errors import InstallationError
+from featherlane.extension import whole_argument
 
 
 def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: bool) -> None:

@@ -9,16 +9,17 @@ import numpy as np
 from rich.text import Text
 from rich.tree import Tree
 
+from featherlane import load
 from featherlane.apps.cli.bounds import count_bounding_tests, print_bounding_tests
 from featherlane.apps.cli.output import console, name_value_table, print_json, table
 from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.features import sensor_support, unsupported
 from featherlane.engine.model.joint import DOFS, is_scalar
 from featherlane.engine.model.joint import NAMES as JOINT_TYPES
-from featherlane.engine.model.load import compile_source, load
 from featherlane.engine.model.mujoco_versions import refused
 from featherlane.engine.simulation.tile.capacity import capacities
 from featherlane.errors import ModelError
+from featherlane.extension import compile_source
 from featherlane.tree import branch_counts, choose_forward_dynamics, compare_costs, cost_table, sparsity
 
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 
 
 def parse_nodes(nodes: str | None) -> int | str | None:

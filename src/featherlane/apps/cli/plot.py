@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from featherlane.engine.libraries import check_found
-from featherlane.engine.model.array_file import whole_file
+from featherlane.extension import whole_file
 
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch
 # distinguishable with colour blindness

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.engine.model.array_file import whole_file
 from featherlane.engine.simulation.tile.fields import STATUS
+from featherlane.extension import whole_file
 
 FRAMES_PER_SECOND = 25.0
 LARGEST = 256 << 20  # largest recording in bytes, unless the user sets the frame rate

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from featherlane import Batch, load
 from featherlane.apps.cli import video
 from featherlane.apps.cli.controls import control_source
 from featherlane.apps.cli.exit import BAD_WORLDS, INTERRUPTED, complain
@@ -15,11 +16,9 @@ from featherlane.apps.cli.nodes import open_batch, state_rows, threads_by_worker
 from featherlane.apps.cli.output import check_target, console, name_value_table, print_json, progress, table
 from featherlane.apps.cli.recording import Recording, frame_interval, write_failures
 from featherlane.apps.cli.settings import set_options
-from featherlane.engine.model.arguments import LARGEST, bounded, check_counts
-from featherlane.engine.model.load import load
-from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.tile.library import library
 from featherlane.errors import ModelError, few, near
+from featherlane.extension import LARGEST, bounded, check_counts
 from featherlane.tools import renderer
 
 MOST_STEPS = 1e12  # years on any machine

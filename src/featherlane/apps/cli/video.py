@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.engine.model.array_file import whole_file
-from featherlane.engine.model.reader import heard
 from featherlane.errors import ModelError, near
+from featherlane.extension import heard, whole_file
 from featherlane.tools.renderer import BLOCK, Painter
 
 

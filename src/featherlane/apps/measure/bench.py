@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from featherlane import load
 from featherlane.apps.measure.pair_tests import pair_tests
 from featherlane.apps.measure.solver_lanes import solver_lanes
 from featherlane.apps.measure.speed_comparison import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
 from featherlane.apps.measure.stage_times import stage_times
 from featherlane.engine.lanes.processor import tile_width
-from featherlane.engine.model.load import load
 from featherlane.errors import UnsupportedFeatureError
 
 

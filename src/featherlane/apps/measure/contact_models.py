@@ -16,18 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Data, Model, load, step
 from featherlane.apps.measure.controls import Random
 from featherlane.apps.measure.request import check_names
 from featherlane.apps.measure.solvers import SOLVERS as CONVEX_SOLVERS
-from featherlane.engine.model.arguments import check_counts
-from featherlane.engine.model.enums import EQUALITY, Enable
-from featherlane.engine.model.load import load
-from featherlane.engine.model.model import Model
 from featherlane.engine.model.option import LCP_REFUSED
-from featherlane.engine.simulation.stages import energy
-from featherlane.engine.simulation.steps import forward_position
-from featherlane.engine.simulation.world.data import Data, step
+from featherlane.enums import EQUALITY, Enable
 from featherlane.errors import ModelError
+from featherlane.extension import check_counts
+from featherlane.stages import energy, forward_position
 
 SOLVERS = {
     "convex": CONVEX_SOLVERS,

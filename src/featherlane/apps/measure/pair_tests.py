@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane import Batch, load
 from featherlane.apps.measure.speed_comparison import Lineup
 from featherlane.apps.measure.stage_times import LeastTimes, Tile, tiles
 from featherlane.engine.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
@@ -20,12 +21,10 @@ from featherlane.engine.collision.broad.box_tree import pair_of
 from featherlane.engine.collision.collision import collision
 from featherlane.engine.collision.convex.result_cache import BY_DIRECTION, BY_GROWTH, BY_PROOF, BY_SEARCH, HEADER
 from featherlane.engine.lanes.record import python_record
-from featherlane.engine.model.enums import Disable
-from featherlane.engine.model.load import load
 from featherlane.engine.model.pair import FIRST_SCALAR
-from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.step.forward import forward_position
 from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.enums import Disable
 
 TINY = 1e-30  # us^2
 REPEATS = 15  # repetitions of each test on a tile; the fastest counts

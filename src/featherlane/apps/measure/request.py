@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from featherlane.engine.model.arguments import one_of
 from featherlane.errors import ModelError
+from featherlane.extension import one_of
 
 
 def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:

@@ -15,17 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Data, Model, forward, load, step
 from featherlane.apps.measure.controls import Random
 from featherlane.apps.measure.request import check_names
 from featherlane.engine.model import solver as solver_table
-from featherlane.engine.model.arguments import check_counts
-from featherlane.engine.model.enums import Disable
-from featherlane.engine.model.load import load
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.stages import solve
-from featherlane.engine.simulation.steps import forward
-from featherlane.engine.simulation.world.data import Data, step
+from featherlane.enums import Disable
 from featherlane.errors import ModelError
+from featherlane.extension import check_counts
+from featherlane.stages import solve
 
 SOLVERS = tuple(solver.name for solver in solver_table.SOLVERS.values())
 REFERENCE_ITERATIONS = 200

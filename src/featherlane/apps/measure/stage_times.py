@@ -8,21 +8,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from featherlane import Batch, load
 from featherlane.apps.measure.speed_comparison import Lineup
 from featherlane.engine.collision.collision import collision
 from featherlane.engine.dynamics.body.kinematics import path_frames
 from featherlane.engine.dynamics.inertia.articulated import needs_factor, needs_inertia
 from featherlane.engine.dynamics.integrator.integrate import advance, euler
-from featherlane.engine.lanes import Stage
 from featherlane.engine.lanes.record import python_record
 from featherlane.engine.model.integrator import SCHEMES
-from featherlane.engine.model.load import load
-from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.batch.plans import step_flags
 from featherlane.engine.simulation.step import forward
 from featherlane.engine.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.engine.simulation.step.part import SOLVE, solve_in_parts
 from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.lanes import Stage
 
 STEPS = 6  # consecutive steps from the settled states; the first is not counted
 TRIALS = 3  # trials per tile; the fastest time of each stage and step counts

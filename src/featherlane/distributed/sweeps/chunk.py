@@ -11,14 +11,14 @@ import warnings
 
 import numpy as np
 
+from featherlane import Batch, Model
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.distributed.sweeps.reduction import numbers_of
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.model import Model, peek
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.model.model import peek
 from featherlane.engine.simulation.tile.fields import DATA, STATUS
 from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.errors import CapacityWarning, ModelError, NonFiniteWarning
+from featherlane.lanes import Kernel
 
 CHUNK_BYTES = 64 << 20  # largest size of recordings and controls of a chunk [bytes]
 SECONDS = 20.0  # longest duration of a chunk: limits the loss at Ctrl-C and the interval of progress updates

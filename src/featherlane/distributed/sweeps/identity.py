@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.distributed.sweeps.reduction import Named
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.model import BUFFERS, KEYFRAME_FIELDS, Model
+from featherlane.engine.model.model import BUFFERS, KEYFRAME_FIELDS
+from featherlane.lanes import Kernel
 
 
 def identity(plan: Plan) -> dict[str, str]:

@@ -14,18 +14,19 @@ from typing import Any, cast
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.apps.measure.controls import HOLD, control_range
 from featherlane.distributed.sweeps.reduction import Function, Named
 from featherlane.distributed.sweeps.target import INDEPENDENT, Part, Target, parse_target
 from featherlane.distributed.sweeps.values import LISTED, Source, Streams, parameter_source
-from featherlane.engine.model.arguments import instance, one_of, whole_argument
-from featherlane.engine.model.assignment import as_real_array, assign, check_finite, described
+from featherlane.engine.model.assignment import assign, described
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.limits import check_field, holds_each
-from featherlane.engine.model.model import Model, check_model, peek
+from featherlane.engine.model.model import check_model, peek
 from featherlane.engine.simulation.batch.arrays import precision
 from featherlane.engine.simulation.world.recordings import field_names
 from featherlane.errors import ModelError
+from featherlane.extension import as_real_array, check_finite, instance, one_of, whole_argument
 
 ROLLOUT = ("nstep", "control", "record", "keyframe", "dtype")
 MOST_SAMPLES = 10**9

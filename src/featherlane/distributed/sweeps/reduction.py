@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.engine.model.entries import PATH, selection
-from featherlane.engine.model.model import Model
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.engine.simulation.world.recordings import BINDABLE

@@ -23,8 +23,8 @@ import numpy as np
 
 from featherlane.distributed.machine import versions
 from featherlane.engine.lanes import processor
-from featherlane.engine.model.array_file import whole_file
 from featherlane.errors import ModelError
+from featherlane.extension import whole_file
 
 FORMAT = 1
 ENGINE = ("featherlane", "record layout", "kernels")  # versions that a world's bits depend on

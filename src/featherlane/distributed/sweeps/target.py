@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes.layout import Field
+from featherlane import Model
 from featherlane.engine.model.assignment import is_mixed
 from featherlane.engine.model.entries import PATH, selection
 from featherlane.engine.model.fields import EDITABLE_INTS, MODEL
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.option import Option
 from featherlane.engine.simulation.batch.arrays import STATE
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.errors import ModelError, near
+from featherlane.lanes import Field
+from featherlane.results import Option
 
 # fields without derived fields: a change of these leaves the constants of a model unchanged
 INDEPENDENT = re.compile(

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.arguments import LARGEST, bounded
-from featherlane.engine.model.assignment import described, real_number, regular
+from featherlane.engine.model.assignment import described, real_number
 from featherlane.errors import ModelError, near
+from featherlane.extension import LARGEST, bounded, regular
 
 Apply = Literal["set", "scale", "add"]
 APPLY = ("set", "scale", "add")

@@ -18,9 +18,10 @@ import numpy as np
 
 from featherlane.engine.lanes.layout import Field, layout_hash
 from featherlane.engine.lanes.record import aligned, shaping
-from featherlane.engine.model.actuators import actuator_kinds
+from featherlane.engine.model.actuators import actuator_kinds, missing_functions
 from featherlane.engine.model.arguments import LARGEST, bounded, instance
 from featherlane.engine.model.assignment import assign, is_mixed
+from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.enums import ABSENT_GEOM, SDF
 from featherlane.engine.model.fields import MODEL, is_editable
 from featherlane.engine.model.fixed import fixed, read_only
@@ -388,6 +389,26 @@ class Model(NamedAccess):
         if kind not in self._ids:
             self._ids[kind] = {name: i for i, name in enumerate(self.names(kind)) if name}
         return self._ids[kind]
+
+    def candidate_pairs(self) -> np.ndarray:
+        """Returns the pairs of geoms that may collide, (n, 2), whatever the flags that disable contacts.
+
+        A pair is listed if an explicit `<pair>` names it, or if the masks, the exclusions and the tree of bodies allow
+        it to collide.  The pairs that a bounding volume tree finds are included.
+        """
+        found = candidates(self.mj_model) if self.ncrowd else self.__dict__
+        return np.stack([found["cand_geom1"], found["cand_geom2"]], axis=1)
+
+    @property
+    def unsupported_sensors(self) -> dict[int, str]:
+        """Returns the sensors whose values are not computed, by id, each with the reason."""
+        from featherlane.engine.model.features import unsupported_sensors  # imports mujoco
+
+        return unsupported_sensors(self)
+
+    def missing_functions(self) -> list[str]:
+        """Returns a line for each actuator of the type `user` that lacks a function, such as `actuator 'a': gain`."""
+        return missing_functions(self)
 
     def keyframe(self, key: str | int) -> NamedView:
         """Returns the keyframe with this name or id."""
