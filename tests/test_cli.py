@@ -389,7 +389,7 @@ def test_legends_of_plots_cover_no_panel(tmp_path, monkeypatch):
 
 
 def test_compare_without_matplotlib_names_the_extra(capfd, tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     message = fails(capfd, "compare", "arm", *FEW, "--plot", tmp_path / "curves.png")
     assert "featherlane[plot]" in message
 
@@ -585,7 +585,7 @@ def test_compile_fills_the_cache_once(tmp_path, capfd, monkeypatch):
     from featherlane.engine.simulation.tile import library
 
     one = {"passive": library.stages()["passive"]}
-    monkeypatch.setattr(importlib.import_module("featherlane.apps.cli.compile"), "stages", lambda: one)
+    monkeypatch.setattr(importlib.import_module("featherlane.engine.simulation.tile.precompile"), "stages", lambda: one)
     monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path))
     wanted = ("compile", "--dtype", "float64", "--processes", "1", "--force", "--json")
     succeeds(*wanted)

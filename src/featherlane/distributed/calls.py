@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from featherlane import Batch as Local
-from featherlane import Worlds
+from featherlane import Data, Worlds
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
 from featherlane.distributed.fields import ModelEdits, WorldFields
 from featherlane.distributed.pool import Pool
@@ -27,7 +27,6 @@ from featherlane.distributed.world_assignment import Part, Spread
 from featherlane.engine.lanes.cores import cores
 from featherlane.engine.simulation.batch.runner import NAMED
 from featherlane.engine.simulation.tile.call_lock import Turn, hold
-from featherlane.engine.simulation.tile.capacity import capacities
 from featherlane.enums import Disable
 from featherlane.errors import (
     ArgumentTypeError,
@@ -323,7 +322,7 @@ class Calls(Worlds):
             if name == "bad":
                 warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 4)
             else:
-                warn_of_full(who, capacities(self.model)["nconmax"], "batch", 4)
+                warn_of_full(who, Data(self.model).nconmax, "batch", 4)
 
 
 def _cluster_of(nodes: Any, nthread: int, timeout: float) -> tuple[Cluster, int | None]:

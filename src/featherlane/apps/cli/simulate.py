@@ -16,10 +16,8 @@ from featherlane.apps.cli.nodes import open_batch, state_rows, threads_by_worker
 from featherlane.apps.cli.output import check_target, console, name_value_table, print_json, progress, table
 from featherlane.apps.cli.recording import Recording, frame_interval, write_failures
 from featherlane.apps.cli.settings import set_options
-from featherlane.engine.simulation.tile.library import library
 from featherlane.errors import ModelError, few, near
-from featherlane.extension import LARGEST, bounded, check_counts
-from featherlane.tools import renderer
+from featherlane.extension import LARGEST, bounded, check_counts, configuration, prepare_rendering
 
 MOST_STEPS = 1e12  # years on any machine
 SECONDS = 5.0  # default simulated time, unless a file of controls determines it
@@ -144,7 +142,7 @@ def simulate(request: Request) -> int:
     """
     _check(request)
     if request.video:
-        renderer.prepare_rendering()
+        prepare_rendering()
     model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
@@ -304,7 +302,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         "workers": len(threads_by_worker(batch)),
         "threads": sum(threads_by_worker(batch)),
         "dtype": batch.dtype.name,
-        "kernels": library().configuration()["kernels"],
+        "kernels": configuration()["kernels"],
         "steps": nstep,
         "timestep": model.opt.timestep,
         "simulated_seconds": simulated,

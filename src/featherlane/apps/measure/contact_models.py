@@ -20,7 +20,6 @@ from featherlane import Data, Model, load, step
 from featherlane.apps.measure.controls import Random
 from featherlane.apps.measure.request import check_names
 from featherlane.apps.measure.solvers import SOLVERS as CONVEX_SOLVERS
-from featherlane.engine.model.option import LCP_REFUSED
 from featherlane.enums import EQUALITY, Enable
 from featherlane.errors import ModelError
 from featherlane.extension import check_counts
@@ -33,6 +32,7 @@ SOLVERS = {
 }
 OPTION = {"convex": "solver", "lcp": "lcp_solver", "coulomb": "solver"}
 INTEGRATORS = {"lcp": ("euler",), "coulomb": ("euler", "implicit", "implicitfast")}  # others become euler
+OFF = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that lcp does not support
 SETTLE = 0.25  # simulated time before the common state [s]
 Curves = dict[tuple[str, str], dict[str, np.ndarray]]  # per contact model and solver, by quantity: (steps,)
 PRESSING = 1e-6  # relative to the model's weight: a contact with a smaller normal force is unloaded
@@ -141,7 +141,7 @@ def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
         if opt.noslip_iterations:
             changed.append("noslip_iterations -> 0")
             opt.noslip_iterations = 0
-        refused = opt.enableflags & (LCP_REFUSED if contact == "lcp" else 0)
+        refused = opt.enableflags & (OFF if contact == "lcp" else 0)
         if refused:
             changed.append(f"flags off: {', '.join(str(flag.name).lower() for flag in refused)}")
             opt.enableflags &= ~refused

@@ -18,13 +18,13 @@ import numpy as np
 from featherlane import Data, Model, forward, load, step
 from featherlane.apps.measure.controls import Random
 from featherlane.apps.measure.request import check_names
-from featherlane.engine.model import solver as solver_table
 from featherlane.enums import Disable
 from featherlane.errors import ModelError
 from featherlane.extension import check_counts
+from featherlane.results import Option
 from featherlane.stages import solve
 
-SOLVERS = tuple(solver.name for solver in solver_table.SOLVERS.values())
+SOLVERS = Option.choices("solver")
 REFERENCE_ITERATIONS = 200
 SETTLE = 0.25  # simulated time before the first state [s]
 ROUNDING = 1e-15  # relative rounding error of a cost, at which curves end

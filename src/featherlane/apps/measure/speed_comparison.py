@@ -120,6 +120,10 @@ class Lineup:
         other.course = replace(self.course, **changes)
         return other
 
+    def controls(self, call: int) -> np.ndarray:
+        """Returns random controls of the n-th call, (worlds, nu)."""
+        return Random(self.model, self.course.seed + 1, self.model.opt.timestep).draw(call, self.course.worlds)
+
     def put(self, batch, worlds: int | slice = slice(None)) -> None:
         """Sets a batch of either side to the states; or one world or a smaller batch to the states of some worlds."""
         for name, value in self.states.items():
