@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
+__all__ = [  # noqa: RUF022  in groups
+    # errors and warnings
     "ArgumentError",
     "ArgumentTypeError",
     "CallError",
@@ -29,6 +30,12 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedFeatureError",
     "WorkerLostError",
+    # messages, for authors of front ends
+    "few",
+    "near",
+    "page",
+    "warn_of_full",
+    "warn_of_non_finite",
 ]
 
 LONGEST, KEPT = 200, 60  # characters that a message shows of an array or list: LONGEST in full, KEPT of a longer one

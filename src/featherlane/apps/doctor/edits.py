@@ -27,7 +27,6 @@ from featherlane.enums import (
     Disable,
 )
 from featherlane.query import contact_parameters
-from featherlane.results import ContactParameters
 
 SAME = 1e-6  # relative change of a mass that is rounding, also of float32
 ANY = 10  # number of parameters of an actuator
@@ -158,13 +157,15 @@ def unread(examined: ExaminedModel) -> Iterator[Sign]:
 
 
 # ---- contact parameters ----------------------------------------------------------------------------------------------
-def _friction(found: ContactParameters) -> list[float]:
-    """Returns the coefficients of friction that the contact space has."""
+def _friction(m: Model, geom1: int, geom2: int) -> list[float]:
+    """Returns the coefficients of friction that the contact space of a pair has."""
+    found = contact_parameters(m, geom1, geom2)
     return found.friction[[0, 2, 3]][: {1: 0, 3: 1, 4: 2}.get(found.dim, 3)].tolist()
 
 
-def _softness(found: ContactParameters) -> list[float]:
-    """Returns solref and solimp."""
+def _softness(m: Model, geom1: int, geom2: int) -> list[float]:
+    """Returns solref and solimp of a pair."""
+    found = contact_parameters(m, geom1, geom2)
     return [*found.solref, *found.solimp]
 
 
@@ -195,7 +196,7 @@ def _acts(m: Model, name: str, geom: int, pairs: list[list[int]]) -> bool:
     """Returns whether the parameters of a pair differ from those with the geom's unedited value."""
     unedited, used = copy.copy(m), USED[name]
     getattr(unedited, name)[geom] = getattr(m.mj_model, name)[geom]
-    return any(used(contact_parameters(m, *pair)) != used(contact_parameters(unedited, *pair)) for pair in pairs)
+    return any(used(m, *pair) != used(unedited, *pair) for pair in pairs)
 
 
 # ---- masses ----------------------------------------------------------------------------------------------------------
