@@ -43,6 +43,9 @@ MODULES = {
     "lcp": "featherlane.lcp",
     "tree": "featherlane.tree",
     "lanes": "featherlane.lanes",
+    "enums": "featherlane.enums",
+    "errors": "featherlane.errors",
+    "extension": "featherlane.extension",
 }
 # modules that import an optional library: their pages are made from the source alone
 ADAPTERS = ("tensors", "stable_baselines3", "rsl_rl", "skrl", "torchrl", "rllib")
@@ -151,6 +154,20 @@ def described(name: str, thing, level: int, anchor: str, owner: str = "") -> lis
     return [*lines, entry(text, raises(thing, owner)), "", place(thing), ""]
 
 
+def is_constant(thing) -> bool:
+    """Returns whether a public name is a value without a docstring: a number, a tuple, a dict."""
+    return isinstance(thing, int | float | tuple | dict) and not isinstance(thing, enum.Enum)
+
+
+def constants(found: dict[str, object]) -> list[str]:
+    """Returns a table of constants; of a tuple or a dict, its names."""
+    rows = []
+    for name, value in found.items():
+        shown = [f"`{value:g}`"] if isinstance(value, int | float) else [f"`{key}`" for key in value]
+        rows.append(f"| `{name}` {{ #{name} }} | {', '.join(shown)} |")
+    return ["| name | value |", "| --- | --- |", *rows, ""] if rows else []
+
+
 def module_page(title: str, dotted: str) -> str:
     """A page of all public names of a module."""
     module, shown = importlib.import_module(dotted), Examples(dotted)
@@ -158,8 +175,11 @@ def module_page(title: str, dotted: str) -> str:
     for group, names in groups(module).items():
         if group:
             lines += [f"## {group[0].upper()}{group[1:]}", ""]
-        for name in names:
-            thing = getattr(module, name)
+        things = {name: getattr(module, name) for name in names}
+        lines += constants({name: thing for name, thing in things.items() if is_constant(thing)})
+        for name, thing in things.items():
+            if is_constant(thing):
+                continue
             lines += described(name, thing, 3, name)
             lines += shown.lines(name)
             if inspect.isclass(thing) and not issubclass(thing, Exception):
@@ -361,7 +381,7 @@ def index_page() -> str:
         lines += ["", f"## {dotted} {{ #{dotted.replace('.', '')} }}", ""]
         for group, names in groups(module).items():
             lines += [f"### {group[0].upper()}{group[1:]} {{ #{page}-{slug(group)} }}", ""] if group else []
-            things = [(name, getattr(module, name)) for name in names]
+            things = [(name, thing) for name in names if not is_constant(thing := getattr(module, name))]
             texts = [(name, inspect.getdoc(plain(thing)) or inspect.getdoc(thing) or "") for name, thing in things]
             lines += summary([(name, f"{page}.md#{name}", text) for name, text in texts])
     for page, (dotted, files) in SOURCES.items():

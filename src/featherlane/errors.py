@@ -135,7 +135,7 @@ class NonFiniteWarning(RuntimeWarning):
     """
 
 
-def warn_of_non_finite(who: str, reset: bool, owner: str, level: int) -> None:
+def warn_of_non_finite(who: str, reset: bool, *, owner: str, level: int) -> None:
     """Warns of non-finite or out-of-range values of a world; `level` is the number of frames above the caller."""
     after = "had to be reset to the model's defaults" if reset else "continued with them"
     warnings.warn(
@@ -155,7 +155,7 @@ class CapacityWarning(RuntimeWarning):
     """
 
 
-def warn_of_full(who: str, capacity: int, owner: str, level: int) -> None:
+def warn_of_full(who: str, capacity: int, *, owner: str, level: int) -> None:
     """Warns of contacts or rows beyond the capacity; `level` is the number of frames above the caller."""
     warnings.warn(
         f"{who} had more contacts than the {capacity} that fit, or more rows, and lost the last: see {owner}.status; "

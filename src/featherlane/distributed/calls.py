@@ -320,9 +320,9 @@ class Calls(Worlds):
             more = f" and {number - len(first)} more" * (number > len(first))
             who = f"world {first[0]}" if number == 1 else f"worlds {', '.join(map(str, first))}{more} each"
             if name == "bad":
-                warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 4)
+                warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, owner="batch", level=4)
             else:
-                warn_of_full(who, Data(self.model).nconmax, "batch", 4)
+                warn_of_full(who, Data(self.model).nconmax, owner="batch", level=4)
 
 
 def _cluster_of(nodes: Any, nthread: int, timeout: float) -> tuple[Cluster, int | None]:
