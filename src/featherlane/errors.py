@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [  # noqa: RUF022  in groups
+__all__ = [
     # errors and warnings
     "ArgumentError",
     "ArgumentTypeError",

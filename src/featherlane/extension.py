@@ -9,12 +9,38 @@ from featherlane.engine.lanes.cores import cores
 from featherlane.engine.libraries import private, required, requiring
 from featherlane.engine.model.arguments import LARGEST, bounded, check_counts, instance, one_of, whole_argument
 from featherlane.engine.model.array_file import read_array, read_arrays, read_member, whole_file
-from featherlane.engine.model.assignment import as_real_array, check_finite, regular
-from featherlane.engine.model.fields import DEFAULTS
+from featherlane.engine.model.assignment import (
+    as_real_array,
+    assign,
+    check_finite,
+    described,
+    flag,
+    is_mixed,
+    real_number,
+    regular,
+)
+from featherlane.engine.model.entries import selection, split_path
+from featherlane.engine.model.fields import DEFAULTS, EDITABLE_INTS, MODEL
 from featherlane.engine.model.load import compile_source, load_unchecked
+from featherlane.engine.model.mujoco_arrays import binary
 from featherlane.engine.model.reader import heard, mujoco_module
 from featherlane.engine.model.source_report import SourceReport, source_report
+from featherlane.engine.model.write_detection import TrackedArray
+from featherlane.engine.simulation.batch.arrays import STATE
+from featherlane.engine.simulation.batch.reduction import (
+    Histogram,
+    Reduction,
+    checked_reduction,
+    merged_reduction,
+    partial_reduction,
+)
+from featherlane.engine.simulation.batch.rollout_request import Record, RolloutRequest
+from featherlane.engine.simulation.tile.call_lock import Turn, hold, stack_frames
+from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.tile.library import kernels_hash
 from featherlane.engine.simulation.tile.precompile import compile_kernels
+from featherlane.engine.simulation.world.contacts import takes_contacts
+from featherlane.engine.simulation.world.recordings import BINDABLE, Control, field_names, world_shape
 from featherlane.tools.profile.profile import profile
 from featherlane.tools.renderer import Painter, prepare_rendering
 
@@ -29,8 +55,23 @@ __all__ = [  # noqa: RUF022  in groups
     "one_of",
     "regular",
     "whole_argument",
+    "assign",
+    "described",
+    "field_names",
+    "flag",
+    "is_mixed",
+    "real_number",
+    "takes_contacts",
     # descriptions of fields
+    "BINDABLE",
+    "DATA",
     "DEFAULTS",
+    "EDITABLE_INTS",
+    "MODEL",
+    "STATE",
+    "selection",
+    "split_path",
+    "world_shape",
     # images
     "Painter",
     "prepare_rendering",
@@ -38,6 +79,20 @@ __all__ = [  # noqa: RUF022  in groups
     "compile_kernels",
     "configuration",
     "cores",
+    "kernels_hash",
+    # kinds of batches
+    "Control",
+    "Histogram",
+    "Record",
+    "Reduction",
+    "RolloutRequest",
+    "TrackedArray",
+    "Turn",
+    "checked_reduction",
+    "hold",
+    "merged_reduction",
+    "partial_reduction",
+    "stack_frames",
     # measurements
     "profile",
     # files
@@ -46,6 +101,7 @@ __all__ = [  # noqa: RUF022  in groups
     "read_member",
     "whole_file",
     # models
+    "binary",
     "compile_source",
     "heard",
     "load_unchecked",

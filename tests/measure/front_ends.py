@@ -4,8 +4,8 @@
 
 A name is public if it is in `__all__` of `featherlane` or of one of its public modules.  Names from below
 `featherlane.engine` or `featherlane.tools` are private.  Imports for annotations only (`if TYPE_CHECKING`) count, too.
-`--names` also prints the names and the files that import them.  `--write` writes them to tests/data/front_ends.txt, which
-tests/test_front_ends.py compares.
+`--names` also prints the names and the files that import them.  `--write` writes the names to the list of exceptions,
+tests/data/front_ends.txt.
 """
 
 from __future__ import annotations

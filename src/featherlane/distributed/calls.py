@@ -22,11 +22,8 @@ from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_
 from featherlane.distributed.fields import ModelEdits, WorldFields
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.serialization import serialize
-from featherlane.distributed.worker import Answer, Settings, WorkerWorlds
+from featherlane.distributed.worker import NAMED, Answer, Settings, WorkerWorlds
 from featherlane.distributed.world_assignment import Part, Spread
-from featherlane.engine.lanes.cores import cores
-from featherlane.engine.simulation.batch.runner import NAMED
-from featherlane.engine.simulation.tile.call_lock import Turn, hold
 from featherlane.enums import Disable
 from featherlane.errors import (
     ArgumentTypeError,
@@ -36,7 +33,7 @@ from featherlane.errors import (
     warn_of_full,
     warn_of_non_finite,
 )
-from featherlane.extension import whole_argument
+from featherlane.extension import Turn, cores, hold, whole_argument
 
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured

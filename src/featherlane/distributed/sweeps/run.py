@@ -32,9 +32,8 @@ from featherlane.distributed.sweeps.result import NAMED, Sweep, join_chunks
 from featherlane.distributed.sweeps.run_directory import RunDirectory, read_chunks
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
-from featherlane.engine.model.mujoco_arrays import binary
 from featherlane.errors import InstallationError, ModelError, NonFiniteWarning, few
-from featherlane.extension import whole_argument
+from featherlane.extension import binary, whole_argument
 from featherlane.lanes import Kernel
 
 Chunks = Generator[tuple[np.ndarray, Columns]]

@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.assignment import described, real_number
 from featherlane.errors import ModelError, near
-from featherlane.extension import LARGEST, bounded, regular
+from featherlane.extension import LARGEST, bounded, described, real_number, regular
 
 Apply = Literal["set", "scale", "add"]
 APPLY = ("set", "scale", "add")

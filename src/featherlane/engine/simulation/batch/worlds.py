@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.filming import Record
 from featherlane.engine.simulation.batch.reduction import Reduction
+from featherlane.engine.simulation.batch.rollout_request import Record
 from featherlane.engine.simulation.batch.sensing import Sensing
 from featherlane.engine.simulation.tile.fields import STATUS
 from featherlane.engine.simulation.world.data import Data
@@ -45,7 +45,16 @@ class Worlds(Sensing):
 
         def __setattr__(self, name: str, value: Any) -> None: ...
 
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Returns the models: that of each group of a `MixedBatch`, else one."""
+        ...
+
     # ---- fields ------------------------------------------------------------------------------------------------------
+    def world_shape(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of a field of a world, as stored; padded to the widest model of a `MixedBatch`."""
+        ...
+
     @property
     def status(self) -> dict[str, np.ndarray]:
         """Returns the counts since the last reset of each world, by name, each (nworld,) int64, read-only."""
