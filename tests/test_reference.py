@@ -230,7 +230,7 @@ def test_the_page_of_a_module_without_examples_shows_all_its_names(reference):
 
 
 def test_constants_are_in_a_table_of_their_group(reference):
-    assert f"| `HINGE` {{ #HINGE }} | `{fl.enums.HINGE}` |" in reference.module_page("enums", "featherlane.enums")
+    assert f"| `HINGE` {{ #HINGE }} | {fl.enums.HINGE} |" in reference.module_page("enums", "featherlane.enums")
 
 
 def test_each_sensor_type_has_a_separate_description(reference):

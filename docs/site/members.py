@@ -9,8 +9,9 @@ import featherlane as fl
 
 # members that other modules of the package use, and no user needs: of all classes, or of one
 INTERNAL = set(
-    "bound check_edits contact_slots expanded_fields forward_bound is_busy is_left_out move_into mute pair_memory "
-    "query renew row_memory rows sensor_values size_values take_constants take_over watch world_copy "
+    "bound check_edits contact_slots contents dependent_fields expanded_fields forward_bound given_rows "
+    "holds_between is_busy is_left_out keyframe_numbers move_into mute pair_memory query renew row_memory rows "
+    "sense sensor_values size_values take_constants take_over variant_values watch world_copy world_shape "
     "writable write_to Model.compiled".split()
 )
 # members of classes by subject
@@ -39,6 +40,7 @@ GROUPS = {
         "reductions": "reduce",
         "status": "status count_of failures",
         "workers": "call close",
+        "models": "models",
         "one world": "get_data get_model",
     },
 }

@@ -13,6 +13,7 @@ import html
 import importlib
 import inspect
 import re
+import typing
 from pathlib import Path
 from types import ModuleType
 
@@ -155,17 +156,19 @@ def described(name: str, thing, level: int, anchor: str, owner: str = "") -> lis
 
 
 def is_constant(thing) -> bool:
-    """Returns whether a public name is a value without a docstring: a number, a tuple, a dict."""
-    return isinstance(thing, int | float | tuple | dict) and not isinstance(thing, enum.Enum)
+    """Returns whether a public name is a value without a docstring, such as a number, a tuple or a union of types."""
+    return not (callable(thing) or inspect.ismodule(thing)) or typing.get_origin(thing) is not None
 
 
 def constants(found: dict[str, object]) -> list[str]:
-    """Returns a table of constants; of a tuple or a dict, its names."""
+    """Returns a table of constants: numbers, and the number of names of a tuple or a dict."""
     rows = []
     for name, value in found.items():
-        shown = [f"`{value:g}`"] if isinstance(value, int | float) else [f"`{key}`" for key in value]
-        rows.append(f"| `{name}` {{ #{name} }} | {', '.join(shown)} |")
-    return ["| name | value |", "| --- | --- |", *rows, ""] if rows else []
+        shown = f"{value:g}" if isinstance(value, int | float) else type(value).__name__
+        if isinstance(value, tuple | dict | frozenset):
+            shown += f" of {len(value)} names"
+        rows.append(f"| `{name}` {{ #{name} }} | {shown} |")
+    return ["| name | value |", "| --- | ---: |", *rows, ""] if rows else []
 
 
 def module_page(title: str, dotted: str) -> str:

@@ -1,7 +1,12 @@
-"""For authors of front ends: checks of arguments, optional libraries, descriptions of fields.
+"""For authors of front ends: checks of arguments, optional libraries, descriptions of fields, parts of batches.
 
 A front end converts between a user, a file or another library and worlds (`featherlane.Worlds`).  Those of this package
 import public names only: those of `featherlane`, its public modules, and of this module.
+
+`DATA` and `MODEL` describe the fields of `Data` and `Model` (docs/fields.md).  `BINDABLE` has the fields of `Data`
+that a world of a batch has, and `STATE` those of its state and inputs.  `EDITABLE_INTS` are the integer fields of a
+model that may be set, and `DEFAULTS` the initial values of fields that MuJoCo's model lacks.  `LARGEST` is the largest
+finite number.  `Control`, `Record` and `Reduction` are the types of the arguments of `Worlds.rollout`.
 """
 
 from featherlane.engine.configuration import configuration
@@ -23,7 +28,8 @@ from featherlane.engine.model.entries import selection, split_path
 from featherlane.engine.model.fields import DEFAULTS, EDITABLE_INTS, MODEL
 from featherlane.engine.model.load import compile_source, load_unchecked
 from featherlane.engine.model.mujoco_arrays import binary
-from featherlane.engine.model.reader import heard, mujoco_module
+from featherlane.engine.model.reader import heard as mujoco_warnings
+from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.source_report import SourceReport, source_report
 from featherlane.engine.model.write_detection import TrackedArray
 from featherlane.engine.simulation.batch.arrays import STATE
@@ -48,20 +54,20 @@ __all__ = [  # noqa: RUF022  in groups
     # checks of arguments
     "LARGEST",
     "as_real_array",
+    "assign",
     "bounded",
     "check_counts",
     "check_finite",
-    "instance",
-    "one_of",
-    "regular",
-    "whole_argument",
-    "assign",
     "described",
     "field_names",
     "flag",
+    "instance",
     "is_mixed",
+    "one_of",
     "real_number",
+    "regular",
     "takes_contacts",
+    "whole_argument",
     # descriptions of fields
     "BINDABLE",
     "DATA",
@@ -72,15 +78,15 @@ __all__ = [  # noqa: RUF022  in groups
     "selection",
     "split_path",
     "world_shape",
-    # images
-    "Painter",
-    "prepare_rendering",
-    # installation
-    "compile_kernels",
-    "configuration",
-    "cores",
-    "kernels_hash",
-    # kinds of batches
+    # models
+    "SourceReport",
+    "binary",
+    "compile_source",
+    "load_unchecked",
+    "mujoco_module",
+    "mujoco_warnings",
+    "source_report",
+    # batches whose worlds are in several parts
     "Control",
     "Histogram",
     "Record",
@@ -93,21 +99,20 @@ __all__ = [  # noqa: RUF022  in groups
     "merged_reduction",
     "partial_reduction",
     "stack_frames",
-    # measurements
-    "profile",
     # files
     "read_array",
     "read_arrays",
     "read_member",
     "whole_file",
-    # models
-    "binary",
-    "compile_source",
-    "heard",
-    "load_unchecked",
-    "mujoco_module",
-    "SourceReport",
-    "source_report",
+    # images
+    "Painter",
+    "prepare_rendering",
+    # installation and speed
+    "compile_kernels",
+    "configuration",
+    "cores",
+    "kernels_hash",
+    "profile",
     # optional libraries
     "private",
     "required",

@@ -309,7 +309,7 @@ class Batch(Calls):
         return [result for _, result in self._ask(self._everyone(), lambda part: ("call", {"function": shipped}))]
 
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
-        empty = self._one.sense(kind, request(0, 1), [])  # checks the arguments
+        empty = self._one.sense(kind, request(0, 1), ids=[])  # checks the arguments
         of = lambda part: request(*self.starts[part.worker : part.worker + 2].tolist())  # noqa: E731
         found = self._ask(
             self._spread.parts(chosen), lambda part: ("sensed", {"kind": kind, "request": of(part), "ids": part.ids})
@@ -329,7 +329,7 @@ class Batch(Calls):
         """Gives each world user-defined contacts; arguments and errors are those of `featherlane.Batch`."""
         chosen = self._ids(ids)
         expanded = {name: self._fields.rows(name) for name in self._fields.names}
-        rows = self._one.given_rows(contacts, replace, count, chosen, expanded)
+        rows = self._one.given_rows(contacts, replace=replace, count=count, ids=chosen, expanded=expanded)
         self._ask(
             self._spread.parts(chosen),
             lambda part: ("given", {"rows": {name: own[part.at] for name, own in rows.items()}, "ids": part.ids}),

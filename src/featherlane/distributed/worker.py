@@ -166,7 +166,7 @@ class WorkerWorlds:
 
     def order_sensed(self, kind: str, request: Any, ids: np.ndarray | None) -> Any:
         """Returns images or the results of a scan of worlds."""
-        return self.batch.sense(kind, request, ids)
+        return self.batch.sense(kind, request, ids=ids)
 
     def order_call(self, function: bytes | Callable) -> Any:
         called = unpacked("function", function) if isinstance(function, bytes) else function

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from featherlane.errors import ModelError, near
-from featherlane.extension import Painter, heard, whole_file
+from featherlane.extension import Painter, mujoco_warnings, whole_file
 
 
 def camera_of(model, camera: str | None) -> int:
@@ -39,7 +39,7 @@ def write_video(
     """
     import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
 
-    with heard(), whole_file(path) as part, Painter(model, camera) as painter:
+    with mujoco_warnings(), whole_file(path) as part, Painter(model, camera) as painter:
         writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8)
         with writer:
             for qpos in frames:

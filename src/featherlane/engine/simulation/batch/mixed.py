@@ -214,7 +214,7 @@ class MixedBatch(GroupedWorlds):
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
         def share(k: int, worlds: np.ndarray) -> Any:
             try:
-                return self.groups[k].sense(kind, request(*self.starts[k : k + 2].tolist()), worlds)
+                return self.groups[k].sense(kind, request(*self.starts[k : k + 2].tolist()), ids=worlds)
             except ModelError as error:
                 error.args = (f"group {k}: {error}",)
                 raise

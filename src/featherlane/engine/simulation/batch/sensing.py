@@ -35,7 +35,7 @@ class Sensing:
         """Returns world numbers (n,) int64, checked."""
         return chosen_worlds(ids, self.nworld)
 
-    def sense(self, kind: str, request: Any, ids: ArrayLike | None = None) -> Any:
+    def sense(self, kind: str, request: Any, *, ids: ArrayLike | None = None) -> Any:
         """Returns the results of a camera (`images`) or a scan (`scan`) for worlds of a `Batch`."""
         return SENSED[kind](self, request, self._ids(ids))
 

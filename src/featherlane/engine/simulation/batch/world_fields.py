@@ -167,7 +167,13 @@ class WorldFields(GroupedWorlds, NamedAccess):
         self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
 
     def given_rows(
-        self, contacts: Contacts, replace: ArrayLike, count: ArrayLike | None, ids: np.ndarray, expanded: Mapping
+        self,
+        contacts: Contacts,
+        *,
+        replace: ArrayLike,
+        count: ArrayLike | None,
+        ids: np.ndarray,
+        expanded: Mapping[str, np.ndarray],
     ) -> dict[str, np.ndarray]:
         """Returns what `give_contacts` would store in worlds of another batch of this model.
 
