@@ -113,7 +113,7 @@ def beside_pinocchio(name: str, rounds: int) -> list[str]:
     """A row: microseconds of Pinocchio's derivatives of smooth dynamics, of ours in a batch, and ratios."""
     import pinocchio as pin
 
-    theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "model" / "bundled" / f"{name}.xml"))
+    theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "engine" / "model" / "bundled" / f"{name}.xml"))
     known, model = theirs.createData(), fl.bundled(name)
     model.opt.disableflags = "constraint, actuation, spring, damper"
     batch, v = fl.Batch(model, WORLDS, nthread=1), np.full(theirs.nv, 0.1)

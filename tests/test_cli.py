@@ -170,7 +170,9 @@ def test_a_keyframe_is_named_or_numbered(key, tmp_path, capfd):
 
 def test_recordings_are_thinned_to_fit():
     rows = SimpleNamespace(shape=(4096, 27))
-    batch = SimpleNamespace(nworld=4096, dtype=np.dtype("float64"), qpos=rows, qvel=rows, ctrl=rows)
+    batch = SimpleNamespace(
+        nworld=4096, dtype=np.dtype("float64"), qpos=rows, qvel=rows, ctrl=rows, status=dict.fromkeys("abcdef")
+    )
     assert frame_interval(batch, 200, 0.005, None, True) == 8
     every = frame_interval(batch, 20_000, 0.005, None, True)
     assert every > 8 and (20_000 // every + 1) * frame_bytes(batch) <= LARGEST

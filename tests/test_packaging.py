@@ -79,7 +79,7 @@ def test_pre_commit_and_ci_lint_with_one_version():
 def test_the_package_contains_its_types_and_models():
     home = Path(featherlane.__path__[0])
     assert (home / "py.typed").exists()
-    assert {path.stem for path in (home / "model" / "bundled").glob("*.xml")} == BUNDLED
+    assert {path.stem for path in (home / "engine" / "model" / "bundled").glob("*.xml")} == BUNDLED
 
 
 def test_import_loads_no_compiler():

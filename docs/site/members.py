@@ -9,7 +9,7 @@ import featherlane as fl
 
 # members that other modules of the package use, and no user needs: of all classes, or of one
 INTERNAL = set(
-    "bound check_edits contact_slots contents dependent_fields expanded_fields forward_bound given_rows "
+    "bound check_edits check_values contact_slots contents dependent_fields expanded_fields forward_bound given_rows "
     "holds_between is_busy is_left_out keyframe_numbers move_into mute pair_memory query renew row_memory rows "
     "sense sensor_values size_values take_constants take_over variant_values watch world_copy world_shape "
     "writable write_to Model.compiled".split()

@@ -109,7 +109,7 @@ def sources(offline: bool = False) -> tuple[Source, ...]:
     """Returns all models, in an order that is the same everywhere; without the wheels if `offline` is set."""
     found = []
     for name in fl.bundled_names():
-        path = Path(fl.__path__[0], "model", "bundled", f"{name}.xml")
+        path = Path(fl.__path__[0], "engine", "model", "bundled", f"{name}.xml")
         root, size = flat(path)
         found.append(_source(f"bundled/{name}", root, size))
     for name, text in scenes().items():

@@ -220,7 +220,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "edges": lambda w: [-1.0, 0.0, 1.0],
     "value": lambda w: np.zeros((2, 3)),
     "out": lambda w: {"qpos": np.zeros((3, 1, w.m.nq))},
-    "source": lambda w: str(Path(fl.__path__[0], "model", "bundled", "pendulum.xml")),
+    "source": lambda w: str(Path(fl.__path__[0], "engine", "model", "bundled", "pendulum.xml")),
     "assets": lambda w: None,
     "links": lambda w: (),
     "package_dirs": lambda w: (),
@@ -334,6 +334,13 @@ WORDS = {
 }
 # public, but not for users' arguments: internal, or for MuJoCo's objects
 PASSED_OVER = {
+    "check_values",
+    "given_rows",
+    "holds_between",
+    "keyframe_numbers",
+    "sense",
+    "variant_values",
+    "world_shape",
     "load_failure",
     "read_constants",
     "take_constants",

@@ -68,7 +68,7 @@ def test_they_equal_pinocchio(rng):
     """Compares derivatives for the arm, and its acceleration's by position and velocity, under gravity only."""
     pin = pytest.importorskip("pinocchio")
     model = fl.bundled("arm")
-    theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "model" / "bundled" / "arm.xml"))
+    theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "engine" / "model" / "bundled" / "arm.xml"))
     known, data = theirs.createData(), fl.Data(model)
     data.qpos, data.qvel, data.qacc = rng.normal(size=(3, model.nv))
     pin.computeRNEADerivatives(theirs, known, data.qpos, data.qvel, data.qacc)
