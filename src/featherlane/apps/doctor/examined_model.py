@@ -111,15 +111,14 @@ class ExaminedModel:
         forward(m, data)
         frames(m, data)
         crb(m, data)
-        view = data.workspace.view
-        n = int(view("nrow")[0])
-        rows = np.flatnonzero((view("row_type")[:n] == EQUALITY) & (view("row_present")[:n] > 0.0))
+        n = data.nrow
+        rows = np.flatnonzero((data.row_type[:n] == EQUALITY) & (data.row_present[:n] > 0.0))
         return Start(
             name="qpos0" if keyframe < 0 else self.label("keyframe", keyframe),
             keyframe=keyframe,
             data={name: np.array(getattr(data, name)) for name in KEPT},
             contact=data.contact.copy(),
-            loops=(view("row_id")[rows].copy(), view("row_pos")[rows].copy()),
+            loops=(data.row_id[rows].copy(), data.row_pos[rows].copy()),
             M=full_m(m, data),
         )
 

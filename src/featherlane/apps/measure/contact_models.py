@@ -195,22 +195,21 @@ def _contacts(model: Model, data: Data, moves: np.ndarray) -> tuple[float, float
         data: the world after a step, with contacts and forces of the step, and velocities at its end.
         moves: (nbody, nv) whether a DoF moves a body.
     """
-    view = data.workspace.view
-    slots = np.flatnonzero(view("con_present")[: int(view("ncon_slot")[0])] > 0.0)
+    slots = np.flatnonzero(data.con_present[: data.ncon_slot] > 0.0)
     here = slots
     if model.opt.enableflags & Enable.SPECULATIVE:  # the others are within the step: their distances are synthetic
-        here = slots[view("con_speculative")[slots] == 0.0]
-    depth = float(np.maximum(-view("con_dist")[here], 0.0).max(initial=0.0))
+        here = slots[data.con_speculative[slots] == 0.0]
+    depth = float(np.maximum(-data.con_dist[here], 0.0).max(initial=0.0))
     weight = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity))
-    pressing = slots[view("con_force")[slots, 0] > PRESSING * weight]
+    pressing = slots[data.con_force[slots, 0] > PRESSING * weight]
     if not len(pressing):
         return depth, 0.0
     motion = moves @ (data.cdof * data.qvel[:, None])  # of the bodies, at the centres of mass of their trees
-    pos, velocity = view("con_pos")[pressing], np.zeros((len(pressing), 3))
-    for sign, bodies in zip((-1.0, 1.0), view("con_carrier")[pressing].T, strict=True):
+    pos, velocity = data.con_pos[pressing], np.zeros((len(pressing), 3))
+    for sign, bodies in zip((-1.0, 1.0), data.con_carrier[pressing].T, strict=True):
         arm = pos - data.subtree_com[model.body_rootid[bodies]]
         velocity += sign * (motion[bodies, 3:] + np.cross(motion[bodies, :3], arm))
-    tangents = view("con_frame")[pressing].reshape(-1, 3, 3)[:, 1:]
+    tangents = data.con_frame[pressing].reshape(-1, 3, 3)[:, 1:]
     return depth, float(np.linalg.norm(np.einsum("ktc,kc->kt", tangents, velocity), axis=1).mean())
 
 
@@ -225,10 +224,9 @@ def _moves(model: Model) -> np.ndarray:
 
 def loop_error(data: Data) -> float:
     """Computes the largest error of an equality constraint [m, rad]."""
-    view = data.workspace.view
-    n = int(view("nrow")[0])
-    equalities = (view("row_type")[:n] == EQUALITY) & (view("row_present")[:n] > 0.0)
-    return float(np.abs(view("row_pos")[:n][equalities]).max(initial=0.0))
+    n = data.nrow
+    equalities = (data.row_type[:n] == EQUALITY) & (data.row_present[:n] > 0.0)
+    return float(np.abs(data.row_pos[:n][equalities]).max(initial=0.0))
 
 
 def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> Curves:
