@@ -10,7 +10,6 @@ from rich.text import Text
 from rich.tree import Tree
 
 from featherlane import Data, load
-from featherlane.apps.cli.bounds import print_bounding_tests
 from featherlane.apps.cli.output import console, name_value_table, print_json, table
 from featherlane.enums import SLIDE
 from featherlane.errors import ModelError
@@ -24,6 +23,7 @@ CAPACITIES = {
 }
 JOINT_TYPES = ("free", "ball", "slide", "hinge")
 PICTURE = 96  # largest number of DoFs for a sparsity picture
+HULLS = 12  # most hulls that are listed, the largest
 BLOCKS = " ▀▄█"  # empty, upper half, lower half and full cell
 
 
@@ -264,7 +264,7 @@ def _print(d: dict[str, Any]) -> None:
     if d["candidate_pairs"]:
         rows = [[name, c["pairs"], c["points"]] for name, c in d["candidate_pairs"].items()]
         screen.print(table("Candidate geom pairs", ["types", "pairs", "maximum number of contacts"], rows))
-    print_bounding_tests(screen, d["bounding_tests"])
+    _print_bounding_tests(screen, d["bounding_tests"])
     if d["parents"]:
         _print_costs(screen, d)
 
@@ -299,6 +299,33 @@ def _dynamics(actuator: dict[str, Any]) -> str:
     if number > 1:
         text += f" ({number})"
     return f"{text}, {1000 * delay:g} ms delay" if delay else text
+
+
+def _print_bounding_tests(screen, d: dict[str, Any]) -> None:
+    """Prints the tests; prints nothing for a model without pairs."""
+    if not d["spheres"]:
+        return
+    boxes, tree = d["body_boxes"], d["tree"]
+    lines = {"candidates": f"{d['listed']} pairs of geoms"}
+    if boxes["pairs_of_bodies"]:
+        lines["boxes of bodies"] = f"{boxes['pairs_of_bodies']} pairs of bodies, with {boxes['pairs']} pairs of geoms"
+    if tree["geoms"]:
+        lines["bounding volume tree"] = f"{tree['geoms']} geoms, instead of {tree['pairs']} pairs"
+    lines["bounding spheres"] = (
+        f"{d['spheres']} pairs of geoms; contacts of {d['closed_form']} are computed in closed form"
+    )
+    if d["turned_boxes"]:
+        lines["oriented boxes"] = f"{d['turned_boxes']} pairs of geoms; contacts are computed iteratively"
+    screen.print(name_value_table("Broad-phase tests", lines))
+    if d["hulls"]:
+        rows = [[hull["mesh"], hull["geoms"], hull["vertices"], hull["faces"]] for hull in d["hulls"][:HULLS]]
+        more = len(d["hulls"]) - HULLS
+        title = (
+            f"Largest colliding convex hulls; {more} smaller hulls are not listed"
+            if more > 0
+            else "Colliding convex hulls"
+        )
+        screen.print(table(title, ["mesh", "geoms", "vertices", "faces"], rows))
 
 
 def _print_costs(screen, d: dict[str, Any]) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 
 from featherlane import Data, Model, load, step
 from featherlane.apps.measure.controls import Random
-from featherlane.apps.measure.request import check_names
 from featherlane.apps.measure.solvers import SOLVERS as CONVEX_SOLVERS
+from featherlane.apps.measure.solvers import check_names
 from featherlane.enums import EQUALITY, Enable
 from featherlane.errors import ModelError
 from featherlane.extension import check_counts

@@ -17,10 +17,9 @@ import numpy as np
 
 from featherlane import Data, Model, forward, load, step
 from featherlane.apps.measure.controls import Random
-from featherlane.apps.measure.request import check_names
 from featherlane.enums import Disable
 from featherlane.errors import ModelError
-from featherlane.extension import check_counts
+from featherlane.extension import check_counts, one_of
 from featherlane.results import Option
 from featherlane.stages import solve
 
@@ -29,6 +28,17 @@ REFERENCE_ITERATIONS = 200
 SETTLE = 0.25  # simulated time before the first state [s]
 ROUNDING = 1e-15  # relative rounding error of a cost, at which curves end
 REPEATS = 5  # repetitions of a timed solve; the fastest counts
+
+
+def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raises ModelError if no name is given, a name is unknown, or a name is repeated."""
+    names, allowed = list(names), list(allowed)
+    if not names:
+        raise ModelError(f"{what}: got none, allowed are {', '.join(allowed)}")
+    for name in names:
+        one_of(what, name, allowed)
+    if len(set(names)) != len(names):
+        raise ModelError(f"{what}: got a name twice")
 
 
 @dataclass
