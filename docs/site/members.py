@@ -19,7 +19,7 @@ GROUPS = {
     fl.Batch: {
         "simulation": "step rollout forward inverse reset",
         "state": "get_state set_state checkpoint restore copy",
-        "fields": "bind expand expanded set_const set_variant",
+        "fields": "bind expand expanded get set_const set_variant",
         "access by name": "actuator body camera geom joint link sensor site tendon",
         "contacts": "contacts net_contact_force give_contacts clear_given_contacts geom_distance",
         "sensing": "render scan height_scan ray",

@@ -118,18 +118,6 @@ class Batch(Calls):
         self.set(name, value)
 
     def get(self, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
-        """Gathers a field of some worlds.
-
-        Args:
-            name: a state field, or a bound output.
-            ids: the worlds; None for all.
-
-        Returns:
-            (n, ...) read-only copy.
-
-        Raises:
-            ModelError: the field does not exist, or the output is not bound.
-        """
         own, chosen = self._one.bind(name), self._ids(ids)  # the local batch raises the errors of a name
         out = np.empty((len(chosen), *own.shape[1:]), own.dtype)
         for part, rows in self._ask(self._spread.parts(chosen), lambda p: ("get", {"name": name, "ids": p.ids})):
