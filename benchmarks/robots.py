@@ -18,8 +18,8 @@ from races import race_precisions
 from report import arguments, markdown, origin, publish
 
 from featherlane.apps.measure.speed_comparison import Course, Lineup, race_batches, race_one_world
-from featherlane.apps.measure.stage_times import stage_times
 from featherlane.engine.model.enums import MESH
+from featherlane.tools.profile.stage_times import stage_times
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from robots.wheels import HELD_OUT_MODELS, Unreachable, model_path

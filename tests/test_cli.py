@@ -170,7 +170,9 @@ def test_a_keyframe_is_named_or_numbered(key, tmp_path, capfd):
 
 def test_recordings_are_thinned_to_fit():
     rows = SimpleNamespace(shape=(4096, 27))
-    batch = SimpleNamespace(nworld=4096, dtype=np.dtype("float64"), qpos=rows, qvel=rows, ctrl=rows)
+    batch = SimpleNamespace(
+        nworld=4096, dtype=np.dtype("float64"), qpos=rows, qvel=rows, ctrl=rows, status=dict.fromkeys("abcdef")
+    )
     assert frame_interval(batch, 200, 0.005, None, True) == 8
     every = frame_interval(batch, 20_000, 0.005, None, True)
     assert every > 8 and (20_000 // every + 1) * frame_bytes(batch) <= LARGEST
@@ -389,7 +391,7 @@ def test_legends_of_plots_cover_no_panel(tmp_path, monkeypatch):
 
 
 def test_compare_without_matplotlib_names_the_extra(capfd, tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     message = fails(capfd, "compare", "arm", *FEW, "--plot", tmp_path / "curves.png")
     assert "featherlane[plot]" in message
 
@@ -585,7 +587,7 @@ def test_compile_fills_the_cache_once(tmp_path, capfd, monkeypatch):
     from featherlane.engine.simulation.tile import library
 
     one = {"passive": library.stages()["passive"]}
-    monkeypatch.setattr(importlib.import_module("featherlane.apps.cli.compile"), "stages", lambda: one)
+    monkeypatch.setattr(importlib.import_module("featherlane.engine.simulation.tile.precompile"), "stages", lambda: one)
     monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path))
     wanted = ("compile", "--dtype", "float64", "--processes", "1", "--force", "--json")
     succeeds(*wanted)

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 PARTS = "results query patterns policies stages registration environments distributed lcp tree lanes".split()
 MODULES = ["featherlane", *(f"featherlane.{part}" for part in PARTS)]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
+WITHOUT_EXAMPLES = "enums errors extension".split()  # tables, errors of docs/errors.md, functions for front ends
 THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]
 # functions that compute nothing from arguments and raise no errors
 NO_ERRORS = {"bundled_names", "show_config", "kernel", "methods", "register_tasks", "tasks"}
@@ -89,8 +90,9 @@ def test_an_example_of_members_uses_them(subtests):
             assert re.search(rf"\.{member}\b", blocks.python(text)[0])
 
 
-def test_a_public_name_has_a_docstring(subtests):
-    for module, name in THINGS:
+def test_a_public_name_has_a_docstring(subtests, reference):
+    others = [(f"featherlane.{part}", name) for part in WITHOUT_EXAMPLES for name in thing("featherlane", part).__all__]
+    for module, name in THINGS + [other for other in others if not reference.is_constant(thing(*other))]:
         with subtests.test(module=module, name=name):
             made = thing(module, name)
             text = (
@@ -219,6 +221,16 @@ def test_members_of_batch_have_a_group_and_an_example_and_no_internal_one_is_sho
 def test_members_of_an_enumeration_are_listed(reference):
     page = reference.module_page("lcp", "featherlane.lcp")
     assert all(f"| `{member.name}` |" in page for member in fl.lcp.Status)
+
+
+def test_the_page_of_a_module_without_examples_shows_all_its_names(reference):
+    for part in WITHOUT_EXAMPLES:
+        page = reference.module_page(part, f"featherlane.{part}")
+        assert not [name for name in thing("featherlane", part).__all__ if f"{{ #{name} }}" not in page]
+
+
+def test_constants_are_in_a_table_of_their_group(reference):
+    assert f"| `HINGE` {{ #HINGE }} | {fl.enums.HINGE} |" in reference.module_page("enums", "featherlane.enums")
 
 
 def test_each_sensor_type_has_a_separate_description(reference):

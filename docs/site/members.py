@@ -9,8 +9,9 @@ import featherlane as fl
 
 # members that other modules of the package use, and no user needs: of all classes, or of one
 INTERNAL = set(
-    "bound check_edits contact_slots expanded_fields forward_bound is_busy is_left_out move_into mute pair_memory "
-    "query renew row_memory rows sensor_values size_values take_constants take_over watch world_copy "
+    "bound check_edits check_values contact_slots contents dependent_fields expanded_fields forward_bound given_rows "
+    "holds_between is_busy is_left_out keyframe_numbers move_into mute pair_memory query renew row_memory rows "
+    "sense sensor_values size_values take_constants take_over variant_values watch world_copy world_shape "
     "writable write_to Model.compiled".split()
 )
 # members of classes by subject
@@ -18,7 +19,7 @@ GROUPS = {
     fl.Batch: {
         "simulation": "step rollout forward inverse reset",
         "state": "get_state set_state checkpoint restore copy",
-        "fields": "bind present_fields expand expanded set_const set_variant",
+        "fields": "bind expand expanded get present_fields set_const set_variant",
         "access by name": "actuator body camera geom joint link sensor site tendon",
         "contacts": "contacts net_contact_force give_contacts clear_given_contacts geom_distance",
         "sensing": "render scan height_scan ray",
@@ -39,6 +40,7 @@ GROUPS = {
         "reductions": "reduce",
         "status": "status count_of failures",
         "workers": "call close",
+        "models": "models",
         "one world": "get_data get_model",
     },
 }

@@ -13,6 +13,7 @@ import html
 import importlib
 import inspect
 import re
+import typing
 from pathlib import Path
 from types import ModuleType
 
@@ -43,6 +44,9 @@ MODULES = {
     "lcp": "featherlane.lcp",
     "tree": "featherlane.tree",
     "lanes": "featherlane.lanes",
+    "enums": "featherlane.enums",
+    "errors": "featherlane.errors",
+    "extension": "featherlane.extension",
 }
 # modules that import an optional library: their pages are made from the source alone
 ADAPTERS = ("tensors", "stable_baselines3", "rsl_rl", "skrl", "torchrl")
@@ -155,6 +159,22 @@ def described(name: str, thing, level: int, anchor: str, owner: str = "") -> lis
     return [*lines, entry(text, raises(thing, owner)), "", place(thing), ""]
 
 
+def is_constant(thing) -> bool:
+    """Returns whether a public name is a value without a docstring, such as a number, a tuple or a union of types."""
+    return not (callable(thing) or inspect.ismodule(thing)) or typing.get_origin(thing) is not None
+
+
+def constants(found: dict[str, object]) -> list[str]:
+    """Returns a table of constants: numbers, and the number of names of a tuple or a dict."""
+    rows = []
+    for name, value in found.items():
+        shown = f"{value:g}" if isinstance(value, int | float) else type(value).__name__
+        if isinstance(value, tuple | dict | frozenset):
+            shown += f" of {len(value)} names"
+        rows.append(f"| `{name}` {{ #{name} }} | {shown} |")
+    return ["| name | value |", "| --- | ---: |", *rows, ""] if rows else []
+
+
 def module_page(title: str, dotted: str) -> str:
     """A page of all public names of a module."""
     module, shown = importlib.import_module(dotted), Examples(dotted)
@@ -162,8 +182,11 @@ def module_page(title: str, dotted: str) -> str:
     for group, names in groups(module).items():
         if group:
             lines += [f"## {group[0].upper()}{group[1:]}", ""]
-        for name in names:
-            thing = getattr(module, name)
+        things = {name: getattr(module, name) for name in names}
+        lines += constants({name: thing for name, thing in things.items() if is_constant(thing)})
+        for name, thing in things.items():
+            if is_constant(thing):
+                continue
             lines += described(name, thing, 3, name)
             lines += shown.lines(name)
             if inspect.isclass(thing) and not issubclass(thing, Exception):
@@ -365,7 +388,7 @@ def index_page() -> str:
         lines += ["", f"## {dotted} {{ #{dotted.replace('.', '')} }}", ""]
         for group, names in groups(module).items():
             lines += [f"### {group[0].upper()}{group[1:]} {{ #{page}-{slug(group)} }}", ""] if group else []
-            things = [(name, getattr(module, name)) for name in names]
+            things = [(name, thing) for name in names if not is_constant(thing := getattr(module, name))]
             texts = [(name, inspect.getdoc(plain(thing)) or inspect.getdoc(thing) or "") for name, thing in things]
             lines += summary([(name, f"{page}.md#{name}", text) for name, text in texts])
     for page, (dotted, files) in SOURCES.items():

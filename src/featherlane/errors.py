@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    # errors and warnings
     "ArgumentError",
     "ArgumentTypeError",
     "CallError",
@@ -29,6 +30,12 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedFeatureError",
     "WorkerLostError",
+    # messages, for authors of front ends
+    "few",
+    "near",
+    "page",
+    "warn_of_full",
+    "warn_of_non_finite",
 ]
 
 LONGEST, KEPT = 200, 60  # characters that a message shows of an array or list: LONGEST in full, KEPT of a longer one
@@ -128,7 +135,7 @@ class NonFiniteWarning(RuntimeWarning):
     """
 
 
-def warn_of_non_finite(who: str, reset: bool, owner: str, level: int) -> None:
+def warn_of_non_finite(who: str, reset: bool, *, owner: str, level: int) -> None:
     """Warns of non-finite or out-of-range values of a world; `level` is the number of frames above the caller."""
     after = "had to be reset to the model's defaults" if reset else "continued with them"
     warnings.warn(
@@ -148,7 +155,7 @@ class CapacityWarning(RuntimeWarning):
     """
 
 
-def warn_of_full(who: str, capacity: int, owner: str, level: int) -> None:
+def warn_of_full(who: str, capacity: int, *, owner: str, level: int) -> None:
     """Warns of contacts or rows beyond the capacity; `level` is the number of frames above the caller."""
     warnings.warn(
         f"{who} had more contacts than the {capacity} that fit, or more rows, and lost the last: see {owner}.status; "

@@ -7,6 +7,7 @@ They answer for the present state, and change no field of `data`.  `contact_forc
 contacts of the last pass.  The methods of `Batch` with the same names answer for all worlds.
 """
 
+from featherlane.engine.simulation.query.contact_parameters import contact_parameters
 from featherlane.engine.simulation.query.contact_residual import contact_residual
 from featherlane.engine.simulation.query.distance import geom_distance
 from featherlane.engine.simulation.query.point import (
@@ -48,6 +49,7 @@ __all__ = [  # noqa: RUF022  in groups
     "mul_m",
     "solve_m",
     # geometry
+    "contact_parameters",
     "geom_distance",
     "ray",
     "tendon_path",

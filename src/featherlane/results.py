@@ -16,6 +16,7 @@ from featherlane.engine.model.variants import Variants
 from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.query.camera import Images
 from featherlane.engine.simulation.query.contact import ContactLists
+from featherlane.engine.simulation.query.contact_parameters import ContactParameters
 from featherlane.engine.simulation.query.distance import Distances
 from featherlane.engine.simulation.query.ray import Hits
 from featherlane.engine.simulation.query.scan import Scan
@@ -43,6 +44,7 @@ __all__ = [  # noqa: RUF022  in groups
     "IkStatus",
     # queries
     "ContactLists",
+    "ContactParameters",
     "Distances",
     "Hits",
     "Images",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.apps.doctor import SEVERITIES
 from featherlane.apps.doctor.diagnose import all_checks
 from featherlane.apps.doctor.examined_model import ExaminedModel
+from featherlane.apps.doctor.finding import SEVERITIES
 from featherlane.apps.doctor.unused import BY_ERP, CONVEX_OPTIONS, LCP_ONLY
 from sampling import in_ci
 from scenes.faulty_models import (

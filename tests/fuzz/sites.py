@@ -336,6 +336,13 @@ WORDS = {
 }
 # public, but not for users' arguments: internal, or for MuJoCo's objects
 PASSED_OVER = {
+    "check_values",
+    "given_rows",
+    "holds_between",
+    "keyframe_numbers",
+    "sense",
+    "variant_values",
+    "world_shape",
     "load_failure",
     "read_constants",
     "take_constants",

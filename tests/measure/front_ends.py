@@ -1,50 +1,71 @@
-"""Prints the private names that front ends import, by front end.
+"""Prints the names that front ends import and that are not public, by front end.
 
-    python tests/measure/front_ends.py [--names]
+    python tests/measure/front_ends.py [--names | --write]
 
-A private name comes from a module below `featherlane.engine` or `featherlane.tools`, or from a front end's own packages
-if another front end imports it.  Imports for annotations only (`if TYPE_CHECKING`) count, too.
+A name is public if it is in `__all__` of `featherlane` or of one of its public modules.  Names from below
+`featherlane.engine` or `featherlane.tools` are private.  Imports for annotations only (`if TYPE_CHECKING`) count, too.
+`--names` also prints the names and the files that import them.  `--write` writes the names to the list of exceptions,
+tests/data/front_ends.txt.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "featherlane"
-FLOORS = ("engine", "tools")
+EXCEPTIONS = Path(__file__).parents[1] / "data" / "front_ends.txt"
+PRIVATE = ("engine", "tools")
 FRONT_ENDS = ("apps/cli", "apps/doctor", "apps/measure", "apps/viewer", "distributed", "environments", "integrations")
+# packages that front ends import from each other; their own tests check what they export
+THEIRS = ("apps", "distributed", "environments", "integrations")
 
 
-def private_imports(path: Path) -> Iterator[str]:
-    """Yields each name `module.name` that a file imports from below `featherlane.engine` and `featherlane.tools`."""
+def unlisted_imports(path: Path) -> Iterator[str]:
+    """Yields each name `module.name` that a file imports from the package and that no public module lists."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            parts = node.module.split(".")
-            if parts[0] == "featherlane" and len(parts) > 1 and parts[1] in FLOORS:
-                for alias in node.names:
-                    yield f"{node.module.removeprefix('featherlane.')}.{alias.name}"
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.startswith(tuple(f"featherlane.{floor}" for floor in FLOORS)):
-                    yield alias.name.removeprefix("featherlane.")
+        if isinstance(node, ast.Import):
+            names = [alias.name.rpartition(".")[::2] for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [(str(node.module), alias.name) for alias in node.names]
+        else:
+            continue
+        for module, name in names:
+            package, _, inner = module.partition(".")
+            first = inner.partition(".")[0] or name
+            if package == "featherlane" and first not in THEIRS and (first in PRIVATE or not is_listed(module, name)):
+                yield f"{inner}.{name}".removeprefix(".")
+
+
+def is_listed(module: str, name: str) -> bool:
+    """Returns whether a public module lists the name."""
+    return name in importlib.import_module(module).__all__
 
 
 def found() -> dict[str, dict[str, list[str]]]:
-    """Returns by front end: private name -> files that import it."""
+    """Returns by front end: name that is not public -> files that import it."""
     names: dict[str, dict[str, list[str]]] = {}
     for front_end in FRONT_ENDS:
         by_name = names.setdefault(front_end, defaultdict(list))
         for path in sorted((SOURCE / front_end).rglob("*.py")):
-            for name in private_imports(path):
+            for name in unlisted_imports(path):
                 by_name[name].append(path.relative_to(SOURCE).as_posix())
     return names
 
 
+def lines() -> list[str]:
+    """Returns a line `front end: name` for each name that is not public."""
+    return [f"{front_end}: {name}" for front_end, by_name in found().items() for name in sorted(by_name)]
+
+
 def main() -> None:
+    if "--write" in sys.argv:
+        EXCEPTIONS.write_text("".join(f"{line}\n" for line in lines()))
+        return
     names = found()
     for front_end, by_name in names.items():
         print(f"{front_end:20s} {len(by_name):4d} names, {sum(map(len, by_name.values())):4d} imports")

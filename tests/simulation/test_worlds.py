@@ -118,3 +118,15 @@ def test_a_reduction_has_no_arrays_to_record_into_and_a_world_at_least(kind):
         worlds.rollout(1, ids=[], reduce="mean")
     with pytest.raises(fl.ModelError, match="median"):
         worlds.rollout(1, reduce="median")
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_get_returns_copies_of_some_worlds(kind):
+    worlds = made(kind, fl.bundled("cartpole"))
+    worlds.qpos = np.arange(2.0 * NWORLD).reshape(NWORLD, 2)
+    rows = worlds.get("qpos", ids=[1, 4])
+    np.testing.assert_array_equal(rows, [[2.0, 3.0], [8.0, 9.0]])
+    assert not rows.flags.writeable and worlds.get("time").shape == (NWORLD,)
+    for name in ("qpo", "xpos"):  # unknown, not bound
+        with pytest.raises(fl.ModelError, match=name):
+            worlds.get(name)

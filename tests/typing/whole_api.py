@@ -279,6 +279,8 @@ def queries(model: fl.Model, data: fl.Data) -> None:
     hits: results.Hits = query.ray(model, data, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0], bodyexclude="box")
     apart: results.Distances = query.geom_distance(model, data, "side", [0], distmax=2.0)
     path: results.TendonPath = query.tendon_path(model, data, 0)
+    mixed: results.ContactParameters = query.contact_parameters(model, "side", 0)
+    print(mixed.friction, mixed.dim)
     print(linear, angular, pairs, middle, velocity, pull, forces, violation, mass, product, hits.geom, apart.distance)
     print([line.shape for line in path.branches()])
 
@@ -479,4 +481,8 @@ def caught(model: fl.Model) -> None:
         errors.UnsupportedFeatureError,
         errors.WorkerLostError,
     ]
+    texts: list[str] = [errors.near("newtn", ("newton", "cg")), errors.few([1, 2, 3], 2), errors.page("errors")]
+    errors.warn_of_full("world 1", 64, owner="batch", level=1)
+    errors.warn_of_non_finite("world 1", True, owner="batch", level=1)
+    print(texts)
     print(kinds, enums.Disable.CONTACT, extension.one_of("solver", "cg", ("newton", "cg")))

@@ -13,7 +13,7 @@ from featherlane.distributed.cluster import Cluster, connect
 from featherlane.distributed.sweeps.result import Sweep, load_sweep
 from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
 from featherlane.distributed.sweeps.values import Source, choice, drawn, grid, log_uniform, normal, uniform, values
-from featherlane.engine.simulation.batch.reduction import Histogram
+from featherlane.extension import Histogram
 
 __all__ = [  # noqa: RUF022  in groups
     # distributed batches

@@ -19,39 +19,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from featherlane import Batch as Local
+from featherlane import Contacts, Data, Model
 from featherlane.distributed.calls import Calls, Order
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.world_assignment import Part
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.arguments import instance, one_of, whole_argument
-from featherlane.engine.model.assignment import assign, flag, is_mixed, regular
-from featherlane.engine.model.in_use import DECIDING, in_use
-from featherlane.engine.model.limits import check_field
-from featherlane.engine.model.model import Model, peek
-from featherlane.engine.model.variant import values_of
-from featherlane.engine.simulation.batch.arrays import STATE, keyframe_numbers
-from featherlane.engine.simulation.batch.batch import Batch as Local
-from featherlane.engine.simulation.batch.expanded import dependent
-from featherlane.engine.simulation.batch.failure import Failure, numbered
-from featherlane.engine.simulation.batch.filming import Filming, Record, split_cameras
-from featherlane.engine.simulation.batch.reduction import Reduction, check_rollout, checked, merged
-from featherlane.engine.simulation.batch.runner import stage_number
-from featherlane.engine.simulation.batch.sensing import SENSED
-from featherlane.engine.simulation.query.imaging import camera_of_worlds
-from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.tile.workspace import Workspace
-from featherlane.engine.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.engine.simulation.world.data import Data
-from featherlane.engine.simulation.world.recordings import (
-    BINDABLE,
-    Control,
-    check_bindable,
-    control_of_step,
-    inputs_of_rollout,
-    recordings,
-)
-from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.errors import ModelError, UnknownAttributeError, near
+from featherlane.extension import (
+    BINDABLE,
+    DATA,
+    STATE,
+    Control,
+    Record,
+    Reduction,
+    RolloutRequest,
+    assign,
+    checked_reduction,
+    flag,
+    instance,
+    is_mixed,
+    merged_reduction,
+    one_of,
+    regular,
+    takes_contacts,
+    whole_argument,
+    world_shape,
+)
+from featherlane.lanes import Kernel
+from featherlane.results import Failure
 
 
 class Batch(Calls):
@@ -104,7 +99,14 @@ class Batch(Calls):
         one = Local(model, 1, nthread, dtype=dtype, given_contacts=given_contacts, record_failures=record_failures)
         super().__init__(one, nworld, nodes, nthread, record_failures, timeout)
 
+    @property
+    def models(self) -> tuple[Model, ...]:
+        return (self.model,)
+
     # ---- fields ------------------------------------------------------------------------------------------------------
+    def world_shape(self, name: str) -> tuple[int, ...]:
+        return world_shape(self.model, name, self._one.ngiven)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in BINDABLE:
             raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
@@ -116,38 +118,20 @@ class Batch(Calls):
         self.set(name, value)
 
     def get(self, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
-        """Gathers a field of some worlds.
-
-        Args:
-            name: a state field, or a bound output.
-            ids: the worlds; None for all.
-
-        Returns:
-            (n, ...) read-only copy.
-
-        Raises:
-            ModelError: the field does not exist, or the output is not bound.
-        """
-        check_bindable(self.model, "bind", name)
-        chosen = self._ids(ids)
-        return self._gathered(
-            name, chosen, self._ask(self._spread.parts(chosen), lambda p: ("get", {"name": name, "ids": p.ids}))
-        )
+        own, chosen = self._one.bind(name), self._ids(ids)  # the local batch raises the errors of a name
+        out = np.empty((len(chosen), *own.shape[1:]), own.dtype)
+        for part, rows in self._ask(self._spread.parts(chosen), lambda p: ("get", {"name": name, "ids": p.ids})):
+            out[part.at] = rows
+        out.flags.writeable = False
+        return out
 
     def bind(self, name: str) -> np.ndarray:
-        check_bindable(self.model, "bind", name)
+        self._one.bind(name)
         answers = self._ask(self._everyone(), lambda part: ("bind", {"name": name}), True)
         self._bound.add(name)
         rows = np.concatenate([own for _, own in answers])
         rows.flags.writeable = False
         return rows
-
-    def _gathered(self, name: str, chosen: np.ndarray, answers: Iterable[tuple[Part, np.ndarray]]) -> np.ndarray:
-        out = np.empty((len(chosen), *self._one.bind(name).shape[1:]), self._one.bind(name).dtype)
-        for part, rows in answers:
-            out[part.at] = rows
-        out.flags.writeable = False
-        return out
 
     def set(self, name: str, value: ArrayLike, *, ids: ArrayLike | None = None) -> None:
         """Sets a state field of some worlds.
@@ -177,7 +161,7 @@ class Batch(Calls):
     def set_const(self, ids: ArrayLike | None = None) -> None:
         chosen = self._ids(ids)
         self._one.set_const([])
-        names = list(dependent(self.model, self._one.expanded_fields))
+        names = self._one.dependent_fields
         ids_of = {part.worker: part.ids for part in self._spread.parts(chosen)}
         none = np.zeros(0, np.int64)
         # workers without these worlds need the same per-world fields, too
@@ -191,15 +175,14 @@ class Batch(Calls):
 
     def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         chosen = self._ids(ids)
-        values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
-        for name, (places, entries) in values.items():
+        for name, (places, entries) in self._one.variant_values(geom, variant, inertia).items():
             self.expand(name).reshape(self.nworld, -1)[chosen[:, None], places] = entries
         self.set_const(chosen)
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, *, ids: ArrayLike | None = None, stage: str | None = None) -> None:
-        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
-        stage_number(stage)  # checks it
+        self._one.step(nstep, ids=[], stage=stage)  # checks the arguments
+        nstep, chosen = int(nstep), self._ids(ids)
         self._advance(nstep, chosen, lambda part, start, n: ("step", {"nstep": n, "ids": part.ids, "stage": stage}))
 
     def forward(self, ids: ArrayLike | None = None) -> None:
@@ -209,7 +192,7 @@ class Batch(Calls):
         self, ids: ArrayLike | None = None, *, keyframe: int | str | ArrayLike | None = None, forward: bool = True
     ) -> None:
         chosen, forward = self._ids(ids), flag("forward", forward)
-        keys = keyframe_numbers(self.model, keyframe, len(chosen))
+        keys = self.model.keyframe_numbers(keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
         self._ask(
             self._spread.parts(chosen),
@@ -227,19 +210,10 @@ class Batch(Calls):
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
     ) -> Any:
-        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
-        how = check_rollout(reduce, out, len(chosen))
-        names, cameras = split_cameras(record, how)
-        for name in names:
-            check_bindable(self.model, "record", name)
-        lead, sizes = (len(chosen), nstep), Workspace.sizes_of(self.model, self._one.ngiven)
-        film = Filming(self, cameras, lead if how is None else (0, 0), out)
-        result = recordings(
-            names, film.lead, film.rest, lambda name: DATA[name].dims(sizes), self.dtype
-        ) | film.result  # fmt: skip
-        if callable(control) and not isinstance(control, Kernel):
-            return self._driven(nstep, control, (*names, *cameras), chosen, how, result)
-        controls = self._controls(control, lead, lambda name: DATA[name].dims(sizes))
+        request = RolloutRequest(self, nstep, control, record, self._ids(ids), out, reduce, whole=False)
+        if request.is_driven:
+            return self._driven(request)
+        how, names, result, controls = request.reduction, request.names, request.result, self._controls(request)
         pieces: defaultdict[str, list[np.ndarray]] = defaultdict(list)  # of reduced recordings
 
         def order(part: Part, start: int, n: int) -> Order:
@@ -247,42 +221,38 @@ class Batch(Calls):
             if isinstance(controls, dict):
                 own = {name: np.ascontiguousarray(rows[part.at, start : start + n]) for name, rows in controls.items()}
             first, last = self.starts[part.worker : part.worker + 2].tolist()
-            own_cameras = [camera_of_worlds(camera, self.nworld, first, last) for camera in cameras]
-            record = (*names, *own_cameras)
+            record = (*names, *(camera.of_worlds(self.nworld, first, last) for camera in request.cameras))
             return "rollout", {"nstep": n, "control": own, "record": record, "ids": part.ids, "reduction": how}
 
         def take(start: int, n: int, answers: list[tuple[Part, dict[str, Any]]]) -> None:
             for name in names if how is not None else result:
                 if how is not None:
-                    pieces[name].append(merged(how, [rows[name] for _, rows in answers]))
+                    pieces[name].append(merged_reduction(how, [rows[name] for _, rows in answers]))
                     continue
                 for part, rows in answers:
                     result[name][part.at, start : start + n] = rows[name]
 
         nbytes = sum(a.itemsize * math.prod(a.shape[2:]) for a in result.values()) + self._one.ctrl.nbytes
-        self._advance(nstep, chosen, order, take, nbytes)
+        self._advance(request.nstep, request.chosen, order, take, nbytes)
         return result if how is None else {name: np.concatenate(pieces[name]) for name in names}
 
-    def _controls(self, control: Any, lead: tuple[int, int], dims: Callable[[str], tuple[int, ...]]) -> Any:
+    def _controls(self, request: RolloutRequest) -> Any:
         """Returns the controls of a rollout: arrays for all its worlds by input, a packed kernel, or None."""
+        control = request.control
         if isinstance(control, Kernel):
-            self._one.runner.control_kernel(control)  # or raises its error
+            self._one.rollout(1, control, (), ids=[])  # or raises its error
             return serialize("control", control) if self.is_remote else control
-        if control is None:
-            return None
-        inputs = inputs_of_rollout(control, lead, dims)
-        return {name: np.asarray(rows, DATA[name].stored_as(self.dtype)) for name, rows in inputs.items()}
+        return None if control is None else request.inputs()
 
-    def _driven(self, nstep: int, control, record, chosen, how, result) -> Any:
+    def _driven(self, request: RolloutRequest) -> Any:
         """Runs a rollout step by step, with controls that a function computes in this process."""
-        steps = []
-        for k in range(nstep):
-            values = control_of_step(control(self, k), k, (len(chosen), self.model.nu), self.dtype)
-            found = self.rollout(1, values[:, None], record, ids=chosen, reduce=how)
+        how, result, record, steps = request.reduction, request.result, (*request.names, *request.cameras), []
+        for k in range(request.nstep):
+            found = self.rollout(1, request.control_of(k), record, ids=request.chosen, reduce=how)
             steps += [found] if how is not None else []
             for name, whole in result.items() if how is None else ():
                 whole[:, k] = found[name][:, 0]
-        return result if how is None else {name: np.concatenate([one[name] for one in steps]) for name in record}
+        return result if how is None else {name: np.concatenate([one[name] for one in steps]) for name in request.names}
 
     # ---- reductions and functions ------------------------------------------------------------------------------------
     def reduce(self, how: Reduction, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
@@ -300,14 +270,14 @@ class Batch(Calls):
         Raises:
             ModelError: the reduction or the field does not exist, or there are no worlds.
         """
-        kind, chosen = checked(how), self._ids(ids)
+        kind, chosen = checked_reduction(how), self._ids(ids)
         if not len(chosen):
             raise ModelError("ids: got no world, allowed with a reduction is at least one")
-        check_bindable(self.model, "bind", name)
+        self._one.bind(name)
         answers = self._ask(
             self._spread.parts(chosen), lambda part: ("reduce", {"reduction": kind, "name": name, "ids": part.ids})
         )
-        return merged(kind, [result for _, result in answers])
+        return merged_reduction(kind, [result for _, result in answers])
 
     def call(self, function: Callable[[Any], Any]) -> list[Any]:
         """Calls a function with the worlds of each worker.
@@ -327,7 +297,7 @@ class Batch(Calls):
         return [result for _, result in self._ask(self._everyone(), lambda part: ("call", {"function": shipped}))]
 
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
-        empty = SENSED[kind](self._one, request(0, 1), np.zeros(0, int))  # checks the arguments
+        empty = self._one.sense(kind, request(0, 1), ids=[])  # checks the arguments
         of = lambda part: request(*self.starts[part.worker : part.worker + 2].tolist())  # noqa: E731
         found = self._ask(
             self._spread.parts(chosen), lambda part: ("sensed", {"kind": kind, "request": of(part), "ids": part.ids})
@@ -346,15 +316,8 @@ class Batch(Calls):
     ) -> None:
         """Gives each world user-defined contacts; arguments and errors are those of `featherlane.Batch`."""
         chosen = self._ids(ids)
-
-        def values(name: str) -> np.ndarray:
-            rows = self._fields.rows(name)
-            return peek(self.model, name)[None] if rows is None else rows[chosen]
-
-        own = {name: own for name in DECIDING if (own := self._fields.rows(name)) is not None}
-        adhesive = in_use(self.model, own)["flg_adhesion"] if own else self.model.flg_adhesion
-        rows = given_fields(self.model, self._one.ngiven, len(chosen), values, adhesive, replace, count, contacts)
-        rows = {name: value.astype(self.dtype) for name, value in rows.items()}
+        expanded = {name: self._fields.rows(name) for name in self._fields.names}
+        rows = self._one.given_rows(contacts, replace=replace, count=count, ids=chosen, expanded=expanded)
         self._ask(
             self._spread.parts(chosen),
             lambda part: ("given", {"rows": {name: own[part.at] for name, own in rows.items()}, "ids": part.ids}),
@@ -371,7 +334,7 @@ class Batch(Calls):
     @property
     def failures(self) -> list[Failure]:
         """Returns, with `record_failures`, copies of all failures with world numbers of this batch, by step."""
-        return numbered(self.call(attrgetter("failures")), self.starts)
+        return Failure.numbered(self.call(attrgetter("failures")), self.starts)
 
     def get_data(self, world: int) -> Data:
         return self._of_world("get_data", world)
@@ -402,11 +365,11 @@ class Batch(Calls):
         self._one.restore({key: value[:1] for key, value in values.items()})
         fields = {key.removeprefix("model."): value for key, value in values.items() if key.startswith("model.")}
         for name, value in fields.items():
-            check_field(self.model, name, value, worlds=True)
+            self.model.check_values(name, value, worlds=True)
 
         def body() -> None:
             for name in {**dict.fromkeys(self._fields.names), **fields}:
-                self._fields.lend(name)[...] = fields.get(name, peek(self.model, name))
+                self._fields.lend(name)[...] = fields.get(name, getattr(self.model, name))
             self._send_edits()
             everyone = list(self._spread.parts(np.arange(self.nworld)))
             self._exchange(

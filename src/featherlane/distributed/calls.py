@@ -16,20 +16,15 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from featherlane import Batch as Local
+from featherlane import Data, Worlds
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
 from featherlane.distributed.fields import ModelEdits, WorldFields
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.serialization import serialize
-from featherlane.distributed.worker import Answer, Settings, WorkerWorlds
+from featherlane.distributed.worker import NAMED, Answer, Settings, WorkerWorlds
 from featherlane.distributed.world_assignment import Part, Spread
-from featherlane.engine.lanes.cores import cores
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.enums import Disable
-from featherlane.engine.simulation.batch.batch import Batch as Local
-from featherlane.engine.simulation.batch.runner import NAMED
-from featherlane.engine.simulation.batch.worlds import Worlds
-from featherlane.engine.simulation.tile.call_lock import Turn, hold
-from featherlane.engine.simulation.tile.capacity import capacities
+from featherlane.enums import Disable
 from featherlane.errors import (
     ArgumentTypeError,
     CallError,
@@ -38,6 +33,7 @@ from featherlane.errors import (
     warn_of_full,
     warn_of_non_finite,
 )
+from featherlane.extension import Turn, cores, hold, whole_argument
 
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured
@@ -321,9 +317,9 @@ class Calls(Worlds):
             more = f" and {number - len(first)} more" * (number > len(first))
             who = f"world {first[0]}" if number == 1 else f"worlds {', '.join(map(str, first))}{more} each"
             if name == "bad":
-                warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 4)
+                warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, owner="batch", level=4)
             else:
-                warn_of_full(who, capacities(self.model)["nconmax"], "batch", 4)
+                warn_of_full(who, Data(self.model).nconmax, owner="batch", level=4)
 
 
 def _cluster_of(nodes: Any, nthread: int, timeout: float) -> tuple[Cluster, int | None]:

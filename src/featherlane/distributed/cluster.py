@@ -15,9 +15,8 @@ import numpy as np
 
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.machine import Machine, versions
-from featherlane.engine.libraries import private, required
-from featherlane.engine.model.arguments import whole_argument
 from featherlane.errors import InstallationError, ModelError
+from featherlane.extension import private, required, whole_argument
 
 ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster of this machine"
 TIMEOUT = 30.0  # time for a cluster to answer [s]

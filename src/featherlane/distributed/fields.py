@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.engine.model.fields import MODEL
-from featherlane.engine.model.limits import check_field
-from featherlane.engine.model.model import KEYFRAME_FIELDS, Model, peek
-from featherlane.engine.model.write_detection import TrackedArray
-
-BUFFERS = "real_buffer", "int_buffer", "scalar_buffer"
+from featherlane import Model
+from featherlane.extension import MODEL, TrackedArray
 
 
 class ModelEdits:
@@ -21,7 +17,7 @@ class ModelEdits:
 
     def _state(self) -> tuple:
         """Returns the count of edits of options and functions, and copies of all values."""
-        return self.model.revision, [np.array(getattr(self.model, name)) for name in (*BUFFERS, *KEYFRAME_FIELDS)]
+        return self.model.revision, [np.array(values) for values in self.model.contents()]
 
     def take(self) -> bool:
         """Returns whether there were edits since the last call.
@@ -31,8 +27,7 @@ class ModelEdits:
         """
         self.model.check_edits()
         revision, values = self._sent
-        now = (getattr(self.model, name) for name in (*BUFFERS, *KEYFRAME_FIELDS))
-        if self.model.revision == revision and all(map(np.array_equal, now, values)):
+        if self.model.revision == revision and all(map(np.array_equal, self.model.contents(), values)):
             return False
         self._sent = self._state()
         return True
@@ -54,7 +49,7 @@ class WorldFields:
     def lend(self, name: str) -> np.ndarray:
         """Returns the live array (nworld, ...) of a field, initially the model's values."""
         if name not in self._tracked:
-            value = peek(self.model, name)
+            value = getattr(self.model, name)
             rows = np.broadcast_to(value, (self.nworld, *value.shape))
             self._tracked[name] = TrackedArray(np.array(rows, MODEL[name].stored_as(self.dtype), order="C"))
         self._written.add(name)
@@ -78,7 +73,7 @@ class WorldFields:
         for name in sorted(self._written):
             rows = self._tracked[name].array
             if name not in self._sent or not np.array_equal(rows, self._sent[name]):
-                check_field(self.model, name, rows, worlds=True)
+                self.model.check_values(name, rows, worlds=True)
                 found[name] = rows
         return found
 

@@ -8,7 +8,7 @@ import threading
 from types import FrameType
 from typing import Any
 
-from featherlane.engine.simulation.tile.call_lock import stack_frames
+from featherlane.extension import stack_frames
 
 
 class Held:

@@ -6,16 +6,16 @@ all cores form one group.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import socket
 from pathlib import Path
 from typing import NamedTuple
 
-from featherlane.engine.configuration import package_version
-from featherlane.engine.model.reader import mujoco_module
-from featherlane.engine.simulation.tile.library import library, stages
+import numpy as np
+
+import featherlane
+from featherlane.extension import configuration, kernels_hash, mujoco_module
 
 NUMA = Path("/sys/devices/system/node")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -47,19 +47,13 @@ def this_machine() -> Machine:
 def versions() -> dict[str, str]:
     """Returns the versions by name that models in transit and bitwise results depend on."""
     return {
-        "featherlane": package_version("featherlane"),
-        "record layout": library().layout_hash(),
+        "featherlane": featherlane.__version__,
+        "record layout": configuration()["layout"],
         "kernels": kernels_hash(),
         "python": platform.python_version(),
-        "numpy": package_version("numpy"),
+        "numpy": np.__version__,
         "mujoco": str(mujoco_module().__version__),
     }
-
-
-def kernels_hash() -> str:
-    """Computes a short hash of the source of the engine's kernels."""
-    found = stages()
-    return hashlib.sha256("".join(found[name].code_hash() for name in sorted(found)).encode()).hexdigest()[:16]
 
 
 def numa_cores(allowed: set[int] | None = None, root: Path = NUMA) -> tuple[tuple[int, ...], ...]:

@@ -12,8 +12,8 @@ import linecache
 import pickle
 from typing import Any
 
-from featherlane.engine.lanes import Kernel
 from featherlane.errors import ModelError
+from featherlane.lanes import Kernel
 
 OURS = "featherlane."
 

@@ -15,18 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane import Batch, Model
 from featherlane.distributed.machine import Machine, this_machine
 from featherlane.distributed.serialization import serialize, unpacked
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.status import CONTACTS_FULL, NON_FINITE, ROWS_FULL
-from featherlane.engine.simulation.batch.arrays import chosen_worlds
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.reduction import reduced
-from featherlane.engine.simulation.batch.runner import NAMED
-from featherlane.engine.simulation.batch.sensing import SENSED
 from featherlane.errors import ModelError, WorkerLostError
+from featherlane.extension import partial_reduction
+from featherlane.lanes import Kernel
 
+NAMED = 8  # worlds that an answer lists
 NOBODY = (), 0  # worlds of an answer
 
 
@@ -95,12 +91,12 @@ class WorkerWorlds:
             if not self.is_apart:
                 raise
             return Answer(time.perf_counter() - start, error=_portable(error))
-        bad, full = self._counted([NON_FINITE]), self._counted([CONTACTS_FULL, ROWS_FULL])
+        bad, full = self._counted("non_finite"), self._counted("contacts_full", "rows_full")
         return Answer(time.perf_counter() - start, result, None, bad, full)
 
-    def _counted(self, entries: list[int]) -> tuple[tuple[int, ...], int]:
-        """Returns the first worlds that have counted one of these conditions since their reset, and their number."""
-        found = np.flatnonzero(self.batch.rows["warning"][:, entries].any(axis=1))
+    def _counted(self, *causes: str) -> tuple[tuple[int, ...], int]:
+        """Returns the first worlds that have counted one of these causes since their reset, and their number."""
+        found = np.flatnonzero(self.batch.count_of(*causes))
         return tuple(found[:NAMED].tolist()), len(found)
 
     def _worlds(self, ids: np.ndarray | None) -> np.ndarray:
@@ -163,14 +159,14 @@ class WorkerWorlds:
         result = self.batch.rollout(nstep, control, record, ids=ids)
         if reduction is None:
             return result
-        return {name: reduced(reduction, rows, self._worlds(ids)) for name, rows in result.items()}
+        return {name: partial_reduction(reduction, rows, self._worlds(ids)) for name, rows in result.items()}
 
     def order_reduce(self, reduction, name: str, ids: np.ndarray | None) -> Any:
-        return reduced(reduction, self.order_get(name, ids), self._worlds(ids))
+        return partial_reduction(reduction, self.order_get(name, ids), self._worlds(ids))
 
     def order_sensed(self, kind: str, request: Any, ids: np.ndarray | None) -> Any:
         """Returns images or the results of a scan of worlds."""
-        return SENSED[kind](self.batch, request, chosen_worlds(ids, self.batch.nworld))
+        return self.batch.sense(kind, request, ids=ids)
 
     def order_call(self, function: bytes | Callable) -> Any:
         called = unpacked("function", function) if isinstance(function, bytes) else function

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from featherlane.engine.configuration import show_config
+from featherlane import show_config
 from featherlane.errors import page
 
 application = typer.Typer(

@@ -16,7 +16,7 @@ from featherlane.apps.cli.output import (
 from featherlane.apps.measure.bench import bench_model, refuse_unsupported
 from featherlane.apps.measure.machine import machine
 from featherlane.apps.measure.speed_comparison import Course, Ratio, their_batch
-from featherlane.engine.model.reader import heard
+from featherlane.extension import mujoco_warnings
 
 # cost of a pair that reaches the computation of points
 PAIR_KINDS = {
@@ -38,7 +38,7 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
     their_batch()
     for source in sources:
         refuse_unsupported(source)
-    with heard():
+    with mujoco_warnings():
         results = [_measured(source, course, stages, as_json) for source in sources]
     document = {"machine": machine(), "course": vars(course), "models": results}
     if as_json:

@@ -8,10 +8,9 @@ import numpy as np
 
 from featherlane.apps.cli.user_file import function_in, with_model_errors
 from featherlane.apps.measure.controls import Random
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.array_file import read_array
-from featherlane.engine.model.assignment import check_finite
 from featherlane.errors import ModelError
+from featherlane.extension import check_finite, read_array
+from featherlane.lanes import Kernel
 
 
 class Zero:

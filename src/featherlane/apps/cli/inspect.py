@@ -9,16 +9,11 @@ import numpy as np
 from rich.text import Text
 from rich.tree import Tree
 
-from featherlane.apps.cli.bounds import count_bounding_tests, print_bounding_tests
+from featherlane import Data, load
 from featherlane.apps.cli.output import console, name_value_table, print_json, table
-from featherlane.engine.model.candidates import candidates
-from featherlane.engine.model.features import sensor_support, unsupported
-from featherlane.engine.model.joint import DOFS, is_scalar
-from featherlane.engine.model.joint import NAMES as JOINT_TYPES
-from featherlane.engine.model.load import compile_source, load
-from featherlane.engine.model.mujoco_versions import refused
-from featherlane.engine.simulation.tile.capacity import capacities
+from featherlane.enums import SLIDE
 from featherlane.errors import ModelError
+from featherlane.extension import source_report
 from featherlane.tree import branch_counts, choose_forward_dynamics, compare_costs, cost_table, sparsity
 
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
@@ -26,7 +21,9 @@ CAPACITIES = {
     "nconmax": "contacts",
     "nrowmax": "scalar rows (friction loss, limits, equalities)",
 }
+JOINT_TYPES = ("free", "ball", "slide", "hinge")
 PICTURE = 96  # largest number of DoFs for a sparsity picture
+HULLS = 12  # most hulls that are listed, the largest
 BLOCKS = " ▀▄█"  # empty, upper half, lower half and full cell
 
 
@@ -45,23 +42,22 @@ def inspect(source: str, as_json: bool) -> None:
 
 def describe(source: str) -> dict[str, Any]:
     """Returns everything that `inspect` prints, as plain values."""
-    mj, name = compile_source(source)[:2]
-    pairs_found = candidates(mj)
-    lacking = unsupported(mj, pairs_found) + refused(mj)
+    report = source_report(source)
+    mj = report.mj_model
     parents = np.asarray(mj.dof_parentid)
     return {
-        "model": name,
+        "model": report.name,
         "sizes": {size: int(getattr(mj, size)) for size in SIZES},
         "mass": float(mj.body_mass.sum()),
         "options": _options(mj),
         "features": _features(mj),
-        "unsupported": lacking,
-        "sensors_not_computed": len(sensor_support(mj)) - sum(sensor_support(mj)),
+        "unsupported": report.unsupported,
+        "sensors_not_computed": report.sensors_not_computed,
         "bodies": _bodies(mj),
         "actuators": _actuators(mj),
-        "candidate_pairs": _candidates(mj, pairs_found),
-        "bounding_tests": count_bounding_tests(mj, pairs_found),
-        "capacities": _capacities(mj) if not lacking else {},
+        "candidate_pairs": _candidates(mj, report.pairs),
+        "bounding_tests": report.bounding_tests,
+        "capacities": _capacities(mj) if not report.unsupported else {},
         "parents": parents.tolist(),
         "sparsity": _sparsity(parents),
         "costs": _costs(parents),
@@ -97,8 +93,7 @@ def _options(mj) -> dict[str, Any]:
 
 def _features(mj) -> dict[str, int]:
     """Counts the elements that use each feature, without unused features."""
-    joints = Counter(JOINT_TYPES[kind] for kind in mj.jnt_type)
-    scalar = is_scalar(mj.jnt_type)
+    joints = Counter(_word("mjtJoint", kind) for kind in mj.jnt_type)
     found = {f"{kind} joints": joints[kind] for kind in JOINT_TYPES}
     found |= {
         "joint limits": int((mj.jnt_limited > 0).sum()),
@@ -106,7 +101,7 @@ def _features(mj) -> dict[str, int]:
         "joint springs": int((mj.jnt_stiffness != 0).sum()),
         "joint damping": int((mj.dof_damping != 0).sum()),
         "armature": int((mj.dof_armature > 0).sum()),
-        "joint force limits": int((mj.jnt_actfrclimited[scalar] > 0).sum()),
+        "joint force limits": int((mj.jnt_actfrclimited[mj.jnt_type >= SLIDE] > 0).sum()),
         "gravity compensation": int((mj.body_gravcomp != 0).sum()),
         "mocap bodies": int(mj.nmocap),
         "explicit pairs": int(mj.npair),
@@ -125,8 +120,8 @@ def _bodies(mj) -> list[dict[str, Any]]:
         start = mj.body_jntadr[b]
         joints = []
         for j in range(start, start + mj.body_jntnum[b]):
-            kind, dof = int(mj.jnt_type[j]), int(mj.jnt_dofadr[j])
-            entry = {"name": _name(mj, "JOINT", j), "type": JOINT_TYPES[kind], "dofs": [*range(dof, dof + DOFS[kind])]}
+            dofs = np.flatnonzero(mj.dof_jntid == j).tolist()
+            entry = {"name": _name(mj, "JOINT", j), "type": _word("mjtJoint", mj.jnt_type[j]), "dofs": dofs}
             if mj.jnt_limited[j]:
                 entry["range"] = mj.jnt_range[j].tolist()
             joints.append(entry)
@@ -193,10 +188,10 @@ def _candidates(mj, found: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
 def _capacities(mj) -> dict[str, int]:
     """Returns the capacity for contacts, and for rows of one DoF and of several."""
     try:
-        found = capacities(load(mj))
+        data = Data(load(mj))
     except ModelError:
         return {}
-    return {name: found[name] for name in CAPACITIES}
+    return {name: int(getattr(data, name)) for name in CAPACITIES}
 
 
 def _sparsity(parents: np.ndarray) -> dict[str, Any]:
@@ -269,7 +264,7 @@ def _print(d: dict[str, Any]) -> None:
     if d["candidate_pairs"]:
         rows = [[name, c["pairs"], c["points"]] for name, c in d["candidate_pairs"].items()]
         screen.print(table("Candidate geom pairs", ["types", "pairs", "maximum number of contacts"], rows))
-    print_bounding_tests(screen, d["bounding_tests"])
+    _print_bounding_tests(screen, d["bounding_tests"])
     if d["parents"]:
         _print_costs(screen, d)
 
@@ -304,6 +299,33 @@ def _dynamics(actuator: dict[str, Any]) -> str:
     if number > 1:
         text += f" ({number})"
     return f"{text}, {1000 * delay:g} ms delay" if delay else text
+
+
+def _print_bounding_tests(screen, d: dict[str, Any]) -> None:
+    """Prints the tests; prints nothing for a model without pairs."""
+    if not d["spheres"]:
+        return
+    boxes, tree = d["body_boxes"], d["tree"]
+    lines = {"candidates": f"{d['listed']} pairs of geoms"}
+    if boxes["pairs_of_bodies"]:
+        lines["boxes of bodies"] = f"{boxes['pairs_of_bodies']} pairs of bodies, with {boxes['pairs']} pairs of geoms"
+    if tree["geoms"]:
+        lines["bounding volume tree"] = f"{tree['geoms']} geoms, instead of {tree['pairs']} pairs"
+    lines["bounding spheres"] = (
+        f"{d['spheres']} pairs of geoms; contacts of {d['closed_form']} are computed in closed form"
+    )
+    if d["turned_boxes"]:
+        lines["oriented boxes"] = f"{d['turned_boxes']} pairs of geoms; contacts are computed iteratively"
+    screen.print(name_value_table("Broad-phase tests", lines))
+    if d["hulls"]:
+        rows = [[hull["mesh"], hull["geoms"], hull["vertices"], hull["faces"]] for hull in d["hulls"][:HULLS]]
+        more = len(d["hulls"]) - HULLS
+        title = (
+            f"Largest colliding convex hulls; {more} smaller hulls are not listed"
+            if more > 0
+            else "Colliding convex hulls"
+        )
+        screen.print(table(title, ["mesh", "geoms", "vertices", "faces"], rows))
 
 
 def _print_costs(screen, d: dict[str, Any]) -> None:

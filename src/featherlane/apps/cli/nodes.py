@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-import numpy as np
-
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 
 
 def parse_nodes(nodes: str | None) -> int | str | None:
@@ -26,11 +24,6 @@ def open_batch(nodes: str | None, model, nworld: int, **options: Any) -> context
     from featherlane.distributed.batch import Batch as SpreadBatch
 
     return SpreadBatch(model, nworld, nodes=parse_nodes(nodes), **options)
-
-
-def state_rows(batch, name: str, ids: np.ndarray) -> np.ndarray:
-    """Returns a state field of some worlds, and transfers no other worlds of a distributed batch."""
-    return getattr(batch, name)[ids] if isinstance(batch, Batch) else batch.get(name, ids=ids)
 
 
 def threads_by_worker(batch) -> list[int]:

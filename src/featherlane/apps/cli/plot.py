@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.engine.libraries import check_found
-from featherlane.engine.model.array_file import whole_file
+from featherlane.extension import required, whole_file
 
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch
 # distinguishable with colour blindness
@@ -26,7 +25,7 @@ FLOOR = 1e-17  # smaller values are rounding
 
 def require_matplotlib() -> None:
     """Raises InstallationError with the install command if matplotlib is not installed."""
-    check_found("matplotlib", "a plot")
+    required("matplotlib", "a plot")
 
 
 def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> None:

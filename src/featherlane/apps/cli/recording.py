@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.engine.model.array_file import whole_file
-from featherlane.engine.simulation.tile.fields import STATUS
+from featherlane.extension import whole_file
 
 FRAMES_PER_SECOND = 25.0
 LARGEST = 256 << 20  # largest recording in bytes, unless the user sets the frame rate
@@ -33,7 +32,7 @@ def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept:
 def frame_bytes(batch) -> int:
     """Computes the size of one frame of all worlds [bytes]."""
     reals = sum(getattr(batch, name).shape[1] for name in ("qpos", "qvel", "ctrl"))
-    return batch.nworld * (8 + reals * batch.dtype.itemsize + 4 * len(STATUS))  # time is float64
+    return batch.nworld * (8 + reals * batch.dtype.itemsize + 4 * len(batch.status))  # time is float64
 
 
 class Recording:
@@ -44,23 +43,24 @@ class Recording:
 
     def __init__(self, batch, nframe: int):
         self.batch, self.count, n = batch, 0, batch.nworld
+        self.causes = tuple(batch.status)
         self.arrays: dict[str, np.ndarray] = {"time": np.empty((n, nframe), batch.time.dtype)}
         for name in ("qpos", "qvel", "ctrl"):
             self.arrays[name] = np.empty((n, nframe, getattr(batch, name).shape[1]), batch.dtype)
-        self.arrays["status"] = np.zeros((n, nframe, len(STATUS)), np.int32)
+        self.arrays["status"] = np.zeros((n, nframe, len(self.causes)), np.int32)
 
     def take(self) -> None:
         """Records the present state of the batch."""
         k, batch = self.count, self.batch
         for name in ("time", "qpos", "qvel", "ctrl"):
             self.arrays[name][:, k] = getattr(batch, name)
-        for i, name in enumerate(STATUS):
-            self.arrays["status"][:, k, i] = batch.status[name]
+        for i, counts in enumerate(batch.status.values()):
+            self.arrays["status"][:, k, i] = counts
         self.count += 1
 
     def write(self, path: Path, model) -> None:
         """Writes all recorded frames, the names of the status columns, the model's source and its time step."""
-        about = {"status_names": np.array(STATUS), "model": np.array(model.source), "timestep": model.opt.timestep}
+        about = {"status_names": np.array(self.causes), "model": np.array(model.source), "timestep": model.opt.timestep}
         with whole_file(path) as part, part.open("wb") as file:
             np.savez(file, **{name: a[:, : self.count] for name, a in self.arrays.items()}, **about)
 

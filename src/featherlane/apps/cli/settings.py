@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from featherlane.errors import ModelError, near
 
 if TYPE_CHECKING:
-    from featherlane.engine.model.model import Model
+    from featherlane import Model
 
 
 def set_options(model: Model, settings: Iterable[str]) -> None:

@@ -8,19 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
+from featherlane import Batch, load
 from featherlane.apps.cli import video
 from featherlane.apps.cli.controls import control_source
 from featherlane.apps.cli.exit import BAD_WORLDS, INTERRUPTED, complain
-from featherlane.apps.cli.nodes import open_batch, state_rows, threads_by_worker
+from featherlane.apps.cli.nodes import open_batch, threads_by_worker
 from featherlane.apps.cli.output import check_target, console, name_value_table, print_json, progress, table
 from featherlane.apps.cli.recording import Recording, frame_interval, write_failures
 from featherlane.apps.cli.settings import set_options
-from featherlane.engine.model.arguments import LARGEST, bounded, check_counts
-from featherlane.engine.model.load import load
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.tile.library import library
 from featherlane.errors import ModelError, few, near
-from featherlane.tools import renderer
+from featherlane.extension import LARGEST, bounded, check_counts, configuration, prepare_rendering
 
 MOST_STEPS = 1e12  # years on any machine
 SECONDS = 5.0  # default simulated time, unless a file of controls determines it
@@ -92,7 +89,7 @@ class Meter:
 
     def _look(self, first: int, count: int) -> None:
         for name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
-            getattr(self.probe, name)[:count] = state_rows(self.batch, name, np.arange(first, first + count))
+            getattr(self.probe, name)[:count] = self.batch.get(name, ids=np.arange(first, first + count))
         self.probe.forward(np.arange(count))
 
     def mean_energy(self) -> tuple[float, float]:
@@ -109,12 +106,12 @@ class Meter:
         self._look(0, 1)
         qvel = self.probe.qvel[0]
         return {
-            "time": float(state_rows(self.batch, "time", FIRST)[0]),
+            "time": float(self.batch.get("time", ids=FIRST)[0]),
             "height": self._height(),
             "potential": float(self.energy[0, 0]),
             "kinetic": float(self.energy[0, 1]),
             "speed": float(np.abs(qvel).max()) if qvel.size else 0.0,
-            "contacts": int(state_rows(self.batch, "ncon", FIRST)[0]),
+            "contacts": int(self.batch.get("ncon", ids=FIRST)[0]),
         }
 
     def _height(self) -> float:
@@ -145,7 +142,7 @@ def simulate(request: Request) -> int:
     """
     _check(request)
     if request.video:
-        renderer.prepare_rendering()
+        prepare_rendering()
     model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
@@ -267,7 +264,7 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
         if recording is not None:
             recording.take()
         if pictures is not None:
-            pictures.append(state_rows(batch, "qpos", FIRST)[0].astype(np.float64))
+            pictures.append(batch.get("qpos", ids=FIRST)[0].astype(np.float64))
 
     meter, samples, story = Meter(batch), Samples(), []
     energy = meter.mean_energy()  # also loads or compiles every kernel before the time measurement
@@ -305,7 +302,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         "workers": len(threads_by_worker(batch)),
         "threads": sum(threads_by_worker(batch)),
         "dtype": batch.dtype.name,
-        "kernels": library().configuration()["kernels"],
+        "kernels": configuration()["kernels"],
         "steps": nstep,
         "timestep": model.opt.timestep,
         "simulated_seconds": simulated,

@@ -26,14 +26,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from featherlane import bundled_names, load
 from featherlane.apps.cli.settings import set_option
 from featherlane.apps.cli.user_file import function_in, with_model_errors
 from featherlane.distributed.sweeps import values as sweep_values
-from featherlane.engine.model.arguments import one_of
-from featherlane.engine.model.array_file import read_array
-from featherlane.engine.model.bundle import bundled_names
-from featherlane.engine.model.load import load
 from featherlane.errors import ModelError
+from featherlane.extension import one_of, read_array
 
 TOP = ("model", "samples", "seed", "options", "parameters", "rollout", "reduce")
 ROLLOUT = ("steps", "seconds", "control", "keyframe", "dtype", "record")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from featherlane.engine.lanes import Kernel
 from featherlane.errors import ModelError, near
+from featherlane.lanes import Kernel
 
 
 def function_in(path: Path, name: str, allowed: str) -> Callable[..., Any]:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.engine.model.array_file import whole_file
-from featherlane.engine.model.reader import heard
 from featherlane.errors import ModelError, near
-from featherlane.tools.renderer import BLOCK, Painter
+from featherlane.extension import Painter, mujoco_warnings, whole_file
 
 
 def camera_of(model, camera: str | None) -> int:
@@ -41,8 +39,8 @@ def write_video(
     """
     import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
 
-    with heard(), whole_file(path) as part, Painter(model, camera) as painter:
-        writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8, macro_block_size=BLOCK)
+    with mujoco_warnings(), whole_file(path) as part, Painter(model, camera) as painter:
+        writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8)
         with writer:
             for qpos in frames:
                 writer.append_data(painter.picture(qpos))

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from featherlane import load
 from featherlane.apps.cli.exit import WRONG, complain
 from featherlane.apps.cli.settings import set_options
 from featherlane.apps.cli.simulate import keyframe_of
 from featherlane.apps.viewer.lock import is_local_host, viser_module
 from featherlane.apps.viewer.view import View, open_page, view_error
-from featherlane.engine.model.arguments import check_counts
-from featherlane.engine.model.load import load
 from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.extension import check_counts
 
 RECORDING = ".npz"
 

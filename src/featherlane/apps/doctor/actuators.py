@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import mujoco
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
 from featherlane.apps.doctor.modes import actuator_moments, drives, is_off
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.model.enums import (
+from featherlane.enums import (
     BIAS_AFFINE,
     BIAS_NONE,
     DYN_FILTER,
@@ -20,7 +21,6 @@ from featherlane.engine.model.enums import (
     TRN_BODY,
     TRN_JOINTINPARENT,
 )
-from featherlane.engine.spatial.vector import MINVAL
 
 LEAP = 0.1  # in mean body sizes, or rad, in one step from rest
 
@@ -114,7 +114,7 @@ def full_force(examined: ExaminedModel, i: int) -> float:
     bias = m.actuator_biasprm[i, 0] * (m.actuator_biastype[i] == BIAS_AFFINE)
     force = max(abs(float(m.actuator_gainprm[i, 0] * u + bias)) for u in ends)
     if m.actuator_dyntype[i] in (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE):
-        force *= min(1.0, examined.h / max(float(m.actuator_dynprm[i, 0]), MINVAL))
+        force *= min(1.0, examined.h / max(float(m.actuator_dynprm[i, 0]), mujoco.mjMINVAL))
     if m.actuator_forcelimited[i]:
         force = min(force, float(np.abs(m.actuator_forcerange[i]).max()))
     if m.actuator_trntype[i] <= TRN_JOINTINPARENT and m.jnt_actfrclimited[m.actuator_trnid[i, 0]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import mujoco
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.collision.mixing import MINMU
-from featherlane.engine.model.enums import ENABLE_OVERRIDE, LCP, PLANE, PYRAMIDAL, Disable, Enable
+from featherlane.enums import PLANE, Cone, ContactModel, Disable, Enable
 
 RUNG = 1.0  # m/s: speed after a fall of 5 cm
 HARD = 100.0  # ratio of the stiffnesses of friction and normal rows
@@ -62,14 +62,16 @@ def no_friction(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds geoms with condim 3 or more and no sliding friction in any pair, or condim 4 or 6 and no spinning or
     rolling friction."""
     m, pairs = examined.model, examined.pairs
-    if not len(pairs) or m.opt_enableflags & ENABLE_OVERRIDE:
+    if not len(pairs) or m.opt_enableflags & Enable.OVERRIDE:
         return
     mu, dim = m.geom_friction[pairs].max(axis=1), m.geom_condim[pairs].max(axis=1)
     lacking = {"sliding": (dim >= 3, mu[:, 0]), "spinning": (dim >= 4, mu[:, 1]), "rolling": (dim >= 6, mu[:, 2])}
     for name, (wanted, most) in lacking.items():
-        for g in np.unique(pairs[wanted & (most < MINMU)]):
+        for g in np.unique(pairs[wanted & (most < mujoco.mjMINMU)]):
             own = (pairs == g).any(axis=1)
-            if (most[own] < MINMU).all() and m.geom_condim[g] >= {"sliding": 3, "spinning": 4, "rolling": 6}[name]:
+            if (most[own] < mujoco.mjMINMU).all() and m.geom_condim[g] >= {"sliding": 3, "spinning": 4, "rolling": 6}[
+                name
+            ]:
                 seen = f"condim {m.geom_condim[g]} without {name} friction in any pair"
                 yield Sign("geom", int(g), seen, "reduce condim, or set a friction coefficient")
 
@@ -90,8 +92,12 @@ def impratio(examined: ExaminedModel) -> Iterator[Sign]:
     cone."""
     m = examined.model
     ratio = m.opt.impratio
-    if len(examined.pairs) and m.opt_contact_model != LCP and (ratio > HARD or (ratio > 1 and m.opt_cone == PYRAMIDAL)):
-        cone = "pyramidal" if m.opt_cone == PYRAMIDAL else "elliptic"
+    if (
+        len(examined.pairs)
+        and m.opt_contact_model != ContactModel.LCP
+        and (ratio > HARD or (ratio > 1 and m.opt_cone == Cone.PYRAMIDAL))
+    ):
+        cone = "pyramidal" if m.opt_cone == Cone.PYRAMIDAL else "elliptic"
         seen = f"{ratio:g} with {cone} cones"
         advice = 'use cone="elliptic" with impratio near 10, or the contact model lcp, which has no creep'
         yield Sign("option", "impratio", seen, advice)
@@ -102,7 +108,7 @@ def unyielding(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving geoms in pairs of bodies with almost zero `body_invweight0`, from which contact stiffness is
     computed: the centre of mass lies on the axis of the only joint."""
     m, found = examined.model, set()
-    if m.opt_contact_model == LCP:
+    if m.opt_contact_model == ContactModel.LCP:
         return
     for pair in examined.pairs:
         bodies = m.geom_bodyid[pair]

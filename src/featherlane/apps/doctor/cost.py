@@ -9,9 +9,7 @@ import numpy as np
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import NOTE, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.model.enums import HFIELD, LCP, NEWTON
-from featherlane.engine.model.integrator import accelerations
-from featherlane.engine.model.pair import CONVEX, HEIGHTS
+from featherlane.enums import HFIELD, MESH, SPHERE, ContactModel, Integrator, Solver
 from featherlane.tree import branch_counts
 
 LISTED = 5000  # pairs: 15 us per step at 3 ns each, a sixth of a humanoid's step
@@ -23,9 +21,10 @@ FEW_HEIGHTS = 50
 FEWEST = 10  # iterations of Newton: the default is 100, and 3 are typical
 
 
-def pairs_by(examined: ExaminedModel, function: int) -> int:
-    """Counts the pairs of geoms that use this function of the narrow phase."""
+def pairs_like(examined: ExaminedModel, type1: int, type2: int) -> int:
+    """Counts the pairs of geoms that use the function of the narrow phase of these two types, the lower first."""
     m = examined.model
+    function = m.pair_function[type1, type2]
     types = np.sort(m.geom_type[examined.pairs], axis=1).reshape(-1, 2)
     return int((m.pair_function[types[:, 0], types[:, 1]] == function).sum())
 
@@ -47,7 +46,7 @@ def many_pairs(examined: ExaminedModel) -> Iterator[Sign]:
 @check("pairs-convex", NOTE, "these pairs are tested iteratively, one world at a time: microseconds each")
 def convex_pairs(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds models with more than 100 pairs of convex shapes without a formula (meshes, ellipsoids, cylinders)."""
-    n = pairs_by(examined, CONVEX)
+    n = pairs_like(examined, MESH, MESH)
     if n > FEW_CONVEX:
         advice = "replace meshes by capsules and boxes, or reduce the number of pairs"
         yield Sign("model", -1, f"{n} pairs of convex shapes", advice)
@@ -67,7 +66,7 @@ def detailed(examined: ExaminedModel) -> Iterator[Sign]:
 @check("heights-many", NOTE, "each of these pairs tests every prism of the height field below the geom")
 def many_height_fields(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds models with more than 50 pairs with height fields."""
-    n = pairs_by(examined, HEIGHTS)
+    n = pairs_like(examined, HFIELD, SPHERE)
     if n > FEW_HEIGHTS:
         advice = "restrict collisions with the height field to the feet"
         yield Sign("model", -1, f"{n} pairs with height fields", advice)
@@ -100,7 +99,7 @@ def dense(examined: ExaminedModel) -> Iterator[Sign]:
 def rk4_with_contacts(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds the integrator RK4 in a model with pairs that may collide."""
     m = examined.model
-    if accelerations(m) > 1 and len(examined.pairs):
+    if m.opt_integrator == Integrator.RK4 and len(examined.pairs):
         seen = f"rk4 with {len(examined.pairs)} candidate pairs"
         yield Sign("option", "integrator", seen, 'use integrator="implicitfast", and a smaller timestep if necessary')
 
@@ -109,6 +108,6 @@ def rk4_with_contacts(examined: ExaminedModel) -> Iterator[Sign]:
 def few_iterations(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds an iteration limit below 10 with Newton, the default solver, which usually takes three."""
     m = examined.model
-    if m.opt_contact_model != LCP and m.opt_solver == NEWTON and m.opt_iterations < FEWEST:
+    if m.opt_contact_model != ContactModel.LCP and m.opt_solver == Solver.NEWTON and m.opt_iterations < FEWEST:
         seen = f"at most {m.opt_iterations} iterations of newton"
         yield Sign("option", "iterations", seen, "set 100: the solver stops earlier when it has converged")

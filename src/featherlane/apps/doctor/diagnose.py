@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import SEVERITIES, Finding, Sign
 from featherlane.apps.doctor.registry import CHECKS, Check
-from featherlane.engine.model.assignment import value_entries
-from featherlane.engine.model.load import load_unchecked
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.tile.calls import missing_functions
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.extension import load_unchecked
 
 NAMES = "are names of checks"
 
@@ -46,7 +44,7 @@ def diagnose(source: Any, checks: Iterable[str] = ()) -> list[Finding]:
         model.check_edits()
     except ModelError as error:
         return [_impossible(str(error))]
-    missing = [_missing(line) for line in missing_functions(model)]
+    missing = [_missing(line) for line in model.missing_functions()]
     if missing:
         return missing
     examined = ExaminedModel(model)
@@ -81,7 +79,9 @@ def all_checks() -> dict[str, Check]:
 def _wanted(names: Iterable[str]) -> list[Check]:
     known = all_checks()
     chosen = set()
-    for name in value_entries("checks", names, NAMES):
+    if not isinstance(names, Iterable):
+        raise ModelError(f"checks: got {type(names).__name__}, allowed {NAMES}")
+    for name in (names,) if isinstance(names, str) else names:
         if not isinstance(name, str):
             raise ModelError(f"checks: got {name!r}, allowed are names of checks")
         if name not in known:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.model.enums import Disable, Enable
+from featherlane.enums import Disable, Enable
 
 
 @check("not-computed", ERROR, "the simulation would ignore the feature, so the model is rejected")

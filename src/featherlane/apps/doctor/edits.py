@@ -5,19 +5,17 @@ An edit is a difference from `mj_model`, which holds the values of the source or
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.apps.doctor.examined_model import ExaminedModel
+from featherlane import Model
+from featherlane.apps.doctor.examined_model import ExaminedModel, kind_of
 from featherlane.apps.doctor.finding import WARNING, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.collision.mixing import contact_dim, friction, reference_and_impedance
-from featherlane.engine.lanes.record import Rows
-from featherlane.engine.model.candidates import candidates
-from featherlane.engine.model.enums import (
+from featherlane.enums import (
     BIAS_AFFINE,
     BIAS_NONE,
     DYN_FILTER,
@@ -28,9 +26,7 @@ from featherlane.engine.model.enums import (
     GAIN_FIXED,
     Disable,
 )
-from featherlane.engine.model.limits import KINDS
-from featherlane.engine.model.model import Model, peek
-from featherlane.engine.model.mujoco_arrays import read_field
+from featherlane.query import contact_parameters
 
 SAME = 1e-6  # relative change of a mass that is rounding, also of float32
 ANY = 10  # number of parameters of an actuator
@@ -39,7 +35,8 @@ ANY = 10  # number of parameters of an actuator
 def edited(examined: ExaminedModel, name: str) -> np.ndarray:
     """Returns which entries of a field differ from the source's by more than rounding."""
     m = examined.model
-    old, new = np.asarray(read_field(m.mj_model, name), float).reshape(peek(m, name).shape), peek(m, name)
+    new = getattr(m, name)
+    old = np.asarray(getattr(m.mj_model, name), float).reshape(new.shape)
     with np.errstate(invalid="ignore"):
         return ~((new == old) | (np.abs(new - old) <= SAME * np.abs(old)))
 
@@ -62,7 +59,7 @@ class Unread(NamedTuple):
 
 
 def _off(flag: str) -> Callable[[Model], np.ndarray]:
-    return lambda m: ~np.asarray(peek(m, flag), bool)
+    return lambda m: ~np.asarray(getattr(m, flag), bool)
 
 
 def _beyond(kind: str, known: dict[int, int]) -> Callable[[Model], np.ndarray]:
@@ -70,7 +67,7 @@ def _beyond(kind: str, known: dict[int, int]) -> Callable[[Model], np.ndarray]:
 
     def unread(m: Model) -> np.ndarray:
         plain = (np.asarray(m.mj_model.actuator_plugin) < 0) & (m.actuator_states == 0)
-        number = [known.get(int(k), ANY) if p else ANY for k, p in zip(peek(m, kind), plain, strict=True)]
+        number = [known.get(int(k), ANY) if p else ANY for k, p in zip(getattr(m, kind), plain, strict=True)]
         return np.arange(ANY) >= np.array(number, int).reshape(-1, 1)
 
     return unread
@@ -120,13 +117,13 @@ UNREAD = (
     ),
     Unread(
         "dof_solref dof_solimp",
-        lambda m: peek(m, "dof_frictionloss") == 0.0,
+        lambda m: m.dof_frictionloss == 0.0,
         "its friction loss is 0",
         "set dof_frictionloss",
     ),
     Unread(
         "tendon_solref_fri tendon_solimp_fri",
-        lambda m: peek(m, "tendon_frictionloss") == 0.0,
+        lambda m: m.tendon_frictionloss == 0.0,
         "its friction loss is 0",
         "set tendon_frictionloss",
     ),
@@ -140,7 +137,7 @@ def _element(m: Model, name: str, i: int) -> tuple[str, int]:
         return "joint", int(m.dof_jntid[i])
     if name == "actuator_ctrlrange":
         i = int(np.searchsorted(m.actuator_ctrladr, i, side="right")) - 1
-    return KINDS.get(prefix, prefix), i
+    return kind_of(prefix), i
 
 
 @check("edit-unread", WARNING, "the edit, for example domain randomization, has no effect")
@@ -160,23 +157,19 @@ def unread(examined: ExaminedModel) -> Iterator[Sign]:
 
 
 # ---- contact parameters ----------------------------------------------------------------------------------------------
-def _friction(m: Any, e: int, g: int, h: int) -> list[float]:
+def _friction(m: Model, geom1: int, geom2: int) -> list[float]:
     """Returns the coefficients of friction that the contact space of a pair has."""
-    slide, _, spin, roll, _ = friction(m, e, g, h)
-    return [float(mu) for mu in (slide, spin, roll)[: {1: 0, 3: 1, 4: 2}.get(int(contact_dim(m, e, g, h)), 3)]]
+    found = contact_parameters(m, geom1, geom2)
+    return found.friction[[0, 2, 3]][: {1: 0, 3: 1, 4: 2}.get(found.dim, 3)].tolist()
 
 
-def _softness(m: Any, e: int, g: int, h: int) -> list[float]:
+def _softness(m: Model, geom1: int, geom2: int) -> list[float]:
     """Returns solref and solimp of a pair."""
-    ref, imp = reference_and_impedance(m, e, g, h)
-    return [float(x) for x in (*ref, *imp)]
+    found = contact_parameters(m, geom1, geom2)
+    return [*found.solref, *found.solimp]
 
 
 USED = {"geom_friction": _friction, "geom_solmix": _softness, "geom_solref": _softness, "geom_solimp": _softness}
-READ = (
-    "geom_friction geom_solmix geom_solref geom_solimp geom_priority geom_condim pair_dim pair_friction pair_solref"
-    " pair_solimp opt_o_friction opt_o_solref opt_o_solimp"
-).split()
 
 
 @check("edit-mixed-out", WARNING, "the edit, for example domain randomization, has no effect")
@@ -190,11 +183,10 @@ def mixed_out(examined: ExaminedModel) -> Iterator[Sign]:
     changes = {name: np.flatnonzero(edited(examined, name).reshape(m.ngeom, -1).any(1)) for name in USED}
     if not any(map(len, changes.values())):
         return
-    found = candidates(m.mj_model)
-    pairs = np.stack([found[name] for name in ("cand_pair", "cand_geom1", "cand_geom2")], axis=1)
+    pairs = examined.candidates
     for name, geoms in changes.items():
         for g in geoms.tolist():
-            own = pairs[(pairs[:, 1:] == g).any(1)].tolist()
+            own = pairs[(pairs == g).any(1)].tolist()
             if len(own) and not _acts(m, name, g, own):
                 advice = "edit the other geoms, too, or set priority or an explicit pair in the XML"
                 yield Sign("geom", g, f"{name} was edited, but no contact of the geom changes", advice)
@@ -202,17 +194,9 @@ def mixed_out(examined: ExaminedModel) -> Iterator[Sign]:
 
 def _acts(m: Model, name: str, geom: int, pairs: list[list[int]]) -> bool:
     """Returns whether the parameters of a pair differ from those with the geom's unedited value."""
-    unedited = np.array(peek(m, name))
-    unedited[geom] = np.asarray(read_field(m.mj_model, name))[geom]
-    values = {field: peek(m, field) for field in READ}
-    new, old = (
-        SimpleNamespace(
-            **{field: Rows(value.ravel(), field, m.layout[field].rows) for field, value in each.items()},
-            opt_enableflags=m.opt_enableflags,
-        )
-        for each in (values, values | {name: unedited})
-    )
-    return any(USED[name](new, *pair) != USED[name](old, *pair) for pair in pairs)
+    unedited, used = copy.copy(m), USED[name]
+    getattr(unedited, name)[geom] = getattr(m.mj_model, name)[geom]
+    return any(used(m, *pair) != used(unedited, *pair) for pair in pairs)
 
 
 # ---- masses ----------------------------------------------------------------------------------------------------------
@@ -224,7 +208,7 @@ def mass_without_inertia(examined: ExaminedModel) -> Iterator[Sign]:
     changed = edited(examined, "body_mass")
     for name in ("body_inertia", "body_ipos"):
         changed &= ~edited(examined, name).any(1)
-    changed &= peek(m, "body_inertia").any(1) & _turns(examined)
+    changed &= m.body_inertia.any(1) & _turns(examined)
     for b in np.flatnonzero(changed):
         seen = f"mass {m.body_mass[b]:.4g} kg was {m.mj_model.body_mass[b]:.4g} kg, and body_inertia is unchanged"
         yield Sign("body", int(b), seen, "scale body_inertia by the factor of body_mass")

@@ -10,17 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.model.candidates import candidates as candidate_pairs
-from featherlane.engine.model.enums import EQUALITY, LCP, OBJ_SITE, Disable, Enable
-from featherlane.engine.model.joint import is_translation
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.names import KINDS
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.query.product import full_m
-from featherlane.engine.simulation.stages import crb, frames
-from featherlane.engine.simulation.steps import forward
-from featherlane.engine.simulation.world.data import Data
+from featherlane import Batch, Data, Model, forward
+from featherlane.enums import EQUALITY, FREE, OBJ_SITE, SLIDE, ContactModel, Disable, Enable
 from featherlane.errors import CapacityWarning, NonFiniteWarning
+from featherlane.query import full_m
+from featherlane.stages import crb, frames
 
 MOST_KEYFRAMES = 32  # of a model with a hundred recorded poses, only the first ones are examined
 SECONDS, MOST_STEPS = 1.0, 500  # of a trial: the smaller of both
@@ -54,6 +48,11 @@ KEPT = (
 ).split()
 
 
+def kind_of(prefix: str) -> str:
+    """Returns the kind of element that fields with this prefix describe: `jnt` -> `joint`."""
+    return {"jnt": "joint", "eq": "equality"}.get(prefix, prefix)
+
+
 class ExaminedModel:
     """A model with the derived quantities that checks use.
 
@@ -76,7 +75,7 @@ class ExaminedModel:
         """Returns the name of an element, or an empty text."""
         if kind == "equality":
             return self.model.mj_model.eq(ident).name
-        return self.model.names(kind)[ident] if kind in KINDS else ""
+        return "" if kind in ("option", "model") else self.model.names(kind)[ident]
 
     def label(self, kind: str, ident: int | str) -> str:
         """Returns the label of an element for messages; an unnamed element has its number and its body."""
@@ -112,15 +111,14 @@ class ExaminedModel:
         forward(m, data)
         frames(m, data)
         crb(m, data)
-        view = data.workspace.view
-        n = int(view("nrow")[0])
-        rows = np.flatnonzero((view("row_type")[:n] == EQUALITY) & (view("row_present")[:n] > 0.0))
+        n = data.nrow
+        rows = np.flatnonzero((data.row_type[:n] == EQUALITY) & (data.row_present[:n] > 0.0))
         return Start(
             name="qpos0" if keyframe < 0 else self.label("keyframe", keyframe),
             keyframe=keyframe,
             data={name: np.array(getattr(data, name)) for name in KEPT},
             contact=data.contact.copy(),
-            loops=(view("row_id")[rows].copy(), view("row_pos")[rows].copy()),
+            loops=(data.row_id[rows].copy(), data.row_pos[rows].copy()),
             M=full_m(m, data),
         )
 
@@ -152,7 +150,7 @@ class ExaminedModel:
     @property
     def uses_erp(self) -> bool:
         """Returns whether constraint rows are those of the LCP contact model, with softness by ERP and CFM."""
-        return self.model.opt_contact_model == LCP and int(self.model.opt.softness) == 0
+        return self.model.opt_contact_model == ContactModel.LCP and int(self.model.opt.softness) == 0
 
     @cached_property
     def moving(self) -> np.ndarray:
@@ -199,10 +197,7 @@ class ExaminedModel:
     @cached_property
     def candidates(self) -> np.ndarray:
         """Returns (n, 2) geoms that may collide, independent of the flags."""
-        if not self.model.ncrowd:
-            return np.stack([self.model.cand_geom1, self.model.cand_geom2], axis=1)
-        found = candidate_pairs(self.model.mj_model)
-        return np.stack([found["cand_geom1"], found["cand_geom2"]], axis=1)
+        return self.model.candidate_pairs()
 
     def dofs_of_tree(self, tree: int) -> slice:
         """Returns the DoFs of a kinematic tree."""
@@ -215,9 +210,9 @@ class ExaminedModel:
 
     def is_linear(self, dof: int) -> bool:
         """Returns whether the DoF is translational."""
-        j = int(self.model.dof_jntid[dof])
-        kind, place = int(self.model.jnt_type[j]), dof - int(self.model.jnt_dofadr[j])
-        return is_translation(kind, place)
+        j = self.model.dof_jntid[dof]
+        kind = self.model.jnt_type[j]
+        return bool(kind == SLIDE or (kind == FREE and dof - self.model.jnt_dofadr[j] < 3))
 
     @cached_property
     def inverse_inertia(self) -> np.ndarray:

@@ -11,15 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import mujoco
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.model.enums import EQ_CONNECT, EQ_WELD, MESH, RK4, SDF
-from featherlane.engine.model.geom import SHAPES
-from featherlane.engine.model.inertias import MINVAL, impossible_moments
-from featherlane.engine.model.joint import is_free_joint
+from featherlane.enums import (
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    ELLIPSOID,
+    EQ_CONNECT,
+    EQ_WELD,
+    FREE,
+    MESH,
+    SDF,
+    SPHERE,
+    Integrator,
+)
 
 ROUNDING = 1e-6  # relative to the largest moment: rounding by text and compilers
 DENSEST, LIGHTEST = 25_000.0, 1.0  # kg/m^3: osmium has 22,590, the lightest aerogels and air about 1
@@ -30,6 +40,15 @@ SPIN = 40.0  # rad/s: of thrown and rolling bodies
 DRIFT = 0.01  # relative, of the energy
 # least eigenvalue of M scaled to a unit diagonal: half of the digits of float64, and only rounding
 ALIKE, REDUNDANT = 1e-8, 1e-14
+# volumes of geoms by their sizes [m^3]
+UNIT_BALL = 4 / 3 * np.pi
+VOLUMES = {
+    SPHERE: lambda a, b, c: UNIT_BALL * a**3,
+    CAPSULE: lambda a, b, c: np.pi * a * a * 2 * b + UNIT_BALL * a**3,
+    ELLIPSOID: lambda a, b, c: UNIT_BALL * a * b * c,
+    CYLINDER: lambda a, b, c: np.pi * a * a * 2 * b,
+    BOX: lambda a, b, c: 8 * a * b * c,
+}
 
 
 @check(
@@ -51,8 +70,10 @@ def stale(examined: ExaminedModel) -> Iterator[Sign]:
 def impossible(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving bodies with principal moments A + B < C; A + B - C is twice the integral of z^2 dm."""
     m = examined.model
-    for b in np.flatnonzero(impossible_moments(m, m.body_inertia)):
-        a, b_, c = np.sort(m.body_inertia[b])
+    moments = np.sort(m.body_inertia)
+    total = moments.sum(axis=1)
+    for b in np.flatnonzero(examined.moving & ((2.0 - ROUNDING) * moments[:, 2] > total)):
+        a, b_, c = moments[b]
         seen = f"principal moments {a:.4g}, {b_:.4g} and {c:.4g} kg m^2: the largest exceeds the sum of the others"
         yield Sign("body", int(b), seen, "compute the inertia from geoms, or correct fullinertia (units, signs)")
 
@@ -84,7 +105,7 @@ def concentrated(examined: ExaminedModel) -> Iterator[Sign]:
 def _gyrations(examined: ExaminedModel) -> Iterator[tuple[int, float, float]]:
     """Yields (body, radius of gyration [m], farthest point of geoms [m]) of moving bodies with mass and geoms."""
     m, d = examined.model, examined.start.data
-    for b in np.flatnonzero(examined.moving & (m.body_mass > MINVAL)):
+    for b in np.flatnonzero(examined.moving & (m.body_mass > mujoco.mjMINVAL)):
         geoms = _matter(examined, int(m.body_weldid[b]))
         if len(geoms):
             reach = np.linalg.norm(d["geom_xpos"][geoms] - d["xipos"][b], axis=1) + m.geom_rbound[geoms]
@@ -123,7 +144,7 @@ def _volumes(examined: ExaminedModel, geoms: np.ndarray) -> tuple[float, float]:
         if kind in (MESH, SDF):
             most += 8 * float(m.geom_aabb[g, 3:].prod())
             continue
-        volume = SHAPES[int(kind)].volume(a, b, c) if int(kind) in SHAPES else 0.0
+        volume = VOLUMES[kind](a, b, c) if kind in VOLUMES else 0.0
         most, least = most + volume, max(least, volume)
     return float(most), float(least)
 
@@ -132,7 +153,7 @@ def _volumes(examined: ExaminedModel, geoms: np.ndarray) -> tuple[float, float]:
 def centre_outside(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving bodies whose centre of mass lies outside the bounding box of all geoms welded to them."""
     m, d = examined.model, examined.start.data
-    for b in np.flatnonzero(examined.moving & (m.body_mass > MINVAL)):
+    for b in np.flatnonzero(examined.moving & (m.body_mass > mujoco.mjMINVAL)):
         geoms = _matter(examined, int(m.body_weldid[b]))
         if len(geoms):
             r, p = m.geom_rbound[geoms, None], d["geom_xpos"][geoms]
@@ -154,16 +175,16 @@ def frame_off_centre(examined: ExaminedModel) -> Iterator[Sign]:
     With s from the frame to the centre of mass and the radius of gyration r about an axis, a spin w changes the
     velocity of the centre by up to h w^2 s, and the energy of the spin by up to (h w s / r)^2."""
     m, d = examined.model, examined.start.data
-    for j in np.flatnonzero(is_free_joint(m.jnt_type) & (m.opt_integrator != RK4)):
+    for j in np.flatnonzero((m.jnt_type == FREE) & (m.opt_integrator != Integrator.RK4)):
         b = int(m.jnt_bodyid[j])
         bodies = np.flatnonzero(m.body_treeid == m.body_treeid[b])
         mass = m.body_mass[bodies].sum()
-        if m.tree_dofnum[m.body_treeid[b]] == 6 and mass > MINVAL:
+        if m.tree_dofnum[m.body_treeid[b]] == 6 and mass > mujoco.mjMINVAL:
             centre = m.body_mass[bodies] @ d["xipos"][bodies] / mass
             apart = np.square(d["xipos"][bodies] - centre).sum(axis=1)
             square = (m.body_inertia[bodies].sum() + 2 * m.body_mass[bodies] @ apart) / (3 * mass)
             offset = float(np.linalg.norm(centre - d["xpos"][b]))
-            spin = float(np.sqrt(DRIFT * square)) / max(examined.h * offset, MINVAL)
+            spin = float(np.sqrt(DRIFT * square)) / max(examined.h * offset, mujoco.mjMINVAL)
             if spin < SPIN:
                 seen = (
                     f"its frame is {offset:.3g} m from its centre of mass: a spin of {spin:.3g} rad/s changes the "
@@ -223,12 +244,12 @@ def _singular(examined: ExaminedModel, low: float, high: float, advice: str) -> 
     for tree in range(m.ntree):
         at = examined.dofs_of_tree(tree)
         M = examined.start.M[at, at]
-        D = np.sqrt(np.maximum(M.diagonal(), MINVAL))
+        D = np.sqrt(np.maximum(M.diagonal(), mujoco.mjMINVAL))
         if not np.isfinite(M).all():
             continue
         scaled = M / D[:, None] / D
         least = np.linalg.eigvalsh(scaled)[0]
-        if low <= least < high and (M.diagonal() > MINVAL).all():
+        if low <= least < high and (M.diagonal() > mujoco.mjMINVAL).all():
             share = np.abs(np.linalg.eigh(scaled)[1][:, 0])
             dof = at.start + int(np.flatnonzero(share > share.max() - ROUNDING)[-1])  # equal shares: the last DoF
             seen = (

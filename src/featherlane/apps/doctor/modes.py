@@ -22,22 +22,19 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel, Start
-from featherlane.engine.model.enums import (
+from featherlane.enums import (
     BIAS_AFFINE,
     BIAS_SO3,
     GAIN_AFFINE,
     GAIN_DCMOTOR,
-    IMPLICIT,
-    IMPLICITFAST,
     INPUT_POS,
     INPUT_VEL,
-    RK4,
+    SLIDE,
     TRN_JOINTINPARENT,
     Disable,
+    Integrator,
+    Solver,
 )
-from featherlane.engine.model.integrator import has_metric
-from featherlane.engine.model.joint import DOFS, is_scalar
-from featherlane.engine.model.solver import takes_couplings
 from featherlane.tree import sparsity
 
 MOST_DOFS = 400  # largest system whose modes are computed: its matrix has twice as many rows
@@ -122,7 +119,7 @@ class System:
         """Returns the matrix (2 n, 2 n) from (x, v) to the next (x, v)."""
         h, n = self.h, len(self.M)
         one = np.eye(2 * n)
-        if self.integrator == RK4:
+        if self.integrator == Integrator.RK4:
             z = h * self.continuous
             return one + z @ (one + z @ (one + z @ (one + z / 4) / 3) / 2)
         Ki = self.sum("k", self.springs)
@@ -182,7 +179,8 @@ def _systems(examined: ExaminedModel) -> Iterator[tuple[Start, System]]:
             own = [t._replace(J=t.J[dofs]) for t in found if t.J[dofs].any()]
             M = start.M[np.ix_(dofs, dofs)]
             if len(dofs) <= MOST_DOFS and _is_regular(M):
-                pattern = np.ones(M.shape, bool) if has_metric(m) else full[np.ix_(dofs, dofs)]
+                fills = m.opt_integrator == Integrator.DISCRETE
+                pattern = np.ones(M.shape, bool) if fills else full[np.ix_(dofs, dofs)]
                 yield start, System(examined.h, M, own, m.opt_integrator, dampers, springs, pattern)
 
 
@@ -200,11 +198,11 @@ def _is_regular(M: np.ndarray) -> bool:
 def implicit_parts(examined: ExaminedModel) -> tuple[str, str]:
     """Returns which dampers and which springs a step treats implicitly: `none`, `joint` or `all`."""
     m = examined.model
-    if has_metric(m):
-        return ("joint", "joint") if not takes_couplings(m) else ("all", "all")
-    if m.opt_integrator in (IMPLICIT, IMPLICITFAST):
+    if m.opt_integrator == Integrator.DISCRETE:
+        return ("joint", "joint") if m.opt_solver == Solver.PGS else ("all", "all")
+    if m.opt_integrator in (Integrator.IMPLICIT, Integrator.IMPLICITFAST):
         return "all", "none"
-    if m.opt_integrator == RK4 or m.opt_disableflags & (Disable.EULERDAMP | Disable.DAMPER):
+    if m.opt_integrator == Integrator.RK4 or m.opt_disableflags & (Disable.EULERDAMP | Disable.DAMPER):
         return "none", "none"
     return "joint", "none"
 
@@ -235,8 +233,8 @@ def _joints(examined: ExaminedModel, spring: bool, damper: bool) -> Iterator[Ter
     for i in np.flatnonzero(m.actuator_trntype <= TRN_JOINTINPARENT):
         added[m.actuator_trnid[i, 0]] += m.actuator_damping[i] * m.actuator_gear[m.actuator_outadr[i], 0] ** 2
     for j in range(m.njnt):
-        for i in range(m.jnt_dofadr[j], m.jnt_dofadr[j] + DOFS[m.jnt_type[j]]):
-            d = m.dof_damping[i] + (added[j] if is_scalar(m.jnt_type[j]) else 0.0)
+        for i in np.flatnonzero(m.dof_jntid == j):
+            d = m.dof_damping[i] + (added[j] if m.jnt_type[j] >= SLIDE else 0.0)
             yield Term("joint", j, unit[i], spring * m.jnt_stiffness[j], damper * d, True)
 
 

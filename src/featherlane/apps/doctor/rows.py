@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import mujoco
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.constraint.impedance import DEFAULT_DAMPRATIO, DEFAULT_TIMECONST, MAXIMP, MINIMP
-from featherlane.engine.model.enums import ENABLE_OVERRIDE, RK4, Disable
-from featherlane.engine.model.integrator import has_metric
+from featherlane.enums import Disable, Enable, Integrator
 
 SAFE = 2.0  # smallest time constant that refsafe allows, in steps
+DEFAULT_SOLREF = 0.02, 1.0  # replaces a solref whose two signs differ
 SLACK = 1e-9  # relative to the step: time constants of exactly two steps are common
 
 Row = tuple[str, int | str, str, np.ndarray, np.ndarray]  # kind, id, attribute, solref, solimp
@@ -33,11 +33,11 @@ Row = tuple[str, int | str, str, np.ndarray, np.ndarray]  # kind, id, attribute,
 def rows(examined: ExaminedModel) -> Iterator[Row]:
     """Yields elements that can have rows: colliding geoms, pairs, limits, friction losses, equalities."""
     m, off = examined.model, Disable(examined.model.opt_disableflags)
-    geoms = np.unique(examined.pairs) if not m.opt_enableflags & ENABLE_OVERRIDE else []
+    geoms = np.unique(examined.pairs) if not m.opt_enableflags & Enable.OVERRIDE else []
     yield from (("geom", int(g), "solref", m.geom_solref[g], m.geom_solimp[g]) for g in geoms)
     if len(examined.pairs):
         yield from (("pair", p, "solref", m.pair_solref[p], m.pair_solimp[p]) for p in range(m.npair))
-    if m.opt_enableflags & ENABLE_OVERRIDE and len(examined.pairs):
+    if m.opt_enableflags & Enable.OVERRIDE and len(examined.pairs):
         yield "option", "o_solref", "o_solref", m.opt_o_solref, m.opt_o_solimp
     if Disable.CONSTRAINT in off:
         return
@@ -59,7 +59,7 @@ def rows(examined: ExaminedModel) -> Iterator[Row]:
 
 def _relevant(examined: ExaminedModel) -> Iterator[Row]:
     """Yields rows whose solref is stiff in an explicit step."""
-    if not examined.uses_erp and not has_metric(examined.model):
+    if not examined.uses_erp and examined.model.opt_integrator != Integrator.DISCRETE:
         yield from rows(examined)
 
 
@@ -67,7 +67,7 @@ def row_stiffness(examined: ExaminedModel, solref: np.ndarray, friction: bool) -
     """Computes (K [1/s^2], B [1/s]) of a row at full impedance; friction loss rows have no stiffness."""
     first, second = map(float, solref)
     if (first > 0) != (second > 0):
-        first, second = DEFAULT_TIMECONST, DEFAULT_DAMPRATIO
+        first, second = DEFAULT_SOLREF
     if first <= 0:
         return (0.0 if friction else -first), -second
     if not examined.model.opt_disableflags & Disable.REFSAFE:
@@ -78,7 +78,7 @@ def row_stiffness(examined: ExaminedModel, solref: np.ndarray, friction: bool) -
 def growth(examined: ExaminedModel, K: float, B: float) -> float:
     """Computes the largest factor by which a step multiplies (r, r') if r'' = -B r' - K r."""
     h = examined.h
-    if examined.model.opt_integrator == RK4:
+    if examined.model.opt_integrator == Integrator.RK4:
         z = h * np.roots([1.0, B, K]).astype(complex)
         return float(np.abs(1 + z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4)))).max())
     return float(np.abs(np.roots([1.0, h * B + h * h * K - 2.0, 1.0 - h * B])).max())
@@ -131,7 +131,7 @@ def clipped_impedance(examined: ExaminedModel) -> Iterator[Sign]:
         low, high = map(float, solimp[:2])
         if low < 0 or high > 1 or low > high:
             seen = f"{attribute.replace('ref', 'imp')} {_shown(solimp[:2])}"
-            yield Sign(kind, ident, seen, f"use dmin <= dmax, both from {MINIMP:g} to {MAXIMP:g}")
+            yield Sign(kind, ident, seen, f"use dmin <= dmax, both from {mujoco.mjMINIMP:g} to {mujoco.mjMAXIMP:g}")
 
 
 def _shown(numbers: np.ndarray) -> str:

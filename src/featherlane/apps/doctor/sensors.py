@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from featherlane import enums
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.model import enums
 
 VELOCITIES = (
     enums.SENS_VELOCIMETER,
@@ -69,10 +69,6 @@ def _stands(examined: ExaminedModel, i: int) -> bool:
 )
 def unsupported_sensors(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds unsupported sensors: plugins except the touch grid, and user sensors without a function."""
-    from featherlane.engine.model.features import sensor_problem
-
-    for i in range(examined.model.nsensor):
-        problem = sensor_problem(examined.model.mj_model, i)
-        if problem and i not in examined.original.user_sensors:
-            advice = "remove the sensor, or replace it by a user-defined function with fl.set_user_sensor"
-            yield Sign("sensor", i, problem, advice)
+    for i, problem in examined.original.unsupported_sensors.items():
+        advice = "remove the sensor, or replace it by a user-defined function with fl.set_user_sensor"
+        yield Sign("sensor", i, problem, advice)

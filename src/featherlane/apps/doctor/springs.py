@@ -10,8 +10,7 @@ from featherlane.apps.doctor.examined_model import ExaminedModel, Start
 from featherlane.apps.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.apps.doctor.modes import Mode, actuator_moments, implicit_parts, servo_rates, systems, terms
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.model.enums import GAIN_FIXED, GAIN_PID
-from featherlane.engine.model.integrator import has_metric
+from featherlane.enums import GAIN_FIXED, GAIN_PID, Integrator
 
 GROWS = 1e-3  # growth per step in excess of the continuous system
 COARSE = 1.0  # rad of a period per step: about six steps per period
@@ -60,7 +59,7 @@ def _remedy(examined: ExaminedModel, mode: Mode, by_damper: bool) -> str:
     dampers, _ = implicit_parts(examined)
     if by_damper and dampers != "all":
         advice += ', or integrator="implicitfast"'
-    elif not by_damper and not has_metric(examined.model):
+    elif not by_damper and examined.model.opt_integrator != Integrator.DISCRETE:
         advice += ', or integrator="discrete"'
     return advice
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+import mujoco
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel, Start
 from featherlane.apps.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.engine.model.enums import EQ_CONNECT, EQ_JOINT, EQ_WELD, Disable
-from featherlane.engine.model.joint import is_angle, is_ball, is_free_joint, is_scalar
-from featherlane.engine.simulation.step.non_finite import LARGEST
+from featherlane.enums import BALL, EQ_CONNECT, EQ_JOINT, EQ_WELD, FREE, HINGE, SLIDE, Disable
 
 DEEP = 0.1  # relative to the smaller half side of two geoms
 OPEN = 0.01  # relative to the mean body size, or rad
@@ -30,7 +29,7 @@ TINY = 1e-9
 def bad_start(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds initial accelerations that are NaN or beyond 1e10."""
     for start in examined.starts:
-        bad = np.flatnonzero(~(np.abs(start.data["qacc"]) <= LARGEST))
+        bad = np.flatnonzero(~(np.abs(start.data["qacc"]) <= mujoco.mjMAXVAL))
         if len(bad):
             joint = int(examined.model.dof_jntid[bad[0]])
             seen = f"acceleration {start.data['qacc'][bad[0]]:g} at {start.name}"
@@ -46,7 +45,7 @@ def jumping(examined: ExaminedModel) -> Iterator[Sign]:
         limit = np.array([JUMP * (examined.size if examined.is_linear(i) else 1.0) for i in range(m.nv)])
         part = h * h * np.abs(start.data["qacc"]) / limit if m.nv else np.zeros(1)
         worst = int(part.argmax())
-        if part[worst] > 1 and part[worst] * limit[worst] <= h * h * LARGEST:
+        if part[worst] > 1 and part[worst] * limit[worst] <= h * h * mujoco.mjMAXVAL:
             a = start.data["qacc"][worst]
             unit = "m" if examined.is_linear(worst) else "rad"
             seen = f"{a:.3g} {unit}/s^2 at {start.name}: the first step moves it by {h * h * abs(a):.3g} {unit}"
@@ -95,7 +94,7 @@ def _unit_of_equality(examined: ExaminedModel, e: int) -> str:
     """Returns the unit of an equality's error; for a weld, that of the worst of its six rows."""
     m = examined.model
     if m.eq_type[e] == EQ_JOINT:
-        return "rad" if is_angle(m.jnt_type[m.eq_obj1id[e]]) else "m"
+        return "rad" if m.jnt_type[m.eq_obj1id[e]] == HINGE else "m"
     return "m or rad" if m.eq_type[e] == EQ_WELD else "m"
 
 
@@ -112,7 +111,7 @@ def beyond_range(examined: ExaminedModel) -> Iterator[Sign]:
 def _position(examined: ExaminedModel, start: Start, j: int) -> float:
     """Returns the coordinate of a slide or hinge, or the angle of a ball [m, rad]."""
     m, a = examined.model, int(examined.model.jnt_qposadr[j])
-    if is_ball(m.jnt_type[j]):
+    if m.jnt_type[j] == BALL:
         w, *vector = start.data["qpos"][a : a + 4]
         return float(2 * np.arctan2(np.linalg.norm(vector), abs(w)))
     return float(start.data["qpos"][a])
@@ -120,13 +119,13 @@ def _position(examined: ExaminedModel, start: Start, j: int) -> float:
 
 def _beyond(examined: ExaminedModel, kind: str, ident: int, limits, value) -> Iterator[Sign]:
     m = examined.model
-    is_ball_joint = kind == "joint" and is_ball(m.jnt_type[ident])
+    is_ball_joint = kind == "joint" and m.jnt_type[ident] == BALL
     low, high = (-np.inf, max(limits)) if is_ball_joint else map(float, limits)
     allowed = BEYOND * (high - low if np.isfinite(high - low) else abs(high)) + TINY
     values = [(value(s), s) for s in examined.starts]
     worst, start = max(values, key=lambda pair: max(low - pair[0], pair[0] - high))
     if max(low - worst, worst - high) > allowed:
-        unit = "rad" if is_ball_joint or (kind == "joint" and is_angle(m.jnt_type[ident])) else "m"
+        unit = "rad" if is_ball_joint or (kind == "joint" and m.jnt_type[ident] == HINGE) else "m"
         seen = f"{worst:.4g} {unit} at {start.name}, but its range is {limits[0]:.4g} to {limits[1]:.4g} {unit}"
         yield Sign(kind, ident, seen, "change ref, qpos or range")
 
@@ -151,7 +150,7 @@ def degrees(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds limited hinges with a range of more than two turns; or models with two or more limited hinges that all stay
     within 0.11 rad, as if radians were read as degrees."""
     m = examined.model
-    hinges = np.flatnonzero(m.jnt_limited & is_angle(m.jnt_type))
+    hinges = np.flatnonzero(m.jnt_limited & (m.jnt_type == HINGE))
     widest = np.abs(m.jnt_range[hinges]).max(axis=1, initial=0.0)
     for j, reach in zip(hinges, widest, strict=True):
         if TURNS < reach < np.inf:
@@ -169,7 +168,7 @@ def degrees(examined: ExaminedModel) -> Iterator[Sign]:
 def locked(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds limited slides or hinges with equal limits (to 1e-6 m or rad)."""
     m = examined.model
-    for j in np.flatnonzero(m.jnt_limited & is_scalar(m.jnt_type)):
+    for j in np.flatnonzero(m.jnt_limited & (m.jnt_type >= SLIDE)):
         if m.jnt_range[j, 1] - m.jnt_range[j, 0] < 1e-6:
             yield Sign("joint", int(j), f"range {m.jnt_range[j, 0]:g} to {m.jnt_range[j, 1]:g}", "remove the joint")
 
@@ -181,14 +180,14 @@ def falling(examined: ExaminedModel) -> Iterator[Sign]:
     m, off = examined.model, Disable(examined.model.opt_disableflags)
     if not np.any(m.opt.gravity) or Disable.GRAVITY in off:
         return
-    free = np.isin(m.body_rootid, m.body_rootid[m.jnt_bodyid[is_free_joint(m.jnt_type)]])
+    free = np.isin(m.body_rootid, m.body_rootid[m.jnt_bodyid[m.jnt_type == FREE]])
     held, group = ~free | (m.body_gravcomp >= 1.0), np.arange(m.nbody)
     chains = [(b, int(m.body_parentid[b])) for b in range(1, m.nbody) if m.body_parentid[b]]
     for a, b in chains + _joined(examined, off):
         low, high = sorted((group[a], group[b]))
         group[group == high] = low
     safe = np.isin(group, group[held])
-    for j in np.flatnonzero(is_free_joint(m.jnt_type)):
+    for j in np.flatnonzero(m.jnt_type == FREE):
         b = int(m.jnt_bodyid[j])
         if not safe[b]:
             seen = f"a free body of {m.body_subtreemass[b]:.3g} kg that nothing supports"

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 import mujoco
 import numpy as np
 
-from featherlane.apps.doctor.examined_model import ExaminedModel
+from featherlane.apps.doctor.examined_model import ExaminedModel, kind_of
 from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
-from featherlane.apps.doctor.rows import rows
-from featherlane.engine.model.enums import BY_SOLREF, CONVEX, COULOMB, LCP
-from featherlane.engine.model.fields import DEFAULTS
-from featherlane.engine.model.limits import KINDS
+from featherlane.apps.doctor.rows import DEFAULT_SOLREF, rows
+from featherlane.enums import ContactModel, Softness
+from featherlane.extension import DEFAULTS
 
 # fields that every contact model reads
 SHARED = {"opt_forward_dynamics", "opt_contact_model", "opt_gyroscopic", "opt_rotation", "body_gyroscopic"}
@@ -26,7 +25,7 @@ LCP_ONLY = {name: default for name, default in DEFAULTS.items() if name not in S
 BY_COULOMB = {"geom_restitution", "geom_restitution_vel", "geom_friction_static", "geom_stribeck_vel"}
 BY_ERP = ("geom_erp", "geom_cfm", "jnt_stop_erp", "jnt_stop_cfm", "eq_erp", "eq_cfm")  # fields of the softness erp
 CONVEX_OPTIONS = "solver iterations tolerance ls_iterations ls_tolerance cone impratio noslip_tolerance".split()
-SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
+DEFAULT_SOLIMP = 0.9, 0.95, 0.001, 0.5, 2.0
 
 
 def changed(examined: ExaminedModel, names) -> Iterator[tuple[str, int | str, str]]:
@@ -43,7 +42,7 @@ def changed(examined: ExaminedModel, names) -> Iterator[tuple[str, int | str, st
         different = (values != LCP_ONLY[name]).any(axis=tuple(range(1, values.ndim)))
         for i in np.flatnonzero(different):
             numbers = " ".join(f"{x:g}" for x in np.ravel(values[i]))
-            found[str(KINDS.get(prefix, prefix)), int(i)].append(f"{name} {numbers}")
+            found[kind_of(prefix), int(i)].append(f"{name} {numbers}")
     yield from ((kind, ident, ", ".join(what)) for (kind, ident), what in found.items())
 
 
@@ -53,7 +52,11 @@ def unused_by_convex(examined: ExaminedModel) -> Iterator[Sign]:
     direction or force of friction, joint motors and stops, `lcp_` options."""
     chosen = examined.model.opt_contact_model
     lcp_only, shared = (LCP_ONLY.keys() - BY_COULOMB, "lcp"), (BY_COULOMB, "lcp or coulomb")
-    for names, words in {CONVEX: (lcp_only, shared), COULOMB: (lcp_only,), LCP: ()}[chosen]:
+    for names, words in {
+        ContactModel.CONVEX: (lcp_only, shared),
+        ContactModel.COULOMB: (lcp_only,),
+        ContactModel.LCP: (),
+    }[chosen]:
         for kind, ident, what in changed(examined, sorted(names)):
             advice = f"set model.opt.contact_model to {words}, or keep the default value"
             yield Sign(kind, ident, f"{what}: used only by the contact model {words}", advice)
@@ -64,7 +67,7 @@ def unused_by_lcp(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds convex settings that differ from MuJoCo's default under the LCP contact model: solver options and, with
     softness erp, `solref` or `solimp`.  With softness solref, finds ERP or CFM of an element."""
     m = examined.model
-    if m.opt_contact_model != LCP:
+    if m.opt_contact_model != ContactModel.LCP:
         return
     default = mujoco.MjOption()
     for name in CONVEX_OPTIONS:
@@ -73,12 +76,12 @@ def unused_by_lcp(examined: ExaminedModel) -> Iterator[Sign]:
             seen = f"{getattr(value, 'name', value)}".lower()
             advice = "use the options that begin with lcp_"
             yield Sign("option", name, f"{seen}: used only by the contact model convex", advice)
-    if m.opt_softness == BY_SOLREF:
+    if m.opt_softness == Softness.SOLREF:
         for kind, ident, what in changed(examined, BY_ERP):
             yield Sign(kind, ident, f"{what}: not used with softness solref", 'set model.opt.softness = "erp"')
         return
     for kind, ident, attribute, solref, solimp in rows(examined):
-        if tuple(solref) != SOLREF or tuple(solimp) != SOLIMP:
+        if tuple(solref) != DEFAULT_SOLREF or tuple(solimp) != DEFAULT_SOLIMP:
             seen = f"{attribute} {shown(solref)}, {attribute.replace('ref', 'imp', 1)} {shown(solimp)}"
             advice = 'set model.opt.softness = "solref", or set erp and cfm'
             yield Sign(kind, ident, f"{seen}: not used with softness erp, the constraint is rigid", advice)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from featherlane.apps.measure.pair_tests import pair_tests
-from featherlane.apps.measure.solver_lanes import solver_lanes
+from featherlane import load
 from featherlane.apps.measure.speed_comparison import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
-from featherlane.apps.measure.stage_times import stage_times
-from featherlane.engine.lanes.processor import tile_width
-from featherlane.engine.model.load import load
 from featherlane.errors import UnsupportedFeatureError
+from featherlane.extension import profile
 
 
 def refuse_unsupported(source: str) -> None:
@@ -35,7 +32,7 @@ def bench_model(
 
     Args:
         source: a bundled name, or a source that `load` takes.
-        stages: whether to time each stage, if the worlds fill a tile, to count the pairs per collision test, and the
+        stages: whether to time each stage, to count the pairs per collision test, and the
             active lanes per solver iteration.
         on_progress: called with the name of the measurement, the amount done and the total, to report progress.
     """
@@ -59,9 +56,7 @@ def bench_model(
         "one_world": single.plain(),
         "worlds": worlds,
     }
-    if stages and course.worlds >= tile_width(course.dtype):
+    if stages:
         on_progress("stages", 0, course.worlds)
-        result["stage_microseconds"] = stage_times(lineup, lambda timed: on_progress("stages", timed, course.worlds))
-        result["solver_lanes"] = solver_lanes(lineup)
-        result["collision"] = pair_tests(lineup, lambda counted: on_progress("pairs", counted, course.worlds))
+        result |= profile(lineup, lambda what, done: on_progress(what, done, course.worlds))
     return result

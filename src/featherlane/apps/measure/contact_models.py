@@ -16,18 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Data, Model, load, step
 from featherlane.apps.measure.controls import Random
-from featherlane.apps.measure.request import check_names
 from featherlane.apps.measure.solvers import SOLVERS as CONVEX_SOLVERS
-from featherlane.engine.model.arguments import check_counts
-from featherlane.engine.model.enums import EQUALITY, Enable
-from featherlane.engine.model.load import load
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.option import LCP_REFUSED
-from featherlane.engine.simulation.stages import energy
-from featherlane.engine.simulation.steps import forward_position
-from featherlane.engine.simulation.world.data import Data, step
+from featherlane.apps.measure.solvers import check_names
+from featherlane.enums import EQUALITY, Enable
 from featherlane.errors import ModelError
+from featherlane.extension import check_counts
+from featherlane.stages import energy, forward_position
 
 SOLVERS = {
     "convex": CONVEX_SOLVERS,
@@ -36,6 +32,7 @@ SOLVERS = {
 }
 OPTION = {"convex": "solver", "lcp": "lcp_solver", "coulomb": "solver"}
 INTEGRATORS = {"lcp": ("euler",), "coulomb": ("euler", "implicit", "implicitfast")}  # others become euler
+OFF = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that lcp does not support
 SETTLE = 0.25  # simulated time before the common state [s]
 Curves = dict[tuple[str, str], dict[str, np.ndarray]]  # per contact model and solver, by quantity: (steps,)
 PRESSING = 1e-6  # relative to the model's weight: a contact with a smaller normal force is unloaded
@@ -144,7 +141,7 @@ def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
         if opt.noslip_iterations:
             changed.append("noslip_iterations -> 0")
             opt.noslip_iterations = 0
-        refused = opt.enableflags & (LCP_REFUSED if contact == "lcp" else 0)
+        refused = opt.enableflags & (OFF if contact == "lcp" else 0)
         if refused:
             changed.append(f"flags off: {', '.join(str(flag.name).lower() for flag in refused)}")
             opt.enableflags &= ~refused
@@ -198,22 +195,21 @@ def _contacts(model: Model, data: Data, moves: np.ndarray) -> tuple[float, float
         data: the world after a step, with contacts and forces of the step, and velocities at its end.
         moves: (nbody, nv) whether a DoF moves a body.
     """
-    view = data.workspace.view
-    slots = np.flatnonzero(view("con_present")[: int(view("ncon_slot")[0])] > 0.0)
+    slots = np.flatnonzero(data.con_present[: data.ncon_slot] > 0.0)
     here = slots
     if model.opt.enableflags & Enable.SPECULATIVE:  # the others are within the step: their distances are synthetic
-        here = slots[view("con_speculative")[slots] == 0.0]
-    depth = float(np.maximum(-view("con_dist")[here], 0.0).max(initial=0.0))
+        here = slots[data.con_speculative[slots] == 0.0]
+    depth = float(np.maximum(-data.con_dist[here], 0.0).max(initial=0.0))
     weight = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity))
-    pressing = slots[view("con_force")[slots, 0] > PRESSING * weight]
+    pressing = slots[data.con_force[slots, 0] > PRESSING * weight]
     if not len(pressing):
         return depth, 0.0
     motion = moves @ (data.cdof * data.qvel[:, None])  # of the bodies, at the centres of mass of their trees
-    pos, velocity = view("con_pos")[pressing], np.zeros((len(pressing), 3))
-    for sign, bodies in zip((-1.0, 1.0), view("con_carrier")[pressing].T, strict=True):
+    pos, velocity = data.con_pos[pressing], np.zeros((len(pressing), 3))
+    for sign, bodies in zip((-1.0, 1.0), data.con_carrier[pressing].T, strict=True):
         arm = pos - data.subtree_com[model.body_rootid[bodies]]
         velocity += sign * (motion[bodies, 3:] + np.cross(motion[bodies, :3], arm))
-    tangents = view("con_frame")[pressing].reshape(-1, 3, 3)[:, 1:]
+    tangents = data.con_frame[pressing].reshape(-1, 3, 3)[:, 1:]
     return depth, float(np.linalg.norm(np.einsum("ktc,kc->kt", tangents, velocity), axis=1).mean())
 
 
@@ -228,10 +224,9 @@ def _moves(model: Model) -> np.ndarray:
 
 def loop_error(data: Data) -> float:
     """Computes the largest error of an equality constraint [m, rad]."""
-    view = data.workspace.view
-    n = int(view("nrow")[0])
-    equalities = (view("row_type")[:n] == EQUALITY) & (view("row_present")[:n] > 0.0)
-    return float(np.abs(view("row_pos")[:n][equalities]).max(initial=0.0))
+    n = data.nrow
+    equalities = (data.row_type[:n] == EQUALITY) & (data.row_present[:n] > 0.0)
+    return float(np.abs(data.row_pos[:n][equalities]).max(initial=0.0))
 
 
 def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> Curves:

@@ -8,25 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes.cores import cores
-from featherlane.engine.simulation.tile.library import library
+from featherlane.extension import configuration, cores, mujoco_module
 
 
 def machine() -> dict[str, Any]:
     """Returns the processor, cores, load, versions and kernels of this process."""
-    import mujoco  # slow to import
-
-    configuration = library().configuration()
+    found = configuration()
     return {
         "processor": processor_name(),
         "cores": cores(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "cpu_level": configuration["cpu"],
-        "widths": configuration["widths"],
-        "kernels": configuration["kernels"],
+        "cpu_level": found["cpu"],
+        "widths": found["widths"],
+        "kernels": found["kernels"],
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "mujoco": mujoco.__version__,
+        "mujoco": mujoco_module().__version__,
     }
 
 

@@ -15,23 +15,30 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Data, Model, forward, load, step
 from featherlane.apps.measure.controls import Random
-from featherlane.apps.measure.request import check_names
-from featherlane.engine.model import solver as solver_table
-from featherlane.engine.model.arguments import check_counts
-from featherlane.engine.model.enums import Disable
-from featherlane.engine.model.load import load
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.stages import solve
-from featherlane.engine.simulation.steps import forward
-from featherlane.engine.simulation.world.data import Data, step
+from featherlane.enums import Disable
 from featherlane.errors import ModelError
+from featherlane.extension import check_counts, one_of
+from featherlane.results import Option
+from featherlane.stages import solve
 
-SOLVERS = tuple(solver.name for solver in solver_table.SOLVERS.values())
+SOLVERS = Option.choices("solver")
 REFERENCE_ITERATIONS = 200
 SETTLE = 0.25  # simulated time before the first state [s]
 ROUNDING = 1e-15  # relative rounding error of a cost, at which curves end
 REPEATS = 5  # repetitions of a timed solve; the fastest counts
+
+
+def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raises ModelError if no name is given, a name is unknown, or a name is repeated."""
+    names, allowed = list(names), list(allowed)
+    if not names:
+        raise ModelError(f"{what}: got none, allowed are {', '.join(allowed)}")
+    for name in names:
+        one_of(what, name, allowed)
+    if len(set(names)) != len(names):
+        raise ModelError(f"{what}: got a name twice")
 
 
 @dataclass

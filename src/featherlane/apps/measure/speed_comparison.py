@@ -14,13 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Batch, Data, load, step
 from featherlane.apps.measure.controls import Random
-from featherlane.engine.model.arguments import LARGEST, bounded, check_counts
-from featherlane.engine.model.load import compile_source, load
-from featherlane.engine.model.reader import mujoco_module
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.world.data import Data, step
 from featherlane.errors import InstallationError
+from featherlane.extension import LARGEST, bounded, check_counts, compile_source, mujoco_module
 
 STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl")
 WARM_ROUNDS = 2  # not measured, to warm up memory, threads and kernels
@@ -122,6 +119,10 @@ class Lineup:
         other = copy.copy(self)
         other.course = replace(self.course, **changes)
         return other
+
+    def controls(self, call: int) -> np.ndarray:
+        """Returns random controls of the n-th call, (worlds, nu)."""
+        return Random(self.model, self.course.seed + 1, self.model.opt.timestep).draw(call, self.course.worlds)
 
     def put(self, batch, worlds: int | slice = slice(None)) -> None:
         """Sets a batch of either side to the states; or one world or a smaller batch to the states of some worlds."""

@@ -19,7 +19,6 @@ from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, bad_
 from featherlane.apps.viewer.session_worlds import Part, Worlds
 from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.model.model import Model, check_model
-from featherlane.engine.simulation.batch.arrays import keyframe_numbers
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.errors import ModelError, near
 
@@ -133,7 +132,7 @@ class Session(Worlds, Clock):
         Raises:
             ModelError: the keyframe does not exist.
         """
-        keyframe_numbers(self.model, keyframe, 1)  # checked before any change
+        self.model.keyframe_numbers(keyframe, 1)  # checked before any change
         self.jump()
         for part in self.parts:
             part.batch.reset(keyframe=keyframe)

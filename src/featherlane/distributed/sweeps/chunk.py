@@ -11,14 +11,12 @@ import warnings
 
 import numpy as np
 
+from featherlane import Batch, Model
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.distributed.sweeps.reduction import numbers_of
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.model import Model, peek
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.tile.fields import DATA, STATUS
-from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.errors import CapacityWarning, ModelError, NonFiniteWarning
+from featherlane.extension import world_shape
+from featherlane.lanes import Kernel
 
 CHUNK_BYTES = 64 << 20  # largest size of recordings and controls of a chunk [bytes]
 SECONDS = 20.0  # longest duration of a chunk: limits the loss at Ctrl-C and the interval of progress updates
@@ -47,7 +45,7 @@ def run_chunk(plan: Plan, samples: np.ndarray, nthread: int = 0) -> Columns:
     values = plan.values(samples)
     known = plan.names
     numbers: list[dict[str, float]] = [{}] * len(samples)
-    status = np.zeros((len(samples), len(STATUS)), np.int64)
+    status: Columns = {}
     variants = plan.variants(values) if values else [(plan.model, np.arange(len(samples)))]
     for model, members in variants:
         own = {path: value[members] for path, value in values.items()}
@@ -55,11 +53,11 @@ def run_chunk(plan: Plan, samples: np.ndarray, nthread: int = 0) -> Columns:
         for row, k in enumerate(members):
             numbers[k] = numbers_of(plan.reduce, _of_one(recorded, row), int(samples[k]), known)
             known = known or tuple(numbers[k])
-        counts = batch.status
-        status[members] = np.stack([counts[name][: len(members)] for name in STATUS], axis=-1)
+        for name, counts in batch.status.items():
+            status.setdefault(f"status:{name}", np.zeros(len(samples), np.int64))[members] = counts[: len(members)]
     columns = {f"parameter:{path}": value for path, value in values.items()}
     columns |= {f"result:{name}": np.array([row[name] for row in numbers]) for name in known or ()}
-    return columns | {f"status:{name}": status[:, k] for k, name in enumerate(STATUS)}
+    return columns | status
 
 
 def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, nthread: int) -> tuple[Batch, Columns]:
@@ -93,7 +91,7 @@ def _worlds(plan: Plan, model: Model, n: int, nthread: int) -> Batch:
         nworld = n if exact else max(n, min(plan.nsample, most_samples(plan)))
         batch = plan.batches[id(model), nthread] = Batch(model, nworld, nthread=nthread, dtype=plan.rollout.dtype)
     for name, rows in batch.expanded_fields.items():
-        rows[...] = peek(model, name)
+        rows[...] = getattr(model, name)
     return batch
 
 
@@ -124,8 +122,7 @@ def try_one(plan: Plan, nthread: int = 1) -> Columns:
 
 def most_samples(plan: Plan) -> int:
     """Computes the largest number of samples in a chunk, by memory."""
-    sizes = Workspace.sizes_of(plan.model, 0)
-    reals = sum(int(np.prod(DATA[name].dims(sizes))) for name in plan.rollout.record)
+    reals = sum(int(np.prod(world_shape(plan.model, name))) for name in plan.rollout.record)
     control = plan.rollout.control
     if isinstance(control, np.ndarray | str):
         reals += 2 * plan.model.nu

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.distributed.sweeps.reduction import Named
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.model import BUFFERS, KEYFRAME_FIELDS, Model
+from featherlane.lanes import Kernel
 
 
 def identity(plan: Plan) -> dict[str, str]:
@@ -41,8 +41,7 @@ def _of_model(model: Model) -> list[Any]:
     functions = [sorted(vars(model)[name].items(), key=str) for name in ("user_sensors", "user_actuators")]
     return [
         model.size_values(),
-        *(model.__dict__[f"{kind}_buffer"] for kind in BUFFERS),
-        *(np.asarray(getattr(model, name)) for name in KEYFRAME_FIELDS),
+        *model.contents(),
         list(model.link_names),
         str(functions) if any(functions) else "",
         str(model.user_lcp_solver) if model.user_lcp_solver else "",

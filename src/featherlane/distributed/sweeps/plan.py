@@ -14,18 +14,23 @@ from typing import Any, cast
 
 import numpy as np
 
+from featherlane import Batch, Model
 from featherlane.apps.measure.controls import HOLD, control_range
 from featherlane.distributed.sweeps.reduction import Function, Named
 from featherlane.distributed.sweeps.target import INDEPENDENT, Part, Target, parse_target
 from featherlane.distributed.sweeps.values import LISTED, Source, Streams, parameter_source
-from featherlane.engine.model.arguments import instance, one_of, whole_argument
-from featherlane.engine.model.assignment import as_real_array, assign, check_finite, described
-from featherlane.engine.model.fields import MODEL
-from featherlane.engine.model.limits import check_field, holds_each
-from featherlane.engine.model.model import Model, check_model, peek
-from featherlane.engine.simulation.batch.arrays import precision
-from featherlane.engine.simulation.world.recordings import field_names
-from featherlane.errors import ModelError
+from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.extension import (
+    MODEL,
+    as_real_array,
+    assign,
+    check_finite,
+    described,
+    field_names,
+    instance,
+    one_of,
+    whole_argument,
+)
 
 ROLLOUT = ("nstep", "control", "record", "keyframe", "dtype")
 MOST_SAMPLES = 10**9
@@ -159,11 +164,11 @@ class Plan:
             values = self.values(samples)
             self.variants(values)
             for name in self.fields("model"):
-                own = np.asarray(peek(self.model, name))
+                own = np.asarray(getattr(self.model, name))
                 rows = np.broadcast_to(own, (len(samples), *own.shape)).astype(self._stored_as(name))
                 self.enter(name, rows, values)
                 try:
-                    check_field(self.model, name, rows, worlds=True)
+                    self.model.check_values(name, rows, worlds=True)
                 except ModelError:
                     self._refuse(name, samples, rows)
             for path, target in self.targets.items():
@@ -188,10 +193,10 @@ class Plan:
         values = {path: np.stack(both)[corners[:, k]] for k, (path, both) in enumerate(ends.items()) if both}
         with np.errstate(all="ignore"):
             for name in self.fields("model"):
-                own = np.asarray(peek(self.model, name))
+                own = np.asarray(getattr(self.model, name))
                 rows = np.broadcast_to(own, (len(corners), *own.shape)).astype(self._stored_as(name))
                 self.enter(name, rows, values)
-                if not holds_each(self.model, name, rows):
+                if not self.model.holds_between(name, rows):
                     return False
         state = [path for path, target in self.targets.items() if target.parts[0].owner == "state"]
         return all(np.isfinite(values[path]).all() for path in state)
@@ -203,7 +208,7 @@ class Plan:
     def _refuse(self, name: str, samples: np.ndarray, rows: np.ndarray) -> None:
         for sample, row in zip(samples, rows, strict=True):
             try:
-                check_field(self.model, name, row)
+                self.model.check_values(name, row)
             except ModelError as error:
                 raise ModelError(f"parameters: sample {sample}: {error}") from None
 
@@ -234,7 +239,7 @@ def make_plan(model: Model, parameters: Any, rollout: Any, reduce: Any, seed: An
         TypeError: `model` is not a `Model`.
         ModelError: an argument is invalid; the message names it.
     """
-    check_model(model)
+    instance("model", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
     model.check_edits()
     instance("parameters", parameters, Mapping, "a dict of values by field")
     targets = {path: parse_target(model, path) for path in parameters}
@@ -362,7 +367,7 @@ def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollou
         keyframe = model.keyframe(keyframe).id
     elif not (isinstance(keyframe, int | np.integer) and -1 <= keyframe < model.nkey) or isinstance(keyframe, bool):
         raise ModelError(f"rollout: keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1}, or a name")
-    dtype = precision(given.get("dtype", "float64")).name
+    dtype = Batch(model, 1, 1, dtype=given.get("dtype", "float64")).dtype.name
     return Rollout(nstep, _control(model, given.get("control"), nstep, nsample), record, int(keyframe), dtype)
 
 

@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.model.entries import PATH, selection
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.tile.workspace import Workspace
-from featherlane.engine.simulation.world.recordings import BINDABLE
+from featherlane import Model
 from featherlane.errors import ModelError, near
+from featherlane.extension import BINDABLE, DATA, selection, split_path, world_shape
 
 Recorded = Mapping[str, np.ndarray]
 Function = Callable[[Recorded], Mapping[str, float]]
@@ -60,14 +57,14 @@ def _parsed(model: Model, name: str, text: Any) -> tuple[str, str, tuple[Any, ..
     """Parses `"final qpos[2]"` into kind, field and entries."""
     what = f"reduce: {name}"
     kind, _, path = text.partition(" ") if isinstance(text, str) else ("", "", "")
-    match = PATH.fullmatch(path)
-    if kind not in REDUCTIONS or match is None:
+    parts = split_path(path)
+    if kind not in REDUCTIONS or parts is None:
         allowed = f"allowed is one of {', '.join(REDUCTIONS)} and a field, for example 'final qpos[2]'"
         raise ModelError(f"{what}: got {text!r}, {allowed}{near(kind, REDUCTIONS)}")
-    field, entries = match[1], match[2]
+    field, entries = parts
     if field not in BINDABLE:
         raise ModelError(f"{what}: unknown field {field!r}{near(field, DATA.index)}")
-    dims = DATA[field].public(np.zeros(DATA[field].dims(Workspace.sizes_of(model, 0)))).shape
+    dims = DATA[field].public(np.zeros(world_shape(model, field))).shape
     index = () if entries is None else selection(model, what, DATA[field], dims, entries)
     size = int(np.prod(np.zeros(dims)[index].shape))
     if not size or (kind in OF_ONE and size != 1):

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.distributed.sweeps.run_directory import read_chunks, read_note
-from featherlane.engine.libraries import required
-from featherlane.engine.model.array_file import whole_file
 from featherlane.errors import ModelError
+from featherlane.extension import required, whole_file
 
 KINDS = ("parameter", "result", "status")
 NAMED = 8  # most samples that a message lists

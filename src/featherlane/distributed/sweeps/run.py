@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.distributed.cluster import Cluster
 from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk, try_one
 from featherlane.distributed.sweeps.identity import identity
@@ -31,11 +32,9 @@ from featherlane.distributed.sweeps.result import NAMED, Sweep, join_chunks
 from featherlane.distributed.sweeps.run_directory import RunDirectory, read_chunks
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
-from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.mujoco_arrays import binary
 from featherlane.errors import InstallationError, ModelError, NonFiniteWarning, few
+from featherlane.extension import binary, whole_argument
+from featherlane.lanes import Kernel
 
 Chunks = Generator[tuple[np.ndarray, Columns]]
 Watcher = Callable[[int, int], None]

@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.distributed.machine import versions
-from featherlane.engine.lanes import processor
-from featherlane.engine.model.array_file import whole_file
 from featherlane.errors import ModelError
+from featherlane.extension import configuration, whole_file
 
 FORMAT = 1
 ENGINE = ("featherlane", "record layout", "kernels")  # versions that a world's bits depend on
@@ -41,7 +40,7 @@ WORDS = {
 
 def about_here() -> dict[str, str]:
     """Returns facts about this process that do not affect the results, for a reader."""
-    return {"cpu": processor.cpu_level(), "system": platform.platform(), "host": platform.node()}
+    return {"cpu": configuration()["cpu"], "system": platform.platform(), "host": platform.node()}
 
 
 def _is_begun(folder: Path) -> bool:

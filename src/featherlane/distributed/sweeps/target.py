@@ -12,23 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes.layout import Field
-from featherlane.engine.model.assignment import is_mixed
-from featherlane.engine.model.entries import PATH, selection
-from featherlane.engine.model.fields import EDITABLE_INTS, MODEL
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.option import Option
-from featherlane.engine.simulation.batch.arrays import STATE
-from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane import Model
 from featherlane.errors import ModelError, near
+from featherlane.extension import DATA, EDITABLE_INTS, MODEL, STATE, is_mixed, selection, split_path, world_shape
+from featherlane.lanes import Field
+from featherlane.results import Option
 
 # fields without derived fields: a change of these leaves the constants of a model unchanged
 INDEPENDENT = re.compile(
     r"opt_\w+|\w*_sol(ref|imp)\w*|\w+_(friction|margin|gap|damping|stiffness|frictionloss|range|forcerange|ctrlrange|actrange)"
     r"|actuator_(gain|bias|dyn)prm|sensor_\w+|geom_(erp|slip|restitution\w*)|site_size"
 )
-OPTIONS = tuple(name for name in dir(Option) if not name.startswith("_"))
+OPTIONS = tuple(name for name in dir(Option) if not name.startswith("_") and name != "choices")
 
 
 @dataclass(frozen=True)
@@ -86,16 +81,15 @@ def parse_target(model: Model, path: str) -> Target:
 
 
 def _part(model: Model, path: str, text: str) -> Part:
-    match = PATH.fullmatch(text)
-    if match is None:
+    parts = split_path(text)
+    if parts is None:
         raise ModelError(f"parameter {path!r}: got {text!r}, allowed is FIELD, FIELD[NAME] or FIELD[NAME, NUMBER]")
-    name, entries = match[1].replace("opt.", "opt_"), match[2]
+    name, entries = parts[0].replace("opt.", "opt_"), parts[1]
     owner, field = _owner(path, name)
     if owner == "variant" and field is None:
         return Part(name, owner, (), ())
     assert field is not None
-    sizes = model.size_values() if owner != "state" else Workspace.sizes_of(model, 0)
-    dims = field.dims(sizes)
+    dims = world_shape(model, name) if owner == "state" else field.dims(model.size_values())
     index = () if entries is None else selection(model, f"parameter {path!r}", field, dims, entries)
     shape = np.zeros(dims)[index].shape if 0 not in dims or index else dims
     if 0 in shape:

@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.arguments import LARGEST, bounded
-from featherlane.engine.model.assignment import described, real_number, regular
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError
+from featherlane.extension import LARGEST, bounded, described, instance, one_of, real_number, regular
 
 Apply = Literal["set", "scale", "add"]
 APPLY = ("set", "scale", "add")
@@ -227,16 +226,11 @@ class Streams:
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
 def _apply(given: Any) -> str:
-    if given not in APPLY:
-        known = near(given, APPLY) if isinstance(given, str) else ""
-        raise ModelError(f"apply: got {given!r}, allowed are {', '.join(map(repr, APPLY))}{known}")
-    return str(given)
+    return one_of("apply", given, APPLY)
 
 
 def _flag(given: Any) -> bool:
-    if not isinstance(given, bool | np.bool_):
-        raise ModelError(f"each: got {given!r}, allowed are True and False")
-    return bool(given)
+    return instance("each", given, bool | np.bool_, "True or False")
 
 
 def _named(apply: str, listed: np.ndarray) -> str:

@@ -16,8 +16,8 @@ from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_
 from featherlane.distributed.serialization import serialize, unpacked
 from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk
 from featherlane.distributed.sweeps.plan import Plan
-from featherlane.engine.lanes.cores import cores
 from featherlane.errors import FeatherlaneError, ModelError
+from featherlane.extension import cores
 
 THREADS = 4  # default threads per task: the work between rollouts is serial
 AHEAD = 2  # tasks per place: the next one waits there when one is done

@@ -14,6 +14,7 @@ from featherlane.engine.model.enums import (
     BIAS_DCMOTOR,
     BIAS_MUSCLE,
     BIAS_NONE,
+    BIAS_USER,
     BRISTLE,
     CURRENT,
     DYN_DCMOTOR,
@@ -22,10 +23,12 @@ from featherlane.engine.model.enums import (
     DYN_INTEGRATOR,
     DYN_NONE,
     DYN_PID,
+    DYN_USER,
     GAIN_AFFINE,
     GAIN_DCMOTOR,
     GAIN_FIXED,
     GAIN_MUSCLE,
+    GAIN_USER,
     INTEGRAL,
     PID_PLUGIN,
     SLEW,
@@ -43,6 +46,8 @@ _field = Declare()
 Pid = row_type("Pid", "kp ki kd imax slewmax")
 PID = "mujoco.pid"
 PID_COLUMNS = {"kp": 0.0, "ki": 0.0, "kd": 0.0, "imax": np.inf, "slewmax": np.inf}  # attributes, with their defaults
+# fields of the user types of actuators, and their number, by kind of function
+USER_TYPES = {"activation": ("dyntype", DYN_USER), "gain": ("gaintype", GAIN_USER), "bias": ("biastype", BIAS_USER)}
 FILTERED = (DYN_FILTER, DYN_FILTEREXACT, DYN_INTEGRATOR)  # types whose activation is the plugin's setpoint
 
 
@@ -158,3 +163,14 @@ def _wrong_muscle(mj, i: int) -> str:
         if present and not prm[0] < prm[1]:
             return f"range {name}prm[:2] of the muscle is {prm[0]:g} to {prm[1]:g}, allowed is lower < upper"
     return ""
+
+
+def missing_functions(model) -> list[str]:
+    """Returns a line for each actuator of the type `user` that lacks a function."""
+    lines = []
+    for kind, (field, user) in USER_TYPES.items():
+        for i in np.flatnonzero(getattr(model, f"actuator_{field}") == user):
+            if (int(i), kind) not in model.user_actuators:
+                name = model.names("actuator")[i]
+                lines.append(f"actuator {name!r}: {kind}" if name else f"actuator #{i}: {kind}")
+    return lines

@@ -15,8 +15,15 @@ from featherlane.engine.model.names import KINDS, find_object
 from featherlane.errors import ModelError
 
 PATH = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(?:\[(.*)\])?\s*", re.DOTALL)
+FieldPath = tuple[str, str | None]
 RANGE = re.compile(r"(-?\d+)?\s*:\s*(-?\d+)?")
 WHOLE = re.compile(r"-?\d+")
+
+
+def split_path(path: Any) -> FieldPath | None:
+    """Returns the name of a path `FIELD` or `FIELD[INDEX, ...]` and the text in its brackets; None for another text."""
+    match = PATH.fullmatch(path) if isinstance(path, str) else None
+    return match and (match[1], match[2])
 
 
 def selection(model: Model, what: str, field: Field, dims: tuple[int, ...], text: str) -> tuple[Any, ...]:

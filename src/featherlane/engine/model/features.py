@@ -15,7 +15,7 @@ MuJoCo model are either computed or cannot change the motion:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -32,9 +32,6 @@ from featherlane.engine.model.shapes import visible_geoms
 from featherlane.engine.model.signed_distance import NO_FIELD, field_kind, field_problems
 from featherlane.engine.model.taxels import TOUCH_GRID
 from featherlane.errors import UnsupportedFeatureError
-
-if TYPE_CHECKING:
-    from featherlane.engine.model.model import Model
 
 # user callbacks that mj_step calls
 CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_bias")
@@ -119,7 +116,7 @@ def _without_field(mj: mujoco.MjModel, geoms: Iterable[int]) -> Iterator[str]:
             yield f"{element(mj, 'geom', geom)}: sdf"
 
 
-def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
+def refuse_rays(model: Any, geoms: Iterable[int]) -> None:
     """Raises an error if rays would have to hit unsupported geoms.
 
     Raises:
@@ -151,15 +148,23 @@ def refused_kinds() -> dict[str, set[str]]:
     return {"transmission": {"undefined"}, "sensor": sensors}
 
 
-def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
+def unsupported_sensors(model: Any) -> dict[int, str]:
+    """Returns, by sensor, why its value is not computed; without user sensors that have a function."""
+    problems = ((i, sensor_problem(model.mj_model, i)) for i in range(model.nsensor) if i not in model.user_sensors)
+    return {i: problem for i, problem in problems if problem}
+
+
+def refuse_sensors(model: Any, sensors: Iterable[int] | None = None) -> None:
     """Raises an error if the results of sensors (all of them, or the given ones) are not computed.
 
     Raises:
         UnsupportedFeatureError: with the name and kind of each of these sensors.
     """
-    mj, chosen = model.mj_model, range(model.nsensor) if sensors is None else sensors
-    problems = [(i, sensor_problem(mj, i)) for i in chosen if i not in model.user_sensors]
-    lost = [f"{element(mj, 'sensor', i)}: {problem}" for i, problem in problems if problem]
+    lost = [
+        f"{element(model.mj_model, 'sensor', i)}: {problem}"
+        for i, problem in unsupported_sensors(model).items()
+        if sensors is None or i in sensors
+    ]
     if lost:
         raise UnsupportedFeatureError(lost, what="these sensors are not supported")
 

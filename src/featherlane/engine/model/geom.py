@@ -6,7 +6,6 @@ Planes, meshes and height fields need more than sizes: ray and pair functions ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from featherlane.engine.lanes import Kernel, dispatch
@@ -29,7 +28,6 @@ class Shape(NamedTuple):
             distance [m], outward unit normal).
         inside: the kernel of (size, p) that returns the mask of worlds in which the point is inside.
         semi_axes: the kernel of (size) that returns those of the ellipsoid that represents it in a fluid [m].
-        volume: the function of the three sizes that returns the volume [m^3].
     """
 
     kind: int
@@ -38,7 +36,6 @@ class Shape(NamedTuple):
     meet: Kernel
     inside: Kernel
     semi_axes: Kernel
-    volume: Callable[[float, float, float], float]
 
 
 SHAPES: dict[int, Shape] = {}  # by kind

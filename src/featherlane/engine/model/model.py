@@ -18,14 +18,15 @@ import numpy as np
 
 from featherlane.engine.lanes.layout import Field, layout_hash
 from featherlane.engine.lanes.record import aligned, shaping
-from featherlane.engine.model.actuators import actuator_kinds
+from featherlane.engine.model.actuators import actuator_kinds, missing_functions
 from featherlane.engine.model.arguments import LARGEST, bounded, instance
-from featherlane.engine.model.assignment import assign, is_mixed
+from featherlane.engine.model.assignment import assign, is_mixed, regular
+from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.enums import ABSENT_GEOM, SDF
 from featherlane.engine.model.fields import MODEL, is_editable
 from featherlane.engine.model.fixed import fixed, read_only
 from featherlane.engine.model.in_use import DECIDING, in_use
-from featherlane.engine.model.limits import ROWS, check_field, entry_label
+from featherlane.engine.model.limits import ROWS, check_field, entry_label, holds_each
 from featherlane.engine.model.mujoco_arrays import is_mujocos, read_field, with_missing_fields, write_field
 from featherlane.engine.model.names import NamedAccess, NamedView, find_object, object_names
 from featherlane.engine.model.option import Option
@@ -341,6 +342,26 @@ class Model(NamedAccess):
         if edited:
             own["_stamp"] = None
 
+    def check_values(self, name: str, values: np.ndarray, worlds: bool = False) -> None:
+        """Raises an error for values that a real field cannot hold.
+
+        Args:
+            name: the field.
+            values: array of the field's shape, with a leading axis of worlds if `worlds` is set.
+
+        Raises:
+            ModelError: with the field, the element, the given value and the allowed values.
+        """
+        check_field(self, name, values, worlds)
+
+    def holds_between(self, name: str, values: np.ndarray) -> bool:
+        """Returns whether a real field can hold these rows (n, ...), and surely all values between them."""
+        return holds_each(self, name, values)
+
+    def contents(self) -> list[np.ndarray]:
+        """Returns all values that differ between models of equal sizes: the three buffers, and the keyframes."""
+        return [*(self.__dict__[f"{kind}_buffer"] for kind in BUFFERS), *(getattr(self, n) for n in KEYFRAME_FIELDS)]
+
     def _follow(self, changed: Set[str]) -> None:
         """Updates the ints and sizes that depend on edited reals: which features are in use, which geoms rays hit."""
         own, values = {**self.__dict__, **self._sizes}, {}
@@ -389,9 +410,44 @@ class Model(NamedAccess):
             self._ids[kind] = {name: i for i, name in enumerate(self.names(kind)) if name}
         return self._ids[kind]
 
+    def candidate_pairs(self) -> np.ndarray:
+        """Returns the pairs of geoms that may collide, (n, 2), whatever the flags that disable contacts.
+
+        A pair is listed if an explicit `<pair>` names it, or if the masks, the exclusions and the tree of bodies allow
+        it to collide.  The pairs that a bounding volume tree finds are included.
+        """
+        found = candidates(self.mj_model) if self.ncrowd else self.__dict__
+        return np.stack([found["cand_geom1"], found["cand_geom2"]], axis=1)
+
+    @property
+    def unsupported_sensors(self) -> dict[int, str]:
+        """Returns the sensors whose values are not computed, by id, each with the reason."""
+        from featherlane.engine.model.features import unsupported_sensors  # imports mujoco
+
+        return unsupported_sensors(self)
+
+    def missing_functions(self) -> list[str]:
+        """Returns a line for each actuator of the type `user` that lacks a function, such as `actuator 'a': gain`."""
+        return missing_functions(self)
+
     def keyframe(self, key: str | int) -> NamedView:
         """Returns the keyframe with this name or id."""
         return find_object(self, "keyframe", key)
+
+    def keyframe_numbers(self, keyframe: Any, n: int) -> np.ndarray:
+        """Returns a keyframe's number for each of n worlds, checked; an empty array for the defaults."""
+        if keyframe is None or (type(keyframe) is int and keyframe == -1):
+            return np.zeros(0, np.int64)
+        if isinstance(keyframe, str):
+            keyframe = self.keyframe(keyframe).id
+        given = regular("keyframe", keyframe)
+        try:
+            keys = np.broadcast_to(given, (n,))
+        except ValueError:
+            raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
+        if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= self.nkey)).any():
+            raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {self.nkey - 1} and names")
+        return keys
 
     def pair(self, key: str | int) -> NamedView:
         """Returns the explicit geom pair with this name or id."""

@@ -281,11 +281,14 @@ class _Choice(_Integer):
     def shown(self, number: int) -> Any:
         return self.kind(number) if number in set(self.kind) else number
 
-    def check(self, value: Any) -> int:
+    def numbers(self) -> dict[str, int]:
+        """Returns the allowed names and their numbers."""
         if self._table is None:
-            numbers = {_word(member): int(member) for member in self.kind}
-        else:
-            numbers = {entry.name: number for number, entry in self._table.items()}
+            return {_word(member): int(member) for member in self.kind}
+        return {entry.name: number for number, entry in self._table.items()}
+
+    def check(self, value: Any) -> int:
+        numbers = self.numbers()
         found = numbers.get(value.lower()) if isinstance(value, str) else whole_number(value)
         if found is None or found not in numbers.values():
             hint = near(value.lower(), numbers) if isinstance(value, str) else ""
@@ -315,14 +318,18 @@ class _LcpSolverChoice(_Choice):
         super().__set__(opt, value)
         opt._model.__dict__["user_lcp_solver"] = REGISTERED_SOLVERS.get(value) if isinstance(value, str) else None
 
+    def numbers(self) -> dict[str, int]:
+        own = {_word(member): int(member) for member in LcpSolver if member != LcpSolver.REGISTERED}
+        return own | dict.fromkeys(REGISTERED_SOLVERS, int(LcpSolver.REGISTERED))
+
     def check(self, value: Any) -> int:
         if isinstance(value, str) and value in REGISTERED_SOLVERS:
             return int(LcpSolver.REGISTERED)
         # a registered solver has a name, not the number that all of them share
-        numbers = {_word(member): int(member) for member in LcpSolver if member != LcpSolver.REGISTERED}
+        numbers = self.numbers()
         found = numbers.get(value.lower()) if isinstance(value, str) else whole_number(value)
-        if found is None or found not in numbers.values():
-            found = numbers[one_of(f"option {self.name}", value, (*numbers, *REGISTERED_SOLVERS))]  # raises
+        if found is None or found == LcpSolver.REGISTERED or found not in numbers.values():
+            found = numbers[one_of(f"option {self.name}", value, numbers)]  # raises
         return found
 
 
@@ -425,6 +432,12 @@ class Option:
     def __init__(self, model: ModelFields):
         object.__setattr__(self, "_model", model)
 
+    @classmethod
+    def choices(cls, name: str) -> tuple[str, ...]:
+        """Returns the names that an option accepts, such as those of all integrators; empty if it is no choice."""
+        option = vars(cls).get(name)
+        return tuple(option.numbers()) if isinstance(option, _Choice) else ()
+
     def __getattr__(self, name: str) -> Any:
         if name in PASSED_THROUGH:
             return getattr(self._model.mj_model.opt, name)
@@ -433,13 +446,13 @@ class Option:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in PASSED_THROUGH:
             setattr(self._model.mj_model.opt, name, _count(name, value))
-        elif hasattr(type(self), name):
+        elif isinstance(vars(Option).get(name), _Option):
             object.__setattr__(self, name, value)
         else:
             raise UnknownAttributeError(f"unknown option {name!r}{near(name, dir(self))}")
 
     def __dir__(self):
-        return [*(n for n in vars(type(self)) if not n.startswith("_")), *PASSED_THROUGH]
+        return [*(n for n, option in vars(type(self)).items() if isinstance(option, _Option)), *PASSED_THROUGH]
 
     def __repr__(self) -> str:
         choices = {"integrator": SCHEMES[self.integrator].name, "solver": SOLVERS[self.solver].name}

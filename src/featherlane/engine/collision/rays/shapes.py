@@ -1,7 +1,5 @@
 """Defines the shapes with a closed form: the functions of each shape for rays, sensors and fluid forces."""
 
-import math
-
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.rays.ray_shape import (
     meet_box,
@@ -13,8 +11,6 @@ from featherlane.engine.collision.rays.ray_shape import (
 from featherlane.engine.model.geom import Shape, inside_shape, meet_shape, radius_of, register
 
 __all__ = ["BUILT_IN", "inside_shape", "meet_shape", "radius_of"]
-
-UNIT_BALL = 4 / 3 * math.pi  # its volume
 
 
 # ---- sphere: radius --------------------------------------------------------------------------------------------------
@@ -142,38 +138,12 @@ def field_radius(size, bound):
 
 
 BUILT_IN = (
-    Shape(
-        SPHERE, 1, sphere_radius, ray_meets_sphere, inside_sphere, sphere_axes, volume=lambda a, b, c: UNIT_BALL * a**3
-    ),
-    Shape(
-        CAPSULE,
-        2,
-        capsule_radius,
-        ray_meets_capsule,
-        inside_capsule,
-        capsule_axes,
-        volume=lambda a, b, c: math.pi * a * a * 2 * b + UNIT_BALL * a**3,
-    ),
-    Shape(
-        ELLIPSOID,
-        3,
-        ellipsoid_radius,
-        meet_ellipsoid,
-        inside_ellipsoid,
-        own_axes,
-        volume=lambda a, b, c: UNIT_BALL * a * b * c,
-    ),
-    Shape(
-        CYLINDER,
-        2,
-        cylinder_radius,
-        ray_meets_cylinder,
-        inside_cylinder,
-        cylinder_axes,
-        volume=lambda a, b, c: math.pi * a * a * 2 * b,
-    ),
-    Shape(BOX, 3, box_radius, ray_meets_box, inside_box, own_axes, volume=lambda a, b, c: 8 * a * b * c),
-    Shape(SDF, 0, field_radius, ray_meets_box, inside_box, own_axes, volume=lambda a, b, c: 0.0),
+    Shape(SPHERE, 1, sphere_radius, ray_meets_sphere, inside_sphere, sphere_axes),
+    Shape(CAPSULE, 2, capsule_radius, ray_meets_capsule, inside_capsule, capsule_axes),
+    Shape(ELLIPSOID, 3, ellipsoid_radius, meet_ellipsoid, inside_ellipsoid, own_axes),
+    Shape(CYLINDER, 2, cylinder_radius, ray_meets_cylinder, inside_cylinder, cylinder_axes),
+    Shape(BOX, 3, box_radius, ray_meets_box, inside_box, own_axes),
+    Shape(SDF, 0, field_radius, ray_meets_box, inside_box, own_axes),
 )
 
 for shape in BUILT_IN:

@@ -13,6 +13,7 @@ from featherlane.engine.model.assignment import regular
 from featherlane.engine.model.enums import Enable
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.history import empty_history
+from featherlane.engine.model.in_use import DECIDING, in_use
 from featherlane.engine.model.limits import check_field
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.sleep import AWAKE
@@ -178,15 +179,21 @@ class WorldArrays:
     # ---- given contacts ----------------------------------------------------------------------------------------------
     def give_contacts(self, contacts: Contacts, replace, count, chosen: np.ndarray) -> None:
         """Gives contacts to the chosen worlds; see `Batch.give_contacts`."""
+        for name, value in self.given_rows(contacts, replace, count, chosen, self.expanded).items():
+            self.rows[name][chosen] = value
+
+    def given_rows(
+        self, contacts: Contacts, replace, count, chosen: np.ndarray, expanded: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Returns the rows `given_*` of contacts of the chosen worlds; the rows `expanded` are of all worlds."""
 
         def values(name):
-            rows = self.expanded.get(name)
+            rows = expanded.get(name)
             return self.model.__dict__[name][None] if rows is None else rows[chosen]
 
-        adhesive = self.expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
-        rows = given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
-        for name, value in rows.items():
-            self.rows[name][chosen] = value
+        used = {} if expanded.keys().isdisjoint(DECIDING) else in_use(self.model, expanded)
+        adhesive = used.get("flg_adhesion", self.model.flg_adhesion)
+        return given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
 
     # ---- defaults ----------------------------------------------------------------------------------------------------
     def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
@@ -312,22 +319,6 @@ def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
         return array, 0
     row = np.dtype((np.void, flat[0].nbytes))
     return flat.view(row)[:, 0], np.zeros((), row)[()]
-
-
-def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
-    """Returns a keyframe's index for each of n worlds, checked; an empty array for the defaults, the common case."""
-    if keyframe is None or (type(keyframe) is int and keyframe == -1):
-        return np.zeros(0, np.int64)
-    if isinstance(keyframe, str):
-        keyframe = model.keyframe(keyframe).id
-    given = regular("keyframe", keyframe)
-    try:
-        keys = np.broadcast_to(given, (n,))
-    except ValueError:
-        raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
-    if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= model.nkey)).any():
-        raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1} and names")
-    return keys
 
 
 def not_kept(name: str) -> ModelError:

@@ -107,7 +107,7 @@ class Batch(WorldQueries):
     def _advance(self, nstep: int, chosen: np.ndarray, stage: int = 0) -> None:
         self.runner.run(nstep, chosen, stage=stage)
 
-    def _dims(self, name: str) -> tuple[int, ...]:
+    def world_shape(self, name: str) -> tuple[int, ...]:
         return self.arrays.dims(name)
 
     # ---- for programs that display or run a user's batch -------------------------------------------------------------

@@ -34,16 +34,6 @@ MADE = ("_model", "_data", "_function")  # created at the first access
 GIVEN = frozenset(DATA.of("drive", "input", "given"))  # set by the user; all other fields follow from the last step
 
 
-def numbered(parts: Iterable[Iterable[Failure]], starts: np.ndarray) -> list[Failure]:
-    """Returns copies of the failures of several batches, with world numbers from each batch's start, by step."""
-    found = []
-    for start, own in zip(starts.tolist(), parts, strict=False):
-        for failure in map(copy.copy, own):
-            failure.world += start
-            found.append(failure)
-    return sorted(found, key=lambda failure: (failure.step, failure.world))
-
-
 class Failure:
     """Records a failed step of one world, in which a count of `status` grew, and the steps before it.
 
@@ -72,6 +62,16 @@ class Failure:
     """
 
     control: Kernel | None
+
+    @staticmethod
+    def numbered(parts: Iterable[Iterable[Failure]], starts: np.ndarray) -> list[Failure]:
+        """Returns copies of the failures of several batches, with world numbers from each batch's start, by step."""
+        found = []
+        for start, own in zip(starts.tolist(), parts, strict=False):
+            for failure in map(copy.copy, own):
+                failure.world += start
+                found.append(failure)
+        return sorted(found, key=lambda failure: (failure.step, failure.world))
 
     def __init__(
         self,

@@ -16,14 +16,13 @@ from featherlane.engine.lanes import Kernel
 from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.model.assignment import flag, regular
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.arrays import keyframe_numbers
-from featherlane.engine.simulation.batch.filming import Filming, Record, split_cameras
-from featherlane.engine.simulation.batch.reduction import Reduction, check_rollout, over_worlds
+from featherlane.engine.simulation.batch.reduction import Reduction, over_worlds
+from featherlane.engine.simulation.batch.rollout_request import Record, RolloutRequest
 from featherlane.engine.simulation.batch.runner import Share, roll_shares, run_shares, stage_number
 from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.call_lock import hold
-from featherlane.engine.simulation.world.recordings import Control, check_bindable, inputs_of_rollout, recordings
-from featherlane.errors import MissingMethodError, ModelError
+from featherlane.engine.simulation.world.recordings import Control, inputs_of_rollout
+from featherlane.errors import ModelError
 
 FOR_ALL = (int, str, type(None))  # types of a keyframe for all worlds of a call
 
@@ -46,16 +45,11 @@ class GroupedWorlds(Worlds):
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """Returns the model of each group."""
         return tuple(group.model for group in self.groups)
 
     def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray, Any]]:
         """Returns the groups of these worlds, the worlds' numbers in the group, and their indices in `chosen`."""
         return [(0, chosen, slice(None))]
-
-    def _dims(self, name: str) -> tuple[int, ...]:
-        """Returns the shape of a field of a world, padded to the widest model."""
-        raise MissingMethodError("_dims")
 
     def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
         """Returns a view of the entries of padded rows that worlds of a group use."""
@@ -88,7 +82,7 @@ class GroupedWorlds(Worlds):
         groups, resets = self.groups, []
         for k, worlds, at in self._split(chosen):
             own = keyframe if each is None or each.shape != chosen.shape else each[at]
-            resets.append((groups[k].runner, worlds, keyframe_numbers(groups[k].model, own, len(worlds))))
+            resets.append((groups[k].runner, worlds, groups[k].model.keyframe_numbers(own, len(worlds))))
         for runner, worlds, keys in resets:
             hold((runner.turn,), runner.reset, worlds, keys)
         if forward:
@@ -109,22 +103,16 @@ class GroupedWorlds(Worlds):
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
     ) -> dict[str, np.ndarray]:
-        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
+        chosen = self._ids(ids)
         if len(self.groups) > 1 and (np.diff(chosen) < 0).any():
             raise ModelError("ids: got numbers that do not ascend, allowed are ascending world numbers")
-        how = check_rollout(reduce, out, len(chosen))
-        names, cameras = split_cameras(record, how)
-        for name in names:
-            for model in self.models:
-                check_bindable(model, "record", name)
-        film = Filming(self, cameras, (len(chosen), nstep), out)
-        result = recordings(names, (len(chosen), nstep), film.rest, self._dims, self.dtype)
-        if cameras or (callable(control) and not isinstance(control, Kernel)):
-            film.run(control, chosen, result, self._dims)
+        request = RolloutRequest(self, nstep, control, record, chosen, out, reduce)
+        if request.cameras or request.is_driven:
+            request.run_step_by_step()
         else:
-            self._roll(nstep, chosen, control, result)
-        result |= film.result
-        return result if how is None else over_worlds(how, result, chosen)
+            self._roll(request.nstep, chosen, control, request.fields)
+        how = request.reduction
+        return request.result if how is None else over_worlds(how, request.result, chosen)
 
     def _roll(self, nstep: int, chosen: np.ndarray, control: Any, out: dict[str, np.ndarray]) -> None:
         """Runs steps with given controls or a kernel, and records into parts of padded arrays."""
@@ -133,7 +121,7 @@ class GroupedWorlds(Worlds):
             for rows in out.values():
                 rows[...] = 0
             if not isinstance(control, Kernel | None):
-                control = inputs_of_rollout(control, (len(chosen), nstep), self._dims)
+                control = inputs_of_rollout(control, (len(chosen), nstep), self.world_shape)
         parts = []
         for k, worlds, at in self._split(chosen):
             result, own = out, control

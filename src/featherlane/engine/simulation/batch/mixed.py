@@ -20,17 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.engine.model.arguments import instance, whole_argument
-from featherlane.engine.model.assignment import assign, broadcast_reals, described, flag, regular
+from featherlane.engine.model.assignment import assign, broadcast_reals, described, regular
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.model import Model
-from featherlane.engine.model.variant import values_of
 from featherlane.engine.simulation.batch.arrays import REPORTS, STATE
 from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.failure import Failure, numbered
+from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.padded import PaddedArrays
-from featherlane.engine.simulation.batch.sensing import SENSED
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.recordings import BINDABLE, check_field_name
@@ -193,7 +191,7 @@ class MixedBatch(GroupedWorlds):
     @property
     def failures(self) -> list[Failure]:
         """Returns, with `record_failures`, copies of all failures with world numbers of this batch, by step."""
-        return numbered([group.failures for group in self.groups], self.starts)
+        return Failure.numbered([group.failures for group in self.groups], self.starts)
 
     def expand(self, name: str) -> np.ndarray:
         key = str(name).replace("opt.", "opt_")
@@ -208,7 +206,7 @@ class MixedBatch(GroupedWorlds):
     def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         shares = self._split(self._ids(ids))
         for group, *_ in shares:  # before any is set
-            values_of(self.groups[group].model.variants, geom, variant, flag("inertia", inertia))
+            self.groups[group].variant_values(geom, variant, inertia)
         for group, chosen, _ in shares:
             self.groups[group].set_variant(geom, variant, ids=chosen, inertia=inertia)
 
@@ -216,7 +214,7 @@ class MixedBatch(GroupedWorlds):
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
         def share(k: int, worlds: np.ndarray) -> Any:
             try:
-                return SENSED[kind](self.groups[k], request(*self.starts[k : k + 2].tolist()), worlds)
+                return self.groups[k].sense(kind, request(*self.starts[k : k + 2].tolist()), ids=worlds)
             except ModelError as error:
                 error.args = (f"group {k}: {error}",)
                 raise
@@ -232,7 +230,7 @@ class MixedBatch(GroupedWorlds):
         indices = [(k, np.flatnonzero(group == k)) for k in np.unique(group).tolist()]
         return [(k, chosen[at] - self.starts[k], at) for k, at in indices]
 
-    def _dims(self, name: str) -> tuple[int, ...]:
+    def world_shape(self, name: str) -> tuple[int, ...]:
         return self._padded.padded_shape(name)
 
     def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ class Histogram(NamedTuple):
 Reduction = str | Histogram
 
 
-def checked(reduction: Any) -> Reduction:
+def checked_reduction(reduction: Any) -> Reduction:
     """Returns a reduction, given by name or as a `Histogram`.
 
     Raises:
@@ -58,14 +58,14 @@ def check_rollout(reduction: Any, out: Any, nworld: int) -> Reduction | None:
     """Checks the arguments `reduce` and `out` of a rollout of nworld worlds; returns the reduction.
 
     Raises:
-        ModelError: as `checked` does; `out` is not a mapping, or given with a reduction; no world to reduce.
+        ModelError: as `checked_reduction` does; `out` is not a mapping, or given with a reduction; no world to reduce.
     """
     instance("out", out, Mapping | None, "a dict of arrays by name")
     if reduction is None:
         return None
     if out is not None:
         raise ModelError("out: got arrays, allowed with reduce is None")
-    how = checked(reduction)
+    how = checked_reduction(reduction)
     if not nworld:
         raise ModelError("ids: got no world, allowed with reduce is at least one")
     return how
@@ -73,10 +73,13 @@ def check_rollout(reduction: Any, out: Any, nworld: int) -> Reduction | None:
 
 def over_worlds(reduction: Reduction, recorded: Mapping[str, np.ndarray], worlds: np.ndarray) -> dict[str, np.ndarray]:
     """Returns reductions of recordings (n, nstep, ...) of the worlds with these numbers, by field."""
-    return {name: merged(reduction, [reduced(reduction, rows, worlds)]) for name, rows in recorded.items()}
+    return {
+        name: merged_reduction(reduction, [partial_reduction(reduction, rows, worlds)])
+        for name, rows in recorded.items()
+    }
 
 
-def reduced(reduction: Reduction, rows: np.ndarray, worlds: np.ndarray) -> Any:
+def partial_reduction(reduction: Reduction, rows: np.ndarray, worlds: np.ndarray) -> Any:
     """Returns a node's partial reduction of its worlds.
 
     Args:
@@ -93,7 +96,7 @@ def reduced(reduction: Reduction, rows: np.ndarray, worlds: np.ndarray) -> Any:
     return len(rows), _blocks(rows, worlds)
 
 
-def merged(reduction: Reduction, parts: Sequence[Any]) -> np.ndarray:
+def merged_reduction(reduction: Reduction, parts: Sequence[Any]) -> np.ndarray:
     """Merges the partial reductions of nodes, which have at least one world together."""
     if isinstance(reduction, Histogram):
         return np.sum(parts, axis=0)

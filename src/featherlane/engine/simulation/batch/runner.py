@@ -190,7 +190,7 @@ class Runner:
         if bits & FOUND_FULL:
             self.warned |= FOUND_FULL
             full = first + np.flatnonzero(self.arrays.rows["warning"][:, [CONTACTS_FULL, ROWS_FULL]].any(axis=1))
-            warn_of_full(_who(full), self.arrays.sizes["nconmax"], "batch", level)
+            warn_of_full(_who(full), self.arrays.sizes["nconmax"], owner="batch", level=level)
 
     def _warn_of_bad(self, first: int, found: np.ndarray | None, flags: Sequence[np.ndarray], level: int) -> None:
         """Warns of worlds with non-finite or out-of-range values, unless they were reset since."""
@@ -201,7 +201,7 @@ class Runner:
                 each[0] &= ~FOUND_NON_FINITE
             return
         self.warned |= FOUND_NON_FINITE
-        warn_of_non_finite(_who(worlds), found is not None or bool(rows["nreset"].any()), "batch", level)
+        warn_of_non_finite(_who(worlds), found is not None or bool(rows["nreset"].any()), owner="batch", level=level)
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
     def control_kernel(self, control: Kernel) -> UserFunction:

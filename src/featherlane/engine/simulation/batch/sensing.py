@@ -14,7 +14,7 @@ from featherlane.engine.model.assignment import real_number
 from featherlane.engine.simulation.batch.arrays import chosen_worlds
 from featherlane.engine.simulation.batch.gather import gather_rows
 from featherlane.engine.simulation.query.camera import VISIBLE, Camera, Images
-from featherlane.engine.simulation.query.imaging import camera_of, camera_of_worlds, images_of, warn_of_black
+from featherlane.engine.simulation.query.imaging import camera_of, images_of, warn_of_black
 from featherlane.engine.simulation.query.objects import Object
 from featherlane.engine.simulation.query.pattern import RayPattern
 from featherlane.engine.simulation.query.scan import FIELDS, Scan, ScanRequest, pattern_of, scan_of, scan_result
@@ -35,6 +35,10 @@ class Sensing:
         """Returns world numbers (n,) int64, checked."""
         return chosen_worlds(ids, self.nworld)
 
+    def sense(self, kind: str, request: Any, *, ids: ArrayLike | None = None) -> Any:
+        """Returns the results of a camera (`images`) or a scan (`scan`) for worlds of a `Batch`."""
+        return SENSED[kind](self, request, self._ids(ids))
+
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
         """Returns results of no world, and those of parts of the worlds.
 
@@ -52,7 +56,7 @@ class Sensing:
     def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
         """Returns images of worlds, and the worlds whose `rgb` is black because a pose is not finite."""
         black: list[int] = []
-        (empty, _), parts = self._shares("images", functools.partial(camera_of_worlds, camera, self.nworld), chosen)
+        (empty, _), parts = self._shares("images", functools.partial(camera.of_worlds, self.nworld), chosen)
 
         def rows() -> Iterator[tuple[Any, Images]]:
             for first, at, (images, own) in parts:

@@ -15,6 +15,7 @@ from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import NamedAccess
 from featherlane.engine.model.variant import values_of
 from featherlane.engine.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
+from featherlane.engine.simulation.batch.expanded import Entries, dependent
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.runner import Runner
 from featherlane.engine.simulation.tile.call_lock import hold
@@ -126,8 +127,17 @@ class WorldFields(GroupedWorlds, NamedAccess):
         hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
 
     def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
-        values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
+        values = self.variant_values(geom, variant, inertia)
         hold((self.runner.turn,), self.arrays.set_variant, self._ids(ids), values)
+
+    def variant_values(self, geom: str, variant: str, inertia: bool = True) -> dict[str, Entries]:
+        """Returns the entries that `set_variant` sets, by field: flat indices and values."""
+        return values_of(self.model.variants, geom, variant, flag("inertia", inertia))
+
+    @property
+    def dependent_fields(self) -> list[str]:
+        """Returns the model fields that depend on expanded ones, which `set_const` recomputes."""
+        return [*dependent(self.model, self.arrays.expanded)]
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
@@ -155,6 +165,31 @@ class WorldFields(GroupedWorlds, NamedAccess):
             ModelError: as in `Data.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.
         """
         self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
+
+    def given_rows(
+        self,
+        contacts: Contacts,
+        *,
+        replace: ArrayLike,
+        count: ArrayLike | None,
+        ids: np.ndarray,
+        expanded: Mapping[str, np.ndarray],
+    ) -> dict[str, np.ndarray]:
+        """Returns what `give_contacts` would store in worlds of another batch of this model.
+
+        Args:
+            contacts, replace, count: as for `give_contacts`.
+            ids: (n,) the worlds.
+            expanded: per-world model fields of that batch, (nworld, ...) by name.
+
+        Returns:
+            field -> (n, ...) rows in this batch's dtype.
+
+        Raises:
+            ModelError: as in `give_contacts`.
+        """
+        rows = self.arrays.given_rows(contacts, replace, count, ids, expanded)
+        return {name: value.astype(self.dtype) for name, value in rows.items()}
 
     def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
         """Removes given contacts from these worlds and detects contacts again."""

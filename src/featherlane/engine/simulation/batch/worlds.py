@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.filming import Record
 from featherlane.engine.simulation.batch.reduction import Reduction
+from featherlane.engine.simulation.batch.rollout_request import Record
 from featherlane.engine.simulation.batch.sensing import Sensing
 from featherlane.engine.simulation.tile.fields import STATUS
 from featherlane.engine.simulation.world.data import Data
-from featherlane.engine.simulation.world.recordings import Control
+from featherlane.engine.simulation.world.recordings import Control, check_bindable
 from featherlane.engine.simulation.world.state import read_state, write_state
 
 
@@ -45,7 +45,16 @@ class Worlds(Sensing):
 
         def __setattr__(self, name: str, value: Any) -> None: ...
 
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Returns the models: that of each group of a `MixedBatch`, else one."""
+        ...
+
     # ---- fields ------------------------------------------------------------------------------------------------------
+    def world_shape(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of a field of a world, as stored; padded to the widest model of a `MixedBatch`."""
+        ...
+
     @property
     def status(self) -> dict[str, np.ndarray]:
         """Returns the counts since the last reset of each world, by name, each (nworld,) int64, read-only."""
@@ -80,6 +89,25 @@ class Worlds(Sensing):
             UnsupportedFeatureError: `sensordata` of a model with unsupported sensors.
         """
         ...
+
+    def get(self, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
+        """Returns a copy of a field of some worlds; a distributed batch transfers these worlds only.
+
+        Args:
+            name: a state field, or a bound output.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, ...) read-only copy, padded to the widest model of a `MixedBatch`.
+
+        Raises:
+            ModelError: the field does not exist, or the output is not bound.
+        """
+        for model in self.models:
+            check_bindable(model, "get", name)
+        rows = np.array(getattr(self, name)[self._ids(ids)])
+        rows.flags.writeable = False
+        return rows
 
     # ---- model fields by world ---------------------------------------------------------------------------------------
     def expand(self, name: str) -> np.ndarray:

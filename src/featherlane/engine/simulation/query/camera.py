@@ -7,7 +7,7 @@ The record p of the kernel is CAMERA below; `CameraImages` sets its sizes and ca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -98,6 +98,15 @@ class Camera:
     def size(self) -> tuple[int, int]:
         """Returns height and width [pixels]."""
         return int(self.height), int(self.width)
+
+    def of_worlds(self, nworld: int, first: int, last: int) -> Camera:
+        """Returns the camera of the worlds from `first` to before `last` of nworld: their seeds and colours."""
+        noise, colours = self.noise, self.geom_rgb
+        if noise is not None:
+            noise = replace(noise, seed=noise.seeds(nworld)[first:last])
+        if colours is not None and np.ndim(colours) == 3 and len(np.asarray(colours)) == nworld:
+            colours = np.asarray(colours)[first:last]  # others are refused when they are read
+        return replace(self, noise=noise, geom_rgb=colours)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -86,16 +85,6 @@ def camera_of(camera: int | str | Camera, width: int | None, height: int | None,
     if width is not None or height is not None:
         raise ModelError(f"width, height: got {width} and {height}, allowed is None, since the Camera has them")
     return camera
-
-
-def camera_of_worlds(camera: Camera, nworld: int, first: int, last: int) -> Camera:
-    """Returns a camera for the worlds from `first` to before `last` of nworld: their seeds and colours."""
-    noise, colours = camera.noise, camera.geom_rgb
-    if noise is not None:
-        noise = dataclasses.replace(noise, seed=noise.seeds(nworld)[first:last])
-    if colours is not None and np.ndim(colours) == 3 and len(np.asarray(colours)) == nworld:
-        colours = np.asarray(colours)[first:last]  # others are refused when they are read
-    return dataclasses.replace(camera, noise=noise, geom_rgb=colours)
 
 
 def images_of(batch: Any, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:

@@ -16,13 +16,12 @@ import numpy as np
 
 from featherlane.engine.lanes import Field, Layout, Record, Stage
 from featherlane.engine.lanes.runtime import mode
-from featherlane.engine.model.enums import BIAS_USER, DYN_USER, GAIN_USER
+from featherlane.engine.model.actuators import USER_TYPES, missing_functions
 from featherlane.engine.simulation.tile.library import library
 from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
 
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-KINDS = ("activation", "gain", "bias")  # the columns of the field user_actuator
-TYPES = {"activation": ("dyntype", DYN_USER), "gain": ("gaintype", GAIN_USER), "bias": ("biastype", BIAS_USER)}
+KINDS = tuple(USER_TYPES)  # the columns of the field user_actuator
 
 
 def readable(record: str, layout: Layout, name: str, reads) -> Field:
@@ -199,17 +198,6 @@ def fields_called_for(model, sensors: bool) -> set[str]:
     if sensors:
         functions += [f for f in model.user_sensors.values() if f.in_step]
     return {name for f in functions for name in f.fields}
-
-
-def missing_functions(model) -> list[str]:
-    """Returns a line for each actuator of the type `user` that lacks a function."""
-    lines = []
-    for kind, (field, user) in TYPES.items():
-        for i in np.flatnonzero(getattr(model, f"actuator_{field}") == user):
-            if (int(i), kind) not in model.user_actuators:
-                name = model.names("actuator")[i]
-                lines.append(f"actuator {name!r}: {kind}" if name else f"actuator #{i}: {kind}")
-    return lines
 
 
 @functools.cache

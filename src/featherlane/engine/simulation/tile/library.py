@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import pkgutil
 
@@ -35,3 +36,9 @@ def stages() -> dict[str, Stage]:
 def library() -> Library:
     """Returns the engine's library of compiled stages."""
     return Library(RECORDS)
+
+
+def kernels_hash() -> str:
+    """Returns a short hash of the source of all kernels: two installations with one hash have the same results."""
+    found = stages()
+    return hashlib.sha256("".join(found[name].code_hash() for name in sorted(found)).encode()).hexdigest()[:16]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from featherlane.engine.model.actuators import USER_TYPES
 from featherlane.engine.model.assignment import value_entries
 from featherlane.engine.model.model import Model, check_model
-from featherlane.engine.simulation.tile.calls import KINDS, TYPES
+from featherlane.engine.simulation.tile.calls import KINDS
 from featherlane.engine.simulation.user.function import UserFunction
 from featherlane.engine.simulation.user.roles import find_role
 from featherlane.engine.simulation.user.trial import try_function
@@ -83,7 +84,7 @@ def set_user_actuator(
 
 def _chosen(model: Model, actuators, kind: str) -> list[int]:
     """Returns the numbers of the selected actuators, checked to have a type `user` of this kind."""
-    field, user = TYPES[kind]
+    field, user = USER_TYPES[kind]
     types = getattr(model, f"actuator_{field}")
     if actuators is None:
         everyone = [i for i in range(model.nactuator) if types[i] == user]

@@ -173,9 +173,9 @@ class Data(DataFields):
         found &= self._unreported
         self.__dict__["_unreported"] &= ~found
         if found & FOUND_NON_FINITE:
-            warn_of_non_finite("a world", self.nreset > 0, "data", level)
+            warn_of_non_finite("a world", self.nreset > 0, owner="data", level=level)
         if found & FOUND_FULL:
-            warn_of_full("a world", self.workspace.sizes["nconmax"], "data", level)
+            warn_of_full("a world", self.workspace.sizes["nconmax"], owner="data", level=level)
 
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, *, keyframe: str | int | None = None) -> None:

@@ -12,11 +12,22 @@ from featherlane.engine.lanes import Kernel
 from featherlane.engine.model.assignment import as_real_array, broadcast_reals, value_entries
 from featherlane.engine.model.model import Model
 from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.errors import ModelError, near
 
 Control = ArrayLike | Mapping[str, ArrayLike] | Kernel | Callable[[Any, int], ArrayLike]  # of a rollout
 INPUTS = DATA.of("drive", "input")  # fields that the caller sets before each step
 BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields of each world
+
+
+def world_shape(model: Model, name: str, given_contacts: int = 0) -> tuple[int, ...]:
+    """Returns the shape of a field of a world, as stored: a number has the shape (1,).
+
+    Args:
+        name: a field of `DATA`.
+        given_contacts: as of `featherlane.Batch`.
+    """
+    return DATA[name].dims(Workspace.sizes_of(model, given_contacts))
 
 
 def check_bindable(model: Model, call: str, name: Any) -> None:

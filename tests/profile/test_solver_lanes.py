@@ -5,9 +5,9 @@ import pytest
 
 import featherlane as fl
 from featherlane.apps.measure.controls import Random
-from featherlane.apps.measure.solver_lanes import STEPS, solver_lanes
 from featherlane.apps.measure.speed_comparison import Course, Lineup
-from featherlane.apps.measure.stage_times import tiles
+from featherlane.tools.profile.solver_lanes import STEPS, solver_lanes
+from featherlane.tools.profile.stage_times import tiles
 
 WORLDS = 16
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.apps.measure.controls import Random
-from featherlane.apps.measure.speed_comparison import Lineup
-from featherlane.apps.measure.stage_times import tiles
 from featherlane.engine.simulation.step import forward
+from featherlane.tools.profile.settled_states import SettledStates
+from featherlane.tools.profile.stage_times import tiles
 
 STEPS = 8  # consecutive steps from the settled states
 
 
-def solver_lanes(lineup: Lineup) -> dict[str, Any]:
+def solver_lanes(lineup: SettledStates) -> dict[str, Any]:
     """Counts the solver's iterations of worlds and tiles, and the active lanes of each iteration.
 
     Tiles are those of the batch.  They take `STEPS` steps from the settled states; each call of the benchmark begins
@@ -51,14 +50,13 @@ def solver_lanes(lineup: Lineup) -> dict[str, Any]:
     }
 
 
-def _steps(lineup: Lineup, tile) -> list[tuple[np.ndarray, np.ndarray, int]]:
+def _steps(lineup: SettledStates, tile) -> list[tuple[np.ndarray, np.ndarray, int]]:
     """Returns the iterations and contacts of a tile's worlds in each step, (W,) each, and its contact slots."""
     course, arrays, found = lineup.course, tile.workspace.arrays, []
-    controls = Random(lineup.model, course.seed + 1, lineup.model.opt.timestep)
     tile.put(lineup)
     for k in range(STEPS):
         if k % course.nstep == 0:
-            arrays["ctrl"][: lineup.model.nu] = controls.draw(k, course.worlds)[tile.worlds].T
+            arrays["ctrl"][: lineup.model.nu] = lineup.controls(k)[tile.worlds].T
         tile.workspace.bound(forward.step)()
         found.append((arrays["solver_niter"][0].copy(), arrays["ncon"][0].copy(), int(arrays["ncon_slot"][0])))
     return found

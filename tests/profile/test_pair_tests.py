@@ -7,12 +7,12 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.apps.measure.pair_tests import Counts, _of_a_pair, count_pairs, pair_tests, ways_of_hulls
 from featherlane.apps.measure.speed_comparison import Course, Lineup
-from featherlane.apps.measure.stage_times import tiles
 from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.enums import MESH, PLANE
 from featherlane.engine.model.pair import FIRST_SCALAR, function_tables
+from featherlane.tools.profile.pair_tests import Counts, _of_a_pair, count_pairs, pair_tests, ways_of_hulls
+from featherlane.tools.profile.stage_times import tiles
 
 WORLDS = 12
 ROUND = "".join(f'<geom size=".04" pos="{0.1 * k} 0 0"/>' for k in range(8))
@@ -127,7 +127,7 @@ def test_tiles_with_overflowing_contacts_are_counted_and_not_timed(monkeypatch):
             tile.workspace.record.set_size("nconmax", 1)
             yield tile
 
-    monkeypatch.setattr(importlib.import_module("featherlane.apps.measure.pair_tests"), "tiles", cramped)
+    monkeypatch.setattr(importlib.import_module("featherlane.tools.profile.pair_tests"), "tiles", cramped)
     found = pair_tests(Lineup(GROUPS, Course(worlds=8, settle=0.1)))
     assert found.keys() == {"pairs"} and found["pairs"]["touching"] > 1
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.apps.measure.speed_comparison import Lineup
 from featherlane.engine.collision.collision import collision
 from featherlane.engine.dynamics.body.kinematics import path_frames
 from featherlane.engine.dynamics.inertia.articulated import needs_factor, needs_inertia
@@ -23,6 +22,7 @@ from featherlane.engine.simulation.step import forward
 from featherlane.engine.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.engine.simulation.step.part import SOLVE, solve_in_parts
 from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.tools.profile.settled_states import SettledStates
 
 STEPS = 6  # consecutive steps from the settled states; the first is not counted
 TRIALS = 3  # trials per tile; the fastest time of each stage and step counts
@@ -30,7 +30,7 @@ SOLVES = "solve_constraint"
 OF_ROWS = ("collision", "make_constraint", SOLVES)  # stages that a tile at its capacity processes in parts
 
 
-def stage_times(lineup: Lineup, on_progress: Callable[[int], None] = lambda done: None) -> dict[str, float]:
+def stage_times(lineup: SettledStates, on_progress: Callable[[int], None] = lambda done: None) -> dict[str, float]:
     """Measures microseconds per world of each stage, of the whole step, and of the unexplained rest.
 
     Tiles and requested outputs are those of the batch (it groups worlds with similar contacts, and piles one by one).
@@ -66,14 +66,14 @@ class Tile(NamedTuple):
     worlds: np.ndarray
     nothing: Callable[[], None]
 
-    def put(self, lineup: Lineup) -> None:
+    def put(self, lineup: SettledStates) -> None:
         """Sets the worlds to their settled states."""
         for name, value in lineup.states.items():
             self.workspace.arrays[name][: value.shape[1]] = value[self.worlds].T
         self.workspace.arrays["con_overflow"][...] = 0
 
 
-def tiles(lineup: Lineup) -> Iterator[Tile]:
+def tiles(lineup: SettledStates) -> Iterator[Tile]:
     """Yields the tiles that the batch would form from the settled states, except an incomplete one."""
     course = lineup.course
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
@@ -89,7 +89,7 @@ def tiles(lineup: Lineup) -> Iterator[Tile]:
             yield Tile(workspace, worlds, nothing)
 
 
-def _tile_times(lineup: Lineup, tile: Tile) -> dict[str, float]:
+def _tile_times(lineup: SettledStates, tile: Tile) -> dict[str, float]:
     """Measures the seconds of each stage of a step on a tile, in step order, and of the whole step."""
     workspace, least = tile.workspace, LeastTimes(tile.nothing)
     chain = [(stage.name, workspace.bound(stage)) for stage in stages_of_step(lineup.model, workspace)]

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.apps.measure.speed_comparison import Lineup
-from featherlane.apps.measure.stage_times import LeastTimes, Tile, tiles
 from featherlane.engine.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
 from featherlane.engine.collision.broad.box_tree import pair_of
 from featherlane.engine.collision.collision import collision
@@ -26,6 +24,8 @@ from featherlane.engine.model.pair import FIRST_SCALAR
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.step.forward import forward_position
 from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.tools.profile.settled_states import SettledStates
+from featherlane.tools.profile.stage_times import LeastTimes, Tile, tiles
 
 TINY = 1e-30  # us^2
 REPEATS = 15  # repetitions of each test on a tile; the fastest counts
@@ -55,7 +55,7 @@ class Counts(NamedTuple):
     searched_touching: int
 
 
-def pair_tests(lineup: Lineup, on_progress: Callable[[int], None] = lambda done: None) -> dict[str, Any]:
+def pair_tests(lineup: SettledStates, on_progress: Callable[[int], None] = lambda done: None) -> dict[str, Any]:
     """Counts the pairs that reach each test and measures its time; empty for a model without pairs or contacts.
 
     Returns:
@@ -84,7 +84,7 @@ def pair_tests(lineup: Lineup, on_progress: Callable[[int], None] = lambda done:
     return found
 
 
-def count_pairs(lineup: Lineup, on_progress: Callable[[int], None] = lambda done: None) -> np.ndarray:
+def count_pairs(lineup: SettledStates, on_progress: Callable[[int], None] = lambda done: None) -> np.ndarray:
     """Returns the `Counts` of each settled state, (worlds, 8)."""
     one, rows = _OneWorld(lineup), []
     for w in range(lineup.course.worlds):
@@ -93,7 +93,7 @@ def count_pairs(lineup: Lineup, on_progress: Callable[[int], None] = lambda done
     return np.array(rows)
 
 
-def ways_of_hulls(lineup: Lineup) -> dict[str, float]:
+def ways_of_hulls(lineup: SettledStates) -> dict[str, float]:
     """Counts how the searched convex pairs of a world are resolved in a step of the benchmark, by kind.
 
     Returns:
@@ -123,7 +123,7 @@ def ways_of_hulls(lineup: Lineup) -> dict[str, float]:
 class _OneWorld:
     """A tile of one world, to count pairs."""
 
-    def __init__(self, lineup: Lineup):
+    def __init__(self, lineup: SettledStates):
         self.lineup, self.model, self.workspace = lineup, lineup.model, Workspace(lineup.model, 1)
         self.m, self.d = python_record(self.workspace.rows.record), python_record(self.workspace.record)
         self.candidates = set(zip(self.model.cand_geom1.tolist(), self.model.cand_geom2.tolist(), strict=True))
@@ -171,7 +171,7 @@ class _OneWorld:
         return int(np.diff(np.append(model.group_first, model.ncand))[overlap].sum())
 
 
-def _seconds(lineup: Lineup, tile: Tile) -> dict[str, float]:
+def _seconds(lineup: SettledStates, tile: Tile) -> dict[str, float]:
     """Times a tile in its settled states with all tests up to each; empty if its contacts exceed the capacity."""
     run, whole = tile.workspace.bound, LeastTimes(tile.nothing)
     bounds = LeastTimes(_test_nothing(tile.workspace.width, tile.workspace.dtype))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.apps.measure import stage_times as stage_times_module
 from featherlane.apps.measure.speed_comparison import Course, Lineup
-from featherlane.apps.measure.stage_times import STEPS, LeastTimes, stages_of_step, tiles
 from featherlane.engine.lanes.processor import tile_width
+from featherlane.tools.profile import stage_times as stage_times_module
+from featherlane.tools.profile.stage_times import STEPS, LeastTimes, stages_of_step, tiles
 
 FILTER = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .3">
 <joint name="knee" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 -.28" size=".03"/></body></worldbody>
