@@ -141,19 +141,12 @@ class Iteration(Query):
     number = 1
 
     def __init__(self, sizes, tables, given: dict[str, np.ndarray], state: dict[str, np.ndarray]):
-        self.sizes, self.tables, self.given, self.state = sizes, tables, given, state
-
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns targets and the state of the iteration."""
-        return self.given | {name: self.state[name] for name in ("qpos", *STATE)}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the state of the iteration and its results."""
-        return self.state
+        self.sizes, self.tables, self.taken = sizes, tables, state
+        self.brought = given | {name: state[name] for name in ("qpos", *STATE)}
 
     def answer(self) -> dict[str, np.ndarray]:
         """Returns the rows of the state."""
-        return self.state
+        return self.taken
 
 
 class Problem:

@@ -258,7 +258,7 @@ class Runner:
         for workspace in plans.prepare(plans.width):
             query.enter(workspace)
         W = plans.width if query.fills_lanes else 1
-        rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought(), query.taken())]
+        rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought, query.taken)]
         plan = plans.plan(query.loop, W * self.arrays.nworld, *rows, keeps=query.reads, sizes=query.sizes)
         for own in plan.own:
             for name, table in query.tables.items():

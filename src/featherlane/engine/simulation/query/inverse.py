@@ -25,19 +25,11 @@ class Accelerations(Query):
     reads = (*DATA.that("lasts"), *DATA.of("count"))
 
     def __init__(self, model: Model, nworld: int, dtype, qacc):
-        self.number, self.force = int(qacc is not None), np.empty((nworld, 1, model.nv), dtype)
+        self.number, self.taken = int(qacc is not None), {"qfrc_inverse": np.empty((nworld, 1, model.nv), dtype)}
         if qacc is not None:
             rows = broadcast_reals("qacc", qacc, (nworld, model.nv))
-            self.qacc = np.ascontiguousarray(rows, dtype).reshape(nworld, 1, model.nv)
-
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the accelerations, if they are given."""
-        return {"qacc": self.qacc} if self.number else {}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the forces."""
-        return {"qfrc_inverse": self.force}
+            self.brought = {"qacc": np.ascontiguousarray(rows, dtype).reshape(nworld, 1, model.nv)}
 
     def answer(self) -> np.ndarray:
         """Returns the forces, (nworld, nv)."""
-        return self.force[:, 0]
+        return self.taken["qfrc_inverse"][:, 0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from featherlane.engine.prelude import *
@@ -12,12 +10,11 @@ from featherlane.engine.model.model import Model
 from featherlane.engine.model.sensor import POSITION, ROWS, SENSORS, VELOCITY
 from featherlane.engine.sensor.measure import measures, sensor_vel
 from featherlane.engine.sensor.publish import publish
-from featherlane.engine.simulation.query.query import Query
+from featherlane.engine.simulation.query.pose import Poses
 from featherlane.engine.simulation.step.forward import forward_position, forward_velocity
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
-from featherlane.engine.simulation.tile.workspace import Workspace
 
 
 @over_tiles
@@ -47,30 +44,13 @@ def reads_rows(model: Model) -> bool:
     return any(kind in SENSORS and SENSORS[kind].when == ROWS for kind in model.sensor_type.tolist())
 
 
-class Moving(Query):
+class Moving(Poses):
     """Holds the rows of fields in the present state: frames, Jacobian axes, velocities, `sensordata`.
 
     In `sensordata`, only the elements of `measured` have their values.
 
-    Args:
-        model: the model.
-        nworld: worlds.
-        dtype: float64 or float32.
-        names: the fields.
+    Arguments are those of `Poses`.
     """
 
     loop = moving_tiles
     reads = (*DATA.that("lasts"), *DATA.of("count"))
-    number = 1
-
-    def __init__(self, model: Model, nworld: int, dtype, names: Sequence[str]):
-        sizes = Workspace.sizes_of(model, 0)
-        self.rows = {n: np.zeros((nworld, 1, *DATA[n].dims(sizes)), DATA[n].stored_as(np.dtype(dtype))) for n in names}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the fields."""
-        return self.rows
-
-    def answer(self) -> dict[str, np.ndarray]:
-        """Returns field -> (nworld, ...)."""
-        return {name: DATA[name].public(rows[:, 0]) for name, rows in self.rows.items()}

@@ -42,14 +42,10 @@ class Poses(Query):
 
     def __init__(self, model: Model, nworld: int, dtype, fields: Iterable[str]):
         sizes = model.size_values()
-        self.rows = {
-            name: np.empty((nworld, 1, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype)) for name in fields
+        self.taken = {
+            name: np.zeros((nworld, 1, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype)) for name in fields
         }
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the fields."""
-        return self.rows
 
     def answer(self) -> dict[str, np.ndarray]:
         """Returns the fields by name, (nworld, ...)."""
-        return {name: rows[:, 0] for name, rows in self.rows.items()}
+        return {name: DATA[name].public(rows[:, 0]) for name, rows in self.taken.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,6 +106,11 @@ def hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     return np.flatnonzero(geoms)
 
 
+def tested(geoms: np.ndarray) -> dict[str, Any]:
+    """Returns the geoms that rays test, as `Query.shared`."""
+    return {"ray.seen": geoms, "ray.ngeom": (len(geoms),)}
+
+
 def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
     """Raises an error if the geoms to test include a signed distance field of an unsupported plugin.
 
@@ -184,10 +189,8 @@ class Rays(Query):
         point, direction, geomgroup, flg_static, bodyexclude, cutoff: as for `ray`.
 
     Attributes:
-        shape: shape of the rays.
         number: rays of each world.
-        point, direction, exclude: of each ray, contiguous in memory.
-        distance, geom, normal: of each hit, contiguous in memory.
+        brought, taken: fields of each ray and of its hit, one behind the other in memory.
     """
 
     loop = cast_tiles
@@ -201,36 +204,23 @@ class Rays(Query):
                     f"point, direction: got rays of shape {shape} for {nworld} worlds, allowed is (n, nray)"
                 )
             shape = nworld, shape[-1] if shape else 1
-        self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
-        self.geoms, self.cutoff = hit_geoms(model, geomgroup, flg_static), _cutoff(cutoff)
-        self.length, n, rows = length, prod(shape), (*shape, 3)
+        self.number = shape[-1] if nworld is not None else prod(shape)
+        self.shared = tested(hit_geoms(model, geomgroup, flg_static)) | {"ray.cutoff": (_cutoff(cutoff),)}
+        self.length, n, rows, number = length, prod(shape), (*shape, 3), (*shape, 1)
         given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
-        self.point, self.direction = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
-        self.exclude, self.distance = given[6 * n :].reshape(shape), found[:n].reshape(shape)
-        self.geom, self.normal = found[n : 2 * n].reshape(shape), found[2 * n :].reshape(rows)
-        self.point[...], self.direction[...] = point, direction
-        self.exclude[...] = _excluded(model, bodyexclude, shape)
-
-    def enter(self, workspace: Workspace) -> None:
-        """Sets the geoms to test in a tile."""
-        workspace.arrays["ray.seen"][: len(self.geoms)] = self.geoms
-        workspace.arrays["ray.ngeom"][0] = len(self.geoms)
-        workspace.arrays["ray.cutoff"][0] = self.cutoff
-
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns the rows of rays; a step of the loop is a ray."""
-        exclude = self.exclude.reshape(*self.shape, 1)
-        return {"ray.point": self.point, "ray.direction": self.direction, "ray.exclude": exclude}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of each ray's hit."""
-        distance, geom = (a.reshape(*self.shape, 1) for a in (self.distance, self.geom))
-        return {"ray.distance": distance, "ray.geom": geom, "ray.normal": self.normal}
+        starts, along = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
+        exclude, self.distance = given[6 * n :].reshape(number), found[:n].reshape(number)
+        self.geom, self.normal = found[n : 2 * n].reshape(number), found[2 * n :].reshape(rows)
+        starts[...], along[...] = point, direction
+        exclude[..., 0] = _excluded(model, bodyexclude, shape)
+        self.brought = {"ray.point": starts, "ray.direction": along, "ray.exclude": exclude}
+        self.taken = {"ray.distance": self.distance, "ray.geom": self.geom, "ray.normal": self.normal}
 
     def answer(self) -> Hits:
         """Returns the results, distances in lengths of the rays' directions."""
-        distance = np.where(self.geom < 0, -1.0, self.distance / self.length).astype(self.distance.dtype)
-        return Hits(self.shaped(distance), self.shaped(self.geom.astype(np.int32)), self.shaped(self.normal))
+        distance, geom = self.distance[..., 0], self.geom[..., 0]
+        distance = np.where(geom < 0, -1.0, distance / self.length).astype(distance.dtype)
+        return Hits(self.shaped(distance), self.shaped(geom.astype(np.int32)), self.shaped(self.normal))
 
 
 def _tile(data: Data, source: Workspace, nray: int) -> Workspace:
@@ -294,4 +284,4 @@ def ray(
 def _cast(data: Data, workspace: Workspace, rays: Rays) -> None:
     workspace = _tile(data, workspace, rays.number)
     rays.enter(workspace)
-    workspace.bound(cast_many)(address(rays.point), address(rays.distance), rays.number)
+    workspace.bound(cast_many)(address(rays.brought["ray.point"]), address(rays.distance), rays.number)

@@ -205,7 +205,8 @@ class Scans(Query):
         largest = bounded("cutoff", limits[0], 0.0)
         cutoff, miss = min(largest, FAR), largest if limits[1] is None else float(limits[1])
         n, packets = len(rays), -(-len(rays) // lanes)
-        (self.geoms, self.cells, excluded), self.number, self.cutoff = geoms, packets * lanes, cutoff
+        (tested, self.cells, excluded), self.number = geoms, packets * lanes
+        self.shared = {"camera.candidate": tested, "camera.ncandidate": (len(tested),), "ray.cutoff": (cutoff,)}
         both = np.column_stack([rays.origin, rays.direction])
         both = np.concatenate([both, np.repeat(both[-1:], self.number - n, axis=0)])
         self.rays = np.ascontiguousarray(both.reshape(packets, lanes, 6).transpose(0, 2, 1), dtype)
@@ -228,16 +229,6 @@ class Scans(Query):
         }
         self.sizes |= {name: 0 for name in ("distances", "heights", "geoms", "normals", "points")}
         self.sizes |= {name: address(a) for name, a in self.results.items()}
-
-    def enter(self, workspace) -> None:
-        """Sets the geoms to test in a tile."""
-        workspace.arrays["camera.candidate"][: len(self.geoms)] = self.geoms
-        workspace.arrays["camera.ncandidate"][0] = len(self.geoms)
-        workspace.arrays["ray.cutoff"][0] = self.cutoff
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns no rows: the loop writes the results."""
-        return {}
 
     def answer(self) -> dict[str, np.ndarray]:
         """Returns the results by field of SCAN, (n, nray, ...)."""
