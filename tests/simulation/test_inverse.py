@@ -13,8 +13,8 @@ from scenes.states import kicked
 UNDONE = 1e-10  # relative: a solver's error at tolerance 0
 PARITY = 1e-10  # relative: sums of some hundred products
 STEP = 1e-8  # relative: a velocity difference over 1e-3 s has 1e3 times the velocity's error
-DISCRETE = fl.model.option.Enable.INVDISCRETE
-FWDINV, EXACT_DIAGONAL = fl.model.option.Enable.FWDINV, fl.model.option.Enable.DIAGEXACT
+DISCRETE = fl.enums.Enable.INVDISCRETE
+FWDINV, EXACT_DIAGONAL = fl.enums.Enable.FWDINV, fl.enums.Enable.DIAGEXACT
 STEPPED = "qpos qvel qacc qacc_smooth qfrc_constraint qfrc_passive qfrc_bias efc_D cacc cfrc_ext".split()
 INTEGRATORS = ("euler", "implicitfast", "implicit", "discrete")
 # contacts of every dimension between trees and with the floor

@@ -115,7 +115,7 @@ def test_links_within_a_tree_include_dofs_of_both_bodies(rng):
       <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/></body>"""
     base = f'<body><freejoint/><geom type="box" size=".2 .1 .1"/>{arm.format("l", 0)}{arm.format("r", 0.3)}</body>'
     model = rigid(f"<mujoco><worldbody>{base}</worldbody></mujoco>", fl.Link("ball", "l", "r", anchor=(0.3, 0.1, 0)))
-    model.opt.disableflags = fl.model.option.Disable.CONTACT
+    model.opt.disableflags = fl.enums.Disable.CONTACT
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
     fl.forward(model, data)
