@@ -162,7 +162,7 @@ class FeatherlaneRayCaster(RayCaster):
         start = origin + nearest * direction
         query = Rays(batch.model, len(rows), batch.dtype, start, direction, None, True, -1, np.inf)
         if ray_filter is not None:
-            query.shared |= tested(np.sort(self._place[ray_filter.geom_mask(self._collision)]))
+            query.shared = {**query.shared, **tested(np.sort(self._place[ray_filter.geom_mask(self._collision)]))}
         found = batch.query(query, rows)
         distance = found.distance + nearest
         hit = (found.geom >= 0) & (distance <= max_distance)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,7 +144,7 @@ class Iteration(Query):
         self.sizes, self.tables, self.taken = sizes, tables, state
         self.brought = given | {name: state[name] for name in ("qpos", *STATE)}
 
-    def answer(self) -> dict[str, np.ndarray]:
+    def answer(self) -> Mapping[str, np.ndarray]:
         """Returns the rows of the state."""
         return self.taken
 

@@ -20,13 +20,11 @@ from featherlane.engine.simulation.batch.expanded import Entries, Expanded, RowS
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.engine.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
-from featherlane.engine.simulation.world.contacts import Contacts
+from featherlane.engine.simulation.world.data import KEYFRAME
 from featherlane.engine.simulation.world.recordings import INPUTS
-from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.errors import ModelError
 
 MOCAP = ("mocap_pos", "mocap_quat")
-NO_MOCAP = {"mocap_pos": np.zeros((0, 3)), "mocap_quat": np.zeros((0, 4))}
 EVOLVING = DATA.of("state")
 STATE = EVOLVING + INPUTS
 DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # cleared by a reset
@@ -175,39 +173,22 @@ class WorldArrays:
                 self.expanded[name] = rows
                 self._changed()
 
-    # ---- given contacts ----------------------------------------------------------------------------------------------
-    def give_contacts(self, contacts: Contacts, replace, count, chosen: np.ndarray) -> None:
-        """Gives contacts to the chosen worlds; see `Batch.give_contacts`."""
-
-        def values(name):
-            rows = self.expanded.get(name)
-            return self.model.__dict__[name][None] if rows is None else rows[chosen]
-
-        adhesive = self.expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
-        rows = given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
-        for name, value in rows.items():
-            self.rows[name][chosen] = value
-
     # ---- defaults ----------------------------------------------------------------------------------------------------
     def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
         """Sets worlds to the defaults or to keyframes, within one bytecode."""
         values = self.defaults(chosen)
         for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
             at, model = chosen[keys == k], self.model
-            values.append((self.rows["time"], at, model.key_time[k]))
-            for name in ("qpos", "qvel", "act", "ctrl", "plastic"):
-                values.append((self.rows[name], at, getattr(model, f"key_{name}")[k]))
-            for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
-                shape = self.rows[name].shape[1:]
-                values.append((self.rows[name], at, getattr(model, key)[k].reshape(shape)))
+            for name, source in KEYFRAME.items():
+                rows = self.rows[name]
+                values.append((rows, at, np.reshape(getattr(model, f"key_{source}")[k], rows.shape[1:])))
         set_all(values)
 
     def defaults(self, at: np.ndarray) -> list[Assignment]:
         """Returns assignments of the default state and inputs to the worlds `at`, from their expanded fields."""
         q0, fields = self.expanded.get("qpos0"), self.model.__dict__  # attributes would count as possible edits
         new, sizes = {"qpos": fields["qpos0"] if q0 is None else q0[at], "eq_active": fields["eq_active0"]}, self.sizes
-        mocap = sizes["nmocap"] > 0
-        new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at)) if mocap else NO_MOCAP
+        new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at))
         if sizes["nhistory"]:
             step, interval = (self.expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
             new["history"] = empty_history(self.model, step.ravel(), interval)

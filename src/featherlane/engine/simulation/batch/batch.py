@@ -20,15 +20,13 @@ from numpy.typing import DTypeLike
 from featherlane.engine.lanes.cores import cores, pinned_cores
 from featherlane.engine.model.arguments import instance, whole_argument
 from featherlane.engine.model.model import Model
-from featherlane.engine.model.set_const import model_of_world
-from featherlane.engine.simulation.batch.arrays import LASTING, RowSource, WorldArrays, precision
+from featherlane.engine.simulation.batch.arrays import RowSource, WorldArrays, precision
 from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.batch.recorder import Recorder
 from featherlane.engine.simulation.batch.runner import Runner
 from featherlane.engine.simulation.batch.world_queries import WorldQueries
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.team import Team
-from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.mujoco_data import read_world
 from featherlane.engine.simulation.world.user_contacts import contact_capacity
 from featherlane.errors import ArgumentTypeError
@@ -116,23 +114,6 @@ class Batch(WorldQueries):
         self.runner.watcher = function
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
-    def _world(self, world) -> int:
-        """Returns one world's number, checked."""
-        return whole_argument("world", world, 0, self.nworld - 1)
-
-    def get_model(self, world: int) -> Model:
-        w = self._world(world)
-        return model_of_world(self.model, {name: rows[w] for name, rows in self.arrays.expanded.items()})
-
-    def get_data(self, world: int) -> Data:
-        w = self._world(world)
-        data = Data(self.get_model(world) if self.arrays.expanded else self.model, self.ngiven)
-        for name, rows in self.arrays.rows.items():
-            if name in LASTING:
-                data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)
-        data.forward()
-        return data
-
     def to_mujoco(self, world: int, mj_data: Any) -> None:
         """Copies one world to an MjData, with the outputs of its present state; see `Data.to_mujoco`.
 
@@ -159,7 +140,7 @@ class Batch(WorldQueries):
             ModelError: other sizes; `world` is out of range.  Nothing is written then.
             RuntimeError: another thread is in a call of this batch.
         """
-        hold((self.runner.turn,), self._from_mujoco, self._world(world), mj_data)
+        hold((self.runner.turn,), self._from_mujoco, self._place(world)[1], mj_data)
 
     def _from_mujoco(self, world: int, mj_data: Any) -> None:
         read_world(self.arrays, world, mj_data)

@@ -16,12 +16,15 @@ from featherlane.engine.lanes import Kernel
 from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.model.assignment import flag, regular
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.arrays import keyframe_numbers
+from featherlane.engine.model.set_const import model_of_world
+from featherlane.engine.model.variant import values_of
+from featherlane.engine.simulation.batch.arrays import LASTING, keyframe_numbers
 from featherlane.engine.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.engine.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.engine.simulation.batch.runner import Share, roll_shares, run_shares, stage_number
 from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.recordings import Control, check_bindable, inputs_of_rollout, recordings
 from featherlane.errors import MissingMethodError, ModelError
 
@@ -145,6 +148,37 @@ class GroupedWorlds(Worlds):
             parts.append((self.groups[k].runner, worlds, own, result))
         roll_shares(nstep, parts)
         self._warn(nstep)
+
+    # ---- model fields by world ---------------------------------------------------------------------------------------
+    def set_const(self, ids: ArrayLike | None = None) -> None:
+        for k, worlds, _ in self._split(self._ids(ids)):
+            hold((self.groups[k].runner.turn,), self.groups[k].arrays.set_const, worlds)
+
+    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
+        shares = [(self.groups[k], worlds) for k, worlds, _ in self._split(self._ids(ids))]
+        # of all groups, before any is set
+        values = [values_of(group.model.variants, geom, variant, flag("inertia", inertia)) for group, _ in shares]
+        for (group, worlds), entries in zip(shares, values, strict=True):
+            hold((group.runner.turn,), group.arrays.set_variant, worlds, entries)
+
+    # ---- worlds ------------------------------------------------------------------------------------------------------
+    def _place(self, world) -> tuple[Any, int]:
+        """Returns the group of a world, and its number in the group, checked."""
+        [(k, own, _)] = self._split(np.array([whole_argument("world", world, 0, self.nworld - 1)]))
+        return self.groups[k], int(own[0])
+
+    def get_model(self, world: int) -> Model:
+        group, w = self._place(world)
+        return model_of_world(group.model, {name: rows[w] for name, rows in group.arrays.expanded.items()})
+
+    def get_data(self, world: int) -> Data:
+        group, w = self._place(world)
+        data = Data(self.get_model(world) if group.arrays.expanded else group.model, group.ngiven)
+        for name, rows in group.arrays.rows.items():
+            if name in LASTING:
+                data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)
+        data.forward()
+        return data
 
     # ---- for programs that display or run a user's batch -------------------------------------------------------------
     @property

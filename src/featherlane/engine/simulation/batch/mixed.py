@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.engine.model.arguments import instance, whole_argument
-from featherlane.engine.model.assignment import assign, broadcast_reals, described, flag, regular
+from featherlane.engine.model.arguments import instance
+from featherlane.engine.model.assignment import assign, broadcast_reals, described
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.model import Model
-from featherlane.engine.model.variant import values_of
 from featherlane.engine.simulation.batch.arrays import REPORTS, STATE
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.batch.failure import Failure, numbered
@@ -32,7 +31,6 @@ from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.padded import PaddedArrays
 from featherlane.engine.simulation.batch.sensing import SENSED
 from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.recordings import BINDABLE, check_field_name
 from featherlane.engine.simulation.world.state import state_size
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
@@ -135,20 +133,9 @@ class MixedBatch(GroupedWorlds):
         if name not in STATE:
             raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         rows = self._of_all(name)
-        given = regular(name, value)
-        try:
-            given = np.broadcast_to(given, rows.shape)
-        except ValueError:
-            raise ModelError(
-                f"{name}: got {described(value)}, allowed is what broadcasts to {rows.shape} of {rows.dtype}"
-            ) from None
-        kept = rows.copy()
-        try:
-            for k, group in enumerate(self.groups):
-                assign(name, getattr(group, name), self._cut(name, k, given[self.starts[k] : self.starts[k + 1]]))
-        except ModelError:
-            rows[...] = kept
-            raise
+        given = np.empty_like(rows)
+        assign(name, given, value)
+        np.copyto(rows, given, where=DATA[name].public(self._padded.mask(name)))
 
     def _of_all(self, name: str) -> np.ndarray:
         """Returns the padded rows of a field that every group already has."""
@@ -201,17 +188,6 @@ class MixedBatch(GroupedWorlds):
         self._lent[key] = [group.expand(name) for group in self.groups]
         return self._expanded.array(key)
 
-    def set_const(self, ids: ArrayLike | None = None) -> None:
-        for group, chosen, _ in self._split(self._ids(ids)):
-            self.groups[group].set_const(chosen)
-
-    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
-        shares = self._split(self._ids(ids))
-        for group, *_ in shares:  # before any is set
-            values_of(self.groups[group].model.variants, geom, variant, flag("inertia", inertia))
-        for group, chosen, _ in shares:
-            self.groups[group].set_variant(geom, variant, ids=chosen, inertia=inertia)
-
     # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
         def share(k: int, worlds: np.ndarray) -> Any:
@@ -237,19 +213,6 @@ class MixedBatch(GroupedWorlds):
 
     def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
         return rows if DATA[name].is_number else self._padded.cut(name, group, rows)
-
-    def _place(self, world) -> tuple[Batch, int]:
-        """Returns the group of a world, and its number in the group."""
-        [(k, own, _)] = self._split(np.array([whole_argument("world", world, 0, self.nworld - 1)]))
-        return self.groups[k], int(own[0])
-
-    def get_data(self, world: int) -> Data:
-        group, own = self._place(world)
-        return group.get_data(own)
-
-    def get_model(self, world: int) -> Model:
-        group, own = self._place(world)
-        return group.get_model(own)
 
     # ---- states ------------------------------------------------------------------------------------------------------
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:

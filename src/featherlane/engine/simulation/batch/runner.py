@@ -44,7 +44,7 @@ STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATI
 AT_ONCE = 1000  # world steps in the first piece, whose duration is not known yet
 
 
-def _every_other(rows: dict[str, np.ndarray], W: int) -> dict[str, np.ndarray]:
+def _every_other(rows: Mapping[str, np.ndarray], W: int) -> dict[str, np.ndarray]:
     """Returns views of rows (n, number, ...) for transfers whose place is a query and whose steps are W queries."""
     return {
         name: as_strided(a, (1, a.shape[1] // W, *a.shape[2:]), (a.strides[1], W * a.strides[1], *a.strides[2:]))

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.assignment import assign, flag, is_mixed
+from featherlane.engine.model.assignment import assign, is_mixed
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import NamedAccess
-from featherlane.engine.model.variant import values_of
 from featherlane.engine.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.runner import Runner
@@ -21,6 +20,7 @@ from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.engine.simulation.world.recordings import BINDABLE, check_bindable
+from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.errors import ModelError, UnknownAttributeError, near, page
 
 
@@ -122,13 +122,6 @@ class WorldFields(GroupedWorlds, NamedAccess):
         key = str(name).replace("opt.", "opt_")
         return self.arrays.expanded.lend(key) if key in self.arrays.expanded else None
 
-    def set_const(self, ids: ArrayLike | None = None) -> None:
-        hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
-
-    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
-        values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
-        hold((self.runner.turn,), self.arrays.set_variant, self._ids(ids), values)
-
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
     def give_contacts(
@@ -154,7 +147,16 @@ class WorldFields(GroupedWorlds, NamedAccess):
         Raises:
             ModelError: as in `Data.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.
         """
-        self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
+        arrays, chosen = self.arrays, self._ids(ids)
+
+        def values(name: str) -> np.ndarray:
+            rows = arrays.expanded.get(name)
+            return self.model.__dict__[name][None] if rows is None else rows[chosen]
+
+        adhesive = arrays.expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
+        rows = given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
+        for name, value in rows.items():
+            arrays.rows[name][chosen] = value
 
     def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
         """Removes given contacts from these worlds and detects contacts again."""
