@@ -21,7 +21,7 @@ from featherlane.engine.model.variant import values_of
 from featherlane.engine.simulation.batch.arrays import LASTING, keyframe_numbers
 from featherlane.engine.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.engine.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.engine.simulation.batch.runner import Share, roll_shares, run_shares, stage_number
+from featherlane.engine.simulation.batch.runner import EVERY, Share, roll_shares, run_shares, stage_number
 from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.world.data import Data
@@ -189,7 +189,7 @@ class GroupedWorlds(Worlds):
     def mute(self) -> None:
         """Emits no NonFiniteWarning or CapacityWarning from now on: the caller reports what `status` counts."""
         for group in self.groups:
-            group.runner.mute()
+            group.runner.warned = EVERY
 
     def copy(self) -> Self:
         """Returns an independent batch of the same models, in the same state."""

@@ -119,12 +119,8 @@ class MixedBatch(GroupedWorlds):
             raise UnknownAttributeError(f"mixed batch has no attribute {name!r}")
         if name == "model":
             raise UnknownAttributeError("mixed batch has no attribute 'model': its models are batch.models")
-        if name in STATE or name in REPORTS:
-            return self._of_all(name)
-        if name in BINDABLE:
-            for group in self.groups:
-                getattr(group, name)  # or raises its error
-            return self.bind(name)
+        if name in STATE or name in REPORTS or name in BINDABLE:
+            return self._view(name, [getattr(group, name) for group in self.groups])  # or raises its error
         raise UnknownAttributeError(
             f"mixed batch has no attribute {name!r}{near(name, BINDABLE)}; see also batch.groups"
         )
@@ -132,22 +128,19 @@ class MixedBatch(GroupedWorlds):
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in STATE:
             raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
-        rows = self._of_all(name)
+        rows = getattr(self, name)
         given = np.empty_like(rows)
         assign(name, given, value)
         np.copyto(rows, given, where=DATA[name].public(self._padded.mask(name)))
 
-    def _of_all(self, name: str) -> np.ndarray:
-        """Returns the padded rows of a field that every group already has."""
-        for group in self.groups:
-            getattr(group, name)
-        return DATA[name].public(self._padded.array(name))
+    def _view(self, name: str, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns the padded rows of a field, whose used parts are those of the groups."""
+        view = DATA[name].public(self._padded.array(name)).view()
+        view.flags.writeable = all(part.flags.writeable for part in parts)
+        return view
 
     def bind(self, name: str) -> np.ndarray:
-        arrays = [group.bind(name) for group in self.groups]
-        view = DATA[name].public(self._padded.array(name)).view()
-        view.flags.writeable = all(a.flags.writeable for a in arrays)
-        return view
+        return self._view(name, [group.bind(name) for group in self.groups])
 
     def mask(self, name: str) -> np.ndarray:
         """Returns which entries of a field's padded array are used.

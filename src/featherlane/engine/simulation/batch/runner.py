@@ -169,10 +169,6 @@ class Runner:
         """Returns the array of a state field or of an output."""
         return self.arrays.lasting(name) if name in LASTING else self.arrays.output(name)
 
-    def mute(self) -> None:
-        """Emits no warnings from now on."""
-        self.warned = EVERY
-
     def warn_of_found(self, nstep: int = 1, first: int = 0, found: np.ndarray | None = None, level: int = 4) -> None:
         """Warns once of worlds with non-finite or out-of-range values, and once of worlds that lost contacts or rows.
 
