@@ -128,7 +128,7 @@ def _posture(batch: Batch, chosen: np.ndarray, posture: ArrayLike | None) -> np.
 
 # ---- iteration -------------------------------------------------------------------------------------------------------
 class Iteration(Query):
-    """Holds the rows of worlds for a piece of the iteration.
+    """Holds the rows of worlds for a piece of the iteration; the answer is `state`.
 
     Args:
         sizes, tables: of the record.
@@ -145,7 +145,6 @@ class Iteration(Query):
         self.brought = given | {name: state[name] for name in ("qpos", *STATE)}
 
     def answer(self) -> Mapping[str, np.ndarray]:
-        """Returns the rows of the state."""
         return self.taken
 
 

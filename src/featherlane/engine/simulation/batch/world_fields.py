@@ -148,11 +148,7 @@ class WorldFields(GroupedWorlds, NamedAccess):
             ModelError: as in `Data.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.
         """
         arrays, chosen = self.arrays, self._ids(ids)
-
-        def values(name: str) -> np.ndarray:
-            rows = arrays.expanded.get(name)
-            return self.model.__dict__[name][None] if rows is None else rows[chosen]
-
+        values = lambda name: arrays.expanded.own(name, chosen)  # noqa: E731
         adhesive = arrays.expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
         rows = given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
         for name, value in rows.items():

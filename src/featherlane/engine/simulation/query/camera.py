@@ -218,6 +218,8 @@ NO_APPEARANCE = [field.name for field in CAMERA.fields if field.kind == "size"][
 class CameraImages(Query):
     """Holds a camera as kernels take it, checked, and the rows of its pixels.
 
+    The answer has the images by name, (n, height, width, ...).
+
     Args:
         model: the model.
         nworld: worlds.
@@ -264,7 +266,6 @@ class CameraImages(Query):
         } | (appearance or dict.fromkeys(NO_APPEARANCE, 0))
 
     def answer(self) -> dict[str, np.ndarray]:
-        """Returns the images by name, (n, height, width, ...)."""
         return {name: self._image(self.taken[OUTPUTS[name][0]], OUTPUTS[name][2]) for name in self.outputs}
 
     def _image(self, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -118,7 +118,6 @@ class Pairs(Query):
             raise ModelError(f"geom {bare[0]}: its mesh has no convex hull, because the geom cannot collide")
 
     def answer(self) -> Distances:
-        """Returns the results; of one pair in one world the distance is a number."""
         return Distances(self.shaped(self.distance[..., 0]), self.shaped(self.fromto))
 
 

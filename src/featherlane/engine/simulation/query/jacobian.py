@@ -150,6 +150,8 @@ def object_tiles(m, d, b, p, thread, tile):
 class Objects(Query):
     """Holds objects and a given point as kernels take them, checked, and the rows of a quantity of them.
 
+    The answer is the quantity of each object, (nworld, nobject, ...).
+
     Args:
         model: the model.
         nworld: worlds.
@@ -189,5 +191,4 @@ class Objects(Query):
             self.brought = {"jac_point": points.reshape(nworld, 1, 3)}
 
     def answer(self) -> np.ndarray:
-        """Returns the quantity of each object, (nworld, nobject, ...)."""
         return next(iter(self.taken.values()))

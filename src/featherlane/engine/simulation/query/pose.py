@@ -28,7 +28,7 @@ def pose_tiles(m, d, b, thread, tile):
 
 
 class Poses(Query):
-    """Queries fields that `kinematics` and `frames` write, of some worlds.
+    """Queries fields that `kinematics` and `frames` write, of some worlds; the answer has them by name, (nworld, ...).
 
     Args:
         model: the model.
@@ -47,5 +47,4 @@ class Poses(Query):
         }
 
     def answer(self) -> dict[str, np.ndarray]:
-        """Returns the fields by name, (nworld, ...)."""
         return {name: DATA[name].public(rows[:, 0]) for name, rows in self.taken.items()}

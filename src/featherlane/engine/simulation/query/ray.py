@@ -217,7 +217,6 @@ class Rays(Query):
         self.taken = {"ray.distance": self.distance, "ray.geom": self.geom, "ray.normal": self.normal}
 
     def answer(self) -> Hits:
-        """Returns the results, distances in lengths of the rays' directions."""
         distance, geom = self.distance[..., 0], self.geom[..., 0]
         distance = np.where(geom < 0, -1.0, distance / self.length).astype(distance.dtype)
         return Hits(self.shaped(distance), self.shaped(geom.astype(np.int32)), self.shaped(self.normal))

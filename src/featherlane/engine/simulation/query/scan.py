@@ -187,6 +187,8 @@ class ScanRequest(NamedTuple):
 class Scans(Query):
     """Holds a pattern as kernels take it, checked, and the memory of its results.
 
+    The answer has the results in the order of the request's fields.
+
     Args:
         batch: the worlds.
         request: the checked pattern, and unchecked arguments.
@@ -235,7 +237,6 @@ class Scans(Query):
         self.sizes |= {name: address(a) for name, a in self.results.items()}
 
     def answer(self) -> list[np.ndarray]:
-        """Returns the results in the order of the request's fields."""
         return list(self.results.values())
 
 

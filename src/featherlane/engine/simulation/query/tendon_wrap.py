@@ -83,5 +83,4 @@ class ArcsRoundGeoms(Query):
         self.taken = {"distance.fromto": self.ends, "distance.dist": self.length}
 
     def answer(self) -> Arcs:
-        """Returns the arcs."""
         return Arcs(self.ends.reshape(*self.ends.shape[:2], 2, 3), self.length[..., 0])

@@ -118,8 +118,7 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], adhesive, geom:
 
     def pair(name):
         rows = values(name)
-        world = np.arange(len(rows))[:, None, None] if len(rows) > 1 else 0
-        both = np.asarray(rows[world, geom], float)
+        both = np.asarray(rows[np.arange(len(rows))[:, None, None], geom], float)
         return both[:, :, 0], both[:, :, 1]
 
     def led(a, b, mixed):
