@@ -248,25 +248,18 @@ class WorldArrays:
                 raise ModelError(f"restore: the checkpoint does not contain {name!r}")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():
-            shape, dtype = self._shape_in_checkpoint(key), self.dtype
-            if shape is not None:
-                dtype = (MODEL if key.startswith("model.") else DATA)[key.removeprefix("model.")].stored_as(dtype)
-            if shape is None or value.shape != shape or value.dtype != dtype:
-                allowed = "which is not a field of a checkpoint" if shape is None else f"allowed is {dtype} {shape}"
-                raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
-            if key.startswith("model."):
-                check_field(self.model, key.removeprefix("model."), value, worlds=True)
-        return values
-
-    def _shape_in_checkpoint(self, key) -> tuple[int, ...] | None:
-        """Returns the shape of a checkpoint's array, or None if the field does not exist."""
-        name = key.removeprefix("model.") if isinstance(key, str) else ""
-        if name != key:
+            name = str(key).removeprefix("model.")
+            is_own, allowed = name != key, "which is not a field of a checkpoint"
             real = name in MODEL and MODEL[name].kind == "real"
-            return (self.nworld, *self.model.__dict__[name].shape) if real else None
-        if name in self.rows or name in (*ON_DEMAND, *SLEEP_ROWS):
-            return (self.nworld, *DATA[name].dims(self.sizes))
-        return None
+            if real if is_own else name in (*self.rows, *ON_DEMAND, *SLEEP_ROWS):
+                field = (MODEL if is_own else DATA)[name]
+                shape, dtype = (self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype)
+                allowed = "" if (value.shape, value.dtype) == (shape, dtype) else f"allowed is {dtype} {shape}"
+            if allowed:
+                raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
+            if is_own:
+                check_field(self.model, name, value, worlds=True)
+        return values
 
     def restore(self, values: Mapping[str, np.ndarray]) -> None:
         """Sets all arrays to those of a checked checkpoint; sets fields that it omits to their defaults."""

@@ -152,11 +152,7 @@ class Batch(WorldQueries):
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         instance("restore", kept, Mapping, "the result of checkpoint()")
-        hold((self.runner.turn,), self._restore, self.arrays.checked_checkpoint(kept))
-
-    def _restore(self, values: Mapping[str, np.ndarray]) -> None:
-        self.runner.forget(slice(None))
-        self.arrays.restore(values)
+        self._restore([self.arrays.checked_checkpoint(kept)])
 
     def move_into(self, rows: RowSource) -> None:
         """Moves all arrays into parts of arrays that several batches share (`MixedBatch`)."""

@@ -6,7 +6,7 @@ A `Batch` is one group, a `MixedBatch` has several.  A call runs a share of each
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -179,6 +179,16 @@ class GroupedWorlds(Worlds):
                 data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)
         data.forward()
         return data
+
+    def _restore(self, values: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Sets the arrays of each group to those of a checked checkpoint."""
+
+        def restore() -> None:
+            for group, own in zip(self.groups, values, strict=True):
+                group.runner.forget(slice(None))
+                group.arrays.restore(own)
+
+        hold([group.runner.turn for group in self.groups], restore)
 
     # ---- for programs that display or run a user's batch -------------------------------------------------------------
     @property

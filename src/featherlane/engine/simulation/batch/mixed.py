@@ -236,14 +236,13 @@ class MixedBatch(GroupedWorlds):
             if not (number.isdigit() and int(number) < len(parts)):
                 raise ModelError(f"restore: {key}: unknown group, allowed are 0. to {len(parts) - 1}.")
             parts[int(number)][name] = kept[key]
-        before = [group.checkpoint() for group in self.groups]
+        values = []
         for k, group in enumerate(self.groups):
             try:
-                group.restore(parts[k])
-            except (ModelError, RuntimeError) as error:
-                for other, old in zip(self.groups[:k], before, strict=False):
-                    other.restore(old)
-                raise type(error)(f"group {k}: {error}") from None
+                values.append(group.arrays.checked_checkpoint(parts[k]))
+            except ModelError as error:
+                raise ModelError(f"group {k}: {error}") from None
+        self._restore(values)
 
     def __getstate__(self):
         return {"_groups": self.groups}
