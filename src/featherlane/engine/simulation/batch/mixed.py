@@ -100,12 +100,10 @@ class MixedBatch(GroupedWorlds):
         own, groups = self.__dict__, self.groups
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
         padded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
-        expanded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype, MODEL)
         for k, group in enumerate(groups):
-            group.move_into(lambda field, k=k: (padded if field in DATA.fields else expanded).rows_of(field, k))
-        own["_padded"], own["_expanded"], own["_lent"] = padded, expanded, {}
-        own["starts"], own["nworld"] = padded.starts, int(padded.starts[-1])
-        own["group"] = np.repeat(np.arange(len(groups)), np.diff(padded.starts))
+            group.move_into(lambda field, k=k: padded.rows_of(field, k))
+        own["_padded"], own["_lent"] = padded, {}
+        own["starts"], own["group"], own["nworld"] = padded.starts, padded.group, int(padded.starts[-1])
         for group in groups[1:]:
             group.runner.plans.team = groups[0].runner.plans.team  # all groups share one team of threads
 
@@ -155,20 +153,19 @@ class MixedBatch(GroupedWorlds):
             ModelError: an unknown field.
         """
         key = str(name).replace("opt.", "opt_")
-        if key in MODEL and MODEL[key].kind == "real":
-            return self._expanded.mask(key)
-        check_field_name("mask", name)
-        return self._padded.mask(name)
+        if not (key in MODEL and MODEL[key].kind == "real"):
+            check_field_name("mask", name)
+        return self._padded.mask(key)
 
     @property
     def rows(self) -> Mapping[str, np.ndarray]:
         """Returns padded arrays of state, inputs in use and reports by field, (nworld, n, ...)."""
-        return {name: a for name, a in self._padded.arrays.items() if name not in self.groups[0].bound}
+        return {name: self._padded.array(name) for name in self.groups[0].rows}
 
     @property
     def bound(self) -> Mapping[str, np.ndarray]:
         """Returns padded arrays of the bound outputs by field, (nworld, n, ...)."""
-        return {name: a for name, a in self._padded.arrays.items() if name in self.groups[0].bound}
+        return {name: self._padded.array(name) for name in self.groups[0].bound}
 
     @property
     def failures(self) -> list[Failure]:
@@ -179,7 +176,7 @@ class MixedBatch(GroupedWorlds):
         key = str(name).replace("opt.", "opt_")
         # the parts of the groups: each is checked for edits while a reference to it exists
         self._lent[key] = [group.expand(name) for group in self.groups]
-        return self._expanded.array(key)
+        return self._padded.array(key)
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
@@ -197,15 +194,13 @@ class MixedBatch(GroupedWorlds):
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray, Any]]:
-        group = self.group[chosen]
-        indices = [(k, np.flatnonzero(group == k)) for k in np.unique(group).tolist()]
-        return [(k, chosen[at] - self.starts[k], at) for k, at in indices]
+        return self._padded.split(chosen)
 
     def _dims(self, name: str) -> tuple[int, ...]:
-        return self._padded.padded_shape(name)
+        return self._padded.dims(name)
 
     def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
-        return rows if DATA[name].is_number else self._padded.cut(name, group, rows)
+        return self._padded.cut(name, group, rows)
 
     # ---- states ------------------------------------------------------------------------------------------------------
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
