@@ -30,7 +30,7 @@ from unisim.ray_query import (
 from featherlane.engine.model import load
 from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.query.ray import Rays, tested
+from featherlane.engine.simulation.query.ray import Rays
 from featherlane.errors import ArgumentError, ModelError
 
 SHAPES = {kind: getattr(mujoco.mjtGeom, f"mjGEOM_{kind.name}") for kind in RayGeomType}
@@ -162,7 +162,8 @@ class FeatherlaneRayCaster(RayCaster):
         start = origin + nearest * direction
         query = Rays(batch.model, len(rows), batch.dtype, start, direction, None, True, -1, np.inf)
         if ray_filter is not None:
-            query.shared = {**query.shared, **tested(np.sort(self._place[ray_filter.geom_mask(self._collision)]))}
+            geoms = np.sort(self._place[ray_filter.geom_mask(self._collision)])
+            query.shared = {**query.shared, "ray.seen": geoms, "ray.ngeom": len(geoms)}
         found = batch.query(query, rows)
         distance = found.distance + nearest
         hit = (found.geom >= 0) & (distance <= max_distance)

@@ -240,10 +240,10 @@ class CameraImages(Query):
         geoms, self.size, self.outputs = hit_geoms(model, geomgroup, True), size, outputs
         self.shared = {
             "camera.candidate": geoms,
-            "camera.ncandidate": (len(geoms),),
-            "camera.occluder": geoms[:1] if len(geoms) else (0,),
-            "ray.cutoff": (FAR,),
-            "camera.clip": clip,
+            "camera.ncandidate": len(geoms),
+            "camera.occluder": geoms[0] if len(geoms) else 0,
+            "ray.cutoff": FAR,
+            "camera.clip": np.array(clip),
         }
         wide = min(lanes, 4)
         self.packet = lanes // wide, wide

@@ -91,14 +91,15 @@ class Pairs(Query):
             ) from None
         if nworld is not None and len(shape) > 2:
             raise ModelError(f"geom1, geom2: got shape {shape}, allowed is what broadcasts to (n, npair)")
-        self.shared = {"distance.limit": (bounded("distmax", distmax, 0.0),)}
+        self.shared = {"distance.limit": bounded("distmax", distmax, 0.0)}
         self.geom = np.empty((*shape, 2), dtype)
-        self.brought = {"distance.geom": self.geom}
         self.geom[..., 0], self.geom[..., 1] = first, second
         self._check_types(model)
         self.number = int(np.prod(shape if nworld is None else shape[1:]))
-        self.distance, self.fromto = np.empty((*shape, 1), dtype), np.empty((*shape, 6), dtype)
-        self.taken = {"distance.dist": self.distance, "distance.fromto": self.fromto}
+        self.distance, self.fromto = np.empty(shape, dtype), np.empty((*shape, 6), dtype)
+        if nworld is not None:
+            self.brought = {"distance.geom": self.geom}
+            self.taken = {"distance.dist": self.distance[..., None], "distance.fromto": self.fromto}
 
     def _check_types(self, model):
         pairs = self.geom.reshape(-1, 2).astype(int)
@@ -118,7 +119,7 @@ class Pairs(Query):
             raise ModelError(f"geom {bare[0]}: its mesh has no convex hull, because the geom cannot collide")
 
     def answer(self) -> Distances:
-        return Distances(self.shaped(self.distance[..., 0]), self.shaped(self.fromto))
+        return Distances(self.shaped(self.distance), self.shaped(self.fromto))
 
 
 # ---- public -------------------------------------------------------------------------------------------------

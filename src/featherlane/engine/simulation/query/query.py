@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -22,7 +22,7 @@ class Query(ABC):
         number: queries per world, which are steps of the loop.
         brought: rows (n, number, ...) of the arguments for n worlds, by field.
         taken: rows (n, number, ...) of the results, by field.
-        shared: arguments that all worlds share in a tile, the first rows of a field by its name.
+        shared: arguments that all worlds share in a tile, by field: its first value, or an array of its first values.
         sizes: sizes of the loop's own record.
         tables: ints of the loop's own record that all worlds share, by field.
         single: whether each world has one query, and results have no axis for it.
@@ -36,7 +36,7 @@ class Query(ABC):
     fills_lanes: bool = False
     brought: Mapping[str, np.ndarray] = MappingProxyType({})
     taken: Mapping[str, np.ndarray] = MappingProxyType({})
-    shared: Mapping[str, Sequence | np.ndarray] = MappingProxyType({})
+    shared: Mapping[str, float | np.ndarray] = MappingProxyType({})
     sizes: Mapping[str, int] = MappingProxyType({})
     tables: Mapping[str, np.ndarray] = MappingProxyType({})
 
@@ -47,7 +47,8 @@ class Query(ABC):
     def enter(self, workspace: Workspace) -> None:
         """Sets the arguments that all worlds share in a tile."""
         for name, values in self.shared.items():
-            workspace.arrays[name][: len(values)] = values
+            at = slice(len(values)) if isinstance(values, np.ndarray) else 0
+            workspace.arrays[name][at] = values
 
     def shaped(self, rows: np.ndarray) -> Any:
         """Returns results (n, number, ...) of n worlds in the form that users get; a number if no axis is left."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,11 +106,6 @@ def hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     return np.flatnonzero(geoms)
 
 
-def tested(geoms: np.ndarray) -> dict[str, Any]:
-    """Returns the geoms that rays test, as `Query.shared`."""
-    return {"ray.seen": geoms, "ray.ngeom": (len(geoms),)}
-
-
 def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
     """Raises an error if the geoms to test include a signed distance field of an unsupported plugin.
 
@@ -190,7 +185,8 @@ class Rays(Query):
 
     Attributes:
         number: rays of each world.
-        brought, taken: fields of each ray and of its hit, one behind the other in memory.
+        given: points, directions and excluded bodies of the rays, one behind the other.
+        distance, geom, normal: of each hit, contiguous in memory.
     """
 
     loop = cast_tiles
@@ -205,21 +201,22 @@ class Rays(Query):
                 )
             shape = nworld, shape[-1] if shape else 1
         self.number = shape[-1] if nworld is not None else prod(shape)
-        self.shared = tested(hit_geoms(model, geomgroup, flg_static)) | {"ray.cutoff": (_cutoff(cutoff),)}
-        self.length, n, rows, number = length, prod(shape), (*shape, 3), (*shape, 1)
-        given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
-        starts, along = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
-        exclude, self.distance = given[6 * n :].reshape(number), found[:n].reshape(number)
-        self.geom, self.normal = found[n : 2 * n].reshape(number), found[2 * n :].reshape(rows)
+        geoms, self.length, n, rows = hit_geoms(model, geomgroup, flg_static), length, prod(shape), (*shape, 3)
+        self.shared = {"ray.seen": geoms, "ray.ngeom": len(geoms), "ray.cutoff": _cutoff(cutoff)}
+        self.given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
+        starts, along = self.given[: 3 * n].reshape(rows), self.given[3 * n : 6 * n].reshape(rows)
+        exclude, self.distance = self.given[6 * n :].reshape(shape), found[:n].reshape(shape)
+        self.geom, self.normal = found[n : 2 * n].reshape(shape), found[2 * n :].reshape(rows)
         starts[...], along[...] = point, direction
-        exclude[..., 0] = _excluded(model, bodyexclude, shape)
-        self.brought = {"ray.point": starts, "ray.direction": along, "ray.exclude": exclude}
-        self.taken = {"ray.distance": self.distance, "ray.geom": self.geom, "ray.normal": self.normal}
+        exclude[...] = _excluded(model, bodyexclude, shape)
+        if nworld is not None:
+            self.brought = {"ray.point": starts, "ray.direction": along, "ray.exclude": exclude[..., None]}
+            self.taken = {"ray.distance": self.distance[..., None], "ray.geom": self.geom[..., None]}
+            self.taken["ray.normal"] = self.normal
 
     def answer(self) -> Hits:
-        distance, geom = self.distance[..., 0], self.geom[..., 0]
-        distance = np.where(geom < 0, -1.0, distance / self.length).astype(distance.dtype)
-        return Hits(self.shaped(distance), self.shaped(geom.astype(np.int32)), self.shaped(self.normal))
+        distance = np.where(self.geom < 0, -1.0, self.distance / self.length).astype(self.distance.dtype)
+        return Hits(self.shaped(distance), self.shaped(self.geom.astype(np.int32)), self.shaped(self.normal))
 
 
 def _tile(data: Data, source: Workspace, nray: int) -> Workspace:
@@ -283,4 +280,4 @@ def ray(
 def _cast(data: Data, workspace: Workspace, rays: Rays) -> None:
     workspace = _tile(data, workspace, rays.number)
     rays.enter(workspace)
-    workspace.bound(cast_many)(address(rays.brought["ray.point"]), address(rays.distance), rays.number)
+    workspace.bound(cast_many)(address(rays.given), address(rays.distance), rays.number)

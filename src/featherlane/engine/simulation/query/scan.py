@@ -209,8 +209,8 @@ class Scans(Query):
         placed = len(chosen) and PLACED.isdisjoint(batch.expanded_fields)
         tested, self.cells = divided(model, hit_geoms(model, request.geomgroup, True), poses if placed else None)
         excluded, largest = excluded_body(model, request.bodyexclude), bounded("cutoff", request.cutoff, 0.0)
-        self.shared = {"camera.candidate": tested, "camera.ncandidate": (len(tested),)}
-        self.shared |= {"ray.cutoff": (min(largest, FAR),)}
+        self.shared = {"camera.candidate": tested, "camera.ncandidate": len(tested)}
+        self.shared |= {"ray.cutoff": min(largest, FAR)}
         n, packets = len(rays), -(-len(rays) // lanes)
         self.number = packets * lanes
         both = np.column_stack([rays.origin, rays.direction])
