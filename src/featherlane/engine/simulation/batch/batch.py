@@ -4,9 +4,9 @@ Each state field is stored as `(nworld, n)` in C order, one row per world.  A th
 workspace, steps them while they are in cache, and writes them back.  The assignment of worlds to tiles does not affect
 results, so worlds with similar contacts are grouped for speed.
 
-The methods by subject: this file has single worlds and checkpoints; `groups.py` steps, rollouts and resets;
-`worlds.py` status and states; `world_fields.py` fields, model fields by world and given contacts; `world_queries.py`
-rays, Jacobians and contacts; `sensing.py` cameras and scans.
+The methods by subject: this file has MuJoCo's data and checkpoints; `groups.py` steps, rollouts, resets, single worlds
+and variants; `worlds.py` status and states; `world_fields.py` fields, model fields by world and given contacts;
+`world_queries.py` rays, Jacobians and contacts; `sensing.py` cameras and scans.
 """
 
 from __future__ import annotations
