@@ -83,7 +83,7 @@ def test_an_adapter_names_its_missing_library():
     """`import featherlane` needs neither, and loads neither."""
     code = "import sys, featherlane; assert not {'torch', 'jax'} & sys.modules.keys(); sys.modules['{0}'] = None\n"
     for name in ("torch", "jax"):
-        text = code.replace("{0}", name) + f"import featherlane.{name}"
+        text = code.replace("{0}", name) + f"import featherlane.integrations.{name}"
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=900)
-        assert f"InstallationError: featherlane.{name} requires" in done.stderr
+        assert f"InstallationError: featherlane.integrations.{name} requires" in done.stderr
         assert f"pip install 'featherlane[{name}]'" in done.stderr

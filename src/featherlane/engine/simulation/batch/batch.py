@@ -105,9 +105,6 @@ class Batch(WorldQueries):
     def _advance(self, nstep: int, chosen: np.ndarray, stage: int = 0) -> None:
         self.runner.run(nstep, chosen, stage=stage)
 
-    def _dims(self, name: str) -> tuple[int, ...]:
-        return self.arrays.dims(name)
-
     # ---- for programs that display or run a user's batch -------------------------------------------------------------
     def watch(self, function: Callable[[], None] | None) -> None:
         """Calls a function at the end of each call, in the thread of that call; None for no function."""

@@ -26,7 +26,7 @@ from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.recordings import Control, check_bindable, inputs_of_rollout, recordings
-from featherlane.errors import MissingMethodError, ModelError
+from featherlane.errors import ModelError
 
 FOR_ALL = (int, str, type(None))  # types of a keyframe for all worlds of a call
 
@@ -58,7 +58,7 @@ class GroupedWorlds(Worlds):
 
     def _dims(self, name: str) -> tuple[int, ...]:
         """Returns the shape of a field of a world, padded to the widest model."""
-        raise MissingMethodError("_dims")
+        return self.groups[0].arrays.dims(name)
 
     def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
         """Returns a view of the entries of padded rows that worlds of a group use."""
