@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.engine.lanes.record import address
-from featherlane.engine.simulation.batch.arrays import COUNTS, LASTING
 from featherlane.engine.simulation.batch.runner import Runner
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.work import work
@@ -87,8 +86,7 @@ def _play(runner: Runner, policy: MLP, program: Program, nstep: int, kept, start
     if plans.skips_outputs:
         sizes["nskip"] = program.frame_skip - 1
     brought = {} if noise is None else {"noise": noise}
-    load, keeps = {**kept, "start": start}, (*LASTING, *COUNTS)
-    plan = plans.plan(play_tiles, arrays.nworld, brought, taken, load, keeps=keeps, sizes=sizes, store=kept)
+    plan = plans.loop_plan(play_tiles, kept, {"start": start}, brought, taken, sizes)
     every = np.arange(arrays.nworld)
     for (record,) in plan.own:
         policy.fill(record.arrays)

@@ -103,6 +103,19 @@ class Plans:
         workspaces[0].calls.require(loop)
         return plan
 
+    def loop_plan(
+        self, loop: Stage, kept: Mapping[str, np.ndarray], load: Mapping[str, np.ndarray], brought, taken, sizes
+    ) -> Plan:
+        """Returns the plan of a loop with a separate record, which steps all worlds and stores them.
+
+        Args:
+            loop: the stage that loops over tiles.
+            kept: rows (n, ...) of the loop's record that tiles load and store.
+            load, brought, taken, sizes: as for `plan`.
+        """
+        n, load = self.arrays.nworld, {**kept, **load}
+        return self.plan(loop, n, brought, taken, load, keeps=(*LASTING, *COUNTS), sizes=sizes, store=kept)
+
     def step_plan(self, nstep: int, width: int, brought: Rows, taken: Rows, control: UserFunction | None) -> Plan:
         """Returns the plan of steps or a forward pass; rows and control are those of a `Share` of the call.
 
