@@ -155,6 +155,13 @@ def test_an_unreferenced_array_is_no_longer_checked(model):
     assert model._stamp is data._stamp  # checked immediately
 
 
+def test_of_several_invalid_fields_the_first_by_name_raises(model):
+    data = fl.Data(model)
+    for name in ("geom_size", "dof_armature", "body_mass", "geom_friction"):  # the order of access does not matter
+        getattr(model, name)[...] = -1.0
+    refused(lambda: fl.step(model, data), "body_mass")
+
+
 def test_peek_is_a_read_only_view_and_no_edit(model):
     data = fl.Data(model)
     fl.step(model, data)

@@ -254,7 +254,7 @@ WRONG = {
     "geom: got float64": {"geom": [0.0, 1.0]},
     "allowed is one of them": {"geom": None},
     "dim: got 2": {"dim": 2},
-    "negative coefficient": {"friction": [-1, 1, 1, 1, 1]},
+    "friction: got -1, allowed are numbers from 0": {"friction": [-1, 1, 1, 1, 1]},
     "friction: got shape (3,)": {"friction": [1, 1, 1]},
     "solref: got str": {"solref": "hard"},
 }

@@ -32,7 +32,7 @@ from featherlane.engine.model.names import NamedAccess, NamedView, find_object, 
 from featherlane.engine.model.option import Option
 from featherlane.engine.model.shapes import visible_with
 from featherlane.engine.model.signed_distance import NO_FIELD
-from featherlane.engine.model.write_detection import TrackedArray
+from featherlane.engine.model.write_detection import TrackedArray, check_edited
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 
 LAYOUT = layout_hash(MODEL)  # identifies the field layout of a pickle
@@ -322,20 +322,12 @@ class Model(NamedAccess):
         own, edited = self.__dict__, self._edited
         if own["_stamp"] is not None:
             return
-        own["_stamp"], changed = self._own_stamp, set()
-        for name in tuple(edited):
-            tracked = self._tracked[name]
-            if tracked.has_changed():
-                changed.add(name)
-                try:
-                    check_field(self, name, tracked.array)
-                except ModelError:
-                    own["_stamp"] = None
-                    raise
-                tracked.keep()
-            edited.discard(name)
-            if tracked.is_held():
-                edited.add(name)
+        own["_stamp"] = self._own_stamp
+        try:
+            changed = check_edited(self._tracked, edited, functools.partial(check_field, self))
+        except ModelError:
+            own["_stamp"] = None
+            raise
         if changed:
             self._follow(changed)
             own["_own_stamp"] = own["_stamp"] = object()  # all data of the model notice the edit

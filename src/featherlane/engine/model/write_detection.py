@@ -10,6 +10,7 @@ Reference counts are exact only with the global interpreter lock: without it, im
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -73,3 +74,26 @@ class TrackedArray:
 
     def _references(self) -> int:
         return sys.getrefcount(self._root) + sys.getrefcount(self.view)
+
+
+def check_edited(
+    tracked: Mapping[str, TrackedArray], edited: set[str], check: Callable[[str, np.ndarray], None]
+) -> set[str]:
+    """Checks the arrays that users may have written to, in the order of their names; returns the changed ones.
+
+    Args:
+        tracked: arrays by field.
+        edited: names of the fields to check; those that no user references any more are removed.
+        check: raises an error for values that a field cannot hold.
+    """
+    changed = set()
+    for name in sorted(edited):
+        array = tracked[name]
+        if array.has_changed():
+            changed.add(name)
+            check(name, array.array)
+            array.keep()
+        edited.discard(name)
+        if array.is_held():
+            edited.add(name)
+    return changed

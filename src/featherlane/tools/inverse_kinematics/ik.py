@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,7 @@ def _posture(batch: Batch, chosen: np.ndarray, posture: ArrayLike | None) -> np.
 
 # ---- iteration -------------------------------------------------------------------------------------------------------
 class Iteration(Query):
-    """Holds the rows of worlds for a piece of the iteration.
+    """Holds the rows of worlds for a piece of the iteration; the answer is `state`.
 
     Args:
         sizes, tables: of the record.
@@ -141,19 +141,11 @@ class Iteration(Query):
     number = 1
 
     def __init__(self, sizes, tables, given: dict[str, np.ndarray], state: dict[str, np.ndarray]):
-        self.sizes, self.tables, self.given, self.state = sizes, tables, given, state
+        self.sizes, self.tables, self.taken = sizes, tables, state
+        self.brought = given | {name: state[name] for name in ("qpos", *STATE)}
 
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns targets and the state of the iteration."""
-        return self.given | {name: self.state[name] for name in ("qpos", *STATE)}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the state of the iteration and its results."""
-        return self.state
-
-    def answer(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the state."""
-        return self.state
+    def answer(self) -> Mapping[str, np.ndarray]:
+        return self.taken
 
 
 class Problem:

@@ -13,7 +13,6 @@ from featherlane.engine.model.assignment import regular
 from featherlane.engine.model.enums import Enable
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.history import empty_history
-from featherlane.engine.model.in_use import DECIDING, in_use
 from featherlane.engine.model.limits import check_field
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.sleep import AWAKE
@@ -21,13 +20,11 @@ from featherlane.engine.simulation.batch.expanded import Entries, Expanded, RowS
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.engine.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
-from featherlane.engine.simulation.world.contacts import Contacts
+from featherlane.engine.simulation.world.data import KEYFRAME
 from featherlane.engine.simulation.world.recordings import INPUTS
-from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.errors import ModelError
 
 MOCAP = ("mocap_pos", "mocap_quat")
-NO_MOCAP = {"mocap_pos": np.zeros((0, 3)), "mocap_quat": np.zeros((0, 4))}
 EVOLVING = DATA.of("state")
 STATE = EVOLVING + INPUTS
 DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # cleared by a reset
@@ -176,45 +173,22 @@ class WorldArrays:
                 self.expanded[name] = rows
                 self._changed()
 
-    # ---- given contacts ----------------------------------------------------------------------------------------------
-    def give_contacts(self, contacts: Contacts, replace, count, chosen: np.ndarray) -> None:
-        """Gives contacts to the chosen worlds; see `Batch.give_contacts`."""
-        for name, value in self.given_rows(contacts, replace, count, chosen, self.expanded).items():
-            self.rows[name][chosen] = value
-
-    def given_rows(
-        self, contacts: Contacts, replace, count, chosen: np.ndarray, expanded: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        """Returns the rows `given_*` of contacts of the chosen worlds; the rows `expanded` are of all worlds."""
-
-        def values(name):
-            rows = expanded.get(name)
-            return self.model.__dict__[name][None] if rows is None else rows[chosen]
-
-        used = {} if expanded.keys().isdisjoint(DECIDING) else in_use(self.model, expanded)
-        adhesive = used.get("flg_adhesion", self.model.flg_adhesion)
-        return given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
-
     # ---- defaults ----------------------------------------------------------------------------------------------------
     def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
         """Sets worlds to the defaults or to keyframes, within one bytecode."""
         values = self.defaults(chosen)
         for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
             at, model = chosen[keys == k], self.model
-            values.append((self.rows["time"], at, model.key_time[k]))
-            for name in ("qpos", "qvel", "act", "ctrl", "plastic"):
-                values.append((self.rows[name], at, getattr(model, f"key_{name}")[k]))
-            for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
-                shape = self.rows[name].shape[1:]
-                values.append((self.rows[name], at, getattr(model, key)[k].reshape(shape)))
+            for name, source in KEYFRAME.items():
+                rows = self.rows[name]
+                values.append((rows, at, np.reshape(getattr(model, f"key_{source}")[k], rows.shape[1:])))
         set_all(values)
 
     def defaults(self, at: np.ndarray) -> list[Assignment]:
         """Returns assignments of the default state and inputs to the worlds `at`, from their expanded fields."""
         q0, fields = self.expanded.get("qpos0"), self.model.__dict__  # attributes would count as possible edits
         new, sizes = {"qpos": fields["qpos0"] if q0 is None else q0[at], "eq_active": fields["eq_active0"]}, self.sizes
-        mocap = sizes["nmocap"] > 0
-        new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at)) if mocap else NO_MOCAP
+        new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at))
         if sizes["nhistory"]:
             step, interval = (self.expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
             new["history"] = empty_history(self.model, step.ravel(), interval)
@@ -274,25 +248,18 @@ class WorldArrays:
                 raise ModelError(f"restore: the checkpoint does not contain {name!r}")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():
-            shape, dtype = self._shape_in_checkpoint(key), self.dtype
-            if shape is not None:
-                dtype = (MODEL if key.startswith("model.") else DATA)[key.removeprefix("model.")].stored_as(dtype)
-            if shape is None or value.shape != shape or value.dtype != dtype:
-                allowed = "which is not a field of a checkpoint" if shape is None else f"allowed is {dtype} {shape}"
-                raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
-            if key.startswith("model."):
-                check_field(self.model, key.removeprefix("model."), value, worlds=True)
-        return values
-
-    def _shape_in_checkpoint(self, key) -> tuple[int, ...] | None:
-        """Returns the shape of a checkpoint's array, or None if the field does not exist."""
-        name = key.removeprefix("model.") if isinstance(key, str) else ""
-        if name != key:
+            name = str(key).removeprefix("model.")
+            is_own, allowed = name != key, "which is not a field of a checkpoint"
             real = name in MODEL and MODEL[name].kind == "real"
-            return (self.nworld, *self.model.__dict__[name].shape) if real else None
-        if name in self.rows or name in (*ON_DEMAND, *SLEEP_ROWS):
-            return (self.nworld, *DATA[name].dims(self.sizes))
-        return None
+            if real if is_own else name in (*self.rows, *ON_DEMAND, *SLEEP_ROWS):
+                field = (MODEL if is_own else DATA)[name]
+                shape, dtype = (self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype)
+                allowed = "" if (value.shape, value.dtype) == (shape, dtype) else f"allowed is {dtype} {shape}"
+            if allowed:
+                raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
+            if is_own:
+                check_field(self.model, name, value, worlds=True)
+        return values
 
     def restore(self, values: Mapping[str, np.ndarray]) -> None:
         """Sets all arrays to those of a checked checkpoint; sets fields that it omits to their defaults."""

@@ -4,9 +4,9 @@ Each state field is stored as `(nworld, n)` in C order, one row per world.  A th
 workspace, steps them while they are in cache, and writes them back.  The assignment of worlds to tiles does not affect
 results, so worlds with similar contacts are grouped for speed.
 
-The methods by subject: this file has single worlds and checkpoints; `groups.py` steps, rollouts and resets;
-`worlds.py` status and states; `world_fields.py` fields, model fields by world and given contacts; `world_queries.py`
-rays, Jacobians and contacts; `sensing.py` cameras and scans.
+The methods by subject: this file has MuJoCo's data and checkpoints; `groups.py` steps, rollouts, resets, single worlds
+and variants; `worlds.py` status and states; `world_fields.py` fields, model fields by world and given contacts;
+`world_queries.py` rays, Jacobians and contacts; `sensing.py` cameras and scans.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ from numpy.typing import DTypeLike
 from featherlane.engine.lanes.cores import cores, pinned_cores
 from featherlane.engine.model.arguments import instance, whole_argument
 from featherlane.engine.model.model import Model
-from featherlane.engine.model.set_const import model_of_world
-from featherlane.engine.simulation.batch.arrays import LASTING, RowSource, WorldArrays, precision
+from featherlane.engine.simulation.batch.arrays import RowSource, WorldArrays, precision
 from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.batch.recorder import Recorder
 from featherlane.engine.simulation.batch.runner import Runner
 from featherlane.engine.simulation.batch.world_queries import WorldQueries
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.team import Team
-from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.mujoco_data import read_world
 from featherlane.engine.simulation.world.user_contacts import contact_capacity
 from featherlane.errors import ArgumentTypeError
@@ -107,32 +105,12 @@ class Batch(WorldQueries):
     def _advance(self, nstep: int, chosen: np.ndarray, stage: int = 0) -> None:
         self.runner.run(nstep, chosen, stage=stage)
 
-    def world_shape(self, name: str) -> tuple[int, ...]:
-        return self.arrays.dims(name)
-
     # ---- for programs that display or run a user's batch -------------------------------------------------------------
     def watch(self, function: Callable[[], None] | None) -> None:
         """Calls a function at the end of each call, in the thread of that call; None for no function."""
         self.runner.watcher = function
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
-    def _world(self, world) -> int:
-        """Returns one world's number, checked."""
-        return whole_argument("world", world, 0, self.nworld - 1)
-
-    def get_model(self, world: int) -> Model:
-        w = self._world(world)
-        return model_of_world(self.model, {name: rows[w] for name, rows in self.arrays.expanded.items()})
-
-    def get_data(self, world: int) -> Data:
-        w = self._world(world)
-        data = Data(self.get_model(world) if self.arrays.expanded else self.model, self.ngiven)
-        for name, rows in self.arrays.rows.items():
-            if name in LASTING:
-                data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)
-        data.forward()
-        return data
-
     def to_mujoco(self, world: int, mj_data: Any) -> None:
         """Copies one world to an MjData, with the outputs of its present state; see `Data.to_mujoco`.
 
@@ -159,7 +137,7 @@ class Batch(WorldQueries):
             ModelError: other sizes; `world` is out of range.  Nothing is written then.
             RuntimeError: another thread is in a call of this batch.
         """
-        hold((self.runner.turn,), self._from_mujoco, self._world(world), mj_data)
+        hold((self.runner.turn,), self._from_mujoco, self._place(world)[1], mj_data)
 
     def _from_mujoco(self, world: int, mj_data: Any) -> None:
         read_world(self.arrays, world, mj_data)
@@ -171,11 +149,7 @@ class Batch(WorldQueries):
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         instance("restore", kept, Mapping, "the result of checkpoint()")
-        hold((self.runner.turn,), self._restore, self.arrays.checked_checkpoint(kept))
-
-    def _restore(self, values: Mapping[str, np.ndarray]) -> None:
-        self.runner.forget(slice(None))
-        self.arrays.restore(values)
+        self._restore([self.arrays.checked_checkpoint(kept)])
 
     def move_into(self, rows: RowSource) -> None:
         """Moves all arrays into parts of arrays that several batches share (`MixedBatch`)."""

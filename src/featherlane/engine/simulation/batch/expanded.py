@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Mapping
 
 import numpy as np
@@ -13,7 +14,7 @@ from featherlane.engine.model.limits import check_field
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, VOLUMES, constants_of
 from featherlane.engine.model.variant import MEAN, exact, mean_inertia
-from featherlane.engine.model.write_detection import TrackedArray
+from featherlane.engine.model.write_detection import TrackedArray, check_edited
 
 Entries = tuple[np.ndarray, np.ndarray]  # flat indices in a field, values there
 NO_CHANGES: Mapping[str, Entries] = {}
@@ -73,14 +74,7 @@ class Expanded(dict[str, np.ndarray]):
 
     def check_edits(self) -> None:
         """Raises an error for values that fields cannot hold; see `Model.check_edits`."""
-        for name in tuple(self.edited):
-            tracked = self.tracked[name]
-            if tracked.has_changed():
-                check_field(self.model, name, tracked.array, worlds=True)
-                tracked.keep()
-            self.edited.discard(name)
-            if tracked.is_held():
-                self.edited.add(name)
+        check_edited(self.tracked, self.edited, functools.partial(check_field, self.model, worlds=True))
 
     def own(self, name: str, at: np.ndarray) -> np.ndarray:
         """Returns a real model field of the named worlds, expanded or not, (n, ...) float64."""

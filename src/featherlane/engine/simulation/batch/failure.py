@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.engine.lanes import Kernel
+from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.set_const import model_of_world
@@ -216,12 +216,7 @@ class Failure:
                 f"world's controls; the file does not contain it"
             )
         n = self.nstep
-        try:
-            count = n if stop is None else operator.index(stop)
-        except TypeError:
-            count = n + 1
-        if isinstance(stop, bool) or not -n <= count <= n:
-            raise ModelError(f"stop: got {stop!r}, allowed are whole numbers from {-n} to {n}")
+        count = n if stop is None else whole_argument("stop", stop, -n, n)
         return count + n if count < 0 else count
 
     def _made_model(self) -> Model:

@@ -6,7 +6,7 @@ A `Batch` is one group, a `MixedBatch` has several.  A call runs a share of each
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +16,15 @@ from featherlane.engine.lanes import Kernel
 from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.model.assignment import flag, regular
 from featherlane.engine.model.model import Model
+from featherlane.engine.model.set_const import model_of_world
+from featherlane.engine.model.variant import values_of
+from featherlane.engine.simulation.batch.arrays import LASTING
 from featherlane.engine.simulation.batch.reduction import Reduction, over_worlds
 from featherlane.engine.simulation.batch.rollout_request import Record, RolloutRequest
-from featherlane.engine.simulation.batch.runner import Share, roll_shares, run_shares, stage_number
+from featherlane.engine.simulation.batch.runner import EVERY, Share, roll_shares, run_shares, stage_number
 from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.recordings import Control, inputs_of_rollout
 from featherlane.errors import ModelError
 
@@ -50,6 +54,9 @@ class GroupedWorlds(Worlds):
     def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray, Any]]:
         """Returns the groups of these worlds, the worlds' numbers in the group, and their indices in `chosen`."""
         return [(0, chosen, slice(None))]
+
+    def world_shape(self, name: str) -> tuple[int, ...]:
+        return self.groups[0].arrays.dims(name)
 
     def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
         """Returns a view of the entries of padded rows that worlds of a group use."""
@@ -134,6 +141,47 @@ class GroupedWorlds(Worlds):
         roll_shares(nstep, parts)
         self._warn(nstep)
 
+    # ---- model fields by world ---------------------------------------------------------------------------------------
+    def set_const(self, ids: ArrayLike | None = None) -> None:
+        for k, worlds, _ in self._split(self._ids(ids)):
+            hold((self.groups[k].runner.turn,), self.groups[k].arrays.set_const, worlds)
+
+    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
+        shares = [(self.groups[k], worlds) for k, worlds, _ in self._split(self._ids(ids))]
+        # of all groups, before any is set
+        values = [values_of(group.model.variants, geom, variant, flag("inertia", inertia)) for group, _ in shares]
+        for (group, worlds), entries in zip(shares, values, strict=True):
+            hold((group.runner.turn,), group.arrays.set_variant, worlds, entries)
+
+    # ---- worlds ------------------------------------------------------------------------------------------------------
+    def _place(self, world) -> tuple[Any, int]:
+        """Returns the group of a world, and its number in the group, checked."""
+        [(k, own, _)] = self._split(np.array([whole_argument("world", world, 0, self.nworld - 1)]))
+        return self.groups[k], int(own[0])
+
+    def get_model(self, world: int) -> Model:
+        group, w = self._place(world)
+        return model_of_world(group.model, {name: rows[w] for name, rows in group.arrays.expanded.items()})
+
+    def get_data(self, world: int) -> Data:
+        group, w = self._place(world)
+        data = Data(self.get_model(world) if group.arrays.expanded else group.model, group.ngiven)
+        for name, rows in group.arrays.rows.items():
+            if name in LASTING:
+                data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)
+        data.forward()
+        return data
+
+    def _restore(self, values: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Sets the arrays of each group to those of a checked checkpoint."""
+
+        def restore() -> None:
+            for group, own in zip(self.groups, values, strict=True):
+                group.runner.forget(slice(None))
+                group.arrays.restore(own)
+
+        hold([group.runner.turn for group in self.groups], restore)
+
     # ---- for programs that display or run a user's batch -------------------------------------------------------------
     @property
     def is_busy(self) -> bool:
@@ -143,7 +191,7 @@ class GroupedWorlds(Worlds):
     def mute(self) -> None:
         """Emits no NonFiniteWarning or CapacityWarning from now on: the caller reports what `status` counts."""
         for group in self.groups:
-            group.runner.mute()
+            group.runner.warned = EVERY
 
     def copy(self) -> Self:
         """Returns an independent batch of the same models, in the same state."""

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.engine.model.arguments import instance, whole_argument
-from featherlane.engine.model.assignment import assign, broadcast_reals, described, regular
+from featherlane.engine.model.arguments import instance
+from featherlane.engine.model.assignment import assign, broadcast_reals, described
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.model import Model
@@ -30,7 +30,6 @@ from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.padded import PaddedArrays
 from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.recordings import BINDABLE, check_field_name
 from featherlane.engine.simulation.world.state import state_size
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
@@ -100,12 +99,10 @@ class MixedBatch(GroupedWorlds):
         own, groups = self.__dict__, self.groups
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
         padded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
-        expanded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype, MODEL)
         for k, group in enumerate(groups):
-            group.move_into(lambda field, k=k: (padded if field in DATA.fields else expanded).rows_of(field, k))
-        own["_padded"], own["_expanded"], own["_lent"] = padded, expanded, {}
-        own["starts"], own["nworld"] = padded.starts, int(padded.starts[-1])
-        own["group"] = np.repeat(np.arange(len(groups)), np.diff(padded.starts))
+            group.move_into(lambda field, k=k: padded.rows_of(field, k))
+        own["_padded"], own["_lent"] = padded, {}
+        own["starts"], own["group"], own["nworld"] = padded.starts, padded.group, int(padded.starts[-1])
         for group in groups[1:]:
             group.runner.plans.team = groups[0].runner.plans.team  # all groups share one team of threads
 
@@ -119,12 +116,8 @@ class MixedBatch(GroupedWorlds):
             raise UnknownAttributeError(f"mixed batch has no attribute {name!r}")
         if name == "model":
             raise UnknownAttributeError("mixed batch has no attribute 'model': its models are batch.models")
-        if name in STATE or name in REPORTS:
-            return self._of_all(name)
-        if name in BINDABLE:
-            for group in self.groups:
-                getattr(group, name)  # or raises its error
-            return self.bind(name)
+        if name in STATE or name in REPORTS or name in BINDABLE:
+            return self._view(name, [getattr(group, name) for group in self.groups])  # or raises its error
         raise UnknownAttributeError(
             f"mixed batch has no attribute {name!r}{near(name, BINDABLE)}; see also batch.groups"
         )
@@ -132,33 +125,19 @@ class MixedBatch(GroupedWorlds):
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in STATE:
             raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
-        rows = self._of_all(name)
-        given = regular(name, value)
-        try:
-            given = np.broadcast_to(given, rows.shape)
-        except ValueError:
-            raise ModelError(
-                f"{name}: got {described(value)}, allowed is what broadcasts to {rows.shape} of {rows.dtype}"
-            ) from None
-        kept = rows.copy()
-        try:
-            for k, group in enumerate(self.groups):
-                assign(name, getattr(group, name), self._cut(name, k, given[self.starts[k] : self.starts[k + 1]]))
-        except ModelError:
-            rows[...] = kept
-            raise
+        rows = getattr(self, name)
+        given = np.empty_like(rows)
+        assign(name, given, value)
+        np.copyto(rows, given, where=DATA[name].public(self._padded.mask(name)))
 
-    def _of_all(self, name: str) -> np.ndarray:
-        """Returns the padded rows of a field that every group already has."""
-        for group in self.groups:
-            getattr(group, name)
-        return DATA[name].public(self._padded.array(name))
+    def _view(self, name: str, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns the padded rows of a field, whose used parts are those of the groups."""
+        view = DATA[name].public(self._padded.array(name)).view()
+        view.flags.writeable = all(part.flags.writeable for part in parts)
+        return view
 
     def bind(self, name: str) -> np.ndarray:
-        arrays = [group.bind(name) for group in self.groups]
-        view = DATA[name].public(self._padded.array(name)).view()
-        view.flags.writeable = all(a.flags.writeable for a in arrays)
-        return view
+        return self._view(name, [group.bind(name) for group in self.groups])
 
     def mask(self, name: str) -> np.ndarray:
         """Returns which entries of a field's padded array are used.
@@ -173,20 +152,19 @@ class MixedBatch(GroupedWorlds):
             ModelError: an unknown field.
         """
         key = str(name).replace("opt.", "opt_")
-        if key in MODEL and MODEL[key].kind == "real":
-            return self._expanded.mask(key)
-        check_field_name("mask", name)
-        return self._padded.mask(name)
+        if not (key in MODEL and MODEL[key].kind == "real"):
+            check_field_name("mask", name)
+        return self._padded.mask(key)
 
     @property
     def rows(self) -> Mapping[str, np.ndarray]:
         """Returns padded arrays of state, inputs in use and reports by field, (nworld, n, ...)."""
-        return {name: a for name, a in self._padded.arrays.items() if name not in self.groups[0].bound}
+        return {name: self._padded.array(name) for name in self.groups[0].rows}
 
     @property
     def bound(self) -> Mapping[str, np.ndarray]:
         """Returns padded arrays of the bound outputs by field, (nworld, n, ...)."""
-        return {name: a for name, a in self._padded.arrays.items() if name in self.groups[0].bound}
+        return {name: self._padded.array(name) for name in self.groups[0].bound}
 
     @property
     def failures(self) -> list[Failure]:
@@ -197,18 +175,7 @@ class MixedBatch(GroupedWorlds):
         key = str(name).replace("opt.", "opt_")
         # the parts of the groups: each is checked for edits while a reference to it exists
         self._lent[key] = [group.expand(name) for group in self.groups]
-        return self._expanded.array(key)
-
-    def set_const(self, ids: ArrayLike | None = None) -> None:
-        for group, chosen, _ in self._split(self._ids(ids)):
-            self.groups[group].set_const(chosen)
-
-    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
-        shares = self._split(self._ids(ids))
-        for group, *_ in shares:  # before any is set
-            self.groups[group].variant_values(geom, variant, inertia)
-        for group, chosen, _ in shares:
-            self.groups[group].set_variant(geom, variant, ids=chosen, inertia=inertia)
+        return self._padded.array(key)
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:
@@ -226,28 +193,13 @@ class MixedBatch(GroupedWorlds):
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray, Any]]:
-        group = self.group[chosen]
-        indices = [(k, np.flatnonzero(group == k)) for k in np.unique(group).tolist()]
-        return [(k, chosen[at] - self.starts[k], at) for k, at in indices]
+        return self._padded.split(chosen)
 
     def world_shape(self, name: str) -> tuple[int, ...]:
-        return self._padded.padded_shape(name)
+        return self._padded.dims(name)
 
     def _cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
-        return rows if DATA[name].is_number else self._padded.cut(name, group, rows)
-
-    def _place(self, world) -> tuple[Batch, int]:
-        """Returns the group of a world, and its number in the group."""
-        [(k, own, _)] = self._split(np.array([whole_argument("world", world, 0, self.nworld - 1)]))
-        return self.groups[k], int(own[0])
-
-    def get_data(self, world: int) -> Data:
-        group, own = self._place(world)
-        return group.get_data(own)
-
-    def get_model(self, world: int) -> Model:
-        group, own = self._place(world)
-        return group.get_model(own)
+        return self._padded.cut(name, group, rows)
 
     # ---- states ------------------------------------------------------------------------------------------------------
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
@@ -278,14 +230,13 @@ class MixedBatch(GroupedWorlds):
             if not (number.isdigit() and int(number) < len(parts)):
                 raise ModelError(f"restore: {key}: unknown group, allowed are 0. to {len(parts) - 1}.")
             parts[int(number)][name] = kept[key]
-        before = [group.checkpoint() for group in self.groups]
+        values = []
         for k, group in enumerate(self.groups):
             try:
-                group.restore(parts[k])
-            except (ModelError, RuntimeError) as error:
-                for other, old in zip(self.groups[:k], before, strict=False):
-                    other.restore(old)
-                raise type(error)(f"group {k}: {error}") from None
+                values.append(group.arrays.checked_checkpoint(parts[k]))
+            except ModelError as error:
+                raise ModelError(f"group {k}: {error}") from None
+        self._restore(values)
 
     def __getstate__(self):
         return {"_groups": self.groups}

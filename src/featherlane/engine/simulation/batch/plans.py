@@ -77,6 +77,7 @@ class Plans:
         width: int = 0,
         memory: np.ndarray | None = None,
         sizes: Mapping[str, int] = NONE,
+        store: Rows | None = None,
     ) -> Plan:
         """Returns a prepared plan of a pass over at most n worlds, or copies or points of them.
 
@@ -89,16 +90,22 @@ class Plans:
             width: worlds of a tile; 0: the default.
             memory: (nworld, n) cached data of candidate pairs.
             sizes: sizes of the loop's record.
+            store: of a loop that steps the worlds: rows (n, ...) that it stores in addition to those of a step.
         """
         workspaces = self.prepare(width or self.width)
         kinds = {"load": [*self._load(keeps), *transfers(loop, load)]}
         kinds |= {"control": transfers(loop, brought), "record": transfers(loop, taken)}
-        flags = step_flags(self.model, self.arrays.nworld, {t.field for t in kinds["record"] if t.layout is DATA})
-        plan = Plan(workspaces, kinds, n, flags, loop, memory, sizes)
+        fields = {t.field for t in kinds["record"] if t.layout is DATA}
+        if store is not None:
+            kinds["store"] = [*transfers(run_tiles, self._stored()), *transfers(loop, store)]
+            fields, memory = set(self.arrays.bound), self.pair_memory()
+        plan = Plan(workspaces, kinds, n, step_flags(self.model, self.arrays.nworld, fields), loop, memory, sizes)
         workspaces[0].calls.require(loop)
         return plan
 
-    def loop_plan(self, loop: Stage, kept: Rows, load: Rows, brought: Rows, taken: Rows, sizes: Mapping) -> Plan:
+    def loop_plan(
+        self, loop: Stage, kept: Mapping[str, np.ndarray], load: Mapping[str, np.ndarray], brought, taken, sizes
+    ) -> Plan:
         """Returns the plan of a loop with a separate record, which steps all worlds and stores them.
 
         Args:
@@ -106,14 +113,8 @@ class Plans:
             kept: rows (n, ...) of the loop's record that tiles load and store.
             load, brought, taken, sizes: as for `plan`.
         """
-        workspaces = self.prepare(self.width)
-        kinds = {"load": [*self._load((*LASTING, *COUNTS)), *transfers(loop, kept), *transfers(loop, load)]}
-        kinds |= {"control": transfers(loop, brought), "record": transfers(loop, taken)}
-        kinds["store"] = [*transfers(run_tiles, self._stored()), *transfers(loop, kept)]
-        flags = step_flags(self.model, self.arrays.nworld, set(self.arrays.bound))
-        plan = Plan(workspaces, kinds, self.arrays.nworld, flags, loop, self.pair_memory(), sizes)
-        workspaces[0].calls.require(loop)
-        return plan
+        n, load = self.arrays.nworld, {**kept, **load}
+        return self.plan(loop, n, brought, taken, load, keeps=(*LASTING, *COUNTS), sizes=sizes, store=kept)
 
     def step_plan(self, nstep: int, width: int, brought: Rows, taken: Rows, control: UserFunction | None) -> Plan:
         """Returns the plan of steps or a forward pass; rows and control are those of a `Share` of the call.

@@ -1,8 +1,8 @@
 """Records the last states and inputs of each world of a batch, so that a failed step can be inspected and replayed.
 
-A ring buffer of n entries per world holds its persistent fields before each step.  Calls of one step copy rows.  Longer
-calls run in pieces, in which kernels write the state and the counts of `status` after each step.  These identify the
-step in which a count grew, and provide the states of that step and of those before it.
+A ring buffer holds the persistent fields of each world before each of its last n steps, and before those of a piece of
+a call.  Calls of one step copy rows.  Longer calls run in pieces, in which kernels write the state and the counts of
+`status` after each step.  These identify the step in which a count grew.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Recorder:
     def _start(self) -> None:
         """Discards all records."""
         self._held = np.zeros(self.nworld, np.int64)  # recorded states, at most n
-        self._rings: dict[str, np.ndarray] = {}  # (n, nworld, ...): step k of a world is at index k modulo n
+        self._rings: dict[str, np.ndarray] = {}  # (length, nworld, ...): step k of a world is at index k modulo length
+        self._length = 0
         self._written: dict[str, np.ndarray] = {}  # written by kernels after each step
         self._counts = np.zeros((0, len(STATUS)))
         self._given: dict[str, np.ndarray] = {}
@@ -98,13 +99,12 @@ class Recorder:
         self._at = ALL if everyone else chosen
         self._together = bool(everyone and (self._taken == self._taken[0]).all())
         self._given, self._control, self._counts = given, control, worlds.rows["warning"][self._at].copy()
+        self._length = self._length or self.n + self.piece(PIECE_STEPS, worlds)
         for name in _kept(worlds):
             rows = worlds.rows[name]
             if name not in self._rings:
-                self._rings[name] = np.zeros((self.n, *rows.shape), rows.dtype)
+                self._rings[name] = np.zeros((self._length, *rows.shape), rows.dtype)
             self._put(name, 0, rows[self._at])
-        for name, controls in given.items():
-            self._put(name, 0, controls[:, 0])
 
     def written(self, worlds: WorldArrays) -> dict[str, np.ndarray]:
         """Returns arrays into which kernels write the states of a piece of several steps, by step and world."""
@@ -116,18 +116,18 @@ class Recorder:
         return self._written
 
     def after(self, worlds: WorldArrays, chosen: np.ndarray, nstep: int) -> None:
-        """Finds failed steps of the piece, and records the states between its steps."""
+        """Records the states between the steps of the piece, and finds its failed steps."""
         n, at, now = len(chosen), self._at, worlds.rows["warning"][self._at]
-        held = self._held[at] + nstep
-        if not np.array_equal(now, self._counts):
-            resets = self._look_at_counts(worlds, chosen, now, nstep)
-            held = np.where(resets < 0, held, nstep - 1 - resets)
-        for k in range(max(1, nstep - self.n), nstep):
-            for name, a in self._written.items():
+        for k in range(nstep):
+            for name, a in self._written.items() if k else ():
                 if name != "warning":
                     self._put(name, k, a[:n, k - 1])
             for name, controls in self._given.items():
                 self._put(name, k, controls[:, k])
+        held = self._held[at] + nstep
+        if not np.array_equal(now, self._counts):
+            resets = self._look_at_counts(worlds, chosen, now, nstep)
+            held = np.where(resets < 0, held, nstep - 1 - resets)
         self._held[at] = np.minimum(held, self.n)
         self._taken[at] += nstep
         self._is_open = False
@@ -135,10 +135,10 @@ class Recorder:
     def _put(self, name: str, k: int, rows: np.ndarray) -> None:
         """Copies rows of the worlds of the call into their rings, as the state before step k of the piece."""
         if self._together:
-            self._rings[name][(self._taken[0] + k) % self.n] = rows
+            self._rings[name][(self._taken[0] + k) % self._length] = rows
         else:
             at = np.arange(self.nworld)[self._at]
-            self._rings[name][(self._taken[at] + k) % self.n, at] = rows
+            self._rings[name][(self._taken[at] + k) % self._length, at] = rows
 
     # ---- models ------------------------------------------------------------------------------------------------------
     def _look_at_models(self, worlds: WorldArrays) -> None:
@@ -190,45 +190,33 @@ class Recorder:
             first = new & (np.cumsum(new, 1) == 1)
             steps, places = np.nonzero(first.any(2).T)
             for k, i in zip(steps[:capacity].tolist(), places[:capacity].tolist(), strict=True):
-                self.failures.append(self._failure(worlds, int(chosen[i]), i, k, turned[i, k], reset[i]))
+                self.failures.append(self._failure(worlds, int(chosen[i]), k, turned[i, k], reset[i]))
         return np.where(reset.any(1), nstep - 1 - reset[:, ::-1].argmax(1), -1)
 
-    def _failure(self, worlds: WorldArrays, w: int, i: int, k: int, turned: np.ndarray, reset: np.ndarray) -> Failure:
-        """Returns a failure of world w in step k of the piece; for the other arguments see `_states`."""
+    def _failure(self, worlds: WorldArrays, w: int, k: int, turned: np.ndarray, reset: np.ndarray) -> Failure:
+        """Returns the failure of a world.
+
+        Args:
+            worlds: the worlds.
+            w: the world.
+            k: the failed step of the piece.
+            turned: which causes were counted in it, (cause,).
+            reset: in which steps of the piece the world was reset, (nstep,).
+        """
+        cut = np.flatnonzero(reset[:k])
+        count = min(k - int(cut[-1]) if len(cut) else int(self._held[w]) + 1 + k, self.n)
+        places = (int(self._taken[w]) + k - np.arange(count)[::-1]) % self._length
         return Failure(
             world=w,
             step=int(self._taken[w]) + k,
             causes=tuple(STATUS[c] for c in np.flatnonzero(turned)),
-            states=self._states(w, i, k, reset),
+            states={name: ring[places, w] for name, ring in self._rings.items()},
             model=self._model(worlds),
             own={name: rows[w].copy() for name, rows in worlds.expanded.items()},
             kind=self.kind,
             given_contacts=worlds.ngiven,
             control=self._control,
         )
-
-    def _states(self, w: int, i: int, k: int, reset: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns the recorded states of a world, up to that before step k of the piece, (nstep, ...) each.
-
-        Args:
-            w: the world.
-            i: its index in the call.
-            k: the step.
-            reset: in which steps of the piece it was reset, (nstep,).
-        """
-        cut = np.flatnonzero(reset[:k])
-        first = cut[-1] + 1 if len(cut) else 0  # of the piece
-        held = 0 if len(cut) else min(int(self._held[w]) + 1, self.n)
-        places = (int(self._taken[w]) - np.arange(held)[::-1]) % self.n
-        written, given = ({name: a[i] for name, a in rows.items()} for rows in (self._written, self._given))
-        out = {}
-        for name, ring in self._rings.items():
-            rows = [ring[places, w]]
-            if k >= max(first, 1):
-                inside = (given[name][1:] if name in given else written[name])[max(first, 1) - 1 : k]
-                rows.append(inside)
-            out[name] = np.concatenate(rows)[-self.n :]
-        return out
 
 
 def _kept(worlds: WorldArrays) -> tuple[str, ...]:

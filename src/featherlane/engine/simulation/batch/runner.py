@@ -44,7 +44,7 @@ STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATI
 AT_ONCE = 1000  # world steps in the first piece, whose duration is not known yet
 
 
-def _every_other(rows: dict[str, np.ndarray], W: int) -> dict[str, np.ndarray]:
+def _every_other(rows: Mapping[str, np.ndarray], W: int) -> dict[str, np.ndarray]:
     """Returns views of rows (n, number, ...) for transfers whose place is a query and whose steps are W queries."""
     return {
         name: as_strided(a, (1, a.shape[1] // W, *a.shape[2:]), (a.strides[1], W * a.strides[1], *a.strides[2:]))
@@ -169,10 +169,6 @@ class Runner:
         """Returns the array of a state field or of an output."""
         return self.arrays.lasting(name) if name in LASTING else self.arrays.output(name)
 
-    def mute(self) -> None:
-        """Emits no warnings from now on."""
-        self.warned = EVERY
-
     def warn_of_found(self, nstep: int = 1, first: int = 0, found: np.ndarray | None = None, level: int = 4) -> None:
         """Warns once of worlds with non-finite or out-of-range values, and once of worlds that lost contacts or rows.
 
@@ -258,7 +254,7 @@ class Runner:
         for workspace in plans.prepare(plans.width):
             query.enter(workspace)
         W = plans.width if query.fills_lanes else 1
-        rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought(), query.taken())]
+        rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought, query.taken)]
         plan = plans.plan(query.loop, W * self.arrays.nworld, *rows, keeps=query.reads, sizes=query.sizes)
         for own in plan.own:
             for name, table in query.tables.items():

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.engine.model.assignment import assign, flag, is_mixed
 from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.in_use import DECIDING, in_use
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import NamedAccess
 from featherlane.engine.model.variant import values_of
@@ -22,6 +23,7 @@ from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.engine.simulation.world.recordings import BINDABLE, check_bindable
+from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.errors import ModelError, UnknownAttributeError, near, page
 
 
@@ -123,13 +125,6 @@ class WorldFields(GroupedWorlds, NamedAccess):
         key = str(name).replace("opt.", "opt_")
         return self.arrays.expanded.lend(key) if key in self.arrays.expanded else None
 
-    def set_const(self, ids: ArrayLike | None = None) -> None:
-        hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
-
-    def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
-        values = self.variant_values(geom, variant, inertia)
-        hold((self.runner.turn,), self.arrays.set_variant, self._ids(ids), values)
-
     def variant_values(self, geom: str, variant: str, inertia: bool = True) -> dict[str, Entries]:
         """Returns the entries that `set_variant` sets, by field: flat indices and values."""
         return values_of(self.model.variants, geom, variant, flag("inertia", inertia))
@@ -164,7 +159,10 @@ class WorldFields(GroupedWorlds, NamedAccess):
         Raises:
             ModelError: as in `Data.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.
         """
-        self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
+        chosen = self._ids(ids)
+        rows = self.given_rows(contacts, replace=replace, count=count, ids=chosen, expanded=self.arrays.expanded)
+        for name, value in rows.items():
+            self.arrays.rows[name][chosen] = value
 
     def given_rows(
         self,
@@ -188,7 +186,14 @@ class WorldFields(GroupedWorlds, NamedAccess):
         Raises:
             ModelError: as in `give_contacts`.
         """
-        rows = self.arrays.given_rows(contacts, replace, count, ids, expanded)
+
+        def values(name: str) -> np.ndarray:
+            rows = expanded.get(name)
+            return self.model.__dict__[name][None] if rows is None else rows[ids]
+
+        used = {} if expanded.keys().isdisjoint(DECIDING) else in_use(self.model, expanded)
+        adhesive = used.get("flg_adhesion", self.model.flg_adhesion)
+        rows = given_fields(self.model, self.ngiven, len(ids), values, adhesive, replace, count, contacts)
         return {name: value.astype(self.dtype) for name, value in rows.items()}
 
     def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:

@@ -78,7 +78,7 @@ class WorldQueries(WorldFields):
         """
         check_inverse(self.model)
         chosen = self._ids(ids)
-        return self.query(Accelerations(self.model, len(chosen), self.dtype, qacc), chosen)
+        return self.query(Accelerations(self.model, len(chosen), self.dtype, qacc), chosen)["qfrc_inverse"]
 
     def ray(
         self,

@@ -227,6 +227,8 @@ NO_APPEARANCE = [field.name for field in CAMERA.fields if field.kind == "size"][
 class CameraImages(Query):
     """Holds a camera as kernels take it, checked, and the rows of its pixels.
 
+    The answer has the images by name, (n, height, width, ...).
+
     Args:
         model: the model.
         nworld: worlds.
@@ -244,14 +246,22 @@ class CameraImages(Query):
 
     def __init__(self, model: Model, nworld: int, dtype, lanes: int, camera: int, size, outputs, view, appearance=None):
         geomgroup, clip = view
-        self.size, self.geoms, self.clip = size, hit_geoms(model, geomgroup, True), clip
+        geoms, self.size, self.outputs = hit_geoms(model, geomgroup, True), size, outputs
+        self.shared = {
+            "camera.candidate": geoms,
+            "camera.ncandidate": len(geoms),
+            "camera.occluder": geoms[0] if len(geoms) else 0,
+            "ray.cutoff": FAR,
+            "camera.clip": np.array(clip),
+        }
         wide = min(lanes, 4)
         self.packet = lanes // wide, wide
         packets = [-(-n // k) for n, k in zip(size, self.packet, strict=True)]
         self.block = tuple(min(BLOCK, n) for n in packets)
         self.blocks = tuple(-(-n // k) for n, k in zip(packets, self.block, strict=True))
         self.number = int(np.prod(self.blocks) * np.prod(self.block)) * lanes
-        self.rows = {name: np.empty((nworld, self.number, *(OUTPUTS[name][2] or (1,))), dtype) for name in outputs}
+        outputs = [(OUTPUTS[name][0], OUTPUTS[name][2] or (1,)) for name in outputs]
+        self.taken = {field: np.empty((nworld, self.number, *shape), dtype) for field, shape in outputs}
         self.sizes = {
             "camera": camera,
             "image_width": size[1],
@@ -264,20 +274,8 @@ class CameraImages(Query):
             "coloured": int(appearance is not None),
         } | (appearance or dict.fromkeys(NO_APPEARANCE, 0))
 
-    def enter(self, workspace) -> None:
-        """Sets the geoms to test in a tile."""
-        workspace.arrays["camera.candidate"][: len(self.geoms)] = self.geoms
-        workspace.arrays["camera.ncandidate"][0] = len(self.geoms)
-        workspace.arrays["camera.occluder"][0] = self.geoms[0] if len(self.geoms) else 0
-        workspace.arrays["ray.cutoff"][0], workspace.arrays["camera.clip"][:2] = FAR, self.clip
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the pixels."""
-        return {OUTPUTS[name][0]: rows for name, rows in self.rows.items()}
-
     def answer(self) -> dict[str, np.ndarray]:
-        """Returns the images by name, (n, height, width, ...)."""
-        return {name: self._image(rows, OUTPUTS[name][2]) for name, rows in self.rows.items()}
+        return {name: self._image(self.taken[OUTPUTS[name][0]], OUTPUTS[name][2]) for name in self.outputs}
 
     def _image(self, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         parts = rows.reshape(len(rows), *self.blocks, *self.block, *self.packet, -1)

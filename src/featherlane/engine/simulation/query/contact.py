@@ -162,6 +162,8 @@ def contact_outputs(output: str | Sequence[str]) -> tuple[str, ...]:
 class ContactQuery(Query):
     """Holds selections of contacts as kernels take them, and the rows of their lists.
 
+    The answer is the number of contacts (n, f), and the outputs by name, (n, f, num, ...).
+
     Args:
         nworld: worlds.
         dtype: float64 or float32.
@@ -186,16 +188,11 @@ class ContactQuery(Query):
             "reduce": reduce,
             "selections": address(self.selections),
         }
-        self.rows = np.zeros((nworld, 1, len(selections), num * self.size), dtype)
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the lists."""
-        return {"listed": self.rows}
+        self.taken = {"listed": np.zeros((nworld, 1, len(selections), num * self.size), dtype)}
 
     def answer(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Returns the number of contacts (n, f), and the outputs by name, (n, f, num, ...)."""
-        n, _, f, _ = self.rows.shape
-        listed = self.rows.reshape(n, f, self.num, self.size)
+        n, _, f, _ = self.taken["listed"].shape
+        listed = self.taken["listed"].reshape(n, f, self.num, self.size)
         found, parts, at = listed[:, :, 0, 0].astype(np.int32), {}, 1
         for name in self.outputs:
             width = OUTPUTS[name][1]

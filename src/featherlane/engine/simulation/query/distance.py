@@ -61,7 +61,8 @@ class Pairs(Query):
         geom1, geom2, distmax: as for `geom_distance`.
 
     Attributes:
-        shape: shape of the pairs.
+        geom: (..., 2) of each pair.
+        distance, fromto: of each pair.
         number: pairs of each world.
     """
 
@@ -80,12 +81,15 @@ class Pairs(Query):
             ) from None
         if nworld is not None and len(shape) > 2:
             raise ModelError(f"geom1, geom2: got shape {shape}, allowed is what broadcasts to (n, npair)")
-        self.shape, self.distmax = shape, bounded("distmax", distmax, 0.0)
+        self.shared = {"distance.limit": bounded("distmax", distmax, 0.0)}
         self.geom = np.empty((*shape, 2), dtype)
         self.geom[..., 0], self.geom[..., 1] = first, second
         self._check_types(model)
         self.number = int(np.prod(shape if nworld is None else shape[1:]))
         self.distance, self.fromto = np.empty(shape, dtype), np.empty((*shape, 6), dtype)
+        if nworld is not None:
+            self.brought = {"distance.geom": self.geom}
+            self.taken = {"distance.dist": self.distance[..., None], "distance.fromto": self.fromto}
 
     def _check_types(self, model):
         pairs = self.geom.reshape(-1, 2).astype(int)
@@ -104,20 +108,7 @@ class Pairs(Query):
         if bare.size:
             raise ModelError(f"geom {bare[0]}: its mesh has no convex hull, because the geom cannot collide")
 
-    def enter(self, workspace: Workspace) -> None:
-        """Sets the limit of distances in a tile."""
-        workspace.arrays["distance.limit"][0] = self.distmax
-
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns the rows of pairs; a step of the loop is a pair."""
-        return {"distance.geom": self.geom}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of distance and nearest points of each pair."""
-        return {"distance.dist": self.distance.reshape(*self.shape, 1), "distance.fromto": self.fromto}
-
     def answer(self) -> Distances:
-        """Returns the results; of one pair in one world the distance is a number."""
         return Distances(self.shaped(self.distance), self.shaped(self.fromto))
 
 

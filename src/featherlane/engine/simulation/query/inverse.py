@@ -6,13 +6,13 @@ import numpy as np
 
 from featherlane.engine.model.assignment import broadcast_reals
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.query.query import Query
+from featherlane.engine.simulation.query.pose import Poses
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.tiles import inverse_tiles
 
 
-class Accelerations(Query):
-    """Holds accelerations as kernels take them, checked, and the rows of the resulting forces.
+class Accelerations(Poses):
+    """Holds accelerations as kernels take them, checked, and the rows of the resulting forces, `qfrc_inverse`.
 
     Args:
         model: the model.
@@ -25,19 +25,8 @@ class Accelerations(Query):
     reads = (*DATA.that("lasts"), *DATA.of("count"))
 
     def __init__(self, model: Model, nworld: int, dtype, qacc):
-        self.number, self.force = int(qacc is not None), np.empty((nworld, 1, model.nv), dtype)
+        super().__init__(model, nworld, dtype, ("qfrc_inverse",))
+        self.number = int(qacc is not None)
         if qacc is not None:
             rows = broadcast_reals("qacc", qacc, (nworld, model.nv))
-            self.qacc = np.ascontiguousarray(rows, dtype).reshape(nworld, 1, model.nv)
-
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the accelerations, if they are given."""
-        return {"qacc": self.qacc} if self.number else {}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the forces."""
-        return {"qfrc_inverse": self.force}
-
-    def answer(self) -> np.ndarray:
-        """Returns the forces, (nworld, nv)."""
-        return self.force[:, 0]
+            self.brought = {"qacc": np.ascontiguousarray(rows, dtype).reshape(nworld, 1, model.nv)}

@@ -150,6 +150,8 @@ def object_tiles(m, d, b, p, thread, tile):
 class Objects(Query):
     """Holds objects and a given point as kernels take them, checked, and the rows of a quantity of them.
 
+    The answer is the quantity of each object, (nworld, nobject, ...).
+
     Args:
         model: the model.
         nworld: worlds.
@@ -172,30 +174,21 @@ class Objects(Query):
         local: bool = False,
         point: ArrayLike | None = None,
     ):
-        self.number, self.matrix = len(objects), quantity in MATRICES
+        self.number = len(objects)
         if quantity >= JAC_DOT:
             self.reads = (*DATA.that("lasts"), *DATA.of("count"))
         self.objects = np.array(objects, float)
         name, shape = "motion", (6,)
-        if self.matrix:
+        if quantity in MATRICES:
             name, shape = "jac", (6, model.nv)
         elif quantity == INERTIA:
             name, shape = "jac_M", (model.nv, model.nv)
-        self.rows = {name: np.zeros((nworld, self.number, *shape), dtype)}
+        self.taken = {name: np.zeros((nworld, self.number, *shape), dtype)}
         self.sizes = {"jac_nv": model.nv, "jac_nbody": model.nbody, "quantity": quantity, "local": int(local)}
         self.sizes |= {"objects": address(self.objects)}
-        self.point: np.ndarray | None = None
         if point is not None:
-            self.point = np.ascontiguousarray(broadcast_reals("point", point, (nworld, 3)), dtype).reshape(nworld, 1, 3)
-
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the points, if they are given."""
-        return {} if self.point is None else {"jac_point": self.point}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the quantity."""
-        return self.rows
+            points = np.ascontiguousarray(broadcast_reals("point", point, (nworld, 3)), dtype)
+            self.brought = {"jac_point": points.reshape(nworld, 1, 3)}
 
     def answer(self) -> np.ndarray:
-        """Returns the quantity of each object, (nworld, nobject, ...)."""
-        return next(iter(self.rows.values()))
+        return next(iter(self.taken.values()))

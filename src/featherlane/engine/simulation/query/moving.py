@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,12 +12,11 @@ from featherlane.engine.model.model import Model
 from featherlane.engine.model.sensor import POSITION, ROWS, SENSORS, VELOCITY
 from featherlane.engine.sensor.measure import measures, sensor_vel
 from featherlane.engine.sensor.publish import publish
-from featherlane.engine.simulation.query.query import Query
+from featherlane.engine.simulation.query.pose import Poses
 from featherlane.engine.simulation.step.forward import forward_position, forward_velocity
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
-from featherlane.engine.simulation.tile.workspace import Workspace
 
 # fields that the query computes, by the stage after which they are valid
 STAGES = "kinematics com_pos frames tendon tendon_velocity transmission output_velocities cameras publish".split()
@@ -52,32 +51,22 @@ def reads_rows(model: Model) -> bool:
     return any(kind in SENSORS and SENSORS[kind].when == ROWS for kind in model.sensor_type.tolist())
 
 
-class Moving(Query):
+class Moving(Poses):
     """Holds the rows of fields in the present state: frames, Jacobian axes, velocities, `sensordata`.
 
     In `sensordata`, the elements of sensors that need contacts or forces are NaN.
 
-    Args:
-        model: the model.
-        nworld: worlds.
-        dtype: float64 or float32.
-        names: the fields.
+    Arguments are those of `Poses`.
     """
 
     loop = moving_tiles
     reads = (*DATA.that("lasts"), *DATA.of("count"))
-    number = 1
 
-    def __init__(self, model: Model, nworld: int, dtype, names: Sequence[str]):
-        sizes, self.measured = Workspace.sizes_of(model, 0), measured(model)
-        self.rows = {n: np.zeros((nworld, 1, *DATA[n].dims(sizes)), DATA[n].stored_as(np.dtype(dtype))) for n in names}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the fields."""
-        return self.rows
+    def __init__(self, model: Model, nworld: int, dtype, fields: Iterable[str]):
+        super().__init__(model, nworld, dtype, fields)
+        self.measured = measured(model)
 
     def answer(self) -> dict[str, np.ndarray]:
-        """Returns field -> (nworld, ...)."""
-        if "sensordata" in self.rows:
-            self.rows["sensordata"][..., ~self.measured] = np.nan
-        return {name: DATA[name].public(rows[:, 0]) for name, rows in self.rows.items()}
+        if "sensordata" in self.taken:
+            self.taken["sensordata"][..., ~self.measured] = np.nan
+        return super().answer()

@@ -19,11 +19,12 @@ from featherlane.engine.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
     JAC,
     JAC_DOT,
+    OBJECT_ACCELERATION,
     OBJECT_VELOCITY,
     SUBTREE_JAC,
 )
 from featherlane.engine.simulation.query.objects import Object, object_of
-from featherlane.engine.simulation.query.present import acceleration, matrix
+from featherlane.engine.simulation.query.present import matrix
 from featherlane.engine.simulation.world.data import Data, ready
 from featherlane.errors import ModelError, OutOfRangeError
 
@@ -241,7 +242,7 @@ def object_acceleration(model: Model, data: Data, object: Object, *, local: bool
     """
     world = ready(model, data)
     number, i = object_of(model, object, "object")
-    return acceleration(world, number, i, int(flag("local", local)))
+    return matrix(world, OBJECT_ACCELERATION, number, i, int(flag("local", local)))
 
 
 def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:

@@ -28,7 +28,7 @@ def pose_tiles(m, d, b, thread, tile):
 
 
 class Poses(Query):
-    """Queries fields that `kinematics` and `frames` write, of some worlds.
+    """Queries fields that `kinematics` and `frames` write, of some worlds; the answer has them by name, (nworld, ...).
 
     Args:
         model: the model.
@@ -42,14 +42,9 @@ class Poses(Query):
 
     def __init__(self, model: Model, nworld: int, dtype, fields: Iterable[str]):
         sizes = model.size_values()
-        self.rows = {
-            name: np.empty((nworld, 1, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype)) for name in fields
+        self.taken = {
+            name: np.zeros((nworld, 1, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype)) for name in fields
         }
 
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the fields."""
-        return self.rows
-
     def answer(self) -> dict[str, np.ndarray]:
-        """Returns the fields by name, (nworld, ...)."""
-        return {name: rows[:, 0] for name, rows in self.rows.items()}
+        return {name: DATA[name].public(rows[:, 0]) for name, rows in self.taken.items()}

@@ -199,22 +199,10 @@ def matrix(
         probe = Probe(data)
     if point is not None:
         probe.point[:] = point
+    elif quantity == OBJECT_ACCELERATION:
+        hold(data._turns, probe.accelerate)
     probe[quantity, kind, i, local]()
     found = probe.results[quantity].copy()
-    unused.append(probe)
-    return found
-
-
-def acceleration(data: Data, kind: int, i: int, local: int) -> np.ndarray:
-    """Returns the acceleration (6,) of an object under forward dynamics; the arguments are those of `matrix`."""
-    unused = data._probes
-    try:
-        probe = unused.pop()
-    except IndexError:
-        probe = Probe(data)
-    hold(data._turns, probe.accelerate)
-    probe[OBJECT_ACCELERATION, kind, i, local]()
-    found = probe.results[OBJECT_ACCELERATION].copy()
     unused.append(probe)
     return found
 

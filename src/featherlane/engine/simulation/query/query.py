@@ -20,6 +20,9 @@ class Query(ABC):
         loop: the stage that loops over tiles.
         reads: fields of a world that the result depends on.
         number: queries per world, which are steps of the loop.
+        brought: rows (n, number, ...) of the arguments for n worlds, by field.
+        taken: rows (n, number, ...) of the results, by field.
+        shared: arguments that all worlds share in a tile, by field: its first value, or an array of its first values.
         sizes: sizes of the loop's own record.
         tables: ints of the loop's own record that all worlds share, by field.
         single: whether each world has one query, and results have no axis for it.
@@ -31,23 +34,21 @@ class Query(ABC):
     number: int
     single: bool = False
     fills_lanes: bool = False
+    brought: Mapping[str, np.ndarray] = MappingProxyType({})
+    taken: Mapping[str, np.ndarray] = MappingProxyType({})
+    shared: Mapping[str, float | np.ndarray] = MappingProxyType({})
     sizes: Mapping[str, int] = MappingProxyType({})
     tables: Mapping[str, np.ndarray] = MappingProxyType({})
-
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns field -> rows (n, number, ...) of the arguments for n worlds."""
-        return {}
-
-    @abstractmethod
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns field -> rows (n, number, ...) of their results."""
 
     @abstractmethod
     def answer(self) -> Any:
         """Returns the results in the form that users get."""
 
-    def enter(self, workspace: Workspace) -> None:  # noqa: B027
-        """Sets arguments that all worlds share in a tile."""
+    def enter(self, workspace: Workspace) -> None:
+        """Sets the arguments that all worlds share in a tile."""
+        for name, values in self.shared.items():
+            at = slice(len(values)) if isinstance(values, np.ndarray) else 0
+            workspace.arrays[name][at] = values
 
     def shaped(self, rows: np.ndarray) -> Any:
         """Returns results (n, number, ...) of n worlds in the form that users get; a number if no axis is left."""

@@ -187,9 +187,8 @@ class Rays(Query):
         point, direction, geomgroup, flg_static, bodyexclude, cutoff, geoms: as for `ray`.
 
     Attributes:
-        shape: shape of the rays.
         number: rays of each world.
-        point, direction, exclude: of each ray, contiguous in memory.
+        given: points, directions and excluded bodies of the rays, one behind the other.
         distance, geom, normal: of each hit, contiguous in memory.
     """
 
@@ -204,34 +203,21 @@ class Rays(Query):
                     f"point, direction: got rays of shape {shape} for {nworld} worlds, allowed is (n, nray)"
                 )
             shape = nworld, shape[-1] if shape else 1
-        self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
-        self.geoms, self.cutoff = hit_geoms(model, geomgroup, flg_static, geoms), _cutoff(cutoff)
-        self.length, n, rows = length, prod(shape), (*shape, 3)
-        given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
-        self.point, self.direction = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
-        self.exclude, self.distance = given[6 * n :].reshape(shape), found[:n].reshape(shape)
+        self.number = shape[-1] if nworld is not None else prod(shape)
+        seen, self.length, n, rows = hit_geoms(model, geomgroup, flg_static, geoms), length, prod(shape), (*shape, 3)
+        self.shared = {"ray.seen": seen, "ray.ngeom": len(seen), "ray.cutoff": _cutoff(cutoff)}
+        self.given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
+        starts, along = self.given[: 3 * n].reshape(rows), self.given[3 * n : 6 * n].reshape(rows)
+        exclude, self.distance = self.given[6 * n :].reshape(shape), found[:n].reshape(shape)
         self.geom, self.normal = found[n : 2 * n].reshape(shape), found[2 * n :].reshape(rows)
-        self.point[...], self.direction[...] = point, direction
-        self.exclude[...] = _excluded(model, bodyexclude, shape)
-
-    def enter(self, workspace: Workspace) -> None:
-        """Sets the geoms to test in a tile."""
-        workspace.arrays["ray.seen"][: len(self.geoms)] = self.geoms
-        workspace.arrays["ray.ngeom"][0] = len(self.geoms)
-        workspace.arrays["ray.cutoff"][0] = self.cutoff
-
-    def brought(self) -> dict[str, np.ndarray]:
-        """Returns the rows of rays; a step of the loop is a ray."""
-        exclude = self.exclude.reshape(*self.shape, 1)
-        return {"ray.point": self.point, "ray.direction": self.direction, "ray.exclude": exclude}
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of each ray's hit."""
-        distance, geom = (a.reshape(*self.shape, 1) for a in (self.distance, self.geom))
-        return {"ray.distance": distance, "ray.geom": geom, "ray.normal": self.normal}
+        starts[...], along[...] = point, direction
+        exclude[...] = _excluded(model, bodyexclude, shape)
+        if nworld is not None:
+            self.brought = {"ray.point": starts, "ray.direction": along, "ray.exclude": exclude[..., None]}
+            self.taken = {"ray.distance": self.distance[..., None], "ray.geom": self.geom[..., None]}
+            self.taken["ray.normal"] = self.normal
 
     def answer(self) -> Hits:
-        """Returns the results, distances in lengths of the rays' directions."""
         distance = np.where(self.geom < 0, -1.0, self.distance / self.length).astype(self.distance.dtype)
         return Hits(self.shaped(distance), self.shaped(self.geom.astype(np.int32)), self.shaped(self.normal))
 
@@ -299,4 +285,4 @@ def ray(
 def _cast(data: Data, workspace: Workspace, rays: Rays) -> None:
     workspace = _tile(data, workspace, rays.number)
     rays.enter(workspace)
-    workspace.bound(cast_many)(address(rays.point), address(rays.distance), rays.number)
+    workspace.bound(cast_many)(address(rays.given), address(rays.distance), rays.number)

@@ -187,40 +187,47 @@ class ScanRequest(NamedTuple):
 class Scans(Query):
     """Holds a pattern as kernels take it, checked, and the memory of its results.
 
+    The answer has the results in the order of the request's fields.
+
     Args:
-        batch: worlds, dtype and lanes of a tile.
-        frame: (kind, index) of the object, as mjtObj.
-        pattern: the rays, or directions (nray, 3).
-        alignment: of `ALIGNMENTS`.
-        geoms: geoms to test, cells of others (`cells_of`), excluded body (-1: none, -2: the frame's).
-        limits: (largest distance, height of a ray without a hit); None for the distance.
-        targets: field of SCAN -> array for the results, None to allocate it.
+        batch: the worlds.
+        request: the checked pattern, and unchecked arguments.
+        chosen: (n,) numbers of the worlds.
+        heights: array for the heights; None to allocate it.
+
+    Attributes:
+        results: by field of SCAN, (n, nray, ...).
     """
 
     loop, fills_lanes = scan_tiles, True
 
-    def __init__(self, batch, frame, pattern, alignment: str, geoms, limits, targets):
-        nworld, dtype, lanes = batch
-        rays = pattern_of(pattern)
-        largest = bounded("cutoff", limits[0], 0.0)
-        cutoff, miss = min(largest, FAR), largest if limits[1] is None else float(limits[1])
+    def __init__(self, batch: Any, request: ScanRequest, chosen: np.ndarray, heights: np.ndarray | None):
+        model, rays, lanes = batch.model, request.pattern, batch.width
+        kind, index = object_of(model, request.body, "body")
+        check_geoms(model, request.geomgroup, True)
+        poses = lambda: batch.query(Poses(model, 1, batch.dtype, PLACES), chosen[:1])  # noqa: E731
+        placed = len(chosen) and PLACED.isdisjoint(batch.expanded_fields)
+        tested, self.cells = divided(model, hit_geoms(model, request.geomgroup, True), poses if placed else None)
+        excluded, largest = excluded_body(model, request.bodyexclude), bounded("cutoff", request.cutoff, 0.0)
+        self.shared = {"camera.candidate": tested, "camera.ncandidate": len(tested)}
+        self.shared |= {"ray.cutoff": min(largest, FAR)}
         n, packets = len(rays), -(-len(rays) // lanes)
-        (self.geoms, self.cells, excluded), self.number, self.cutoff = geoms, packets * lanes, cutoff
+        self.number = packets * lanes
         both = np.column_stack([rays.origin, rays.direction])
         both = np.concatenate([both, np.repeat(both[-1:], self.number - n, axis=0)])
-        self.rays = np.ascontiguousarray(both.reshape(packets, lanes, 6).transpose(0, 2, 1), dtype)
+        self.rays = np.ascontiguousarray(both.reshape(packets, lanes, 6).transpose(0, 2, 1), batch.dtype)
+        miss = largest if request.miss is None else float(request.miss)
         self.bundle = np.array([*bundle_of(rays.origin, rays.direction), miss])
-        lead = nworld, n
-        self.results = {
-            name: result_array("out", given, lead if name not in ("normals", "points") else (*lead, 3), dtype)
-            for name, given in targets.items()
-        }
+        self.results: dict[str, np.ndarray] = {}
+        for name in request.fields:
+            shape = (len(chosen), n, 3) if name in ("normals", "points") else (len(chosen), n)
+            self.results[name] = result_array("out", heights if name == "heights" else None, shape, batch.dtype)
         self.sizes = {
-            "scan_kind": frame[0],
-            "scan_object": frame[1],
-            "alignment": ALIGNMENTS[one_of("alignment", alignment, ALIGNMENTS)],
+            "scan_kind": kind,
+            "scan_object": index,
+            "alignment": ALIGNMENTS[one_of("alignment", request.alignment, ALIGNMENTS)],
             "excluded": excluded,
-            "vertical": int(alignment != "base" and not rays.direction[:, :2].any()),
+            "vertical": int(request.alignment != "base" and not rays.direction[:, :2].any()),
             "nray": n,
             "rays": address(self.rays),
             "bundle": address(self.bundle),
@@ -229,43 +236,16 @@ class Scans(Query):
         self.sizes |= {name: 0 for name in ("distances", "heights", "geoms", "normals", "points")}
         self.sizes |= {name: address(a) for name, a in self.results.items()}
 
-    def enter(self, workspace) -> None:
-        """Sets the geoms to test in a tile."""
-        workspace.arrays["camera.candidate"][: len(self.geoms)] = self.geoms
-        workspace.arrays["camera.ncandidate"][0] = len(self.geoms)
-        workspace.arrays["ray.cutoff"][0] = self.cutoff
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns no rows: the loop writes the results."""
-        return {}
-
-    def answer(self) -> dict[str, np.ndarray]:
-        """Returns the results by field of SCAN, (n, nray, ...)."""
-        return self.results
+    def answer(self) -> list[np.ndarray]:
+        return list(self.results.values())
 
 
 def scan_of(
     batch: Any, request: ScanRequest, chosen: np.ndarray, heights: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """Returns the results of a scan of worlds of a `Batch`, in the order of its fields.
-
-    Args:
-        batch: the batch.
-        request: the checked pattern, and unchecked arguments.
-        chosen: (n,) numbers of the worlds.
-        heights: array for the heights; None to allocate it.
+    """Returns the results of a scan of worlds of a `Batch`, in the order of its fields; arguments are those of `Scans`.
 
     Raises:
         ModelError, UnknownNameError, UnsupportedFeatureError: as `Batch.scan` does.
     """
-    model, geomgroup = batch.model, request.geomgroup
-    frame = object_of(model, request.body, "body")
-    check_geoms(model, geomgroup, True)
-    poses = lambda: batch.query(Poses(model, 1, batch.dtype, PLACES), chosen[:1])  # noqa: E731
-    placed = len(chosen) and PLACED.isdisjoint(batch.expanded_fields)
-    tested, cells = divided(model, hit_geoms(model, geomgroup, True), poses if placed else None)
-    geoms = tested, cells, excluded_body(model, request.bodyexclude)
-    lead, limits = (len(chosen), batch.dtype, batch.width), (request.cutoff, request.miss)
-    targets = {name: heights if name == "heights" else None for name in request.fields}
-    scans = Scans(lead, frame, request.pattern, request.alignment, geoms, limits, targets)
-    return list(batch.query(scans, chosen).values())
+    return batch.query(Scans(batch, request, chosen, heights), chosen)

@@ -80,11 +80,7 @@ class ArcsRoundGeoms(Query):
         self.number = int(np.count_nonzero(model.wrap_type >= WRAP_SPHERE))
         self.ends = np.empty((nworld, self.number, 6), dtype)
         self.length = np.empty((nworld, self.number, 1), dtype)
-
-    def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of results; a step of the loop is a geom on a path."""
-        return {"distance.fromto": self.ends, "distance.dist": self.length}
+        self.taken = {"distance.fromto": self.ends, "distance.dist": self.length}
 
     def answer(self) -> Arcs:
-        """Returns the arcs."""
         return Arcs(self.ends.reshape(*self.ends.shape[:2], 2, 3), self.length[..., 0])

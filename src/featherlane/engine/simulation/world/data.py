@@ -6,7 +6,6 @@ A `Data` is a workspace of one world in float64: compiled stages and Python acce
 from __future__ import annotations
 
 import copy
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -427,7 +426,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     if call is None or call[0] is not model or call[1] is not model._stamp:
         call = _call(model, data, unkept_step)
     _, _, run, turns, token, bad = call
-    count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
+    count = nstep if nstep.__class__ is int and nstep > 0 else whole_argument("nstep", nstep, 1)
     several = None if count == 1 else _call(model, data, unkept_steps).run
     try:  # as `hold` does, without its overhead
         token.pop()
@@ -446,14 +445,3 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         token.append(None)
     if bad[0] & data._unreported:
         data._warn(bad[0])
-
-
-def _whole(nstep: int) -> int:
-    """Returns a number of steps, checked."""
-    try:
-        count = 0 if isinstance(nstep, bool) else operator.index(nstep)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise ModelError(f"nstep: got {nstep!r}, allowed is a whole number >= 1")
-    return count

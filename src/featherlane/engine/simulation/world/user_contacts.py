@@ -38,6 +38,7 @@ DEFAULTS = {
 }
 # smallest and largest value
 RANGES = {
+    "friction": (0.0, np.inf),
     "erp": (-np.inf, 1.0),
     "restitution": (0.0, 1.0),
     "restitution_vel": (0.0, np.inf),
@@ -88,10 +89,8 @@ def given_fields(
         rows[name] = _frames(value, shape[:2], present) if name == "frame" else _floats(name, value, shape, present)
     if not np.isin(rows["dim"][present], DIMS).all():
         raise ModelError(f"give_contacts: dim: got {what['dim']!r}, allowed are {', '.join(map(str, DIMS))}")
-    for name in rows.keys() & RANGES.keys():
-        _refuse_outside(name, rows[name], *RANGES[name])
-    if (rows["friction"] < 0.0).any():
-        raise ModelError("give_contacts: friction: got a negative coefficient, allowed are numbers >= 0")
+    for name, limits in RANGES.items():
+        _refuse_outside(name, rows[name], *limits)
     if rows["adhesion"].any() and not adhesive:
         raise ModelError(
             "give_contacts: adhesion: got a non-zero force, allowed is 0: no geom or pair of the "
@@ -118,8 +117,7 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], adhesive, geom:
 
     def pair(name):
         rows = values(name)
-        world = np.arange(len(rows))[:, None, None] if len(rows) > 1 else 0
-        both = np.asarray(rows[world, geom], float)
+        both = np.asarray(rows[np.arange(len(rows))[:, None, None], geom], float)
         return both[:, :, 0], both[:, :, 1]
 
     def led(a, b, mixed):
@@ -148,18 +146,13 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], adhesive, geom:
 
 def _lcp_parameters(model, pair, led, geom) -> dict[str, np.ndarray]:
     """Returns the parameters of the contact model lcp, mixed as by the kernels `solver.lcp.rows.contact_parameters`."""
-    erp, cfm, restitution, least, slip = map(
-        pair, ("geom_erp", "geom_cfm", "geom_restitution", "geom_restitution_vel", "geom_slip")
-    )
-    force = model.geom_frictionforce[geom] != 0
+    erp, force = pair("geom_erp"), model.geom_frictionforce[geom] != 0
+    largest = {name: pair(f"geom_{name}") for name in ("cfm", "restitution", "restitution_vel", "slip")}
     softer = np.where(erp[0] < 0.0, erp[1], np.where(erp[1] < 0.0, erp[0], np.minimum(*erp)))
     return {
         "erp": led(*erp, softer),
-        "cfm": led(*cfm, np.maximum(*cfm)),
-        "restitution": led(*restitution, np.maximum(*restitution)),
-        "restitution_vel": led(*least, np.maximum(*least)),
-        "slip": led(*slip, np.maximum(*slip)),
         "frictionforce": led(force[..., 0], force[..., 1], force.any(axis=-1)),
+        **{name: led(*both, np.maximum(*both)) for name, both in largest.items()},
     }
 
 
