@@ -32,4 +32,6 @@ def test_the_program_uses_every_public_name(subtests):
             if module.endswith("lanes") and not inspect.isclass(getattr(names, name)):
                 continue
             with subtests.test(module=module, name=name):
-                assert re.search(rf"\b(fl|{'|'.join(MODULES)})\.{name}\b|import .*\b{name}\b|^    {name},$", PROGRAM, re.M)
+                assert re.search(
+                    rf"\b(fl|{'|'.join(MODULES)})\.{name}\b|import .*\b{name}\b|^    {name},$", PROGRAM, re.M
+                )

@@ -27,7 +27,6 @@ from featherlane.engine.lanes.layout import Declare, Layout
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
 from featherlane.engine.solver.hessian.equation import leaves_out, substitute
-from featherlane.tools.sensitivity.columns.coordinates import difference_steps
 from featherlane.tools.sensitivity.columns.formulas import rates_column
 from featherlane.tools.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
 from featherlane.tools.sensitivity.systems.formulas import begin_step
@@ -148,8 +147,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     call provides the costate after the preceding step.
     Reads:  the rows that the transfers of b bring in, among them by_q, by_v, by_act, loss_q, loss_v, loss_act.
     Writes: those that they take back; number, report, by_q, by_v, by_act (costates), y, z, dg, dp, dact, next_qvel;
-            act_upper, body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act,
-            ctrl, which are put back.
+            body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes.
     Scratch: qacc_step, qfrc_smooth, qfrc_constraint, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.*.
     """
     n = 2 * m.nv + m.na + m.nu
@@ -169,8 +167,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
             p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])
             solve_costate(m, d, p, damped)
             for c in range(n):
-                up, down = difference_steps(m, d, c)
-                rates_column(m, d, p, c, up, down)
+                rates_column(m, d, p, c)
                 write_result(b, p, thread, tile, k + c, coordinate_gradient(m, p, c))
         else:
             p.report[KNOWN] = -1.0

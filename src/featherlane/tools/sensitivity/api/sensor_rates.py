@@ -1,7 +1,7 @@
 """Rates of sensors: differences of their values, with the acceleration displaced according to implicit differentiation.
 
 A sensor is a function y(x, u, a) of the state, the controls and the acceleration; the laws of the rows determine their
-forces from these.  So with da of implicit.py
+forces from these.  So with da of solution.py
 
     dy = (y(x + e, a + e da) - y(x - e, a - e da)) / 2 e
 
@@ -33,13 +33,13 @@ from featherlane.tools.sensitivity.worlds.implicit_worlds import ImplicitWorlds
 def sensor_points(m, d, b, p, thread, tile):
     """Computes sensors at each point as a step does: coordinates are position by dof, velocity, activation, control.
 
-    The acceleration is qacc, displaced by its rate da.  `at` is the coordinate of a point, `up` its displacement.
+    The acceleration is qacc, displaced by its rate da.  `at` is the displaced coordinate of a point.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, qfrc_applied, qacc, con_fresh, energy, active,
             recall_address, tree_settled, and all else of this thread's workspace.
     """
-    copy_step_inputs(b, thread, tile, s=0)  # p.at, p.up, p.da
-    step = p.up[0]
+    copy_step_inputs(b, thread, tile, s=0)  # p.at, p.displacement, p.da
+    step = p.displacement[0]
     move_coordinate(m, d, p.at[0], step)
     for i in range(m.nv):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])

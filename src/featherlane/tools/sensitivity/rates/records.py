@@ -19,8 +19,7 @@ COLUMNS = Layout(
     "Columns",
     (
         _given.real("at", "1", "1", "index of the coordinate, -1: none"),
-        _given.real("up", "1", "1", "upward displacement"),
-        _given.real("down", "1", "1", "downward displacement"),
+        _given.real("displacement", "1", "1", "displacement of the coordinate"),
         _given.real("follow", "nv", "m/s^2, rad/s^2", "derivative of the acceleration along which dg is taken"),
         _given.real("rest_p", "nv", "N, N m", "derivative of M a* - K a*, if it is computed by finite differences"),
         _found.real("dg", "nv", "N, N m", "derivative of the residual, or the residual at a point"),
@@ -30,8 +29,8 @@ COLUMNS = Layout(
         _found.real("dq", "nv", "m, rad", "derivative of the next position, by dof"),
         _found.real("dv", "nv", "m/s, rad/s", "derivative of the next velocity"),
         _found.real("report", "3", "1", "FITS, NEAREST, KNOWN (solution.py)"),
-        _work.real("lower_g", "nv", "N, N m", "residual at the lower point"),
-        _work.real("lower_p", "nv", "N, N m", "p at the lower point"),
+        _work.real("point_g", "nv", "N, N m", "residual at a displaced point"),
+        _work.real("point_p", "nv", "N, N m", "p at a displaced point"),
         _work.real("next_qvel", "nv", "m/s, rad/s", "next velocity"),
         _work.rows(Vec3, "dof_tangent", "nv", "1", "columns of the right Jacobian of SO(3) at h w' (quaternions)"),
         _work.rows(Vec3, "dof_back", "nv", "1", "columns of exp(-h w')"),
@@ -84,7 +83,6 @@ RATES = Layout(
         _scratch.real("row_curvature", "nrowmax", "kg", "derivative of an equality's force by its acceleration"),
         _scratch.real("row_bend", "nrowmax", "N/m", "second derivative of an equality's polynomial times the force"),
         _scratch.real("row_swing", "nrowmax", "N/m", "derivative of the force by the second Jacobian's entry"),
-        _scratch.real("act_upper", "na", "1", "next activations at the upper point"),
         # of the columns that are solved together
         _scratch.int("panel_at", f"{PANEL}", "1", "coordinates of the columns solved together"),
         _scratch.rows(Vec4, "panel_acceleration", "nv", "m/s^2, rad/s^2", "derivatives of the acceleration"),

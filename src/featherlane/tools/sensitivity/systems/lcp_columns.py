@@ -28,7 +28,7 @@ from featherlane.engine.dynamics.actuator.activation import advance_activations
 from featherlane.engine.dynamics.actuator.adhesion import has_adhesion
 from featherlane.engine.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.engine.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
-from featherlane.engine.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
+from featherlane.engine.simulation.tile.rows import load_worlds, write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
 from featherlane.engine.solver.lcp.rows.assembly import make_lcp
 from featherlane.engine.solver.lcp.rows.contact_reduction import mark_contacts_with_rows
@@ -36,8 +36,8 @@ from featherlane.engine.solver.lcp.rows.metric import accelerate_by_rows, sum_so
 from featherlane.engine.solver.lcp.step import find_forces, is_dense_solver
 from featherlane.engine.solver.lcp.sweep.product import compute_w
 from featherlane.engine.solver.lcp.sweep.residual import solution_size
-from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient, move_coordinate
-from featherlane.tools.sensitivity.columns.system import System, columns_of, difference_column
+from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient
+from featherlane.tools.sensitivity.columns.system import System, columns_of, difference_columns
 from featherlane.tools.sensitivity.rates.contact_moves import STEP, contact_moves
 from featherlane.tools.sensitivity.rates.records import FITS, NEAREST
 from featherlane.tools.sensitivity.systems.lcp_cone import sort_cones, turn_side
@@ -162,14 +162,20 @@ def _evaluate(m, d, p, store):
 
 # ---- columns at fixed forces -----------------------------------------------------------------------------------------
 @kernel
-def _evaluate_at_point(m, d, p, step, c, upper):
-    """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them.
+def _place_column(m, d, p):
+    """Places bodies at a displaced point; slot_shift <- derivatives of the contacts by the column's coordinate.
 
-    upper: unused, as both points are evaluated alike.
+    Returns 0, which is unused.
     """
-    move_coordinate(m, d, p.at[0], step)
-    if c < m.nv:
-        forward_position(m, d)
+    c = whole(read_lane(p.at, 0, 0))  # the coordinate as an int, the same in all lanes
+    find_shifts(m, d, p, c if c < m.nv else -1)  # -1: 0
+    forward_position(m, d)
+    return 0
+
+
+@kernel
+def _evaluate_at_point(m, d, p, step, given):
+    """Calls `_evaluate` at a point that is displaced by `step`."""
     place_contacts(d, p, step)
     _evaluate(m, d, p, store=0)
 
@@ -186,7 +192,7 @@ def _store_upper(m, d, p, s):
 
 
 @kernel
-def _store_quotients(m, d, p, s, scale):
+def _store_quotients(m, d, b, p, thread, tile, s, scale):
     """Column s of col_* <- (the stored upper values - the present lower ones) scale; scale: 1 / (up + down)."""
     n = d.lcp.n[0]
     difference_quotient(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
@@ -196,25 +202,8 @@ def _store_quotients(m, d, p, s, scale):
         difference_quotient(d.lcp.g, n, p.col_first, s * n, scale)
 
 
-_difference_column = difference_column(_evaluate_at_point, _store_upper, _store_quotients)
-
-
-@kernel
-def _difference_columns(m, d, b, p, thread, tile):
-    """col_* <- derivatives at fixed forces by all coordinates of the call: central differences."""
-    bodies_move = 1
-    for s in range(b.nstep):  # columns
-        copy_step_inputs(b, thread, tile, s)  # p.at, the same in all lanes, p.up, p.down
-        c = whole(read_lane(p.at, 0, 0))  # the coordinate as an int
-        if c < m.nv:
-            find_shifts(m, d, p, c)
-        elif bodies_move:
-            # positions are the first columns: from here on bodies stay in place, and are placed only once
-            find_shifts(m, d, p, j=-1)  # slot_shift <- 0
-            load_worlds(b, thread, tile)
-            forward_position(m, d)
-            bodies_move = 0
-        _difference_column(m, d, b, p, thread, tile, s, c)
+#: col_* <- derivatives at fixed forces by all coordinates of the call
+_difference_columns = difference_columns(_place_column, _evaluate_at_point, _store_upper, _store_quotients)
 
 
 # ---- change of the forces --------------------------------------------------------------------------------------------

@@ -112,10 +112,10 @@ def implicit_rates(m, d, x, free, damped):
 
 # ---- the present state -----------------------------------------------------------------------------------------------
 @kernel
-def compute_position(m, d):
+def compute_position(m, d, p):
     """Computes all that depends on the position; returns 1 if the contacts do not fit into the tile, else 0.
 
-    con_fresh = 0: no stage may reuse contacts of an earlier position.
+    p: unused.  con_fresh = 0: no stage may reuse contacts of an earlier position.
     """
     forward_position(m, d)
     d.con_fresh[0] = 0
@@ -169,7 +169,7 @@ def accelerate_state(m, d, p):
     Scratch: aba_*, block, block_*, cacc, cfrc, con_wrench, qDeriv, qH, qHDiagInv, qLU, qvec.
     """
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0
-    if compute_position(m, d) == 0:
+    if compute_position(m, d, p) == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)
         smooth_acceleration(m, d)

@@ -26,7 +26,7 @@ from featherlane.engine.simulation.tile.transfer import NONE, Plan, Rows
 from featherlane.engine.simulation.tile.work import work
 from featherlane.engine.simulation.user.sensor import fields_read, plain_sensors, write_user_sensors
 from featherlane.engine.simulation.world.data import Data
-from featherlane.tools.sensitivity.columns.coordinates import EPS, Seeds
+from featherlane.tools.sensitivity.columns.coordinates import Seeds
 
 POINTS = 4096  # approximate points of a pass, so that the results stay in cache
 TILE_DOFS = 128  # tiles times dofs that justify a thread: some 100 us
@@ -134,6 +134,31 @@ class OwnWorlds:
                 break
         return chosen
 
+    def collect(
+        self,
+        found: list[np.ndarray],
+        chosen: np.ndarray,
+        each: int,
+        run: Callable[[np.ndarray, int], tuple[np.ndarray, ...]],
+        width: int = 0,
+    ) -> np.ndarray:
+        """Runs passes as `narrowing` does, collects their results, and returns the indices of the remaining worlds.
+
+        Args:
+            found: receives the results of all worlds, (nworld, ...) each.
+            chosen, each, width: as for `narrowing`.
+            run: as there; returns the results of a pass, (k, ...) each, and the mask of worlds that fit.
+        """
+
+        def go(some: np.ndarray, width: int) -> np.ndarray:
+            *parts, fits = run(some, width)
+            found[:] = found or [np.empty((self.batch.nworld, *a.shape[1:])) for a in parts]
+            for total, a in zip(found, parts, strict=True):
+                total[some] = a
+            return some[~fits]
+
+        return self.narrowing(chosen, each, go, width)
+
     def control_steps(self, chosen: Any, eps: float, centered: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Returns the displacements of controls up and down, (k, nu) each; controls within their range stay there.
 
@@ -149,15 +174,6 @@ class OwnWorlds:
         up = (ctrl >= low) & (ctrl + eps <= high)
         down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
         return eps * up, eps * down
-
-    def displacements(self, chosen: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the displacements of the first n coordinates of some worlds, up and down, (k, n); EPS, but controls.
-
-        A control does not leave its range.
-        """
-        up, down = np.full((2, len(chosen), n), EPS)
-        up[:, self.seeds.control], down[:, self.seeds.control] = self.control_steps(chosen, EPS)
-        return up, down
 
     def go(self, plan: Plan, ntile: int) -> None:
         """Runs all tiles of a plan that has begun."""
@@ -289,7 +305,7 @@ class MovedWorlds(OwnWorlds):
         if "sensordata" in self.outputs and plain_sensors(self.model):
             read = fields_read(self.model) - {"sensordata"}
             self._read = {name: np.empty((total, 1, *DATA[name].dims(batch.arrays.sizes))) for name in read}
-        brought = {"at": at.reshape(-1, 1, 1), "up": self._steps.reshape(-1, 1, 1)}
+        brought = {"at": at.reshape(-1, 1, 1), "displacement": self._steps.reshape(-1, 1, 1)}
         if self.follows:
             self._rates = brought["da"] = np.zeros((total, 1, self.model.nv))
         taken = {

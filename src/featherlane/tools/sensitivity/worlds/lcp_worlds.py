@@ -9,7 +9,7 @@ from featherlane.engine.model.model import Model
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.tile.transfer import Plan
 from featherlane.engine.simulation.world.data import Data
-from featherlane.tools.sensitivity.columns.coordinates import Seeds
+from featherlane.tools.sensitivity.columns.coordinates import EPS, Seeds
 from featherlane.tools.sensitivity.rates.records import FITS, NEAREST
 from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds, each_step
 
@@ -55,7 +55,7 @@ class LcpWorlds(OwnWorlds):
                 self.batch.arrays.expand(name)
         nworld = self.batch.nworld
         self.each = min(nworld, max(LEAST, REALS // max(self.n * nx, 1)))
-        self.up, self.down = np.zeros((2, self.each, self.n, 1))
+        self.displacement = np.full((self.each, self.n, 1), EPS)
         self.at = np.broadcast_to(np.arange(self.n, dtype=float)[:, None], (self.each, self.n, 1)).copy()
         self.state, self.acceleration = np.zeros((self.each, self.n, nx)), np.zeros((self.each, self.n, model.nv))
         self.report = np.zeros((self.each, 3))
@@ -72,7 +72,7 @@ class LcpWorlds(OwnWorlds):
     def _plan(self, width: int) -> Plan:
         """Prepares the transfers through tiles of that width."""
         workspaces = self.plans.prepare(width)
-        brought = {"at": self.at, "up": self.up, "down": self.down}
+        brought = {"at": self.at, "displacement": self.displacement}
         taken = {
             "da": self.acceleration,
             "dq": self.state[..., self.seeds.position],
@@ -83,14 +83,14 @@ class LcpWorlds(OwnWorlds):
         sizes = _sizes(workspaces[0].sizes, self.n, width)
         return self.plan_of(self.loop, self.each, brought, taken, width=width, sizes=sizes)
 
-    def _run(self, chosen: np.ndarray, width: int) -> None:
-        """Runs a pass of at most `each` worlds."""
-        plan = self.kept(width, lambda: self._plan(width))
-        k = len(chosen)
-        self.up[:k, :, 0], self.down[:k, :, 0] = self.displacements(chosen, self.n)
+    def _run(self, chosen: np.ndarray, width: int) -> tuple[np.ndarray, ...]:
+        """Runs a pass of at most `each` worlds; returns what `rates` does of them, and whether they fit."""
+        plan, k = self.kept(width, lambda: self._plan(width)), len(chosen)
         self.plans.prepare(width)
         plan.begin(self.n, chosen, np.arange(k))
         self.go(plan, -(-k // width))
+        report = self.report[:k]
+        return self.state[:k], self.acceleration[:k], report[:, NEAREST], report[:, FITS] > 0.0
 
     def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Computes the rates of all worlds; those that do not fit into a tile together run one by one.
@@ -99,16 +99,7 @@ class LcpWorlds(OwnWorlds):
             Rates of the next state (nworld, n, 2 nv + na), of the acceleration (nworld, n, nv), distances to the
             nearest switch (nworld,), and the indices of the remaining worlds.
         """
-        nworld = self.batch.nworld
-        state, acceleration = (np.empty((nworld, *a.shape[1:])) for a in (self.state, self.acceleration))
-        nearest = np.empty(nworld)
-
-        def run(chosen: np.ndarray, width: int) -> np.ndarray:
-            self._run(chosen, width)
-            k = len(chosen)
-            state[chosen], acceleration[chosen] = self.state[:k], self.acceleration[:k]
-            nearest[chosen] = self.report[:k, NEAREST]
-            return chosen[~(self.report[:k, FITS] > 0.0)]
-
-        left = self.narrowing(np.arange(nworld), self.each, run, self.width if nworld > 1 else 1)
+        nworld, found = self.batch.nworld, []
+        left = self.collect(found, np.arange(nworld), self.each, self._run, self.width if nworld > 1 else 1)
+        state, acceleration, nearest = found
         return state, acceleration, nearest, left
