@@ -7,7 +7,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.engine.model.enums import Disable
-from featherlane.tools.sensitivity.worlds import passes
+from featherlane.tools.sensitivity.systems import served
+from featherlane.tools.sensitivity.worlds import implicit_worlds, passes
 from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds
 from featherlane.tools.sensitivity.worlds.parameters import Parameters
 from scenes.states import kicked
@@ -303,7 +304,7 @@ def test_models_can_differ_by_world(rng):
 @pytest.mark.parametrize("by_formulas", [True, False])
 def test_expanded_values_reach_each_world_in_every_tile(by_formulas, rng, monkeypatch):
     """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
-    for module in (fl.sensitivity.systems.served, fl.sensitivity.worlds.implicit_worlds):
+    for module in (served, implicit_worlds):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
     model = fl.bundled("quadruped")
     batch = fl.Batch(model, 19, nthread=1)

@@ -20,7 +20,7 @@ Imported: anchor, the point of equality e on side 0 or 1, and fastened_body, the
 scale) of a weld: frame of its rotation error, the error as a quaternion q, torquescale, so that the error is
 scale vec(q); half_turn, anchor_motion and turn_motion, the rates of vec(q), of a point and of the rotation error;
 reference, (K, B); impedance, d at r; add_moved_force, which adds to a row of dofs the change of a wrench's generalized
-forces, from (point, its displacement), (force, moment) and the changes of both in world axes.
+forces, from its point, force and moment with their changes.
 """
 
 from featherlane.engine.prelude import *
@@ -178,8 +178,9 @@ def _add_column(m, d, p, k, e, dof, by):
     # only a position moves the axes of the dofs beyond it
     moving = dof if by == POSITION else -1
     # dg = -dtau: the second body has the opposite force, hence +f
-    add_moved_force(m, d, p.dg, b2, moving, (p2, at2[0]), (f, moment), (df, dmoment))
-    add_moved_force(m, d, p.dg, b1, moving, (p1, at1[0]), (-f, -moment), (-df, -dmoment))
+    force, moment = seed(f, df), seed(moment, dmoment)
+    add_moved_force(m, d, p.dg, b2, moving, seed(p2, at2[0]), force, moment)
+    add_moved_force(m, d, p.dg, b1, moving, seed(p1, at1[0]), -force, -moment)
 
 
 @kernel

@@ -9,10 +9,11 @@ The d of this formula is a derivative by the position or the velocity of one dof
 actuator_gear[output] is a wrench: the gear's linear part (force) and angular part (torque).  drives_joint: the actuator
 acts on a joint.  actuator_outadr[i]: the first output of actuator i.  moment_entries: entries of an output's row J, at
 the dofs moment_colind.
-Imported: point_motion, (rotation, velocity) of a point of a body for a unit velocity of dof k; add_moved_force, which
-adds to a row of dofs the change of a wrench's generalized forces, from (point, its displacement), (force, moment) and
-the changes of both in world axes; rotation_rate(r, w), the rate of the rotation vector r at the angular velocity w in
-the rotated axes; quat_sub(a, b), the rotation vector from b to a; slider_crank_gradients, (length l, dl/dv, dl/da).
+Imported: moved_point, (rotation of a body, a point of it with its change as tangent) by dof k; turned(w, v), a vector v
+that turns with w; add_moved_force, which adds to a row of dofs the change of a wrench's generalized forces, from its
+point, force and moment with their changes; rotation_rate(r, w), the rate of the rotation vector r at the angular
+velocity w in the rotated axes; quat_sub(a, b), the rotation vector from b to a; slider_crank_gradients, (length l,
+dl/dv, dl/da).
 """
 
 from featherlane.engine.prelude import *
@@ -22,7 +23,7 @@ from featherlane.engine.dynamics.actuator.site_transmission import site_quat
 from featherlane.engine.dynamics.actuator.slider_crank import slider_crank_gradients
 from featherlane.engine.dynamics.actuator.transmission import drives_joint
 from featherlane.engine.dynamics.integrator.runge_kutta import rotation_rate
-from featherlane.tools.sensitivity.rates.paths import add_moved_force, point_motion, unit3
+from featherlane.tools.sensitivity.rates.paths import add_moved_force, moved_point, turned, unit3
 
 
 @kernel
@@ -61,26 +62,23 @@ def _site_bend(m, d, p, i, k):
     """
     output, site, ref = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     gear_force, gear_torque, length_change = m.actuator_gear[output].force, m.actuator_gear[output].torque, 0.0
-    point, body = d.site_xpos[site], m.site_bodyid[site]
-    # rotation and velocity of the site for a unit velocity of dof k
-    w, u = point_motion(m, d, body, k, point)
+    body = m.site_bodyid[site]
+    w, point = moved_point(m, d, body, k, d.site_xpos[site])
     if ref < 0:  # no reference site
         R = d.site_xmat[site]
-        force, torque = R @ gear_force, R @ gear_torque
-        add_moved_force(m, d, p.ten_bend, body, k, (point, u), (force, torque), (cross(w, force), cross(w, torque)))
+        add_moved_force(m, d, p.ten_bend, body, k, point, turned(w, R @ gear_force), turned(w, R @ gear_torque))
     else:
-        R, ref_point, ref_body = d.site_xmat[ref], d.site_xpos[ref], m.site_bodyid[ref]
-        force, torque = R @ gear_force, R @ gear_torque
-        ref_w, ref_u = point_motion(m, d, ref_body, k, ref_point)
-        dforce, dtorque, away = cross(ref_w, force), cross(ref_w, torque), point - ref_point
+        R, ref_body = d.site_xmat[ref], m.site_bodyid[ref]
+        ref_w, ref_point = moved_point(m, d, ref_body, k, d.site_xpos[ref])
+        force, torque = turned(ref_w, R @ gear_force), turned(ref_w, R @ gear_torque)
         # length = gear_force . R^T (point - ref_point) + gear_torque . (rotation vector between both sites)
+        _, length_change = split_tangents(dot(force, point - ref_point), 1)
         turn = quat_sub(site_quat(m, d, site), site_quat(m, d, ref))
         relative_w = d.site_xmat[site].T @ (w - ref_w)
-        length_change = dot(force, (u - ref_u) - cross(ref_w, away)) + dot(gear_torque, rotation_rate(turn, relative_w))
-        add_moved_force(m, d, p.ten_bend, body, k, (point, u), (force, torque), (dforce, dtorque))
+        length_change = length_change + dot(gear_torque, rotation_rate(turn, relative_w))
+        add_moved_force(m, d, p.ten_bend, body, k, point, force, torque)
         # the opposite wrench on the reference site
-        force, torque, dforce, dtorque = -force, -torque, -dforce, -dtorque
-        add_moved_force(m, d, p.ten_bend, ref_body, k, (ref_point, ref_u), (force, torque), (dforce, dtorque))
+        add_moved_force(m, d, p.ten_bend, ref_body, k, ref_point, -force, -torque)
     return length_change
 
 
@@ -92,19 +90,18 @@ def _crank_bend(m, d, p, i, k):
     """
     actuator = m.actuator[i]
     crank, slider, gear = actuator.trnid[0], actuator.trnid[1], m.actuator_gear[actuator.outadr][0]
-    # the rod joins the pin, the site of the crank, to the slider, which moves from its site `end` along the axis a
-    pin, end, a = d.site_xpos[crank], d.site_xpos[slider], d.site_xmat[slider].columns[2]
-    crank_body, slider_body, none = m.site_bodyid[crank], m.site_bodyid[slider], Vec3(zeros(3))
-    _, dpin = point_motion(m, d, crank_body, k, pin)
-    w, dend = point_motion(m, d, slider_body, k, end)
-    axis = seed(a, cross(w, a))
+    crank_body, slider_body = m.site_bodyid[crank], m.site_bodyid[slider]
+    # the rod joins the pin, the site of the crank, to the slider, which moves from its site `end` along its axis
+    _, pin = moved_point(m, d, crank_body, k, d.site_xpos[crank])
+    w, end = moved_point(m, d, slider_body, k, d.site_xpos[slider])
+    axis = turned(w, d.site_xmat[slider].columns[2])
     # length l, and its derivatives by v = pin - end and by the axis
-    l, dl_dv, dl_da = slider_crank_gradients(m, i, axis, seed(pin - end, dpin - dend))
-    (_, force, torque), (dl, dforce, dtorque) = split_tangents((l, dl_dv, cross(axis, dl_da)), 1)
-    force, torque, dforce, dtorque = gear * force, gear * torque, gear * dforce, gear * dtorque
-    add_moved_force(m, d, p.ten_bend, crank_body, k, (pin, dpin), (force, none), (dforce, none))
-    add_moved_force(m, d, p.ten_bend, slider_body, k, (end, dend), (-force, torque), (-dforce, dtorque))
-    return gear * dl
+    l, dl_dv, dl_da = slider_crank_gradients(m, i, axis, pin - end)
+    force, torque = gear * dl_dv, gear * cross(axis, dl_da)
+    add_moved_force(m, d, p.ten_bend, crank_body, k, pin, force, Vec3(zeros(3)))
+    add_moved_force(m, d, p.ten_bend, slider_body, k, end, -force, torque)
+    _, length_change = split_tangents(gear * l, 1)
+    return length_change
 
 
 @kernel
