@@ -15,6 +15,7 @@ from featherlane.engine.dynamics.actuator.activation import activation_rate, nex
 from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.actuator.gain import present_gain
 from featherlane.engine.dynamics.actuator.rate import is_saturated
+from featherlane.tools.sensitivity.columns.coordinates import EPS, displacements, per_span
 
 
 @kernel
@@ -44,7 +45,26 @@ def _next_activation(m, d, i):
     return next_filtered(m, d, i, m.actuator_actadr[i], rate)
 
 
-_next_activation_slopes = jvp(_next_activation, "act", "actuator_input")
+_slopes = jvp(_next_activation, "act", "actuator_input")
+
+
+@kernel
+def _next_slope(m, d, i, x, e, c, which):
+    """Returns the derivative of the next activation of actuator i by entry e of x, coordinate c.
+
+    The rate of a muscle bends where its control equals its activation, as at rest: there it is the mean of both sides.
+    x: d.act (which = 1) or d.actuator_input (which = 2), which keeps its values.
+    """
+    slope = _slopes(m, d, i)[which]  # of (w', dw'/dw, dw'/du)
+    if m.actuator_dyntype[i] == DYN_MUSCLE:
+        value, (up, down) = x[e] + 0.0, displacements(m, d, 1.0 * c, EPS)
+        x[e] = value + up
+        upper = _slopes(m, d, i)[which]
+        x[e] = value - down
+        lower = _slopes(m, d, i)[which]
+        x[e] = value
+        slope = fma(up, upper, down * lower) * per_span(up + down)
+    return slope
 
 
 @kernel
@@ -75,8 +95,7 @@ def _control_rates(m, d, p, i, c):
         acts = acts & (actuator.delay == 0.0)
     slope = where(acts, 1.0, 0.0)
     if actuator.dyntype != DYN_NONE:
-        _, _, by_control = _next_activation_slopes(m, d, i)  # w', dw'/dw, dw'/du
-        slope = where(acts, by_control, 0.0)
+        slope = where(acts, _next_slope(m, d, i, d.actuator_input, c, 2 * m.nv + m.na + c, which=2), 0.0)
         p.dact[actuator.actadr] = slope
     # without actearly the force reads the present activation, which does not depend on the control
     if actuator.dyntype == DYN_NONE or actuator.actearly:
@@ -97,6 +116,6 @@ def activation_rates(m, d, p, a):
     p.dact[a] = 1.0
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         i = _actuator_of_activation(m, a)
-        _, slope, _ = _next_activation_slopes(m, d, i)  # dw'/dw
+        slope = _next_slope(m, d, i, d.act, a, 2 * m.nv + a, which=1)
         p.dact[a] = slope
         _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)  # by w' or w
