@@ -19,22 +19,19 @@ row_stiffness, row_friction, row_curvature the same for each general row; row_be
 through c(y) for equalities with a polynomial; ten_bend = dJ of one row, by dof.
 ten_J: rows of the tendons' Jacobian, with the dofs ten_J_colind.  row_id: the equality, joint or tendon of a row; a row
 has the entries row_J at the dofs row_dof.  eq_obj2id: second joint or tendon of an equality, -1: none.  is_fastening:
-an equality is a connect or weld.  `impedance_slopes`: (s, d(K d r) / dr, B) of a row at distance or error r.
-`bounded_force`: (f, cost) of a row, f = -D x within its bounds lo and hi.
+an equality is a connect or weld.  `row_rates`: (f, D, stiffness, B) of a row, D 0 where it is absent or at a bound.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.equality import is_fastening
-from featherlane.engine.constraint.friction_loss import loss_damping
-from featherlane.engine.constraint.general import row_entries, row_parameters
+from featherlane.engine.constraint.general import row_entries
 from featherlane.engine.constraint.impedance import shortest_timeconst
 from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.actuator.rate import force_by_length, force_by_velocity
 from featherlane.engine.dynamics.tendon.force import damper_force, spring_force
 from featherlane.engine.dynamics.tendon.length import is_fixed
-from featherlane.engine.solver.rows.laws import bounded_force
 from featherlane.tools.sensitivity.rates.ball_rates import set_ball_bend
-from featherlane.tools.sensitivity.rates.dof_rates import impedance_slopes
+from featherlane.tools.sensitivity.rates.dof_rates import row_rates
 from featherlane.tools.sensitivity.rates.tendon_bend import add_tendon_bend
 
 _spring, _damper = jvp(spring_force, "ten_length"), jvp(damper_force, "ten_velocity")
@@ -151,17 +148,8 @@ def _set_rows(m, d, p):
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0], d.nrow[0]):
         kind, i = d.row_type[k], d.row_id[k]
-        solref, solimp = row_parameters(m, kind, i)
-        B = loss_damping(m, solref, solimp, shortest)  # of dry friction; other rows replace it
-        lo, hi = d.row_lo[k], d.row_hi[k]
-        f, _ = bounded_force(d.row[k], d.primal.row_x[k])  # row_x = J a - aref at the solution
-        # 0 in worlds where the row is absent or at a bound
-        D = where((f > lo) & (f < hi), d.row_D[k], 0.0)
-        p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0  # those of a row without polynomial or stiffness
-        if kind != FRICTION_TENDON:  # dry friction has no stiffness
-            # stiffness = D d(K d r)/dr - f s
-            stiffer, pull, B = impedance_slopes(solref, solimp, d.row_pos[k] - d.row_margin[k], shortest)
-            stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
+        f, D, stiffness, B = row_rates(m, d, k, shortest)
+        p.row_bend[k], p.row_swing[k] = zeros(2)  # those of a row without polynomial
         friction = where(D > 0.0, D * B, 0.0)
         # an equality that is no connect or weld, or the limit of a ball
         if _is_separate(m, d, k):
