@@ -10,6 +10,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.engine.model.bundle import resolve_name
+from featherlane.tools.sensitivity.worlds import displaced_worlds
 from scenes.joints import XML
 from scenes.states import kicked
 
@@ -136,7 +137,7 @@ def test_both_equal_mujoco(name, integrator, centered, rng):
 # ---- batches -------------------------------------------------------------------------------------------------------
 def test_a_batch_is_bitwise_equal_to_its_worlds(rng, monkeypatch):
     model = fl.bundled("quadruped")
-    monkeypatch.setattr(fl.sensitivity.worlds.displaced_worlds, "POINTS", 150)  # some worlds at once
+    monkeypatch.setattr(displaced_worlds, "POINTS", 150)  # some worlds at once
     batch = fl.Batch(model, 5, nthread=1)
     batch.qvel, batch.ctrl = rng.normal(0, 0.3, batch.qvel.shape), rng.uniform(-1, 1, batch.ctrl.shape)
     batch.expand("body_mass")[:] *= rng.uniform(0.8, 1.2, (5, 1))

@@ -131,6 +131,19 @@ def displacements(m, d, at, size):
         if m.actuator_ctrllimited[i]:
             u, low, high = d.ctrl[i], m.actuator_ctrlrange[i].lower, m.actuator_ctrlrange[i].upper
             this = at == 1.0 * (2 * m.nv + m.na + i)
-            up = where(this & not_((u >= low) & (u + EPS <= high)), 0.0, up)
-            down = where(this & not_((u - EPS >= low) & (u <= high)), 0.0, down)
+            up = where(this & not_((u >= low) & (u + size <= high)), 0.0, up)
+            down = where(this & not_((u - size >= low) & (u <= high)), 0.0, down)
     return up, down
+
+
+@kernel
+def displace_point(m, d, p):
+    """Displaces coordinate p.at of a point by p.displacement; p.displacement <- the displacement of a control in range.
+
+    With p.inwards, a control that cannot be displaced up is displaced down.
+    """
+    step = p.displacement[0]
+    up, down = displacements(m, d, p.at[0], fabs(step))
+    step = where(step > 0.0, where((up == 0.0) & (p.inwards[0] > 0.0), -down, up), -down)
+    p.displacement[0] = step
+    move_coordinate(m, d, p.at[0], step)

@@ -9,7 +9,7 @@ from featherlane.engine.simulation.step.forward import forward, step
 from featherlane.engine.simulation.step.inverse import inverse
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
-from featherlane.tools.sensitivity.columns.coordinates import displace, move_coordinate, move_pos
+from featherlane.tools.sensitivity.columns.coordinates import displace, displace_point, move_pos
 from featherlane.tools.sensitivity.rates.records import COLUMNS
 
 
@@ -22,7 +22,7 @@ def step_points(m, d, b, p, thread, tile):
             all else of this thread's workspace.
     """
     copy_step_inputs(b, thread, tile, s=0)  # p.at, p.displacement
-    move_coordinate(m, d, p.at[0], p.displacement[0])
+    displace_point(m, d, p)
     step(m, d)
     write_records(b, thread, tile, s=0)
 

@@ -20,6 +20,7 @@ COLUMNS = Layout(
     (
         _given.real("at", "1", "1", "index of the coordinate, -1: none"),
         _given.real("displacement", "1", "1", "displacement of the coordinate"),
+        _given.real("inwards", "1", "1", "1: a control at its upper limit is displaced down"),
         _given.real("follow", "nv", "m/s^2, rad/s^2", "derivative of the acceleration along which dg is taken"),
         _given.real("rest_p", "nv", "N, N m", "derivative of M a* - K a*, if it is computed by finite differences"),
         _found.real("dg", "nv", "N, N m", "derivative of the residual, or the residual at a point"),
