@@ -32,6 +32,7 @@ from featherlane.engine.dynamics.tendon.force import damper_force, spring_force
 from featherlane.engine.dynamics.tendon.length import is_fixed
 from featherlane.tools.sensitivity.rates.ball_rates import set_ball_bend
 from featherlane.tools.sensitivity.rates.dof_rates import row_rates
+from featherlane.tools.sensitivity.rates.rows import add_bend, add_square, clear_bend, has_dof
 from featherlane.tools.sensitivity.rates.tendon_bend import add_tendon_bend
 
 _spring, _damper = jvp(spring_force, "ten_length"), jvp(damper_force, "ten_velocity")
@@ -176,16 +177,6 @@ def tendon_rates(m, d, p):
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
-def _add_square(p, J, dof, first, number, k, weight):
-    """dg += weight J^T J_k of a sparse row J, of entries J[first ...] at the dofs dof[first ...]."""
-    for e in range(first, first + number):
-        if dof[e] == k:
-            weighted = weight * J[e]
-            for n in range(first, first + number):
-                p.dg[dof[n]] = fma(J[n], weighted, p.dg[dof[n]])
-
-
-@kernel
 def _add_rows(m, d, p, k, weights):
     """dg += weight J^T J_k of each separate general row.
 
@@ -193,7 +184,7 @@ def _add_rows(m, d, p, k, weights):
     """
     for r in range(d.ndofrow[0], d.nrow[0]):
         if _is_separate(m, d, r):
-            _add_square(p, d.row_J, d.row_dof, d.row_dofadr[r], d.row_dofnum[r], k, weights[r])
+            add_square(p, d.row_J, d.row_dof, d.row_dofadr[r], d.row_dofnum[r], k, weights[r])
 
 
 @kernel
@@ -203,51 +194,18 @@ def _add_tendons(m, d, p, k, weights):
     weights: ten_stiffness, ten_friction or ten_curvature.
     """
     for i in range(m.ntendon):
-        _add_square(p, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], k, weights[i])
-
-
-@kernel
-def _has_dof(dof, first, number, k):
-    """Returns 1 if the sparse row of dofs dof[first ...] contains dof k, else 0."""
-    found = 0
-    for e in range(first, first + number):
-        found = 1 if dof[e] == k else found
-    return found
-
-
-@kernel
-def _clear_bend(p, dof, first, number):
-    """ten_bend <- 0 on the dofs of a row."""
-    for e in range(first, first + number):
-        p.ten_bend[dof[e]] = 0.0
-
-
-@kernel
-def _add_bend(d, p, row, force, friction, curvature):
-    """dg += J^T (b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend.
-
-    row: (entries of J, their dofs, first entry, number of entries); force: F, of the tendon or row; friction: b, its
-    damping; curvature: D.
-    """
-    # along = dJ (b v + D a)
-    (J, dof, first, number), along = row, 0.0
-    for e in range(first, first + number):
-        j = dof[e]
-        along = fma(p.ten_bend[j], fma(friction, d.qvel[j], curvature * d.qacc[j]), along)
-    for e in range(first, first + number):
-        j = dof[e]
-        p.dg[j] = fma(-force, p.ten_bend[j], fma(J[e], along, p.dg[j]))
+        add_square(p, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], k, weights[i])
 
 
 @kernel
 def _add_bend_of_tendon(m, d, p, i, k):
     """dg += terms with dJ by the position of dof k, of the spatial tendon i."""
     first, number = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
-    if _has_dof(m.ten_J_colind, first, number, k):
-        _clear_bend(p, m.ten_J_colind, first, number)
+    if has_dof(m.ten_J_colind, first, number, k):
+        clear_bend(p, m.ten_J_colind, first, number)
         add_tendon_bend(m, d, p, i, k, scale=1.0)  # ten_bend += dJ
         row = d.ten_J, m.ten_J_colind, first, number
-        _add_bend(d, p, row, force=p.ten_force[i], friction=p.ten_friction[i], curvature=p.ten_curvature[i])
+        add_bend(d, p, row, p.ten_force[i], along=0.0, friction=p.ten_friction[i], curvature=p.ten_curvature[i])
 
 
 @kernel
@@ -271,8 +229,8 @@ def _add_bend_of_row(m, d, p, r, k):
     An equality has dJ = dJ_1 - c(y) dJ_2; `_add_swing` adds the term with c'(y).
     """
     obj, first, number = d.row_id[r], d.row_dofadr[r], d.row_dofnum[r]
-    if _has_dof(d.row_dof, first, number, k):
-        _clear_bend(p, d.row_dof, first, number)
+    if has_dof(d.row_dof, first, number, k):
+        clear_bend(p, d.row_dof, first, number)
         if d.row_type[r] == LIMIT_JOINT:
             set_ball_bend(m, d, p, obj, k)  # ten_bend <- dJ
         else:
@@ -283,7 +241,7 @@ def _add_bend_of_row(m, d, p, r, k):
                 slope, _ = _polynomial_slopes(m, d, obj)
                 add_tendon_bend(m, d, p, tendon2, k, scale=-slope)  # ten_bend -= c dJ_2
         row = d.row_J, d.row_dof, first, number
-        _add_bend(d, p, row, force=p.row_force[r], friction=p.row_friction[r], curvature=p.row_curvature[r])
+        add_bend(d, p, row, p.row_force[r], along=0.0, friction=p.row_friction[r], curvature=p.row_curvature[r])
 
 
 @kernel

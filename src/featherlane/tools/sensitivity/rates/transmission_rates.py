@@ -7,8 +7,8 @@ The force F(l, l', u) of an output acts along its row J of moments, which for so
 The d of this formula is a derivative by the position or the velocity of one dof k.  Results go to the record p
 (records.py): p.dg -= dtau, the derivative of the residual g; p.ten_bend holds dJ, by dof.
 actuator_gear[output] is a wrench: the gear's linear part (force) and angular part (torque).  drives_joint: the actuator
-acts on a joint.  actuator_outadr[i]: the first output of actuator i.  moment_entries: entries of an output's row J, at
-the dofs moment_colind.
+acts on a joint.  actuator_outadr[i]: the first output of actuator i.  moment_rowadr, moment_rownnz: first entry and
+number of entries of an output's row J, at the dofs moment_colind.  add_square and the others: see rows.py.
 Imported: moved_point, (rotation of a body, a point of it with its change as tangent) by dof k; turned(w, v), a vector v
 that turns with w; add_moved_force, which adds to a row of dofs the change of a wrench's generalized forces, from its
 point, force and moment with their changes; rotation_rate(r, w), the rate of the rotation vector r at the angular
@@ -24,6 +24,7 @@ from featherlane.engine.dynamics.actuator.slider_crank import slider_crank_gradi
 from featherlane.engine.dynamics.actuator.transmission import drives_joint
 from featherlane.engine.dynamics.integrator.runge_kutta import rotation_rate
 from featherlane.tools.sensitivity.rates.paths import add_moved_force, moved_point, turned, unit3
+from featherlane.tools.sensitivity.rates.rows import add_bend, add_square, clear_bend, has_dof
 
 
 @kernel
@@ -108,8 +109,7 @@ def _crank_bend(m, d, p, i, k):
 def _store_moment_change(m, d, p, i, k):
     """ten_bend <- dJ, J the moments of actuator i, by the position of dof k; returns the derivative of its length."""
     output = m.actuator_outadr[i]
-    for e in moment_entries(m, output):
-        p.ten_bend[m.moment_colind[e]] = 0.0
+    clear_bend(p, m.moment_colind, m.moment_rowadr[output], m.moment_rownnz[output])
     if drives_joint(m, i):
         length_change = _joint_bend(m, d, p, i, k)
     elif m.actuator_trntype[i] == TRN_SITE:
@@ -120,36 +120,17 @@ def _store_moment_change(m, d, p, i, k):
 
 
 @kernel
-def _find_moment(m, d, output, k):
-    """Returns (found, moment): 1 if dof k is in the row of moments of this output, else 0; its moment there."""
-    found, moment = 0, 0.0
-    for e in moment_entries(m, output):
-        if m.moment_colind[e] == k:
-            found, moment = 1, d.actuator_moment[e] + 0.0  # no negative zero
-    return found, moment
-
-
-@kernel
-def _subtract_actuator(m, d, p, i, k, moment, by_velocity):
-    """dg -= dtau of actuator i by the position of dof k, or by its velocity if `by_velocity`.
-
-    moment: entry of dof k in the actuator's row J.
-    """
-    # length_change = dl, rate_change = d(J v): by velocity 0 and J_k; by position dl and dJ v of `_store_moment_change`
-    output, length_change, rate_change = m.actuator_outadr[i], 0.0, moment
-    first, last = m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]
-    force = d.actuator_force[output] + 0.0  # no negative zero
-    if not by_velocity:
-        length_change, rate_change = _store_moment_change(m, d, p, i, k), 0.0  # writes p.ten_bend
-        for e in range(first, last):
-            j = m.moment_colind[e]
-            rate_change = fma(p.ten_bend[j], d.qvel[j], rate_change)
-            p.dg[j] = fma(-force, p.ten_bend[j], p.dg[j])
-    # dF = F_l dl + F_l' d(J v)
-    force_change = fma(force_by_length(m, d, i), length_change, force_by_velocity(m, d, i) * rate_change)
-    for e in range(first, last):
-        j = m.moment_colind[e]
-        p.dg[j] = fma(-force_change, d.actuator_moment[e], p.dg[j])
+def _subtract_actuator(m, d, p, i, k, by_velocity):
+    """dg -= dtau of actuator i by the position of dof k, or by its velocity if `by_velocity`."""
+    output = m.actuator_outadr[i]
+    first, number = m.moment_rowadr[output], m.moment_rownnz[output]
+    stiffness, friction = -force_by_length(m, d, i), -force_by_velocity(m, d, i)
+    if by_velocity:
+        add_square(p, d.actuator_moment, m.moment_colind, first, number, k, friction)
+    elif has_dof(m.moment_colind, first, number, k):
+        along = stiffness * _store_moment_change(m, d, p, i, k)  # writes p.ten_bend
+        row = d.actuator_moment, m.moment_colind, first, number
+        add_bend(d, p, row, force=d.actuator_force[output], along=along, friction=friction, curvature=0.0)
 
 
 @kernel
@@ -160,6 +141,4 @@ def subtract_transmissions(m, d, p, k, by_velocity):
             # actuators on slides, hinges and tendons are in dof_rates.py and tendon_rates.py
             on_scalar = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
             if not (on_scalar or m.actuator_trntype[i] == TRN_TENDON or is_disabled(m, i)):
-                found, moment = _find_moment(m, d, m.actuator_outadr[i], k)
-                if found:
-                    _subtract_actuator(m, d, p, i, k, moment, by_velocity)
+                _subtract_actuator(m, d, p, i, k, by_velocity)

@@ -233,23 +233,18 @@ def _update_row(p, r, y, running, by_position):
     """
     # diagonal entry (r, r)
     A, dA = p.slip_A[(p.nslip[0] + 1) * r], 0.0
-    f, b, acts = p.slip_force[r], p.slip_bound[r], running & (p.slip_bound[r] > 0.0)
     dy = p.slip_dy[r] + _row_product(p, p.slip_A, r, p.slip_dgain)
     if by_position:
         dA = p.slip_dA[(p.nslip[0] + 1) * r]
         dy = dy + _row_product(p, p.slip_dA, r, p.slip_gain)
     movable = A > MINVAL  # a row that moves no body has A = 0 up to rounding, and no force
-    inverse = where(movable, 1.0, 0.0) / where(movable, A, 1.0)
-    step = y * inverse
-    # unclipped force t = f + e - y / A,  dt = df + de - (dy - y / A dA) / A
-    t, dt = f + p.slip_gain[r] - step, p.slip_dforce[r] + p.slip_dgain[r] - fma(-step, dA, dy) * inverse
-    t, dt = where(movable, t, 0.0), where(movable, dt, 0.0)
-    # at a bound the force follows it
-    dt = where(fabs(t) > b, where(t > 0.0, p.slip_dbound[r], -p.slip_dbound[r]), dt)
-    p.slip_gain[r] = where(acts, clip(t, -b, b) - f, p.slip_gain[r])
-    p.slip_dgain[r] = where(acts, dt - p.slip_dforce[r], p.slip_dgain[r])
+    f, b = seed(p.slip_force[r], p.slip_dforce[r]), seed(p.slip_bound[r], p.slip_dbound[r])
+    e, acts = seed(p.slip_gain[r], p.slip_dgain[r]), running & (p.slip_bound[r] > 0.0)
+    unclipped = where(movable, f + e - seed(y, dy) / where(movable, seed(A, dA), 1.0), 0.0)
+    p.slip_gain[r], p.slip_dgain[r] = split_tangents(where(acts, clip(unclipped, -b, b) - f, e), 1)
+    (t, _), (bound, _) = split_tangents(unclipped, 1), split_tangents(b, 1)
     # A |force - bound| is the distance in y; TINY avoids a division by 0 in worlds without the row
-    return where(acts, A * fabs(fabs(t) - b) / fmax(p.slip_size[r], TINY), FAR)
+    return where(acts, A * fabs(fabs(t) - bound) / fmax(p.slip_size[r], TINY), FAR)
 
 
 @kernel
