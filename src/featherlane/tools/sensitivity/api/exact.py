@@ -30,7 +30,7 @@ from featherlane.tools.sensitivity.api.transition import (
 )
 from featherlane.tools.sensitivity.columns.coordinates import Seeds
 from featherlane.tools.sensitivity.systems.convex import CONVEX_STAGES
-from featherlane.tools.sensitivity.systems.lcp_columns import lcp_columns
+from featherlane.tools.sensitivity.systems.lcp_columns import LCP_STAGES
 from featherlane.tools.sensitivity.systems.served import lcp_serves, serves, solves_implicitly
 from featherlane.tools.sensitivity.worlds.direct_worlds import direct_rates
 from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
@@ -164,7 +164,7 @@ def linearize(
         by_steps = np.union1d(left, chosen.undamped(worlds)).astype(int)
     else:
         with borrowed(*_kind(lcp, model, data), False, nthread, disabled) as worlds:
-            out, _, nearest, left = rk4_rates(worlds) if rk4 and isinstance(worlds, ImplicitWorlds) else worlds.rates()
+            out, _, nearest, left = rk4_rates(worlds) if rk4 and not lcp else worlds.rates()
     out = out.swapaxes(1, 2)
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
@@ -309,9 +309,9 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
     return out[..., :nx], out[..., nx:]
 
 
-def _kind(lcp: bool, model: Model, data: Data | Batch) -> tuple[type[ImplicitWorlds] | type[LcpWorlds], Any, Any, Any]:
+def _kind(lcp: bool, model: Model, data: Data | Batch) -> tuple[type[ImplicitWorlds], Any, Any, Any]:
     """Returns the first arguments of `borrowed`: the kind of worlds for a contact model, the worlds, the stages."""
-    return (LcpWorlds, model, data, lcp_columns) if lcp else (ImplicitWorlds, model, data, CONVEX_STAGES)
+    return (LcpWorlds, model, data, LCP_STAGES) if lcp else (ImplicitWorlds, model, data, CONVEX_STAGES)
 
 
 def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:

@@ -56,25 +56,25 @@ class System(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """The stages that differentiate a system, tile by tile.  A call runs those that its worlds need.
+    """The stages that differentiate a system, tile by tile.  A call runs those that its worlds need, or `whole` alone.
 
     Attributes:
+        whole: derivatives of the acceleration and of the next state in one stage.
         accelerations: forward dynamics in the present state.
         residual: differences of the residual.
         correction: differences of the integrator's correction p alone.
         parameters: the residual of worlds with one displaced parameter of the model each.
         formulas: the residual by formulas.
         solution: derivatives of the acceleration and of the next state, from those of the residual.
-        whole: both by formulas in one stage.
     """
 
-    accelerations: Stage
-    residual: Stage
-    correction: Stage
-    parameters: Stage
-    formulas: Stage
-    solution: Stage
     whole: Stage
+    accelerations: Stage | None = None
+    residual: Stage | None = None
+    correction: Stage | None = None
+    parameters: Stage | None = None
+    formulas: Stage | None = None
+    solution: Stage | None = None
 
 
 def columns_of(system: System) -> Kernel:

@@ -16,7 +16,7 @@ The record p (lcp_rates.py) has row_x, the forces of the own state, row_count of
 the bounds of friction; for column s the values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack
 of the forces row_first), by rows: entry (s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one
 column; row_free, 1 for rows between their bounds.  Positions by dof are coordinates 0 to nv - 1, then follow
-velocities, activations, controls, forces.  report[FITS]: 1 in worlds with derivatives; report[NEAREST]: distance to the
+velocities, activations, controls, forces.  report[KNOWN]: 1 in worlds with derivatives; report[NEAREST]: distance to the
 next change of the active set.
 """
 
@@ -37,9 +37,9 @@ from featherlane.engine.solver.lcp.step import find_forces, is_dense_solver
 from featherlane.engine.solver.lcp.sweep.product import compute_w
 from featherlane.engine.solver.lcp.sweep.residual import solution_size
 from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient
-from featherlane.tools.sensitivity.columns.system import System, columns_of, difference_columns
+from featherlane.tools.sensitivity.columns.system import Stages, System, columns_of, difference_columns
 from featherlane.tools.sensitivity.rates.contact_moves import STEP, contact_moves
-from featherlane.tools.sensitivity.rates.records import FITS, NEAREST
+from featherlane.tools.sensitivity.rates.records import KNOWN, NEAREST
 from featherlane.tools.sensitivity.systems.lcp_cone import sort_cones, turn_side
 from featherlane.tools.sensitivity.systems.lcp_rates import LCP_RATES
 from featherlane.tools.sensitivity.systems.lcp_rows import (
@@ -350,7 +350,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     Scratch: exact.*, qH, qHDiagInv, primal.*, dual.*, one.*, geom_xpos, geom_xmat.
     """
     fits = _solve_world(m, d, p)  # row_x, row_first
-    p.report[FITS], p.report[NEAREST] = 0.0, 0.0
+    p.report[KNOWN], p.report[NEAREST] = 0.0, 0.0
     if fits:
         # slot_known -1: not all contacts fit at a displaced pose; adhesion and static friction have no formula here
         known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m))
@@ -365,7 +365,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         store_next_velocity(m, d, p, d.qacc)
         _difference_columns(m, d, b, p, thread, tile)
         _evaluate_own_state(m, d, b, p, thread, tile, store=0)  # lcp.w and the rows of the own state again
-        p.report[FITS] = p.rows_same[0] + 0.0  # a copy
+        p.report[KNOWN] = p.rows_same[0] + 0.0  # a copy
         p.report[NEAREST] = _nearest_change(m, d, p)
         if freezes(m):
             _solve_first_columns(m, d, b, p)
@@ -380,3 +380,4 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
 
 
 lcp_columns = in_each_tile("lcp_columns", lcp_columns_of_tile)
+LCP_STAGES = Stages(whole=lcp_columns)

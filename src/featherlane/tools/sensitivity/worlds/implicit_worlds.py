@@ -13,7 +13,14 @@ from featherlane.engine.simulation.world.data import Data
 from featherlane.tools.sensitivity.columns.coordinates import Seeds
 from featherlane.tools.sensitivity.columns.system import Stages
 from featherlane.tools.sensitivity.rates.records import FITS
-from featherlane.tools.sensitivity.systems.served import DAMPING, FLUID, differences_lag, lags_of_worlds, serves
+from featherlane.tools.sensitivity.systems.served import (
+    DAMPING,
+    FLUID,
+    differences_lag,
+    lags_of_worlds,
+    noslip_capacity,
+    serves,
+)
 from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds
 from featherlane.tools.sensitivity.worlds.passes import Passes
 
@@ -71,6 +78,10 @@ class ImplicitWorlds(OwnWorlds):
             return [(self.kept(key, lambda: differences_lag(model)), self.every)]
         lags = lags_of_worlds(model, own, len(self.every))
         return [(kind, self.every[lags == kind]) for kind in (False, True) if (lags == kind).any()]
+
+    def sizes(self, width: int, lags: bool, ncol: int) -> dict[str, int]:
+        """Returns sizes of the record of a pass by formulas, through tiles of a width."""
+        return {"rate_lag": int(lags), "rate_steps": int(not self.torques), "nslipmax": noslip_capacity(self.model)}
 
     def accelerations(self) -> np.ndarray:
         """Returns (nworld, nv) of forward dynamics, for the worlds that fit into a tile."""

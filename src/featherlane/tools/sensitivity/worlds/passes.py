@@ -1,7 +1,8 @@
 """Passes through tiles that differentiate steps by the implicit function theorem, and the arrays between them.
 
     base       forward dynamics: a and a*
-    formulas   dg and dp by each coordinate at fixed a (formulas.py), or the whole derivative
+    formulas   dg and dp by each coordinate at fixed a (formulas.py), or the whole derivative; the contact model lcp
+               has this pass only (lcp_columns.py)
     residual   the same by differences (differences.py), for worlds without formulas
     solution   da = -H^-1 dg, and from it the next state's rates (solution.py)
 
@@ -31,7 +32,7 @@ from featherlane.engine.model.enums import COULOMB
 from featherlane.engine.simulation.tile.transfer import Plan
 from featherlane.tools.sensitivity.columns.coordinates import EPS
 from featherlane.tools.sensitivity.rates.records import FITS, HELD, KNOWN, NEAREST
-from featherlane.tools.sensitivity.systems.served import are_analytic, noslip_capacity
+from featherlane.tools.sensitivity.systems.served import are_analytic
 from featherlane.tools.sensitivity.worlds.displaced_worlds import each_step
 
 FAR = 1e-3  # e [m, rad, m/s, rad/s]
@@ -99,7 +100,8 @@ class Passes:
         self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
         self.report, self.known = np.zeros((n * self.copies, 3)), np.zeros((n, 3))
         # formulas and solution in one pass, except with the recursion, which needs the same memory
-        self.whole = worlds.by_formulas and not recurses(model) and parameters is None
+        self.only = worlds.stages.residual is None  # there are no other passes
+        self.whole = self.only or (worlds.by_formulas and not recurses(model) and parameters is None)
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.others, np.arange(nv)] = -1.0
         self._plan()
@@ -131,15 +133,16 @@ class Passes:
                 taken["report"] = each_step(report, npass)
             return worlds.plan_of(loop, total, brought, taken, load or {}, self.width), npass
 
+        self.formulas, self.correction = self._formulas(at) if worlds.by_formulas else None, None
+        if self.only:
+            return
         found = {"qacc": worlds.qacc[:, None], "qacc_step": worlds.qacc_step[:, None], "report": worlds.based}
         self.base = worlds.plan_of(stages.accelerations, self.each, {}, found, width=self.narrow), 1
         given = {"at": at[..., None], "displacement": self.size[..., None], "follow": self.follow}
         based = {"qacc": worlds.qacc, "qacc_step": worlds.qacc_step}
         n, dact = self.differenced, self.state[..., 2 * nv :]
         self.residual = columns(stages.residual, n, given, {"dg": self.g, "dp": self.p, "dact": dact}, based)
-        self.formulas = self._formulas(at) if worlds.by_formulas else None
         # rates of accelerations do not depend on p
-        self.correction = None
         if worlds.by_formulas and self.lags and not worlds.torques:
             self.correction = columns(stages.correction, n, given, {"dp": self.p}, based)
         given = {"at": at[..., None], "dg": self.g, "dp": self.p, "follow": self.follow, "da": self.acceleration}
@@ -159,13 +162,13 @@ class Passes:
             self.found_acceleration = np.zeros((each, of_acceleration, nv))
             taken = {"dq": state[..., :nv], "dv": state[..., nv : 2 * nv], "dact": state[..., 2 * nv :]}
             taken["da"] = self.found_acceleration
+            if self.only:
+                brought = {"at": at[:, self.kept, None], "displacement": self.size[:, self.kept, None]}
         if self.lags:
             brought["rest_p"] = self.rest
         brought, taken = ({name: a[:, :n] for name, a in x.items() if a.size} for x in (brought, taken))
         taken["report"] = each_step(self.known, n)  # last, see `formulas.py`
-        sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
-        sizes["nslipmax"] = noslip_capacity(worlds.model)
-        memory = worlds.batch.pair_memory
+        sizes, memory = worlds.sizes(self.narrow, self.lags, n), worlds.batch.pair_memory
         return worlds.plan_of(loop, each, brought, taken, width=self.narrow, memory=memory, sizes=sizes), n
 
     def run(self, chosen: np.ndarray) -> Rates:
@@ -182,7 +185,7 @@ class Passes:
             worlds.plans.prepare(self.narrow)
             self._go(*self.formulas, chosen, every, self.narrow)
             known = self.known[:k, KNOWN] > 0.0
-            if self.whole and known.all():
+            if self.only or (self.whole and known.all()):
                 # where formulas apply, the Hessian is available
                 return Rates(self.found_state[:k], self.found_acceleration[:k], self.known[:k, NEAREST], known, known)
         worlds.plans.prepare(self.width)
