@@ -16,8 +16,8 @@ The record p (lcp_rates.py) has row_x, the forces of the own state, row_count of
 the bounds of friction; for column s the values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack
 of the forces row_first), by rows: entry (s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one
 column; row_free, 1 for rows between their bounds.  Positions by dof are coordinates 0 to nv - 1, then follow
-velocities, activations, controls, forces.  report[KNOWN]: 1 in worlds with derivatives; report[NEAREST]: distance to the
-next change of the active set.
+velocities, activations, controls, forces.  report[KNOWN]: 1 in worlds with derivatives; report[NEAREST]: distance to
+the next change of the active set.
 """
 
 from featherlane.engine.prelude import *

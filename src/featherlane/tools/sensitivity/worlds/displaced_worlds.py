@@ -246,7 +246,7 @@ class MovedWorlds(OwnWorlds):
             cutoffs = self.batch.arrays.expanded.shared_or_own("sensor_cutoff", worlds)
             write_user_sensors(self.model, shown, lambda name: self._read[name][: k * self.npoint], cutoffs)
         upper, lower = (slice(0, n), slice(n, None)) if self.centered else (slice(1, None), slice(0, 1))
-        out, moved = (a[: k * self.npoint].reshape(k, self.npoint, -1) for a in (self._out, self._moved))
+        out, moved = (a[: k * self.npoint].reshape(k, self.npoint, a.shape[-1]) for a in (self._out, self._moved))
         span = moved[:, upper] - moved[:, lower]
         span[span == 0.0] = 1.0
         return out[:, upper], out[:, lower], span
