@@ -28,7 +28,7 @@ from featherlane.tools.sensitivity.api.transition import (
     threads,
     transition_fd,
 )
-from featherlane.tools.sensitivity.columns.coordinates import Seeds
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 from featherlane.tools.sensitivity.systems.convex import CONVEX_STAGES
 from featherlane.tools.sensitivity.systems.lcp_columns import LCP_STAGES
 from featherlane.tools.sensitivity.systems.served import lcp_serves, serves, solves_implicitly

@@ -22,8 +22,8 @@ from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_reco
 from featherlane.engine.simulation.tile.tiles import over_tiles
 from featherlane.engine.simulation.world.data import Data
 from featherlane.tools.sensitivity.api.transition import differentiate
-from featherlane.tools.sensitivity.columns.coordinates import EPS, Seeds, displace_point
 from featherlane.tools.sensitivity.columns.system import Stages
+from featherlane.tools.sensitivity.rates.coordinates import EPS, Seeds, displace_point
 from featherlane.tools.sensitivity.rates.records import COLUMNS
 from featherlane.tools.sensitivity.worlds.displaced_worlds import MovedWorlds, borrowed
 from featherlane.tools.sensitivity.worlds.implicit_worlds import ImplicitWorlds

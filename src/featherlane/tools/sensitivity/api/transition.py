@@ -24,8 +24,8 @@ from featherlane.engine.simulation.query.position import differentiate_pos
 from featherlane.engine.simulation.steps import check_inverse
 from featherlane.engine.simulation.world.data import Data, other_model, ready
 from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
-from featherlane.tools.sensitivity.columns.coordinates import Seeds
 from featherlane.tools.sensitivity.columns.points import inverse_points, step_points
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 from featherlane.tools.sensitivity.worlds.displaced_worlds import MovedWorlds, as_given, borrowed
 
 STATE = ("qpos", "qvel", "act")

@@ -9,7 +9,7 @@ from featherlane.engine.simulation.step.forward import forward, step
 from featherlane.engine.simulation.step.inverse import inverse
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
-from featherlane.tools.sensitivity.columns.coordinates import displace, displace_point, move_pos
+from featherlane.tools.sensitivity.rates.coordinates import displace, displace_point, move_pos
 from featherlane.tools.sensitivity.rates.records import COLUMNS
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from featherlane.engine.prelude import *
 from featherlane.engine.lanes import Kernel, Stage
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
-from featherlane.tools.sensitivity.columns.coordinates import displacements, move_coordinate, per_span
+from featherlane.tools.sensitivity.rates.coordinates import displacements, move_coordinate, per_span
 
 
 @kernel

@@ -15,7 +15,7 @@ from featherlane.engine.dynamics.actuator.activation import activation_rate, nex
 from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.actuator.gain import present_gain
 from featherlane.engine.dynamics.actuator.rate import is_saturated
-from featherlane.tools.sensitivity.columns.coordinates import EPS, displacements, per_span
+from featherlane.tools.sensitivity.rates.coordinates import EPS, displacements, per_span
 
 
 @kernel

@@ -38,8 +38,8 @@ from featherlane.engine.simulation.step.consistency import inverse_constraint, i
 from featherlane.engine.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
-from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient
 from featherlane.tools.sensitivity.columns.system import difference_columns
+from featherlane.tools.sensitivity.rates.coordinates import copy, difference_quotient
 from featherlane.tools.sensitivity.rates.records import COLUMNS
 from featherlane.tools.sensitivity.systems.solution import compute_position
 

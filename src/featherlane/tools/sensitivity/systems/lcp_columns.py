@@ -36,9 +36,9 @@ from featherlane.engine.solver.lcp.rows.metric import accelerate_by_rows, sum_so
 from featherlane.engine.solver.lcp.step import find_forces, is_dense_solver
 from featherlane.engine.solver.lcp.sweep.product import compute_w
 from featherlane.engine.solver.lcp.sweep.residual import solution_size
-from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient
 from featherlane.tools.sensitivity.columns.system import Stages, System, columns_of, difference_columns
 from featherlane.tools.sensitivity.rates.contact_moves import STEP, contact_moves
+from featherlane.tools.sensitivity.rates.coordinates import copy, difference_quotient
 from featherlane.tools.sensitivity.rates.records import KNOWN, NEAREST
 from featherlane.tools.sensitivity.systems.lcp_cone import sort_cones, turn_side
 from featherlane.tools.sensitivity.systems.lcp_rates import LCP_RATES

@@ -55,8 +55,8 @@ from featherlane.engine.solver.hessian.equation import factor_hessian, leaves_ou
 from featherlane.engine.solver.inverse import constraint_forces
 from featherlane.engine.solver.primal.krylov import correct_direction, mark_slipping
 from featherlane.engine.solver.solve import has_constraint_rows, solve
-from featherlane.tools.sensitivity.columns.coordinates import copy
 from featherlane.tools.sensitivity.columns.system import System, columns_of
+from featherlane.tools.sensitivity.rates.coordinates import copy
 from featherlane.tools.sensitivity.rates.records import COLUMNS, FITS, HELD, NEAREST
 from featherlane.tools.sensitivity.systems.switching import switching_distance
 from featherlane.tools.sensitivity.systems.tangent import advance_state, store_next_velocity

@@ -22,7 +22,7 @@ from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.tile.library import library
 from featherlane.engine.simulation.tile.transfer import NONE
 from featherlane.engine.simulation.world.data import Data, ready
-from featherlane.tools.sensitivity.columns.coordinates import Seeds
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 from featherlane.tools.sensitivity.rates.records import KNOWN, NEAREST
 from featherlane.tools.sensitivity.systems.served import needs_formulas_only, noslip_capacity
 from featherlane.tools.sensitivity.worlds.displaced_worlds import KEPT, OwnWorlds, each_step

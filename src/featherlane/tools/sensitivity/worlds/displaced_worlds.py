@@ -26,7 +26,7 @@ from featherlane.engine.simulation.tile.transfer import NONE, Plan, Rows
 from featherlane.engine.simulation.tile.work import work
 from featherlane.engine.simulation.user.sensor import fields_read, plain_sensors, write_user_sensors
 from featherlane.engine.simulation.world.data import Data
-from featherlane.tools.sensitivity.columns.coordinates import Seeds
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 
 POINTS = 4096  # approximate points of a pass, so that the results stay in cache
 TILE_DOFS = 128  # tiles times dofs that justify a thread: some 100 us

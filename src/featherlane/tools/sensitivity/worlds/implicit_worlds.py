@@ -10,8 +10,8 @@ import numpy as np
 from featherlane.engine.model.model import Model
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.world.data import Data
-from featherlane.tools.sensitivity.columns.coordinates import Seeds
 from featherlane.tools.sensitivity.columns.system import Stages
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 from featherlane.tools.sensitivity.rates.records import FITS
 from featherlane.tools.sensitivity.systems.served import (
     DAMPING,

@@ -30,7 +30,7 @@ from featherlane.engine.dynamics.inertia.articulated import recurses
 from featherlane.engine.lanes import Stage
 from featherlane.engine.model.enums import COULOMB
 from featherlane.engine.simulation.tile.transfer import Plan
-from featherlane.tools.sensitivity.columns.coordinates import EPS
+from featherlane.tools.sensitivity.rates.coordinates import EPS
 from featherlane.tools.sensitivity.rates.records import FITS, HELD, KNOWN, NEAREST
 from featherlane.tools.sensitivity.systems.served import are_analytic
 from featherlane.tools.sensitivity.worlds.displaced_worlds import each_step

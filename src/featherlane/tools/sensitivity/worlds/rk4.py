@@ -20,7 +20,7 @@ from featherlane.engine.simulation.step.forward import forward
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
 from featherlane.engine.simulation.tile.transfer import Plan
-from featherlane.tools.sensitivity.columns.coordinates import delta
+from featherlane.tools.sensitivity.rates.coordinates import delta
 from featherlane.tools.sensitivity.systems.tangent import right_jacobian
 from featherlane.tools.sensitivity.worlds.implicit_worlds import ImplicitWorlds
 
