@@ -42,8 +42,8 @@ def rates(model, data, by_formulas, reach=2e-7):
     worlds = ImplicitWorlds(model, data, CONVEX_STAGES, False, 1, 0, by_formulas)
     worlds.load(data)
     passes = worlds.passes(worlds.width, differences_lag(model))
-    step = np.full((worlds.batch.nworld, 2 * model.nv + model.na + model.nu), reach)
-    found = passes.run(np.arange(worlds.batch.nworld), step, step)
+    passes.size[...] = reach
+    found = passes.run(np.arange(worlds.batch.nworld))
     assert found.fits.all()
     return found, found.known.all()
 

@@ -7,9 +7,10 @@ import pytest
 
 import featherlane as fl
 from featherlane.engine.dynamics.integrator.runge_kutta import rotation_rate
+from featherlane.engine.lanes import seed, split_tangents
 from featherlane.engine.model.bundle import resolve_name
 from featherlane.engine.spatial.types import Vec3
-from featherlane.tools.sensitivity.worlds.rk4 import _rotation_rates, _tangent
+from featherlane.tools.sensitivity.systems.tangent import right_jacobian
 from scenes.states import kicked
 from sensitivity.test_derivatives import CONTACT, JOINTS, ROUNDING, close
 from sensitivity.test_transition import exact, relative
@@ -98,8 +99,8 @@ def test_rotation_rates_depend_on_angle_and_velocity(angle, rng):
     u, w, eps = angle * axis / np.linalg.norm(axis), rng.normal(size=3), 1e-5
     for du, dw in (*((e, 0 * e) for e in np.eye(3)), *((0 * e, e) for e in np.eye(3))):
         ends = [tuple(rotation_rate(Vec3(*u + s * du), Vec3(*w + s * dw))) for s in (eps, -eps)]
-        found = _rotation_rates(model, u[None], du[None, None], w[None], dw[None, None])[0, 0]
-        assert np.abs(found - np.subtract(*ends) / (2 * eps)).max() < 1e-8
+        _, found = split_tangents(rotation_rate(seed(Vec3(*u), Vec3(*du)), seed(Vec3(*w), Vec3(*dw))), 1)
+        assert np.abs(np.array(found) - np.subtract(*ends) / (2 * eps)).max() < 1e-8
         qpos = [fl.integrate_pos(model, [1, 0, 0, 0], u + s * du, 1.0) for s in (eps, -eps)]
         moved = fl.differentiate_pos(model, 2 * eps, qpos[1], qpos[0])
-        assert np.abs(_tangent(model, np.zeros((1, 3)), du[None, None], u[None])[0, 0] - moved).max() < 1e-8
+        assert np.abs(np.array(right_jacobian(Vec3(*u), Vec3(*du))) - moved).max() < 1e-8

@@ -8,7 +8,7 @@ import pytest
 import featherlane as fl
 from featherlane.engine.model.enums import Disable
 from featherlane.tools.sensitivity.systems import served
-from featherlane.tools.sensitivity.worlds import implicit_worlds
+from featherlane.tools.sensitivity.worlds import implicit_worlds, passes
 from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds
 from featherlane.tools.sensitivity.worlds.parameters import Parameters
 from scenes.states import kicked
@@ -518,8 +518,8 @@ def test_invalid_parameters_are_named(given):
 
 def test_a_batch_in_several_passes_computes_all_accelerations(monkeypatch, rng):
     """A pass holds a limited number of worlds; each pass once discarded the accelerations of the one before."""
-    monkeypatch.setattr(implicit_worlds, "REALS", 1)
-    monkeypatch.setattr(implicit_worlds, "LEAST", 2)
+    monkeypatch.setattr(passes, "REALS", 1)
+    monkeypatch.setattr(passes, "LEAST", 2)
     model = fl.bundled("arm")
     batch = fl.Batch(model, 5)
     batch.qvel[:] = rng.normal(size=batch.qvel.shape)

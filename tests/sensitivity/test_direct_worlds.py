@@ -279,3 +279,23 @@ def test_states_without_formulas_are_differenced(rng, monkeypatch):
     for _ in range(SKIPPED):
         fl.linearize(model, batch)
     assert_direct(monkeypatch, model, batch)
+
+
+LAGGING = """<mujoco><option timestep="0.004"/><worldbody>
+  <body><joint name="a" axis="0 1 0" damping="0.1"/><geom size="0.05" pos="0.2 0 0"/>
+    <body pos="0.3 0 0"><joint name="b" axis="0 1 0" stiffness="1"/><geom size="0.05" pos="0.2 0 0"/></body></body>
+  </worldbody><actuator><muscle joint="a" lengthrange="-1 1" force="3"/>
+    <general joint="b" dyntype="filterexact" dynprm="0.05" actearly="true"/>
+    <position joint="b" kp="2" delay="0.02" nsample="8"/><motor joint="a" delay="0" nsample="4"/></actuator></mujoco>"""
+
+
+def test_activations_and_delayed_controls_are_read_directly(rng, monkeypatch):
+    """A delayed control acts on no state after the step."""
+    model = fl.load(LAGGING)
+    batch = moving_batch(model, rng)
+    batch.act[:], batch.ctrl[:, 0] = rng.uniform(0.1, 0.9, batch.act.shape), rng.uniform(0.1, 0.9, 19)
+    for call in (fl.linearize, fl.acceleration_derivatives):
+        assert_direct(monkeypatch, model, batch, call)
+    found, steps = fl.linearize(model, batch), fl.linearize(model, batch, method="finite_difference")
+    assert np.abs(found.A - steps.A).max() < BY_DIFFERENCES and np.abs(found.B - steps.B).max() < BY_DIFFERENCES
+    assert not found.B[:, :, 2].any() and found.B[:, 2:, [0, 1, 3]].any(1).all()

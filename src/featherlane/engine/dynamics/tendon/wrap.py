@@ -20,6 +20,7 @@ point affects MuJoCo's moments by 3e-7.
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.lanes import derivative_rule
 
 HALF_PI, TWO_PI = 1.5707963267948966, 6.283185307179586
 MAX_STEPS, RESIDUAL = 20, 1e-6  # of Newton's method
@@ -143,6 +144,21 @@ def _incidence(A, B, gamma):
     return angle, z
 
 
+@derivative_rule(_incidence)
+@kernel
+def _incidence_partials(result, A, B, gamma):
+    """Returns the partial derivatives of `_incidence` by A, B and gamma at f = 0: -(df/dx) / (df/dangle).
+
+    z moves by the cosine of the angle.
+    """
+    _, z = result
+    cosine = sqrt(fmax(fma(-z, z, 1.0), 0.0))  # the angle is at most pi/2
+    along_A, along_B = sqrt(fmax(fma(-A * z, A * z, 1.0), MINVAL)), sqrt(fmax(fma(-B * z, B * z, 1.0), MINVAL))
+    inverse = -1.0 / fmin(A * cosine / along_A + B * cosine / along_B - 2.0, -MINVAL)
+    by_A, by_B = inverse * z / along_A, inverse * z / along_B
+    return (by_A, cosine * by_A), (by_B, cosine * by_B), (inverse, cosine * inverse)
+
+
 @kernel
 def through_circle(a, b, r):
     """Returns (mask, p): whether a tendon from a to b that must pass inside is bent, and where it touches the circle.
@@ -227,6 +243,52 @@ def _through_in_worlds(inside, path, a, b, r):
 
 
 @kernel
+def wrap_in_frame(p, q, s, has_side, r, slack, kind):
+    """Returns `wrap` in the frame of the geom, whose centre is 0: (mask, first, last, length).
+
+    Args:
+        p, q: the end points.
+        s: the side site, if `has_side`.
+        r: radius of the geom.
+        slack: an end that is inside by less is on the surface.
+        kind: mjtWrap.
+
+    a, b are the projections of p, q on the plane with the axes e1 and e2, in which the path meets the circle at u and
+    leaves it at v.
+    """
+    e1, e2 = _plane_axes(p, q, kind)
+    a_outside, a = _on_surface((dot(p, e1), dot(p, e2)), r, slack)
+    b_outside, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
+    bends, u, v, arc = round_circle(a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side)
+    if has_side:
+        # a side site inside the geom: the tendon passes through it
+        bends, u, v, arc = _through_in_worlds(norm3(s) < r - slack, (bends, u, v, arc), a, b, r)
+    # an end at the centre of the geom has no direction
+    bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
+    first, last = fma(u[0], e1, u[1] * e2), fma(v[0], e1, v[1] * e2)
+    if kind == WRAP_CYLINDER:
+        u_height, v_height, arc = _contact_heights(p, q, a, u, v, b, arc)
+        first, last = Vec3(first.x, first.y, u_height), Vec3(last.x, last.y, v_height)
+    return bends, first, last, arc
+
+
+@kernel
+def ends_in_frame(m, d, start, end, g, side):
+    """Returns (p, q, s, slack): end points and side site in the frame of geom g, and the slack of `wrap_in_frame`.
+
+    Without a side site (-1), s is p.
+    """
+    R, centre, r = d.geom_xmat[g], d.geom_xpos[g], m.geom_size[g][0]
+    rounding = ROUNDING32 if single_precision(d) else ROUNDING
+    p = R.T @ (d.site_xpos[start] - centre)
+    q = R.T @ (d.site_xpos[end] - centre)
+    s = p
+    if side >= 0:
+        s = R.T @ (d.site_xpos[side] - centre)
+    return p, q, s, fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
+
+
+@kernel
 def wrap(m, d, start, end, g, kind, side):
     """Returns (mask, first, last, length): whether the tendon bends at geom g, between which points, and the length.
 
@@ -237,30 +299,8 @@ def wrap(m, d, start, end, g, kind, side):
         g: a sphere or a cylinder, which is treated as infinitely long.
         kind: mjtWrap.
         side: its side site, or -1.
-
-    p, q and s are the end points and the side site in the geom's frame.  a, b are the projections of p, q on the plane
-    with the axes e1 and e2, in which the path meets the circle at u and leaves it at v.
     """
-    R, centre, r = d.geom_xmat[g], d.geom_xpos[g], m.geom_size[g][0]
-    rounding = ROUNDING32 if single_precision(d) else ROUNDING
-    p = R.T @ (d.site_xpos[start] - centre)
-    q = R.T @ (d.site_xpos[end] - centre)
-    s, has_side = p, 1 if side >= 0 else 0  # s is not used without a side site
-    if side >= 0:
-        s = R.T @ (d.site_xpos[side] - centre)
-    e1, e2 = _plane_axes(p, q, kind)
-    # an end that is inside by less than the slack is on the surface
-    slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
-    a_outside, a = _on_surface((dot(p, e1), dot(p, e2)), r, slack)
-    b_outside, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
-    bends, u, v, arc = round_circle(a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side)
-    if side >= 0:
-        # a side site inside the geom: the tendon passes through it
-        bends, u, v, arc = _through_in_worlds(norm3(s) < r - slack, (bends, u, v, arc), a, b, r)
-    # an end at the centre of the geom has no direction
-    bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
-    first, last = fma(u[0], e1, u[1] * e2), fma(v[0], e1, v[1] * e2)
-    if kind == WRAP_CYLINDER:
-        u_height, v_height, arc = _contact_heights(p, q, a, u, v, b, arc)
-        first, last = Vec3(first.x, first.y, u_height), Vec3(last.x, last.y, v_height)
+    R, centre, has_side = d.geom_xmat[g], d.geom_xpos[g], 1 if side >= 0 else 0
+    p, q, s, slack = ends_in_frame(m, d, start, end, g, side)
+    bends, first, last, arc = wrap_in_frame(p, q, s, has_side, m.geom_size[g][0], slack, kind)
     return bends, R @ first + centre, R @ last + centre, arc

@@ -26,16 +26,6 @@ def transposed_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return np.add.reduce(matrix * vector[:, :, None], 1)
 
 
-def place_worlds(batch: Batch, source: Batch, which: np.ndarray, states: States) -> None:
-    """Writes the worlds `which` of a source batch into a batch, in other states (..., n)."""
-    for own, others in ((batch.arrays.rows, source.arrays.rows), (batch.arrays.expanded, source.arrays.expanded)):
-        for name, rows in own.items():
-            if name in others:
-                rows[...] = others[name][which]
-    for name, values in states.items():
-        batch.arrays.rows[name][...] = values.reshape(batch.arrays.rows[name].shape)
-
-
 class JacobianSteps:
     """Differentiates steps of all worlds as worlds of one batch, for trajectories of equal length and worlds.
 
@@ -81,21 +71,24 @@ class JacobianSteps:
 
     def derivatives(self, states: States, first: int) -> Linearization:
         """Computes derivatives of the steps from `first` on, in the states (nworld, n, ...) before them, by step."""
-        length = next(iter(states.values())).shape[1]
-        batch = self._batches.get(length)
-        if batch is None:
-            batch = self._batches[length] = worlds_like(self.trajectory.worlds, length, 1)
-        which = np.repeat(np.arange(self.trajectory.worlds.nworld), length)
+        nworld, length = self.trajectory.worlds.nworld, next(iter(states.values())).shape[1]
         rows = states | {"ctrl": self.trajectory.control[:, first : first + length]}
-        place_worlds(batch, self.trajectory.worlds, which, rows)
-        found = linearize(
-            self.trajectory.model,
-            batch,
-            parameters=self.parameters,
-            nthread=self.nthread,
-            frictionloss=self.frictionloss,
-        )
-        lead = self.trajectory.worlds.nworld, length
-        P = {name: a.reshape(*lead, *a.shape[1:]) for name, a in found.P.items()}
-        A, B, switching = (a.reshape(*lead, *a.shape[1:]) for a in (found.A, found.B, found.switching))
+        found = self.at(np.repeat(np.arange(nworld), length), rows)
+        P = {name: a.reshape(nworld, length, *a.shape[1:]) for name, a in found.P.items()}
+        A, B, switching = (a.reshape(nworld, length, *a.shape[1:]) for a in (found.A, found.B, found.switching))
         return Linearization(A, B, None, None, P, switching)
+
+    def at(self, which: np.ndarray, states: States) -> Linearization:
+        """Computes derivatives of steps of the worlds `which`, in the states and with the controls (..., n)."""
+        source, batch = self.trajectory.worlds, self._batches.get(len(which))
+        if batch is None:
+            batch = self._batches[len(which)] = worlds_like(source, 1, 1, chosen=which)
+        # the worlds in other states
+        for own, others in ((batch.arrays.rows, source.arrays.rows), (batch.arrays.expanded, source.arrays.expanded)):
+            for name, rows in own.items():
+                if name in others:
+                    rows[...] = others[name][which]
+        for name, values in states.items():
+            batch.arrays.rows[name][...] = values.reshape(batch.arrays.rows[name].shape)
+        how = {"parameters": self.parameters, "nthread": self.nthread, "frictionloss": self.frictionloss}
+        return linearize(self.trajectory.model, batch, **how)

@@ -11,11 +11,10 @@ from featherlane.engine.model.enums import Disable
 from featherlane.engine.model.model import Model
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.tile.transfer import Plan
-from featherlane.tools.sensitivity.adjoint.jacobians import JacobianSteps, place_worlds, transposed_product
+from featherlane.tools.sensitivity.adjoint.jacobians import JacobianSteps, transposed_product
 from featherlane.tools.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.tools.sensitivity.adjoint.sweep import Gradients, Steps
-from featherlane.tools.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
-from featherlane.tools.sensitivity.api.exact import linearize
+from featherlane.tools.sensitivity.adjoint.trajectory import States, Trajectory
 from featherlane.tools.sensitivity.systems.served import has_products
 from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds, borrowed
 
@@ -97,9 +96,9 @@ class ProductSteps:
     """
 
     def __init__(self, trajectory: Trajectory, nthread: int, frictionloss: bool):
-        self.each, self._jacobians = min(trajectory.control.shape[1], EACH), {}
+        self.each, self.trajectory = min(trajectory.control.shape[1], EACH), trajectory
         self.nthread, self.frictionloss = nthread, frictionloss
-        self.trajectory = trajectory
+        self._jacobians = JacobianSteps(trajectory, (), nthread, frictionloss)
 
     @contextmanager
     def entered(self, trajectory: Trajectory) -> Iterator[None]:
@@ -107,7 +106,8 @@ class ProductSteps:
         model, disabled = trajectory.model, 0 if self.frictionloss else int(Disable.FRICTIONLOSS)
         how = self.nthread, disabled, self.each, tuple(trajectory.fields)
         with borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
-            self.trajectory, self._worlds = trajectory, worlds
+            self.trajectory = self._jacobians.trajectory = trajectory
+            self._worlds = worlds
             yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
@@ -164,14 +164,9 @@ class ProductSteps:
 
     def _derivatives(self, pairs: list[tuple[int, int]]) -> dict:
         """Returns (A, B, switching) of steps of worlds, by (world, step)."""
-        k = max(FEW, 1 << (len(pairs) - 1).bit_length())
-        if k not in self._jacobians:
-            self._jacobians[k] = worlds_like(self.trajectory.worlds, 1, 1, chosen=np.zeros(k, int))
-        batch = self._jacobians[k]
+        k = max(FEW, 1 << (len(pairs) - 1).bit_length())  # few sizes, as each has a batch
         which, step = np.transpose(pairs + [pairs[-1]] * (k - len(pairs)))
-        states = {name: a[which, step] for name, a in self._worlds.states.items()}
-        place_worlds(batch, self.trajectory.worlds, which, states)
-        found = linearize(self.trajectory.model, batch, nthread=self.nthread, frictionloss=self.frictionloss)
+        found = self._jacobians.at(which, {name: a[which, step] for name, a in self._worlds.states.items()})
         parts = zip(found.A, found.B, found.switching, strict=True)
         return {pair: part for pair, part in zip(pairs, parts, strict=False)}
 

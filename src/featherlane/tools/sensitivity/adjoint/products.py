@@ -27,12 +27,10 @@ from featherlane.engine.lanes.layout import Declare, Layout
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
 from featherlane.engine.solver.hessian.equation import leaves_out, substitute
-from featherlane.tools.sensitivity.columns.coordinates import difference_steps
 from featherlane.tools.sensitivity.columns.formulas import rates_column
 from featherlane.tools.sensitivity.rates.records import FITS, KNOWN, NEAREST, RATES
 from featherlane.tools.sensitivity.systems.formulas import begin_step
 from featherlane.tools.sensitivity.systems.solution import implicit_rates
-from featherlane.tools.sensitivity.systems.tangent import linear_jacobian, right_jacobian
 
 _given, _found = Declare("", "given"), Declare("", "output")
 COSTATES = Layout(
@@ -55,35 +53,22 @@ REPORTS = 2  # values of a step besides its gradients: KNOWN, NEAREST
 
 
 @kernel
-def pull_tangent(m, velocity, h, position, out):
-    """Applies the transposed tangent of q' = q (+) h v', all by dof.
-
-    Args:
-        velocity: the next velocity v'.
-        h: the time step [s].
-        position: input: gradient by the next position; output: by the position, exp(r) l'_q for a quaternion.
-        out: += gradient by the next velocity, h J^T l'_q.
-    """
+def pull_tangent(m, p):
+    """Applies the transposed tangent of q' = q (+) h v': by_v += h J^T by_q;  by_q of a quaternion <- exp(r) by_q."""
+    h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            out[v : v + 3] = fma(h, Vec3(position[v : v + 3]), Vec3(out[v : v + 3]))
+            p.by_v[v : v + 3] = fma(h, Vec3(p.by_q[v : v + 3]), Vec3(p.by_v[v : v + 3]))
             v += 3  # the rotations follow
         if has_quaternion(kind):
-            r, gradient = h * Vec3(velocity[v : v + 3]), Vec3(position[v : v + 3])
-            # gradients: l'_v += h J(r)^T l'_q with J(r)^T = J(-r), and exp(r) l'_q
-            minus_r = -r
-            if m.opt_rotation == INFINITESIMAL:
-                # the linear update turns by the quaternion (1, r/2), normalised
-                q = Quat(1.0, 0.5 * r.x, 0.5 * r.y, 0.5 * r.z).unit
-                pulled = linear_jacobian(minus_r, gradient)
-            else:
-                q = rotation_vector_quat(r)
-                pulled = right_jacobian(minus_r, gradient)
-            out[v : v + 3] = Vec3(out[v : v + 3]) + h * pulled
-            position[v : v + 3] = q @ gradient
+            gradient = Vec3(p.by_q[v : v + 3])
+            for c in range(3):
+                # columns of J and of exp(-r)
+                p.by_v[v + c] = fma(h, dot(p.dof_tangent[v + c], gradient), p.by_v[v + c])
+                p.by_q[v + c] = dot(p.dof_back[v + c], gradient)
         else:
-            out[v] = fma(h, position[v], out[v])
+            p.by_v[v] = fma(h, p.by_q[v], p.by_v[v])
 
 
 @kernel
@@ -93,7 +78,7 @@ def solve_costate(m, d, p, damped):
     by_q, by_v <- gradients through the direct dependence of x' on q and v.
     """
     h = timestep(m)
-    pull_tangent(m, p.next_qvel, h, p.by_q, p.by_v)
+    pull_tangent(m, p)
     # by_v is lam, the gradient by the next velocity; qacc_step becomes z, 0 unless K differs from M
     for i in range(m.nv):
         p.solved[i] = h * p.by_v[i]
@@ -148,8 +133,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     call provides the costate after the preceding step.
     Reads:  the rows that the transfers of b bring in, among them by_q, by_v, by_act, loss_q, loss_v, loss_act.
     Writes: those that they take back; number, report, by_q, by_v, by_act (costates), y, z, dg, dp, dact, next_qvel;
-            act_upper, body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act,
-            ctrl, which are put back.
+            body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes.
     Scratch: qacc_step, qfrc_smooth, qfrc_constraint, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.*.
     """
     n = 2 * m.nv + m.na + m.nu
@@ -169,8 +153,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
             p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])
             solve_costate(m, d, p, damped)
             for c in range(n):
-                up, down = difference_steps(m, d, c)
-                rates_column(m, d, p, c, up, down)
+                rates_column(m, d, p, c)
                 write_result(b, p, thread, tile, k + c, coordinate_gradient(m, p, c))
         else:
             p.report[KNOWN] = -1.0

@@ -28,9 +28,9 @@ from featherlane.tools.sensitivity.api.transition import (
     threads,
     transition_fd,
 )
-from featherlane.tools.sensitivity.columns.coordinates import Seeds
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 from featherlane.tools.sensitivity.systems.convex import CONVEX_STAGES
-from featherlane.tools.sensitivity.systems.lcp_columns import lcp_columns
+from featherlane.tools.sensitivity.systems.lcp_columns import LCP_STAGES
 from featherlane.tools.sensitivity.systems.served import lcp_serves, serves, solves_implicitly
 from featherlane.tools.sensitivity.worlds.direct_worlds import direct_rates
 from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
@@ -134,29 +134,21 @@ def linearize(
     if sensors is not False or frictionloss is not True:  # a call of a small model takes few microseconds
         sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
     nthread = threads(nthread)
-    none = isinstance(parameters, tuple) and not parameters
+    disabled, none = 0 if frictionloss else FRICTIONLOSS, isinstance(parameters, tuple) and not parameters
     if none and not sensors:
-        found = direct_rates(model, data, CONVEX_STAGES.whole, False, nthread, 0 if frictionloss else FRICTIONLOSS)
+        found = direct_rates(model, data, CONVEX_STAGES.whole, False, nthread, disabled)
         if found is not None:
             A, B, near = found
             return Linearization(A, B, None, None, {}, near)
     sizes = check_differentiable(model, data)
-    seeds = Seeds.of(sizes["nv"], sizes["na"], sizes["nu"])
-    nx, n = seeds.state.stop, seeds.input.stop
-    chosen = None if none else Parameters(model, parameters)
-    if chosen is not None and not chosen.n:
-        chosen = None
-    served, disabled = solves_implicitly(model) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
+    if not (solves_implicitly(model) or lcp_serves(model)):
+        return _differenced(model, data, sensors, parameters, None, None, nthread, frictionloss)
+    seeds, chosen = Seeds.of(sizes["nv"], sizes["na"], sizes["nu"]), _chosen(model, parameters)
+    nx, n, P, by_steps = seeds.state.stop, seeds.input.stop, {}, np.zeros(0, int)
     lcp, rk4 = sizes["opt_contact_model"] == LCP, sizes["opt_integrator"] == RK4
-    C, D, P = None, None, {}
-    noslip = sizes["opt_noslip_iterations"] > 0
-    if chosen is not None and (not served or sizes["opt_contact_model"] != CONVEX or rk4 or noslip):
+    if chosen is not None and (sizes["opt_contact_model"] != CONVEX or rk4 or sizes["opt_noslip_iterations"] > 0):
         P, chosen = chosen.parts(_by_steps(chosen, model, data, nthread, disabled)), None
-    if not served:
-        return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
-    if sensors:
-        C, D = _sensors(model, data, nx, nthread, disabled)
-    by_steps = np.zeros(0, int)
+    C, D = _sensors(model, data, nx, nthread, disabled) if sensors else (None, None)
     if chosen is not None:
         worlds = ImplicitWorlds(model, data, CONVEX_STAGES, False, nthread, disabled, True, chosen)
         worlds.load(data)
@@ -164,7 +156,7 @@ def linearize(
         by_steps = np.union1d(left, chosen.undamped(worlds)).astype(int)
     else:
         with borrowed(*_kind(lcp, model, data), False, nthread, disabled) as worlds:
-            out, _, nearest, left = rk4_rates(worlds) if rk4 and isinstance(worlds, ImplicitWorlds) else worlds.rates()
+            out, _, nearest, left = rk4_rates(worlds) if rk4 and not lcp else worlds.rates()
     out = out.swapaxes(1, 2)
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
@@ -199,27 +191,32 @@ def _groups(models: Any, data: MixedBatch) -> tuple[Batch, ...]:
 
 def _joined(parts: list[Linearization]) -> Linearization:
     """Returns the derivatives of all groups, with a leading axis of all worlds."""
-    P = {name: np.concatenate([part.P[name] for part in parts]) for name in parts[0].P}
-    C, D = [part.C for part in parts if part.C is not None], [part.D for part in parts if part.D is not None]
-    return Linearization(
-        np.concatenate([part.A for part in parts]),
-        np.concatenate([part.B for part in parts]),
-        np.concatenate(C) if C else None,
-        np.concatenate(D) if D else None,
-        P,
-        np.concatenate([part.switching for part in parts]),
-    )
+
+    def joined(values):
+        return None if values[0] is None else np.concatenate(values)
+
+    A, B, C, D, P, switching = zip(*parts, strict=True)
+    by_name = {name: np.concatenate([part[name] for part in P]) for name in P[0]}
+    return Linearization(np.concatenate(A), np.concatenate(B), joined(C), joined(D), by_name, np.concatenate(switching))
+
+
+def _chosen(model: Model, parameters) -> Parameters | None:
+    """Returns the parameters by which a call differentiates, None for none."""
+    chosen = None if isinstance(parameters, tuple) and not parameters else Parameters(model, parameters)
+    return chosen if chosen is not None and chosen.n else None
 
 
 def _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss) -> Linearization:
     """Computes the derivatives by differences of whole steps."""
     eps, centered = 1e-6 if eps is None else eps, True if centered is None else centered
-    found, P = transition_fd(model, data, eps, centered, sensors, nthread, frictionloss), {}
-    given = None if isinstance(parameters, tuple) and not parameters else Parameters(model, parameters)
-    if given is not None and given.n:
-        disabled = 0 if frictionloss else FRICTIONLOSS
-        P = given.parts(_by_steps(given, model, data, threads(nthread), disabled))
-    return found._replace(P=P)
+    found, chosen = (
+        transition_fd(model, data, eps, centered, sensors, nthread, frictionloss),
+        _chosen(model, parameters),
+    )
+    if chosen is None:
+        return found
+    disabled = 0 if frictionloss else FRICTIONLOSS
+    return found._replace(P=chosen.parts(_by_steps(chosen, model, data, threads(nthread), disabled)))
 
 
 def acceleration_derivatives(
@@ -309,9 +306,9 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
     return out[..., :nx], out[..., nx:]
 
 
-def _kind(lcp: bool, model: Model, data: Data | Batch) -> tuple[type[ImplicitWorlds] | type[LcpWorlds], Any, Any, Any]:
+def _kind(lcp: bool, model: Model, data: Data | Batch) -> tuple[type[ImplicitWorlds], Any, Any, Any]:
     """Returns the first arguments of `borrowed`: the kind of worlds for a contact model, the worlds, the stages."""
-    return (LcpWorlds, model, data, lcp_columns) if lcp else (ImplicitWorlds, model, data, CONVEX_STAGES)
+    return (LcpWorlds, model, data, LCP_STAGES) if lcp else (ImplicitWorlds, model, data, CONVEX_STAGES)
 
 
 def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:

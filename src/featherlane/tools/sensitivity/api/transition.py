@@ -24,8 +24,8 @@ from featherlane.engine.simulation.query.position import differentiate_pos
 from featherlane.engine.simulation.steps import check_inverse
 from featherlane.engine.simulation.world.data import Data, other_model, ready
 from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
-from featherlane.tools.sensitivity.columns.coordinates import Seeds
 from featherlane.tools.sensitivity.columns.points import inverse_points, step_points
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 from featherlane.tools.sensitivity.worlds.displaced_worlds import MovedWorlds, as_given, borrowed
 
 STATE = ("qpos", "qvel", "act")
@@ -124,8 +124,7 @@ def transition_fd(
     seeds, outputs = Seeds.of(sizes["nv"], sizes["na"], sizes["nu"]), (*STATE, "sensordata") if sensors else STATE
     nx, n, disabled = seeds.state.stop, seeds.input.stop, 0 if frictionloss else int(Disable.FRICTIONLOSS)
     with borrowed(MovedWorlds, model, data, step_points, outputs, n, centered, threads(nthread), disabled) as worlds:
-        worlds.set_steps(eps)
-        worlds.hold_controls(eps)
+        worlds.set_displacement(eps)
         out = as_given(data, differentiate(worlds, _state_difference).swapaxes(1, 2))
     C, D = (out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else (None, None)
     unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
@@ -169,7 +168,7 @@ def inverse_fd(
     nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
     with borrowed(MovedWorlds, model, data, inverse_points, outputs, 3 * nv, centered, threads(nthread)) as worlds:
         acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
-        worlds.set_steps(eps)
+        worlds.set_displacement(eps)
         out = as_given(data, differentiate(worlds, _force_difference, 1 + actuation, acceleration))
     return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
 
@@ -223,8 +222,8 @@ def differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None, da=N
     """
     out = []
     for first in range(0, worlds.batch.nworld, worlds.each):
-        high, low = worlds.run(first, nstep, qacc, da)
-        out.append(subtract(worlds, low, high) / worlds.span[first : first + worlds.each, :, None])
+        high, low, span = worlds.run(first, nstep, qacc, da)
+        out.append(subtract(worlds, low, high) / span)
     return out[0] if len(out) == 1 else np.concatenate(out)
 
 

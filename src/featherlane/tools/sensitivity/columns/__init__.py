@@ -1,1 +1,1 @@
-"""Columns of derivatives: seeds of coordinates, displaced or differentiated by formulas."""
+"""Columns of derivatives: the sum of all rates by a coordinate, or differences of displaced points."""

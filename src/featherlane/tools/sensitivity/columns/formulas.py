@@ -4,22 +4,12 @@ A column has the derivatives by one coordinate c: positions by dof, velocities, 
 forces.  In the record p (records.py): dg of the residual g = M a + c - tau - J^T f, dp of the integrator's correction p
 (solution.py), dact of the next activations.
 rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.
-Activations of muscles, and controls that act through them or with a delay, are differenced here, because they affect
-only actuator forces.
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.dynamics.actuator.activation import advance_activations
 from featherlane.engine.dynamics.actuator.reflected import reflected_armature
 from featherlane.engine.dynamics.integrator.integrate import is_implicit
-from featherlane.engine.simulation.step.forward import control_and_actuate
-from featherlane.tools.sensitivity.columns.coordinates import copy, per_span
-from featherlane.tools.sensitivity.rates.activation_rates import (
-    activation_rates,
-    actuator_of_activation,
-    actuator_of_control,
-    control_rates,
-)
+from featherlane.tools.sensitivity.rates.activation_rates import activation_rates, control_rates
 from featherlane.tools.sensitivity.rates.applied_rates import subtract_applied
 from featherlane.tools.sensitivity.rates.ball_rates import add_vector_spring
 from featherlane.tools.sensitivity.rates.contact_rates import add_position_column, add_velocity_column
@@ -104,76 +94,18 @@ def acceleration_rates(m, d, p, k):
 
 
 @kernel
-def _actuate_with(m, d, p, x, i, value):
-    """Computes actuator forces and the next activations with x[i] = value.
-
-    x: d.act or d.ctrl.   Writes: x[i], qfrc_actuator, act (the next activations), dact (the present ones).
-    """
-    x[i] = value
-    control_and_actuate(m, d)
-    copy(d.act, m.na, p.dact, first=0)
-    advance_activations(m, d, d.act_dot)
-
-
-@kernel
-def _difference_actuators(m, d, p, x, i, up, down):
-    """Computes columns dg and dact by x[i]: central differences of actuator forces and next activations.
-
-    x: d.act or d.ctrl; up, down: displacements.  x and act keep their values.
-    Scratch: act_upper, the next activations at the upper point; until the end dg and dact hold the forces there and the
-    present activations.
-    """
-    value = x[i]
-    _actuate_with(m, d, p, x, i, value + up)
-    copy(d.qfrc_actuator, m.nv, p.dg, first=0)
-    copy(d.act, m.na, p.act_upper, first=0)
-    copy(p.dact, m.na, d.act, first=0)  # restores act
-    _actuate_with(m, d, p, x, i, value - down)
-    scale = per_span(up + down)
-    # the residual contains minus the actuator forces
-    for k in range(m.nv):
-        p.dg[k] = -(scale * (p.dg[k] - d.qfrc_actuator[k]))
-    for a in range(m.na):
-        lower = d.act[a]
-        d.act[a] = p.dact[a]
-        p.dact[a] = scale * (p.act_upper[a] - lower)
-    x[i] = value
-
-
-@kernel
-def _actuator_rates(m, d, p, c, up, down):
-    """Computes the column of activation c, or of control c - na; up, down: displacements for differences."""
-    control = c - m.na
-    if control < 0:
-        i = actuator_of_activation(m, d, c)
-        if i >= 0:
-            activation_rates(m, d, p, i)
-        else:
-            _difference_actuators(m, d, p, d.act, c, up, down)
-    # with disabled actuation, controls change nothing but activations
-    elif m.na > 0 or not (m.opt_disableflags & DISABLE_ACTUATION):
-        i = actuator_of_control(m, d, control)
-        if i >= 0:
-            control_rates(m, d, p, i, control)
-        else:
-            _difference_actuators(m, d, p, d.ctrl, control, up, down)
-
-
-@kernel
-def rates_column(m, d, p, c, up, down):
-    """Computes columns dg, dp and dact by coordinate c, -1: none.
-
-    up, down: displacements of an activation or a control without formulas.
-    """
-    first_force = 2 * m.nv + m.na + m.nu
+def rates_column(m, d, p, c):
+    """Computes columns dg, dp and dact by coordinate c, -1: none."""
+    first_control, first_force = 2 * m.nv + m.na, 2 * m.nv + m.na + m.nu
     clear_rates(m, p)
     if c >= 0 and c < m.nv:
         position_rates(m, d, p, c)
     elif c >= m.nv and c < 2 * m.nv:
         velocity_rates(m, d, p, c - m.nv)
     elif c >= first_force:
-        # a generalized force; activations and controls, numbered before these, are the last case
-        p.dg[c - first_force] = -1.0
-    elif c >= 2 * m.nv:
-        _actuator_rates(m, d, p, c - 2 * m.nv, up, down)
+        p.dg[c - first_force] = -1.0  # a generalized force
+    elif c >= first_control:
+        control_rates(m, d, p, c - first_control)
+    elif c >= 0:
+        activation_rates(m, d, p, c - 2 * m.nv)
     finish_rates(m, d, p)

@@ -15,16 +15,17 @@ and `switching` returns the distance to the next change of the active set, at wh
     inverse.py: inverse dynamics             none: g itself is the result  none
     rk4.py: Runge-Kutta                      four accelerations, convex    chain rule of the four
 
-A residual has formulas (columns/formulas.py), or it is differenced at two displaced points, see `difference_column`.
+A residual has formulas (columns/formulas.py), or it is differenced at two displaced points, see `difference_columns`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from featherlane.engine.lanes import Kernel, Stage, kernel
+from featherlane.engine.prelude import *
+from featherlane.engine.lanes import Kernel, Stage
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
-from featherlane.tools.sensitivity.columns.coordinates import per_span
+from featherlane.tools.sensitivity.rates.coordinates import displacements, move_coordinate, per_span
 
 
 @kernel
@@ -55,25 +56,25 @@ class System(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """The stages that differentiate a system, tile by tile.  A call runs those that its worlds need.
+    """The stages that differentiate a system, tile by tile.  A call runs those that its worlds need, or `whole` alone.
 
     Attributes:
+        whole: derivatives of the acceleration and of the next state in one stage.
         accelerations: forward dynamics in the present state.
-        residual: differences of the residual, by positions and by all other coordinates.
-        correction: differences of the integrator's correction p alone, likewise.
+        residual: differences of the residual.
+        correction: differences of the integrator's correction p alone.
         parameters: the residual of worlds with one displaced parameter of the model each.
         formulas: the residual by formulas.
         solution: derivatives of the acceleration and of the next state, from those of the residual.
-        whole: both by formulas in one stage.
     """
 
-    accelerations: Stage
-    residual: tuple[Stage, Stage]
-    correction: tuple[Stage, Stage]
-    parameters: Stage
-    formulas: Stage
-    solution: Stage
     whole: Stage
+    accelerations: Stage | None = None
+    residual: Stage | None = None
+    correction: Stage | None = None
+    parameters: Stage | None = None
+    formulas: Stage | None = None
+    solution: Stage | None = None
 
 
 def columns_of(system: System) -> Kernel:
@@ -95,27 +96,38 @@ def columns_of(system: System) -> Kernel:
     return kernel(columns)
 
 
-def difference_column(evaluate: Kernel, keep: Kernel, subtract: Kernel) -> Kernel:
-    """Returns the residual of a column by central differences, `(m, d, b, p, thread, tile, s, given)`.
+def difference_columns(place: Kernel, evaluate: Kernel, keep: Kernel, subtract: Kernel) -> Kernel:
+    """Returns the loop over columns of central differences, `(m, d, b, p, thread, tile)`.
 
-    Reads the inputs of the column: its coordinate p.at, and the displacements p.up and p.down; a coordinate that is not
-    displaced has the derivative 0.
+    Reads of each column its coordinate p.at and the size p.displacement.  A coordinate that is not displaced has the
+    derivative 0.  Bodies are placed at each point where a position is displaced, and once for all other coordinates in
+    succession.
 
     Args:
-        evaluate: `(m, d, p, step, given, upper)` computes the results of the loaded worlds with this coordinate
-            displaced by `step`; upper: 1 at the first point, 0 at the second one.
+        place: `(m, d, p)` computes all that depends on the position; returns an int for `evaluate`.
+        evaluate: `(m, d, p, step, given)` computes the results at a point that is displaced by `step`.
         keep: `(m, d, p, s)` stores the results at the upper point.
-        subtract: `(m, d, p, s, scale)` replaces them by (upper - lower) scale.
+        subtract: `(m, d, b, p, thread, tile, s, scale)` replaces them by (upper - lower) scale.
     """
 
-    def column(m, d, b, p, thread, tile, s, given):
-        """Computes (results at `up` - results at -`down`) / (up + down)."""
-        up, down = p.up[0], p.down[0]
-        load_worlds(b, thread, tile)
-        evaluate(m, d, p, up, given, upper=1)
-        keep(m, d, p, s)
-        load_worlds(b, thread, tile)  # undoes the displacement
-        evaluate(m, d, p, -down, given, upper=0)
-        subtract(m, d, p, s, per_span(up + down))
+    def columns(m, d, b, p, thread, tile):
+        """Computes (results at `up` - results at -`down`) / (up + down) of each column."""
+        placed, given = 0, 0
+        for s in range(b.nstep):
+            copy_step_inputs(b, thread, tile, s)
+            moves = 1 if any_((p.at[0] >= 0.0) & (p.at[0] < 1.0 * m.nv)) else 0
+            for side in range(2):
+                load_worlds(b, thread, tile)  # undoes the last displacement
+                up, down = displacements(m, d, p.at[0], p.displacement[0])
+                step = up if side == 0 else -down
+                move_coordinate(m, d, p.at[0], step)
+                if moves or not placed:
+                    given = place(m, d, p)
+                placed = 1 - moves
+                evaluate(m, d, p, step, given)
+                if side == 0:
+                    keep(m, d, p, s)
+                else:
+                    subtract(m, d, b, p, thread, tile, s, per_span(up + down))
 
-    return kernel(column)
+    return kernel(columns)

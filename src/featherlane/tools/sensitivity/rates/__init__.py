@@ -1,1 +1,1 @@
-"""Rates of the residual: derivatives of each force by position, velocity and acceleration."""
+"""Coordinates, and rates of the residual: derivatives of each force by position, velocity and acceleration."""

@@ -1,13 +1,13 @@
-"""Derivatives of forces and of the next activation by a control, or by the activation of an integrator or a filter.
+"""Derivatives of forces and of the next activation by a control or an activation.
 
-w' = w + T dw/dt, clamped        integrator: T = h;   filter: T = h, dw/dt = (u - w) / tau;
-                                 filterexact: the same with T = tau (1 - exp(-h / tau))
+w' = w + T dw/dt, clamped        integrator, filter, muscle: T = h;   filterexact: T = tau (1 - exp(-h / tau))
 force = gain w + bias            with actearly gain w' + bias
 
 w: activation, u: control, h: time step.  The record p (records.py) has the column of derivatives by one coordinate:
-p.dg of the residual, which contains minus the actuators' forces, p.dact of the next activations.  A control c has the
-actuator i with actuator_ctrladr[i] = c; dyntype DYN_NONE: no activation; actearly: the force uses w'.  present_gain:
-gain; is_saturated: mask of worlds in which the force is clamped.
+p.dg of the residual, which contains minus the actuators' forces, p.dact of the next activations.  `serves` admits
+actuators with at most one control and one activation.  dyntype DYN_NONE: no activation; actearly: the force uses w';
+history[0] > 0: the control acts after a delay.  present_gain: gain; is_saturated: mask of worlds in which the force is
+clamped.
 """
 
 from featherlane.engine.prelude import *
@@ -15,39 +15,25 @@ from featherlane.engine.dynamics.actuator.activation import activation_rate, nex
 from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.actuator.gain import present_gain
 from featherlane.engine.dynamics.actuator.rate import is_saturated
+from featherlane.tools.sensitivity.rates.coordinates import EPS, displacements, per_span
 
 
 @kernel
-def _has_formula(m, d, i):
-    """Returns whether there are formulas for the control of actuator i, and for its activation if it has one.
-
-    The actuator must read its only control in this step: no user callback of controls, no disabled actuation, no delay
-    (a history of samples, actuator_history[i, 0] > 0).  The force must be linear in the control or activation: a gain
-    that does not depend on it, and one activation only.
-    """
-    dyntype, gaintype = m.actuator_dyntype[i], m.actuator_gaintype[i]
-    enabled = d.user_control == 0 and not (m.opt_disableflags & DISABLE_ACTUATION)
-    reads_control = enabled and m.actuator_ctrlnum[i] == 1 and m.actuator_history[i, 0] == 0
-    has_activation = dyntype in (DYN_INTEGRATOR, DYN_FILTER, DYN_FILTEREXACT) and m.actuator_actnum[i] == 1
-    return reads_control and (dyntype == DYN_NONE or has_activation) and gaintype in (GAIN_FIXED, GAIN_AFFINE)
-
-
-@kernel
-def actuator_of_control(m, d, c):
-    """Returns the actuator of control c if it has formulas, else -1."""
+def _actuator_of_control(m, c):
+    """Returns the actuator of control c, or -1."""
     found = -1
     for i in range(m.nactuator):
-        if m.actuator_ctrladr[i] == c and _has_formula(m, d, i):
+        if m.actuator_ctrladr[i] == c and m.actuator_ctrlnum[i] > 0:
             found = i
     return found
 
 
 @kernel
-def actuator_of_activation(m, d, a):
-    """Returns the actuator of activation a if it has formulas, else -1."""
+def _actuator_of_activation(m, a):
+    """Returns the actuator of activation a."""
     found = -1
     for i in range(m.nactuator):
-        if m.actuator_actnum[i] == 1 and m.actuator_actadr[i] == a and _has_formula(m, d, i):
+        if m.actuator_actadr[i] == a and m.actuator_actnum[i] > 0:
             found = i
     return found
 
@@ -59,7 +45,26 @@ def _next_activation(m, d, i):
     return next_filtered(m, d, i, m.actuator_actadr[i], rate)
 
 
-_next_activation_slopes = jvp(_next_activation, "act", "actuator_input")
+_slopes = jvp(_next_activation, "act", "actuator_input")
+
+
+@kernel
+def _next_slope(m, d, i, x, e, c, which):
+    """Returns the derivative of the next activation of actuator i by entry e of x, coordinate c.
+
+    The rate of a muscle bends where its control equals its activation, as at rest: there it is the mean of both sides.
+    x: d.act (which = 1) or d.actuator_input (which = 2), which keeps its values.
+    """
+    slope = _slopes(m, d, i)[which]  # of (w', dw'/dw, dw'/du)
+    if m.actuator_dyntype[i] == DYN_MUSCLE:
+        value, (up, down) = x[e] + 0.0, displacements(m, d, 1.0 * c, EPS)
+        x[e] = value + up
+        upper = _slopes(m, d, i)[which]
+        x[e] = value - down
+        lower = _slopes(m, d, i)[which]
+        x[e] = value
+        slope = fma(up, upper, down * lower) * per_span(up + down)
+    return slope
 
 
 @kernel
@@ -77,8 +82,8 @@ def _store_force_rates(m, d, p, i, slope):
 
 
 @kernel
-def control_rates(m, d, p, i, c):
-    """Computes dg and dact by control c of actuator i; 0 beyond the control's range.
+def _control_rates(m, d, p, i, c):
+    """Computes dg and dact by control c of actuator i; 0 beyond the control's range, and for a delayed control.
 
     badctrl is 1 in worlds with an invalid control, which sets all controls to 0.
     """
@@ -86,10 +91,11 @@ def control_rates(m, d, p, i, c):
     u, acts = d.ctrl[c], not_(d.badctrl[0] > 0.0)
     if m.actuator_ctrllimited[c]:
         acts = acts & (u >= m.actuator_ctrlrange[c].lower) & (u <= m.actuator_ctrlrange[c].upper)
+    if actuator.history[0] > 0:
+        acts = acts & (actuator.delay == 0.0)
     slope = where(acts, 1.0, 0.0)
     if actuator.dyntype != DYN_NONE:
-        _, _, by_control = _next_activation_slopes(m, d, i)  # w', dw'/dw, dw'/du
-        slope = where(acts, by_control, 0.0)
+        slope = where(acts, _next_slope(m, d, i, d.actuator_input, c, 2 * m.nv + m.na + c, which=2), 0.0)
         p.dact[actuator.actadr] = slope
     # without actearly the force reads the present activation, which does not depend on the control
     if actuator.dyntype == DYN_NONE or actuator.actearly:
@@ -97,8 +103,19 @@ def control_rates(m, d, p, i, c):
 
 
 @kernel
-def activation_rates(m, d, p, i):
-    """Computes dg and dact by the activation of actuator i."""
-    _, slope, _ = _next_activation_slopes(m, d, i)  # dw'/dw
-    p.dact[m.actuator_actadr[i]] = slope
-    _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)  # by w' or w
+def control_rates(m, d, p, c):
+    """Computes dg and dact by control c."""
+    i = _actuator_of_control(m, c)
+    if i >= 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
+        _control_rates(m, d, p, i, c)
+
+
+@kernel
+def activation_rates(m, d, p, a):
+    """Computes dg and dact by activation a, which stays as it is if actuation is disabled."""
+    p.dact[a] = 1.0
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        i = _actuator_of_activation(m, a)
+        slope = _next_slope(m, d, i, d.act, a, 2 * m.nv + a, which=1)
+        p.dact[a] = slope
+        _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)  # by w' or w

@@ -1,13 +1,12 @@
 """Derivatives of the forces of xfrc_applied by position.
 
 p is the record of derivatives (records.py), p.dg the derivative of the residual, which contains minus these forces.
-Imported: point_motion, (rotation, velocity) of a point of a body for a unit velocity of dof k; add_moved_force, which
-adds to a row of dofs the change of a wrench's generalized forces, from (point, its displacement), (force, moment) and
-the changes of both in world axes.
+Imported: moved_point, (rotation of a body, a point of it with its change as tangent) by dof k; add_moved_force, which
+adds to a row of dofs the change of a wrench's generalized forces, from its point, force and moment with their changes.
 """
 
 from featherlane.engine.prelude import *
-from featherlane.tools.sensitivity.rates.paths import add_moved_force, is_before, point_motion
+from featherlane.tools.sensitivity.rates.paths import add_moved_force, is_before, moved_point
 
 
 @kernel
@@ -30,7 +29,6 @@ def subtract_applied(m, d, p, k):
         for b in range(1, m.nbody):
             # a dof that does not move the body does not change the forces
             if p.body_pushed[b] and is_before(m, k, b):
-                minus_force, minus_torque = -d.xfrc_applied[b].force, -d.xfrc_applied[b].torque
-                point, none = d.xipos[b], Vec3(zeros(3))  # xfrc_applied has fixed world axes: its changes are 0
-                _, moved = point_motion(m, d, b, k, point)
-                add_moved_force(m, d, p.dg, b, k, (point, moved), (minus_force, minus_torque), (none, none))
+                _, point = moved_point(m, d, b, k, d.xipos[b])
+                # xfrc_applied has fixed world axes: it has no changes
+                add_moved_force(m, d, p.dg, b, k, point, -d.xfrc_applied[b].force, -d.xfrc_applied[b].torque)

@@ -1,10 +1,7 @@
 """Derivatives of springs and limits of ball joints, and of the springs of free joints.
 
 A rotation by dr in the body's axes changes the rotation vector x by dexp^-1_x dr.  A spring with the coefficients
-(k, c, e) has the force -s(|x|) x, s(r) = k + c r + e r^2.  A limit has the Jacobian -a, a the axis and t the angle of
-the rotation, with
-
-    da = cot(t / 2) / 2 (dr - a (a . dr)) + a x dr / 2
+(k, c, e) has the force -s(|x|) x, s(r) = k + c r + e r^2.  A limit has the Jacobian -a, a the axis of the rotation.
 
 p is the record of derivatives (records.py): p.dg, the derivative of the residual, that is of minus the spring's force;
 p.ten_bend, the derivative of the row of a limit's Jacobian.  ball_deflection: x, from the spring's rest;
@@ -50,11 +47,6 @@ def add_vector_spring(m, d, p, i):
 def set_ball_bend(m, d, p, j, k):
     """ten_bend <- -da, the derivative of the row of ball j's limit by the position of dof k of this ball."""
     dofadr, qposadr = m.jnt_dofadr[j], m.jnt_qposadr[j]
-    axis, angle = ball_axis_angle(Quat(d.qpos[qposadr : qposadr + 4]).unit)
-    a, dr = Vec3(axis), unit3(k - dofadr)
-    sine, cosine = sincos(0.5 * angle)
-    across = fma(-dot(a, dr), a, dr)  # dr - a (a . dr)
-    # MINVAL avoids a division by 0 at the angle 0, where the axis has no direction
-    half_cot = 0.5 * cosine / fmax(sine, MINVAL)
-    da = fma(half_cot, across, 0.5 * cross(a, dr))
-    p.ten_bend[dofadr : dofadr + 3] = -da
+    q, half = Quat(d.qpos[qposadr : qposadr + 4]).unit, 0.5 * unit3(k - dofadr)
+    _, (da, _) = split_tangents(ball_axis_angle(seed(q, q @ Quat(0.0, half.x, half.y, half.z))), 1)
+    p.ten_bend[dofadr : dofadr + 3] = -Vec3(da)

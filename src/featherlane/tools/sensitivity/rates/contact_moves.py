@@ -55,39 +55,22 @@ def _along_axis(axis, s):
 
 
 @kernel
-def _turn_geom(d, p, g, rotation):
-    """geom_xmat of geom g <- the stored orientation, turned by a small rotation vector, to first order."""
-    x, y, z = p.geom_mat[g].columns
-    x, y, z = x + cross(rotation, x), y + cross(rotation, y), z + cross(rotation, z)
-    d.geom_xmat[g] = Mat3(join(x, y, z)).T  # x, y, z are its columns
+def _displace_geoms(m, d, p, axis, step, together):
+    """geom_xpos, geom_xmat <- the stored ones, moved by a twist along one of six axes.
 
-
-@kernel
-def _displace_geoms(m, d, p, axis, step):
-    """geom_xpos, geom_xmat <- the stored ones, moved by the twist `step` c_b along one of six axes.
-
-    axis: 0 to 2 rotations about the com of the body's tree, 3 to 5 translations.
+    axis: 0 to 2 rotations, 3 to 5 translations.
+    together: 1: `step` about the com of the first tree, as a spin does not depend on this point; 0: `step` c_b about
+        the com of each body's tree.
     """
     for g in range(m.ngeom):
         b, pos = m.geom_bodyid[g], p.geom_pos[g]
-        twist = _along_axis(axis, step * body_constant(m, b))
-        arm = pos - d.subtree_com[m.body_rootid[b]]
+        twist = _along_axis(axis, step * (1.0 if together else body_constant(m, b)))
+        arm = pos - d.subtree_com[m.body_rootid[1 if together else b]]
         d.geom_xpos[g] = pos + at_point(twist, arm).linear
-        _turn_geom(d, p, g, twist.angular)
-
-
-@kernel
-def _turn_scene(m, d, p, axis, step):
-    """geom_xpos, geom_xmat <- the stored ones, all turned by `step` about one axis (0 to 2).
-
-    The axis passes through the com of the first tree; a spin does not depend on this point.
-    """
-    centre = d.subtree_com[m.body_rootid[1]]
-    rotation = _along_axis(axis, step).angular
-    for g in range(m.ngeom):
-        pos = p.geom_pos[g]
-        d.geom_xpos[g] = pos + cross(rotation, pos - centre)
-        _turn_geom(d, p, g, rotation)
+        x, y, z = p.geom_mat[g].columns
+        w = twist.angular
+        # to first order; x, y, z are the columns
+        d.geom_xmat[g] = Mat3(join(x + cross(w, x), y + cross(w, y), z + cross(w, z))).T
 
 
 @kernel
@@ -248,13 +231,6 @@ def _store_place(d, p, k, places):
 
 
 @kernel
-def _store_upper(d, p, n):
-    """slot_upper, slot_lost <- results of `_store_place` of all n slots at the pose displaced by +STEP."""
-    for k in range(n):
-        p.slot_lost[k] = _store_place(d, p, k, p.slot_upper)
-
-
-@kernel
 def _store_lower(d, p, k):
     """slot_lower <- the place of slot k at the pose displaced by -STEP; returns 1 / the distance between both poses.
 
@@ -286,10 +262,18 @@ def _pair_moves(m, p, k):
 
 
 @kernel
-def _detect_contacts(m, d, p, n):
-    """Detects contacts at the pose of geom_xpos and geom_xmat; slot_at <- their slots, see `_find_slots`."""
-    collision(m, d)
-    _find_slots(d, p, n)
+def _detect_contacts(m, d, p, n, axis, together):
+    """Detects contacts at both poses displaced along an axis; slot_upper, slot_lost <- those of the upper pose.
+
+    The detected contacts are those of the lower pose, with their slots in slot_at.   together: see `_displace_geoms`.
+    """
+    for side in range(2):
+        _displace_geoms(m, d, p, axis, STEP * (1.0 - 2.0 * side), together)
+        collision(m, d)
+        _find_slots(d, p, n)
+        if side == 0:
+            for k in range(n):
+                p.slot_lost[k] = _store_place(d, p, k, p.slot_upper)
 
 
 @kernel
@@ -325,11 +309,7 @@ def _set_spins(m, d, p, n):
 def _difference_spins(m, d, p, n):
     """Computes slot_spin of frames whose tangents follow something else, by six more collision detections."""
     for axis in range(3):
-        _turn_scene(m, d, p, axis, STEP)
-        _detect_contacts(m, d, p, n)
-        _store_upper(d, p, n)
-        _turn_scene(m, d, p, axis, -STEP)
-        _detect_contacts(m, d, p, n)
+        _detect_contacts(m, d, p, n, axis, together=1)
         for k in range(n):
             # a contact given by the caller does not turn; slot_at is -1 if the other pose lacks the contact
             if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
@@ -395,16 +375,12 @@ def contact_moves(m, d, p):
         _set_spins(m, d, p, n)
         for c in range(6):
             axis = 5 - c  # translations first: `_set_column` subtracts their part from rotations
-            _displace_geoms(m, d, p, axis, STEP)
-            _detect_contacts(m, d, p, n)
-            _store_upper(d, p, n)
-            _displace_geoms(m, d, p, axis, -STEP)
-            _detect_contacts(m, d, p, n)
+            _detect_contacts(m, d, p, n, axis, together=0)
             for k in range(n):
                 if p.slot_at[k] >= 0:
                     _set_column(m, d, p, k, axis, _store_lower(d, p, k))
                 else:  # no such contact at the displaced pose
                     _store_move(p, k, axis, dist=0.0, pos=zeros(3), turned=zeros(3))
         # back to the own pose
-        _displace_geoms(m, d, p, axis=0, step=0.0)
+        _displace_geoms(m, d, p, axis=0, step=0.0, together=0)
         collision(m, d)

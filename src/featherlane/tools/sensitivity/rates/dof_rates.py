@@ -13,13 +13,14 @@ jvp(f, "x") returns (value of f, its derivative by x): [1] is the derivative.
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.friction_loss import loss_damping
+from featherlane.engine.constraint.general import row_parameters
 from featherlane.engine.constraint.impedance import impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.actuator.rate import actuator_rates, force_by_length, force_by_velocity
 from featherlane.engine.dynamics.actuator.transmission import drives_joint
 from featherlane.engine.dynamics.integrator.derivative import damping_rate
 from featherlane.engine.dynamics.passive.forces import dof_damper_force, joint_spring_force
-from featherlane.engine.solver.rows.laws import one_sided_force
+from featherlane.engine.solver.rows.laws import bounded_force
 
 _joint_spring, _joint_damper = jvp(joint_spring_force, "qpos"), jvp(dof_damper_force, "qvel")
 _joint_damping_rate = jvp(damping_rate, "qvel")
@@ -60,24 +61,31 @@ def _add_motors(m, d, p):
 
 
 @kernel
+def row_rates(m, d, k, shortest):
+    """Returns (f, D, stiffness, B) of scalar row k at the solution; D is 0 where it is absent or at a bound.
+
+    -df/dr = stiffness = D d(K d r)/dr - f (dD/dr) / D, with the distance or error r; dry friction has none.
+    """
+    kind, i = d.row_type[k], d.row_id[k]
+    solref, solimp = row_parameters(m, kind, i)
+    f, _ = bounded_force(d.row[k], d.primal.row_x[k])  # row_x = J a - aref
+    D, stiffness = where((f > d.row_lo[k]) & (f < d.row_hi[k]), d.row_D[k], 0.0), 0.0
+    B = loss_damping(m, solref, solimp, shortest)
+    if kind not in (FRICTION_DOF, FRICTION_TENDON):
+        stiffer, pull, B = impedance_slopes(solref, solimp, d.row_pos[k] - d.row_margin[k], shortest)
+        stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
+    return f, D, stiffness, B
+
+
+@kernel
 def _add_rows(m, d, p):
     """dof_stiffness, dof_friction, dof_curvature += those of the active rows of limits and dry friction."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        i, D, x = d.row_dof[k], d.row_D[k], d.primal.row_x[k]  # x = J a - aref at the solution
-        if d.row_type[k] == LIMIT_JOINT:
-            j, r = d.row_id[k], d.row_pos[k] - d.row_margin[k]
-            stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)
-            f, _ = one_sided_force(D, x)  # a limit only pushes
-            active = (D > 0.0) & (f > 0.0)
-            # -df/dr = D d(K d r)/dr - f (dD/dr) / D
-            p.dof_stiffness[i] = p.dof_stiffness[i] + where(active, fma(D, pull, -(f * stiffer)), 0.0)
-        else:  # dry friction, within its bounds
-            B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest)
-            f = -(D * x)
-            active = (D > 0.0) & (f > d.row_lo[k]) & (f < d.row_hi[k])
-        p.dof_friction[i] = p.dof_friction[i] + where(active, D * B, 0.0)
-        p.dof_curvature[i] = p.dof_curvature[i] + where(active, D, 0.0)
+        i, (_, D, stiffness, B) = d.row_dof[k], row_rates(m, d, k, shortest)
+        p.dof_stiffness[i] = p.dof_stiffness[i] + stiffness
+        p.dof_friction[i] = p.dof_friction[i] + where(D > 0.0, D * B, 0.0)
+        p.dof_curvature[i] = p.dof_curvature[i] + D
 
 
 @kernel

@@ -54,14 +54,23 @@ def turns_with(m, j, k):
 
 
 @kernel
-def point_motion(m, d, b, k, point):
-    """Returns (rotation, velocity) of a point of body b for a unit velocity of dof k; zeros if k does not move b."""
+def turned(w, v):
+    """Returns a vector v with its change w x v, that of an axis or force that turns with a body."""
+    return seed(v, cross(w, v))
+
+
+@kernel
+def moved_point(m, d, b, k, point):
+    """Returns (rotation, point) of body b: its angular velocity for a unit velocity of dof k, and a point of the body.
+
+    The point has its velocity as a tangent.  Both are 0 if k does not move b.
+    """
     w, velocity = Vec3(zeros(3)), Vec3(zeros(3))
     if is_before(m, k, b):
         w = d.cdof[k].angular
         arm = point - d.subtree_com[m.body_rootid[b]]
         velocity = d.cdof[k].linear + cross(w, arm)
-    return w, velocity
+    return w, seed(point, velocity)
 
 
 @kernel
@@ -85,30 +94,26 @@ def relative_motion(d, k, motions, first):
 
 
 @kernel
-def add_moved_force(m, d, out, b, k, place, force, change):
+def add_moved_force(m, d, out, b, k, point, force, moment):
     """out_i += d(S_i . W) / dq_k of the dofs i that move body b; for k = -1 the axes S_i stay, and it is S_i . dW.
 
     Args:
         out: a row of dofs.
         b: the body on which the wrench W acts.
         k: the dof that is displaced.
-        place: (point, its displacement) in world axes.
-        force, change: (force, moment) of W at the point, and their changes.
+        point, force, moment: of W, in world axes; their tangents are their changes.
     """
-    point, moved = place
-    r = point - d.subtree_com[m.body_rootid[b]]
-    (f, n), (df, dn) = force, change  # n: moment
     # W and dW at the com of the body's tree
-    W = Force(join(n + cross(r, f), f))
-    dW = Force(join(dn + (cross(r, df) + cross(moved, f)), df))
-    carries, i, turned = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
+    r = point - d.subtree_com[m.body_rootid[b]]
+    W, dW = split_tangents(Force(join(moment + cross(r, force), force)), 1)
+    carries, i, carried = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
     if carries:
         # (S_k x S_i) . W = -S_i . (S_k x* W)
-        turned = dW - cross_force(d.cdof[k], W)
+        carried = dW - cross_force(d.cdof[k], W)
     while i >= 0:  # the dofs that move body b, from the last one to the root
         # the axes of the dofs beyond k move along
         if carries and (i >= k or turns_with(m, i, k)):
-            rate = dot(d.cdof[i], turned)
+            rate = dot(d.cdof[i], carried)
         else:
             rate = dot(d.cdof[i], dW)
         out[i] = out[i] + rate

@@ -19,22 +19,20 @@ row_stiffness, row_friction, row_curvature the same for each general row; row_be
 through c(y) for equalities with a polynomial; ten_bend = dJ of one row, by dof.
 ten_J: rows of the tendons' Jacobian, with the dofs ten_J_colind.  row_id: the equality, joint or tendon of a row; a row
 has the entries row_J at the dofs row_dof.  eq_obj2id: second joint or tendon of an equality, -1: none.  is_fastening:
-an equality is a connect or weld.  `impedance_slopes`: (s, d(K d r) / dr, B) of a row at distance or error r.
-`bounded_force`: (f, cost) of a row, f = -D x within its bounds lo and hi.
+an equality is a connect or weld.  `row_rates`: (f, D, stiffness, B) of a row, D 0 where it is absent or at a bound.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.equality import is_fastening
-from featherlane.engine.constraint.friction_loss import loss_damping
-from featherlane.engine.constraint.general import row_entries, row_parameters
+from featherlane.engine.constraint.general import row_entries
 from featherlane.engine.constraint.impedance import shortest_timeconst
 from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.actuator.rate import force_by_length, force_by_velocity
 from featherlane.engine.dynamics.tendon.force import damper_force, spring_force
 from featherlane.engine.dynamics.tendon.length import is_fixed
-from featherlane.engine.solver.rows.laws import bounded_force
 from featherlane.tools.sensitivity.rates.ball_rates import set_ball_bend
-from featherlane.tools.sensitivity.rates.dof_rates import impedance_slopes
+from featherlane.tools.sensitivity.rates.dof_rates import row_rates
+from featherlane.tools.sensitivity.rates.rows import add_bend, add_square, clear_bend, has_dof
 from featherlane.tools.sensitivity.rates.tendon_bend import add_tendon_bend
 
 _spring, _damper = jvp(spring_force, "ten_length"), jvp(damper_force, "ten_velocity")
@@ -151,17 +149,8 @@ def _set_rows(m, d, p):
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0], d.nrow[0]):
         kind, i = d.row_type[k], d.row_id[k]
-        solref, solimp = row_parameters(m, kind, i)
-        B = loss_damping(m, solref, solimp, shortest)  # of dry friction; other rows replace it
-        lo, hi = d.row_lo[k], d.row_hi[k]
-        f, _ = bounded_force(d.row[k], d.primal.row_x[k])  # row_x = J a - aref at the solution
-        # 0 in worlds where the row is absent or at a bound
-        D = where((f > lo) & (f < hi), d.row_D[k], 0.0)
-        p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0  # those of a row without polynomial or stiffness
-        if kind != FRICTION_TENDON:  # dry friction has no stiffness
-            # stiffness = D d(K d r)/dr - f s
-            stiffer, pull, B = impedance_slopes(solref, solimp, d.row_pos[k] - d.row_margin[k], shortest)
-            stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
+        f, D, stiffness, B = row_rates(m, d, k, shortest)
+        p.row_bend[k], p.row_swing[k] = zeros(2)  # those of a row without polynomial
         friction = where(D > 0.0, D * B, 0.0)
         # an equality that is no connect or weld, or the limit of a ball
         if _is_separate(m, d, k):
@@ -188,16 +177,6 @@ def tendon_rates(m, d, p):
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
-def _add_square(p, J, dof, first, number, k, weight):
-    """dg += weight J^T J_k of a sparse row J, of entries J[first ...] at the dofs dof[first ...]."""
-    for e in range(first, first + number):
-        if dof[e] == k:
-            weighted = weight * J[e]
-            for n in range(first, first + number):
-                p.dg[dof[n]] = fma(J[n], weighted, p.dg[dof[n]])
-
-
-@kernel
 def _add_rows(m, d, p, k, weights):
     """dg += weight J^T J_k of each separate general row.
 
@@ -205,7 +184,7 @@ def _add_rows(m, d, p, k, weights):
     """
     for r in range(d.ndofrow[0], d.nrow[0]):
         if _is_separate(m, d, r):
-            _add_square(p, d.row_J, d.row_dof, d.row_dofadr[r], d.row_dofnum[r], k, weights[r])
+            add_square(p, d.row_J, d.row_dof, d.row_dofadr[r], d.row_dofnum[r], k, weights[r])
 
 
 @kernel
@@ -215,51 +194,18 @@ def _add_tendons(m, d, p, k, weights):
     weights: ten_stiffness, ten_friction or ten_curvature.
     """
     for i in range(m.ntendon):
-        _add_square(p, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], k, weights[i])
-
-
-@kernel
-def _has_dof(dof, first, number, k):
-    """Returns 1 if the sparse row of dofs dof[first ...] contains dof k, else 0."""
-    found = 0
-    for e in range(first, first + number):
-        found = 1 if dof[e] == k else found
-    return found
-
-
-@kernel
-def _clear_bend(p, dof, first, number):
-    """ten_bend <- 0 on the dofs of a row."""
-    for e in range(first, first + number):
-        p.ten_bend[dof[e]] = 0.0
-
-
-@kernel
-def _add_bend(d, p, row, force, friction, curvature):
-    """dg += J^T (b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend.
-
-    row: (entries of J, their dofs, first entry, number of entries); force: F, of the tendon or row; friction: b, its
-    damping; curvature: D.
-    """
-    # along = dJ (b v + D a)
-    (J, dof, first, number), along = row, 0.0
-    for e in range(first, first + number):
-        j = dof[e]
-        along = fma(p.ten_bend[j], fma(friction, d.qvel[j], curvature * d.qacc[j]), along)
-    for e in range(first, first + number):
-        j = dof[e]
-        p.dg[j] = fma(-force, p.ten_bend[j], fma(J[e], along, p.dg[j]))
+        add_square(p, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], k, weights[i])
 
 
 @kernel
 def _add_bend_of_tendon(m, d, p, i, k):
     """dg += terms with dJ by the position of dof k, of the spatial tendon i."""
     first, number = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
-    if _has_dof(m.ten_J_colind, first, number, k):
-        _clear_bend(p, m.ten_J_colind, first, number)
+    if has_dof(m.ten_J_colind, first, number, k):
+        clear_bend(p, m.ten_J_colind, first, number)
         add_tendon_bend(m, d, p, i, k, scale=1.0)  # ten_bend += dJ
         row = d.ten_J, m.ten_J_colind, first, number
-        _add_bend(d, p, row, force=p.ten_force[i], friction=p.ten_friction[i], curvature=p.ten_curvature[i])
+        add_bend(d, p, row, p.ten_force[i], along=0.0, friction=p.ten_friction[i], curvature=p.ten_curvature[i])
 
 
 @kernel
@@ -283,8 +229,8 @@ def _add_bend_of_row(m, d, p, r, k):
     An equality has dJ = dJ_1 - c(y) dJ_2; `_add_swing` adds the term with c'(y).
     """
     obj, first, number = d.row_id[r], d.row_dofadr[r], d.row_dofnum[r]
-    if _has_dof(d.row_dof, first, number, k):
-        _clear_bend(p, d.row_dof, first, number)
+    if has_dof(d.row_dof, first, number, k):
+        clear_bend(p, d.row_dof, first, number)
         if d.row_type[r] == LIMIT_JOINT:
             set_ball_bend(m, d, p, obj, k)  # ten_bend <- dJ
         else:
@@ -295,7 +241,7 @@ def _add_bend_of_row(m, d, p, r, k):
                 slope, _ = _polynomial_slopes(m, d, obj)
                 add_tendon_bend(m, d, p, tendon2, k, scale=-slope)  # ten_bend -= c dJ_2
         row = d.row_J, d.row_dof, first, number
-        _add_bend(d, p, row, force=p.row_force[r], friction=p.row_friction[r], curvature=p.row_curvature[r])
+        add_bend(d, p, row, p.row_force[r], along=0.0, friction=p.row_friction[r], curvature=p.row_curvature[r])
 
 
 @kernel

@@ -7,12 +7,13 @@ The force F(l, l', u) of an output acts along its row J of moments, which for so
 The d of this formula is a derivative by the position or the velocity of one dof k.  Results go to the record p
 (records.py): p.dg -= dtau, the derivative of the residual g; p.ten_bend holds dJ, by dof.
 actuator_gear[output] is a wrench: the gear's linear part (force) and angular part (torque).  drives_joint: the actuator
-acts on a joint.  actuator_outadr[i]: the first output of actuator i.  moment_entries: entries of an output's row J, at
-the dofs moment_colind.
-Imported: point_motion, (rotation, velocity) of a point of a body for a unit velocity of dof k; add_moved_force, which
-adds to a row of dofs the change of a wrench's generalized forces, from (point, its displacement), (force, moment) and
-the changes of both in world axes; rotation_rate(r, w), the rate of the rotation vector r at the angular velocity w in
-the rotated axes; quat_sub(a, b), the rotation vector from b to a; slider_crank_gradients, (length l, dl/dv, dl/da).
+acts on a joint.  actuator_outadr[i]: the first output of actuator i.  moment_rowadr, moment_rownnz: first entry and
+number of entries of an output's row J, at the dofs moment_colind.  add_square and the others: see rows.py.
+Imported: moved_point, (rotation of a body, a point of it with its change as tangent) by dof k; turned(w, v), a vector v
+that turns with w; add_moved_force, which adds to a row of dofs the change of a wrench's generalized forces, from its
+point, force and moment with their changes; rotation_rate(r, w), the rate of the rotation vector r at the angular
+velocity w in the rotated axes; quat_sub(a, b), the rotation vector from b to a; slider_crank_gradients, (length l,
+dl/dv, dl/da).
 """
 
 from featherlane.engine.prelude import *
@@ -22,7 +23,8 @@ from featherlane.engine.dynamics.actuator.site_transmission import site_quat
 from featherlane.engine.dynamics.actuator.slider_crank import slider_crank_gradients
 from featherlane.engine.dynamics.actuator.transmission import drives_joint
 from featherlane.engine.dynamics.integrator.runge_kutta import rotation_rate
-from featherlane.tools.sensitivity.rates.paths import add_moved_force, point_motion, unit3
+from featherlane.tools.sensitivity.rates.paths import add_moved_force, moved_point, turned, unit3
+from featherlane.tools.sensitivity.rates.rows import add_bend, add_square, clear_bend, has_dof
 
 
 @kernel
@@ -61,26 +63,23 @@ def _site_bend(m, d, p, i, k):
     """
     output, site, ref = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     gear_force, gear_torque, length_change = m.actuator_gear[output].force, m.actuator_gear[output].torque, 0.0
-    point, body = d.site_xpos[site], m.site_bodyid[site]
-    # rotation and velocity of the site for a unit velocity of dof k
-    w, u = point_motion(m, d, body, k, point)
+    body = m.site_bodyid[site]
+    w, point = moved_point(m, d, body, k, d.site_xpos[site])
     if ref < 0:  # no reference site
         R = d.site_xmat[site]
-        force, torque = R @ gear_force, R @ gear_torque
-        add_moved_force(m, d, p.ten_bend, body, k, (point, u), (force, torque), (cross(w, force), cross(w, torque)))
+        add_moved_force(m, d, p.ten_bend, body, k, point, turned(w, R @ gear_force), turned(w, R @ gear_torque))
     else:
-        R, ref_point, ref_body = d.site_xmat[ref], d.site_xpos[ref], m.site_bodyid[ref]
-        force, torque = R @ gear_force, R @ gear_torque
-        ref_w, ref_u = point_motion(m, d, ref_body, k, ref_point)
-        dforce, dtorque, away = cross(ref_w, force), cross(ref_w, torque), point - ref_point
+        R, ref_body = d.site_xmat[ref], m.site_bodyid[ref]
+        ref_w, ref_point = moved_point(m, d, ref_body, k, d.site_xpos[ref])
+        force, torque = turned(ref_w, R @ gear_force), turned(ref_w, R @ gear_torque)
         # length = gear_force . R^T (point - ref_point) + gear_torque . (rotation vector between both sites)
+        _, length_change = split_tangents(dot(force, point - ref_point), 1)
         turn = quat_sub(site_quat(m, d, site), site_quat(m, d, ref))
         relative_w = d.site_xmat[site].T @ (w - ref_w)
-        length_change = dot(force, (u - ref_u) - cross(ref_w, away)) + dot(gear_torque, rotation_rate(turn, relative_w))
-        add_moved_force(m, d, p.ten_bend, body, k, (point, u), (force, torque), (dforce, dtorque))
+        length_change = length_change + dot(gear_torque, rotation_rate(turn, relative_w))
+        add_moved_force(m, d, p.ten_bend, body, k, point, force, torque)
         # the opposite wrench on the reference site
-        force, torque, dforce, dtorque = -force, -torque, -dforce, -dtorque
-        add_moved_force(m, d, p.ten_bend, ref_body, k, (ref_point, ref_u), (force, torque), (dforce, dtorque))
+        add_moved_force(m, d, p.ten_bend, ref_body, k, ref_point, -force, -torque)
     return length_change
 
 
@@ -92,27 +91,25 @@ def _crank_bend(m, d, p, i, k):
     """
     actuator = m.actuator[i]
     crank, slider, gear = actuator.trnid[0], actuator.trnid[1], m.actuator_gear[actuator.outadr][0]
-    # the rod joins the pin, the site of the crank, to the slider, which moves from its site `end` along the axis a
-    pin, end, a = d.site_xpos[crank], d.site_xpos[slider], d.site_xmat[slider].columns[2]
-    crank_body, slider_body, none = m.site_bodyid[crank], m.site_bodyid[slider], Vec3(zeros(3))
-    _, dpin = point_motion(m, d, crank_body, k, pin)
-    w, dend = point_motion(m, d, slider_body, k, end)
-    axis = seed(a, cross(w, a))
+    crank_body, slider_body = m.site_bodyid[crank], m.site_bodyid[slider]
+    # the rod joins the pin, the site of the crank, to the slider, which moves from its site `end` along its axis
+    _, pin = moved_point(m, d, crank_body, k, d.site_xpos[crank])
+    w, end = moved_point(m, d, slider_body, k, d.site_xpos[slider])
+    axis = turned(w, d.site_xmat[slider].columns[2])
     # length l, and its derivatives by v = pin - end and by the axis
-    l, dl_dv, dl_da = slider_crank_gradients(m, i, axis, seed(pin - end, dpin - dend))
-    (_, force, torque), (dl, dforce, dtorque) = split_tangents((l, dl_dv, cross(axis, dl_da)), 1)
-    force, torque, dforce, dtorque = gear * force, gear * torque, gear * dforce, gear * dtorque
-    add_moved_force(m, d, p.ten_bend, crank_body, k, (pin, dpin), (force, none), (dforce, none))
-    add_moved_force(m, d, p.ten_bend, slider_body, k, (end, dend), (-force, torque), (-dforce, dtorque))
-    return gear * dl
+    l, dl_dv, dl_da = slider_crank_gradients(m, i, axis, pin - end)
+    force, torque = gear * dl_dv, gear * cross(axis, dl_da)
+    add_moved_force(m, d, p.ten_bend, crank_body, k, pin, force, Vec3(zeros(3)))
+    add_moved_force(m, d, p.ten_bend, slider_body, k, end, -force, torque)
+    _, length_change = split_tangents(gear * l, 1)
+    return length_change
 
 
 @kernel
 def _store_moment_change(m, d, p, i, k):
     """ten_bend <- dJ, J the moments of actuator i, by the position of dof k; returns the derivative of its length."""
     output = m.actuator_outadr[i]
-    for e in moment_entries(m, output):
-        p.ten_bend[m.moment_colind[e]] = 0.0
+    clear_bend(p, m.moment_colind, m.moment_rowadr[output], m.moment_rownnz[output])
     if drives_joint(m, i):
         length_change = _joint_bend(m, d, p, i, k)
     elif m.actuator_trntype[i] == TRN_SITE:
@@ -123,36 +120,17 @@ def _store_moment_change(m, d, p, i, k):
 
 
 @kernel
-def _find_moment(m, d, output, k):
-    """Returns (found, moment): 1 if dof k is in the row of moments of this output, else 0; its moment there."""
-    found, moment = 0, 0.0
-    for e in moment_entries(m, output):
-        if m.moment_colind[e] == k:
-            found, moment = 1, d.actuator_moment[e] + 0.0  # no negative zero
-    return found, moment
-
-
-@kernel
-def _subtract_actuator(m, d, p, i, k, moment, by_velocity):
-    """dg -= dtau of actuator i by the position of dof k, or by its velocity if `by_velocity`.
-
-    moment: entry of dof k in the actuator's row J.
-    """
-    # length_change = dl, rate_change = d(J v): by velocity 0 and J_k; by position dl and dJ v of `_store_moment_change`
-    output, length_change, rate_change = m.actuator_outadr[i], 0.0, moment
-    first, last = m.moment_rowadr[output], m.moment_rowadr[output] + m.moment_rownnz[output]
-    force = d.actuator_force[output] + 0.0  # no negative zero
-    if not by_velocity:
-        length_change, rate_change = _store_moment_change(m, d, p, i, k), 0.0  # writes p.ten_bend
-        for e in range(first, last):
-            j = m.moment_colind[e]
-            rate_change = fma(p.ten_bend[j], d.qvel[j], rate_change)
-            p.dg[j] = fma(-force, p.ten_bend[j], p.dg[j])
-    # dF = F_l dl + F_l' d(J v)
-    force_change = fma(force_by_length(m, d, i), length_change, force_by_velocity(m, d, i) * rate_change)
-    for e in range(first, last):
-        j = m.moment_colind[e]
-        p.dg[j] = fma(-force_change, d.actuator_moment[e], p.dg[j])
+def _subtract_actuator(m, d, p, i, k, by_velocity):
+    """dg -= dtau of actuator i by the position of dof k, or by its velocity if `by_velocity`."""
+    output = m.actuator_outadr[i]
+    first, number = m.moment_rowadr[output], m.moment_rownnz[output]
+    stiffness, friction = -force_by_length(m, d, i), -force_by_velocity(m, d, i)
+    if by_velocity:
+        add_square(p, d.actuator_moment, m.moment_colind, first, number, k, friction)
+    elif has_dof(m.moment_colind, first, number, k):
+        along = stiffness * _store_moment_change(m, d, p, i, k)  # writes p.ten_bend
+        row = d.actuator_moment, m.moment_colind, first, number
+        add_bend(d, p, row, force=d.actuator_force[output], along=along, friction=friction, curvature=0.0)
 
 
 @kernel
@@ -163,6 +141,4 @@ def subtract_transmissions(m, d, p, k, by_velocity):
             # actuators on slides, hinges and tendons are in dof_rates.py and tendon_rates.py
             on_scalar = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
             if not (on_scalar or m.actuator_trntype[i] == TRN_TENDON or is_disabled(m, i)):
-                found, moment = _find_moment(m, d, m.actuator_outadr[i], k)
-                if found:
-                    _subtract_actuator(m, d, p, i, k, moment, by_velocity)
+                _subtract_actuator(m, d, p, i, k, by_velocity)

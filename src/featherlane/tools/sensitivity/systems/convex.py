@@ -2,19 +2,17 @@
 
 from featherlane.tools.sensitivity.columns.system import Stages
 from featherlane.tools.sensitivity.systems.differences import (
-    force_columns,
-    lag_forces,
-    lag_positions,
+    lag_columns,
     parameter_points,
-    position_columns,
+    residual_columns,
 )
 from featherlane.tools.sensitivity.systems.formulas import formula_columns, formula_steps
 from featherlane.tools.sensitivity.systems.solution import base_tiles, solve_columns
 
 CONVEX_STAGES = Stages(
     accelerations=base_tiles,
-    residual=(position_columns, force_columns),
-    correction=(lag_positions, lag_forces),
+    residual=residual_columns,
+    correction=lag_columns,
     parameters=parameter_points,
     formulas=formula_columns,
     solution=solve_columns,

@@ -11,8 +11,8 @@ things are differenced, p at fixed accelerations, g at those that follow a predi
 
 The record p (records.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
 (positions by dof, then velocities, activations, controls); follow, the predicted rate of the acceleration; dg, dp,
-dact, the derivatives of g, of the correction p, and of the next activations; lower_g, lower_p: g and p at the lower
-point; up: a displacement.  In kernels `lag` is the correction p, because p is the record.  qacc is a, qacc_step is a*.
+dact, the derivatives of g, of the correction p, and of the next activations; point_g, point_p: g and p at a displaced
+point.  In kernels `lag` is the correction p, because p is the record.  qacc is a, qacc_step is a*.
 multiply_euler and the others compute K x; multiply_euler returns the mask of worlds where K is not M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
@@ -33,18 +33,15 @@ from featherlane.engine.dynamics.integrator.discrete import discrete_metric
 from featherlane.engine.dynamics.integrator.integrate import is_implicit
 from featherlane.engine.dynamics.passive.forces import passive
 from featherlane.engine.dynamics.tendon.length import tendon, tendon_velocity
-from featherlane.engine.lanes import Kernel
 from featherlane.engine.model.integrator import has_metric
 from featherlane.engine.simulation.step.consistency import inverse_constraint, inverse_force
 from featherlane.engine.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
-from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
+from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
-from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient, move_coordinate
-from featherlane.tools.sensitivity.columns.system import difference_column
+from featherlane.tools.sensitivity.columns.system import difference_columns
+from featherlane.tools.sensitivity.rates.coordinates import copy, difference_quotient
 from featherlane.tools.sensitivity.rates.records import COLUMNS
 from featherlane.tools.sensitivity.systems.solution import compute_position
-
-MOVED = -1  # the argument `given` of columns by positions, which move bodies
 
 
 # ---- values at a point -----------------------------------------------------------------------------------------------
@@ -106,21 +103,8 @@ def _store_residual(m, d, p, overflow, g, lag):
 
 
 @kernel
-def _store_lag(m, d, p, lag):
-    """lag <- the correction p = M a* - K a* at the present velocity, after the bodies are placed.
-
-    M need not follow displaced positions: K contains M, so it cancels.
-    """
-    com_vel(m, d)
-    tendon_velocity(m, d)
-    passive(m, d)
-    control_and_actuate(m, d)
-    _set_lag(m, d, p, d.qacc_step, lag)
-
-
-@kernel
-def _place_bodies(m, d):
-    """Computes bodies, tendons and transmissions at the present position."""
+def _place_bodies(m, d, p):
+    """Computes bodies, tendons and transmissions at the present position; returns 0, which is unused."""
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
@@ -129,94 +113,81 @@ def _place_bodies(m, d):
     if m.opt_integrator == IMPLICIT:
         crb(m, d)  # rates of Coriolis forces need composite inertias
     transmission(m, d)
+    return 0
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
-def _residual_at_point(m, d, p, step, overflow, upper):
-    """Computes g and lag with coordinate p.at displaced by step.
-
-    overflow: what `compute_position` returned for the undisplaced position; MOVED: the coordinate is a position, so
-        bodies are placed and contacts detected again.
-    """
-    move_coordinate(m, d, p.at[0], step)
+def _residual_at_point(m, d, p, step, overflow):
+    """point_g, point_p <- g and lag of a point displaced by step; overflow: what `compute_position` returned there."""
     _follow_prediction(m, d, p, step)
-    if overflow == MOVED:
-        overflow = compute_position(m, d)
-    _store_residual(m, d, p, overflow, p.dg if upper else p.lower_g, p.dp if upper else p.lower_p)
+    _store_residual(m, d, p, overflow, p.point_g, p.point_p)
 
 
 @kernel
-def _lag_at_point(m, d, p, step, placed, upper):
-    """Computes lag with coordinate p.at displaced by step; placed: MOVED if it is a position."""
-    move_coordinate(m, d, p.at[0], step)
-    if placed == MOVED:
-        _place_bodies(m, d)
-    _store_lag(m, d, p, p.dp if upper else p.lower_p)
+def _lag_at_point(m, d, p, step, given):
+    """point_p <- the correction p = M a* - K a* at the present velocity.
+
+    M need not follow displaced positions: K contains M, so it cancels.
+    """
+    com_vel(m, d)
+    tendon_velocity(m, d)
+    passive(m, d)
+    control_and_actuate(m, d)
+    _set_lag(m, d, p, d.qacc_step, p.point_p)
 
 
 @kernel
-def _keep_activations(m, d, p, s):
-    """dact <- the next activations at the upper point, whose g and lag are in dg and dp."""
+def _keep_upper(m, d, p, s):
+    """dg, dp, dact <- g, lag and the next activations at the upper point."""
+    copy(p.point_g, m.nv, p.dg, first=0)
+    copy(p.point_p, m.nv, p.dp, first=0)
     copy(d.act, m.na, p.dact, first=0)
 
 
 @kernel
-def _subtract_lower(m, d, p, s, scale):
-    """dg, dp, dact <- (upper values - lower ones) scale."""
-    difference_quotient(p.lower_g, m.nv, p.dg, 0, scale)
-    difference_quotient(p.lower_p, m.nv, p.dp, 0, scale)
+def _subtract_lower(m, d, b, p, thread, tile, s, scale):
+    """dg, dp, dact <- (upper values - present lower ones) scale."""
+    difference_quotient(p.point_g, m.nv, p.dg, 0, scale)
+    difference_quotient(p.point_p, m.nv, p.dp, 0, scale)
     difference_quotient(d.act, m.na, p.dact, 0, scale)
+    write_records(b, thread, tile, s)
 
 
-def _columns(evaluate: Kernel) -> Kernel:
-    """Returns the columns of a call, `(m, d, b, p, thread, tile, given)`, for an `evaluate` of `difference_column`."""
-    column = difference_column(evaluate, _keep_activations, _subtract_lower)
-
-    def columns(m, d, b, p, thread, tile, given):
-        """Computes dg, dp, dact of each column by central differences at fixed acceleration."""
-        for s in range(b.nstep):
-            copy_step_inputs(b, thread, tile, s)  # p.at, p.up, p.down, p.follow
-            column(m, d, b, p, thread, tile, s, given)
-            write_records(b, thread, tile, s)
-
-    return kernel(columns)
-
-
-_residual_columns, _lag_columns = _columns(_residual_at_point), _columns(_lag_at_point)
+_residual_columns = difference_columns(compute_position, _residual_at_point, _keep_upper, _subtract_lower)
+_lag_columns = difference_columns(_place_bodies, _lag_at_point, _keep_upper, _subtract_lower)
 
 
 @stage(p=COLUMNS)
-def position_columns_of_tile(m, d, b, p, thread, tile):
-    """Computes rates of the residual by position, dof by dof: central differences at fixed acceleration.
+def residual_columns_of_tile(m, d, b, p, thread, tile):
+    """Computes rates of the residual: central differences at fixed acceleration, or along its prediction.
 
-    Contacts are detected again at each point.
+    Contacts are detected again at each displaced position.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, qvel, act, ctrl,
+    Writes: those that they take back; dg, dp, dact, point_g, point_p, solved; qpos, qvel, act, ctrl,
             qfrc_applied, qacc, primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace.
     Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    _residual_columns(m, d, b, p, thread, tile, given=MOVED)
+    _residual_columns(m, d, b, p, thread, tile)
 
 
-position_columns = in_each_tile("position_columns", position_columns_of_tile)
+residual_columns = in_each_tile("residual_columns", residual_columns_of_tile)
 
 
 @stage(p=COLUMNS)
-def force_columns_of_tile(m, d, b, p, thread, tile):
-    """Computes rates of the residual by velocity, activation and control: central differences at fixed acceleration.
+def lag_columns_of_tile(m, d, b, p, thread, tile):
+    """Computes rates of the integrator's correction p: central differences.
 
-    Bodies and contacts do not move.
-    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, qvel, act, ctrl,
-            qfrc_applied, qacc, primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace.
-    Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
+    Reads:  the rows that the transfers of b bring in, qacc_step among them.
+    Writes: those that they take back; dg, dp, dact, point_g, point_p, force, product; qpos, qvel, act, ctrl,
+            qfrc_applied, and all else of this thread's workspace.
+    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    overflow = compute_position(m, d)
-    _residual_columns(m, d, b, p, thread, tile, given=overflow)
+    forward_position(m, d)
+    _lag_columns(m, d, b, p, thread, tile)
 
 
-force_columns = in_each_tile("force_columns", force_columns_of_tile)
+lag_columns = in_each_tile("lag_columns", lag_columns_of_tile)
 
 
 @stage(p=COLUMNS)
@@ -228,45 +199,12 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             all else of this thread's workspace.
     Scratch: Mhat, block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    # the call displaced the parameter by p.up, so the acceleration moves by p.up times its predicted rate
-    _follow_prediction(m, d, p, p.up[0])
-    overflow = compute_position(m, d)
+    # the call displaced the parameter, so the acceleration moves by this displacement times its predicted rate
+    _follow_prediction(m, d, p, p.displacement[0])
+    overflow = compute_position(m, d, p)
     _store_residual(m, d, p, overflow, g=p.dg, lag=p.dp)
     copy(d.act, m.na, p.dact, first=0)  # the next activations
     write_records(b, thread, tile, s=0)
 
 
 parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
-
-
-@stage(p=COLUMNS)
-def lag_positions_of_tile(m, d, b, p, thread, tile):
-    """Computes rates of the integrator's correction p by positions, dof by dof.
-
-    Reads:  the rows that the transfers of b bring in, qacc_step among them.
-    Writes: those that they take back; dp, lower_p, force, product; qpos, qvel, act, ctrl, qfrc_applied, and all
-            else of this thread's workspace.
-    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
-    """
-    forward_position(m, d)
-    _lag_columns(m, d, b, p, thread, tile, given=MOVED)
-
-
-lag_positions = in_each_tile("lag_positions", lag_positions_of_tile)
-
-
-@stage(p=COLUMNS)
-def lag_forces_of_tile(m, d, b, p, thread, tile):
-    """Computes rates of the integrator's correction p by velocities, activations and controls.
-
-    Reads:  the rows that the transfers of b bring in, qacc_step among them.
-    Writes: those that they take back; dp, lower_p, force, product; qpos, qvel, act, ctrl, qfrc_applied, and all
-            else of this thread's workspace.
-    Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
-    """
-    forward_position(m, d)
-    _place_bodies(m, d)
-    _lag_columns(m, d, b, p, thread, tile, given=0)
-
-
-lag_forces = in_each_tile("lag_forces", lag_forces_of_tile)

@@ -154,7 +154,7 @@ def begin_step(m, d, p):
 def _residual(m, d, p, s):
     """dg, dp, dact <- the rates by coordinate p.at, which is the same in all lanes."""
     at = whole(read_lane(p.at, 0, 0))  # the coordinate as an int
-    rates_column(m, d, p, at, p.up[0], p.down[0])
+    rates_column(m, d, p, at)
 
 
 _columns = columns_of(System(residual=_residual))
@@ -165,15 +165,14 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; dg, dp, dact, report; act_upper, body_*, dof_*, geom_*, row_*, slot_*, ten_* and
-            all else of p; what `base_tiles` writes; act, ctrl, which are put back.
+    Writes: those that they take back; dg, dp, dact, report; body_*, dof_*, geom_*, row_*, slot_*, ten_* and
+            all else of p; what `base_tiles` writes.
     Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec.
     """
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
-        # reads of each column its coordinate p.at, for actuators its displacements p.up and p.down, and p.rest_p;
-        # shared: an argument of the next state, which this call does not compute
+        # reads p.at and p.rest_p of each column; shared: unused without a next state
         _columns(m, d, b, p, thread, tile, shared=0)
     else:
         p.report[KNOWN] = 0.0
@@ -190,8 +189,8 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     The columns are those of all coordinates, in their order.
     Models with the recursive solver are excluded, because its factors share memory with these formulas' forces.
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; report, dg, dp, dact, da, dq, dv; act_upper, body_*, dof_*, geom_*, panel_*,
-            row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back;
+    Writes: those that they take back; report, dg, dp, dact, da, dq, dv; body_*, dof_*, geom_*, panel_*,
+            row_*, slot_*, ten_* and all else of p; what `base_tiles` writes;
             qfrc_smooth.
     Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec, primal.*.
     """
@@ -205,8 +204,8 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             # columns of this panel; the last one may have fewer
             n = min(PANEL, b.nstep - first)
             for c in range(n):
-                copy_step_inputs(b, thread, tile, first + c)  # p.up, p.down, p.rest_p
-                rates_column(m, d, p, first + c, p.up[0], p.down[0])  # dg, dp, dact
+                copy_step_inputs(b, thread, tile, first + c)  # p.rest_p
+                rates_column(m, d, p, first + c)  # dg, dp, dact
                 put_column(m, d, p, c, first + c)
             for c in range(n, PANEL):
                 clear_rates(m, p)  # unused columns are 0

@@ -83,7 +83,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             else of p; con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, dof_touched, qfrc_constraint, and all
             else of this thread's workspace.
     """
-    overflow = compute_position(m, d)
+    overflow = compute_position(m, d, p)
     # KNOWN stays -1, "compute the world alone", if contacts do not fit
     p.report[FITS], p.report[NEAREST], p.report[KNOWN] = 1.0, 1.0, -1.0
     if overflow == 0:

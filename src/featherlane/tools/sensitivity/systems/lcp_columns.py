@@ -16,8 +16,8 @@ The record p (lcp_rates.py) has row_x, the forces of the own state, row_count of
 the bounds of friction; for column s the values at fixed forces, col_acceleration, col_act, col_w, col_first (the slack
 of the forces row_first), by rows: entry (s, i) is col_...[s n + i]; row_dx, the derivatives of the forces in one
 column; row_free, 1 for rows between their bounds.  Positions by dof are coordinates 0 to nv - 1, then follow
-velocities, activations, controls, forces.  report[FITS]: 1 in worlds with derivatives; report[NEAREST]: distance to the
-next change of the active set.
+velocities, activations, controls, forces.  report[KNOWN]: 1 in worlds with derivatives; report[NEAREST]: distance to
+the next change of the active set.
 """
 
 from featherlane.engine.prelude import *
@@ -28,7 +28,7 @@ from featherlane.engine.dynamics.actuator.activation import advance_activations
 from featherlane.engine.dynamics.actuator.adhesion import has_adhesion
 from featherlane.engine.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.engine.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
-from featherlane.engine.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
+from featherlane.engine.simulation.tile.rows import load_worlds, write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
 from featherlane.engine.solver.lcp.rows.assembly import make_lcp
 from featherlane.engine.solver.lcp.rows.contact_reduction import mark_contacts_with_rows
@@ -36,10 +36,10 @@ from featherlane.engine.solver.lcp.rows.metric import accelerate_by_rows, sum_so
 from featherlane.engine.solver.lcp.step import find_forces, is_dense_solver
 from featherlane.engine.solver.lcp.sweep.product import compute_w
 from featherlane.engine.solver.lcp.sweep.residual import solution_size
-from featherlane.tools.sensitivity.columns.coordinates import copy, difference_quotient, move_coordinate
-from featherlane.tools.sensitivity.columns.system import System, columns_of, difference_column
+from featherlane.tools.sensitivity.columns.system import Stages, System, columns_of, difference_columns
 from featherlane.tools.sensitivity.rates.contact_moves import STEP, contact_moves
-from featherlane.tools.sensitivity.rates.records import FITS, NEAREST
+from featherlane.tools.sensitivity.rates.coordinates import copy, difference_quotient
+from featherlane.tools.sensitivity.rates.records import KNOWN, NEAREST
 from featherlane.tools.sensitivity.systems.lcp_cone import sort_cones, turn_side
 from featherlane.tools.sensitivity.systems.lcp_rates import LCP_RATES
 from featherlane.tools.sensitivity.systems.lcp_rows import (
@@ -162,14 +162,20 @@ def _evaluate(m, d, p, store):
 
 # ---- columns at fixed forces -----------------------------------------------------------------------------------------
 @kernel
-def _evaluate_at_point(m, d, p, step, c, upper):
-    """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them.
+def _place_column(m, d, p):
+    """Places bodies at a displaced point; slot_shift <- derivatives of the contacts by the column's coordinate.
 
-    upper: unused, as both points are evaluated alike.
+    Returns 0, which is unused.
     """
-    move_coordinate(m, d, p.at[0], step)
-    if c < m.nv:
-        forward_position(m, d)
+    c = whole(read_lane(p.at, 0, 0))  # the coordinate as an int, the same in all lanes
+    find_shifts(m, d, p, c if c < m.nv else -1)  # -1: 0
+    forward_position(m, d)
+    return 0
+
+
+@kernel
+def _evaluate_at_point(m, d, p, step, given):
+    """Calls `_evaluate` at a point that is displaced by `step`."""
     place_contacts(d, p, step)
     _evaluate(m, d, p, store=0)
 
@@ -186,7 +192,7 @@ def _store_upper(m, d, p, s):
 
 
 @kernel
-def _store_quotients(m, d, p, s, scale):
+def _store_quotients(m, d, b, p, thread, tile, s, scale):
     """Column s of col_* <- (the stored upper values - the present lower ones) scale; scale: 1 / (up + down)."""
     n = d.lcp.n[0]
     difference_quotient(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
@@ -196,25 +202,8 @@ def _store_quotients(m, d, p, s, scale):
         difference_quotient(d.lcp.g, n, p.col_first, s * n, scale)
 
 
-_difference_column = difference_column(_evaluate_at_point, _store_upper, _store_quotients)
-
-
-@kernel
-def _difference_columns(m, d, b, p, thread, tile):
-    """col_* <- derivatives at fixed forces by all coordinates of the call: central differences."""
-    bodies_move = 1
-    for s in range(b.nstep):  # columns
-        copy_step_inputs(b, thread, tile, s)  # p.at, the same in all lanes, p.up, p.down
-        c = whole(read_lane(p.at, 0, 0))  # the coordinate as an int
-        if c < m.nv:
-            find_shifts(m, d, p, c)
-        elif bodies_move:
-            # positions are the first columns: from here on bodies stay in place, and are placed only once
-            find_shifts(m, d, p, j=-1)  # slot_shift <- 0
-            load_worlds(b, thread, tile)
-            forward_position(m, d)
-            bodies_move = 0
-        _difference_column(m, d, b, p, thread, tile, s, c)
+#: col_* <- derivatives at fixed forces by all coordinates of the call
+_difference_columns = difference_columns(_place_column, _evaluate_at_point, _store_upper, _store_quotients)
 
 
 # ---- change of the forces --------------------------------------------------------------------------------------------
@@ -361,7 +350,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     Scratch: exact.*, qH, qHDiagInv, primal.*, dual.*, one.*, geom_xpos, geom_xmat.
     """
     fits = _solve_world(m, d, p)  # row_x, row_first
-    p.report[FITS], p.report[NEAREST] = 0.0, 0.0
+    p.report[KNOWN], p.report[NEAREST] = 0.0, 0.0
     if fits:
         # slot_known -1: not all contacts fit at a displaced pose; adhesion and static friction have no formula here
         known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m))
@@ -376,7 +365,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         store_next_velocity(m, d, p, d.qacc)
         _difference_columns(m, d, b, p, thread, tile)
         _evaluate_own_state(m, d, b, p, thread, tile, store=0)  # lcp.w and the rows of the own state again
-        p.report[FITS] = p.rows_same[0] + 0.0  # a copy
+        p.report[KNOWN] = p.rows_same[0] + 0.0  # a copy
         p.report[NEAREST] = _nearest_change(m, d, p)
         if freezes(m):
             _solve_first_columns(m, d, b, p)
@@ -391,3 +380,4 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
 
 
 lcp_columns = in_each_tile("lcp_columns", lcp_columns_of_tile)
+LCP_STAGES = Stages(whole=lcp_columns)

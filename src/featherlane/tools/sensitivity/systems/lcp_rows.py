@@ -44,9 +44,9 @@ from featherlane.engine.solver.lcp.rows.rows import (
 )
 from featherlane.engine.solver.lcp.rows.softness import softness
 from featherlane.engine.spatial.motion import at_point
-from featherlane.tools.sensitivity.columns.coordinates import copy
 from featherlane.tools.sensitivity.rates.contact_moves import moved_by
 from featherlane.tools.sensitivity.rates.contact_types import ContactCase
+from featherlane.tools.sensitivity.rates.coordinates import copy
 from featherlane.tools.sensitivity.rates.paths import is_before
 
 

@@ -56,7 +56,7 @@ from featherlane.tools.sensitivity.rates.contact_rates import (
     stiffness_rate,
     velocity_place,
 )
-from featherlane.tools.sensitivity.rates.paths import add_moved_force, relative_motion
+from featherlane.tools.sensitivity.rates.paths import add_moved_force, relative_motion, turned
 from featherlane.tools.sensitivity.rates.records import KNOWN, NEAREST, SWEEPS
 from featherlane.tools.sensitivity.systems.noslip_rows import (
     compute_field,
@@ -169,11 +169,11 @@ def _contact_rates(m, d, p, at, r):
 def _store_moved_motions(m, d, p, j, k, place):
     """slip_moved[e] <- change of the relative motion at contact k in each field w_e, by the position of dof j.
 
-    The motion is that along the contact's axes, which turn: a rotation changes it by motion x turned.
+    The motion is that along the contact's axes, which turn: a rotation w changes it by motion x w.
     place: as for `_moved_body`.
     """
     S = d.cdof[j]
-    _, pos, turned = displaced_contact(m, d, p, k, place, S)
+    _, pos, w = displaced_contact(m, d, p, k, place, S)
     for e in range(p.nslip[0]):
         motion, change = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
         # a dof that moves both bodies does not change their relative motion
@@ -182,7 +182,7 @@ def _store_moved_motions(m, d, p, j, k, place):
             body_motion = p.slip_motion[m.nbody * e + d.con_body[k, place]]
             body_change = cross_motion(S, body_motion) + p.slip_lag[m.nv * e + j]
             change = change_of_motion(d, k, place, body_change, motion.angular, pos)
-        p.slip_moved[e] = change + Motion(join(cross(motion.angular, turned), cross(motion.linear, turned)))
+        p.slip_moved[e] = change + Motion(join(cross(motion.angular, w), cross(motion.linear, w)))
 
 
 @kernel
@@ -233,23 +233,18 @@ def _update_row(p, r, y, running, by_position):
     """
     # diagonal entry (r, r)
     A, dA = p.slip_A[(p.nslip[0] + 1) * r], 0.0
-    f, b, acts = p.slip_force[r], p.slip_bound[r], running & (p.slip_bound[r] > 0.0)
     dy = p.slip_dy[r] + _row_product(p, p.slip_A, r, p.slip_dgain)
     if by_position:
         dA = p.slip_dA[(p.nslip[0] + 1) * r]
         dy = dy + _row_product(p, p.slip_dA, r, p.slip_gain)
     movable = A > MINVAL  # a row that moves no body has A = 0 up to rounding, and no force
-    inverse = where(movable, 1.0, 0.0) / where(movable, A, 1.0)
-    step = y * inverse
-    # unclipped force t = f + e - y / A,  dt = df + de - (dy - y / A dA) / A
-    t, dt = f + p.slip_gain[r] - step, p.slip_dforce[r] + p.slip_dgain[r] - fma(-step, dA, dy) * inverse
-    t, dt = where(movable, t, 0.0), where(movable, dt, 0.0)
-    # at a bound the force follows it
-    dt = where(fabs(t) > b, where(t > 0.0, p.slip_dbound[r], -p.slip_dbound[r]), dt)
-    p.slip_gain[r] = where(acts, clip(t, -b, b) - f, p.slip_gain[r])
-    p.slip_dgain[r] = where(acts, dt - p.slip_dforce[r], p.slip_dgain[r])
+    f, b = seed(p.slip_force[r], p.slip_dforce[r]), seed(p.slip_bound[r], p.slip_dbound[r])
+    e, acts = seed(p.slip_gain[r], p.slip_dgain[r]), running & (p.slip_bound[r] > 0.0)
+    unclipped = where(movable, f + e - seed(y, dy) / where(movable, seed(A, dA), 1.0), 0.0)
+    p.slip_gain[r], p.slip_dgain[r] = split_tangents(where(acts, clip(unclipped, -b, b) - f, e), 1)
+    (t, _), (bound, _) = split_tangents(unclipped, 1), split_tangents(b, 1)
     # A |force - bound| is the distance in y; TINY avoids a division by 0 in worlds without the row
-    return where(acts, A * fabs(fabs(t) - b) / fmax(p.slip_size[r], TINY), FAR)
+    return where(acts, A * fabs(fabs(t) - bound) / fmax(p.slip_size[r], TINY), FAR)
 
 
 @kernel
@@ -295,16 +290,15 @@ def _add_row_change(m, d, p, at, r):
         add_contact_moment(d, k, p.slip_dgain[r] * moment)
         # only positions change J_r
         if place >= 0 and at < m.nv:
-            _, pos, turned = displaced_contact(m, d, p, k, place, d.cdof[at])
-            # if both bodies move, pos and turned are relative to them, and `add_moved_force` leaves the axes (-1)
+            _, pos, w = displaced_contact(m, d, p, k, place, d.cdof[at])
+            # if both bodies move, pos and w are relative to them, and `add_moved_force` leaves the axes (-1)
             carrier = -1 if place == BOTH else at
             for side in range(2):
                 # the second body has the opposite force
                 b, e = d.con_body[k, side], (1.0 - 2.0 * side) * p.slip_gain[r]
                 if b > 0:
-                    wrench = e * force, e * moment
-                    change = cross(turned, wrench[0]), cross(turned, wrench[1])
-                    add_moved_force(m, d, p.product, b, carrier, (d.con_pos[k], pos), wrench, change)
+                    point = seed(d.con_pos[k], pos)
+                    add_moved_force(m, d, p.product, b, carrier, point, turned(w, e * force), turned(w, e * moment))
 
 
 @kernel

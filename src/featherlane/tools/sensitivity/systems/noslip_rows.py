@@ -22,7 +22,7 @@ from featherlane.engine.solver.rows.rows import (
     body_forces_to_dofs,
     clear_body_forces,
 )
-from featherlane.tools.sensitivity.columns.coordinates import copy
+from featherlane.tools.sensitivity.rates.coordinates import copy
 from featherlane.tools.sensitivity.rates.paths import relative_motion
 from featherlane.tools.sensitivity.rates.records import KNOWN
 from featherlane.tools.sensitivity.rates.smooth_rates import inward_pass, outward_pass

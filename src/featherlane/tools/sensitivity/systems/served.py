@@ -103,12 +103,6 @@ def _parts_turn(model: Model) -> bool:
     return bool(spatial.any()) or not (fixed and motors_are_affine(model))
 
 
-def acts_at_once(model: Model) -> bool:
-    """Returns whether all controls act as forces without delay."""
-    plain = (model.actuator_dyntype == enums.DYN_NONE) & (model.actuator_states & enums.PID_PLUGIN == 0)
-    return bool(plain.all() and model.nhistory == 0)
-
-
 def _has_single_bodies(model: Model) -> bool:
     """Returns whether K of implicitfast has the unsymmetric blocks of single free bodies."""
     fast = model.opt_integrator == enums.IMPLICITFAST
@@ -151,7 +145,7 @@ def needs_formulas_only(model: Model, torques: bool) -> bool:
     steps = torques or model.opt_integrator != enums.RK4
     if refused or not (steps and model.nv > 0 and serves(model)):
         return False
-    return not (model.na > 0 or not acts_at_once(model) or differences_lag(model) or recurses(model))
+    return not (differences_lag(model) or recurses(model))
 
 
 def has_products(model: Model) -> bool:

@@ -55,8 +55,8 @@ from featherlane.engine.solver.hessian.equation import factor_hessian, leaves_ou
 from featherlane.engine.solver.inverse import constraint_forces
 from featherlane.engine.solver.primal.krylov import correct_direction, mark_slipping
 from featherlane.engine.solver.solve import has_constraint_rows, solve
-from featherlane.tools.sensitivity.columns.coordinates import copy
 from featherlane.tools.sensitivity.columns.system import System, columns_of
+from featherlane.tools.sensitivity.rates.coordinates import copy
 from featherlane.tools.sensitivity.rates.records import COLUMNS, FITS, HELD, NEAREST
 from featherlane.tools.sensitivity.systems.switching import switching_distance
 from featherlane.tools.sensitivity.systems.tangent import advance_state, store_next_velocity
@@ -112,10 +112,10 @@ def implicit_rates(m, d, x, free, damped):
 
 # ---- the present state -----------------------------------------------------------------------------------------------
 @kernel
-def compute_position(m, d):
+def compute_position(m, d, p):
     """Computes all that depends on the position; returns 1 if the contacts do not fit into the tile, else 0.
 
-    con_fresh = 0: no stage may reuse contacts of an earlier position.
+    p: unused.  con_fresh = 0: no stage may reuse contacts of an earlier position.
     """
     forward_position(m, d)
     d.con_fresh[0] = 0
@@ -169,7 +169,7 @@ def accelerate_state(m, d, p):
     Scratch: aba_*, block, block_*, cacc, cfrc, con_wrench, qDeriv, qH, qHDiagInv, qLU, qvec.
     """
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0
-    if compute_position(m, d) == 0:
+    if compute_position(m, d, p) == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)
         smooth_acceleration(m, d)

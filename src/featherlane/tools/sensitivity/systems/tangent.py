@@ -12,7 +12,7 @@ Source: Sola, Deray, Atchuthan, A micro Lie theory for state estimation in robot
 """
 
 from featherlane.engine.prelude import *
-from featherlane.tools.sensitivity.columns.coordinates import delta
+from featherlane.tools.sensitivity.rates.coordinates import delta
 
 SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 1e-14
 

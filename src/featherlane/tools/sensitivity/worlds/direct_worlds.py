@@ -2,13 +2,12 @@
 
 Memory, tiles and plan are kept with the model.  The plan reads the memory of the `Data` or `Batch` without copies and
 without repeated checks, and writes into the returned arrays if they are large; small results are copied.
-All other cases (additional differences, activations, delays, recursion, float32, fields of the model that differ by
-world) use `ImplicitWorlds`.
+All other cases (additional differences, recursion, float32, fields of the model that differ by world) use
+`ImplicitWorlds`.
 """
 
 from __future__ import annotations
 
-import itertools
 import operator
 import os
 from typing import Any
@@ -23,6 +22,7 @@ from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.tile.library import library
 from featherlane.engine.simulation.tile.transfer import NONE
 from featherlane.engine.simulation.world.data import Data, ready
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 from featherlane.tools.sensitivity.rates.records import KNOWN, NEAREST
 from featherlane.tools.sensitivity.systems.served import needs_formulas_only, noslip_capacity
 from featherlane.tools.sensitivity.worlds.displaced_worlds import KEPT, OwnWorlds, each_step
@@ -51,21 +51,24 @@ class DirectWorlds(OwnWorlds):
         self.revision, self.serves, self.skips = model.revision, needs_formulas_only(model, torques), 0
         if not self.serves:
             return
-        nv, nu, self.is_one = model.nv, model.nu, isinstance(source, Data)
-        super().__init__(model, source, 2 * (2 * nv + nu), 1 if self.is_one else nthread, disabled)
+        nv, seeds, self.is_one = model.nv, Seeds.of_model(model), isinstance(source, Data)
+        nx, n = seeds.state.stop, seeds.input.stop
+        super().__init__(model, source, 2 * n, 1 if self.is_one else nthread, disabled)
         for name in () if self.is_one else ON_DEMAND:
             if source.is_left_out(name):
                 del self.rows[name]  # zero in all tiles
-        del self.rows["time"]  # only delays and user callbacks read it
         nworld = self.batch.nworld
-        self.shape = (nworld, 2 * nv + nu + nv, nv) if torques else (nworld, 2 * nv + nu, 2 * nv)
-        parts = {"da": 0} if torques else {"dq": 0, "dv": nv}
-        ends = [0, nv, 2 * nv, 2 * nv, 2 * nv + nu, 2 * nv + nu + nv] if torques else [0, 2 * nv, 2 * nv + nu]
-        self.split = operator.itemgetter(*((..., slice(first, last)) for first, last in itertools.pairwise(ends)))
+        self.shape = (nworld, n + nv, nv) if torques else (nworld, n, nx)
+        parts = {"da": slice(0, nv)}
+        if not torques:
+            parts = {"dq": seeds.position, "dv": seeds.velocity, "dact": seeds.activation}
+            parts = parts if model.na else {name: parts[name] for name in ("dq", "dv")}
+        kinds = seeds[:5] if torques else (seeds.state, seeds.control)
+        self.split = operator.itemgetter(*((..., kind) for kind in kinds))
         n, out, self.report = self.shape[1], np.empty(self.shape), np.zeros((nworld, KNOWN + 1))
         self.known, self.nearest = self.report[:, KNOWN], self.report[:, NEAREST]
         self.all_known, self.out = np.ones(nworld).tobytes(), out if out.nbytes <= COPIED else None
-        taken = {name: out[..., at : at + nv] for name, at in parts.items()}
+        taken = {name: out[..., part] for name, part in parts.items()}
         taken["report"] = each_step(self.report, n)
         sizes = {"rate_lag": 0, "rate_steps": int(not torques), "nslipmax": noslip_capacity(model)}
         memory = self.batch.pair_memory
@@ -79,7 +82,7 @@ class DirectWorlds(OwnWorlds):
         if len(plan.workspaces) == 1:
             records = first.rows.record, first.record, plan.record, *plan.own[0]
             self.run = library().bind(loop, *records, numbers=(0, 0, self.ntile))
-        self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]
+        self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * part.start for part in parts.values()]
         self.taken, self.given, self.read_from = plan.addresses("load"), plan.addresses("record"), None
         self.is_plain = False
 

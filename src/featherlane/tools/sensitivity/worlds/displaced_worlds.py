@@ -26,7 +26,7 @@ from featherlane.engine.simulation.tile.transfer import NONE, Plan, Rows
 from featherlane.engine.simulation.tile.work import work
 from featherlane.engine.simulation.user.sensor import fields_read, plain_sensors, write_user_sensors
 from featherlane.engine.simulation.world.data import Data
-from featherlane.tools.sensitivity.columns.coordinates import EPS, Seeds
+from featherlane.tools.sensitivity.rates.coordinates import Seeds
 
 POINTS = 4096  # approximate points of a pass, so that the results stay in cache
 TILE_DOFS = 128  # tiles times dofs that justify a thread: some 100 us
@@ -134,30 +134,30 @@ class OwnWorlds:
                 break
         return chosen
 
-    def control_steps(self, chosen: Any, eps: float, centered: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the displacements of controls up and down, (k, nu) each; controls within their range stay there.
+    def collect(
+        self,
+        found: list[np.ndarray],
+        chosen: np.ndarray,
+        each: int,
+        run: Callable[[np.ndarray, int], tuple[np.ndarray, ...]],
+        width: int = 0,
+    ) -> np.ndarray:
+        """Runs passes as `narrowing` does, collects their results, and returns the indices of the remaining worlds.
 
         Args:
-            chosen: indices of the worlds, or a slice.
-            eps: displacement of a control inside its range.
-            centered: central differences.
+            found: receives the results of all worlds, (nworld, ...) each.
+            chosen, each, width: as for `narrowing`.
+            run: as there; returns the results of a pass, (k, ...) each, and the mask of worlds that fit.
         """
-        ctrl = self.batch.arrays.rows["ctrl"][chosen]
-        ranges = self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen)
-        limited = self.model.__dict__["actuator_ctrllimited"][:, None]
-        low, high = np.moveaxis(np.where(limited, ranges, [-np.inf, np.inf]), -1, 0)
-        up = (ctrl >= low) & (ctrl + eps <= high)
-        down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
-        return eps * up, eps * down
 
-    def displacements(self, chosen: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the displacements of the first n coordinates of some worlds, up and down, (k, n); EPS, but controls.
+        def go(some: np.ndarray, width: int) -> np.ndarray:
+            *parts, fits = run(some, width)
+            found[:] = found or [np.empty((self.batch.nworld, *a.shape[1:])) for a in parts]
+            for total, a in zip(found, parts, strict=True):
+                total[some] = a
+            return some[~fits]
 
-        A control does not leave its range.
-        """
-        up, down = np.full((2, len(chosen), n), EPS)
-        up[:, self.seeds.control], down[:, self.seeds.control] = self.control_steps(chosen, EPS)
-        return up, down
+        return self.narrowing(chosen, each, go, width)
 
     def go(self, plan: Plan, ntile: int) -> None:
         """Runs all tiles of a plan that has begun."""
@@ -177,7 +177,6 @@ class MovedWorlds(OwnWorlds):
 
     Attributes:
         flat: whether every position is a single number with its own dof.
-        up, down, span: (nworld, n) displacements of each coordinate, and the sum of both; see `set_steps`.
     """
 
     def __init__(
@@ -199,37 +198,22 @@ class MovedWorlds(OwnWorlds):
         self.each = min(nworld, max(1, POINTS // max(self.npoint, 1)))  # worlds of a pass
         self.flat = bool(is_scalar(model.jnt_type).all())
         self._begun = None
-        self._qacc = np.zeros((nworld, model.nv))
-        self.up, self.down, self.span = np.zeros((3, nworld, n))
-        self._eps, self._written = None, False  # of the displacements; whether they are in the kernels' arrays
+        self._qacc, self._size, self._displacement = (
+            np.zeros((nworld, model.nv)),
+            0.0,
+            np.zeros(self.each * self.npoint),
+        )
 
-    def set_steps(self, eps: float) -> None:
-        """Sets the displacement of every coordinate to eps."""
-        if self._eps != eps:
-            self.up[...], self.down[...] = eps, eps if self.centered else 0.0
-            self._steps_changed()
-            self._eps = eps
-
-    def hold_controls(self, eps: float) -> None:
-        """Sets the displacements of controls to 0 where they would leave their range."""
-        limited, ctrl = self.model.__dict__["actuator_ctrllimited"], self.batch.arrays.rows["ctrl"]
-        ranges = self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", slice(None))
-        if len(ctrl) == 1:  # for a few numbers a Python loop is faster
-            rows = zip(ctrl[0].tolist(), ranges.reshape(-1, 2).tolist(), limited.tolist(), strict=True)
-            if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
-                return
-        at = self.seeds.control
-        self.up[:, at], self.down[:, at] = self.control_steps(slice(None), eps, self.centered)
-        self._steps_changed()
-
-    def _steps_changed(self) -> None:
-        np.add(self.up, self.down if self.centered else -self.down, out=self.span)
-        self.span[self.span == 0.0] = 1.0
-        self._eps, self._written = None, False
+    def set_displacement(self, size: float) -> None:
+        """Sets the displacement of every coordinate; the stage keeps controls in their range."""
+        if self._size != size:
+            up = np.full(self.n, size)
+            self._displacement[...] = np.tile(np.r_[up, -up] if self.centered else np.r_[0.0, up], self.each)
+            self._size = size
 
     def run(
         self, first: int, nstep: int = 1, qacc: np.ndarray | None = None, da: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Runs a pass through the points of at most `each` worlds.
 
         Args:
@@ -239,14 +223,12 @@ class MovedWorlds(OwnWorlds):
             da: (nworld, n, nv) rates of these, if the acceleration follows.
 
         Returns:
-            Its outputs: (k, n, m) at the points displaced up and at those displaced down, or not displaced; valid until
-            the next pass.
+            Its outputs: (k, n, m) at the points displaced up and at those displaced down, or not displaced, valid until
+            the next pass; and the distances (k, n, 1) between both, 1 for a coordinate that is not displaced.
         """
         n, batch = self.n, self.batch
         k = min(self.each, batch.nworld - first)
         plan = self.kept("points", self._made_plan)
-        if not self._written:
-            self._write_steps(slice(first, first + k))
         if qacc is not None:
             self._qacc[...] = qacc
         if da is not None:
@@ -263,25 +245,18 @@ class MovedWorlds(OwnWorlds):
             worlds = np.repeat(np.arange(first, first + k), self.npoint)
             cutoffs = self.batch.arrays.expanded.shared_or_own("sensor_cutoff", worlds)
             write_user_sensors(self.model, shown, lambda name: self._read[name][: k * self.npoint], cutoffs)
-        out = self._out[: k * self.npoint].reshape(k, self.npoint, self._out.shape[-1])
-        return (out[:, :n], out[:, n:]) if self.centered else (out[:, 1:], out[:, :1])
-
-    def _write_steps(self, worlds: slice) -> None:
-        """Writes the displacements of some worlds to the arrays that kernels read."""
-        up, down = self.up[worlds], self.down[worlds]
-        steps = self._steps[: len(up) * self.npoint].reshape(len(up), -1)
-        if self.centered:
-            steps[:, : self.n], steps[:, self.n :] = up, -down
-        else:
-            steps[:, 0], steps[:, 1:] = 0.0, up - down
-        self._written = self.each == self.batch.nworld
+        upper, lower = (slice(0, n), slice(n, None)) if self.centered else (slice(1, None), slice(0, 1))
+        out, moved = (a[: k * self.npoint].reshape(k, self.npoint, a.shape[-1]) for a in (self._out, self._moved))
+        span = moved[:, upper] - moved[:, lower]
+        span[span == 0.0] = 1.0
+        return out[:, upper], out[:, lower], span
 
     def _made_plan(self) -> Plan:
         """Prepares the transfers, with memory for all points of a pass."""
         batch, total, n = self.batch, self.each * self.npoint, self.n
         sizes = [DATA[name].count(batch.arrays.sizes) for name in self.outputs]
         ends = np.cumsum(sizes).tolist()
-        self._out, self._steps = np.zeros((total, 1, ends[-1])), np.zeros(total)
+        self._out, self._moved = np.zeros((total, 1, ends[-1])), np.zeros((total, 1, 1))
         at = np.tile(np.arange(n), 2) if self.centered else np.arange(-1, n)
         at = np.tile(at, self.each).astype(float)
         self._order, self._place = np.repeat(np.arange(self.each), self.npoint), np.arange(total)
@@ -289,13 +264,15 @@ class MovedWorlds(OwnWorlds):
         if "sensordata" in self.outputs and plain_sensors(self.model):
             read = fields_read(self.model) - {"sensordata"}
             self._read = {name: np.empty((total, 1, *DATA[name].dims(batch.arrays.sizes))) for name in read}
-        brought = {"at": at.reshape(-1, 1, 1), "up": self._steps.reshape(-1, 1, 1)}
+        brought = {"at": at, "displacement": self._displacement, "inwards": np.full(total, float(not self.centered))}
+        brought = {name: a.reshape(-1, 1, 1) for name, a in brought.items()}
         if self.follows:
             self._rates = brought["da"] = np.zeros((total, 1, self.model.nv))
         taken = {
             name: self._out[:, :, end - size : end] for name, size, end in zip(self.outputs, sizes, ends, strict=True)
         }
-        self._begun, self._written = None, False
+        taken["displacement"] = self._moved
+        self._begun = None
         return self.plan_of(self.loop, total, brought, taken | self._read, {"qacc": self._qacc})
 
 

@@ -127,7 +127,7 @@ class Parameters:
         plans.disabled = worlds.disabled
         # one-sided steps are some 1e-8, too short for the rounding of a residual whose acceleration changes
         follow[moves[..., 1] == 0.0] = 0.0
-        load |= {"up": moves.reshape(-1, 1), "follow": np.repeat(follow.reshape(-1, nv), 2, 0)}
+        load |= {"displacement": moves.reshape(-1, 1), "follow": np.repeat(follow.reshape(-1, nv), 2, 0)}
         plan = plans.plan(worlds.stages.parameters, len(source), taken=taken, load=load, keeps=(), width=width)
         plan.begin(1, every, every)
         work([(plan, -(-len(every) // width))], plans.team)

@@ -121,18 +121,29 @@ def move_coordinate(m, d, at, step):
 
 
 @kernel
-def difference_steps(m, d, c):
-    """Returns (up, down): displacements of coordinate c for differences of forces, EPS each.
+def displacements(m, d, at, size):
+    """Returns the displacements (up, down) of coordinate `at`, `size` each; 0 if a control would leave its range.
 
-    Controls stay in their range: a displacement that leaves it is 0, and both are 0 beyond it.
+    Both are 0 beyond the range.
     """
-    up = EPS
-    down = up
-    i = c - (2 * m.nv + m.na)  # number of the control; negative: c is no control
-    if i >= 0:
-        u = d.ctrl[i]
+    up, down = size + 0.0, size + 0.0  # copies
+    for i in range(m.nu):
         if m.actuator_ctrllimited[i]:
-            low, high = m.actuator_ctrlrange[i].lower, m.actuator_ctrlrange[i].upper
-            up = where((u >= low) & (u + EPS <= high), up, 0.0)
-            down = where((u - EPS >= low) & (u <= high), down, 0.0)
+            u, low, high = d.ctrl[i], m.actuator_ctrlrange[i].lower, m.actuator_ctrlrange[i].upper
+            this = at == 1.0 * (2 * m.nv + m.na + i)
+            up = where(this & not_((u >= low) & (u + size <= high)), 0.0, up)
+            down = where(this & not_((u - size >= low) & (u <= high)), 0.0, down)
     return up, down
+
+
+@kernel
+def displace_point(m, d, p):
+    """Displaces coordinate p.at of a point by p.displacement; p.displacement <- the displacement of a control in range.
+
+    With p.inwards, a control that cannot be displaced up is displaced down.
+    """
+    step = p.displacement[0]
+    up, down = displacements(m, d, p.at[0], fabs(step))
+    step = where(step > 0.0, where((up == 0.0) & (p.inwards[0] > 0.0), -down, up), -down)
+    p.displacement[0] = step
+    move_coordinate(m, d, p.at[0], step)
