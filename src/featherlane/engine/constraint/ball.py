@@ -36,7 +36,8 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     have the row.
     """
     joint = m.joint[j]
-    first, r = joint.dofadr, dist - joint.margin
+    first = joint.dofadr
+    r = dist - joint.margin
     v = -dot(axis, Vec3(d.qvel[first : first + 3]))
     stiffness, damping, imp = limit_reference(m, joint.solref, joint.solimp, r, shortest_timeconst(m))
     for c in range(3):

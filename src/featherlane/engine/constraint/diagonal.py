@@ -27,7 +27,8 @@ def list_chains(m, d, i, j):
         d.exact.place[c] = 0  # marks, which the positions replace
     n = list_pair(m, d.exact.dof, d.exact.place, i, j, start=0)
     for p in range(n):
-        d.exact.place[d.exact.dof[p]], d.exact.row[p] = p, 0.0
+        d.exact.place[d.exact.dof[p]] = p
+        d.exact.row[p] = 0.0
     return n
 
 

@@ -129,7 +129,8 @@ def _contact_ratio(m, d, k):
         u = u + c.friction[0] * c.frame.rows[1]
     first, second = _unit_wrench(m, d, k, b1, u), _unit_wrench(m, d, k, b2, u)
     # bare, hat: sums of J_i^2 / M_ii and J_i^2 / Mhat_ii
-    i, j, bare, hat = m.body_lastdof[b1], m.body_lastdof[b2], 0.0, 0.0
+    i, j = m.body_lastdof[b1], m.body_lastdof[b2]
+    bare, hat = 0.0, 0.0
     while i != j:  # ascend from the later dof
         if i > j:
             # J of dof i is its cdof . wrench; its sign is squared away

@@ -177,7 +177,9 @@ def point_columns(m, d, e, o, n, arms, present):
     A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
     # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
-    (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)
+    c1, c2 = (0, 0)
+    r1, r2 = arms
+    last1, last2 = last_dofs(m, e)
     for c in range(n):
         i = d.row_dof[o + c]
         S = d.cdof[i]
@@ -202,7 +204,8 @@ def turn_columns(m, d, e, o, n, held, present):
     n: dofs per row, in row_dof; held: a `Turn`; present: mask of worlds that have the rows.
     """
     # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
-    (c1, c2), (last1, last2) = (0, 0), last_dofs(m, e)
+    c1, c2 = (0, 0)
+    last1, last2 = last_dofs(m, e)
     for c in range(n):
         i = d.row_dof[o + c]
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
@@ -243,7 +246,9 @@ def store_equality_row(d, k, response, pos, rate, A, present):
 
     response: from `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds.
     """
-    v, D, bound = row_product(d, k, d.qvel), inverse_regularisation(response.imp, A), UNBOUNDED
+    v = row_product(d, k, d.qvel)
+    D = inverse_regularisation(response.imp, A)
+    bound = UNBOUNDED
     aref = -fma(response.B, v, response.K * pos) - rate * response.scale
     store_row(d, k, present, (pos, 0.0), v, D, aref, bounds=(-bound, bound))
 
@@ -279,7 +284,8 @@ def write_fastening_rows(m, d, k, o, n, e, present):
     o, n: first entry and entries per row; present: mask of worlds in which e is active.  If no dof moves the two bodies
     relative to each other, a world has no rows: D would be unbounded.
     """
-    b1, b2, weld = fastened_body(m, e, side=0), fastened_body(m, e, side=1), m.eq_type[e] == EQ_WELD
+    b1, b2 = fastened_body(m, e, side=0), fastened_body(m, e, side=1)
+    weld = m.eq_type[e] == EQ_WELD
     p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
     # arms of the anchors from the coms of the bodies' trees
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
@@ -321,7 +327,8 @@ def equality_awake(m, d, e):
     """Returns the mask of worlds in which one of the two bodies of equality e is awake."""
     equality = m.equality[e]
     if equality.type == EQ_JOINT:
-        b1, b2 = m.jnt_bodyid[equality.obj1id], 0
+        b1 = m.jnt_bodyid[equality.obj1id]
+        b2 = 0
         if equality.obj2id >= 0:
             b2 = m.jnt_bodyid[equality.obj2id]
     else:
@@ -357,7 +364,8 @@ def write_equality_rows(m, d, row, entry):
                     pos, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
                 store_equality_row(d, row, equality_response(m, e, pos), pos, rate=0.0, A=A, present=present)
             if n > 0:
-                row, entry = row + rows, entry + n * rows
+                row = row + rows
+                entry = entry + n * rows
     return row, entry
 
 

@@ -18,7 +18,8 @@ def place_dof_row(d, k, i, kind, ident):
 
     One-dof rows come first: entry k is that of row k.
     """
-    d.row_dofadr[k], d.row_dofnum[k], d.row_rownum[k] = k, 1, 1
+    d.row_dofadr[k] = k
+    d.row_dofnum[k], d.row_rownum[k] = 1, 1
     d.row_dof[k], d.row_type[k], d.row_id[k] = i, kind, ident
 
 
@@ -100,7 +101,8 @@ def coupling_error(m, e, x, y):
     x, y: displacements of both from qpos0.  With one object the terms of y are left out.
     """
     first = NEQDATA * e  # eq_data: a_0 .. a_4
-    pos, slope = x - m.eq_data[first], 0.0
+    pos = x - m.eq_data[first]
+    slope = 0.0
     if m.eq_obj2id[e] >= 0:
         a1, a2, a3, a4 = m.eq_data[first + 1 : first + 5]
         # the polynomial without a_0, and its derivative, by Horner's scheme

@@ -31,7 +31,8 @@ def impedance(solimp, r):
         r: position error less the margin.
     """
     dmin, dmax = clip(solimp[0], MINIMP, MAXIMP), clip(solimp[1], MINIMP, MAXIMP)
-    mid, p = clip(solimp[3], MINIMP, MAXIMP), fmax(solimp[4], 1.0)
+    mid = clip(solimp[3], MINIMP, MAXIMP)
+    p = fmax(solimp[4], 1.0)
     x = fabs(r) / fmax(solimp[2], MINVAL)
 
     # the halves of the spline are point-symmetric: y = w (u / w)^p with u = x, w = mid below the midpoint,

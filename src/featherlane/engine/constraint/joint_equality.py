@@ -16,7 +16,8 @@ from featherlane.engine.constraint.general import coupling_error, place_rows_at
 def list_joint_dofs(m, d, o, e):
     """Writes the dofs of the joints of equality e to row_dof[o ..], ascending; returns their number."""
     equality = m.equality[e]
-    i, count = m.jnt_dofadr[equality.obj1id], 1
+    i = m.jnt_dofadr[equality.obj1id]
+    count = 1
     d.row_dof[o] = i
     # one dof if there is no second joint, or both are the same
     if equality.obj2id >= 0 and equality.obj2id != equality.obj1id:

@@ -36,7 +36,8 @@ def _write_metric_row(d, k, o, J, dof, first, n, s):
 
     J: values of the sparse matrix; dof: its column indices; s: factor of J^T J in the metric, 0: the world has no row.
     """
-    present, bound = s > 0.0, UNBOUNDED
+    present = s > 0.0
+    bound = UNBOUNDED
     for e in range(n):
         d.row_dof[o + e] = dof[first + e]
         d.row_J[o + e] = where(present, J[first + e], 0.0)
@@ -54,10 +55,12 @@ def write_metric_rows(m, d, k, o):
     if has_metric(m):
         if has_tendon_metric(m):
             for i in range(m.ntendon):
-                s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
+                s = tendon_metric(m, d, i)
+                n = m.ten_J_rownnz[i]
                 if n > 0 and any_(s > 0.0):  # else the length depends on no dof, or no world has the term
                     _write_metric_row(d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
-                    k, o = k + 1, o + n
+                    k = k + 1
+                    o = o + n
         if has_actuator_metric(m):
             for i in range(m.nactuator):
                 # an actuator on a joint adds to the diagonal of the metric, without a row
@@ -67,7 +70,8 @@ def write_metric_rows(m, d, k, o):
                         n = m.moment_rownnz[q]
                         if n > 0 and any_(s > 0.0):
                             _write_metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
-                            k, o = k + 1, o + n
+                            k = k + 1
+                            o = o + n
     return k
 
 

@@ -111,7 +111,8 @@ def set_slip_friction(m, d, k):
         if any_((mu_static > 0.0) & (contact.present > 0.0)):
             # rows may be made twice, so con_friction may already hold this law's value
             mu = friction(m, pair_id=-1, geom1=contact.geom[0], geom2=contact.geom[1])[0]  # mu_k
-            u, n = _relative_velocity(m, d, k), contact.frame.rows[0]
+            u = _relative_velocity(m, d, k)
+            n = contact.frame.rows[0]
             slip = fma(-dot(n, u), n, u)  # u_t = u - (n . u) n
             inverse_speed = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
             mu = fma(fmax(mu_static - mu, 0.0), exp(-(dot(slip, slip) * inverse_speed * inverse_speed)), mu)

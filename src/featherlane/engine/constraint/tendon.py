@@ -32,7 +32,8 @@ def store_tendon_jacobian(m, d, o, i, sign, present):
     Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.  If a
     length depends on no dof in this state, D would be unbounded.
     """
-    first, n, nonzero = m.ten_J_rowadr[i], m.ten_J_rownnz[i], false_mask(d)
+    first, n = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
+    nonzero = false_mask(d)
     for e in range(n):
         J = d.ten_J[first + e]
         d.row_dof[o + e] = m.ten_J_colind[first + e]
@@ -56,9 +57,11 @@ def write_tendon_friction(m, d, k, o, i, present):
     """
     n, present = store_tendon_jacobian(m, d, o, i, sign=1.0, present=present)
     place_rows_at(d, k, size=1, o=o, n=n, kind=FRICTION_TENDON, ident=i)
-    solref, solimp, A = m.tendon_solref_fri[i], m.tendon_solimp_fri[i], tendon_inverse_inertia(m, d, k, i)
+    solref, solimp = m.tendon_solref_fri[i], m.tendon_solimp_fri[i]
+    A = tendon_inverse_inertia(m, d, k, i)
     D, B = loss_parameters(m, solref, solimp, shortest_timeconst(m), A)
-    v, loss = row_product(d, k, d.qvel), m.tendon_frictionloss[i]
+    v = row_product(d, k, d.qvel)
+    loss = m.tendon_frictionloss[i]
     store_row(d, k, present, error=(0.0, 0.0), vel=v, D=D, aref=-(B * v), bounds=(-loss, loss))
     return n
 
@@ -88,7 +91,8 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     n, present = store_tendon_jacobian(m, d, o, i, sign, present)
     place_rows_at(d, k, size=1, o=o, n=n, kind=LIMIT_TENDON, ident=i)
     margin, solref, solimp = m.tendon_margin[i], m.tendon_solref_lim[i], m.tendon_solimp_lim[i]
-    r, v = dist - margin, row_product(d, k, d.qvel)
+    r = dist - margin
+    v = row_product(d, k, d.qvel)
     stiffness, damping, imp = limit_reference(m, solref, solimp, r, shortest_timeconst(m))
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     aref = -fma(damping, v, stiffness * r)

@@ -14,7 +14,9 @@ def limit_sensor(m, d, i):
     Reads:  row_*.   Writes: sensor_now.
     """
     active = d.active[0] > 0.0
-    kind, row_type, obj = m.sensor_type[i], LIMIT_JOINT, m.sensor_objid[i]
+    kind = m.sensor_type[i]
+    row_type = LIMIT_JOINT
+    obj = m.sensor_objid[i]
     # the sensor types of tendon limits follow those of joint limits
     if kind >= SENS_TENDONLIMITPOS:
         row_type = LIMIT_TENDON

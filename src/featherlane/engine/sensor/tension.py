@@ -34,7 +34,8 @@ def row_sign(m, d, i, k):
 
     Both have the same sparse entries; the sign is that of their dot product.
     """
-    row, ten_row, along = d.row_dofadr[k], m.ten_J_rowadr[i], 0.0
+    row, ten_row = d.row_dofadr[k], m.ten_J_rowadr[i]
+    along = 0.0
     for n in range(m.ten_J_rownnz[i]):
         along = fma(d.row_J[row + n], d.ten_J[ten_row + n], along)
     return where(along < 0.0, -1.0, 1.0)

@@ -81,7 +81,8 @@ def add_fastening_forces(m, d, active):
         nrow, e = d.row_rownum[k], d.row_id[k]  # rows of the constraint that begins at row k
         if d.row_type[k] == EQUALITY and is_fastening(m, e):
             acts = active & (d.row_present[k] > 0.0)
-            force, moment = Vec3(d.row_force[k : k + 3]), Vec3(zeros(3))
+            force = Vec3(d.row_force[k : k + 3])
+            moment = Vec3(zeros(3))
             if m.eq_type[e] == EQ_WELD:
                 moment = weld_moment(m, d, e, Vec3(d.row_force[k + 3 : k + 6]))
             b1 = fastened_body(m, e, side=0)

@@ -141,7 +141,8 @@ def quat_integrate_linear(q, w, h):
     With q = (q0, u):  q (0, w) = (-u . w, q0 w + u x w).
     """
     q = _nonzero_quat(q)
-    u, s = Vec3(q[1], q[2], q[3]), 0.5 * h
+    u = Vec3(q[1], q[2], q[3])
+    s = 0.5 * h
     vector = fma(s, fma(q[0], Vec3(w), cross(u, w)), u)
     return quat_normalize((fma(-s, dot3(u, w), q[0]), vector.x, vector.y, vector.z))
 

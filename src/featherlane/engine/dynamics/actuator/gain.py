@@ -113,7 +113,8 @@ def _setpoint_force(m, d, i):
 def gain_force(m, d, i):
     """Returns gain times driving value plus bias: the force of actuator i, which has one output, before any limit."""
     actuator = m.actuator[i]
-    bias, o, gain = actuator.biastype, actuator.outadr, 0.0
+    bias, o = actuator.biastype, actuator.outadr
+    gain = 0.0
     length, velocity = d.actuator_length[o], d.actuator_velocity[o]
     if actuator.gaintype == GAIN_PID:
         force = _setpoint_force(m, d, i)

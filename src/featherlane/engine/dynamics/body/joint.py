@@ -75,7 +75,8 @@ def store_motion_axes(m, d, i, j, com):
 @kernel
 def moved_along(velocity, translation):
     """Returns the velocity after the three slides of a free joint, whose axes are those of the world."""
-    w, v = velocity.angular, velocity.linear + translation
+    w = velocity.angular
+    v = velocity.linear + translation
     return Motion(join(w, v))
 
 
@@ -92,7 +93,8 @@ def advance_joint(m, j, qpos, velocity, start, h, rotation):
         qpos[a : a + 3] = fma(h, Vec3(velocity[v : v + 3]), Vec3(start[a : a + 3]))
         a, v = a + 3, v + 3
     if kind <= BALL:  # FREE or BALL
-        q, w = Quat(start[a : a + 4]), Vec3(velocity[v : v + 3])
+        q = Quat(start[a : a + 4])
+        w = Vec3(velocity[v : v + 3])
         if rotation == INFINITESIMAL:
             q = quat_integrate_linear(q, w, h)
         else:

@@ -107,7 +107,8 @@ def yield_springs(m, d, length, J, velocity):
             joint = m.joint[j]
             p = joint.plasticadr
             if p >= 0:
-                a, limit = joint.qposadr, fmax(joint.springyield, 0.0)
+                a = joint.qposadr
+                limit = fmax(joint.springyield, 0.0)
                 if is_ball(joint.type):
                     _yield_ball(d, a, p, limit)
                 else:

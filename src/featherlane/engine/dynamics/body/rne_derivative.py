@@ -32,12 +32,14 @@ def inertia_rate(I, v):
     Jdot = omega x J + (omega x J)^T + 2 (u . c) 1 - u c^T - c u^T, with v = (omega, u) and c the mass times the
     centre of mass; the nine values B of the module docstring.
     """
-    omega, u, c = v.angular, v.linear, Vec3(I.mx, I.my, I.mz)
+    omega, u = v.angular, v.linear
+    c = Vec3(I.mx, I.my, I.mz)
     # x, y, z: columns 0, 1, 2 of omega x J, so that x[1] is its entry yx
     x = cross(omega, Vec3(I.Ixx, I.Ixy, I.Ixz))
     y = cross(omega, Vec3(I.Ixy, I.Iyy, I.Iyz))
     z = cross(omega, Vec3(I.Ixz, I.Iyz, I.Izz))
-    uc, h = dot(u, c), I @ v
+    uc = dot(u, c)
+    h = I @ v
     # Jdot_xx = 2 (x_0 + u.c - u_0 c_0);   Jdot_xy = x_1 + y_0 - (u_0 c_1 + u_1 c_0);   the others alike
     return InertiaRate(
         2.0 * (x[0] + fma(-u[0], c[0], uc)),
@@ -112,7 +114,8 @@ def _add_dof(m, d, k, I, i, s):
     """
     S_k, w_k = d.cdof[k], d.cdof_rate[k]
     f = I @ w_k + velocity_force(d.crb_rate[i], S_k.angular)
-    IS, BtS = I @ S_k, transposed_velocity_force(d.crb_rate[i], S_k)
+    IS = I @ S_k
+    BtS = transposed_velocity_force(d.crb_rate[i], S_k)
     # row k of qDeriv starts with the ancestors of k; D_diag is the index of the diagonal in the row
     row, nancestors = m.D_rowadr[k], m.D_diag[k]
     for c in range(nancestors):

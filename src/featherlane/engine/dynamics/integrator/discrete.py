@@ -56,7 +56,8 @@ def _spring_rates(m, d, j):
 
     A spring of a ball or of a free joint has the same rate in every direction, at the length of the deflection.
     """
-    a, kind, coefficients = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
+    a, kind = m.jnt_qposadr[j], m.jnt_type[j]
+    coefficients = spring_coefficients(m, j)
     first, rotation = 0.0, 0.0
     if is_scalar(kind):
         first = _spring_rate(coefficients, d.qpos[a] - spring_reference(m, d, j))
@@ -108,7 +109,8 @@ def actuator_metric(m, d, i):
 @kernel
 def tendon_metric(m, d, i):
     """Returns h (rate of damping) + h^2 (rate of the spring) of tendon i: its term of the metric along its Jacobian."""
-    h, damping, stiffness = timestep(m), 0.0, 0.0
+    h = timestep(m)
+    damping, stiffness = 0.0, 0.0
     if not (m.opt_disableflags & DISABLE_DAMPER):
         damping = fmax(tendon_damping_rate(m, d, i), 0.0)
     if not (m.opt_disableflags & DISABLE_SPRING):
@@ -187,7 +189,8 @@ def _assemble_metric(m, d):
     h = timestep(m)
     copy(d.Mhat, d.M, m.nC)
     for j in range(m.njnt):
-        v, ndof = m.jnt_dofadr[j], joint_dofs(m.jnt_type[j])
+        v = m.jnt_dofadr[j]
+        ndof = joint_dofs(m.jnt_type[j])
         first, rotation = 0.0, 0.0
         if not (m.opt_disableflags & DISABLE_SPRING):
             first, rotation = _spring_rates(m, d, j)

@@ -32,7 +32,8 @@ def _load_block(m, d, M, v):
 @kernel
 def _load_implicit_block(m, d, v):
     """block <- M - h qDeriv of the six DoFs from v on, whose rows of qDeriv are full and contiguous: 36 entries."""
-    h, start = timestep(m), m.D_rowadr[v]
+    h = timestep(m)
+    start = m.D_rowadr[v]
     _load_block(m, d, d.M, v)
     for e in range(36):
         d.block[e] = fma(-h, d.qDeriv[start + e], d.block[e])
@@ -93,7 +94,8 @@ def bias_rate(m, d, i, w, axis):
 @kernel
 def _add_bias_rates(m, d, i, v):
     """block += h d(bias) / d qvel of free body i; a rotation changes the angular velocity by a body axis."""
-    h, R = timestep(m), d.xmat[i]
+    h = timestep(m)
+    R = d.xmat[i]
     w = R @ Vec3(d.qvel[v + 3 : v + 6])
     for k in range(3):
         axis = R.columns[k]

@@ -47,7 +47,8 @@ def _implicit_torque(c, D, w, h):
     (I - h [L]x) dw = h L x w, where L x w = (D w) x w;  L x w' = L x w + L x dw.
     """
     Dw = rotational_momentum(D, w)
-    L, L_cross_w = fma(c, w, Dw), cross(Dw, w)
+    L = fma(c, w, Dw)
+    L_cross_w = cross(Dw, w)
     x, y, z = h * L
     # I - h [L]x, with (x, y, z) = h L
     inverse, exists = mat_inverse(
@@ -64,15 +65,19 @@ def _moment_and_torque(m, d, i, v, f):
 
     i: a free body;  v: its first DoF;  f: a force in world axes.
     """
-    R, w, h = d.xmat[i], Vec3(d.qvel[v + 3 : v + 6]), timestep(m)
+    R = d.xmat[i]
+    w = Vec3(d.qvel[v + 3 : v + 6])
+    h = timestep(m)
     if m.tree_bodynum[m.body_treeid[i]] == 1:  # no other body is fixed to it
         c, D = _split_inertia(m, i)
         moment = cross(m.body_ipos[i], R.T @ f)
         torque = _implicit_torque(c, D, w, h)
     else:
         # the inertia c 1 + D of all bodies that are fixed together, about their com, in world axes
-        I, s = composite_inertia(m, d, i), d.subtree_com[i] - d.xpos[i]
-        c, D = I.Ixx, (0.0, I.Iyy - I.Ixx, I.Izz - I.Ixx, I.Ixy, I.Ixz, I.Iyz)
+        I = composite_inertia(m, d, i)
+        s = d.subtree_com[i] - d.xpos[i]
+        c = I.Ixx
+        D = (0.0, I.Iyy - I.Ixx, I.Izz - I.Ixx, I.Ixy, I.Ixz, I.Iyz)
         moment = R.T @ cross(s, f)
         torque = R.T @ _implicit_torque(c, D, R @ w, h)
     return moment, torque

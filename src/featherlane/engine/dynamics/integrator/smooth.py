@@ -113,7 +113,8 @@ def energy(m, d):
             potential = fma(-m.body_mass[i], dot(g, d.xipos[i]), potential)
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
-            a, kind, coefficients = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
+            a, kind = m.jnt_qposadr[j], m.jnt_type[j]
+            coefficients = spring_coefficients(m, j)
             if is_scalar(kind):
                 potential = potential + joint_spring_energy(m, d, j)
             elif any_(has_coefficients(coefficients)):

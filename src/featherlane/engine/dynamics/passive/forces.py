@@ -64,7 +64,8 @@ def dof_damper_force(m, d, i):
 def _store_spring_forces(m, d):
     """qfrc_spring <- forces of the joints' springs; three DoFs of a ball or a free joint along the deflection."""
     for j in range(m.njnt):
-        a, v, kind, coefficients = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j], spring_coefficients(m, j)
+        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+        coefficients = spring_coefficients(m, j)
         if is_scalar(kind):
             d.qfrc_spring[v] = joint_spring_force(m, d, j)
         elif any_(has_coefficients(coefficients)):
@@ -84,7 +85,8 @@ def has_gravity_compensation(m):
 @kernel
 def _add_gravity_compensation(m, d):
     """qfrc_gravcomp += J^T (minus the fraction body_gravcomp of each body's weight), at its centre of mass."""
-    g, largest = m.opt_gravity[0], 0.0
+    g = m.opt_gravity[0]
+    largest = 0.0
     for i in range(m.nbody):
         largest = fmax(largest, m.body_gravcomp[i])
     for i in range(1, m.nbody):

@@ -62,7 +62,8 @@ def _meets_circle(a, b, r):
 @kernel
 def _on_surface(a, r, slack):
     """Returns (mask: a is not inside the circle of radius r, a); if inside by at most `slack`, a is moved onto it."""
-    square, inner = dot2(a, a), fmax(r - slack, 0.0)
+    square = dot2(a, a)
+    inner = fmax(r - slack, 0.0)
     is_outside = square >= inner * inner
     is_moved = is_outside & (square < r * r)
     s = r / sqrt(fmax(square, MINVAL))
@@ -76,7 +77,8 @@ def _tangent_point(a, r, square, turn):
     (r / |a|^2) (r a + turn sqrt(|a|^2 - r^2) a_perp), a_perp: a turned to the left;  square: |a|^2.
     """
     s = r / fmax(square, MINVAL)
-    along, across = s * r, s * (turn * sqrt(fmax(square - r * r, 0.0)))
+    along = s * r
+    across = s * (turn * sqrt(fmax(square - r * r, 0.0)))
     return fma(along, a[0], -(across * a[1])), fma(along, a[1], across * a[0])
 
 
@@ -112,7 +114,8 @@ def round_circle(a, b, r, outside, side, has_side):
     """
     aa, bb = dot2(a, a), dot2(b, b)
     turn, far = _turn_direction(a, b, side, has_side)
-    p, q = _tangent_point(a, r, aa, turn), _tangent_point(b, r, bb, -turn)
+    p = _tangent_point(a, r, aa, turn)
+    q = _tangent_point(b, r, bb, -turn)
     # the angle from p to q in the direction of the path
     phi = turn * atan2(cross2(p, q), dot2(p, q))
     # the path turns by more than pi: on the far path, or by rounding if the end points are opposite
@@ -210,8 +213,10 @@ def _contact_heights(p, q, a, u, v, b, arc):
     """
     first = sqrt(dot2((a[0] - u[0], a[1] - u[1]), (a[0] - u[0], a[1] - u[1])))
     last = sqrt(dot2((b[0] - v[0], b[1] - v[1]), (b[0] - v[0], b[1] - v[1])))
-    total, rise = fmax(first + arc + last, MINVAL), q[2] - p[2]
-    u_height, v_height = fma(rise, first / total, p[2]), fma(rise, (first + arc) / total, p[2])
+    total = fmax(first + arc + last, MINVAL)
+    rise = q[2] - p[2]
+    u_height = fma(rise, first / total, p[2])
+    v_height = fma(rise, (first + arc) / total, p[2])
     return u_height, v_height, sqrt(fma(arc, arc, (v_height - u_height) * (v_height - u_height)))
 
 
@@ -222,7 +227,8 @@ def _through_in_worlds(inside, path, a, b, r):
     if any_(inside):
         bends_inside, touch = through_circle(a, b, r)
         bends = (inside & bends_inside) | (not_(inside) & bends)
-        u, v, arc = where2(inside, touch, u), where2(inside, touch, v), where(inside, 0.0, arc)
+        u, v = where2(inside, touch, u), where2(inside, touch, v)
+        arc = where(inside, 0.0, arc)
     return bends, u, v, arc
 
 

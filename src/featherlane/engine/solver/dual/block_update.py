@@ -62,9 +62,11 @@ def update_row_force(d, q, b, D, lo, hi, live):
 
     b: J a0 - aref of the row.  D: 1 / R.  lo, hi: bounds of the force.  live: mask of worlds that continue.
     """
-    f, R = d.dual.f[q, 0], row_regularization(D)
+    f = d.dual.f[q, 0]
+    R = row_regularization(D)
     # y: b + Y z + R f, first derivative of the cost;  a: A + R, second derivative
-    y, a = fma(R, f, b + block_row_product(d, q, c=0)), d.dual.A[q, 0] + R
+    y = fma(R, f, b + block_row_product(d, q, c=0))
+    a = d.dual.A[q, 0] + R
     f_new = clip(f - y / a, lo, hi)
     delta = where(live, f_new - f, 0.0)
     add_row_force(d, q, c=0, f=delta)
@@ -77,7 +79,8 @@ def load_contact(m, d, k, q):
 
     b = J a0 - aref is in primal.con_warm.
     """
-    dim, first = d.con_dim[k], 0
+    dim = d.con_dim[k]
+    first = 0
     while first + 3 <= dim:  # three rows at a time, then the others one by one
         product = three_row_products(d, q, first)
         for c in range(3):
@@ -130,7 +133,9 @@ def visit_edge(d, q, dim, e, R, live):
 @kernel
 def visit_pyramid(m, d, k, q, sweep, live):
     """Updates the edges of contact k, block q, in ROUNDS rounds; returns the cost's decrease and the drift."""
-    dim, edges, R = d.con_dim[k], force_count(m, d, k), row_regularization(d.con_D[k])
+    dim = d.con_dim[k]
+    edges = force_count(m, d, k)
+    R = row_regularization(d.con_D[k])
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for e in range(edges):
         d.dual.block_force[e] = d.dual.f[q, e]
@@ -179,7 +184,8 @@ def store_ray(d, q, dim, R, Rt, held):
     g_t: friction part of g.  The rim matters if the contact accelerates away from the surface and fast along it: then
     friction decreases the cost, but needs a normal force.
     """
-    squares, normal_gradient = 0.0, cone_gradient(d, q, c=0, R=R, Rt=Rt)
+    squares = 0.0
+    normal_gradient = cone_gradient(d, q, c=0, R=R, Rt=Rt)
     for c in range(1, dim):
         gradient = cone_gradient(d, q, c, R, Rt)
         squares = fma(gradient, gradient, squares)
@@ -197,7 +203,8 @@ def ray_length(d, q, dim, R, Rt):
     """
     slope, curvature = 0.0, 0.0
     for c in range(dim):
-        v, Av = d.dual.block_ray[c], 0.0
+        v = d.dual.block_ray[c]
+        Av = 0.0
         slope = fma(v, cone_gradient(d, q, c, R, Rt), slope)
         for e in range(dim):
             Av = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], Av)
@@ -250,7 +257,8 @@ def solve_friction(d, q, dim, R, Rt, live):
 def visit_cone(m, d, k, q, live):
     """Updates the forces of elliptic contact k, block q, in ROUNDS rounds; returns the cost's decrease and drift."""
     contact = d.contact[k]
-    dim, R, Rt = contact.dim, row_regularization(contact.D), row_regularization(contact.Dt)
+    dim = contact.dim
+    R, Rt = row_regularization(contact.D), row_regularization(contact.Dt)
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]

@@ -100,7 +100,8 @@ def extrapolate_contact(m, d, k, q, beta):
         for e in range(n):
             d.dual.f[q, e] = fmax(d.dual.f[q, e], 0.0)
     else:
-        squares, normal_force = 0.0, fmax(d.dual.f[q, 0], 0.0)
+        squares = 0.0
+        normal_force = fmax(d.dual.f[q, 0], 0.0)
         for e in range(1, n):
             squares = fma(d.dual.f[q, e], d.dual.f[q, e], squares)
         friction = sqrt(squares)
@@ -204,18 +205,21 @@ def pgs(m, d):
     noise = 1e-12 if single_precision(d) else 1e-28
     # of each world: niter: sweeps; k: sweeps since a restart of momentum; total: decrease of the cost by all sweeps;
     # idle: consecutive sweeps without progress; cost: dual cost of the forces
-    niter, k, total, idle, cost = 0.0, 0.0, 0.0, 0.0, dual_cost(m, d)
+    niter, k, total, idle = 0.0, 0.0, 0.0, 0.0
+    cost = dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
         if not any_(live):
             break
         beta = where(live & (k > 1.0), (k - 1.0) / (k + 2.0), 0.0)
         extrapolate_forces(m, d, beta)  # writes dual.f, old, z
-        cost_before, cost_extrapolated = cost, dual_cost(m, d)
+        cost_before = cost
+        cost_extrapolated = dual_cost(m, d)
         fall, drift = sweep_blocks(m, d, sweep, live)  # updates dual.f, z
         cost = cost_extrapolated - fall
         k = where((drift < 0.0) | (cost > cost_before), 0.0, k + 1.0)
-        niter, total = where(live, niter + 1.0, niter), total + fall
+        niter = where(live, niter + 1.0, niter)
+        total = total + fall
         record_forces(m, d, sweep + 1, scale, scale * fall, beta)
         # rounding ends progress if sweeps gain nothing of the total gain; a single one may seem to increase the cost
         idle = where(fall <= noise * total, idle + 1.0, 0.0)

@@ -118,7 +118,8 @@ def solve_first(m, d):
     Scratch: cacc, cfrc.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
-    recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
+    recursion = takes_recursion(m, d)
+    matrix = takes_matrix(m, d)
     if recursion and matrix:  # both methods solve; each world takes the result of its method
         copy_search_to_Mv(m, d)
     # each method: factor and search <- L^-T search at once, then search <- L^-1 D^-1 search
@@ -173,7 +174,8 @@ def _substitute_search(m, d):
 
     The calls `reduce_*` compute search <- L^-T search, and `expand_*` search <- L^-1 D^-1 search.
     """
-    recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
+    recursion = takes_recursion(m, d)
+    matrix = takes_matrix(m, d)
     if recursion and matrix:  # both methods solve; each world takes the result of its method
         copy_search_to_Mv(m, d)
     if recursion:

@@ -199,7 +199,9 @@ def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
     stiffest: result of `store_opposing_forces`.
     """
     # above, above_if_lost: 1 if a dof is above its limit
-    (_, small, _), rounding, above, above_if_lost = gradient_limits(d), one_rounding(d), 0.0, 0.0
+    _, small, _ = gradient_limits(d)
+    rounding = one_rounding(d)
+    above, above_if_lost = 0.0, 0.0
     forces = norm_from_acceleration(m, d)
     # p may be larger than computed by the factor `lost`, if rounding has lost M in the factor of H.  One rounding of
     # the diagonal M_ii + sum of J_i^2 D is at most rounding * stiffest M_ii; a direction may be SLACK times softer
@@ -224,7 +226,8 @@ def is_well_known(m, d, chosen):
     Reads:  the rows, cdof.
     Writes: primal.live, primal.terms, primal.contested, primal.search, primal.Mv, hessian.H and its factor.
     """
-    rounding, above = one_rounding(d), 0.0
+    rounding = one_rounding(d)
+    above = 0.0
     d.primal.live[0] = where(chosen, 1.0, 0.0)
     assemble_hessian(m, d)  # H of the rows in worlds with primal.live = 1
     for pattern in range(2):  # of signs
@@ -265,7 +268,8 @@ def refine_solution(m, d, left, gradient, niter, n):
     tolerance = m.opt_tolerance[0]
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost and gradient in the records and the tolerance
     # masks: accurate; certain: accurate whatever the factor of H has lost; todo: takes the next step
-    accurate, todo = false_mask(d), left
+    accurate = false_mask(d)
+    todo = left
     certain = accurate
     recompute_rows(m, d, left)
     cost, new_gradient = evaluate(m, d)
@@ -289,7 +293,8 @@ def refine_solution(m, d, left, gradient, niter, n):
         advance_rows(m, d, a)
         cost_before = cost
         cost, new_gradient = evaluate(m, d)
-        gradient, niter = where(todo, new_gradient, gradient), where(todo, niter + 1.0, niter)
+        gradient = where(todo, new_gradient, gradient)
+        niter = where(todo, niter + 1.0, niter)
         record_iteration(d, n + k + 1, scale * cost, scale * new_gradient, scale * (cost_before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
     list_slots(d)  # all contact slots again: `search_direction` left out those of other worlds

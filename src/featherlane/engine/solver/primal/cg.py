@@ -89,7 +89,8 @@ def cg(m, d):
     """
     warm_start(m, d)  # writes qacc, primal.Ma and the rows of the start
     # scale: 1 / trace of M, of cost, gradient (its norm) and gap in comparisons with the tolerance
-    scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
+    tolerance = m.opt_tolerance[0]
     noise, _, _ = gradient_limits(d)  # relative rounding of a cost
     patience = SHORT_PATIENCE if single_precision(d) else PATIENCE
     cost, gradient = evaluate(m, d)
@@ -97,7 +98,8 @@ def cg(m, d):
     precondition(m, d)  # writes primal.Mgrad
     clear_vector(m, d.primal.search)
     # gap: duality gap, 1/2 g . M^-1 g
-    gap, beta, niter, idle = half_gradient_product(m, d), 0.0, 0.0, 0.0
+    gap = half_gradient_product(m, d)
+    beta, niter, idle = 0.0, 0.0, 0.0
     # of each world: idle: iterations without progress; least: least gap so far; live: continues
     least = gap
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
@@ -113,12 +115,15 @@ def cg(m, d):
         cost_before = cost
         cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
         precondition(m, d)  # writes primal.Mgrad
-        gain, gap, beta = cost_before - cost, half_gradient_product(m, d), hager_zhang_beta(m, d)
+        gain = cost_before - cost
+        gap = half_gradient_product(m, d)
+        beta = hager_zhang_beta(m, d)
         niter = where(live, niter + 1.0, niter)
         record_iteration(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
         # progress: the gain is more than rounding, or the gap has halved
         significant = fabs(gain) > noise * fabs(cost)
-        idle, least = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
+        idle = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0)
+        least = fmin(gap, least)
         # small: the gain is below the tolerance, but not rounding; never with tolerance 0
         small = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
         if any_(live & small & (scale * gap > NEAR * tolerance)):

@@ -229,12 +229,13 @@ def first_problem(m, d, live, residual):
 
 @kernel
 def iterate_problem(m, d, live, proximal, residual, rho, niter):
-    """Moves the `live` worlds by one iteration: a proximal one in worlds of the mask `proximal`, else a primal-dual one.
+    """Moves the `live` worlds by one iteration of their method: proximal in worlds of that mask, else primal-dual.
 
     residual: norm of the problem's residual.  rho: factor of the trial force, over Dt.  niter: earlier iterations.
     Returns (residual, length of the step).
     """
-    step, by_proximal = 0.0, live & proximal
+    step = 0.0
+    by_proximal = live & proximal
     if any_(live & not_(by_proximal)):
         residual, step = newton_step(m, d, live & not_(by_proximal), residual, rho, niter)
     if any_(by_proximal):
@@ -288,11 +289,14 @@ def coulomb_newton(m, d):
     _, initial = evaluate(m, d)
     active = d.active[0] > 0.0
     live = (scale * initial > tolerance) & active
-    unsolved, proximal, niter = live, false_mask(d), 0.0
+    unsolved = live
+    proximal, niter = false_mask(d), 0.0
     # the law has no cost, and the start no step: niter is 0 in every world
     record_iteration(d, k=0, cost=0.0, gradient=scale * initial, improvement=niter, step=niter)
     stiffness, residual = first_problem(m, d, live, initial)
-    idle, rho, least, too_large = 0.0, RHO, residual, give_up_residual(m, d, residual)
+    idle, rho = 0.0, RHO
+    least = residual
+    too_large = give_up_residual(m, d, residual)
     # twice the iterations of the convex problem: a step solves a sequence of problems
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
@@ -327,7 +331,8 @@ def coulomb_newton(m, d):
             residual = first
             least = where(begins, first, least)
             too_large = where(begins, give_up_residual(m, d, first), too_large)
-            idle, rho = where(begins, 0.0, idle), where(begins, RHO, rho)
+            idle = where(begins, 0.0, idle)
+            rho = where(begins, RHO, rho)
     failed = active & not_(residual < FAR)
     if any_(unsolved):
         residual = leave_unsolved(m, d, unsolved, proximal, initial)

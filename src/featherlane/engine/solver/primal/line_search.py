@@ -77,7 +77,8 @@ def line_rounding(m, d, reach):
     It is one rounding of the sum of the slope's absolute terms: sum over dofs of |p_i| (|M a|_i + |f0|_i + |J^T f|_i),
     with J^T f = qfrc_constraint at step length 0, and |v f| of each row.
     """
-    terms, f0 = 0.0, metric_force(m, d)
+    terms = 0.0
+    f0 = metric_force(m, d)
     for i in range(m.nv):
         dof_terms = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         terms = fma(fabs(d.primal.search[i]), dof_terms, terms)
@@ -129,7 +130,8 @@ def step_length(m, d, q1, q2, enough, good, live):
         todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
         # `line_rounding` costs more than `cost_slope`, so it is computed only if the search continues
         if k >= late and unknown and any_(todo):
-            enough, unknown = fmax(enough, line_rounding(m, d, reach=1.0)), 0
+            enough = fmax(enough, line_rounding(m, d, reach=1.0))
+            unknown = 0
             todo = todo & (fabs(g) > enough)
         # the slope increases along the line: it is negative before the root
         lo = where(todo & (g < 0.0), a, lo)
@@ -138,7 +140,8 @@ def step_length(m, d, q1, q2, enough, good, live):
         if k == UPHILL and any_(todo & (lo == 0.0)):
             rise, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
             uphill = todo & (lo == 0.0) & (rise > enough)
-            a, todo = where(uphill, 0.0, a), todo & not_(uphill)
+            a = where(uphill, 0.0, a)
+            todo = todo & not_(uphill)
         # evaluations have run out: use the lower end of the bracket
         if k >= m.opt_ls_iterations:
             spent = todo & (lo > 0.0)

@@ -75,11 +75,13 @@ def newton(m, d):
     noise, _, _ = gradient_limits(d)  # relative rounding of a cost
     cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
-    unsolved, slow = live, false_mask(d)
+    unsolved = live
+    slow = false_mask(d)
     # careful at first: no world (as `slow`) with pyramids; with elliptic cones, each step ends at the minimum along
     # its line
     careful = slow if has_pyramids(m) else live
-    n, niter, idle, least = 0, 0.0, 0.0, gradient
+    n, niter, idle = 0, 0.0, 0.0
+    least = gradient
     # the start has no step: niter is 0 in every world
     record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=niter, step=niter)
     for iteration in range(m.opt_iterations):
@@ -106,7 +108,8 @@ def newton(m, d):
         cost_before, gradient_before = cost, gradient
         cost, gradient = evaluate(m, d)
         gain = cost_before - cost
-        n, niter = iteration + 1, where(live, niter + 1.0, niter)
+        n = iteration + 1
+        niter = where(live, niter + 1.0, niter)
         record_iteration(d, n, scale * cost, scale * gradient, scale * gain, a)
 
         careful = careful | (gain < 0.0)
@@ -119,7 +122,8 @@ def newton(m, d):
         live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & live & not_(solved)
         idle = where(live & still, idle + 1.0, 0.0)
         # a step of length 0 would repeat forever
-        live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
+        live = live & (idle < PATIENCE) & (a > 0.0)
+        least = fmin(gradient, least)
     list_slots(d)  # all contacts again, not only those of live worlds
     finish_newton(m, d, live, unsolved, gradient, scale, niter, n)
 
@@ -151,7 +155,9 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     Writes: solver_niter, solver_residual, solver_gap, warning, row forces; the point of refined worlds.
     """
     _, small, large = gradient_limits(d)
-    forces, active, tolerance = norm_of_forces(m, d), d.active[0] > 0.0, m.opt_tolerance[0]
+    forces = norm_of_forces(m, d)
+    active = d.active[0] > 0.0
+    tolerance = m.opt_tolerance[0]
     # stopped: worlds that gave up with a gradient that is neither small nor out of range; their acceleration may be
     # accurate although the forces do not balance
     stopped = not_(live) & active & (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR)
@@ -160,7 +166,8 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
         accurate, gradient, niter = refine_solution(m, d, stopped, gradient, niter, n)
         forces = norm_of_forces(m, d)
     # comparisons with a gradient that is not a number are false
-    is_small, is_large = gradient <= small * forces, not_(gradient <= large * forces)
+    is_small = gradient <= small * forces
+    is_large = not_(gradient <= large * forces)
     failed = unsolved & (live | not_(is_small))
     failed = failed | (active & (scale * gradient > tolerance) & is_large)  # a gradient that is rounding, but large
     unconverged = (failed & not_(accurate)) | (active & not_(gradient < FAR))

@@ -88,7 +88,8 @@ def clear_contact(d, k, out):
 def zone_before(d, k):
     """Returns (was sticking, was slipping) by coulomb.zone; neither for an open contact and in the first iteration."""
     # w > 0 in both zones; |t|^2 is 1 or 0
-    pushed, slipped = d.coulomb.zone[k][0] > 0.0, friction_dot(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
+    pushed = d.coulomb.zone[k][0] > 0.0
+    slipped = friction_dot(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
     return pushed & not_(slipped), pushed & slipped
 
 
@@ -99,7 +100,8 @@ def store_trial_force(d, k, rho):
     z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)) if |z| > b,
     with e = rho Dt of the law, at most Dt of the present problem and REACH b / T.
     """
-    b, Dt = friction_bound(d, k, d.primal.con_y), d.con_Dt[k]
+    b = friction_bound(d, k, d.primal.con_y)
+    Dt = d.con_Dt[k]
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     e = fmin(rho * d.coulomb.Dt[k], Dt)
     e = where(e * T > REACH * b, REACH * b / where(T > 0.0, T, 1.0), e)
@@ -155,14 +157,16 @@ def store_zone(d, k, share):
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
     """
-    b, Dt, violation = friction_bound(d, k, d.primal.con_y), d.con_Dt[k], d.coulomb.trial[k][0]
+    b = friction_bound(d, k, d.primal.con_y)
+    Dt, violation = d.con_Dt[k], d.coulomb.trial[k][0]
     z_length = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
     x_length = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
     stuck, slipped = zone_before(d, k)
     pushes = b > 0.0
     # waits: its zone would change, but another contact of its bodies violates its bound by more
     waits = pushes & (violation > 0.0) & (violation < share * largest_violation(d, k))
-    keeps_sticking, keeps_slipping = waits & stuck, waits & slipped & (x_length > 0.0)
+    keeps_sticking = waits & stuck
+    keeps_slipping = waits & slipped & (x_length > 0.0)
     slips = pushes & (z_length > b) & not_(keeps_sticking | keeps_slipping)
     w = where(slips, d.coulomb.friction[k][0], where(keeps_slipping, 0.5 * Dt, Dt))
     d.coulomb.zone[k][0] = where(pushes, w, 0.0)

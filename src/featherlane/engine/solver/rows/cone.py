@@ -48,11 +48,13 @@ def convex_cone_force(d, k, con_y):
     slips: force E (T - y), s = -E (T - y) / T, cost E (T - y)^2 / 2.  sticks: force -D y, s = -Dt.
     """
     contact = d.contact[k]
-    y, T = con_y[k][0], sqrt(friction_dot(d, k, con_y, con_y))
+    y = con_y[k][0]
+    T = sqrt(friction_dot(d, k, con_y, con_y))
     D, Dt, E = contact.D, contact.Dt, contact.slip
     sticks, slips = cone_zone(d, k, y, T)
     depth = T - y
-    force, cost = E * depth, 0.5 * E * depth * depth
+    force = E * depth
+    cost = 0.5 * E * depth * depth
     s = -force / where(slips, T, 1.0)
     force = where(slips, force, where(sticks, -(D * y), 0.0))
     s = where(slips, s, where(sticks, -Dt, 0.0))
@@ -76,7 +78,8 @@ def convex_slope(d, k, a, g, h):
     """
     c = d.contact[k]
     y, v, yy, yv, vv = line_sums(d, k, a)
-    T, D, Dt, E = sqrt(yy), c.D, c.Dt, c.slip
+    T = sqrt(yy)
+    D, Dt, E = c.D, c.Dt, c.slip
     sticks, slips = cone_zone(d, k, y, T)
     divisor = where(slips, T, 1.0)
     dT = yv / divisor
@@ -131,7 +134,8 @@ def convex_weights(d, k):
         sticks:  w = D,      e = q = 0,    b = Dt
     """
     c = d.contact[k]
-    y, T = d.primal.con_y[k][0], sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
+    y = d.primal.con_y[k][0]
+    T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     D, E = c.D, c.slip
     sticks, slips = cone_zone(d, k, y, T)
     inverse_T = 1.0 / where(slips, T, 1.0)

@@ -39,7 +39,10 @@ def coulomb_force(d, k, con_y):
     s = -min(Dt, f_0 / T).
     cost = f_0 |y_0| / 2 of the normal row, plus Dt T^2 / 2 if it sticks, f_0 (T - f_0 / (2 Dt)) if it slips.
     """
-    y, T, f, Dt = con_y[k][0], sqrt(friction_dot(d, k, con_y, con_y)), friction_bound(d, k, con_y), d.con_Dt[k]
+    y = con_y[k][0]
+    T = sqrt(friction_dot(d, k, con_y, con_y))
+    f = friction_bound(d, k, con_y)
+    Dt = d.con_Dt[k]
     sticks = Dt * T <= f
     minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))  # T > 0 if it slips
     friction_cost = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
@@ -70,7 +73,8 @@ def model_slope(d, k, a, g, h):
     y = fma(a, v, d.primal.con_y[k][0])
     ty, tv = friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_dot(d, k, d.coulomb.zone, d.primal.con_z)
     yv, vv = friction_dot(d, k, d.primal.con_y, d.primal.con_z), friction_dot(d, k, d.primal.con_z, d.primal.con_z)
-    across, d_across = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
+    across = fma(-ty, tv, yv)
+    d_across = fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
     # the part of friction across t, then that of the normal force
     return fma(push, y, fma(w, fma(a, d_across, across), g)), fma(push, v, fma(w, d_across, h))
@@ -86,7 +90,8 @@ def tresca_slope(d, k, a, g, h):
     Here y, y_i are those at step length a; dT = yv / T, across = vv - dT^2, f_over_T = f_0 / T, Dv = D v if y < 0.
     """
     c = d.contact[k]
-    D, Dt, f = c.D, c.Dt, friction_bound(d, k, d.primal.con_y)
+    D, Dt = c.D, c.Dt
+    f = friction_bound(d, k, d.primal.con_y)
     y, v, yy, yv, vv = line_sums(d, k, a)
     T = sqrt(yy)
     sticks = Dt * T <= f
@@ -116,18 +121,21 @@ def coulomb_weights(d, k):
         slips:   b = f_0 / T,  q = -b, so that b I + q t t^T acts across the slip
     """
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-    f, Dt = friction_bound(d, k, d.primal.con_y), d.con_Dt[k]
+    f = friction_bound(d, k, d.primal.con_y)
+    Dt = d.con_Dt[k]
     sticks = Dt * T <= f
     inverse_T = 1.0 / where(sticks, 1.0, T)
     f_over_T = f * inverse_T
     pushes = d.primal.con_y[k][0] < 0.0
-    w, b = where(pushes, d.con_D[k], 0.0), where(sticks, where(pushes, Dt, 0.0), f_over_T)
+    w = where(pushes, d.con_D[k], 0.0)
+    b = where(sticks, where(pushes, Dt, 0.0), f_over_T)
     return (w, 0.0, where(sticks, 0.0, -f_over_T), b), where(sticks, 0.0, inverse_T)
 
 
 @kernel
 def slip_rate(d, k):
     """Returns (slips, D / T): a slipping contact has d f_i / d y_0 = (D / T) y_i beyond `coulomb_weights`."""
-    T, f = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y)), friction_bound(d, k, d.primal.con_y)
+    T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
+    f = friction_bound(d, k, d.primal.con_y)
     slips = (d.con_Dt[k] * T > f) & (f > 0.0)
     return slips, where(slips, d.con_D[k] / where(slips, T, 1.0), 0.0)

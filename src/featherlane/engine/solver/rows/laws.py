@@ -51,7 +51,8 @@ def bounded_weight(row, x):
 @kernel
 def bounded_switch(row, x, v, a):
     """Returns a positive number if a row reaches, leaves or changes its bound between x and x + a v, else 0."""
-    force, force_then = -(row.D * x), -(row.D * fma(a, v, x))
+    force = -(row.D * x)
+    force_then = -(row.D * fma(a, v, x))
     # 0: at the lower bound, 1: free, 2: at the upper bound
     before = where(force > row.lo, 1.0, 0.0) + where(force < row.hi, 0.0, 1.0)
     after = where(force_then > row.lo, 1.0, 0.0) + where(force_then < row.hi, 0.0, 1.0)
@@ -73,7 +74,8 @@ def one_sided_slope(D, x, v, a, g, h):
 
     With u = x + a v:  g += D min(u, 0) v;  h += D v^2 if u < 0.
     """
-    x, Dv = fma(a, v, x), D * v
+    x = fma(a, v, x)
+    Dv = D * v
     return fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
 
 

@@ -113,7 +113,8 @@ def store_inertia_row(m, d, A, i):
     """Computes row i of ancestors: H_ij = A_ij, of the metric A (M, or that of the integrator)."""
     clear_hessian_row(m, d, i)
     # H_ij is at rowadr[i] + rownnz[j] - 1 = before + rownnz[j]
-    before, A_row, n = d.hessian.rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
+    before = d.hessian.rowadr[i] - 1
+    A_row, n = m.M_rowadr[i], m.M_rownnz[i]
     if is_full(m, i):
         chain = m.chain_rowadr[i]
         for e in range(n):
@@ -127,7 +128,8 @@ def add_stiffness_row(m, d, i):
     """Adds to row i of ancestors: H_ij += S_j . f, with f = K^c S_i."""
     f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     # H_ij is at rowadr[i] + rownnz[j] - 1 = before + rownnz[j]
-    before, chain, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
+    before = d.hessian.rowadr[i] - 1
+    chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n)
     if start > 0:  # the row begins with a free joint's translations, for which S_j . f = f[3 + j]
         entry = before + d.hessian.rownnz[m.chain_colind[chain]]
@@ -150,7 +152,8 @@ def store_two_rows(m, d, A, i):
     f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     g = d.hessian.body_K[m.dof_bodyid[i - 1]] @ d.cdof[i - 1]
     # H_ij is at rowadr[i] + rownnz[j] - 1 = before_i + rownnz[j], H_kj at before_k + rownnz[j]
-    before_i, before_k = d.hessian.rowadr[i] - 1, d.hessian.rowadr[i - 1] - 1
+    before_i = d.hessian.rowadr[i] - 1
+    before_k = d.hessian.rowadr[i - 1] - 1
     A_i, A_k = m.M_rowadr[i], m.M_rowadr[i - 1]  # addresses of both rows in A
     chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n - 1)
@@ -171,7 +174,8 @@ def store_two_rows(m, d, A, i):
 @kernel
 def assemble_ancestor_rows(m, d):
     """Computes H = M + S^T K^c S on rows of ancestors, two rows at a time if dof i - 1 is the parent of dof i."""
-    A, i = metric(m, d), m.nv - 1
+    A = metric(m, d)
+    i = m.nv - 1
     while i >= 0:  # from the last dof, so that a pair is a dof and its parent before it
         stiff = has_stiffness(d, m.dof_bodyid[i])
         if stiff and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
@@ -204,12 +208,14 @@ def assemble_block_row(m, d, A, i):
     """Computes row i of A + S^T K^c S in its block's row; all other entries up to the end of the block are zero."""
     b = m.dof_blockid[i]
     # end: the dof behind the block
-    row, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
+    row = d.hessian.rowadr[i]
+    end = m.block_dofadr[b] + m.block_dofnum[b]
     # the entries up to the diagonal, then those of the end - i - 1 later dofs of the block
     for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
     # stiff: K^c of the body is not 0; full: M has all ancestors
-    stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
+    stiff = has_stiffness(d, m.dof_bodyid[i])
+    full = is_full(m, i)
     f = Force(zeros(6))  # K^c S_i
     if stiff:
         f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
@@ -217,7 +223,8 @@ def assemble_block_row(m, d, A, i):
     d.hessian.H[row + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     # from the block of dof i to that at the root;  e: entry of the row's block list;  j: last dof of the block that is
     # above dof i, or i itself
-    e, j = diagonal_block(m, d, i), i
+    e = diagonal_block(m, d, i)
+    j = i
     while j >= 0 and (stiff or full):
         e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
@@ -296,7 +303,8 @@ def add_between_trees(m, d, k):
     Writes: hessian.* and body_reached of its bodies, hessian.* of the pair that it couples [kg, kg m, kg m^2].
     """
     c = d.contact[k]
-    r, r_other, F = c.arm[0], c.arm[1], point_stiffness(m, d, k)
+    r, r_other = c.arm[0], c.arm[1]
+    F = point_stiffness(m, d, k)
     begin_stiffness(d, c.body[0])
     begin_stiffness(d, c.body[1])
     # writes hessian.body_K of both bodies, and hessian.coupling_K between them

@@ -220,7 +220,8 @@ def copy_factor(m, d, lane, out):
 def load_search(m, d, lane):
     """Copies one world's search to panel.x: the dofs of each tree from the last one on, padded with zeros."""
     for t in range(d.ngraph):
-        n, start, last = m.tree_dofnum[t], d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        n, start = m.tree_dofnum[t], d.panel.start[t]
+        last = m.tree_dofadr[t] + m.tree_dofnum[t] - 1
         for r in range(n):
             d.panel.x[start + r] = read_lane(d.primal.search, last - r, lane)
         for r in range(n, padded_size(m, t)):
@@ -231,7 +232,8 @@ def load_search(m, d, lane):
 def store_search(m, d, lane):
     """Copies panel.x to one world's search."""
     for t in range(d.ngraph):
-        start, last = d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        start = d.panel.start[t]
+        last = m.tree_dofadr[t] + m.tree_dofnum[t] - 1
         for r in range(m.tree_dofnum[t]):
             write_lane(d.primal.search, last - r, lane, d.panel.x[start + r])
 

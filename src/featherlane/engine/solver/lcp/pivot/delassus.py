@@ -15,7 +15,8 @@ from featherlane.engine.prelude import *
 @kernel
 def clear_panel(d, blocks):
     """Clears the panel at the dofs of the island's rows; rows that share their columns are cleared once."""
-    panel8, last = eights(d.place.A), -1
+    panel8 = eights(d.place.A)
+    last = -1
     for a in range(d.one.n[0]):
         first = d.lcp.coladr[d.one.row[a]]
         if first != last:
@@ -40,7 +41,8 @@ def fill_panel(d, blocks, lane):
 @kernel
 def compute_delassus_row(d, blocks, a):
     """Computes row a of one.A from the panel, without the softness."""
-    panel8, A8, r = eights(d.place.A), eights(d.one.A), d.one.row[a]
+    panel8, A8 = eights(d.place.A), eights(d.one.A)
+    r = d.one.row[a]
     first = d.lcp.coladr[r]
     for q in range(blocks):
         sums = 0.0 * panel8[d.lcp.col[first] * blocks + q]  # eight zeros

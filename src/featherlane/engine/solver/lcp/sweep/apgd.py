@@ -166,7 +166,8 @@ def apgd(p, iterations, cone):
     Scratch: lcp.y, lcp.g, lcp.dx, lcp.dw, lcp.target, lcp.best, lcp.step, lcp.z.
     Cost:   per step one product with A.
     """
-    tolerance, best_residual = stopping_residual(p), start_apgd(p, cone)
+    tolerance = stopping_residual(p)
+    best_residual = start_apgd(p, cone)
     # t: step;  k: counter of beta;  count: steps so far;  live: worlds that have not converged
     # idle_steps: without a smaller residual; after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
     t, k, count, idle_steps = 1.0, 1.0, 0.0, 0.0
