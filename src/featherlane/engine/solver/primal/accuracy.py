@@ -48,7 +48,7 @@ from featherlane.engine.solver.hessian.entries.within_tree import store_pair_jac
 from featherlane.engine.solver.hessian.equation import assemble_hessian, substitute
 from featherlane.engine.solver.primal.direction import search_direction
 from featherlane.engine.solver.primal.history import record_iteration
-from featherlane.engine.solver.primal.line_search import FAR, line_search, line_terms
+from featherlane.engine.solver.primal.line_search import FAR, line_search, line_terms, slope_tolerance
 from featherlane.engine.solver.primal.problem import (
     advance_rows,
     compute_rows_at,
@@ -288,7 +288,7 @@ def refine_solution(m, d, left, gradient, niter, n):
             break
         # step of length a to the minimum of the cost along p; q1, q2: coefficients of the cost without rows
         q1, q2, p_squared = line_terms(m, d)
-        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale  # slope at which the search ends
+        enough = slope_tolerance(m, scale, p_squared)
         a = line_search(m, d, q1, q2, enough, live=todo)
         advance_rows(m, d, a)
         cost_before = cost

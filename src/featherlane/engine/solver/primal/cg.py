@@ -20,7 +20,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.inertia.joint_space import solve_factored
 from featherlane.engine.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.engine.solver.primal.history import half_gradient_product, record_iteration, store_diagnostics
-from featherlane.engine.solver.primal.line_search import line_search, line_terms
+from featherlane.engine.solver.primal.line_search import line_search, line_terms, slope_tolerance
 from featherlane.engine.solver.primal.problem import (
     advance_rows,
     compute_row_products,
@@ -109,7 +109,7 @@ def cg(m, d):
         turn_search(m, d, beta)  # writes the direction
         # step of length a to the minimum along the direction; q1, q2: coefficients of the cost; p_squared: |p|^2
         q1, q2, p_squared = line_terms(m, d)
-        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale  # slope at which the search ends
+        enough = slope_tolerance(m, scale, p_squared)
         a = line_search(m, d, q1, q2, enough, live)
         advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
         cost_before = cost
