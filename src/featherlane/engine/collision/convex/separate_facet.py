@@ -150,15 +150,19 @@ def is_distinct_face(m1, d1, side, face):
     is excluded if the facet is a crossing of edges or has a single vertex of the box; the first one is tested here.  A
     hull may have several nearly parallel faces, so its faces are never distinct.
     """
-    other, kind, distinct = 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
-    # a crossing of edges, or a single vertex of the box
-    distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
+    other = 1 - side
+    # excludes the second case: the facet is a crossing, or has a single vertex of the box, which is stored twice
+    distinct = d1.shapes.type[side] == BOX and (
+        d1.facet.kind[0] == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2]
+    )
     if distinct:
+        # excludes the first case: nothing of the other core is parallel to the box's face
         normal_in_other = turned_into(d1, other, box_face_normal(face))
         if has_face(d1, other):
+            # the facet's face of the other core; only a hull's face and its edges can be tested, because against
+            # another box's face a search may end with two faces
             other_normal, _ = plane_of_face(m1, d1, other)
             sum_of_normals = normal_in_other + other_normal  # 0 for parallel faces that touch
-            # against another box's face a search may end with two faces; a hull's face must not be parallel
             sine_squared = dot(sum_of_normals, sum_of_normals)
             distinct = d1.shapes.type[other] == MESH and sine_squared > (2.0 * PARALLEL) * (2.0 * PARALLEL)
             other_face = d1.facet.vertex[other, 0]
@@ -166,6 +170,7 @@ def is_distinct_face(m1, d1, side, face):
                 vertex = m1.hull_polyvert[m1.hull_polyvertadr[other_face] + k]
                 distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
         else:
+            # the facet's vertices of the other core
             for k in range(3):
                 vertex = d1.facet.vertex[other, k]
                 distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)

@@ -195,20 +195,24 @@ def extent_from_corner(z, h, size, corner, x):
     all axes or none, the segment points at the box.
     z: unit direction of the segment; corner: index of the corner; x: coordinate of the segment's point nearest to it.
     """
-    # bit k of `inward`: h leads inward along axis k, as its component k and the corner's have different signs.
-    # sign h is the direction that leads inward along a single axis
-    inward, sign = positive_bits(h) ^ corner, 1
+    # h leads inward along an axis if its component has another sign than the corner's; -h along the other axes
+    inward = positive_bits(h) ^ corner
+    sign = 1  # sign h leads inward along the single axis k
     if single_axis(inward) < 0:
-        inward, sign = 7 - inward, -1
+        inward = 7 - inward
+        sign = -1
     k = single_axis(inward)
     if k < 0:
         return NO_SECOND
-    # to the end of the edge, at the distance 2 size_k, or the end of the segment
     if z[k] * z[k] > 0.5:
-        return sign * fmin(segment_extent(2.0 * size[k], h, k), 1.0 - sign * x)
-    # to one of the two other sides of the face, or the end of the segment
+        # along the edge, of length 2 size_k, to its end or the segment's
+        edge_end = segment_extent(2.0 * size[k], h, k)
+        segment_end = 1.0 - sign * x
+        return sign * fmin(edge_end, segment_end)
+    # over the face, to one of its two other sides or the end of the segment
     i, j = (k + 1) % 3, (k + 2) % 3
-    return -sign * fmin(segment_extent(2.0 * size[j], h, j), fmin(segment_extent(2.0 * size[i], h, i), 1.0 + sign * x))
+    segment_end = 1.0 + sign * x
+    return -sign * fmin(segment_extent(2.0 * size[j], h, j), fmin(segment_extent(2.0 * size[i], h, i), segment_end))
 
 
 @kernel
@@ -222,16 +226,17 @@ def extent_from_edge(z, h, size, corner, k, x, e):
     inward = (positive_bits(h) ^ corner) & (7 - (1 << k))
     if single_axis(inward) < 0:
         return NO_SECOND
-    face_axis, other_axis = (k + 1) % 3, (k + 2) % 3
-    if fabs(z[face_axis]) <= fabs(z[other_axis]):
-        face_axis = other_axis
-    sign = 1 if inward & (1 << face_axis) else -1  # 1: the second sphere is along h
-    # does the second sphere lie towards the upper end of the edge?
+    # the axis along the face and orthogonal to the edge: that along which the segment is longer
+    across, other_axis = (k + 1) % 3, (k + 2) % 3
+    if fabs(z[across]) <= fabs(z[other_axis]):
+        across = other_axis
+    sign = 1 if inward & (1 << across) else -1  # sign h leads over the face
+    # the extent ends at the end of the edge towards which sign h leads, the face's other side, or the segment's end
     upwards = (sign == 1) == (positive_bits(h) & (1 << k) != 0)
     remaining = 1.0 - e if upwards else 1.0 + e
     return sign * fmin(
         segment_extent(size[k] * remaining, h, k),
-        fmin(segment_extent(2.0 * size[face_axis], h, face_axis), 1.0 - sign * x),
+        fmin(segment_extent(2.0 * size[across], h, across), 1.0 - sign * x),
     )
 
 

@@ -166,26 +166,31 @@ def stiffness_and_damping(m, solref, solimp):
     direct one (-stiffness, -damping) is negative: k = h^2 stiffness, b = h damping.  Both are bounded as those of a row
     (`refsafe`): timeconst is at least 2 h; under the integrator discrete, k is at most dmax, and b is reduced with it.
     """
-    step, dmax = timestep(m), clip(solimp[1], MINIMP, MAXIMP)
+    h = timestep(m)
+    dmax = clip(solimp[1], MINIMP, MAXIMP)
+    is_safe = m.opt_disableflags & DISABLE_REFSAFE == 0
+    # a solref with mixed signs is replaced by the default
     has_mixed_signs = ((solref[0] > 0.0) & not_(solref[1] > 0.0)) | (not_(solref[0] > 0.0) & (solref[1] > 0.0))
-    timeconst, dampratio = where(has_mixed_signs, TIMECONST, solref[0]), where(has_mixed_signs, DAMPRATIO, solref[1])
-    is_safe, is_standard = m.opt_disableflags & DISABLE_REFSAFE == 0, timeconst > 0.0
+    first, second = where(has_mixed_signs, TIMECONST, solref[0]), where(has_mixed_signs, DAMPRATIO, solref[1])
+    is_standard = first > 0.0
     least_timeconst = MINVAL
     if is_safe and not has_metric(m):
-        least_timeconst = 2.0 * step
-    safe_timeconst, dampratio = fmax(timeconst, least_timeconst), where(is_standard, fmax(dampratio, MINVAL), dampratio)
+        least_timeconst = 2.0 * h
+    timeconst, dampratio = fmax(first, least_timeconst), fmax(second, MINVAL)
     stiffness = where(
         is_standard,
-        step * step / fmax(safe_timeconst * safe_timeconst * (dampratio * dampratio), MINVAL),
-        -timeconst * (step * step),
+        h * h / fmax(timeconst * timeconst * (dampratio * dampratio), MINVAL),
+        -first * (h * h),
     )
-    damping = where(is_standard, 2.0 * step / safe_timeconst, -dampratio * step)
+    damping = where(is_standard, 2.0 * h / timeconst, -second * h)
     if is_safe and has_metric(m):
         too_stiff = is_standard & (stiffness > dmax)
         # the damping of a row's largest impedance: ((MAXIMP - dmax) / (dmax (1 - MAXIMP)) - 1) dmax, at least 0;
         # MAXIMP - dmax = MAXIMP (1 - dmax) - dmax (1 - MAXIMP)
         most_damping = fmax(MAXIMP * (1.0 - dmax) / fmax((1.0 - MAXIMP) * dmax, MINVAL) - 2.0, 0.0) * dmax
-        damping = where(too_stiff, fmin(damping / sqrt(where(too_stiff, stiffness / dmax, 1.0)), most_damping), damping)
+        # k falls to dmax, and b by the root of the same factor
+        reduced_damping = damping / sqrt(where(too_stiff, stiffness / dmax, 1.0))
+        damping = where(too_stiff, fmin(reduced_damping, most_damping), damping)
         stiffness = where(too_stiff, dmax, stiffness)
     return stiffness, damping
 

@@ -265,7 +265,6 @@ def refine_solution(m, d, left, gradient, niter, n):
             hessian.* and all other fields that a direction needs.
     Cost:   a product with J, and two or three Newton steps.
     """
-    tolerance = m.opt_tolerance[0]
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost and gradient in the records and the tolerance
     # masks: accurate; certain: accurate whatever the factor of H has lost; todo: takes the next step
     accurate = false_mask(d)
@@ -286,10 +285,9 @@ def refine_solution(m, d, left, gradient, niter, n):
         todo = todo & not_(accurate)
         if not any_(todo):
             break
-        # step of length a to the minimum of the cost along p; q1, q2: coefficients of the cost without rows
+        # step of length a to the minimum of the cost along p
         q1, q2, p_squared = line_terms(m, d)
-        enough = slope_tolerance(m, scale, p_squared)
-        a = line_search(m, d, q1, q2, enough, live=todo)
+        a = line_search(m, d, q1, q2, slope_tolerance(m, scale, p_squared), live=todo)
         advance_rows(m, d, a)
         cost_before = cost
         cost, new_gradient = evaluate(m, d)

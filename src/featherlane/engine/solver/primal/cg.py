@@ -107,10 +107,9 @@ def cg(m, d):
         if not any_(live):
             break
         turn_search(m, d, beta)  # writes the direction
-        # step of length a to the minimum along the direction; q1, q2: coefficients of the cost; p_squared: |p|^2
+        # step of length a to the minimum along p
         q1, q2, p_squared = line_terms(m, d)
-        enough = slope_tolerance(m, scale, p_squared)
-        a = line_search(m, d, q1, q2, enough, live)
+        a = line_search(m, d, q1, q2, slope_tolerance(m, scale, p_squared), live)
         advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
         cost_before = cost
         cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
