@@ -79,16 +79,6 @@ def bounding_sphere(a, b, c):
     return centroid, sqrt(fmax(dot(u, u), fmax(dot(v, v), dot(w, w))))
 
 
-@kernel
-def triangle_may_meet(m1, d1, a, b, c):
-    """Returns the mask of eight triangles whose bounding spheres may meet the field.
-
-    a, b, c: corners in the field's frame.
-    """
-    centroid, radius = bounding_sphere(a, b, c)
-    return field_value_at(m1, d1, centroid) < radius
-
-
 # ---- starting points -------------------------------------------------------------------------------------------------
 @kernel
 def frank_wolfe(m1, d1):
@@ -231,12 +221,15 @@ def collide_group(m1, d1, group, n):
 
     n: number of waiting starting points, in descent.start; returns the new number.
     """
-    rows, first = eights(m1.fieldgroup_vert), 9 * group  # a row of eight lanes per coordinate of the three corners
+    # a row of eight lanes for each coordinate of the three corners
+    rows = eights(m1.fieldgroup_vert)
+    first = 9 * group
     a, b, c = Vec3(rows[first : first + 3]), Vec3(rows[first + 3 : first + 6]), Vec3(rows[first + 6 : first + 9])
     meets = box_may_meet(m1, d1, fmin(a, fmin(b, c)), fmax(a, fmax(b, c)))
     if any_(meets):
         a, b, c = into_field(d1, a), into_field(d1, b), into_field(d1, c)
-        meets = meets & triangle_may_meet(m1, d1, a, b, c)
+        centroid, radius = bounding_sphere(a, b, c)
+        meets = meets & (field_value_at(m1, d1, centroid) < radius)
         eights(d1.descent.triangle)[0:9] = join(a, b, c)
         # the last first, as MuJoCo; fieldgroup_face is -1 in a lane without a triangle
         for i in range(LANES - 1, -1, -1):

@@ -49,12 +49,6 @@ def _friction(m, i):
 
 
 @kernel
-def is_controlled(m, i):
-    """Returns whether a controller computes the voltage."""
-    return (m.actuator_ctrlspec[i] & (INPUT_POS | INPUT_VEL | INPUT_FF)) != 0
-
-
-@kernel
 def motor_resistance(m, d, i):
     """Returns R at the motor's temperature [ohm]: R (1 + alpha (T + Ta - T0)), T relative to the ambient Ta."""
     gain = _gain(m, i)
@@ -87,7 +81,7 @@ def _controller_voltage(m, d, i):
 def voltage(m, d, i):
     """Returns the motor's voltage [V]: the commanded one, plus that of its controller, if any, within its bounds."""
     _, _, _, total = inputs(m, d, i)
-    if is_controlled(m, i):
+    if m.actuator_ctrlspec[i] & (INPUT_POS | INPUT_VEL | INPUT_FF):  # a controller computes the voltage
         V = _controller_voltage(m, d, i)
         Vmax = _gain(m, i).Vmax
         total = total + where(Vmax > 0.0, clip(V, -Vmax, Vmax), V)

@@ -99,14 +99,6 @@ def store_problem(m, d):
 
 
 @kernel
-def soften_losses(m, d, chosen, stiffness):
-    """Sets D of friction loss to `stiffness` times that of the law, in the `chosen` worlds."""
-    for k in range(d.nrow[0]):
-        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
-            d.row_D[k] = where(chosen, stiffness * d.coulomb.row_D[k], d.row_D[k])
-
-
-@kernel
 def place_problem(m, d, chosen, back, shifted, stiffness):
     """Sets the law of the problem of stiffness s in the `chosen` worlds; returns the residual of all worlds.
 
@@ -125,7 +117,9 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
     if any_(back):
         replace_vector(m, back, d.coulomb.good, d.qacc)
         recompute_rows(m, d, back)
-    soften_losses(m, d, chosen, stiffness)
+    for k in range(d.nrow[0]):
+        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+            d.row_D[k] = where(chosen, stiffness * d.coulomb.row_D[k], d.row_D[k])
     for k in range(d.ncon_slot[0]):
         contact = d.contact[k]
         if contact.dim > 1:

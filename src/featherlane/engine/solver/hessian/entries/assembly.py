@@ -284,17 +284,6 @@ def point_stiffness(m, d, k):
     return F
 
 
-@kernel
-def store_stiffness(m, d, k):
-    """Stores the stiffness of contact k for the panels: F, and A, p and s of its turns; zero if no row pushes.
-
-    Writes: hessian.con_F, con_A, con_p, con_s of slot k; the symbols are those of stiffness.py.
-    """
-    d.hessian.con_F[k] = point_stiffness(m, d, k)
-    if d.con_dim[k] > 3:
-        d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = turning_stiffness(m, d, k)
-
-
 @stage
 def add_between_trees(m, d, k):
     """Adds the stiffness of a contact to each of its two bodies, and between them.
@@ -329,7 +318,10 @@ def assemble_bodies(m, d):
         k = d.primal.slot[e]
         other = d.con_body[k, 1]  # 0 if it does not move
         if in_panel(m, d, k):
-            store_stiffness(m, d, k)
+            # for the panels, also zeros if no row pushes
+            d.hessian.con_F[k] = point_stiffness(m, d, k)
+            if d.con_dim[k] > 3:
+                d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = turning_stiffness(m, d, k)
         elif other == 0 or d.hessian.pattern[0] == APART:  # APART: trees are decoupled, each body gets its part
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):
