@@ -46,7 +46,8 @@ def write_ball_limit(m, d, k, o, j, axis, dist, present):
     place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first]))
     aref = -fma(damping, v, stiffness * r)
-    vel, bounds = row_product(d, k, d.qvel), (0.0, UNBOUNDED)  # the limit only pushes
+    vel = row_product(d, k, d.qvel)
+    bounds = (0.0, UNBOUNDED)  # the limit only pushes
     store_row(d, k, present, (dist, joint.margin), vel, D, aref, bounds)
 
 

@@ -85,7 +85,8 @@ def _write_normal_row(d, er, i, k, r, sign):
     Its force is max(-D (J a - aref), 0).
     """
     contact = d.contact[k]
-    nv, mu = er.efc_nv, sign * contact.friction[max(r - 1, 0)]  # direction r >= 1 has the coefficient friction[r - 1]
+    nv = er.efc_nv
+    mu = sign * contact.friction[max(r - 1, 0)]  # direction r >= 1 has the coefficient friction[r - 1]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[c] + mu * er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_D[i] = contact.dist, contact.includemargin, contact.D

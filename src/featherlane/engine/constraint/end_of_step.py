@@ -66,7 +66,8 @@ def reference_at_end(m, K, B, imp):
     """
     stiffness = K * imp
     if has_metric(m):
-        h, scale = timestep(m), step_scale(m, K, B, imp)  # scale = 1 / (1 + s)
+        h = timestep(m)
+        scale = step_scale(m, K, B, imp)  # 1 / (1 + s)
         # from here on B is B + h k of the formula, so that s = h B
         B = fma(h, stiffness, B)
         imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)  # d (1 + s) / (1 + d s)

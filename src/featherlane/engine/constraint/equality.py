@@ -347,7 +347,8 @@ def write_equality_rows(m, d, row, entry):
         if sleeping(m) and m.eq_type[e] != EQ_TENDON:  # models with sleep have no equality of tendons
             present = present & equality_awake(m, d, e)
         if any_(present):
-            n, rows = 0, equality_row_count(m, e)  # n: entries per row, 0 without rows
+            n = 0  # entries per row, 0 without rows
+            rows = equality_row_count(m, e)
             if rows > 1:  # a connect or weld
                 last1, last2 = last_dofs(m, e)
                 n = list_dofs(m, d, entry, last1, last2)

@@ -78,7 +78,8 @@ def reference(solref, solimp, shortest):
     standard = time > 0.0
     time = where(standard, fmax(time, shortest), time)
 
-    scaled_time, root = dmax * time, dmax * time * ratio  # root = 1 / sqrt(K)
+    scaled_time = dmax * time
+    root = dmax * time * ratio  # 1 / sqrt(K)
     K = where(standard, 1.0, -time) / fmax(where(standard, root * root, dmax * dmax), MINVAL)
     B = where(standard, 2.0, -ratio) / fmax(where(standard, scaled_time, dmax), MINVAL)
     return K, B

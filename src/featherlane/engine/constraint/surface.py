@@ -26,7 +26,8 @@ def surface_velocity(m, d, g, p):
     """Returns (sigma(p), R w) of geom g at the world point p; zeros for g = -1, no geom."""
     v, w = Vec3(zeros(3)), Vec3(zeros(3))
     if g >= 0:
-        R, first = d.geom_xmat[g], 6 * g  # geom_surfacevel holds v, w of each geom
+        R = d.geom_xmat[g]
+        first = 6 * g  # geom_surfacevel holds v, w of each geom
         w = R @ Vec3(m.geom_surfacevel[first + 3 : first + 6])
         v = R @ Vec3(m.geom_surfacevel[first : first + 3]) + cross(w, p - d.geom_xpos[g])
     return v, w

@@ -60,7 +60,9 @@ def choose_geoms(m, d, i, image, corner, extent):
         extent: (columns, rows) of the block.
     """
     origin, axis, rho, slope = bundle_of_block(m, d, i, image, corner, extent)
-    backwards, far, n = d.cam_xmat[i].columns[2], d.camera.clip[1], 0  # a camera looks along -z
+    backwards = d.cam_xmat[i].columns[2]  # a camera looks along -z
+    far = d.camera.clip[1]
+    n = 0
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)

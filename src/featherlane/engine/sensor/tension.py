@@ -64,7 +64,8 @@ def row_force(m, d, i):
 @kernel
 def armature_force(m, d, i):
     """Returns -armature (J qacc + (dJ/dt) qvel): the force of the armature of tendon i [N]."""
-    armature, length_acc = tendon_armature(m, i), 0.0  # length_acc: second derivative of the length
+    armature = tendon_armature(m, i)
+    length_acc = 0.0  # second derivative of the length
     if any_(armature != 0.0):
         length_acc = jacobian_rate(m, d, i)  # (dJ/dt) qvel
         for e in tendon_entries(m, i):

@@ -118,7 +118,8 @@ def rotation_vector_quat(r):
 @kernel
 def _nonzero_quat(q):
     """Returns q, in worlds where its length is almost 0 `quat_normalize(q)`: a product with it can be normalised."""
-    result, short = Quat(q), square_length(q) < 4.0 * MINVAL * MINVAL  # a length below 2 MINVAL
+    result = Quat(q)
+    short = square_length(q) < 4.0 * MINVAL * MINVAL  # a length below 2 MINVAL
     if any_(short):
         result = where(short, quat_normalize(q), result)
     return result

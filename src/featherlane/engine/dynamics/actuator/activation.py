@@ -57,7 +57,8 @@ def _store_pid_rates(m, d, i):
     if states & SLEW:
         limit_slew(m, d, i, state_address(m, i, SLEW), prm.slew)
     if states & INTEGRAL:
-        a, setpoint = state_address(m, i, INTEGRAL), 0.0  # 0 without a control for the position
+        a = state_address(m, i, INTEGRAL)
+        setpoint = 0.0  # without a control for the position
         if actuator.ctrlspec & INPUT_POS:
             setpoint = d.actuator_input[actuator.ctrladr]
         length = d.actuator_length[o]

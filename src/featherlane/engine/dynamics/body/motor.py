@@ -58,7 +58,8 @@ def _motor_force_at_stop(velocity, force, fudge, low, high):
 @kernel
 def _add_axial_force(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k: a torque for a hinge, else a force, on its body 0 or 1 (side)."""
-    b, axial = m.link_body[k, side], s * link_axis(m, d, k, side=0)  # a torque on a hinge, else a force
+    b = m.link_body[k, side]
+    axial = s * link_axis(m, d, k, side=0)  # a torque on a hinge, else a force
     force = axial
     torque = Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:

@@ -193,7 +193,8 @@ def complete_corner(rows, listed, system, chain, own, reduce, height):
     g = tuple(f[i - r] for r in range(height))
     for t in range(nbelow):
         k = row_below(rows, listed, start, t)
-        address, inverse_k = rows.adr[k] + depth, inverse[k]  # address of A_ki; A_k,i-r is r positions left of it
+        address = rows.adr[k] + depth  # of A_ki; A_k,i-r is r positions left of it
+        inverse_k = inverse[k]
         A_k = tuple(A[address - r] for r in range(height))
         L_k = tuple(A_k[r] * inverse_k for r in range(height))
         for r in unrolled(range(height)):
@@ -295,7 +296,8 @@ def reduce_rows(rows, listed, L, x, i, height):
     x_i = tuple(x[i - r] for r in range(height))
     for t in range(nbelow):
         k = row_below(rows, listed, start, t)
-        address, x_k = rows.adr[k] + depth, x[k]  # address of L_ki; L_k,i-r is r positions left of it
+        address = rows.adr[k] + depth  # of L_ki; L_k,i-r is r positions left of it
+        x_k = x[k]
         x_i = tuple(fma(-L[address - r], x_k, x_i[r]) for r in range(height))
     # the last descendants are rows of the chain: row i - u is complete, and is subtracted from the rows i - r above it
     for u in unrolled(range(height)):

@@ -251,7 +251,8 @@ def wrap(m, d, start, end, g, kind, side):
     rounding = ROUNDING32 if single_precision(d) else ROUNDING
     p = R.T @ (d.site_xpos[start] - centre)
     q = R.T @ (d.site_xpos[end] - centre)
-    s, has_side = p, 1 if side >= 0 else 0  # s is not used without a side site
+    s = p  # not used without a side site
+    has_side = 1 if side >= 0 else 0
     if side >= 0:
         s = R.T @ (d.site_xpos[side] - centre)
     e1, e2 = _plane_axes(p, q, kind)

@@ -54,7 +54,9 @@ def wake_island(m, d, t, lane, counter):
 @kernel
 def first_of_island(m, d, t, lane):
     """Returns the smallest index of a tree in the sleeping island of tree t, in the world of a lane."""
-    smallest, member, visited = t, read_asleep(m, d, t, lane), 0  # visited: bounds the walk if the cycle is invalid
+    smallest = t
+    member = read_asleep(m, d, t, lane)
+    visited = 0  # bounds the walk if the cycle is invalid
     while member != t and member >= 0 and visited < m.ntree:
         smallest = min(smallest, member)
         member = read_asleep(m, d, member, lane)

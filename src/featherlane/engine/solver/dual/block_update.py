@@ -118,7 +118,8 @@ def visit_edge(d, q, dim, e, R, live):
     s = 1 or -1.  y and a are the first and second derivative of the cost by f:
     y = y_n + s y_i + R f,  a = A_nn + A_ii + 2 s A_in + R.
     """
-    i, s = 1 + e // 2, 1.0 - 2.0 * (e % 2)  # s = 1 for even edges, else -1
+    i = 1 + e // 2
+    s = 1.0 - 2.0 * (e % 2)  # 1 for even edges, else -1
     f = d.dual.block_force[e]
     y = fma(R, f, fma(s, d.dual.block_y[i], d.dual.block_y[0]))
     A_ii, A_in = d.dual.A[q, block_triangle_index(i, i)], d.dual.A[q, block_triangle_index(i, 0)]
@@ -216,7 +217,8 @@ def ray_length(d, q, dim, R, Rt):
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
     """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
-    held, fall = d.dual.block_force[0] > TOUCHING, 0.0  # held: mask of worlds with a normal force
+    held = d.dual.block_force[0] > TOUCHING  # mask of worlds with a normal force
+    fall = 0.0
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
     length = ray_length(d, q, dim, R, Rt)
     # along the force, the tip is at length -1; from force 0, the ray only goes forward

@@ -134,7 +134,8 @@ def force_cost(f, b, D):
 @kernel
 def dual_cost(m, d):
     """Returns 1/2 f^T (A + R) f + f^T b of dual.f, with f^T A f = z^T z."""
-    cost, contacts = 0.0, d.nrow[0]  # first block of contacts
+    cost = 0.0
+    contacts = d.nrow[0]  # first block of contacts
     for i in range(m.nv):
         cost = fma(d.dual.z[i], d.dual.z[i], cost)
     cost = 0.5 * cost
@@ -160,7 +161,8 @@ def start_forces(m, d):
     Writes: primal.row_v, con_warm (b); dual.f, dual.old, dual.z.
     """
     compute_rows_at(m, d, d.qacc_smooth, d.primal.row_v, d.primal.con_warm)
-    blocks, warm = d.nrow[0] + d.ncon_slot[0], false_mask(d)  # warm: worlds that start from the last forces
+    blocks = d.nrow[0] + d.ncon_slot[0]
+    warm = false_mask(d)  # worlds that start from the last forces
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         # x = J a - aref at the last acceleration, and its forces
         compute_rows_at(m, d, d.qacc_warmstart, d.primal.row_x, d.primal.con_y)
@@ -198,7 +200,8 @@ def pgs(m, d):
     Scratch: primal.*, cacc, cfrc, dual.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep three products with Y.
     """
-    scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]  # scale: of cost and gradient
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost and gradient
+    tolerance = m.opt_tolerance[0]
     start_forces(m, d)  # writes dual.f, old, z
     record_forces(m, d, k=0, scale=scale, improvement=0.0, beta=0.0)
     # noise: relative rounding of a gain; it is quadratic in the change of forces, so this is the square of a rounding

@@ -180,7 +180,9 @@ def make_blocks(m, d):
     Cost:   O(rows * depth^2).
     """
     # start, row: next free positions in dual.dof and dual.Y;  whole: rows without friction are needed, too
-    start, row, whole, inverse = 0, 0, in_forces(m), metric_factor(m, d)[1]  # inverse: 1 / D
+    start, row = 0, 0
+    whole = in_forces(m)
+    inverse = metric_factor(m, d)[1]  # 1 / D
     d.dual.ndual[0] = 0
     for i in range(m.nv):
         d.dual.mark[i] = 0

@@ -181,7 +181,8 @@ def store_opposing_forces(m, d):
 @kernel
 def norm_from_acceleration(m, d):
     """Returns max(|f0|, |M a - f0|), limited to what float32 can square."""
-    constraint, f0 = 0.0, metric_force(m, d)  # constraint: |M a - f0|^2
+    f0 = metric_force(m, d)
+    constraint = 0.0  # |M a - f0|^2
     for i in range(m.nv):
         f = d.primal.Ma[i] - f0[i]
         constraint = fma(f, f, constraint)

@@ -72,7 +72,8 @@ def is_unsolved(m, d, scale, residual):
     unexplained = above_tolerance & not_(residual <= small * forces)  # neither small nor, below, rounding
     if any_(unexplained):
         unexplained = unexplained & not_(is_rounding_of_terms(m, d))
-    is_large, out_of_range = above_tolerance & not_(residual <= large * forces), not_(residual < FAR)  # FAR: or NaN
+    is_large = above_tolerance & not_(residual <= large * forces)
+    out_of_range = not_(residual < FAR)  # also NaN
     return unexplained | is_large | out_of_range
 
 

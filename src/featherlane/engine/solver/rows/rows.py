@@ -105,7 +105,8 @@ def store_turns(d, k, sign):
     """
     c = d.contact[k]
     n, t1, t2 = c.frame.rows
-    spin, rolls = sign * c.friction[2] * n, zeros(6)  # rolls: both rows about the tangents
+    spin = sign * c.friction[2] * n
+    rolls = zeros(6)  # both rows about the tangents
     if c.dim > 4:
         rolls = join(sign * c.friction[3] * t1, sign * c.friction[4] * t2)
     d.con_basis[TURN, k] = join(spin, rolls)

@@ -228,7 +228,8 @@ def assemble_block_row(m, d, A, i):
     while j >= 0 and (stiff or full):
         e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
-        entry, n = row + d.hessian.blockplace[e], j - first + 1  # H_ij of `first`; number of dofs up to j
+        entry = row + d.hessian.blockplace[e]  # H_ij of the dof `first`
+        n = j - first + 1  # dofs up to j
         if full:  # row i of M has all ancestors: that of `first` stands behind its own ancestors
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):

@@ -71,7 +71,8 @@ def add_to_ancestor_row(m, d, first, stride, a, weighted):
 def add_to_block_row(m, d, first, stride, a, weighted):
     """Adds to row i in block rows, with the arguments of `add_to_ancestor_row`."""
     i = d.row_dof[first + a]
-    row, e = d.hessian.rowadr[i], diagonal_block(m, d, i)  # e: entry of the row's block list
+    row = d.hessian.rowadr[i]
+    e = diagonal_block(m, d, i)  # entry of the row's block list
     for b in range(a, -1, -1):  # descending: `find_block` searches backward
         j = d.row_dof[first + b]
         e = find_block(m, d, e, j)

@@ -77,7 +77,8 @@ def add_pair(m, d, k):
 
     H_ij += (W J_i) . J_j, with W of the pushing edges: weights nn, n1, 11, n2, 22 of products of basis vectors.
     """
-    count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
+    count = store_pair_jacobian(m, d, k)  # writes hessian.pair_dof, pair_J
+    has_blocks = has_block_rows(d)
     w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])
     for a in range(count):
         i = d.hessian.pair_dof[a]
@@ -98,7 +99,8 @@ def add_pair(m, d, k):
 @kernel
 def add_normal_pair(m, d, k):
     """Adds J^T W J to H for a contact without friction: H_ij += w J_i J_j, with the normal row only."""
-    count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
+    count = store_pair_jacobian(m, d, k)  # writes hessian.pair_dof, pair_J
+    has_blocks = has_block_rows(d)
     w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)  # D in worlds in which the contact pushes
     for a in range(count):
         i = d.hessian.pair_dof[a]

@@ -105,7 +105,8 @@ def assemble_dof_stiffness(m, d):
     # the dofs of a row are consecutive dofs of one joint, ascending
     for k in range(d.nrow[0]):
         if is_local_row(m, d, k):
-            weight, first = free_weight(d, k), d.row_dofadr[k]  # weight: D, or 0 if the row is at a bound
+            weight = free_weight(d, k)  # D, or 0 if the row is at a bound
+            first = d.row_dofadr[k]
             for a in range(d.row_dofnum[k]):
                 i = d.row_dof[first + a]
                 weighted = weight * d.row_J[first + a]

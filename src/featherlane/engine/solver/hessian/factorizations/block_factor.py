@@ -208,7 +208,8 @@ def eliminate_from(m, d, block, b, at):
     end = d.hessian.blockadr[b] + at
     stride = block.stride
     c = d.hessian.blockcol[end]  # the target; it is also the last block in the list of its row
-    target, w, place, f = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[end], d.hessian.blockadr[c]
+    target, w = m.block_dofadr[c], m.block_dofnum[c]
+    place, f = d.hessian.blockplace[end], d.hessian.blockadr[c]
     for i in range(w):
         store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
     # start of the target's rows, and their distance: the columns of blocks above, then its own

@@ -74,7 +74,8 @@ def stiffness_products(d, lane, k, t, P):
 
     F, A, p and s are those of one world, lane `lane` of hessian.con_F, con_A, con_p and con_s.
     """
-    f, g = read_lane(d.hessian.con_F, k, lane) @ P, P  # g is a placeholder, which is not used without turns
+    f = read_lane(d.hessian.con_F, k, lane) @ P
+    g = P  # a placeholder, which is not used without turns
     if d.con_dim[k] > 3:
         p, s = read_lane(d.hessian.con_p, k, lane), read_lane(d.hessian.con_s, k, lane)
         R = angular_velocity_rows(d, t)

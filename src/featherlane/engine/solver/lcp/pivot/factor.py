@@ -230,7 +230,8 @@ def update_rows_behind(r1, left):
     LT8 = eights(r1.one.L)
     column = r1.one.turn
     column8 = eights(r1.one.turn)
-    first, end = left // 8, (nfactor + 7) // 8  # eights from that of the leaving row on
+    first = left // 8  # eights, from that of the leaving row on
+    end = (nfactor + 7) // 8
     for c in range(first, end):
         column8[c] = LT8[left * row_eights + c]
     weight = 1.0 / r1.one.D[left]

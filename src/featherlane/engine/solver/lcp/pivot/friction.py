@@ -359,7 +359,8 @@ def settle_friction(r1, passes, active_set_passes):
     passes: largest number of trial steps.   active_set_passes: largest number of passes of each `refine_active_set`.
     """
     mismatch, _ = limit_mismatch(r1)
-    settled, left, rounds = 0, passes, 0  # left: trial steps that are left
+    settled, rounds = 0, 0
+    left = passes  # trial steps that are left
     while left > 0 and settled == 0:
         settled, mismatch, left = move_to_target_limits(r1, mismatch, left, active_set_passes)
         rounds += 1

@@ -119,7 +119,8 @@ def add_correction(p):
 def violations(p, i, x_tolerance, w_tolerance):
     """Returns masks of row i: free and below its limits, free and above them, at a limit with w of the wrong sign."""
     x, w, side = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
-    free, moves = side == OPEN, p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits never moves
+    free = side == OPEN
+    moves = p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits never moves
     low = free & (x < p.lcp.lower[i] - x_tolerance)
     high = free & (x > p.lcp.upper[i] + x_tolerance)
     wrong = moves & not_(free) & (where(side < 0.0, -w, w) > w_tolerance)

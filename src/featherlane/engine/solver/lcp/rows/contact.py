@@ -91,7 +91,8 @@ def contact_softness(m, d, k):
 def normal_velocity(m, d, k, erp, v):
     """Returns c, the target separation velocity of contact k by the formulas above, with v = J v its velocity now."""
     contact = d.contact[k]
-    depth, belt = contact.includemargin - contact.dist, contact.belt[0]  # belt_n
+    depth = contact.includemargin - contact.dist
+    belt = contact.belt[0]  # along n
     # depth >= 0: the error that erp removes; depth < 0: the gap may close within the step
     target = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + belt
     target = where(depth < 0.0, depth / timestep(m) + belt, target)
@@ -112,7 +113,8 @@ def append_friction(m, d, k, start, n, present, normal, spin):
     for c in range(1, contact.dim):
         fill_contact_row(m, d, k, c, start, n, present)  # writes J to d.primal.search
         row = append_jacobian_row(m, d, start, n)
-        target, cfm, force = 0.0, m.opt_cfm[0], 0.0  # of turning rows; force = 1: mu is a force [N]
+        target, cfm = 0.0, m.opt_cfm[0]  # of turning rows
+        force = 0.0  # 1: mu is a force [N]
         if c < 3:
             # sliding: the belt's velocity; a slip is the CFM; friction may be a force
             slip = contact.compliance[c - 1]

@@ -130,7 +130,8 @@ def set_row(m, d, row, present, c, cfm, bounds):
         cfm: velocity per unit force [m/(s N)].
         bounds: (lo, hi) [N, N m], lo <= 0 <= hi.
     """
-    h, (r, v, a) = timestep(m), row  # v = J v, a = J Mh^-1 f
+    h = timestep(m)
+    r, v, a = row  # v = J v, a = J Mh^-1 f
     lo, hi = bounds
     # the softness that A's diagonal gets
     soft = where(present, cfm / h, 0.0)
