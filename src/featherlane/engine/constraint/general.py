@@ -24,20 +24,20 @@ def place_dof_row(d, k, i, kind, ident):
 
 
 @kernel
-def place_rows_at(d, k, size, o, n, kind, ident):
-    """Assigns the n dofs in row_dof from entry o on to rows k .. k + size - 1, of type `kind` (mjtConstraint).
+def place_rows_at(d, k, size, adr, n, kind, ident):
+    """Assigns the n dofs in row_dof from entry adr on to rows k .. k + size - 1, of type `kind` (mjtConstraint).
 
-    ident: id of the equality, joint or tendon.  Entries are stored row by row: row k + r begins at entry o + r n.
+    ident: id of the equality, joint or tendon.  Entries are stored row by row: row k + r begins at entry adr + r n.
     """
     for r in range(size):
-        d.row_dofadr[k + r] = o + r * n
+        d.row_dofadr[k + r] = adr + r * n
         d.row_dofnum[k + r] = n
         d.row_rownum[k + r] = size - r  # rows with these dofs, from this one on
         d.row_type[k + r] = kind
         d.row_id[k + r] = ident
         # the first row's dofs are already stored; the others have the same
         for e in range(n if r > 0 else 0):
-            d.row_dof[o + r * n + e] = d.row_dof[o + e]
+            d.row_dof[adr + r * n + e] = d.row_dof[adr + e]
 
 
 @kernel

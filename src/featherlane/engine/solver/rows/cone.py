@@ -119,9 +119,10 @@ def cone_switch(d, k, a):
     # changes: how many of the masks `sticks` and `slips` differ between both ends
     changes = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
     changes = changes + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
-    TT = where(slips, yy, 1.0)  # T^2
-    across = fmax(vv - yv * yv / TT, 0.0)  # |v across|^2
-    return changes + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * TT), 1.0, 0.0)
+    T_squared = where(slips, yy, 1.0)
+    across_squared = fmax(vv - yv * yv / T_squared, 0.0)  # |v across|^2
+    turns = slips & (a * a * sqrt(across_squared) * sqrt(vv) > STRAIGHT * T_squared)
+    return changes + where(turns, 1.0, 0.0)
 
 
 @kernel

@@ -165,8 +165,9 @@ def store_two_rows(m, d, A, i):
     # all dofs of both rows: those up to k
     for e in range(start, n - 1):
         j = m.chain_colind[chain + e]
-        x, y = add_axis_product(d, j, f, A[A_i + e]), add_axis_product(d, j, g, A[A_k + e])
-        d.hessian.H[before_i + d.hessian.rownnz[j]], d.hessian.H[before_k + d.hessian.rownnz[j]] = x, y
+        H_ij, H_kj = add_axis_product(d, j, f, A[A_i + e]), add_axis_product(d, j, g, A[A_k + e])
+        d.hessian.H[before_i + d.hessian.rownnz[j]] = H_ij
+        d.hessian.H[before_k + d.hessian.rownnz[j]] = H_kj
     # the diagonal of row i
     d.hessian.H[before_i + d.hessian.rownnz[i]] = add_axis_product(d, i, f, A[A_i + n - 1])
 

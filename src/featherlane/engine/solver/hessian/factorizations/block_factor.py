@@ -204,12 +204,11 @@ def eliminate_from(m, d, block, b, at):
     The columns of the target's rows that the rows of b have, too, are updated run by run: blocks that are adjacent in
     both row lists.  Then L is stored in the target's columns.
     """
-    e = d.hessian.blockadr[b]
-    end = d.hessian.blockadr[b] + at
-    stride = block.stride
-    c = d.hessian.blockcol[end]  # the target; it is also the last block in the list of its row
-    target, w = m.block_dofadr[c], m.block_dofnum[c]
-    place, f = d.hessian.blockplace[end], d.hessian.blockadr[c]
+    end = d.hessian.blockadr[b] + at  # the target's entry in the list of b; the target is the last one in its own list
+    target_block = d.hessian.blockcol[end]
+    target, w = m.block_dofadr[target_block], m.block_dofnum[target_block]  # its first dof, and number of dofs
+    place = d.hessian.blockplace[end]
+    e, f = d.hessian.blockadr[b], d.hessian.blockadr[target_block]  # next entries of the lists of b and the target
     for i in range(w):
         store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
     # start of the target's rows, and their distance: the columns of blocks above, then its own
@@ -224,13 +223,13 @@ def eliminate_from(m, d, block, b, at):
         if last_e < end:
             columns = columns + m.block_dofnum[d.hessian.blockcol[last_e]]
             triangle = 0
-        source = Sources(adr=block.adr + start, stride=stride, n=block.size, pivot=0, w=w)
+        source = Sources(adr=block.adr + start, stride=block.stride, n=block.size, pivot=0, w=w)
         update_block_rows(d, target_row + d.hessian.blockplace[first_f], width, source, columns, triangle)
         e, f = last_e + 1, last_f + 1
     # L replaces A in the target's columns
     for k in range(block.size):
         for i in range(w):
-            d.hessian.H[block.adr + k * stride + place + i] = d.hessian.pivot[k * w + i]
+            d.hessian.H[block.adr + k * block.stride + place + i] = d.hessian.pivot[k * w + i]
 
 
 @stage

@@ -196,7 +196,9 @@ def enter_factor(r1, p, t):
     enters = 0
     if is_independent(r1, t, pivot):
         append_factor_row(r1, p, t, pivot)
-        r1.one.state[p], r1.place.w[p], enters = BETWEEN, 0.0, 1
+        r1.one.state[p] = BETWEEN
+        r1.place.w[p] = 0.0
+        enters = 1
     return enters
 
 

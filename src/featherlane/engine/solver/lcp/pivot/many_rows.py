@@ -81,7 +81,7 @@ def reduce_group_columns(r1):
     """
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
-    c = r1.one.nfactor[0] // 8
+    c = nfactor // 8
     LT = r1.one.L
     LT8 = eights(r1.one.L)
     stride = 8 * eights_per_row(r1)
@@ -117,7 +117,7 @@ def subtract_factor_rows(r1, lane, count):
     """Computes A_GG - T^T D^-1 T in place, in the four rows 8 c + lane to 8 c + lane + 3 as far as they belong to G."""
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
-    c = r1.one.nfactor[0] // 8
+    c = nfactor // 8
     LT = r1.one.L
     LT8 = eights(r1.one.L)
     Dinv = r1.one.D
@@ -168,7 +168,7 @@ def factor_group(r1, count):
     """
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
-    c = r1.one.nfactor[0] // 8
+    c = nfactor // 8
     LT = r1.one.L
     LT8 = eights(r1.one.L)
     stride = 8 * eights_per_row(r1)
@@ -194,7 +194,7 @@ def append_group(r1, count):
     """
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
-    c = r1.one.nfactor[0] // 8
+    c = nfactor // 8
     LT8 = eights(r1.one.L)
     first_lane = r1.one.nfactor[0] % 8
     # in one.L: A_CG and A_GG, then T = L^-1 A_CG, then the Schur complement of A_GG

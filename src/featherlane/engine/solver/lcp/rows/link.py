@@ -167,9 +167,8 @@ def link_forces(m, d):
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
-        # first row of the link; row of its motor or stop
         force, torque = Vec3(zeros(3)), Vec3(zeros(3))
-        first, motor = d.link_lcprow[k, 0], d.link_lcprow[k, 1]
+        first, motor = d.link_lcprow[k, 0], d.link_lcprow[k, 1]  # first row of the link, row of its motor or stop
         if first >= 0:
             for c in range(link_row_count(m, k)):
                 if is_angular_row(m, k, c):
