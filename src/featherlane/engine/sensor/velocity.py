@@ -78,8 +78,8 @@ def jointvel(m, d, i):
 @kernel
 def ballangvel(m, d, i):
     """Writes sensor i: angular velocity of a ball joint."""
-    v = m.jnt_dofadr[m.sensor_objid[i]]
-    write_values(m, d, i, d.qvel[v : v + 3])
+    dof = m.jnt_dofadr[m.sensor_objid[i]]
+    write_values(m, d, i, d.qvel[dof : dof + 3])
 
 
 @kernel

@@ -74,9 +74,9 @@ def transposed_velocity_force(B, S):
 
 
 @kernel
-def _store_axis_rate(d, v, both):
-    """cdof_rate[v] <- w_v = both x S_v;  both: the sum of the velocities before and after the joint."""
-    d.cdof_rate[v] = cross_motion(both, d.cdof[v])
+def _store_axis_rate(d, dof, before_plus_after):
+    """cdof_rate[dof] <- w = (v before the joint + v after it) x S."""
+    d.cdof_rate[dof] = cross_motion(before_plus_after, d.cdof[dof])
 
 
 @kernel
@@ -87,21 +87,21 @@ def _store_axis_rates(m, d, i):
     """
     vel = d.cvel[m.body_parentid[i]]
     for j in body_joints(m, i):
-        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        dof, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             for k in range(3):
-                d.cdof_rate[v + k] = zeros(6)
-            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
-            v += 3
-        after = fma(d.qvel[v], d.cdof[v], vel)
+                d.cdof_rate[dof + k] = zeros(6)
+            vel = moved_along(vel, Vec3(d.qvel[dof : dof + 3]))  # adds the linear velocity
+            dof += 3
+        after = fma(d.qvel[dof], d.cdof[dof], vel)
         if has_quaternion(kind):
-            after = fma(d.qvel[v + 1], d.cdof[v + 1], after)
-            after = fma(d.qvel[v + 2], d.cdof[v + 2], after)
-        both = vel + after
-        _store_axis_rate(d, v, both)
+            after = fma(d.qvel[dof + 1], d.cdof[dof + 1], after)
+            after = fma(d.qvel[dof + 2], d.cdof[dof + 2], after)
+        before_plus_after = vel + after
+        _store_axis_rate(d, dof, before_plus_after)
         if has_quaternion(kind):
-            _store_axis_rate(d, v + 1, both)
-            _store_axis_rate(d, v + 2, both)
+            _store_axis_rate(d, dof + 1, before_plus_after)
+            _store_axis_rate(d, dof + 2, before_plus_after)
         vel = after
 
 

@@ -56,14 +56,14 @@ def _spring_rates(m, d, j):
 
     A spring of a ball or of a free joint has the same rate in every direction, at the length of the deflection.
     """
-    a, kind = m.jnt_qposadr[j], m.jnt_type[j]
+    adr, kind = m.jnt_qposadr[j], m.jnt_type[j]
     coefficients = spring_coefficients(m, j)
     first, rotation = 0.0, 0.0
     if is_scalar(kind):
-        first = _spring_rate(coefficients, d.qpos[a] - spring_reference(m, d, j))
+        first = _spring_rate(coefficients, d.qpos[adr] - spring_reference(m, d, j))
     elif any_(has_coefficients(coefficients)):
         if is_free_joint(kind):
-            first = _spring_rate(coefficients, norm3(Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])))
+            first = _spring_rate(coefficients, norm3(Vec3(d.qpos[adr : adr + 3]) - Vec3(m.qpos_spring[adr : adr + 3])))
             rotation = _spring_rate(coefficients, norm3(ball_deflection(m, d, j)))
         else:
             first = _spring_rate(coefficients, norm3(ball_deflection(m, d, j)))
@@ -128,9 +128,9 @@ def add_spring_change(m, d, s, x):
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
             first, rotation = _spring_rates(m, d, j)
-            v = m.jnt_dofadr[j]
+            dof = m.jnt_dofadr[j]
             for k in range(joint_dofs(m.jnt_type[j])):
-                x[v + k] = fma(s * (h * (first if k < 3 else rotation)), d.qvel[v + k], x[v + k])
+                x[dof + k] = fma(s * (h * (first if k < 3 else rotation)), d.qvel[dof + k], x[dof + k])
         if has_tendon_metric(m):
             for i in range(m.ntendon):
                 h_stiffness = h * fmax(tendon_metric_rate(m, d, i), 0.0)

@@ -60,13 +60,13 @@ def _implicit_torque(c, D, w, h):
 
 
 @kernel
-def _moment_and_torque(m, d, i, v, f):
+def _moment_and_torque(m, d, i, dof, f):
     """Returns (moment about the body's origin of the force f at the com, implicit torque L x w'), both in body axes.
 
-    i: a free body;  v: its first DoF;  f: a force in world axes.
+    i: a free body;  dof: its first DoF;  f: a force in world axes.
     """
     R = d.xmat[i]
-    w = Vec3(d.qvel[v + 3 : v + 6])
+    w = Vec3(d.qvel[dof + 3 : dof + 6])
     h = timestep(m)
     if m.tree_bodynum[m.body_treeid[i]] == 1:  # no other body is fixed to it
         c, D = _split_inertia(m, i)
@@ -94,12 +94,12 @@ def replace_gyroscopic_torque(m, d):
     for i in range(1, m.nbody):
         mode = gyroscopic_mode(m, i)
         if mode != GYRO_EXPLICIT and is_single_free_body(m, i):
-            v = m.jnt_dofadr[m.body_jntadr[i]]
-            moment, torque = _moment_and_torque(m, d, i, v, Vec3(d.qfrc_bias[v : v + 3]))
+            dof = m.jnt_dofadr[m.body_jntadr[i]]
+            moment, torque = _moment_and_torque(m, d, i, dof, Vec3(d.qfrc_bias[dof : dof + 3]))
             # without a torque if it is off
             if mode == GYRO_IMPLICIT:
                 moment = moment - torque
-            d.qfrc_bias[v + 3 : v + 6] = moment
+            d.qfrc_bias[dof + 3 : dof + 6] = moment
 
 
 @kernel
@@ -110,16 +110,16 @@ def subtract_torque_rates(m, d, s):
     """
     for i in range(1, m.nbody):
         if gyroscopic_mode(m, i) != GYRO_EXPLICIT and is_single_free_body(m, i):
-            # v: the first rotational DoF
-            v = m.jnt_dofadr[m.body_jntadr[i]] + 3
+            # dof: the first rotational one
+            dof = m.jnt_dofadr[m.body_jntadr[i]] + 3
             R = d.xmat[i]
             I = composite_inertia(m, d, i)
-            w = R @ Vec3(d.qvel[v : v + 3])
+            w = R @ Vec3(d.qvel[dof : dof + 3])
             Iw = rotational_momentum(I, w)
             for k in range(3):
                 axis = R.columns[k]
                 rate = R.T @ (cross(axis, Iw) + cross(w, rotational_momentum(I, axis)))
                 for r in range(3):
-                    # entry (v + r, v + k): the six DoFs are contiguous in rows and columns
-                    e = m.D_rowadr[v + r] + m.D_diag[v + r] + k - r
+                    # entry (dof + r, dof + k): the six DoFs are contiguous in rows and columns
+                    e = m.D_rowadr[dof + r] + m.D_diag[dof + r] + k - r
                     d.qDeriv[e] = fma(-s, rate[r], d.qDeriv[e])

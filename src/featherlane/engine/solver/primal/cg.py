@@ -88,12 +88,11 @@ def cg(m, d):
     Cost:   per iteration O(contacts + nv * depth).
     """
     warm_start(m, d)  # writes qacc, primal.Ma and the rows of the start
-    # scale: 1 / trace of M, of cost, gradient (its norm) and gap in comparisons with the tolerance
-    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost, gradient and gap in comparisons with the tolerance
     tolerance = m.opt_tolerance[0]
     noise, _, _ = gradient_limits(d)  # relative rounding of a cost
     patience = SHORT_PATIENCE if single_precision(d) else PATIENCE
-    cost, gradient = evaluate(m, d)
+    cost, gradient = evaluate(m, d)  # gradient: its norm
     record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=0.0, step=0.0)
     precondition(m, d)  # writes primal.Mgrad
     clear_vector(m, d.primal.search)

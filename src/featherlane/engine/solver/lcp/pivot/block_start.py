@@ -234,12 +234,10 @@ def start_with_all(r1, first, last):
     if r1.one.ngap[0] > 0:  # places to add are listed behind the factor's rows: gaps would take their space
         refactor(r1)
     set_start_states(r1, first, last)
-    # patience, singles: rounds that are left without a new minimum, and with single rows;  fewest, count: least and
-    # present number of wrong places (1 until it is counted)
-    patience = PATIENCE
-    singles = SINGLE + last // SINGLE
-    fewest = last + 1
-    count = 1
+    patience = PATIENCE  # rounds without a new minimum that are left
+    singles = SINGLE + last // SINGLE  # rounds with single rows that are left
+    fewest = last + 1  # wrong places: the least number so far
+    count = 1  # their present number; 1 until they are counted
     while singles > 0 and count > 0:
         solve_between(r1, last)
         noise = rounding_of_w(r1, last)
@@ -251,8 +249,7 @@ def start_with_all(r1, first, last):
             patience -= 1
         else:
             singles -= 1
-        # all wrong places change; without patience, only the last one
-        # the last wrong place is the only wrong one from `last_wrong` on
+        # all wrong places change; without patience, only the last one, which is the only one from `last_wrong` on
         if count > 0 and singles > 0:
             change_sides(r1, first=0 if patience > 0 else last_wrong, last=last, noise=noise)
             update_factor(r1, last)
