@@ -204,11 +204,11 @@ def pgs(m, d):
     tolerance = m.opt_tolerance[0]
     start_forces(m, d)  # writes dual.f, old, z
     record_forces(m, d, k=0, scale=scale, improvement=0.0, beta=0.0)
-    # noise: relative rounding of a gain; it is quadratic in the change of forces, so this is the square of a rounding
+    # relative rounding of a gain: a gain is quadratic in the change of forces, so this is the square of a rounding
     noise = 1e-12 if single_precision(d) else 1e-28
-    # of each world: niter: sweeps; k: sweeps since a restart of momentum; total: decrease of the cost by all sweeps;
-    # idle: consecutive sweeps without progress; cost: dual cost of the forces
-    niter, k, total, idle = 0.0, 0.0, 0.0, 0.0
+    niter, idle = 0.0, 0.0  # sweeps of each world, and consecutive ones without progress
+    k = 0.0  # sweeps since a restart of the momentum
+    total = 0.0  # decrease of the cost by all sweeps
     cost = dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):

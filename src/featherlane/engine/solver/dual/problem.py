@@ -218,19 +218,18 @@ def store_constraint_force(m, d):
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        f0 = basis_force(m, d, k, c=0)
-        f1, f2 = 0.0, 0.0
+        normal_force = basis_force(m, d, k, c=0)
+        friction1, friction2 = 0.0, 0.0
         if c.dim > 1:
-            # tangents
-            f1, f2 = basis_force(m, d, k, c=1), basis_force(m, d, k, c=2)
-        add_basis_force(d, k, (f0, f1, f2))
+            friction1, friction2 = basis_force(m, d, k, c=1), basis_force(m, d, k, c=2)
+        add_basis_force(d, k, (normal_force, friction1, friction2))
+        # moments about normal and tangents
         if c.dim > 3:
-            # now moments about normal and tangents; dimension 4 has only the first
-            f0 = basis_force(m, d, k, c=3)
-            f1, f2 = 0.0, 0.0
+            spin = basis_force(m, d, k, c=3)
+            roll1, roll2 = 0.0, 0.0
             if c.dim > 4:
-                f1, f2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
-            add_turn_moments(d, k, (f0, f1, f2))
+                roll1, roll2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
+            add_turn_moments(d, k, (spin, roll1, roll2))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
 
 
@@ -301,9 +300,8 @@ def add_contact_gap(m, d, k, unused, total):
     s = friction_factor(m, d, k)
     gap = 0.0
     for e in range(force_count(m, d, k)):
-        # x, D: J a - aref and 1 / R of row or edge e.  First those of the normal, which stay if e is the normal
         primal_force = primal_contact_force(m, d, k, e, s)
-        x, D = d.primal.con_y[k][0], d.con_D[k]
+        x, D = d.primal.con_y[k][0], d.con_D[k]  # J a - aref and 1 / R: those of the normal, unless e is another row
         if has_edges(m, d, k):
             y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)  # edges 2 i - 2 and 2 i - 1: y + y_i and y - y_i
             x = x + y_i if e % 2 == 0 else x - y_i

@@ -96,11 +96,9 @@ def cg(m, d):
     record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=0.0, step=0.0)
     precondition(m, d)  # writes primal.Mgrad
     clear_vector(m, d.primal.search)
-    # gap: duality gap, 1/2 g . M^-1 g
-    gap = half_gradient_product(m, d)
-    beta, niter, idle = 0.0, 0.0, 0.0
-    # of each world: idle: iterations without progress; least: least gap so far; live: continues
-    least = gap
+    gap = half_gradient_product(m, d)  # duality gap, 1/2 g . M^-1 g
+    least = gap  # the least one so far
+    beta, niter, idle = 0.0, 0.0, 0.0  # idle: consecutive iterations without progress
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
     for iteration in range(m.opt_iterations):
         if not any_(live):
@@ -122,13 +120,12 @@ def cg(m, d):
         significant = fabs(gain) > noise * fabs(cost)
         idle = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0)
         least = fmin(gap, least)
-        # small: the gain is below the tolerance, but not rounding; never with tolerance 0
-        small = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
-        if any_(live & small & (scale * gap > NEAR * tolerance)):
-            # a step of length near 0, or a step that is too long, also gains little
-            # so the gradient, or the gap, must be small, too
-            small = small & is_small(m, d, gradient, scale * gap)
-        converged = not_(scale * gradient > tolerance) | small  # a gradient that is NaN ends the world, too
+        # the gain is below the tolerance, but not rounding; never with tolerance 0
+        gains_little = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
+        if any_(live & gains_little & (scale * gap > NEAR * tolerance)):
+            # a step that is too short or too long also gains little, so the gradient, or the gap, must be small, too
+            gains_little = gains_little & is_small(m, d, gradient, scale * gap)
+        converged = not_(scale * gradient > tolerance) | gains_little  # a gradient that is NaN ends the world, too
         if single_precision(d):  # rounding may keep its gradient above the tolerance
             converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)
