@@ -173,8 +173,8 @@ def make_general_rows(m, d):
     Writes: nrow, row_* (nrowmax,), row_dof and row_J (nrowJmax,).
     Scratch: exact.*, primal.*.
     """
-    # row, entry: next row, and next entry in row_dof and row_J
-    row, entry, disabled = d.ndofrow[0], d.ndofrow[0], m.opt_disableflags
+    row, entry = d.ndofrow[0], d.ndofrow[0]  # next row, and next entry in row_dof and row_J
+    disabled = m.opt_disableflags
     if disabled & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
         row, entry = write_equality_rows(m, d, row, entry)
     if disabled & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
