@@ -25,7 +25,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.inertia.articulated import needs_inertia
 from featherlane.engine.dynamics.inertia.joint_space import crb
 from featherlane.engine.dynamics.sparse.tree_factor import PANEL
-from featherlane.engine.solver.hessian.choice import choose_way
+from featherlane.engine.solver.hessian.choice import choose_factorization
 from featherlane.engine.solver.hessian.entries.assembly import assemble_entries
 from featherlane.engine.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED
 from featherlane.engine.solver.hessian.factorizations.articulated import (
@@ -60,7 +60,7 @@ def select_factorization(m, d):
     Reads:  the rows' present slots, con_body.
     Writes: hessian.*, ordered, con_overflow.
     """
-    choose_way(m, d)
+    choose_factorization(m, d)
 
 
 @kernel
