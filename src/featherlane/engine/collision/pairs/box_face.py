@@ -42,7 +42,8 @@ def store_incident_face(d1, o, R, size, level, a, up):
     z = tuple(up * v for v in face_coordinate(o, R, size, a, b, turn))
     for k in range(4):
         # signs of corner k along the two sides, in cyclic order: (1, 1), (-1, 1), (-1, -1), (1, -1)
-        su, sv = -1.0 if k in (1, 2) else 1.0, -1.0 if k >= 2 else 1.0
+        su = -1.0 if k in (1, 2) else 1.0
+        sv = -1.0 if k >= 2 else 1.0
         d1.box.polygon[k][0] = x[0] + su * x[1] + sv * x[2]
         d1.box.polygon[k][1] = y[0] + su * y[1] + sv * y[2]
         d1.box.polygon[k][2] = z[0] - level + su * z[1] + sv * z[2]

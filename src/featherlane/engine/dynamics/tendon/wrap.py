@@ -152,19 +152,19 @@ def through_circle(a, b, r):
 
     It is bent if both ends are outside and the straight segment does not meet the circle of radius r about 0.
     """
-    la, lb = sqrt(dot2(a, a)), sqrt(dot2(b, b))
-    bends = (la > r) & (lb > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
+    a_length, b_length = sqrt(dot2(a, a)), sqrt(dot2(b, b))
+    bends = (a_length > r) & (b_length > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
     # A, B = r / l of each end, see `_incidence`; where the tendon is straight 0.5, any value that is valid there
-    A, B = where(bends, r / fmax(la, MINVAL), 0.5), where(bends, r / fmax(lb, MINVAL), 0.5)
+    A, B = where(bends, r / fmax(a_length, MINVAL), 0.5), where(bends, r / fmax(b_length, MINVAL), 0.5)
     ab = cross2(a, b)
     gamma = where(bends, atan2(fabs(ab), dot2(a, b)), 0.0)
     angle, z = _incidence(A, B, gamma)
     # p: the end point on the right, turned to the left by angle - asin(A z), at the distance r
     a_is_right = ab > 0.0
     end = where2(a_is_right, a, b)
-    s = r / fmax(where(a_is_right, la, lb), MINVAL)
+    scale = r / fmax(where(a_is_right, a_length, b_length), MINVAL)
     sine, cosine = sincos(angle - asin(where(a_is_right, A, B) * z))
-    return bends, (s * (cosine * end[0] - sine * end[1]), s * (sine * end[0] + cosine * end[1]))
+    return bends, (scale * (cosine * end[0] - sine * end[1]), scale * (sine * end[0] + cosine * end[1]))
 
 
 # ---- three dimensions ------------------------------------------------------------------------------------------------

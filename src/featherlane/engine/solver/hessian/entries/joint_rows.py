@@ -85,15 +85,14 @@ def add_general_stiffness(m, d):
     """Adds D J^T J for the general rows that are not at a bound: three at a time if they share their dofs."""
     k = d.ndofrow[0]
     while k < d.nrow[0]:
-        # D: weights of the three rows;  stride: distance of their entries;  rows: number of rows added here
         first, dofs = d.row_dofadr[k], d.row_dofnum[k]
-        # a single row is added as three rows, two of them with weight 0 at the same entries (stride 0)
+        # three rows with the weights D, whose entries are `stride` apart.  A single row is added as three, two of them
+        # with weight 0 at the same entries
         D = (free_weight(d, k), 0.0, 0.0)
         stride, rows = 0, 1
         if d.row_rownum[k] >= 3:
             D = (D[0], free_weight(d, k + 1), free_weight(d, k + 2))
-            stride = dofs
-            rows = 3
+            stride, rows = dofs, 3
         for a in range(dofs):
             e = first + a
             weighted = (D[0] * d.row_J[e], D[1] * d.row_J[e + stride], D[2] * d.row_J[e + 2 * stride])
