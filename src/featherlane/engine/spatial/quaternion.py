@@ -55,7 +55,7 @@ def quat_normalize(q):
 
 @kernel
 def quat_renormalize(q):
-    """Normalises a product of unit quaternions as `quat_normalize`; near length 1 by the first term of a series.
+    """Returns a product of unit quaternions with unit length, as `quat_normalize`, near length 1 by a series.
 
     1 / |q| = 1 - (|q|^2 - 1) / 2 + ...; the next term is below 1e-18 there.  This saves a square root and a division:
     0.15 us in a tile of humanoids.

@@ -49,7 +49,7 @@ BETTER = 1e-14  # margin, relative to the size, by which a less constrained stra
 # ---- curvature -------------------------------------------------------------------------------------------------------
 @kernel
 def to_shape(d1, side, v):
-    """Transforms a vector from the first shape's frame to the frame of a shape."""
+    """Returns a vector, given in the first shape's frame, in the frame of a shape."""
     return v if side == 0 else d1.convex.mat[0].T @ v
 
 

@@ -69,7 +69,7 @@ def cone_force(m, d, k, con_y):
 
 @kernel
 def convex_slope(d, k, a, g, h):
-    """Adds the first and second derivative of contact k's cost along the line, at step length a, to (g, h).
+    """Returns (g, h) plus the first and second derivative of contact k's cost along the line, at step length a.
 
     With y, y_i at step length a, and sums over the friction directions: T' = yv / T and T'' = (vv - T'^2) / T.
         slips:   g += E (T - y) (T' - v),       h += E ((T' - v)^2 + (T - y) T'')
@@ -92,7 +92,7 @@ def convex_slope(d, k, a, g, h):
 
 @kernel
 def cone_slope(m, d, k, a, g, h):
-    """Adds the derivatives of the contact's cost at step length a to (g, h), by the contact model's law."""
+    """Returns (g, h) plus the derivatives of contact k's cost at step length a, by the contact model's law."""
     return coulomb_slope(d, k, a, g, h) if m.opt_contact_model == COULOMB else convex_slope(d, k, a, g, h)
 
 

@@ -61,7 +61,7 @@ def model_friction(d, k):
 
 @kernel
 def model_slope(d, k, a, g, h):
-    """Adds s and ds/da at step length a to (g, h): s = -f . J p with the forces f of the solver's linear model.
+    """Returns (g + s, h + ds/da) at step length a: s = -f . J p with the forces f of the solver's linear model.
 
     f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u_i = y_i + a v_i.  So if f_0 > 0,
         s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)),
@@ -82,7 +82,7 @@ def model_slope(d, k, a, g, h):
 
 @kernel
 def tresca_slope(d, k, a, g, h):
-    """Adds the derivatives of the contact's cost at step length a to (g, h), with the bound f_0 of the line's start.
+    """Returns (g, h) plus the derivatives of contact k's cost at step length a, with the bound f_0 at the line's start.
 
     normal:  g += D y v,          h += D v^2           if y < 0
     sticks:  g += Dt yv,          h += Dt vv
@@ -106,8 +106,7 @@ def tresca_slope(d, k, a, g, h):
 
 @kernel
 def coulomb_slope(d, k, a, g, h):
-    """Adds `tresca_slope` or `model_slope`, as the solver has selected by coulomb.fixed."""
-    # fixed = 1: fixed friction bounds
+    """Returns (g, h) of `tresca_slope` if the friction bounds are fixed (coulomb.fixed = 1), else of `model_slope`."""
     return tresca_slope(d, k, a, g, h) if d.coulomb.fixed[0] == 1 else model_slope(d, k, a, g, h)
 
 

@@ -56,13 +56,13 @@ def turning_force(d, k, con_y):
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
 def add_push_slope(x, v, g, h):
-    """Adds the first and second derivative of min(x, 0)^2 / 2 along dx = v to (g, h)."""
+    """Returns (g, h) plus the first and second derivative of min(x, 0)^2 / 2 along dx = v."""
     return fma(fmin(x, 0.0), v, g), fma(where(x < 0.0, v, 0.0), v, h)
 
 
 @kernel
 def pyramid_slope(d, k, a):
-    """Returns the first and second derivative along the step, over D, of the cost of contact k's edges at length a.
+    """Returns (first, second derivative along the step, over D) of the cost of contact k's edges at step length a.
 
     Without friction, they are those of its single row.  Turning edges are not included.
     """
@@ -80,7 +80,7 @@ def pyramid_slope(d, k, a):
 
 @kernel
 def turning_slope(d, k, a):
-    """Returns the first and second derivative, over D, of the cost of the turning edges, at step length a."""
+    """Returns (first, second derivative, over D) of the cost of the turning edges at step length a."""
     y = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0])
     v = d.primal.con_z[k][0]
     v_turn = d.primal.con_z[TURN, k]

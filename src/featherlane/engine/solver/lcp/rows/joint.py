@@ -71,7 +71,10 @@ def append_row(m, d, k):
 
 @kernel
 def append_equality_row(m, d, k, error_norm):
-    """Appends row k of an equality; error_norm: norm of the errors of all its rows, for its impedance."""
+    """Appends row k of an equality; returns its number in the LCP.
+
+    error_norm: norm of the errors of all rows of the equality, for its impedance.
+    """
     equality_id = d.row_id[k]
     present = d.row_present[k] > 0.0
     h = timestep(m)
@@ -114,7 +117,7 @@ def append_equality_rows(m, d):
 
 @kernel
 def append_loss(m, d, k):
-    """Appends row k, the friction loss of a dof or tendon."""
+    """Appends row k, the friction loss of a dof or tendon; returns its number in the LCP."""
     solref, solimp = row_parameters(m, d.row_type[k], d.row_id[k])
     cfm = loss_cfm(m, solref, solimp, d.row_D[k])
     row = append_row(m, d, k)
@@ -124,7 +127,7 @@ def append_loss(m, d, k):
 
 @kernel
 def append_limit(m, d, k):
-    """Appends row k, the limit of a joint or of a tendon's length."""
+    """Appends row k, the limit of a joint or of a tendon's length; returns its number in the LCP."""
     kind, i = d.row_type[k], d.row_id[k]
     err = d.row_pos[k] - d.row_margin[k]
     solref, solimp = row_parameters(m, kind, i)
