@@ -177,7 +177,7 @@ def point_columns(m, d, e, adr, n, arms, present):
     A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
     # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
-    c1, c2 = (0, 0)
+    c1, c2 = 0, 0
     r1, r2 = arms
     last1, last2 = last_dofs(m, e)
     for c in range(n):
@@ -204,7 +204,7 @@ def turn_columns(m, d, e, adr, n, held, present):
     n: dofs per row, in row_dof; held: a `Turn`; present: mask of worlds that have the rows.
     """
     # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
-    c1, c2 = (0, 0)
+    c1, c2 = 0, 0
     last1, last2 = last_dofs(m, e)
     for c in range(n):
         i = d.row_dof[adr + c]

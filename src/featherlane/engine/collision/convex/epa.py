@@ -78,13 +78,16 @@ def face_of_least_key(d1, nface):
     lane_row = 0.0 * lane_least
     for row in range(1, (nface + 7) // 8):
         lower = keys[row] < lane_least
-        lane_least, lane_row = where(lower, keys[row], lane_least), where(lower, 1.0 * row, lane_row)
+        lane_least = where(lower, keys[row], lane_least)
+        lane_row = where(lower, 1.0 * row, lane_row)
     # row 0: the least key of each lane; row 1: the row where it is
     least_keys[0], least_keys[1] = lane_least, lane_row
     # selects, not branches: which lane is lower cannot be predicted
-    face, key = 8.0 * d1.epa.least[1, 0], d1.epa.least[0, 0]
+    face = 8.0 * d1.epa.least[1, 0]
+    key = d1.epa.least[0, 0]
     for lane in unrolled(range(1, 8)):
-        other_face, other_key = 8.0 * d1.epa.least[1, lane] + lane, d1.epa.least[0, lane]
+        other_face = 8.0 * d1.epa.least[1, lane] + lane
+        other_key = d1.epa.least[0, lane]
         face = where((other_key < key) | ((other_key == key) & (other_face < face)), other_face, face)
         key = fmin(other_key, key)
     return whole(face)
@@ -240,7 +243,8 @@ def grow_polytope(m1, d1, steps, most):
     for step in range(steps):
         # the nearest face: the distance of its plane is a lower bound of the depth
         face = face_of_least_key(d1, nface)
-        lower, face_normal = d1.epa.key[face], normal_of_face(d1, face)
+        lower = d1.epa.key[face]
+        face_normal = normal_of_face(d1, face)
         # the search ends if the bounds agree; of two polytopes, the depth must also be that of a face on the surface,
         # unless all faces are removed, which have the key GROWN.  `not <`, so that NaN ends it, too
         may_end = has_surface_face or not needs_surface_face
@@ -266,7 +270,8 @@ def grow_polytope(m1, d1, steps, most):
             made, spare = replace_by_fan(d1, face, nvertex, nface, nspare, size)
             if made > 0:
                 has_grown = 1
-                nface, nspare, nvertex = made, spare, nvertex + 1
+                nface, nspare = made, spare
+                nvertex = nvertex + 1
         # a face that cannot grow is last in the search: its key becomes its upper bound
         if has_grown == 0:
             d1.epa.key[face] = upper
@@ -293,14 +298,17 @@ def epa(m1, d1):
         # a flat difference: the depth is its extent along its normal
         normal = flat_normal(d1, nvertex)
         # support_along writes support.first, which is read after it
-        depth, point = dot(support_along(m1, d1, normal), normal), d1.support.first[0]
+        depth = dot(support_along(m1, d1, normal), normal)
+        point = d1.support.first[0]
     else:
         open_group(d1, face=0)  # writes epa.key
         close_tetrahedron(d1)
-        d1.epa.count[0], d1.epa.count[1], d1.epa.size[0] = 4, 4, size
+        d1.epa.count[0], d1.epa.count[1] = 4, 4
+        d1.epa.size[0] = size
         # writes convex.dist, convex.normal, epa.best; most=FACES: does not give up
         grow_polytope(m1, d1, steps=2 * VERTICES, most=FACES)
-        depth, normal = -d1.convex.dist[0], d1.convex.normal[0]
+        depth = -d1.convex.dist[0]
+        normal = d1.convex.normal[0]
         point = deepest_of_first(d1, d1.epa.count[1], normal, depth, NEAR * size)
         store_best_as_simplex(d1)
         settle_on_best(m1, d1, normal)  # writes facet.kind and, for a facet, convex.*

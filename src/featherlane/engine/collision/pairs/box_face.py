@@ -107,7 +107,8 @@ def face_points(d1, R, o, ref, a):
     Reads:  shapes.*.   Writes: manifold.*, box.polygon.
     """
     up = 1.0 if o[a] >= 0.0 else -1.0
-    other_box, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3  # x, y: the axes along the face
+    other_box = 1 - ref
+    x, y = (a + 1) % 3, (a + 2) % 3  # the axes along the face
     size, half = d1.shapes.size[other_box], d1.shapes.size[ref]
     store_incident_face(d1, o, R, size, half[a], a, up)  # writes box.polygon
 

@@ -42,13 +42,18 @@ def nearest_end(p, h, size):
     for end in (-1, 1):
         point = p + end * h
         out = clip(point, -size, size) - point
-        square, beyond, face_axis = plain_dot3(out, out), 0, 0
+        square = plain_dot3(out, out)
+        beyond, face_axis = 0, 0
         for i in range(3):
             if fabs(point[i]) > size[i]:
-                beyond, face_axis = beyond + 1, i
+                beyond = beyond + 1
+                face_axis = i
         # beyond = 0: inside, 1: over a face
         if beyond < 2 and square < least:
-            feature, axis, x, least = INSIDE + beyond, face_axis, 1.0 * end, square
+            feature = INSIDE + beyond
+            axis = face_axis
+            x = 1.0 * end
+            least = square
     return feature, axis, x, least
 
 
@@ -120,19 +125,23 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     Writes: box.edge, rows 4 k .. 4 k + 3.
     """
     rows = eights(d1.box.edge)
-    ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
+    ma = size[k] * size[k]
+    mb = -size[k] * h[k]
+    mc = half * half
     det = ma * mc - mb * mb
     skew = fabs(det) >= MINVAL
     inverse = 1.0 / det if skew else 0.0
     gap = Vec3((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * gap[k], plain_dot3(h, gap), inverse)
-    to_middle, step = gap - x * h, size[k] * e
+    to_middle = gap - x * h
+    step = size[k] * e
     # from the segment's point to the edge's
     between = Vec3(to_middle[c] + (step if k == c else 0.0) for c in range(3))
     # signs[k] gives NEVER eight lanes; it is too small to change it
     square = plain_dot3(between, between) if skew else NEVER + signs[k]
     row = 4 * k
-    rows[row], rows[row + 1], rows[row + 2], rows[row + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
+    rows[row] = where(signs[k] < 0.0, square, NEVER)
+    rows[row + 1], rows[row + 2], rows[row + 3] = x, e, end
 
 
 @kernel
@@ -143,7 +152,8 @@ def nearest_edge(d1, p, h, feature, axis, x, best):
     the edge's lower corner, or of the nearest corner.
     Writes: box.corner, box.edge.
     """
-    signs, half, size = corner_signs(d1), d1.shapes.size[0][1], d1.shapes.size[1]
+    signs = corner_signs(d1)
+    half, size = d1.shapes.size[0][1], d1.shapes.size[1]
     for k in (0, 1, 2):
         compute_box_edges(d1, signs, p, h, half, size, k)
     place = -1.0  # of the nearest edge's squared distance in box.edge, as a value
@@ -154,10 +164,13 @@ def nearest_edge(d1, p, h, feature, axis, x, best):
                 square = d1.box.edge[i]
                 nearer = square < best - MINVAL
                 place, best = where(nearer, i, place), where(nearer, square, best)
-    e, corner, i = 0.0, 0, whole(place)
+    e, corner = 0.0, 0
+    i = whole(place)
     if i >= 0:
         # i is 32 axis + corner; the rows of x, e and end follow, 8 apart
-        axis, corner, x, e, end = i >> 5, i & 7, d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
+        axis = i >> 5
+        corner = i & 7
+        x, e, end = d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
         feature = CORNER
         if end == 0.0:
             feature = EDGE
@@ -247,7 +260,8 @@ def extent_over_face(p, h, size, k, x):
     It ends at the other end, or where the segment leaves the face.
     """
     sign = -1 if x > 0.0 else 1
-    end, travel = p + x * h, 2.0
+    end = p + x * h
+    travel = 2.0
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):

@@ -95,7 +95,8 @@ def meet_cap(p, v, r, half, side):
     foot = fma(-b, v, from_centre)
     half_chord2 = fma(r, r, -dot(foot, foot))
     half_chord = sqrt(fmax(half_chord2, 0.0))
-    near, far = -b - half_chord, half_chord - b
+    near = -b - half_chord
+    far = half_chord - b
     # only the half beyond the end of the segment counts
     meets_near = (half_chord2 >= 0.0) & (near >= 0.0) & (side * fma(near, v[2], p[2]) >= half)
     meets_far = (half_chord2 >= 0.0) & (far >= 0.0) & (side * fma(far, v[2], p[2]) >= half)
@@ -107,7 +108,8 @@ def meet_capsule(p, v, r, half):
     """Returns (met, x, n) of a capsule of radius r and half length `half`, along z: round side and two half spheres."""
     met, x = meet_tube(p, v, r, half)
     x = where(met, x, FAR)
-    top, bottom = meet_cap(p, v, r, half, side=1.0), meet_cap(p, v, r, half, side=-1.0)
+    top = meet_cap(p, v, r, half, side=1.0)
+    bottom = meet_cap(p, v, r, half, side=-1.0)
     # the nearest of the three
     on_top = top < x
     x = where(on_top, top, x)
@@ -130,7 +132,8 @@ def meet_disk(p, v, r, z):
 @kernel
 def meet_cylinder(p, v, r, half):
     """Returns (met, x, n) of a cylinder of radius r and half length `half`, along z: two disks and the round side."""
-    bottom, top = meet_disk(p, v, r, -half), meet_disk(p, v, r, half)
+    bottom = meet_disk(p, v, r, -half)
+    top = meet_disk(p, v, r, half)
     disk_normal = where(top < bottom, 1.0, -1.0)
     x = fmin(top, bottom)
     met, tube = meet_tube(p, v, r, half)

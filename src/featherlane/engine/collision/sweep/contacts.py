@@ -70,7 +70,8 @@ def find_impact_points(m1, d1):
     shapes close in the rest of the step, plus the tolerance.
     Writes: sweep.impact, sweep.start, sweep.normal, manifold.count.
     """
-    dist, rest = d1.convex.dist[0], d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])
+    dist = d1.convex.dist[0]
+    rest = d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])
     d1.shapes.limit[0] = 2.0 * fmax(dist, 0.0) + rest + d1.sweep.tolerance[0]
     impact_points(m1, d1)  # writes sweep.impact and manifold.count
     for side in range(2):
@@ -109,7 +110,8 @@ def keep_visible(m, d, geom1, geom2, lane):
 
     A position is between the two ends, nearer to that of the faster geom: their mean, weighted with the travels.
     """
-    weight, count = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1]), 0
+    weight = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1])
+    count = 0
     for i in range(d.manifold.count[0]):
         if not is_hidden(m, d, geom1, geom2, lane, i):
             start1, start2 = d.sweep.start[0, i], d.sweep.start[1, i]
@@ -221,7 +223,8 @@ def effective_distance(m, d, pair_id, geom1, geom2, margin):
 @kernel
 def touches_at_start(m, d, geom1, geom2, first, margin):
     """Returns the mask of worlds where the pair has a contact within the margin at the start of the step."""
-    touches, reach = false_mask(d), with_touching(m, d, margin, geom1, geom2)
+    touches = false_mask(d)
+    reach = with_touching(m, d, margin, geom1, geom2)
     for slot in range(first, d.ncon_slot[0]):
         touches = touches | ((d.con_present[slot] > 0.0) & (d.con_dist[slot] < reach))
     return touches
@@ -236,7 +239,8 @@ def complete_slots(m, d, pair_id, geom1, geom2, first, margin):
     dist = effective_distance(m, d, pair_id, geom1, geom2, margin)
     for slot in range(first, d.ncon_slot[0]):
         c = d.contact[slot]
-        is_new, frame = (c.present > 0.0) & (d.sweep.found[0] > 0.0), frame_of(c.frame.rows[0])
+        is_new = (c.present > 0.0) & (d.sweep.found[0] > 0.0)
+        frame = frame_of(c.frame.rows[0])
         c.speculative = where(is_new, 1.0, 0.0)
         c.dist = where(is_new, dist, c.dist)
         c.frame = where(is_new, frame, c.frame)
