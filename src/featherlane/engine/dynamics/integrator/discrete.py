@@ -189,14 +189,14 @@ def _assemble_metric(m, d):
     h = timestep(m)
     copy(d.Mhat, d.M, m.nC)
     for j in range(m.njnt):
-        v = m.jnt_dofadr[j]
+        dof = m.jnt_dofadr[j]
         ndof = joint_dofs(m.jnt_type[j])
         first, rotation = 0.0, 0.0
         if not (m.opt_disableflags & DISABLE_SPRING):
             first, rotation = _spring_rates(m, d, j)
-        for i in range(v, v + ndof):
+        for i in range(dof, dof + ndof):
             # h (h stiffness + damping), on the diagonal of row i
-            rate = h * (first if i < v + 3 else rotation)
+            rate = h * (first if i < dof + 3 else rotation)
             if not (m.opt_disableflags & DISABLE_DAMPER):
                 rate = rate + fmax(damping_rate(m, d, i), 0.0)
             diagonal = m.M_rowadr[i] + m.M_rownnz[i] - 1
