@@ -161,7 +161,9 @@ def store_two_rows(m, d, A, i):
         place = d.hessian.rownnz[m.chain_colind[chain]]
         entry_i, entry_k = before_i + place, before_k + place
         for c in unrolled(range(3)):
-            d.hessian.H[entry_i + c], d.hessian.H[entry_k + c] = f[3 + c] + A[A_i + c], g[3 + c] + A[A_k + c]
+            H_ij, H_kj = f[3 + c] + A[A_i + c], g[3 + c] + A[A_k + c]
+            d.hessian.H[entry_i + c] = H_ij
+            d.hessian.H[entry_k + c] = H_kj
     # all dofs of both rows: those up to k
     for e in range(start, n - 1):
         j = m.chain_colind[chain + e]
@@ -208,15 +210,13 @@ def add_stiffness_to_block(m, d, entry, first, n, f):
 def assemble_block_row(m, d, A, i):
     """Computes row i of A + S^T K^c S in its block's row; all other entries up to the end of the block are zero."""
     b = m.dof_blockid[i]
-    # end: the dof behind the block
     row = d.hessian.rowadr[i]
-    end = m.block_dofadr[b] + m.block_dofnum[b]
+    end = m.block_dofadr[b] + m.block_dofnum[b]  # the dof behind the block
     # the entries up to the diagonal, then those of the end - i - 1 later dofs of the block
     for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
-    # stiff: K^c of the body is not 0; full: M has all ancestors
-    stiff = has_stiffness(d, m.dof_bodyid[i])
-    full = is_full(m, i)
+    stiff = has_stiffness(d, m.dof_bodyid[i])  # K^c of the body is not 0
+    full = is_full(m, i)  # row i of A has all ancestors
     f = Force(zeros(6))  # K^c S_i
     if stiff:
         f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
@@ -231,7 +231,7 @@ def assemble_block_row(m, d, A, i):
         first = m.block_dofadr[m.dof_blockid[j]]
         entry = row + d.hessian.blockplace[e]  # H_ij of the dof `first`
         n = j - first + 1  # dofs up to j
-        if full:  # row i of M has all ancestors: that of `first` stands behind its own ancestors
+        if full:  # the entry of `first` stands behind those of its ancestors
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
                 d.hessian.H[entry + c] = A[A_entry + c]

@@ -254,18 +254,12 @@ def update_tree(m1, d1, t, u, at):
     Trees that are adjacent in both rows form a run: their groups of columns are updated at once.  The first run begins
     with u's own columns.
     """
-    # first vector and number of rows of the panels of t and u
-    start_t = d1.panel.adr[t] // 8
-    size = m1.tree_dofnum[t]
-    start_u = d1.panel.adr[u] // 8
-    rows = m1.tree_dofnum[u]
-    # e, f: entries of graph.col that are next in the rows of t and u;  end: behind those of t
-    e = d1.graph.rowadr[t] + at
-    end = d1.graph.rowadr[t] + d1.graph.rownnz[t]
-    f = d1.graph.rowadr[u]
-    # source, target: vectors of row 0 of the run's first group in both panels;  count: number of its groups so far
-    source = start_t + d1.graph.colplace[e] // 8 * size
-    target = start_u
+    start_t, start_u = d1.panel.adr[t] // 8, d1.panel.adr[u] // 8  # first vectors of both panels
+    size, rows = m1.tree_dofnum[t], m1.tree_dofnum[u]  # their numbers of rows
+    e, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[u]  # the next entries of graph.col in the rows of t and u
+    end = d1.graph.rowadr[t] + d1.graph.rownnz[t]  # behind those of t
+    # the run: vectors of row 0 of its first group in both panels, and its number of groups so far
+    source, target = start_t + d1.graph.colplace[e] // 8 * size, start_u
     count = padded_size(m1, u) // 8
     if size == FREE and rows == FREE:  # with constants, so that the compiler knows the lengths of loops
         store_multipliers(m1, d1, t, u, source, size=FREE, groups=1)
