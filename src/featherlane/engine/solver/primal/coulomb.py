@@ -100,6 +100,14 @@ def store_problem(m, d):
 
 
 @kernel
+def soften_losses(m, d, chosen, stiffness):
+    """Sets D of friction loss to `stiffness` times that of the law, in the `chosen` worlds."""
+    for k in range(d.nrow[0]):
+        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
+            d.row_D[k] = where(chosen, stiffness * d.coulomb.row_D[k], d.row_D[k])
+
+
+@kernel
 def place_problem(m, d, chosen, back, shifted, stiffness):
     """Sets the law of the problem of stiffness s in the `chosen` worlds; returns the residual of all worlds.
 
@@ -118,9 +126,7 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
     if any_(back):
         replace_vector(m, back, d.coulomb.good, d.qacc)
         recompute_rows(m, d, back)
-    for k in range(d.nrow[0]):
-        if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
-            d.row_D[k] = where(chosen, stiffness * d.coulomb.row_D[k], d.row_D[k])
+    soften_losses(m, d, chosen, stiffness)
     for k in range(d.ncon_slot[0]):
         contact = d.contact[k]
         if contact.dim > 1:
