@@ -25,7 +25,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.inertia.articulated import needs_inertia
 from featherlane.engine.dynamics.inertia.joint_space import crb
 from featherlane.engine.dynamics.sparse.tree_factor import PANEL
-from featherlane.engine.solver.hessian.choice import choose_factorization
+from featherlane.engine.solver.hessian.choice import select_factorization
 from featherlane.engine.solver.hessian.entries.assembly import assemble_entries
 from featherlane.engine.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED
 from featherlane.engine.solver.hessian.factorizations.articulated import (
@@ -53,16 +53,6 @@ from featherlane.engine.solver.rows.rows import prepare_contacts
 
 
 # ---- interface for the solver --------------------------------------------------------------------------------------
-@kernel
-def select_factorization(m, d):
-    """Selects each world's factorization and the tile's pattern for this step; sets con_overflow if none fits all.
-
-    Reads:  the rows' present slots, con_body.
-    Writes: hessian.*, ordered, con_overflow.
-    """
-    choose_factorization(m, d)
-
-
 @kernel
 def starts_from_inertia(m, d):
     """Checks whether `assemble_hessian` reads M."""
