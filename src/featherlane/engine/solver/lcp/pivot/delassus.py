@@ -23,8 +23,8 @@ def clear_panel(d, blocks):
             last = first
             for e in range(first, first + d.lcp.colnum[d.one.row[a]]):
                 row = d.lcp.col[e] * blocks
-                for q in range(blocks):
-                    panel8[row + q] = 0.0
+                for block in range(blocks):
+                    panel8[row + block] = 0.0
 
 
 @kernel
@@ -44,12 +44,12 @@ def compute_delassus_row(d, blocks, a):
     panel8, A8 = eights(d.place.A), eights(d.one.A)
     r = d.one.row[a]
     first = d.lcp.coladr[r]
-    for q in range(blocks):
-        sums = 0.0 * panel8[d.lcp.col[first] * blocks + q]  # eight zeros
+    for block in range(blocks):
+        sums = 0.0 * panel8[d.lcp.col[first] * blocks + block]  # eight zeros
         for e in range(first, first + d.lcp.colnum[r]):
             row = d.lcp.col[e] * blocks
-            sums = fma(d.place.A[8 * row + a], panel8[row + q], sums)
-        A8[a * blocks + q] = sums
+            sums = fma(d.place.A[8 * row + a], panel8[row + block], sums)
+        A8[a * blocks + block] = sums
 
 
 @kernel

@@ -130,9 +130,8 @@ def violations(p, i, x_tolerance, w_tolerance):
 @kernel
 def exchange_rows(p, live):
     """Changes lcp_state of rows on the wrong side, and sets lcp.dx = their steps to limits; returns changed worlds."""
-    # size: max(|x_i|, |b_i| / max A_jj), to which rounding is relative
-    size = 0.0
     diagonal = largest_diagonal(p)
+    size = 0.0  # max(|x_i|, |b_i| / max A_jj), to which rounding is relative
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
         size = fmax(fabs(p.lcp.b[i]) / diagonal, size)
@@ -216,14 +215,13 @@ def lane_blocks(p, passes):
     least = SINGULAR * largest_diagonal(p)
     steps = 0.0
     start_sets(p)
-    # worlds: opened: with friction limits;  live: unsolved;  ready: solved without friction, limits are set next
-    opened = steps > 0.0  # no world
-    live = not_(opened)
+    opened = steps > 0.0  # worlds with friction limits: none so far
+    live = not_(opened)  # unsolved worlds
     for _ in range(passes):
         solve_sets(p, least, live)  # writes x of the free rows, w of the others
         steps = steps + where(live, 1.0, 0.0)
         moved = exchange_rows(p, live)  # changes lcp_state
-        ready = live & not_(moved | opened)
+        ready = live & not_(moved | opened)  # solved without friction: its limits are set next
         live = live & (moved | ready)
         opened = opened | ready
         if not any_(live):
