@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from featherlane.engine.solver.hessian import capacity
-from featherlane.engine.solver.hessian.choice import choose_way
+from featherlane.engine.solver.hessian.choice import select_factorization
 from featherlane.engine.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
 from featherlane.engine.solver.hessian.factorizations import ordered
 from oracles.hessians import basis_weights
@@ -35,7 +35,7 @@ def on(way, monkeypatch, rng, cone="elliptic", xml=None):
     for k in range(s.a["nfrictionrow"][0]):  # inside its bounds in some worlds
         s.point[s.a["row_dof"][k], ::2] = (s.a["row_aref"][k] / s.a["row_J"][k])[::2]
     go_to(s, s.point)
-    call(choose_way, s.m, s.d)
+    call(select_factorization, s.m, s.d)
     s.a["primal.live"][...] = 1.0
     return s
 

@@ -5,7 +5,6 @@ import pytest
 
 from featherlane.engine.dynamics.sparse.tree_factor import PANEL
 from featherlane.engine.lanes.record import Rows
-from featherlane.engine.solver.hessian.choice import choose_way
 from featherlane.engine.solver.hessian.equation import (
     assemble_hessian,
     factor_hessian,
@@ -134,5 +133,5 @@ def test_a_pattern_can_be_forgotten(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     forget_pattern(s.a)
     assert s.a["hessian.pattern"][0] == 0
-    call(choose_way, s.m, s.d)
+    call(select_factorization, s.m, s.d)
     assert s.a["hessian.pattern"][0] == PATTERNS["paths"]

@@ -196,7 +196,8 @@ def list_neighbours(m, d):
     distance that geoms may move while the list is valid; `restore_reach` restores it.
     """
     prepare_list(m, d)
-    n_wide, count = near_candidates(m, d, wide=1), 0
+    n_wide = near_candidates(m, d, wide=1)
+    count = 0
     restore_reach(m, d)
     for i in range(n_wide):
         k = d.near.cand_near[i]

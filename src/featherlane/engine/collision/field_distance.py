@@ -48,7 +48,8 @@ def onto_surface(m1, d1, side, points, steps):
         steps: number of Newton steps.
     """
     # row 4 side is the field's value, the next three rows its gradient
-    jet, step = eights(d1.descent.jet), 0
+    jet = eights(d1.descent.jet)
+    step = 0
     normal, value = points, points[0]
     while step <= steps:
         eights(d1.descent.trial)[0:3] = points
@@ -70,8 +71,10 @@ def place_starts(d1, first):
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
     for lane in range(LANES):
         # members are numbered from 1 for each box
-        side, index = lane % 2, (first + lane) // 2 + 1
-        box, sample = d1.shapes.box[side], Vec3(halton(index, 2), halton(index, 3), halton(index, 5))
+        side = lane % 2
+        index = (first + lane) // 2 + 1
+        box = d1.shapes.box[side]
+        sample = Vec3(halton(index, 2), halton(index, 3), halton(index, 5))
         # a sample in [0, 1)^3 is mapped to the box, and from the first shape's frame to the second's
         x, y, z = 2.0 * sample
         point = fma(Vec3(x - 1.0, y - 1.0, z - 1.0), box.half, box.centre)
@@ -93,14 +96,17 @@ def approach(m1, d1, longest):
             descent.corner (6, 8), the points there.
     """
     # descent.corner holds the nearest pair of points of each search, three coordinates of either
-    start, nearest, dist = Vec3(eights(d1.descent.trial)[0:3]), eights(d1.descent.corner), eights(d1.descent.dist)
+    start = Vec3(eights(d1.descent.trial)[0:3])
+    nearest, dist = eights(d1.descent.corner), eights(d1.descent.dist)
     point2, normal2, field2 = onto_surface(m1, d1, 1, start, FAR_RETURNS)
     point1, normal1, field1 = onto_surface(m1, d1, 0, point2, FAR_RETURNS)
     # kinds of fields up to BOX are primitive shapes; the field of an ellipsoid is a distance to first order only
     is_exact = d1.shapes.field[0, 0] != ELLIPSOID and d1.shapes.field[0, 0] <= BOX
     # a start is NaN only if a pose is not finite, and is not searched; zero has a lane for each search
-    alive, zero = start[0] == start[0], where(start[0] == start[0], 0.0, start[0])
-    factor, step = zero + FIRST_FACTOR, Vec6(zero, zero, zero, zero, zero, zero)
+    alive = start[0] == start[0]
+    zero = where(start[0] == start[0], 0.0, start[0])
+    factor = zero + FIRST_FACTOR
+    step = Vec6(zero, zero, zero, zero, zero, zero)
     slope_before = step
     dist[0] = zero + NOWHERE
     for _ in range(MOVES):
@@ -110,7 +116,8 @@ def approach(m1, d1, longest):
         nearer = alive & (field1 <= ON_SURFACE) & (field2 <= ON_SURFACE) & (length < dist[0])
         dist[0] = where(nearer, length, dist[0])
         nearest[0:6] = where(nearer, Vec6(join(point1, point2)), Vec6(nearest[0:6]))
-        slope1, slope2 = dot(gap, normal1) * normal1 - gap, gap - dot(gap, normal2) * normal2
+        slope1 = dot(gap, normal1) * normal1 - gap
+        slope2 = gap - dot(gap, normal2) * normal2
         if is_exact:
             # an exact shape has no gradient: its nearest point is computed from point2
             slope1 = Vec3(zero, zero, zero)
@@ -132,7 +139,8 @@ def approach(m1, d1, longest):
         factor = where(curved, quotient, factor)
         factor = fmin(factor, longest / sqrt(where(alive, slope_squared, 1.0)))
         longest = DECAY * longest  # at the edges of a surface the gradient jumps: steps become shorter there
-        step, slope_before = -(factor * slope), slope
+        step = -(factor * slope)
+        slope_before = slope
         point2, normal2, field2 = onto_surface(m1, d1, 1, point2 + Vec3(step[3:6]), RETURNS)
         # of an exact shape, the surface point nearest to point2
         point1 = point2 if is_exact else point1 + Vec3(step[0:3])

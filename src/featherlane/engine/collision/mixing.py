@@ -34,7 +34,8 @@ def contact_dim(m, pair_id, geom1, geom2):
     if pair_id >= 0:
         dim = m.pair_dim[pair_id]
     else:
-        lead, condim1, condim2 = leading(m, pair_id, geom1, geom2), m.geom_condim[geom1], m.geom_condim[geom2]
+        lead = leading(m, pair_id, geom1, geom2)
+        condim1, condim2 = m.geom_condim[geom1], m.geom_condim[geom2]
         dim = condim1 if lead == FIRST or (lead == MIX and condim1 > condim2) else condim2
     return dim
 
@@ -116,7 +117,8 @@ def adhesion(m, pair_id, geom1, geom2):
     if pair_id >= 0:
         limit = m.pair_adhesion[pair_id]
     else:
-        lead, limit = leading(m, pair_id, geom1, geom2), m.geom_adhesion[geom1] + m.geom_adhesion[geom2]
+        lead = leading(m, pair_id, geom1, geom2)
+        limit = m.geom_adhesion[geom1] + m.geom_adhesion[geom2]
         if lead != MIX:
             limit = m.geom_adhesion[geom1 if lead == FIRST else geom2]
     return limit

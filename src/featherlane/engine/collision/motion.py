@@ -28,10 +28,12 @@ def step_motion(m, d, geom):
 
     A sphere has dw = 0, because its rotation does not move its surface.  Reads: cvel, subtree_com, geom_xpos.
     """
-    body, dx, dw = m.geom_bodyid[geom], Vec3(zeros(3)), Vec3(zeros(3))
+    body = m.geom_bodyid[geom]
+    dx, dw = Vec3(zeros(3)), Vec3(zeros(3))
     # bodies that are welded to the world do not move
     if m.body_weldid[body] > 0:
-        vel, step = d.cvel[body], timestep(m)
+        vel = d.cvel[body]
+        step = timestep(m)
         spin = vel.angular
         arm = d.geom_xpos[geom] - d.subtree_com[m.body_rootid[body]]
         dx = step * (vel.linear + cross(spin, arm))

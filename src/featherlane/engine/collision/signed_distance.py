@@ -66,7 +66,8 @@ def box_interior(size, p, exact):
     """
     margin = fmax(size - fabs(p), MINVAL)
     if exact:
-        x_nearest, y_before_z = margin[0] <= fmin(margin[1], margin[2]), margin[1] <= margin[2]
+        x_nearest = margin[0] <= fmin(margin[1], margin[2])
+        y_before_z = margin[1] <= margin[2]
         depth = fmin(margin[0], fmin(margin[1], margin[2]))
         direction = Vec3(
             where(x_nearest, 1.0, 0.0),
@@ -107,7 +108,8 @@ def ellipsoid_field(size, p):
     k0, k1 = norm3(p_over_size), norm3(p_over_square)
     inverse0, inverse1 = 1.0 / fmax(k0, MINVAL), 1.0 / fmax(k1, MINVAL)
     # gradient: rise p / size^2 - fall p / size^4
-    rise, fall = (2.0 * k0 - 1.0) * inverse1 * inverse0, k0 * (k0 - 1.0) * inverse1 * inverse1 * inverse1
+    rise = (2.0 * k0 - 1.0) * inverse1 * inverse0
+    fall = k0 * (k0 - 1.0) * inverse1 * inverse1 * inverse1
     (x, y, z), _ = normalize3(Vec3(p_over_square[k] * (rise - fall / (size[k] * size[k])) for k in range(3)))
     return Jet(k0 * (k0 - 1.0) * inverse1, x, y, z)
 
@@ -132,7 +134,8 @@ def bowl_field(p, height, width, radius, thickness):
         radius, thickness: of the sphere, and half the thickness of its shell [m].
     """
     _, _, z = axis_jets(p)
-    rho, shell = radius_jet(p), sphere_field(p, radius)
+    rho = radius_jet(p)
+    shell = sphere_field(p, radius)
     # points above the cone through the rim are nearest to the rim
     rim = hypotenuse(affine(1.0, rho, -width), affine(1.0, z, -height))
     return affine(1.0, where(height * rho.value < width * p[2], rim, absolute(shell)), -thickness)
@@ -159,7 +162,9 @@ def hexagon_head(p, radius):
     """
     x, y, z = axis_jets(p)
     # |p . n| for the normals n = (1, 0), (1/2, cos 30) and (1/2, -cos 30) of the hexagon's sides
-    abs_x, cos_y, half_x = absolute(x), affine(COS_30, y, 0.0), affine(0.5, x, 0.0)
+    abs_x = absolute(x)
+    cos_y = affine(COS_30, y, 0.0)
+    half_x = affine(0.5, x, 0.0)
     head = intersection(abs_x, intersection(absolute(half_x + cos_y), absolute(half_x - cos_y)))
     # half width 0.5, and z from -0.5 to 0: |z + 0.25| - 0.25
     head = intersection(affine(1.0, head, -0.5), affine(1.0, absolute(affine(1.0, z, 0.25)), -0.25))
@@ -252,7 +257,8 @@ def gear_field(p, parameters):
     """
     turn, thick, hole, tip, root, base, stride, shift, round_tip, round_root = parameters
     _, _, z = axis_jets(p)
-    rho, angle = radius_jet(p), azimuth_jet(p)
+    rho = radius_jet(p)
+    angle = azimuth_jet(p)
     azimuth = angle.value + turn
     # angles from the two sides of the nearest tooth, in [-shift / 2, stride - shift / 2), counted in opposite
     # directions: they add up to stride - shift
@@ -282,7 +288,8 @@ def octree_leaf(m, root, place):
 
     The returned place is that in the leaf, from 0 to 1; fraction is the leaf's side relative to the box's.
     """
-    node, fraction = constant_like(place[0], 1.0 * root), constant_like(place[0], 1.0)
+    node = constant_like(place[0], 1.0 * root)
+    fraction = constant_like(place[0], 1.0)
     child = gather(m.octree_child, node)  # the first of eight; negative for a leaf
     while any_(child >= 0.0):
         has_child = child >= 0.0
@@ -325,7 +332,8 @@ def octree_field(m, mesh, p):
     beyond the box, the derivative is that of the added distance.
     """
     box = m.mesh_octbox[mesh]
-    offset, half = p - box.centre, box.half
+    offset = p - box.centre
+    half = box.half
     excess = fabs(offset) - half
     outside = (excess[0] > 0.0) | (excess[1] > 0.0) | (excess[2] > 0.0)
     beyond = tuple(outside & (excess[k] >= 0.0) for k in range(3))

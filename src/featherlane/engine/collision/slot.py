@@ -119,7 +119,8 @@ def complete_frames(d, first):
     for slot in range(first, d.ncon_slot[0]):
         c = d.contact[slot]
         # the first row is the normal
-        has_contact, frame = c.present > 0.0, frame_of(c.frame.rows[0])
+        has_contact = c.present > 0.0
+        frame = frame_of(c.frame.rows[0])
         c.frame = where(has_contact, frame, Mat3(zeros(9)))
 
 

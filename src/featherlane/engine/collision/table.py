@@ -56,7 +56,8 @@ def over_plane(m, d, plane, geom, limit, near):
 
     The box's lowest point is the height of its centre less sum_k |half_k (axis_k . normal)|.   near: unused.
     """
-    normal, offset = z_axis(d, plane), box_centre(m, d, geom) - d.geom_xpos[plane]
+    normal = z_axis(d, plane)
+    offset = box_centre(m, d, geom) - d.geom_xpos[plane]
     part_x, part_y, part_z = fabs(half_axis_heights(d.geom_xmat[geom], m.geom_aabb[geom].half, normal))
     return dot(offset, normal) - (part_x + part_y + part_z) > limit
 

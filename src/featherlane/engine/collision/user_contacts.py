@@ -24,7 +24,8 @@ NO_CANDIDATE = -1  # a slot without a candidate pair
 @kernel
 def world_integer(rows, i, lane, least, most):
     """Returns row i of one world as an int, clamped to [least, most] because user values may be invalid."""
-    number, integer = read_lane(rows, i, lane), least
+    number = read_lane(rows, i, lane)
+    integer = least
     if number > least:
         integer = whole(number) if number < most else most
     return integer
@@ -54,7 +55,8 @@ def set_fields(m, d, slot, i, lane):
     if m.flg_adhesion:
         contact.adhesion = where(has_contact, d.given_adhesion[i], 0.0)
     contact.dim = slot_dim(m, d, slot, world_integer(d.given_dim, i, lane, least=1, most=6))
-    friction, no_solref = Vec5(d.given_friction[5 * i : 5 * i + 5]), Solref(zeros(2))
+    friction = Vec5(d.given_friction[5 * i : 5 * i + 5])
+    no_solref = Solref(zeros(2))
     # five coefficients per contact
     d.con_friction[5 * slot : 5 * slot + 5] = where(has_contact, friction, Vec5(zeros(5)))
     contact.solimp = where(has_contact, d.given_solimp[i], Solimp(zeros(5)))

@@ -1,6 +1,6 @@
 """Limits of ball joints: one row per joint, which bounds the rotation angle.
 
-Names: k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J; K, B, imp: stiffness,
+Names: k: a general row (fields row_*, row.py); adr: its first entry in row_dof and row_J; K, B, imp: stiffness,
     damping and impedance d of aref = -B v - K d r, r: position error less the margin (impedance.py);
     A: `chosen_diagonal`, J M^-1 J^T or its estimate; D: `inverse_regularisation`, d / ((1 - d) A).
     `normalize3` returns (unit vector, length); `limit_reference` returns (stiffness, damping, d) with
@@ -29,29 +29,31 @@ def ball_axis_angle(q):
 
 
 @kernel
-def write_ball_limit(m, d, k, o, j, axis, dist, present):
-    """Writes row k, its entries from o on: the limit of the ball j, J = -axis, an upper bound of the angle.
+def write_ball_limit(m, d, k, adr, j, axis, dist, present):
+    """Writes row k, its entries from adr on: the limit of the ball j, J = -axis, an upper bound of the angle.
 
     axis: rotation axis in the joint's frame; dist: largest angle minus the angle [rad]; present: mask of worlds that
     have the row.
     """
     joint = m.joint[j]
-    first, r = joint.dofadr, dist - joint.margin
+    first = joint.dofadr
+    r = dist - joint.margin
     v = -dot(axis, Vec3(d.qvel[first : first + 3]))
     stiffness, damping, imp = limit_reference(m, joint.solref, joint.solimp, r, shortest_timeconst(m))
     for c in range(3):
-        d.row_dof[o + c] = first + c
-        d.row_J[o + c] = where(present, -axis[c], 0.0)
-    place_rows_at(d, k, size=1, o=o, n=3, kind=LIMIT_JOINT, ident=j)
+        d.row_dof[adr + c] = first + c
+        d.row_J[adr + c] = where(present, -axis[c], 0.0)
+    place_rows_at(d, k, size=1, adr=adr, n=3, kind=LIMIT_JOINT, ident=j)
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first]))
     aref = -fma(damping, v, stiffness * r)
-    vel, bounds = row_product(d, k, d.qvel), (0.0, UNBOUNDED)  # the limit only pushes
+    vel = row_product(d, k, d.qvel)
+    bounds = (0.0, UNBOUNDED)  # the limit only pushes
     store_row(d, k, present, (dist, joint.margin), vel, D, aref, bounds)
 
 
 @kernel
-def write_ball_limits(m, d, k, o):
-    """Writes limit rows of balls, rows from k on, entries from o on; the larger entry of the range bounds the angle.
+def write_ball_limits(m, d, k, adr):
+    """Writes limit rows of balls, rows from k on, entries from adr on; the larger entry of the range bounds the angle.
 
     Returns the indices of the next row and the next entry.
     Source: MuJoCo's documentation, "XML reference", body/joint/range.
@@ -66,7 +68,7 @@ def write_ball_limits(m, d, k, o):
             if sleeping(m):  # a sleeping tree has no rows
                 near = near & tree_awake(d, m.dof_treeid[joint.dofadr])
             if any_(near):
-                write_ball_limit(m, d, k, o, j, axis, dist, near)
+                write_ball_limit(m, d, k, adr, j, axis, dist, near)
                 k += 1
-                o += 3
-    return k, o
+                adr += 3
+    return k, adr

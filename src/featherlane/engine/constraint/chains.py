@@ -64,7 +64,8 @@ def list_pair(m, dofs, marks, first, second, start):
 @kernel
 def list_row(m, d, k, dofs, marks, start):
     """Lists the dofs of scalar row k and their ancestors, without marks; returns their number."""
-    n, entries = 0, d.row_dofnum[k]
+    n = 0
+    entries = d.row_dofnum[k]
     # from the last dof to the first: little is left to sort.  Any mark serves: it only prevents repetitions
     for e in range(entries):
         n = append_chain(m, dofs, marks, d.row_dof[d.row_dofadr[k] + entries - 1 - e], FIRST, start, n)

@@ -27,7 +27,8 @@ def list_chains(m, d, i, j):
         d.exact.place[c] = 0  # marks, which the positions replace
     n = list_pair(m, d.exact.dof, d.exact.place, i, j, start=0)
     for p in range(n):
-        d.exact.place[d.exact.dof[p]], d.exact.row[p] = p, 0.0
+        d.exact.place[d.exact.dof[p]] = p
+        d.exact.row[p] = 0.0
     return n
 
 
@@ -99,7 +100,8 @@ def exact_contact_diagonal(m, d, k, b1, b2, edge):
     n = list_chains(m, d, last1, last2)
     # J_i = u . (velocity of body 2 at the contact - that of body 1) per unit velocity of dof i; a dof above both bodies
     # cancels: it moves both at the contact point equally
-    i, j, minus_u = last1, last2, -1.0 * u  # dofs of bodies 1 and 2, from the last one to the root
+    i, j = last1, last2  # dofs of bodies 1 and 2, from the last one to the root
+    minus_u = -1.0 * u
     while j >= 0:
         d.exact.row[d.exact.place[j]] = contact_entry(d, j, u, r2)
         j = m.dof_parentid[j]

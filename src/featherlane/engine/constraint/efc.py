@@ -61,7 +61,8 @@ def _write_state(er, i, hi):
 
     Friction loss is bounded by +-hi, a limit by 0.
     """
-    f, kind, state = er.efc_force[i], er.efc_type[i], STATE_QUADRATIC
+    f, kind = er.efc_force[i], er.efc_type[i]
+    state = STATE_QUADRATIC
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         er.efc_frictionloss[i] = hi
         # at a bound the cost is linear
@@ -127,15 +128,18 @@ def _write_softness(m, d, er, i):
     if kind == CONTACT_ELLIPTIC:  # the rows of a contact share the impedance of its first row
         first = er.contact_row[er.efc_id[i]]
     solref, solimp = _solver_parameters(m, d, er, i)
-    shortest, r = shortest_timeconst(m), _violation(m, er, i, first)
+    shortest = shortest_timeconst(m)
+    r = _violation(m, er, i, first)
     imp, rate = split_tangents(impedance(solimp, seed(r, 1.0)), 1)  # rate: derivative of the impedance by r
     K, B = reference(solref, solimp, shortest)
     # friction has no stiffness
     if kind in (FRICTION_DOF, FRICTION_TENDON):
-        K, B = 0.0, loss_damping(m, solref, solimp, shortest)
+        K = 0.0
+        B = loss_damping(m, solref, solimp, shortest)
     elif first < i:  # a friction row of an elliptic cone
         k = er.contact_slot[er.efc_id[i]]
-        K, B = 0.0, friction_reference(d.con_solreffriction[k], B, solimp, shortest)
+        K = 0.0
+        B = friction_reference(d.con_solreffriction[k], B, solimp, shortest)
     elif kind != EQUALITY:  # limits and contacts
         K, B = limit_to_step(m, timestep(m), solref, imp, (K, B))
     er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2], er.efc_KBIP[i, 3] = K, B, imp, rate

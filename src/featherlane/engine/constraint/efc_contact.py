@@ -85,7 +85,8 @@ def _write_normal_row(d, er, i, k, r, sign):
     Its force is max(-D (J a - aref), 0).
     """
     contact = d.contact[k]
-    nv, mu = er.efc_nv, sign * contact.friction[max(r - 1, 0)]  # direction r >= 1 has the coefficient friction[r - 1]
+    nv = er.efc_nv
+    mu = sign * contact.friction[max(r - 1, 0)]  # direction r >= 1 has the coefficient friction[r - 1]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[c] + mu * er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_D[i] = contact.dist, contact.includemargin, contact.D
@@ -143,7 +144,8 @@ def list_contacts(m, d, er, n):
     for k in range(d.ncon_slot[0]):
         if any_(d.con_present[k] != 0.0):
             rows = _count_rows(m, d, k)
-            er.contact_slot[contact], er.contact_row[contact] = k, n if rows > 0 else -1
+            er.contact_slot[contact] = k
+            er.contact_row[contact] = n if rows > 0 else -1
             n += rows
             contact += 1
     er.efc_count[4] = contact
@@ -154,7 +156,9 @@ def list_contacts(m, d, er, n):
 def write_contact_rows(m, d, er, contact, i):
     """Writes the rows of contact number `contact`, from row i on."""
     k = er.contact_slot[contact]
-    dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_PYRAMIDAL
+    dim = d.con_dim[k]
+    rows = _count_rows(m, d, k)
+    kind = CONTACT_PYRAMIDAL
     _write_directions(m, d, er, k, dim)
     if dim == 1 or not has_pyramids(m):
         kind = CONTACT_ELLIPTIC if dim > 1 else CONTACT_FRICTIONLESS
@@ -171,4 +175,5 @@ def write_contact_rows(m, d, er, contact, i):
         for r in range(rows if in_forces(m) or m.opt_noslip_iterations > 0 else 0):
             er.efc_force[i + r] = d.dual.f[d.nrow[0] + k, r]
     for r in range(rows):
-        er.efc_type[i + r], er.efc_id[i + r], er.efc_frictionloss[i + r] = kind, contact, 0.0
+        er.efc_type[i + r], er.efc_id[i + r] = kind, contact
+        er.efc_frictionloss[i + r] = 0.0

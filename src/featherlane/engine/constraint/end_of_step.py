@@ -35,13 +35,14 @@ def limit_to_step(m, h, solref, imp, authored):
     K, B = authored
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
         # worlds whose solref is (time constant, damping ratio), and too stiff for the step
-        stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
-        stiffest = 1.0 / fmax(h * h * imp, MINVAL)  # K with h^2 K d = 1
+        too_stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
+        largest_K = 1.0 / fmax(h * h * imp, MINVAL)  # h^2 K d = 1
         # s = h B + h^2 K d = h B + 1: the bound of s is one of B
-        limit = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
+        largest_B = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
         # the damping ratio B / (2 sqrt(K)) does not change
-        B = where(stiff, clip(B * sqrt(stiffest / where(stiff, K, 1.0)), 0.0, fmax(limit, 0.0)), B)
-        K = where(stiff, stiffest, K)
+        same_ratio = B * sqrt(largest_K / where(too_stiff, K, 1.0))
+        B = where(too_stiff, clip(same_ratio, 0.0, fmax(largest_B, 0.0)), B)
+        K = where(too_stiff, largest_K, K)
     return K, B
 
 
@@ -64,14 +65,14 @@ def reference_at_end(m, K, B, imp):
 
     In continuous time they are (K d, B, d).   imp: the impedance d.
     """
-    stiffness = K * imp
+    stiffness, damping = K * imp, B
     if has_metric(m):
-        h, scale = timestep(m), step_scale(m, K, B, imp)  # scale = 1 / (1 + s)
-        # from here on B is B + h k of the formula, so that s = h B
-        B = fma(h, stiffness, B)
-        imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)  # d (1 + s) / (1 + d s)
-        B, stiffness = B * scale, stiffness * scale
-    return stiffness, B, imp
+        h = timestep(m)
+        scale = step_scale(m, K, B, imp)  # 1 / (1 + s)
+        damping = fma(h, stiffness, B)  # B + h k, so that s = h damping
+        imp = fmin(imp * fma(h, damping, 1.0) / fma(imp, h * damping, 1.0), MAXIMP)  # d (1 + s) / (1 + d s)
+        stiffness, damping = stiffness * scale, damping * scale
+    return stiffness, damping, imp
 
 
 @kernel
@@ -129,7 +130,8 @@ def _contact_ratio(m, d, k):
         u = u + c.friction[0] * c.frame.rows[1]
     first, second = _unit_wrench(m, d, k, b1, u), _unit_wrench(m, d, k, b2, u)
     # bare, hat: sums of J_i^2 / M_ii and J_i^2 / Mhat_ii
-    i, j, bare, hat = m.body_lastdof[b1], m.body_lastdof[b2], 0.0, 0.0
+    i, j = m.body_lastdof[b1], m.body_lastdof[b2]
+    bare, hat = 0.0, 0.0
     while i != j:  # ascend from the later dof
         if i > j:
             # J of dof i is its cdof . wrench; its sign is squared away

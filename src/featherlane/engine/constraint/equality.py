@@ -8,7 +8,7 @@
 The Jacobian has entries at the dofs above either body.  The rows of a connect or weld share the impedance at the norm
 of their errors; their reference includes the derivative of the Jacobian: aref = -B J v - K d r - (dJ/dt) v.  That of
 a joint or tendon does not.  A row whose constraint is inactive in a world holds zeros there.
-In all kernels e is the equality, k a general row (fields row_*, row.py), o the first of its entries in row_dof
+In all kernels e is the equality, k a general row (fields row_*, row.py), adr the first of its entries in row_dof
 and row_J; K, B, imp are stiffness, damping and impedance d (impedance.py).  cdof: S = (S_rot, S_lin), motion axis of a
 dof about the com of its tree; cvel: body motions about the same point.  `chosen_diagonal`: J M^-1 J^T of a row, or the
 given estimate of it.  A body or dof above another one is nearer to the root.
@@ -147,12 +147,12 @@ def next_dof(m, last, c):
 
 
 @kernel
-def list_dofs(m, d, o, last1, last2):
-    """Writes dofs last1, last2 (-1: none) and their ancestors to row_dof[o ..], ascending; returns their number."""
+def list_dofs(m, d, adr, last1, last2):
+    """Writes dofs last1, last2 (-1: none) and their ancestors to row_dof[adr ..], ascending; returns their number."""
     n, c1, c2 = 0, 0, 0  # entries written; places in the two sorted lists, which are merged
     i = min(next_dof(m, last1, c=0), next_dof(m, last2, c=0))
     while i < m.nv:
-        d.row_dof[o + n] = i
+        d.row_dof[adr + n] = i
         n += 1
         c1 += is_next(m, last1, c1, i)
         c2 += is_next(m, last2, c2, i)
@@ -162,24 +162,26 @@ def list_dofs(m, d, o, last1, last2):
 
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
-def store_column(d, o, n, v, present):
-    """Writes the vector v, the column of one dof, to three rows of n entries; o: its place in the first row."""
-    d.row_J[o] = where(present, v[0], 0.0)
-    d.row_J[o + n] = where(present, v[1], 0.0)
-    d.row_J[o + 2 * n] = where(present, v[2], 0.0)
+def store_column(d, adr, n, v, present):
+    """Writes the vector v, the column of one dof, to three rows of n entries; adr: its place in the first row."""
+    d.row_J[adr] = where(present, v[0], 0.0)
+    d.row_J[adr + n] = where(present, v[1], 0.0)
+    d.row_J[adr + 2 * n] = where(present, v[2], 0.0)
 
 
 @kernel
-def point_columns(m, d, e, o, n, arms, present):
-    """Writes three rows from entry o on: the Jacobian of p_1 - p_2, with arms from the coms of the bodies' trees.
+def point_columns(m, d, e, adr, n, arms, present):
+    """Writes three rows from entry adr on: the Jacobian of p_1 - p_2, with arms from the coms of the bodies' trees.
 
     n: dofs per row, in row_dof; arms: (r_1, r_2) [m]; present: mask of worlds that have the rows.
     A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
     # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
-    (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)
+    c1, c2 = 0, 0
+    r1, r2 = arms
+    last1, last2 = last_dofs(m, e)
     for c in range(n):
-        i = d.row_dof[o + c]
+        i = d.row_dof[adr + c]
         S = d.cdof[i]
         w, v = S.angular, S.linear
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)  # 1: dof i moves body 1, 2
@@ -189,29 +191,30 @@ def point_columns(m, d, e, o, n, arms, present):
             column = v + cross(w, r1)
         else:
             column = -(v + cross(w, r2))
-        store_column(d, o + c, n, column, present)
+        store_column(d, adr + c, n, column, present)
         c1 += on1
         c2 += on2
 
 
 @kernel
-def turn_columns(m, d, e, o, n, held, present):
-    """Writes three rows from entry o on: Jacobian of scale vec(turn), of rate scale vec(y turn) / 2.
+def turn_columns(m, d, e, adr, n, held, present):
+    """Writes three rows from entry adr on: Jacobian of scale vec(turn), of rate scale vec(y turn) / 2.
 
     Here y = R^T (omega_1 - omega_2), so a dof above both bodies has no entry.
     n: dofs per row, in row_dof; held: a `Turn`; present: mask of worlds that have the rows.
     """
     # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
-    (c1, c2), (last1, last2) = (0, 0), last_dofs(m, e)
+    c1, c2 = 0, 0
+    last1, last2 = last_dofs(m, e)
     for c in range(n):
-        i = d.row_dof[o + c]
+        i = d.row_dof[adr + c]
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         column = Vec3(zeros(3))
         if on1 != on2:  # S_rot is omega_1 or omega_2
             column = held.scale * half_turn(held.turn, held.R.T @ d.cdof[i].angular)
         if on2:  # omega_2 has a minus sign in y
             column = -column
-        store_column(d, o + c, n, column, present)
+        store_column(d, adr + c, n, column, present)
         c1 += on1
         c2 += on2
 
@@ -243,7 +246,9 @@ def store_equality_row(d, k, response, pos, rate, A, present):
 
     response: from `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds.
     """
-    v, D, bound = row_product(d, k, d.qvel), inverse_regularisation(response.imp, A), UNBOUNDED
+    v = row_product(d, k, d.qvel)
+    D = inverse_regularisation(response.imp, A)
+    bound = UNBOUNDED
     aref = -fma(response.B, v, response.K * pos) - rate * response.scale
     store_row(d, k, present, (pos, 0.0), v, D, aref, bounds=(-bound, bound))
 
@@ -264,41 +269,42 @@ def turn_motion(held, w1, w2, alpha1, alpha2):
 
 
 @kernel
-def moves_any(d, o, n, present):
-    """Returns the mask of worlds of `present` in which one of n entries of row_J from o on is not zero."""
+def moves_any(d, adr, n, present):
+    """Returns the mask of worlds of `present` in which one of n entries of row_J from adr on is not zero."""
     moves = false_mask(d)
-    for i in range(o, o + n):
+    for i in range(adr, adr + n):
         moves = moves | (d.row_J[i] != 0.0)
     return moves & present
 
 
 @kernel
-def write_fastening_rows(m, d, k, o, n, e, present):
+def write_fastening_rows(m, d, k, adr, n, e, present):
     """Writes rows from k on: equality e, a connect (3 rows) or weld (6).  Returns the mask of worlds that have them.
 
-    o, n: first entry and entries per row; present: mask of worlds in which e is active.  If no dof moves the two bodies
-    relative to each other, a world has no rows: D would be unbounded.
+    adr, n: first entry and entries per row; present: mask of worlds in which e is active.  If no dof moves the two
+    bodies relative to each other, a world has no rows: D would be unbounded.
     """
-    b1, b2, weld = fastened_body(m, e, side=0), fastened_body(m, e, side=1), m.eq_type[e] == EQ_WELD
+    b1, b2 = fastened_body(m, e, side=0), fastened_body(m, e, side=1)
+    weld = m.eq_type[e] == EQ_WELD
     p1, p2 = anchor(m, d, e, side=0), anchor(m, d, e, side=1)
     # arms of the anchors from the coms of the bodies' trees
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
     r2 = p2 - d.subtree_com[m.body_rootid[b2]]
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)  # spatial accelerations at qacc = 0
-    place_rows_at(d, k, size=equality_row_count(m, e), o=o, n=n, kind=EQUALITY, ident=e)
+    place_rows_at(d, k, size=equality_row_count(m, e), adr=adr, n=n, kind=EQUALITY, ident=e)
 
     pos = p1 - p2
     # (dJ/dt) v of the three translations: difference of the anchors' accelerations at qacc = 0
     dJv = anchor_motion(d.cvel[b1], a1, r1)[1] - anchor_motion(d.cvel[b2], a2, r2)[1]
-    point_columns(m, d, e, o, n, (r1, r2), present)
+    point_columns(m, d, e, adr, n, (r1, r2), present)
     error2 = dot(pos, pos)  # squared norm of all errors
     if weld:  # three rotations follow
         held = weld_turn(m, d, e)
         turn_error = held.scale * Vec3(held.turn[1:4])
         _, turn_dJv = turn_motion(held, d.cvel[b1].angular, d.cvel[b2].angular, a1.angular, a2.angular)
         error2 = error2 + dot(turn_error, turn_error)
-        turn_columns(m, d, e, o + 3 * n, n, held, present)
-    present = moves_any(d, o, equality_row_count(m, e) * n, present)  # of the entries of all 3 or 6 rows
+        turn_columns(m, d, e, adr + 3 * n, n, held, present)
+    present = moves_any(d, adr, equality_row_count(m, e) * n, present)  # of the entries of all 3 or 6 rows
     response = equality_response(m, e, sqrt(error2))
     # estimates of A: sums of the bodies' inverse weights in qpos0
     for c in range(3):
@@ -321,7 +327,8 @@ def equality_awake(m, d, e):
     """Returns the mask of worlds in which one of the two bodies of equality e is awake."""
     equality = m.equality[e]
     if equality.type == EQ_JOINT:
-        b1, b2 = m.jnt_bodyid[equality.obj1id], 0
+        b1 = m.jnt_bodyid[equality.obj1id]
+        b2 = 0
         if equality.obj2id >= 0:
             b2 = m.jnt_bodyid[equality.obj2id]
     else:
@@ -340,7 +347,8 @@ def write_equality_rows(m, d, row, entry):
         if sleeping(m) and m.eq_type[e] != EQ_TENDON:  # models with sleep have no equality of tendons
             present = present & equality_awake(m, d, e)
         if any_(present):
-            n, rows = 0, equality_row_count(m, e)  # n: entries per row, 0 without rows
+            n = 0  # entries per row, 0 without rows
+            rows = equality_row_count(m, e)
             if rows > 1:  # a connect or weld
                 last1, last2 = last_dofs(m, e)
                 n = list_dofs(m, d, entry, last1, last2)
@@ -357,7 +365,8 @@ def write_equality_rows(m, d, row, entry):
                     pos, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
                 store_equality_row(d, row, equality_response(m, e, pos), pos, rate=0.0, A=A, present=present)
             if n > 0:
-                row, entry = row + rows, entry + n * rows
+                row = row + rows
+                entry = entry + n * rows
     return row, entry
 
 

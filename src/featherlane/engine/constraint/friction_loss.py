@@ -30,7 +30,8 @@ def loss_parameters(m, solref, solimp, shortest, A):
 
     A: estimate of J M^-1 J^T; shortest: least time constant [s], of `shortest_timeconst`.
     """
-    B, imp = loss_damping(m, solref, solimp, shortest), impedance(solimp, 0.0)
+    B = loss_damping(m, solref, solimp, shortest)
+    imp = impedance(solimp, 0.0)
     # under `discrete`: at the end of the step;  K = 0: the row has no position error, hence no stiffness
     _, B, imp = reference_at_end(m, K=0.0, B=B, imp=imp)
     D = inverse_regularisation(imp, A)

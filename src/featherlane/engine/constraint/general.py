@@ -18,25 +18,26 @@ def place_dof_row(d, k, i, kind, ident):
 
     One-dof rows come first: entry k is that of row k.
     """
-    d.row_dofadr[k], d.row_dofnum[k], d.row_rownum[k] = k, 1, 1
+    d.row_dofadr[k] = k
+    d.row_dofnum[k], d.row_rownum[k] = 1, 1
     d.row_dof[k], d.row_type[k], d.row_id[k] = i, kind, ident
 
 
 @kernel
-def place_rows_at(d, k, size, o, n, kind, ident):
-    """Assigns the n dofs in row_dof from entry o on to rows k .. k + size - 1, of type `kind` (mjtConstraint).
+def place_rows_at(d, k, size, adr, n, kind, ident):
+    """Assigns the n dofs in row_dof from entry adr on to rows k .. k + size - 1, of type `kind` (mjtConstraint).
 
-    ident: id of the equality, joint or tendon.  Entries are stored row by row: row k + r begins at entry o + r n.
+    ident: id of the equality, joint or tendon.  Entries are stored row by row: row k + r begins at entry adr + r n.
     """
     for r in range(size):
-        d.row_dofadr[k + r] = o + r * n
+        d.row_dofadr[k + r] = adr + r * n
         d.row_dofnum[k + r] = n
         d.row_rownum[k + r] = size - r  # rows with these dofs, from this one on
         d.row_type[k + r] = kind
         d.row_id[k + r] = ident
         # the first row's dofs are already stored; the others have the same
         for e in range(n if r > 0 else 0):
-            d.row_dof[o + r * n + e] = d.row_dof[o + e]
+            d.row_dof[adr + r * n + e] = d.row_dof[adr + e]
 
 
 @kernel
@@ -100,7 +101,8 @@ def coupling_error(m, e, x, y):
     x, y: displacements of both from qpos0.  With one object the terms of y are left out.
     """
     first = NEQDATA * e  # eq_data: a_0 .. a_4
-    pos, slope = x - m.eq_data[first], 0.0
+    pos = x - m.eq_data[first]
+    slope = 0.0
     if m.eq_obj2id[e] >= 0:
         a1, a2, a3, a4 = m.eq_data[first + 1 : first + 5]
         # the polynomial without a_0, and its derivative, by Horner's scheme

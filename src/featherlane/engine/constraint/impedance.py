@@ -31,7 +31,8 @@ def impedance(solimp, r):
         r: position error less the margin.
     """
     dmin, dmax = clip(solimp[0], MINIMP, MAXIMP), clip(solimp[1], MINIMP, MAXIMP)
-    mid, p = clip(solimp[3], MINIMP, MAXIMP), fmax(solimp[4], 1.0)
+    mid = clip(solimp[3], MINIMP, MAXIMP)
+    p = fmax(solimp[4], 1.0)
     x = fabs(r) / fmax(solimp[2], MINVAL)
 
     # the halves of the spline are point-symmetric: y = w (u / w)^p with u = x, w = mid below the midpoint,
@@ -73,13 +74,14 @@ def reference(solref, solimp, shortest):
     positive = solref[0] > 0.0
     # values of different signs are replaced by the defaults
     mixed = (positive & (solref[1] <= 0.0)) | (not_(positive) & (solref[1] > 0.0))
-    time, ratio = where(mixed, DEFAULT_TIMECONST, solref[0]), where(mixed, DEFAULT_DAMPRATIO, solref[1])
-    standard = time > 0.0
-    time = where(standard, fmax(time, shortest), time)
+    first, second = where(mixed, DEFAULT_TIMECONST, solref[0]), where(mixed, DEFAULT_DAMPRATIO, solref[1])
+    is_standard = first > 0.0  # (time constant, damping ratio), else (-stiffness, -damping)
+    first = where(is_standard, fmax(first, shortest), first)
 
-    scaled_time, root = dmax * time, dmax * time * ratio  # root = 1 / sqrt(K)
-    K = where(standard, 1.0, -time) / fmax(where(standard, root * root, dmax * dmax), MINVAL)
-    B = where(standard, 2.0, -ratio) / fmax(where(standard, scaled_time, dmax), MINVAL)
+    scaled_time = dmax * first
+    inverse_root = dmax * first * second  # 1 / sqrt(K)
+    K = where(is_standard, 1.0, -first) / fmax(where(is_standard, inverse_root * inverse_root, dmax * dmax), MINVAL)
+    B = where(is_standard, 2.0, -second) / fmax(where(is_standard, scaled_time, dmax), MINVAL)
     return K, B
 
 

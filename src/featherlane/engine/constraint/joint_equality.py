@@ -2,7 +2,7 @@
 
     x_1 - x_1(0) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0    with y = x_2 - x_2(0)
 
-Names: e: the equality; k: its general row (fields row_*, row.py); o: the first entry of the row in row_dof and
+Names: e: the equality; k: its general row (fields row_*, row.py); adr: the first entry of the row in row_dof and
     row_J; A: estimate of J M^-1 J^T.
 Source: MuJoCo's documentation, "XML reference", equality/joint.
 """
@@ -13,16 +13,17 @@ from featherlane.engine.constraint.general import coupling_error, place_rows_at
 
 
 @kernel
-def list_joint_dofs(m, d, o, e):
-    """Writes the dofs of the joints of equality e to row_dof[o ..], ascending; returns their number."""
+def list_joint_dofs(m, d, adr, e):
+    """Writes the dofs of the joints of equality e to row_dof[adr ..], ascending; returns their number."""
     equality = m.equality[e]
-    i, count = m.jnt_dofadr[equality.obj1id], 1
-    d.row_dof[o] = i
+    i = m.jnt_dofadr[equality.obj1id]
+    count = 1
+    d.row_dof[adr] = i
     # one dof if there is no second joint, or both are the same
     if equality.obj2id >= 0 and equality.obj2id != equality.obj1id:
         j = m.jnt_dofadr[equality.obj2id]
-        d.row_dof[o] = min(i, j)
-        d.row_dof[o + 1] = i + j - min(i, j)  # the larger one
+        d.row_dof[adr] = min(i, j)
+        d.row_dof[adr + 1] = i + j - min(i, j)  # the larger one
         count = 2
     return count
 
@@ -42,23 +43,23 @@ def joint_equality_error(m, d, e):
 
 
 @kernel
-def write_joint_equality(m, d, k, o, e, present):
-    """Writes row k without error and D, its entries from o on: equality e of two joints, or of one and a constant.
+def write_joint_equality(m, d, k, adr, e, present):
+    """Writes row k without error and D, its entries from adr on: equality e of two joints, or of one and a constant.
 
     J is 1 at joint 1's dof and -slope at joint 2's, in worlds of the mask `present`, in which e is active.
     Returns the error, A and the number of entries.
     """
-    n = list_joint_dofs(m, d, o, e)
+    n = list_joint_dofs(m, d, adr, e)
     i1, j2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e]
     A = m.dof_invweight0[i1]
     pos, slope = joint_equality_error(m, d, e)
     for c in range(n):
-        d.row_J[o + c] = where(present & (d.row_dof[o + c] == i1), 1.0, 0.0)
+        d.row_J[adr + c] = where(present & (d.row_dof[adr + c] == i1), 1.0, 0.0)
     if j2 >= 0:
         i2 = m.jnt_dofadr[j2]
         A = A + m.dof_invweight0[i2]
         for c in range(n):
-            if d.row_dof[o + c] == i2:  # subtracted: both joints may be the same
-                d.row_J[o + c] = where(present, d.row_J[o + c] - slope, 0.0)
-    place_rows_at(d, k, size=1, o=o, n=n, kind=EQUALITY, ident=e)
+            if d.row_dof[adr + c] == i2:  # subtracted: both joints may be the same
+                d.row_J[adr + c] = where(present, d.row_J[adr + c] - slope, 0.0)
+    place_rows_at(d, k, size=1, adr=adr, n=n, kind=EQUALITY, ident=e)
     return pos, chosen_diagonal(m, d, k, A), n

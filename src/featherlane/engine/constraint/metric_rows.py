@@ -9,7 +9,7 @@ So it is one of the general rows.  As in MuJoCo, only diagonal terms enter the m
 approximation.  Its force, -s J a, is an inertial force and not a constraint force: `release_metric` subtracts it
 again.  The solver PGS has no such rows.
 `has_metric(m)`: the model uses this integrator.  `tendon_metric`, `actuator_metric`: s of a tendon, of an actuator.
-k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J.  ten_J, actuator_moment: sparse
+k: a general row (fields row_*, row.py); adr: its first entry in row_dof and row_J.  ten_J, actuator_moment: sparse
 matrices with the rows J of tendons and of actuator outputs; *_rowadr, *_rownnz, *_colind: their layout.
 Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are applied without a factor).
 """
@@ -31,33 +31,36 @@ from featherlane.engine.model.integrator import has_metric
 
 
 @kernel
-def _write_metric_row(d, k, o, J, dof, first, n, s):
-    """Writes row k, its entries from o on: the n entries of a sparse Jacobian from `first` on, with D = s.
+def _write_metric_row(d, k, adr, J, dof, first, n, s):
+    """Writes row k, its entries from adr on: the n entries of a sparse Jacobian from `first` on, with D = s.
 
     J: values of the sparse matrix; dof: its column indices; s: factor of J^T J in the metric, 0: the world has no row.
     """
-    present, bound = s > 0.0, UNBOUNDED
+    present = s > 0.0
+    bound = UNBOUNDED
     for e in range(n):
-        d.row_dof[o + e] = dof[first + e]
-        d.row_J[o + e] = where(present, J[first + e], 0.0)
-    place_rows_at(d, k, size=1, o=o, n=n, kind=METRIC, ident=0)
+        d.row_dof[adr + e] = dof[first + e]
+        d.row_J[adr + e] = where(present, J[first + e], 0.0)
+    place_rows_at(d, k, size=1, adr=adr, n=n, kind=METRIC, ident=0)
     v = row_product(d, k, d.qvel)
     store_row(d, k, present, error=(0.0, 0.0), vel=v, D=s, aref=0.0, bounds=(-bound, bound))
 
 
 @kernel
-def write_metric_rows(m, d, k, o):
-    """Writes rows from k on, entries from o on: of tendons, then of actuators that do not act on joints.
+def write_metric_rows(m, d, k, adr):
+    """Writes rows from k on, entries from adr on: of tendons, then of actuators that do not act on joints.
 
     Returns the next row.  An actuator has one row per output.
     """
     if has_metric(m):
         if has_tendon_metric(m):
             for i in range(m.ntendon):
-                s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
+                s = tendon_metric(m, d, i)
+                n = m.ten_J_rownnz[i]
                 if n > 0 and any_(s > 0.0):  # else the length depends on no dof, or no world has the term
-                    _write_metric_row(d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
-                    k, o = k + 1, o + n
+                    _write_metric_row(d, k, adr, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
+                    k = k + 1
+                    adr = adr + n
         if has_actuator_metric(m):
             for i in range(m.nactuator):
                 # an actuator on a joint adds to the diagonal of the metric, without a row
@@ -66,8 +69,9 @@ def write_metric_rows(m, d, k, o):
                     for q in actuator_outputs(m, i):
                         n = m.moment_rownnz[q]
                         if n > 0 and any_(s > 0.0):
-                            _write_metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
-                            k, o = k + 1, o + n
+                            _write_metric_row(d, k, adr, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
+                            k = k + 1
+                            adr = adr + n
     return k
 
 

@@ -102,7 +102,8 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     """
     joint = m.joint[j]
     i = joint.dofadr
-    r, v = dist - joint.margin, sign * d.qvel[i]
+    r = dist - joint.margin
+    v = sign * d.qvel[i]
     stiffness, damping, imp = limit_reference(m, joint.solref, joint.solimp, r, shortest)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
     aref = -fma(damping, v, stiffness * r)
@@ -140,7 +141,9 @@ def make_dof_rows(m, d):
     Writes: nfrictionrow, ndofrow, row_* (nrowmax,), row_dof and row_J (nrowJmax,).
     Scratch: exact.*, primal.*.
     """
-    k, disabled, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
+    k = 0
+    disabled = m.opt_disableflags
+    shortest = shortest_timeconst(m)
     if disabled & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
         for i in range(m.nv):
             present = m.dof_frictionloss[i] > 0.0
@@ -170,8 +173,8 @@ def make_general_rows(m, d):
     Writes: nrow, row_* (nrowmax,), row_dof and row_J (nrowJmax,).
     Scratch: exact.*, primal.*.
     """
-    # row, entry: next row, and next entry in row_dof and row_J
-    row, entry, disabled = d.ndofrow[0], d.ndofrow[0], m.opt_disableflags
+    row, entry = d.ndofrow[0], d.ndofrow[0]  # next row, and next entry in row_dof and row_J
+    disabled = m.opt_disableflags
     if disabled & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
         row, entry = write_equality_rows(m, d, row, entry)
     if disabled & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
@@ -209,12 +212,15 @@ def cone_friction_row(m, d, k, D, A, mu2, imp, B, shortest):
     Under Coulomb's law friction stops the slip in one step, as far as its bound permits.
     D, A, imp: of the normal row;  mu2: mu_1^2;  B: damping of its solref;  shortest: as in `reference`.
     """
-    c, impratio = d.contact[k], fmax(m.opt_impratio[0], MINVAL)
+    c = d.contact[k]
+    impratio = fmax(m.opt_impratio[0], MINVAL)
     if m.opt_contact_model == COULOMB:
-        Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
+        Dt = STICK / (fmax(A, MINVAL) * mu2)
+        slip = 0.0
         damping = friction_reference(c.solreffriction, 1.0 / timestep(m), c.solimp, shortest)
     else:
-        Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
+        Dt = D * (impratio / mu2)
+        slip = D / (1.0 + mu2 / impratio)
         damping = friction_reference(c.solreffriction, B, c.solimp, shortest)
         _, damping, _ = reference_at_end(m, K=0.0, B=damping, imp=imp)  # K = 0: friction has no position error
     return Dt, slip, damping
@@ -256,7 +262,8 @@ def compute_contact_row(m, d, k, shortest):
     mu2 = where(present, c.friction[0] * c.friction[0], 1.0)
     A = contact_inertia(m, d, k, c.dim, mu2)
     D = inverse_regularisation(imp, A)
-    Dt, slip, friction_damping = 0.0, 0.0, damping
+    Dt, slip = 0.0, 0.0
+    friction_damping = damping
     if c.dim > 1 and has_pyramids(m):
         D = D * fmax(m.opt_impratio[0], MINVAL) / (2.0 * mu2)
     elif c.dim > 1:
@@ -308,7 +315,8 @@ def add_adhesion_reference(m, d):
     """
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        D, edges = c.D, 1.0
+        D = c.D
+        edges = 1.0
         if has_pyramids(m) and c.dim > 1:
             edges = 2.0 * (c.dim - 1)
         pulls = (D > 0.0) & (c.adhesion != 0.0)
@@ -350,7 +358,8 @@ def make_rows(m, d):
     Writes: what `make_dof_rows`, `make_general_rows` and `make_contact_rows` write; under discrete what `rescale_rows`
             does, and qH, qHDiagInv; nefc.
     """
-    exact, discrete = wants_exact(m), has_metric(m)
+    exact = wants_exact(m)
+    discrete = has_metric(m)
     if exact and discrete:
         factor_backbone(m, d)  # the exact diagonals below are J qH^-1 J^T of this factor
     make_dof_rows(m, d)

@@ -26,7 +26,8 @@ def surface_velocity(m, d, g, p):
     """Returns (sigma(p), R w) of geom g at the world point p; zeros for g = -1, no geom."""
     v, w = Vec3(zeros(3)), Vec3(zeros(3))
     if g >= 0:
-        R, first = d.geom_xmat[g], 6 * g  # geom_surfacevel holds v, w of each geom
+        R = d.geom_xmat[g]
+        first = 6 * g  # geom_surfacevel holds v, w of each geom
         w = R @ Vec3(m.geom_surfacevel[first + 3 : first + 6])
         v = R @ Vec3(m.geom_surfacevel[first : first + 3]) + cross(w, p - d.geom_xpos[g])
     return v, w
@@ -111,7 +112,8 @@ def set_slip_friction(m, d, k):
         if any_((mu_static > 0.0) & (contact.present > 0.0)):
             # rows may be made twice, so con_friction may already hold this law's value
             mu = friction(m, pair_id=-1, geom1=contact.geom[0], geom2=contact.geom[1])[0]  # mu_k
-            u, n = _relative_velocity(m, d, k), contact.frame.rows[0]
+            u = _relative_velocity(m, d, k)
+            n = contact.frame.rows[0]
             slip = fma(-dot(n, u), n, u)  # u_t = u - (n . u) n
             inverse_speed = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
             mu = fma(fmax(mu_static - mu, 0.0), exp(-(dot(slip, slip) * inverse_speed * inverse_speed)), mu)

@@ -5,7 +5,7 @@
     equality         (L_1 - L_1(0)) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = L_2 - L_2(0)
 
 The Jacobian is that of the lengths.  A length that does not depend on any dof has no row.
-Names: i, j: tendons; k: a general row (fields row_*, row.py); o: its first entry in row_dof and row_J;
+Names: i, j: tendons; k: a general row (fields row_*, row.py); adr: its first entry in row_dof and row_J;
     ten_J: the Jacobian of all lengths, row i from ten_J_rowadr[i] on, with ten_J_rownnz[i] entries at ten_J_colind;
     K, B, imp: stiffness, damping and impedance d of aref = -B v - K d r, r: position error less the margin;
     A: estimate of J M^-1 J^T (impedance.py); D: `inverse_regularisation`, d / ((1 - d) A).
@@ -26,17 +26,18 @@ from featherlane.engine.dynamics.awake import sleeping, tendon_awake
 
 
 @kernel
-def store_tendon_jacobian(m, d, o, i, sign, present):
-    """Writes entries from o on: sign times row i of the tendons' Jacobian.
+def store_tendon_jacobian(m, d, adr, i, sign, present):
+    """Writes entries from adr on: sign times row i of the tendons' Jacobian.
 
     Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.  If a
     length depends on no dof in this state, D would be unbounded.
     """
-    first, n, nonzero = m.ten_J_rowadr[i], m.ten_J_rownnz[i], false_mask(d)
+    first, n = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
+    nonzero = false_mask(d)
     for e in range(n):
         J = d.ten_J[first + e]
-        d.row_dof[o + e] = m.ten_J_colind[first + e]
-        d.row_J[o + e] = where(present, sign * J, 0.0)
+        d.row_dof[adr + e] = m.ten_J_colind[first + e]
+        d.row_J[adr + e] = where(present, sign * J, 0.0)
         nonzero = nonzero | (J != 0.0)
     return n, present & nonzero
 
@@ -49,46 +50,49 @@ def tendon_inverse_inertia(m, d, k, i):
 
 # ---- friction loss ---------------------------------------------------------------------------------------------------
 @kernel
-def write_tendon_friction(m, d, k, o, i, present):
-    """Writes row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries.
+def write_tendon_friction(m, d, k, adr, i, present):
+    """Writes row k, its entries from adr on: the friction loss of tendon i.  Returns the number of entries.
 
     present: mask of worlds that have the row.
     """
-    n, present = store_tendon_jacobian(m, d, o, i, sign=1.0, present=present)
-    place_rows_at(d, k, size=1, o=o, n=n, kind=FRICTION_TENDON, ident=i)
-    solref, solimp, A = m.tendon_solref_fri[i], m.tendon_solimp_fri[i], tendon_inverse_inertia(m, d, k, i)
+    n, present = store_tendon_jacobian(m, d, adr, i, sign=1.0, present=present)
+    place_rows_at(d, k, size=1, adr=adr, n=n, kind=FRICTION_TENDON, ident=i)
+    solref, solimp = m.tendon_solref_fri[i], m.tendon_solimp_fri[i]
+    A = tendon_inverse_inertia(m, d, k, i)
     D, B = loss_parameters(m, solref, solimp, shortest_timeconst(m), A)
-    v, loss = row_product(d, k, d.qvel), m.tendon_frictionloss[i]
+    v = row_product(d, k, d.qvel)
+    loss = m.tendon_frictionloss[i]
     store_row(d, k, present, error=(0.0, 0.0), vel=v, D=D, aref=-(B * v), bounds=(-loss, loss))
     return n
 
 
 @kernel
-def write_tendon_frictions(m, d, k, o):
-    """Writes rows from k on, entries from o on: friction loss of tendons.  Returns the next row and the next entry."""
+def write_tendon_frictions(m, d, k, adr):
+    """Writes rows from k on, entries from adr on: friction loss of tendons.  Returns the next row and next entry."""
     for i in range(m.ntendon):
         present = m.tendon_frictionloss[i] > 0.0
         if sleeping(m):  # a sleeping tendon has no rows
             present = present & tendon_awake(m, d, i)
         # a length that depends on no dof has no row
         if m.ten_J_rownnz[i] > 0 and any_(present):
-            o += write_tendon_friction(m, d, k, o, i, present)
+            adr += write_tendon_friction(m, d, k, adr, i, present)
             k += 1
-    return k, o
+    return k, adr
 
 
 # ---- limits ----------------------------------------------------------------------------------------------------------
 @kernel
-def write_tendon_limit(m, d, k, o, i, sign, dist, present):
-    """Writes row k, its entries from o on: a limit of tendon i.  Returns the number of entries.
+def write_tendon_limit(m, d, k, adr, i, sign, dist, present):
+    """Writes row k, its entries from adr on: a limit of tendon i.  Returns the number of entries.
 
     sign: +1 for the lower side, -1 for the upper one; dist: distance to the limit [m]; present: mask of worlds that
     have the row.
     """
-    n, present = store_tendon_jacobian(m, d, o, i, sign, present)
-    place_rows_at(d, k, size=1, o=o, n=n, kind=LIMIT_TENDON, ident=i)
+    n, present = store_tendon_jacobian(m, d, adr, i, sign, present)
+    place_rows_at(d, k, size=1, adr=adr, n=n, kind=LIMIT_TENDON, ident=i)
     margin, solref, solimp = m.tendon_margin[i], m.tendon_solref_lim[i], m.tendon_solimp_lim[i]
-    r, v = dist - margin, row_product(d, k, d.qvel)
+    r = dist - margin
+    v = row_product(d, k, d.qvel)
     stiffness, damping, imp = limit_reference(m, solref, solimp, r, shortest_timeconst(m))
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     aref = -fma(damping, v, stiffness * r)
@@ -97,8 +101,8 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
 
 
 @kernel
-def write_tendon_limits(m, d, k, o):
-    """Writes rows from k on, entries from o on: limits within the margin in any world.
+def write_tendon_limits(m, d, k, adr):
+    """Writes rows from k on, entries from adr on: limits within the margin in any world.
 
     Returns the next row and the next entry.
     """
@@ -111,9 +115,9 @@ def write_tendon_limits(m, d, k, o):
                 if sleeping(m):  # a sleeping tendon has no rows
                     near = near & tendon_awake(m, d, i)
                 if any_(near):
-                    o += write_tendon_limit(m, d, k, o, i, sign, dist, near)
+                    adr += write_tendon_limit(m, d, k, adr, i, sign, dist, near)
                     k += 1
-    return k, o
+    return k, adr
 
 
 # ---- equality --------------------------------------------------------------------------------------------------------
@@ -124,8 +128,8 @@ def tendon_dof(m, i, c):
 
 
 @kernel
-def store_difference_jacobian(m, d, o, i, j, slope, present):
-    """Writes entries from o on: row i of the tendons' Jacobian minus slope times row j (-1: none), dofs ascending.
+def store_difference_jacobian(m, d, adr, i, j, slope, present):
+    """Writes entries from adr on: row i of the tendons' Jacobian minus slope times row j (-1: none), dofs ascending.
 
     Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.
     """
@@ -135,12 +139,12 @@ def store_difference_jacobian(m, d, o, i, j, slope, present):
     # merge the dofs of both rows, which are sorted
     while dof_i < m.nv or dof_j < m.nv:
         J = 0.0
-        d.row_dof[o + n] = min(dof_i, dof_j)
+        d.row_dof[adr + n] = min(dof_i, dof_j)
         if dof_i <= dof_j:
             J = d.ten_J[m.ten_J_rowadr[i] + at_i]
         if dof_j <= dof_i:
             J = fma(-slope, d.ten_J[m.ten_J_rowadr[j] + at_j], J)
-        d.row_J[o + n] = where(present, J, 0.0)
+        d.row_J[adr + n] = where(present, J, 0.0)
         nonzero = nonzero | (J != 0.0)
         n += 1
         at_i, at_j = at_i + (1 if dof_i <= dof_j else 0), at_j + (1 if dof_j <= dof_i else 0)
@@ -164,16 +168,16 @@ def tendon_equality_error(m, d, e):
 
 
 @kernel
-def write_tendon_equality(m, d, k, o, e, present):
-    """Writes row k without error and D, its entries from o on: equality e of two tendons, or of one and a constant.
+def write_tendon_equality(m, d, k, adr, e, present):
+    """Writes row k without error and D, its entries from adr on: equality e of two tendons, or of one and a constant.
 
     present: mask of worlds in which e is active.
     Returns the error, A, the number of entries and the mask of worlds that have the row.
     """
     i, j = m.eq_obj1id[e], m.eq_obj2id[e]
     pos, slope = tendon_equality_error(m, d, e)
-    n, present = store_difference_jacobian(m, d, o, i, j, slope, present)
-    place_rows_at(d, k, size=1, o=o, n=n, kind=EQUALITY, ident=e)
+    n, present = store_difference_jacobian(m, d, adr, i, j, slope, present)
+    place_rows_at(d, k, size=1, adr=adr, n=n, kind=EQUALITY, ident=e)
     A = tendon_inverse_inertia(m, d, k, i)  # with `diagexact` that of the row
     if j >= 0 and not wants_exact(m):
         A = A + m.tendon_invweight0[j]

@@ -34,9 +34,11 @@ def cameras(m, d):
         R = (d.xquat[b] @ camera.quat).matrix
         # track: the offset from the body, or from its subtree's com, and the axes keep their values at qpos0
         if mode == CAMLIGHT_TRACK:
-            pos, R = d.xpos[b] + camera.pos0, camera.mat0
+            pos = d.xpos[b] + camera.pos0
+            R = camera.mat0
         elif mode == CAMLIGHT_TRACKCOM:
-            pos, R = d.subtree_com[b] + camera.poscom0, camera.mat0
+            pos = d.subtree_com[b] + camera.poscom0
+            R = camera.mat0
         # target: the fixed position, looking at a body (-1: none) or its subtree's com
         elif mode == CAMLIGHT_TARGETBODY and target >= 0:
             R = look_at(pos, d.xpos[target])
@@ -137,7 +139,8 @@ def image_ray(m, d, i, image, column, row):
     pos, R = d.cam_xpos[i], d.cam_xmat[i]
     width_px, height_px = image
     # pixels from the image's centre, right and up
-    x, y = column + (0.5 - 0.5 * width_px), 0.5 * height_px - (row + 0.5)
+    x = column + (0.5 - 0.5 * width_px)
+    y = 0.5 * height_px - (row + 0.5)
     if camera.projection == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image)
         sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]

@@ -231,16 +231,14 @@ def write_contact_fields(m, d, s, out, row, k, nfound, lane):
 
     nfound: number of matching contacts, the value of the field `found`.
     """
-    fields, direction = s.fields, match_direction(m, d, s, k)
+    fields = s.fields
+    direction = match_direction(m, d, s, k)
     force, torque = force_of(m, d, k, lane)
     force, torque = reversed_vector(force, direction), reversed_vector(torque, direction)
-    sign, frame = 1.0 if direction == 1 else -1.0, read_lane(d.con_frame, k, lane)
-    dist, pos, normal, tangent = (
-        read_lane(d.con_dist, k, lane),
-        read_lane(d.con_pos, k, lane),
-        frame.rows[0],
-        frame.rows[1],
-    )
+    sign = 1.0 if direction == 1 else -1.0
+    frame = read_lane(d.con_frame, k, lane)
+    dist, pos = read_lane(d.con_dist, k, lane), read_lane(d.con_pos, k, lane)
+    normal, tangent = frame.rows[0], frame.rows[1]
     row = write_report(fields, out, row, lane, Report(nfound, force, torque, dist, pos, sign * normal, sign * tangent))
     if fields & (CONDATA_LINVEL | CONDATA_ANGVEL):
         angular, linear = relative_motion(m, d, k, lane)
@@ -260,7 +258,8 @@ def write_contact_fields(m, d, s, out, row, k, nfound, lane):
 @kernel
 def centre_of_force(m, d, s, lane):
     """Returns the mean position of the matching contacts, weighted by the magnitudes of their forces."""
-    centre, total = Vec3(zeros(3)), 0.0
+    centre = Vec3(zeros(3))
+    total = 0.0
     for k in range(d.ncon_slot[0]):
         if matched_direction(m, d, s, k, lane):
             force, _ = force_of(m, d, k, lane)
@@ -277,11 +276,13 @@ def net_wrench(m, d, s, centre, lane):
     for k in range(d.ncon_slot[0]):
         direction = matched_direction(m, d, s, k, lane)
         if direction:
-            R, (force, torque) = read_lane(d.con_frame, k, lane), force_of(m, d, k, lane)
+            R = read_lane(d.con_frame, k, lane)
+            force, torque = force_of(m, d, k, lane)
             sign = 1.0 if direction == 1 else -1.0
             force, torque = sign * (R.T @ force), sign * (R.T @ torque)
             arm = read_lane(d.con_pos, k, lane) - centre
-            total_force, total_moment = total_force + force, total_moment + (torque + cross(arm, force))
+            total_force = total_force + force
+            total_moment = total_moment + (torque + cross(arm, force))
     return total_force, total_moment
 
 
@@ -303,7 +304,9 @@ def write_net_contact(m, d, s, out, row, nfound, lane):
 def write_world_contacts(m, d, s, out, at, lane):
     """Writes the selected contacts of one world to n rows of `out`, at = (first row, n); zeros if fewer match."""
     first, n = at
-    size, nfound, last = field_size(s.fields), count_matches(m, d, s, lane), -1
+    size = field_size(s.fields)
+    nfound = count_matches(m, d, s, lane)
+    last = -1
     for c in range(n):
         write_lane(out, first + c, lane, 0.0)
     if s.reduce == REDUCE_NETFORCE:
@@ -325,7 +328,8 @@ def contact_sensor(m, d, i):
     Cost: O(contacts) per slot.
     """
     sensor = m.sensor[i]
-    active, fields, reduce = d.active[0] > 0.0, sensor.intprm[0], sensor.intprm[1]
+    active = d.active[0] > 0.0
+    fields, reduce = sensor.intprm[0], sensor.intprm[1]
     s = Selection(sensor.objtype, sensor.objid, sensor.reftype, sensor.refid, fields=fields, reduce=reduce)
     for lane in range(width(d)):
         if has(active, lane):

@@ -30,7 +30,8 @@ def has_distance(m, g, h):
 
     Geom types are ordered: PLANE, HFIELD, ..., SDF.
     """
-    low, high = min(m.geom_type[g], m.geom_type[h]), max(m.geom_type[g], m.geom_type[h])
+    low = min(m.geom_type[g], m.geom_type[h])
+    high = max(m.geom_type[g], m.geom_type[h])
     # geom_field: kind of the signed distance field, -1: none; a plane has a distance from the hull of an SDF geom
     have_fields = high != SDF or low == PLANE or min(m.geom_field[g], m.geom_field[h]) >= 0
     return high > HFIELD and have_fields

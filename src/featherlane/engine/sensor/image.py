@@ -25,7 +25,8 @@ def near_bundle(m, d, g, origin, axis, rho, slope):
     r = SLACK * radius_of(m.geom_type[g], m.geom_size[g], m.geom_rbound[g])
     centre = d.geom_xpos[g] - origin
     t = dot(centre, axis)
-    off_axis, widening = norm3(fma(-t, axis, centre)), sqrt(fma(slope, slope, 1.0))
+    off_axis = norm3(fma(-t, axis, centre))
+    widening = sqrt(fma(slope, slope, 1.0))
     return (t + r >= 0.0) & (off_axis <= rho + slope * fmax(t + r, 0.0) + widening * r), t, r
 
 
@@ -40,7 +41,8 @@ def bundle_of_block(m, d, i, image, corner, extent):
     for k in range(4):
         # the ray through a corner of the block: k % 2 right, k // 2 below
         start, direction = image_ray(m, d, i, image, column + ncolumn * (k % 2) - 0.5, row + nrow * (k // 2) - 0.5)
-        rho, cosine = fmax(rho, norm3(start - origin)), dot(direction, axis)
+        rho = fmax(rho, norm3(start - origin))
+        cosine = dot(direction, axis)
         slope = fmax(slope, sqrt(fmax(1.0 - cosine * cosine, 0.0)) / cosine)  # tangent of the angle to the axis
     return origin, axis, rho, slope
 
@@ -58,7 +60,9 @@ def choose_geoms(m, d, i, image, corner, extent):
         extent: (columns, rows) of the block.
     """
     origin, axis, rho, slope = bundle_of_block(m, d, i, image, corner, extent)
-    backwards, far, n = d.cam_xmat[i].columns[2], d.camera.clip[1], 0  # a camera looks along -z
+    backwards = d.cam_xmat[i].columns[2]  # a camera looks along -z
+    far = d.camera.clip[1]
+    n = 0
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)

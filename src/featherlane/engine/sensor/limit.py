@@ -14,11 +14,14 @@ def limit_sensor(m, d, i):
     Reads:  row_*.   Writes: sensor_now.
     """
     active = d.active[0] > 0.0
-    kind, row_type, obj = m.sensor_type[i], LIMIT_JOINT, m.sensor_objid[i]
+    kind = m.sensor_type[i]
+    row_type = LIMIT_JOINT
+    obj = m.sensor_objid[i]
     # the sensor types of tendon limits follow those of joint limits
     if kind >= SENS_TENDONLIMITPOS:
         row_type = LIMIT_TENDON
-    value, missing = 0.0, active  # missing: worlds without a row so far
+    value = 0.0
+    missing = active  # worlds without a row so far
     for k in range(d.nrow[0]):
         if d.row_type[k] == row_type and d.row_id[k] == obj:
             here = missing & (d.row_present[k] > 0.0)

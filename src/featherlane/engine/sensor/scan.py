@@ -42,7 +42,8 @@ def aligned_axes(R, alignment):
     length = sqrt(fma(R.xx, R.xx, R.yx * R.yx))
     # heading: the x axis; if that is steep, the y axis turned right by 90 degrees
     level = length >= STEEP
-    x, y = where(level, R.xx, R.yy), where(level, R.yx, -R.xy)
+    x = where(level, R.xx, R.yy)
+    y = where(level, R.yx, -R.xy)
     length = sqrt(fma(x, x, y * y))
     x, y = x / length, y / length
     if alignment == YAW:
@@ -80,7 +81,8 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
     """
     (center, axis), (rho, slope, behind, reach) = origin, bundle
     # two numbers in the precision of the worlds, because shared numbers are combined with each other in float64
-    spread, reach = constant_like(axis.x, fmax(slope, 0.0)), constant_like(axis.x, reach)
+    spread = constant_like(axis.x, fmax(slope, 0.0))
+    reach = constant_like(axis.x, reach)
     store_geom_frame(m, d, g)  # geom_xpos, geom_xmat
     start = fma(-behind, axis, center)
     near, _, radius = near_bundle(m, d, g, start, axis, rho, spread)
@@ -107,9 +109,11 @@ def range_of_cells(start, end, radius, grid, axis):
 
     start, end: coordinates of the segment along the axis [m]; grid: the numbers of the module's table.
     """
-    low, inverse = read_lane(grid, CORNER + axis, 0), read_lane(grid, INVERSE_SIDE, 0)
+    low = read_lane(grid, CORNER + axis, 0)
+    inverse = read_lane(grid, INVERSE_SIDE, 0)
     n = read_lane(grid, NCELL + axis, 0)
-    lower, upper = fmin(start, end) - radius, fmax(start, end) + radius
+    lower = fmin(start, end) - radius
+    upper = fmax(start, end) + radius
     first = clip(floor((lower - low) * inverse), 0.0, n - 1.0)
     last = clip(floor((upper - low) * inverse), 0.0, n - 1.0)
     return whole(first), whole(last)
@@ -173,7 +177,9 @@ def choose_near(m, d, p, frame, bounds, chosen):
     center, axis = R @ Vec3(numbers[0:3]), R @ Vec3(numbers[3:6])
     origin = pos + center, axis
     # spoiled: not finite if the frame or a geom's pose is not
-    bundle, spoiled, n = numbers[6:10], dot(pos, R.columns[0] + R.columns[1]), 0
+    bundle = numbers[6:10]
+    spoiled = dot(pos, R.columns[0] + R.columns[1])
+    n = 0
     for k in range(d.camera.ncandidate[0]):
         n, pose = choose_geom(m, d, d.camera.candidate[k], origin, bundle, chosen, n)
         spoiled = spoiled + pose

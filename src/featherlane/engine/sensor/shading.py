@@ -51,7 +51,8 @@ def place_lights(m, d, p):
 
     Source: MuJoCo mj_camlight (lights alone).
     """
-    table, cam = doubles(d, p.lights), p.camera
+    table = doubles(d, p.lights)
+    cam = p.camera
     for k in range(p.nlight):
         light = LIGHT * k
         mode, b, target = whole(table[light + MODE]), whole(table[light + BODY]), whole(table[light + TARGET])
@@ -61,11 +62,14 @@ def place_lights(m, d, p):
         else:
             R, body_pos = d.xmat[b], d.xpos[b]
             # mode `fixed`; the other modes replace it
-            pos, direction = body_pos + R @ table3(table, light + POS), R @ table3(table, light + DIR)
+            pos = body_pos + R @ table3(table, light + POS)
+            direction = R @ table3(table, light + DIR)
             if mode == CAMLIGHT_TRACK:
-                pos, direction = body_pos + table3(table, light + POS0), table3(table, light + DIR0)
+                pos = body_pos + table3(table, light + POS0)
+                direction = table3(table, light + DIR0)
             elif mode == CAMLIGHT_TRACKCOM:
-                pos, direction = d.subtree_com[b] + table3(table, light + POSCOM0), table3(table, light + DIR0)
+                pos = d.subtree_com[b] + table3(table, light + POSCOM0)
+                direction = table3(table, light + DIR0)
             elif mode == CAMLIGHT_TARGETBODY and target >= 0:
                 direction = d.xpos[target] - pos
             elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
@@ -119,7 +123,8 @@ def on_mesh(d, p, is_mesh, local, normal):
     table = doubles(d, p.triangles)
     first = TRIANGLE * where(is_mesh, d.ray.triangle[0], 0.0)
     weights = corner_weights(gather3(table, first), gather3(table, first + 3.0), gather3(table, first + 6.0), local)
-    n, s, t = Vec3(zeros(3)), 0.0, 0.0
+    n = Vec3(zeros(3))
+    s, t = 0.0, 0.0
     for k in unrolled(range(3)):
         n = fma(weights[k], gather3(table, first + (9.0 + 3.0 * k)), n)
         s = fma(weights[k], gather(table, first + (18.0 + 2.0 * k)), s)
@@ -180,10 +185,12 @@ def texture_colour(m, d, p, g, textures, local, normal, mapped):
         local, normal: point and surface normal in the geom's frame.
         mapped: (mask, s, t): whether the geom has coordinates of the texture, and these.
     """
-    table, texels, surface = doubles(d, p.surfaces), doubles(d, p.texels), SURFACE * g
+    table, texels = doubles(d, p.surfaces), doubles(d, p.texels)
+    surface = SURFACE * g
     kind = gather(table, surface + SHAPE)
     size, q = local_places(m, g, kind, local)
-    flat, uniform = textures == 1.0 * FLAT, gather(table, surface + UNIFORM) > 0.0
+    flat = textures == 1.0 * FLAT
+    uniform = gather(table, surface + UNIFORM) > 0.0
     # FLAT: the place on the surface, repeated
     repeats = gather(table, surface + REPEAT_X), gather(table, surface + REPEAT_Y)
     s, t = flat_place(kind, local, q, normal, size, mapped)
@@ -255,7 +262,8 @@ def reached_by_light(m, d, lit, point, to_light, distance):
     """
     d.ray.point[0] = point
     d.ray.direction[0] = to_light
-    d.ray.distance[0], d.ray.culls[0] = where(lit, distance, -1.0), 0
+    d.ray.distance[0] = where(lit, distance, -1.0)
+    d.ray.culls[0] = 0
     find_occluders(m, d)
     d.ray.culls[0] = 1
     return lit & (d.ray.geom[0] < 0.0)
@@ -312,12 +320,15 @@ def shade(m, d, p, origin, direction, seen, colours):
         seen: mask of lanes that see a surface.
         colours: address of the geoms' colours, three numbers each.
     """
-    rgb, base = sky_colour(m, d, p, direction), doubles(d, colours)
+    rgb = sky_colour(m, d, p, direction)
+    base = doubles(d, colours)
     if any_(seen):
         table = doubles(d, p.surfaces)
         g, distance = where(seen, d.ray.geom[0], 0.0), where(seen, d.ray.distance[0], 0.0)
-        surface, face_normal = SURFACE * g, d.ray.normal[0]
-        normal, point = face_normal, fma(distance, direction, origin)
+        surface = SURFACE * g
+        face_normal = d.ray.normal[0]
+        normal = face_normal
+        point = fma(distance, direction, origin)
         kind, textures = gather(table, surface + SHAPE), gather(table, surface + TEXTURE)
         is_mesh = seen & (kind == 1.0 * MESH)
         texture = Vec3(1.0, 1.0, 1.0)
@@ -329,7 +340,8 @@ def shade(m, d, p, origin, direction, seen, colours):
             row2 = gather_components(d.geom_xmat, k + 6.0)
             R = Mat3(join(row0, row1, row2))
             local = R.T @ (point - gather_components(d.geom_xpos, 3.0 * g))
-            local_normal, mapped = R.T @ face_normal, (false_mask(d), 0.0, 0.0)
+            local_normal = R.T @ face_normal
+            mapped = (false_mask(d), 0.0, 0.0)
             if any_(is_mesh):
                 smooth, s, t = on_mesh(d, p, is_mesh, local, local_normal)
                 mapped = is_mesh & (gather(table, surface + MAPPED) > 0.0), s, t
@@ -342,7 +354,8 @@ def shade(m, d, p, origin, direction, seen, colours):
         shininess = gather(table, surface + SHININESS)
         to_eye = -direction
         # sums over the lights without and with shadows
-        plain, shadowed = emission * colour, Vec3(zeros(3))
+        plain = emission * colour
+        shadowed = Vec3(zeros(3))
         # the module's formula, regrouped: colour = texture * (colour * (emission + sum of matt) + sum of gloss)
         for k in range(p.nlight):
             matt, gloss = light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, SKIN * distance, seen)

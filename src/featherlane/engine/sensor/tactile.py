@@ -48,7 +48,8 @@ def _add_geom(m, d, i, g, mask):
     sensor = m.sensor[i]
     geom = m.geom[g]
     own = sensor.refid  # the geom with the points
-    n, out = sensor.dim // 3, d.sensor_now
+    n = sensor.dim // 3
+    out = d.sensor_now
     adr = sensor.adr
     first = sensor.taxel  # the sensor's first point in the list of all sensors' points
     weld = m.body_weldid[m.geom_bodyid[own]]  # the body to which that of `own` is welded: both move alike
@@ -62,7 +63,8 @@ def _add_geom(m, d, i, g, mask):
         local = geom_R.T @ (point - geom_pos)
         # exact=0: inside a box MuJoCo's field, not the distance to the nearest face
         distance, _ = signed_distance(m, geom.field, geom.fieldadr, size, local, exact=0)
-        inside, depth = mask & (distance < 0.0), -distance
+        inside = mask & (distance < 0.0)
+        depth = -distance
         if any_(inside):
             # velocity of the point minus that of geom g there
             own_vel = motion_at(m, d, d.cvel[weld], weld, point).linear
@@ -86,7 +88,8 @@ def tactile(m, d, i):
         reads beyond an array for SDF geoms without a plugin.
     Reads:  con_*, geom_xpos, geom_xmat, cvel, subtree_com.   Writes: sensor_now of the active worlds.
     """
-    active, weld = d.active[0] > 0.0, m.body_weldid[m.geom_bodyid[m.sensor_refid[i]]]
+    active = d.active[0] > 0.0
+    weld = m.body_weldid[m.geom_bodyid[m.sensor_refid[i]]]
     _clear_values(m, d, i, active)
     # in the order of geoms, so that sums do not depend on the contacts of other worlds
     for g in range(m.ngeom):
@@ -147,7 +150,8 @@ def touch_grid(m, d, i):
     Source: MuJoCo's plugin `mujoco.sensor.touch_grid`.
     Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now.
     """
-    active, weld = d.active[0] > 0.0, m.body_weldid[m.site_bodyid[m.sensor_objid[i]]]
+    active = d.active[0] > 0.0
+    weld = m.body_weldid[m.site_bodyid[m.sensor_objid[i]]]
     _clear_values(m, d, i, active)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]

@@ -34,7 +34,8 @@ def row_sign(m, d, i, k):
 
     Both have the same sparse entries; the sign is that of their dot product.
     """
-    row, ten_row, along = d.row_dofadr[k], m.ten_J_rowadr[i], 0.0
+    row, ten_row = d.row_dofadr[k], m.ten_J_rowadr[i]
+    along = 0.0
     for n in range(m.ten_J_rownnz[i]):
         along = fma(d.row_J[row + n], d.ten_J[ten_row + n], along)
     return where(along < 0.0, -1.0, 1.0)
@@ -63,7 +64,8 @@ def row_force(m, d, i):
 @kernel
 def armature_force(m, d, i):
     """Returns -armature (J qacc + (dJ/dt) qvel): the force of the armature of tendon i [N]."""
-    armature, length_acc = tendon_armature(m, i), 0.0  # length_acc: second derivative of the length
+    armature = tendon_armature(m, i)
+    length_acc = 0.0  # second derivative of the length
     if any_(armature != 0.0):
         length_acc = jacobian_rate(m, d, i)  # (dJ/dt) qvel
         for e in tendon_entries(m, i):

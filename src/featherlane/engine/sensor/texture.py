@@ -121,20 +121,25 @@ def flat_place(kind, local, q, normal, size, mapped):
     # plane; its infinite sides have a repetition each 2 m
     s = where(size[0] > 0.0, 0.5 + 0.5 * q[0], 0.5 * local[0])
     t = where(size[1] > 0.0, 0.5 - 0.5 * q[1], -0.5 * local[1])
-    turn, up = longitude(q[0], q[1]), latitude(q)
+    turn = longitude(q[0], q[1])
+    up = latitude(q)
     s_box, t_box = box_place(q, normal)
-    is_box, is_round = kind == 1.0 * BOX, (kind == 1.0 * SPHERE) | (kind == 1.0 * ELLIPSOID)
+    is_box = kind == 1.0 * BOX
+    is_round = (kind == 1.0 * SPHERE) | (kind == 1.0 * ELLIPSOID)
     s, t = where(is_box, s_box, s), where(is_box, t_box, t)
     # sphere and ellipsoid: longitude and latitude
-    s, t = where(is_round, turn, s), where(is_round, 0.5 - 0.5 * copysign(up, q[2]), t)
+    s = where(is_round, turn, s)
+    t = where(is_round, 0.5 - 0.5 * copysign(up, q[2]), t)
     # capsule: its half spheres go from |z| = 1 to 2
-    is_capsule, on_cap = kind == 1.0 * CAPSULE, fabs(q[2]) > 1.0
+    is_capsule = kind == 1.0 * CAPSULE
+    on_cap = fabs(q[2]) > 1.0
     one = 1.0 + 0.0 * q[2]  # 1 as a value
     cap = latitude((q[0], q[1], q[2] - copysign(one, q[2])))  # relative to the centre of the half sphere
     s = where(is_capsule, turn, s)
     t = where(is_capsule, where(on_cap, where(q[2] > 0.0, 1.0 - cap, cap), 0.5 - 0.5 * q[2]), t)
     # cylinder: its side, or the disk at an end
-    is_cylinder, on_side = kind == 1.0 * CYLINDER, fabs(normal[2]) < 0.5
+    is_cylinder = kind == 1.0 * CYLINDER
+    on_side = fabs(normal[2]) < 0.5
     s = where(is_cylinder, where(on_side, turn, 0.5 + 0.5 * q[0]), s)
     t = where(is_cylinder, where(on_side, 0.5 - 0.5 * q[2], 0.5 + 0.5 * q[1]), t)
     # other shapes: their coordinates of the texture, or a projection along z

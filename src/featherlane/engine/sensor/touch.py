@@ -13,7 +13,8 @@ from featherlane.engine.dynamics.actuator.adhesion import normal_force
 def meets_site(m, d, s, point, direction):
     """Returns the mask of worlds in which a ray hits site s; a ray from inside hits it."""
     R, size = d.site_xmat[s], m.site_size[s]
-    p, v = R.T @ (point - d.site_xpos[s]), R.T @ direction
+    p = R.T @ (point - d.site_xpos[s])
+    v = R.T @ direction
     hits, _distance, _normal = meet_shape(m.site_type[s], p, v, size)
     return hits
 
@@ -25,7 +26,9 @@ def touch(m, d, i):
     Source: MuJoCo's documentation, XML reference, sensor/touch.
     Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now of the active worlds.
     """
-    s, total, active = m.sensor_objid[i], 0.0, d.active[0] > 0.0
+    s = m.sensor_objid[i]
+    total = 0.0
+    active = d.active[0] > 0.0
     b = m.site_bodyid[s]
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]

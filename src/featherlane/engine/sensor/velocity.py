@@ -15,7 +15,8 @@ def frame_velocity(m, d, i):
     kind, obj, ref_kind, ref = sensor.objtype, sensor.objid, sensor.reftype, sensor.refid
     vel = object_velocity(m, d, kind, obj)
     if ref >= 0:  # -1: no reference
-        R, ref_vel = object_mat(m, d, ref_kind, ref), object_velocity(m, d, ref_kind, ref)
+        R = object_mat(m, d, ref_kind, ref)
+        ref_vel = object_velocity(m, d, ref_kind, ref)
         arm = object_pos(d, kind, obj) - object_pos(d, ref_kind, ref)
         # - w_ref x arm = arm x w_ref
         linear = vel.linear - ref_vel.linear + cross(arm, ref_vel.angular)
@@ -27,7 +28,8 @@ def frame_velocity(m, d, i):
 def site_velocity(m, d, i):
     """Returns the velocity of the site of sensor i, in its axes."""
     s = m.sensor_objid[i]
-    R, v = d.site_xmat[s], object_velocity(m, d, OBJ_SITE, s)
+    R = d.site_xmat[s]
+    v = object_velocity(m, d, OBJ_SITE, s)
     return Motion(join(R.T @ v.angular, R.T @ v.linear))
 
 
@@ -76,8 +78,8 @@ def jointvel(m, d, i):
 @kernel
 def ballangvel(m, d, i):
     """Writes sensor i: angular velocity of a ball joint."""
-    v = m.jnt_dofadr[m.sensor_objid[i]]
-    write_values(m, d, i, d.qvel[v : v + 3])
+    dof = m.jnt_dofadr[m.sensor_objid[i]]
+    write_values(m, d, i, d.qvel[dof : dof + 3])
 
 
 @kernel

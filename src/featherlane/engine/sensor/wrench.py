@@ -81,7 +81,8 @@ def add_fastening_forces(m, d, active):
         nrow, e = d.row_rownum[k], d.row_id[k]  # rows of the constraint that begins at row k
         if d.row_type[k] == EQUALITY and is_fastening(m, e):
             acts = active & (d.row_present[k] > 0.0)
-            force, moment = Vec3(d.row_force[k : k + 3]), Vec3(zeros(3))
+            force = Vec3(d.row_force[k : k + 3])
+            moment = Vec3(zeros(3))
             if m.eq_type[e] == EQ_WELD:
                 moment = weld_moment(m, d, e, Vec3(d.row_force[k + 3 : k + 6]))
             b1 = fastened_body(m, e, side=0)
@@ -109,14 +110,14 @@ def external_forces(m, d):
 
 # ---- between bodies -------------------------------------------------------------------------------------------------
 @kernel
-def pass_axis(d, v, before, vel, acc):
-    """Returns (velocity, acceleration) beyond dof v: vel + S qvel, acc + S qacc + (before x S) qvel.
+def pass_axis(d, dof, before, vel, acc):
+    """Returns (velocity, acceleration) beyond a dof: vel + S qvel, acc + S qacc + (before x S) qvel.
 
     before: velocity before the joint, at which the axis S moves; vel, acc: motions before the dof.
     """
-    S = d.cdof[v]
-    acc = fma(d.qacc[v], S, fma(d.qvel[v], cross_motion(before, S), acc))
-    return fma(d.qvel[v], S, vel), acc
+    S = d.cdof[dof]
+    acc = fma(d.qacc[dof], S, fma(d.qvel[dof], cross_motion(before, S), acc))
+    return fma(d.qvel[dof], S, vel), acc
 
 
 @kernel
@@ -126,16 +127,16 @@ def pass_moving_joints(m, d, b, vel, acc):
     vel, acc: velocity and acceleration of its parent.
     """
     for j in body_joints(m, b):
-        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        dof, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
-            acc = moved_along(acc, Vec3(d.qacc[v : v + 3]))
-            v += 3
+            vel = moved_along(vel, Vec3(d.qvel[dof : dof + 3]))
+            acc = moved_along(acc, Vec3(d.qacc[dof : dof + 3]))
+            dof += 3
         before = vel  # the axes of one ball have the same motion before them
-        vel, acc = pass_axis(d, v, before, vel, acc)
+        vel, acc = pass_axis(d, dof, before, vel, acc)
         if has_quaternion(kind):
-            vel, acc = pass_axis(d, v + 1, before, vel, acc)
-            vel, acc = pass_axis(d, v + 2, before, vel, acc)
+            vel, acc = pass_axis(d, dof + 1, before, vel, acc)
+            vel, acc = pass_axis(d, dof + 2, before, vel, acc)
     return acc
 
 

@@ -30,7 +30,7 @@ def _touch_tree(m, d, b, mask):
 
 @kernel
 def _touch_by_row(m, d, k, unused, touched):
-    """Marks the trees that scalar row k acts on."""
+    """Marks the trees that scalar row k acts on; returns `touched`, which `fold_rows` passes on."""
     for e in row_entries(d, k):
         _touch_tree(m, d, m.dof_bodyid[d.row_dof[e]], d.row_D[k] > 0.0)
     return touched
@@ -38,7 +38,7 @@ def _touch_by_row(m, d, k, unused, touched):
 
 @kernel
 def _touch_by_contact(m, d, k, unused, touched):
-    """Marks the trees that contact k acts on."""
+    """Marks the trees that contact k acts on; returns `touched`, which `fold_rows` passes on."""
     for side in range(2):
         _touch_tree(m, d, d.con_carrier[k, side], d.con_D[k] > 0.0)
     return touched

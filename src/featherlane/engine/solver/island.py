@@ -77,7 +77,8 @@ def number_islands(m, d):
 
     Writes: tree_island, nisland.
     """
-    n, no_label = 0.0, 1.0 * m.ntree  # n: islands so far
+    n = 0.0  # islands so far
+    no_label = 1.0 * m.ntree
     for t in range(m.ntree):
         label = d.dof_island[t]
         is_first = label == t  # worlds in which t is the first tree of its island

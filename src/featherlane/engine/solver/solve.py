@@ -64,7 +64,8 @@ def reset_worlds_without_rows(m, d, unconverged):
     In worlds with rows and a non-finite gradient, acceleration and constraint force become out of range, by FAR.
     unconverged: the count warning[NOT_CONVERGED] before the solve.
     """
-    has_rows, broken = has_constraint_rows(m, d), not_(d.solver_residual[0] < FAR)  # masks
+    has_rows = has_constraint_rows(m, d)  # mask
+    broken = not_(d.solver_residual[0] < FAR)
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = where(has_rows, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])

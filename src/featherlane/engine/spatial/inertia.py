@@ -28,7 +28,10 @@ def inert_mul(I, v):
 
     (J w + h x u, mass u + w x h) with v = (w, u), the rotational inertia J and h = mass c.
     """
-    w, u, h, mass = first3(v), last3(v), Vec3(I[6], I[7], I[8]), I[9]
+    w = first3(v)
+    u = last3(v)
+    h = Vec3(I[6], I[7], I[8])
+    mass = I[9]
     return Force(join(rotational_momentum(I, w) + cross(h, u), cross_plus(w, h, mass * u)))
 
 

@@ -52,7 +52,8 @@ def cross_motion(v, m):
 
     (w x m_angular, w x m_linear + u x m_angular) with v = (w, u).
     """
-    w, u = first3(v), last3(v)
+    w = first3(v)
+    u = last3(v)
     return Motion(join(cross(w, first3(m)), cross_plus(u, first3(m), cross(w, last3(m)))))
 
 
@@ -62,5 +63,6 @@ def cross_force(v, f):
 
     (w x f_moment + u x f_linear, w x f_linear) with v = (w, u).
     """
-    w, u = first3(v), last3(v)
+    w = first3(v)
+    u = last3(v)
     return Force(join(cross_plus(u, last3(f), cross(w, first3(f))), cross(w, last3(f))))

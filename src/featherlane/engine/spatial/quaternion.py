@@ -55,7 +55,7 @@ def quat_normalize(q):
 
 @kernel
 def quat_renormalize(q):
-    """Normalises a product of unit quaternions as `quat_normalize`; near length 1 by the first term of a series.
+    """Returns a product of unit quaternions with unit length, as `quat_normalize`, near length 1 by a series.
 
     1 / |q| = 1 - (|q|^2 - 1) / 2 + ...; the next term is below 1e-18 there.  This saves a square root and a division:
     0.15 us in a tile of humanoids.
@@ -118,7 +118,8 @@ def rotation_vector_quat(r):
 @kernel
 def _nonzero_quat(q):
     """Returns q, in worlds where its length is almost 0 `quat_normalize(q)`: a product with it can be normalised."""
-    result, short = Quat(q), square_length(q) < 4.0 * MINVAL * MINVAL  # a length below 2 MINVAL
+    result = Quat(q)
+    short = square_length(q) < 4.0 * MINVAL * MINVAL  # a length below 2 MINVAL
     if any_(short):
         result = where(short, quat_normalize(q), result)
     return result
@@ -141,7 +142,8 @@ def quat_integrate_linear(q, w, h):
     With q = (q0, u):  q (0, w) = (-u . w, q0 w + u x w).
     """
     q = _nonzero_quat(q)
-    u, s = Vec3(q[1], q[2], q[3]), 0.5 * h
+    u = Vec3(q[1], q[2], q[3])
+    s = 0.5 * h
     vector = fma(s, fma(q[0], Vec3(w), cross(u, w)), u)
     return quat_normalize((fma(-s, dot3(u, w), q[0]), vector.x, vector.y, vector.z))
 

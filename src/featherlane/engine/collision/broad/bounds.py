@@ -26,8 +26,10 @@ def geom_box(m, d, g, margin):
     They are those of its bounding box, half_i = sum over k of |R_ik| s_k, or of its bounding sphere, where tighter.
     """
     R, x = d.geom_xmat[g], d.geom_xpos[g]
-    centre, size = R @ m.geom_aabb[g].centre, m.geom_aabb[g].half
-    radius, rounding = m.geom_rbound[g], ROUNDING32 if single_precision(d) else ROUNDING
+    centre = R @ m.geom_aabb[g].centre
+    size = m.geom_aabb[g].half
+    radius = m.geom_rbound[g]
+    rounding = ROUNDING32 if single_precision(d) else ROUNDING
     # added = reach + margin + rounding (|x| + |y| + |z|) + SLACK radius
     # rounding must not separate touching surfaces: their pair would remain only if another world of the tile is near
     added = fma(SLACK, radius, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))

@@ -61,7 +61,9 @@ def pair_of(m, key):
     if place < m.npair:
         e, g, h = place, m.pair_geom1[place], m.pair_geom2[place]
     else:
-        e, g, h = -1, (place - m.npair) // m.ngeom, (place - m.npair) % m.ngeom
+        e = -1
+        g = (place - m.npair) // m.ngeom
+        h = (place - m.npair) % m.ngeom
     if m.geom_type[g] > m.geom_type[h]:
         g, h = h, g
     return e, g, h
@@ -85,7 +87,8 @@ def is_listed(pairs, n, a, b):
 
     Pair k is pairs[2 k], pairs[2 k + 1].
     """
-    low, high = 0, n
+    low = 0
+    high = n
     while low < high:
         middle = (low + high) // 2
         if pairs[2 * middle] < a or (pairs[2 * middle] == a and pairs[2 * middle + 1] < b):
@@ -219,7 +222,8 @@ def find_pairs(m1, d1, leaves, depth):
 
     a, b: a pair of nodes.  depth: height of the root.   Scratch: crowd.node_stack.
     """
-    d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
+    d1.crowd.node_stack[0], d1.crowd.node_stack[1] = 1, 1
+    d1.crowd.node_stack[2] = depth
     top = 1
     while top > 0:
         top -= 1
@@ -255,7 +259,8 @@ def find_pairs_of_awake(m1, d1, leaves):
                 a = d1.crowd.node_stack[top]
                 if boxes_overlap(d1.crowd.node_box[a], d1.crowd.node_box[leaves + i]):
                     if a < leaves:
-                        d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        d1.crowd.node_stack[top] = 2 * a
+                        d1.crowd.node_stack[top + 1] = 2 * a + 1
                         top += 2
                     # a pair of two awake leaves is found twice: keep it once
                     elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
@@ -305,7 +310,8 @@ def find_pairs_of_movable(m1, d1, leaves):
                 a = d1.crowd.node_stack[top]
                 if boxes_overlap(d1.crowd.node_box[a], d1.crowd.leaf_box[i]):
                     if a < leaves:
-                        d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        d1.crowd.node_stack[top] = 2 * a
+                        d1.crowd.node_stack[top + 1] = 2 * a + 1
                         top += 2
                     else:
                         add_pair(m1, d1, i, index_of_leaf(d1, a - leaves))

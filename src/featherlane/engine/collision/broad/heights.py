@@ -62,7 +62,8 @@ def highest_under(m, field, centre, half, inside, low):
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
     first_column = sample_before(centre[0] - half[0], sx, ncol - 1)
     last_column = sample_behind(centre[0] + half[0], sx, ncol - 1)
-    row, last_row = sample_before(centre[1] - half[1], sy, nrow - 1), sample_behind(centre[1] + half[1], sy, nrow - 1)
+    row = sample_before(centre[1] - half[1], sy, nrow - 1)
+    last_row = sample_behind(centre[1] + half[1], sy, nrow - 1)
     # the start of the maximum: a negative value of each world, below all samples, which are from 0 to `unit`
     top = -(unit + half[2])
     # worlds advance together; one with fewer rows or columns repeats its last sample

@@ -80,10 +80,13 @@ def allowed_motion(m, d, g):
     Both are AHEAD steps at the current velocity plus a fixed part.  They are zero for a geom welded to the world, which
     only model edits move.
     """
-    b, move, turn = m.geom_bodyid[g], 0.0, 0.0
+    b = m.geom_bodyid[g]
+    move, turn = 0.0, 0.0
     if m.body_weldid[b] > 0:
-        vel, arm = d.cvel[b], d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
-        spin, time = vel.angular, AHEAD * timestep(m)
+        vel = d.cvel[b]
+        arm = d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
+        spin = vel.angular
+        time = AHEAD * timestep(m)
         move = fma(time, norm3(vel.linear + cross(spin, arm)), MOVE * m.geom_rbound[g])
         turn = fma(time, norm3(spin), TURN)
     return move, turn

@@ -87,8 +87,10 @@ def point_on_segment(d1, side):
     other = 1 - side
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
-    a, e = (start_x, start_y), (end_x - start_x, end_y - start_y)
-    e_squared, x, y = e[0] * e[0] + e[1] * e[1], 0.0, 0.0
+    a = (start_x, start_y)
+    e = (end_x - start_x, end_y - start_y)
+    e_squared = e[0] * e[0] + e[1] * e[1]
+    x, y = 0.0, 0.0
     if e_squared > 0.0:  # no division by 0
         if d1.feature.count[other] == SEGMENT:
             lo, hi = part_on_segment(d1, other, a, e)
@@ -116,10 +118,14 @@ def nearest_in_polygon(d1, side, cx, cy):
     It is the point itself inside, else the nearest of all edges.  feature.point[side] has RUN values for each
     coordinate, and so has feature.edge[side].
     """
-    sign, first, inside = polygon_orientation(d1, side), 3 * RUN * side, True
-    x, y, least = cx, cy, HUGE
+    sign = polygon_orientation(d1, side)
+    first = 3 * RUN * side
+    inside = True
+    x, y = cx, cy
+    least = HUGE
     for row in range(first, first + d1.feature.count[side]):
-        offset_x, offset_y = cx - d1.feature.point[row], cy - d1.feature.point[row + RUN]
+        offset_x = cx - d1.feature.point[row]
+        offset_y = cy - d1.feature.point[row + RUN]
         edge_x, edge_y = d1.feature.edge[row], d1.feature.edge[row + RUN]
         edge_squared = edge_x * edge_x + edge_y * edge_y
         # on the outer side of an edge
@@ -129,7 +135,8 @@ def nearest_in_polygon(d1, side, cx, cy):
         # from the edge's nearest point
         gap_x, gap_y = offset_x - t * edge_x, offset_y - t * edge_y
         if gap_x * gap_x + gap_y * gap_y < least:
-            least, x, y = gap_x * gap_x + gap_y * gap_y, cx - gap_x, cy - gap_y
+            least = gap_x * gap_x + gap_y * gap_y
+            x, y = cx - gap_x, cy - gap_y
     if inside:
         x, y = cx, cy
     return x, y
@@ -140,8 +147,10 @@ def nearest_in_area(d1, side, cx, cy):
     """Returns (x, y): the point of the disc or polygon of `side` that is nearest to the point (cx, cy)."""
     if d1.feature.count[side] == DISC:
         centre_x, centre_y, _ = load_corner(d1, side, RIM)
-        offset_x, offset_y, radius = cx - centre_x, cy - centre_y, d1.shapes.size[side][0]
-        offset_squared, x, y = offset_x * offset_x + offset_y * offset_y, cx, cy
+        offset_x, offset_y = cx - centre_x, cy - centre_y
+        radius = d1.shapes.size[side][0]
+        offset_squared = offset_x * offset_x + offset_y * offset_y
+        x, y = cx, cy
         if offset_squared > radius * radius:
             scale = radius / sqrt(offset_squared)
             x, y = centre_x + scale * offset_x, centre_y + scale * offset_y

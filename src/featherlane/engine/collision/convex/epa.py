@@ -78,13 +78,16 @@ def face_of_least_key(d1, nface):
     lane_row = 0.0 * lane_least
     for row in range(1, (nface + 7) // 8):
         lower = keys[row] < lane_least
-        lane_least, lane_row = where(lower, keys[row], lane_least), where(lower, 1.0 * row, lane_row)
+        lane_least = where(lower, keys[row], lane_least)
+        lane_row = where(lower, 1.0 * row, lane_row)
     # row 0: the least key of each lane; row 1: the row where it is
     least_keys[0], least_keys[1] = lane_least, lane_row
     # selects, not branches: which lane is lower cannot be predicted
-    face, key = 8.0 * d1.epa.least[1, 0], d1.epa.least[0, 0]
+    face = 8.0 * d1.epa.least[1, 0]
+    key = d1.epa.least[0, 0]
     for lane in unrolled(range(1, 8)):
-        other_face, other_key = 8.0 * d1.epa.least[1, lane] + lane, d1.epa.least[0, lane]
+        other_face = 8.0 * d1.epa.least[1, lane] + lane
+        other_key = d1.epa.least[0, lane]
         face = where((other_key < key) | ((other_key == key) & (other_face < face)), other_face, face)
         key = fmin(other_key, key)
     return whole(face)
@@ -217,8 +220,8 @@ def grow_polytope(m1, d1, steps, most):
 
     A lower and an upper bound that agree may come from two faces.  If the origin is near both planes, their normals can
     differ by the square root of the gap, and the face of the lower bound may be inside the difference.  A facet is
-    determined by the corners of a face, so a search of two polytopes (`EXACT`) continues until the bounds of one face
-    agree (`is_flat`).
+    determined by the corners of a face, so a search of two polytopes (`EXACT`) continues until both bounds of one face
+    agree: this face is on the surface.
 
     Args:
         steps: maximum number of support points.
@@ -229,43 +232,48 @@ def grow_polytope(m1, d1, steps, most):
             epa.closed, whether the bounds agree; the polytope.
     Scratch: epa.*, support.*.
     """
-    size, exact = d1.epa.size[0], d1.epa.gap[0] == EXACT
-    gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
+    size = d1.epa.size[0]
+    gap = d1.epa.gap[0] * size  # difference of bounds that agree [m]
+    needs_surface_face = d1.epa.gap[0] == EXACT  # two polytopes
+    nvertex, nface = d1.epa.count[0], d1.epa.count[1]
     nspare = 0
-    # depth: least upper bound so far; is_flat: whether it is that of a face on the surface
-    depth, is_flat = GROWN, False
+    depth, normal = GROWN, normal_of_face(d1, 0)  # the least upper bound so far, and the normal of its face
+    has_surface_face = False  # is this face on the surface?
     closed = 0
-    normal = normal_of_face(d1, 0)
     for step in range(steps):
+        # the nearest face: the distance of its plane is a lower bound of the depth
         face = face_of_least_key(d1, nface)
-        # lower bound of the depth: the least distance of a plane; upper bound: a support point along its normal
-        lower, face_normal = d1.epa.key[face], normal_of_face(d1, face)
-        # the search ends if the bounds agree.  Of two polytopes, the depth must also be that of a face on the surface
-        # (may_end), unless all faces are removed, which have the key GROWN.  `not <`, so that NaN ends it, too
-        may_end = is_flat or not exact
+        lower = d1.epa.key[face]
+        face_normal = normal_of_face(d1, face)
+        # the search ends if the bounds agree; of two polytopes, the depth must also be that of a face on the surface,
+        # unless all faces are removed, which have the key GROWN.  `not <`, so that NaN ends it, too
+        may_end = has_surface_face or not needs_surface_face
         bounds_agree = not lower < depth - gap
         if bounds_agree and (may_end or not lower < 0.5 * GROWN):
             closed = 1 if may_end and depth < GROWN else 0
             break
-        support = support_along(m1, d1, face_normal)
-        upper = dot(face_normal, support)
+        # the support point along the face's normal is an upper bound of the depth
+        upper = dot(face_normal, support_along(m1, d1, face_normal))
         on_surface = not upper - lower > gap
-        # the depth is the least upper bound; of two polytopes, a face on the surface also replaces one that is not
-        if upper < depth or (exact and on_surface and not is_flat):
-            depth, normal, is_flat = upper, face_normal, on_surface
+        # of two polytopes, a face on the surface also replaces one that is not
+        if upper < depth or (needs_surface_face and on_surface and not has_surface_face):
+            depth, normal, has_surface_face = upper, face_normal, on_surface
             for corner in range(3):
                 d1.epa.best[corner] = d1.epa.corner[face, corner]
-        # gives up; with most = FACES it never does
+        # the search gives up if too many faces are below the upper bound; with most = FACES it never does
         if step >= LOOSE and most < FACES and count_faces_below(d1, nface, depth - gap) > most:
             break
-        # the support point becomes a vertex; a face that cannot grow keeps its upper bound as its key
-        grown = 0
+        # the support point becomes a vertex, with a fan of new faces
+        has_grown = 0
         if not on_surface and nvertex < VERTICES:
             keep_vertex(d1, nvertex)
             made, spare = replace_by_fan(d1, face, nvertex, nface, nspare, size)
             if made > 0:
-                grown, nface, nspare, nvertex = 1, made, spare, nvertex + 1
-        if grown == 0:
+                has_grown = 1
+                nface, nspare = made, spare
+                nvertex = nvertex + 1
+        # a face that cannot grow is last in the search: its key becomes its upper bound
+        if has_grown == 0:
             d1.epa.key[face] = upper
     d1.epa.count[0], d1.epa.count[1], d1.epa.closed[0] = nvertex, nface, closed
     d1.convex.dist[0] = -depth
@@ -290,14 +298,17 @@ def epa(m1, d1):
         # a flat difference: the depth is its extent along its normal
         normal = flat_normal(d1, nvertex)
         # support_along writes support.first, which is read after it
-        depth, point = dot(support_along(m1, d1, normal), normal), d1.support.first[0]
+        depth = dot(support_along(m1, d1, normal), normal)
+        point = d1.support.first[0]
     else:
         open_group(d1, face=0)  # writes epa.key
         close_tetrahedron(d1)
-        d1.epa.count[0], d1.epa.count[1], d1.epa.size[0] = 4, 4, size
+        d1.epa.count[0], d1.epa.count[1] = 4, 4
+        d1.epa.size[0] = size
         # writes convex.dist, convex.normal, epa.best; most=FACES: does not give up
         grow_polytope(m1, d1, steps=2 * VERTICES, most=FACES)
-        depth, normal = -d1.convex.dist[0], d1.convex.normal[0]
+        depth = -d1.convex.dist[0]
+        normal = d1.convex.normal[0]
         point = deepest_of_first(d1, d1.epa.count[1], normal, depth, NEAR * size)
         store_best_as_simplex(d1)
         settle_on_best(m1, d1, normal)  # writes facet.kind and, for a facet, convex.*

@@ -75,7 +75,8 @@ def vertex_difference(m1, d1, vertex1, vertex2):
 @kernel
 def sorted3(i, j, k):
     """Returns three numbers in ascending order."""
-    low, high = min(i, j, k), max(i, j, k)
+    low = min(i, j, k)
+    high = max(i, j, k)
     return low, i + j + k - low - high, high
 
 
@@ -87,7 +88,8 @@ def face_towards(m1, d1, side, vertex, direction, max_difference):
     cosine is at least 1 - max_difference^2 / 2.  Face 2 k of a box has the normal -axis k, face 2 k + 1 the normal
     +axis k.
     """
-    shape, face = d1.shapes.type[side], NO_FACE
+    shape = d1.shapes.type[side]
+    face = NO_FACE
     if shape == MESH:
         mesh = d1.shapes.data[side]
         hull_vertex = m1.hull_vertadr[mesh] + vertex
@@ -132,7 +134,8 @@ def name_facet(d1, vertices1, vertices2):
             kind = SECOND
         # two different vertices of each core; the facet stores an edge as i0, i1, i1
         elif i0 < i2 and (i0 == i1 or i1 == i2) and j0 < j2 and (j0 == j1 or j1 == j2):
-            kind, i1, j1 = CROSSING, i2, j2
+            kind = CROSSING
+            i1, j1 = i2, j2
     set_facet(d1, kind, (i0, i1, i2), (j0, j1, j2))
 
 

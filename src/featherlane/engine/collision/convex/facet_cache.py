@@ -139,7 +139,8 @@ def write_proof(d1):
     values, so ints are multiplied by 1.0.
     """
     if d1.facet.apart[0] == 1 or fits_record(d1):
-        record, one = scalars(d1, new_proof(d1)), 1.0
+        record = scalars(d1, new_proof(d1))
+        one = 1.0
         ncorner, nface = 0, 0
         if d1.facet.apart[0] == 0:
             ncorner, nface = write_faces(d1, record)
@@ -147,7 +148,8 @@ def write_proof(d1):
             if ncorner <= VERTICES:
                 write_vertices(d1, record, ncorner)
         record[KEY] = one * d1.recall.key[0] if ncorner <= VERTICES else 0.0 * one
-        record[SHAPES], record[NVERTEX], record[NFACE] = one * shapes_code(d1), one * ncorner, one * nface
+        record[SHAPES] = one * shapes_code(d1)
+        record[NVERTEX], record[NFACE] = one * ncorner, one * nface
         # facet.apart is the lowest bit of the kind
         record[KIND] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
         for k in range(6):
@@ -172,14 +174,16 @@ def unpack_vertices(m1, d1, record, nvertex):
     Writes: epa.vertex, epa.point.  first1, first2: first vertices of the meshes in hull_vert.
     """
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
-    are_hulls, first1, first2 = d1.shapes.type[0] == MESH and d1.shapes.type[1] == MESH, 0, 0
+    are_hulls = d1.shapes.type[0] == MESH and d1.shapes.type[1] == MESH
+    first1, first2 = 0, 0
     if are_hulls:
         first1, first2 = m1.hull_vertadr[d1.shapes.data[0]], m1.hull_vertadr[d1.shapes.data[1]]
     for pair in range((nvertex + 1) // 2):
         codes = whole(record[FIRST_VERTEX + pair])
         # backwards, because the last vertex is in the lowest bits; of its two indices the second core's is lower
         for v in range(min(2 * pair + 1, nvertex - 1), 2 * pair - 1, -1):
-            vertex1, vertex2 = (codes >> CODE_BITS) & (CODES - 1), codes & (CODES - 1)
+            vertex1 = (codes >> CODE_BITS) & (CODES - 1)
+            vertex2 = codes & (CODES - 1)
             codes = codes >> (2 * CODE_BITS)
             d1.epa.vertex[v, 0], d1.epa.vertex[v, 1] = vertex1, vertex2
             if are_hulls:
@@ -196,7 +200,8 @@ def unpack_faces(d1, record, nface):
     Writes: epa.corner, epa.normal, epa.offset, epa.key.
     """
     for word in range((nface + 2) // 3):
-        corners, count = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
+        corners = whole(record[FIRST_FACE + word])
+        count = min(nface - 3 * word, 3)
         for i in range(count):
             face = 3 * word + i
             # backwards, because the last corner is in the lowest bits
@@ -219,7 +224,8 @@ def polytope_holds(m1, d1, size):
     A nearer face must have all its corners on the facet.  size: extent of the shapes [m].
     """
     distance = -d1.convex.dist[0] + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
-    holds, keys, offsets = True, eights(d1.epa.key), eights(d1.epa.offset)
+    holds = True
+    keys, offsets = eights(d1.epa.key), eights(d1.epa.offset)
     for group in range((d1.epa.count[1] + 7) // 8):
         # a face is farther if its plane is, or if it is removed; offsets, because the key of a face that cannot grow is
         # not its distance; groups whose faces are all farther are skipped
@@ -241,7 +247,8 @@ def link_faces(d1, nface):
     edge_at[CORNERS i + j] is the edge from vertex i to vertex j, as 4 face + edge, -1 if no face has it.
     Writes: epa.neighbour.  Scratch: epa.side, which holds edge_at.
     """
-    edge_at, closed = d1.epa.side, nface > 0
+    edge_at = d1.epa.side
+    closed = nface > 0
     # the neighbour of a face at an edge is the face that has the reverse edge.  Only reverses are read below, so only
     # these places are cleared before the edges of all faces are entered
     for face in range(nface):
@@ -285,7 +292,8 @@ def is_proof(m1, d1, inside):
     Of separated shapes it only needs to be isolated, because their distance has a single minimum.
     inside: result of `measure_facet`, the foot's distance from the facet's border.  Reads: convex.dist, facet.*, epa.*.
     """
-    size, apart = size_of_pair(m1, d1), d1.facet.apart[0] == 1
+    size = size_of_pair(m1, d1)
+    apart = d1.facet.apart[0] == 1
     depth = d1.convex.dist[0] if apart else -d1.convex.dist[0]
     isolated = inside > 0.0 and depth > LEAST * size and is_separate_facet(m1, d1, size, inside)
     return isolated and (apart or polytope_holds(m1, d1, size))
@@ -316,7 +324,8 @@ def is_proved(m1, d1):
                 unpack_faces(d1, record, d1.epa.count[1])
             proved = is_proof(m1, d1, inside)
             if overlap and not proved:
-                proved, method = grow_cached_polytope(m1, d1), BY_GROWTH
+                proved = grow_cached_polytope(m1, d1)
+                method = BY_GROWTH
     if proved:
         count_method(d1, method)
     return proved

@@ -63,7 +63,8 @@ def is_decided(d1, dist, error):
     That is, whether all distances of the cores from dist to dist + error are on one side of the limit, and of touching.
     A face counts as a plane, up to its error: near these two distances, a triangle decides instead.
     """
-    limit, touch = core_limit(d1), core_radius(d1, side=0) + core_radius(d1, side=1)
+    limit = core_limit(d1)
+    touch = core_radius(d1, side=0) + core_radius(d1, side=1)
     return (dist > limit or dist + error <= limit) and (dist > touch or dist + error <= touch)
 
 
@@ -84,7 +85,8 @@ def outward_normal(d1, normal, point):
 @kernel
 def size_of_pair(m1, d1):
     """Returns the approximate extent of the shapes from the facet's vertices or planes, and their distance [m]."""
-    offset_of_second, size = d1.convex.pos[0], 0.0 * d1.convex.pos[0][0]
+    offset_of_second = d1.convex.pos[0]
+    size = 0.0 * d1.convex.pos[0][0]
     for side in range(2):
         if has_face(d1, side):
             _, offset = plane_of_face(m1, d1, side)
@@ -108,7 +110,8 @@ def measure_triangle(m1, d1, size):
     r = vertex_difference(m1, d1, d1.facet.vertex[0, 2], d1.facet.vertex[1, 2])
     pq, pr, qr = q - p, r - p, r - q
     normal = cross(pq, pr)
-    normal_squared, inside = dot(normal, normal), 0.0 * size
+    normal_squared = dot(normal, normal)
+    inside = 0.0 * size
     if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
         depth = dot(unit, p)
@@ -144,7 +147,8 @@ def measure_crossing(m1, d1, size):
     edge1 = vertex_difference(m1, d1, d1.facet.vertex[0, 1], vertex2) - p
     edge2 = p - vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 1])
     normal = cross(edge1, edge2)
-    normal_squared, inside = dot(normal, normal), 0.0 * size
+    normal_squared = dot(normal, normal)
+    inside = 0.0 * size
     if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
         s, t = -dot(normal, cross(p, edge2)) / normal_squared, -dot(normal, cross(p, edge1)) / normal_squared
@@ -154,7 +158,8 @@ def measure_crossing(m1, d1, size):
         )
         if border > INSIDE * size:
             inside = border
-            first_p, depth = vertex_of(m1, d1, 0, vertex1), dot(unit, p)
+            first_p = vertex_of(m1, d1, 0, vertex1)
+            depth = dot(unit, p)
             edge_end = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
             store_facet(d1, unit, depth, fma(s, edge_end - first_p, first_p))
     return inside
@@ -166,7 +171,8 @@ def border_distance(m1, d1, side, normal, point):
 
     side: the core with the face; normal: of the face; point: in the frame of the face's shape.
     """
-    face, smallest_squared = d1.facet.vertex[side, 0], 0.0 * point[0] + FAR
+    face = d1.facet.vertex[side, 0]
+    smallest_squared = 0.0 * point[0] + FAR
     if d1.shapes.type[side] == MESH:
         first = m1.hull_vertadr[d1.shapes.data[side]]
         outline = m1.hull_outlineadr[face]
@@ -224,8 +230,10 @@ def part_over_face(m1, d1, side, normal, start, end, border):
         normal: of the face.
         border: least distance from the face's border [m].
     """
-    face, zero = d1.facet.vertex[side, 0], 0.0 * border
-    lo, hi = zero, zero + 1.0
+    face = d1.facet.vertex[side, 0]
+    zero = 0.0 * border
+    lo = zero
+    hi = zero + 1.0
     if d1.shapes.type[side] == MESH:
         first = m1.hull_vertadr[d1.shapes.data[side]]
         outline = m1.hull_outlineadr[face]
@@ -235,7 +243,8 @@ def part_over_face(m1, d1, side, normal, start, end, border):
             next_corner = m1.hull_vert[first + m1.hull_outline[outline + k]]
             edge = next_corner - corner
             # heights of the segment's ends above the edge's line, and the border, all times |edge|
-            inward, margin = cross(normal, edge), border * sqrt(dot(edge, edge))
+            inward = cross(normal, edge)
+            margin = border * sqrt(dot(edge, edge))
             lo, hi = cut_part(dot(inward, start - corner) - margin, dot(inward, end - corner) - margin, lo, hi)
             corner = next_corner
     else:
@@ -275,7 +284,9 @@ def measure_edge(m1, d1, side, size):
     the edge's part over the face, or the face's point under it.
     """
     normal, offset = plane_of_face(m1, d1, side)
-    other, inside, border = 1 - side, 0.0 * size, WELL_INSIDE * size
+    other = 1 - side
+    inside = 0.0 * size
+    border = WELL_INSIDE * size
     # an edge is stored as i0, i1, i1
     edge_start = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
     edge_end = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
@@ -289,7 +300,8 @@ def measure_edge(m1, d1, side, size):
         lo, hi = part_over_face(m1, d1, side, normal, start, end, border)
         depth = offset - fmin(dot(normal, start), dot(normal, end))
         if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
-            inside, t = border, 0.5 * (lo + hi)
+            inside = border
+            t = 0.5 * (lo + hi)
             if side == 0:
                 store_facet(d1, normal, depth, projected(normal, offset, fma(t, edge, start)))
             else:
@@ -367,7 +379,8 @@ def measure_faces(m1, d1, size):
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)
     sum_of_normals = normal + turned_into(d1, 0, other_normal)
-    inside, border = 0.0 * size, WELL_INSIDE * size
+    inside = 0.0 * size
+    border = WELL_INSIDE * size
     if dot(sum_of_normals, sum_of_normals) <= PARALLEL * PARALLEL:
         lowest, highest = FAR, -FAR
         for k in range(count_corners(m1, d1, 1)):

@@ -37,7 +37,8 @@ def is_visible(d1, face, point, size):
 def is_on_line(d1, vertex1, vertex2, point, size):
     """Returns whether the point is on the line of two vertices."""
     start = d1.epa.point[vertex1]
-    edge, offset = d1.epa.point[vertex2] - start, point - start
+    edge = d1.epa.point[vertex2] - start
+    offset = point - start
     offset = cross(edge, offset)  # its length is the distance from the line times |edge|
     return dot(offset, offset) <= (SLIVER * size) * (SLIVER * size) * dot(edge, edge)
 
@@ -49,7 +50,8 @@ def mark_visible_faces(d1, face, point, size):
     Visits neighbours of listed faces.  A face beyond an edge whose line holds the point counts as visible.
     Writes: epa.seen, the list; epa.mark, 1 for its faces.
     """
-    d1.epa.seen[0], d1.epa.mark[face] = face, 1
+    d1.epa.seen[0] = face
+    d1.epa.mark[face] = 1
     nseen, next_seen = 1, 0
     while next_seen < nseen:
         seen = d1.epa.seen[next_seen]
@@ -62,7 +64,8 @@ def mark_visible_faces(d1, face, point, size):
                         d1, d1.epa.corner[seen, edge], d1.epa.corner[seen, (edge + 1) % 3], point, size
                     )
                 if visible:
-                    d1.epa.seen[nseen], d1.epa.mark[beyond] = beyond, 1
+                    d1.epa.seen[nseen] = beyond
+                    d1.epa.mark[beyond] = 1
                     nseen = nseen + 1
         next_seen = next_seen + 1
     return nseen
@@ -100,7 +103,8 @@ def list_horizon(d1, nseen, nvertex):
         is_loop = False
     if is_loop:
         first_vertex = d1.epa.edge[0, 0]
-        vertex, length = first_vertex, 0
+        vertex = first_vertex
+        length = 0
         for _ in range(nedge):
             if d1.epa.link[vertex, 0] >= 0:
                 vertex = d1.epa.edge[d1.epa.link[vertex, 0], 1]

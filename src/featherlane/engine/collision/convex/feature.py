@@ -81,11 +81,13 @@ def set_plane_of_corners(d1, side):
 
     It is the sum of the cross products of successive vectors from corner 0 to the others, normalized.
     """
-    corner0, normal = load_corner(d1, side, 0), Vec3(zeros(3))
+    corner0 = load_corner(d1, side, 0)
+    normal = Vec3(zeros(3))
     previous = load_corner(d1, side, 1) - corner0
     for k in range(2, d1.feature.count[side]):
         current = load_corner(d1, side, k) - corner0
-        normal, previous = normal + cross(previous, current), current
+        normal = normal + cross(previous, current)
+        previous = current
     d1.feature.normal[side] = normalize3(normal)[0]
 
 
@@ -101,7 +103,9 @@ def store_segment(d1, side, start, end):
 @kernel
 def transform_corners(d1, side, count):
     """Transforms corners of the feature from the shape's frame to contact coordinates, eight at once."""
-    points, transform, run = eights(d1.feature.point), contact_transform(d1, side), RUN // 8
+    points = eights(d1.feature.point)
+    transform = contact_transform(d1, side)
+    run = RUN // 8
     # a row of x; those of y and z follow after `run` and 2 `run` rows
     for row in range(3 * run * side, 3 * run * side + (count + 7) // 8):
         points[row], points[row + run], points[row + 2 * run] = to_contact(
@@ -117,8 +121,10 @@ def compute_face_edges(d1, side, count):
     Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array; run: rows of eight
     values of a coordinate.
     """
-    edges, run = eights(d1.feature.edge), RUN // 8
-    first, last = 3 * RUN * side, count - 1
+    edges = eights(d1.feature.edge)
+    run = RUN // 8
+    first = 3 * RUN * side
+    last = count - 1
     # clears the last group of eight edges, which may be incomplete
     edges[(first + last) // 8], edges[(first + RUN + last) // 8] = zeros(2)
     last_x, last_y, _ = load_corner(d1, side, last)
@@ -192,8 +198,10 @@ def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
     least_cosine.   vertices: three numbers, with equal ones for fewer vertices.
     """
     vertex1, vertex2, vertex3 = vertices
-    hull_vertex, first_face = m1.hull_vertadr[mesh] + vertex1, m1.hull_polyadr[mesh]
-    best_cosine, face = 0.0 * direction[0] + least_cosine, NO_FACE
+    hull_vertex = m1.hull_vertadr[mesh] + vertex1
+    first_face = m1.hull_polyadr[mesh]
+    best_cosine = 0.0 * direction[0] + least_cosine
+    face = NO_FACE
     for k in range(m1.hull_mapadr[hull_vertex], m1.hull_mapadr[hull_vertex] + m1.hull_mapnum[hull_vertex]):
         candidate = m1.hull_map[k]
         cosine = dot(m1.hull_polynormal[first_face + candidate], direction)
@@ -202,7 +210,8 @@ def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
             and (vertex2 == vertex1 or is_face_at(m1, mesh, vertex2, candidate))
             and (vertex3 == vertex2 or is_face_at(m1, mesh, vertex3, candidate))
         ):
-            best_cosine, face = cosine, first_face + candidate
+            best_cosine = cosine
+            face = first_face + candidate
     return face
 
 
@@ -218,14 +227,16 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     the face is the feature.
     Writes: feature.point, feature.edge, feature.normal and feature.count of this side.
     """
-    mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
+    mesh = d1.shapes.data[side]
+    vertex, face = 0, NO_FACE
     first = m1.hull_vertadr[mesh]
     # the face, or NO_FACE and the vertex with the edges
     vertex1, vertex2, vertex3 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
         face = vertex1  # facet.vertex holds the face
     elif d1.facet.kind[0] != NO_FACET and vertex1 != vertex3:
-        vertex, face = vertex1, face_at_vertices(m1, mesh, direction, (vertex1, vertex2, vertex3), least_cosine)
+        vertex = vertex1
+        face = face_at_vertices(m1, mesh, direction, (vertex1, vertex2, vertex3), least_cosine)
     else:
         # no facet, or its only vertex of this hull: among equally high vertices the support point's is used, because
         # the facet's may have no face near the plane
@@ -234,7 +245,8 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     hull_vertex = first + vertex
     if face != NO_FACE:
         # the face's corners; of more than CORNERS, every stride-th one
-        count, outline, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
+        count, outline = m1.hull_outlinenum[face], m1.hull_outlineadr[face]
+        stride = 1
         if count > CORNERS:
             stride = (count + CORNERS - 1) // CORNERS
             count = (count + stride - 1) // stride
@@ -246,13 +258,15 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     else:
         # the edge of the smallest cosine to the direction, if that is below EDGE
         position = m1.hull_vert[hull_vertex]
-        least_squared_cosine, edge_end = 0.0 * direction[0] + EDGE * EDGE, -1
+        least_squared_cosine = 0.0 * direction[0] + EDGE * EDGE
+        edge_end = -1
         for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
             edge = m1.hull_vert[first + m1.hull_edge[k]] - position
             rise = dot(edge, direction)
             squared_cosine = rise * rise / dot(edge, edge)
             if squared_cosine < least_squared_cosine:
-                least_squared_cosine, edge_end = squared_cosine, first + m1.hull_edge[k]
+                least_squared_cosine = squared_cosine
+                edge_end = first + m1.hull_edge[k]
         if edge_end >= 0:
             store_segment(d1, side, position, m1.hull_vert[edge_end])
 
@@ -266,7 +280,9 @@ def find_cylinder_feature(d1, side, normal, least_cosine):
     """
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     if fabs(normal[2]) > least_cosine:
-        sign, x, y = -1.0 if normal[2] < 0.0 else 1.0, radius, 0.0
+        sign = -1.0 if normal[2] < 0.0 else 1.0
+        x = radius
+        y = 0.0
         for k in range(RIM):
             store_corner(d1, side, k, (x, y, sign * half))
             x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y

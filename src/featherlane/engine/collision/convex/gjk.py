@@ -42,15 +42,20 @@ def nearest_on_edge(a, b):
     """
     edge = b - a
     # t is along / length_squared
-    length_squared, along = dot(edge, edge), -dot(a, edge)
+    length_squared = dot(edge, edge)
+    along = -dot(a, edge)
     zero = 0.0 * length_squared
     if along <= 0.0:
-        nearest, weight_b, weight_a = a, zero, zero + 1.0
+        nearest, weight_b = a, zero
+        weight_a = zero + 1.0
     elif along >= length_squared:
-        nearest, weight_b, weight_a = b, zero + 1.0, zero
+        nearest = b
+        weight_b = zero + 1.0
+        weight_a = zero
     else:
         weight_b = along / length_squared
-        nearest, weight_a = fma(weight_b, edge, a), 1.0 - weight_b
+        nearest = fma(weight_b, edge, a)
+        weight_a = 1.0 - weight_b
     return dot(nearest, nearest), nearest, (weight_a, weight_b)
 
 
@@ -64,27 +69,38 @@ def nearest_on_triangle(a, b, c):
     ab, ac, bc = b - a, c - a, c - b
     normal = cross(ab, ac)
     # |n|^2, and the squared size of the triangle
-    nn, size_squared = dot(normal, normal), dot(ab, ab) + dot(ac, ac)
+    nn = dot(normal, normal)
+    size_squared = dot(ab, ab) + dot(ac, ac)
 
     # signed areas of the sub-triangles opposite to the corners, times the same factor
-    area_a, area_b, area_c = dot(normal, cross(b, bc)), -dot(normal, cross(c, ac)), dot(normal, cross(a, ab))
+    area_a = dot(normal, cross(b, bc))
+    area_b = -dot(normal, cross(c, ac))
+    area_c = dot(normal, cross(a, ab))
     flat = nn <= SLIVER * (size_squared * size_squared)
-    best, nearest, wa, wb, wc = 0.0 * nn + HUGE, a, 0.0 * nn, 0.0 * nn, 0.0 * nn
+    best = 0.0 * nn + HUGE
+    nearest = a
+    wa, wb, wc = 0.0 * nn, 0.0 * nn, 0.0 * nn
     if not flat and area_a > 0.0 and area_b > 0.0 and area_c > 0.0:
         nearest = dot(normal, a) / nn * normal
         scale = 1.0 / (area_a + area_b + area_c)
-        best, wa, wb, wc = dot(nearest, nearest), area_a * scale, area_b * scale, area_c * scale
+        best = dot(nearest, nearest)
+        wa, wb, wc = area_a * scale, area_b * scale, area_c * scale
     else:
         # tests all three edges, because the signs of a sliver's areas are rounding
         squared, point, weights = nearest_on_edge(b, c)
         if squared < best:
-            best, nearest, wa, wb, wc = squared, point, 0.0 * squared, weights[0], weights[1]
+            best, nearest = squared, point
+            wa = 0.0 * squared
+            wb, wc = weights[0], weights[1]
         squared, point, weights = nearest_on_edge(a, c)
         if squared < best:
-            best, nearest, wa, wb, wc = squared, point, weights[0], 0.0 * squared, weights[1]
+            best, nearest, wa = squared, point, weights[0]
+            wb = 0.0 * squared
+            wc = weights[1]
         squared, point, weights = nearest_on_edge(a, b)
         if squared < best:
-            best, nearest, wa, wb, wc = squared, point, weights[0], weights[1], 0.0 * squared
+            best, nearest, wa, wb = squared, point, weights[0], weights[1]
+            wc = 0.0 * squared
     return best, nearest, (wa, wb, wc)
 
 
@@ -94,7 +110,8 @@ def is_across_triangle(a, b, c, d):
     ab, ac, ad = b - a, c - a, d - a
     normal = cross(ab, ac)
     # heights above the triangle, times |n|: of d, and of the origin
-    inner, outer = dot(normal, ad), -dot(normal, a)
+    inner = dot(normal, ad)
+    outer = -dot(normal, a)
     return (inner * outer <= 0.0) | (inner * inner <= LEAN * dot(normal, normal) * dot(ad, ad))
 
 
@@ -119,7 +136,9 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
     It is the nearest on the faces that have the origin outside.  If none has, v is the origin.
     """
     zero = 0.0 * a[0]
-    best, nearest, outside = zero + HUGE, a, 0
+    best = zero + HUGE
+    nearest = a
+    outside = 0
     # p, q, r: a face; s: the vertex opposite to it
     for p, q, r, s, opposite in ((a, b, c, d, 3), (a, b, d, c, 2), (a, c, d, b, 1), (b, c, d, a, 0)):
         if is_across_triangle(p, q, r, s):
@@ -130,7 +149,8 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
                 set_weights_of_face(d1, weights, opposite)
     # the origin is inside: positive weights keep all four points
     if outside == 0:
-        best, nearest = zero, Vec3(zero, zero, zero)
+        best = zero
+        nearest = Vec3(zero, zero, zero)
         set_weights(d1, zero + 0.25, zero + 0.25, zero + 0.25, zero + 0.25)
     return best, nearest
 
@@ -142,7 +162,8 @@ def nearest_on_simplex(m1, d1):
     Reads:  simplex.*.   Writes: gjk.nearest (3,) [m], simplex.*.
     """
     count = d1.simplex.count[0]
-    a, zero = d1.simplex.point[0], 0.0 * d1.simplex.point[0][0]
+    a = d1.simplex.point[0]
+    zero = 0.0 * d1.simplex.point[0][0]
     nearest = a
     if count == 1:
         set_weights(d1, zero + 1.0, zero, zero, zero)
@@ -217,9 +238,11 @@ def gjk(m1, d1):
     d1.simplex.weight[0] = 1.0
     d1.gjk.nearest[0] = nearest
     # |v|^2, the squared upper bound of the distance
-    distance_squared, reach = dot(nearest, nearest), d1.gjk.reach[0]
+    distance_squared = dot(nearest, nearest)
+    reach = d1.gjk.reach[0]
     # the squared size of the shapes, for tolerances; with the distance of their centres, as a point core has no size
-    size_squared, state = fmax(squared_reach(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
+    size_squared = fmax(squared_reach(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0]))
+    state = APART
     for _ in range(ITERATIONS):
         if distance_squared <= TOUCH * TOUCH * size_squared:
             state = OVERLAP
@@ -239,7 +262,8 @@ def gjk(m1, d1):
         add_support(d1)
         nearest_on_simplex(m1, d1)  # writes gjk.nearest, simplex.*
         nearest = d1.gjk.nearest[0]
-        last_squared, distance_squared = distance_squared, dot(nearest, nearest)
+        last_squared = distance_squared
+        distance_squared = dot(nearest, nearest)
         # a tetrahedron around the origin
         if d1.simplex.count[0] == 4:
             state = OVERLAP

@@ -62,7 +62,10 @@ def swap_largest_to(d1, first, tolerance):
 
     Among equal ones, within the tolerance, the first is selected; groups of eight without a larger value are skipped.
     """
-    count, best, largest, values, rows = d1.clip.count[0], first, -FAR, d1.clip.place, eights(d1.clip.place)
+    count, best = d1.clip.count[0], first
+    largest = -FAR
+    values = d1.clip.place
+    rows = eights(d1.clip.place)
     for row in range(first // 8, (count + 7) // 8):
         if any_(rows[row] > largest + tolerance):
             for k in range(max(first, 8 * row), min(count, 8 * row + 8)):
@@ -86,7 +89,8 @@ def move_selected_first(d1):
     most area.  The value to maximize is computed for eight candidates at once, into clip.place.
     """
     points, distances, values = eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.place)
-    count, run = d1.clip.count[0], CAPACITY // 8  # run: rows of eight values of a coordinate
+    count = d1.clip.count[0]
+    run = CAPACITY // 8  # rows of eight values of a coordinate
     if count > KEPT:
         nrow = (count + 7) // 8
         # the deepest: by depth
@@ -96,7 +100,8 @@ def move_selected_first(d1):
         deepest = load_candidate(d1, 0)
         # the farthest: by the squared distance from the deepest
         for row in range(nrow):
-            offset_x, offset_y = points[row] - deepest[0], points[row + run] - deepest[1]
+            offset_x = points[row] - deepest[0]
+            offset_y = points[row + run] - deepest[1]
             values[row] = offset_x * offset_x + offset_y * offset_y
         swap_largest_to(d1, first=1, tolerance=EQUAL * EQUAL)
         farthest = load_candidate(d1, 1)

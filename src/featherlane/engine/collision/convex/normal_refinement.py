@@ -49,7 +49,7 @@ BETTER = 1e-14  # margin, relative to the size, by which a less constrained stra
 # ---- curvature -------------------------------------------------------------------------------------------------------
 @kernel
 def to_shape(d1, side, v):
-    """Transforms a vector from the first shape's frame to the frame of a shape."""
+    """Returns a vector, given in the first shape's frame, in the frame of a shape."""
     return v if side == 0 else d1.convex.mat[0].T @ v
 
 
@@ -86,7 +86,8 @@ def core_curvature(d1, side, n, e1, e2):
 @kernel
 def any_tangent(n):
     """Returns a unit vector orthogonal to n."""
-    one, zero = 0.0 * n[0] + 1.0, 0.0 * n[0]
+    one = 0.0 * n[0] + 1.0
+    zero = 0.0 * n[0]
     axis = Vec3(zero, one, zero) if fabs(n[0]) > AXIS_TURN else Vec3(one, zero, zero)
     return normalize3(cross(n, axis))[0]
 
@@ -117,10 +118,13 @@ def descend(m1, d1, n, edge, is_bound):
         support = support_along(m1, d1, n)
         h = dot(support, n)
         rates1, rates2 = core_curvature(d1, 0, n, e1, e2), core_curvature(d1, 1, n, e1, e2)
-        hess_11, hess_12, hess_22 = rates1[0] + rates2[0] - h, rates1[1] + rates2[1], rates1[2] + rates2[2] - h
+        hess_11 = rates1[0] + rates2[0] - h
+        hess_12 = rates1[1] + rates2[1]
+        hess_22 = rates1[2] + rates2[2] - h
         grad_1, grad_2 = dot(support, e1), dot(support, e2)
         # along an edge the Hessian is the number hess_22, and so is its determinant
-        det, step_1, step_2 = hess_22, 0.0 * h, 0.0 * h
+        det = hess_22
+        step_1, step_2 = 0.0 * h, 0.0 * h
         if is_bound == 0:
             det = hess_11 * hess_22 - hess_12 * hess_12
         # no minimum nearby
@@ -169,22 +173,27 @@ def has_both_rims(d1, side):
 def simplex_edges(d1, side):
     """Returns (count, edge1, edge2): up to two edges between the corners of one core in the simplex; else zeros."""
     none = Vec3(zeros(3))
-    count, edge1, edge2 = 0, none, none
+    count = 0
+    edge1, edge2 = none, none
     kind = d1.shapes.type[side]
     if kind == CYLINDER:
         if has_both_rims(d1, side):
-            count, edge1 = 1, 2.0 * d1.shapes.size[side][1] * shape_axis(d1, side)
+            count = 1
+            edge1 = 2.0 * d1.shapes.size[side][1] * shape_axis(d1, side)
     elif kind != ELLIPSOID:
         # -2 is no vertex
-        vertex1, vertex2 = d1.simplex.vertex[0, side], -2
+        vertex1 = d1.simplex.vertex[0, side]
+        vertex2 = -2
         for k in range(1, d1.simplex.count[0]):
             vertex = d1.simplex.vertex[k, side]
             if vertex != vertex1 and vertex != vertex2 and count < 2:
                 edge = core_point(d1, side, k) - core_point(d1, side, 0)
                 if count == 0:
-                    count, edge1, vertex2 = 1, edge, vertex
+                    count = 1
+                    edge1, vertex2 = edge, vertex
                 else:
-                    count, edge2 = 2, edge
+                    count = 2
+                    edge2 = edge
     return count, edge1, edge2
 
 
@@ -273,7 +282,9 @@ def store_nearest_point(m1, d1, edge1, edge2, size):
 
     edge1, edge2: the edges of the strategy CROSSED, one of each core; size: extent of the shapes [m].
     """
-    n, h, point = d1.convex.normal[0], -d1.convex.dist[0], d1.convex.witness[0]
+    n = d1.convex.normal[0]
+    h = -d1.convex.dist[0]
+    point = d1.convex.witness[0]
     support = support_along(m1, d1, n)
     first = d1.support.first[0]
     # support = a - b: the second core's support point b is first - support, and b + h n is in the first core's plane

@@ -84,15 +84,18 @@ def add_candidate(d1, x, y, z, dist):
 @kernel
 def is_new_position(d1, x, y):
     """Returns whether the position is apart from all candidates."""
-    count, points, rows = d1.clip.count[0], d1.clip.point, eights(d1.clip.point)
+    count, points = d1.clip.count[0], d1.clip.point
+    rows = eights(d1.clip.point)
     # the last ones first: edges that meet duplicate one of these
     for i in range(count - 1, 8 * (count // 8) - 1, -1):
-        offset_x, offset_y = points[i] - x, points[i + CAPACITY] - y
+        offset_x = points[i] - x
+        offset_y = points[i + CAPACITY] - y
         if offset_x * offset_x + offset_y * offset_y < SAME * SAME:
             return False
     # the others, eight at once
     for i in range(count // 8):
-        offset_x, offset_y = rows[i] - x, rows[i + CAPACITY // 8] - y
+        offset_x = rows[i] - x
+        offset_y = rows[i + CAPACITY // 8] - y
         if any_(offset_x * offset_x + offset_y * offset_y < SAME * SAME):
             return False
     return True
@@ -129,7 +132,8 @@ def add_places(d1, edges, corners):
     edges: number of edges; eight of them have two rows, of starts and of ends.
     corners: number of corners, in the rows after the edges.
     """
-    least, first = FAR, 2 * ((edges + 7) // 8)
+    least = FAR
+    first = 2 * ((edges + 7) // 8)
     measure_places(d1, first + (corners + 7) // 8)
     for k in range(edges):
         i = k + 8 * (k // 8)  # start of edge k; its end is in the next row
@@ -171,7 +175,8 @@ def meet_edge(sign, corner, edge, a, e):
     # the height of a + t e on the inner side, times |edge|, is here + t slope
     here = edge_x * (a[1] - corner[1]) - edge_y * (a[0] - corner[0]) + edge[2]
     slope = edge_x * e[1] - edge_y * e[0]
-    enters, leaves = slope > 0.0, slope < 0.0
+    enters = slope > 0.0
+    leaves = slope < 0.0
     return -here / where(enters | leaves, slope, 1.0), enters, leaves, not_(enters | leaves) & (here < 0.0)
 
 
@@ -181,7 +186,8 @@ def cut_by_polygon(d1, side, sign, a, e):
 
     An empty part has hi < lo.  a, e: two coordinates each, of one line or of eight; sign: `polygon_orientation`.
     """
-    first, points, edges = 3 * RUN * side, d1.feature.point, d1.feature.edge
+    first = 3 * RUN * side
+    points, edges = d1.feature.point, d1.feature.edge
     # 0 and 1 with the width of a
     lo, hi = where(a[0] < a[0], a[0], 0.0), where(a[0] < a[0], a[0], 1.0)
     misses = lo > hi
@@ -189,7 +195,8 @@ def cut_by_polygon(d1, side, sign, a, e):
         t, enters, leaves, is_outside = meet_edge(
             sign, (points[i], points[i + RUN]), (edges[i], edges[i + RUN], edges[i + 2 * RUN]), a, e
         )
-        lo, hi = where(enters & (t > lo), t, lo), where(leaves & (t < hi), t, hi)
+        lo = where(enters & (t > lo), t, lo)
+        hi = where(leaves & (t < hi), t, hi)
         misses = misses | is_outside
     return lo, where(misses, lo - 1.0, hi)
 
@@ -204,12 +211,16 @@ def cut_by_disc(d1, side, a, e):
     centre_x, centre_y, _ = load_corner(d1, side, RIM)
     radius = d1.shapes.size[side][0]
     offset_x, offset_y = a[0] - centre_x, a[1] - centre_y
-    edge_squared, along = e[0] * e[0] + e[1] * e[1], offset_x * e[0] + offset_y * e[1]
+    edge_squared = e[0] * e[0] + e[1] * e[1]
+    along = offset_x * e[0] + offset_y * e[1]
     discriminant = along * along - edge_squared * (offset_x * offset_x + offset_y * offset_y - radius * radius)
     meets = (edge_squared > 0.0) & (discriminant >= 0.0)
-    root, edge_squared = sqrt(where(meets, discriminant, 0.0)), where(meets, edge_squared, 1.0)
-    lo, hi = (-along - root) / edge_squared, (-along + root) / edge_squared
-    lo, hi = where(lo > 0.0, lo, 0.0), where(hi < 1.0, hi, 1.0)
+    root = sqrt(where(meets, discriminant, 0.0))
+    edge_squared = where(meets, edge_squared, 1.0)
+    lo = (-along - root) / edge_squared
+    hi = (-along + root) / edge_squared
+    lo = where(lo > 0.0, lo, 0.0)
+    hi = where(hi < 1.0, hi, 1.0)
     return lo, where(meets, hi, lo - 1.0)
 
 
@@ -219,7 +230,9 @@ def cut_edges(d1, side):
 
     Writes to clip.place, for each row of eight edges, a row of the points where they enter and one where they leave.
     """
-    other, first_row, run = 1 - side, 3 * RUN // 8 * side, RUN // 8
+    other = 1 - side
+    first_row = 3 * RUN // 8 * side
+    run = RUN // 8
     points, edges, places = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place)
     sign = polygon_orientation(d1, other)
     for row in range((d1.feature.count[side] + 7) // 8):
@@ -246,8 +259,11 @@ def store_corners_inside(d1, side, count, place_row):
         place_row: first row of clip.place to write.
     """
     # of the corners that are tested: rows of eight;  of the other feature: single values
-    other, first_row, run = 1 - side, 3 * RUN // 8 * side, RUN // 8
-    first_edge, corners, edges = 3 * RUN * (1 - side), d1.feature.point, d1.feature.edge
+    other = 1 - side
+    first_row = 3 * RUN // 8 * side
+    run = RUN // 8
+    first_edge = 3 * RUN * (1 - side)
+    corners, edges = d1.feature.point, d1.feature.edge
     points, places = eights(d1.feature.point), eights(d1.clip.place)
     sign = polygon_orientation(d1, other)
     for row in range((count + 7) // 8):
@@ -271,7 +287,8 @@ def store_rim_inside(d1, side, place_row):
     """
     centre_x, centre_y, _ = load_corner(d1, 1 - side, RIM)
     radius = d1.shapes.size[1 - side][0] + ON_EDGE  # a point outside by less is on the rim
-    first_row, run = 3 * RUN // 8 * side, RUN // 8
+    first_row = 3 * RUN // 8 * side
+    run = RUN // 8
     points, places = eights(d1.feature.point), eights(d1.clip.place)
     for row in range(RIM // 8):
         x, y = points[first_row + row], points[first_row + row + run]
@@ -285,7 +302,8 @@ def segment_with_face(d1, side):
     other = 1 - side
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
-    a, e = (start_x, start_y), (end_x - start_x, end_y - start_y)
+    a = (start_x, start_y)
+    e = (end_x - start_x, end_y - start_y)
     if d1.feature.count[other] == DISC:
         lo, hi = cut_by_disc(d1, other, a, e)
     else:
@@ -334,7 +352,8 @@ def disc_with_disc(d1):
     b_x, b_y, _ = load_corner(d1, 1, RIM)
     radius1, radius2 = d1.shapes.size[0][0], d1.shapes.size[1][0]
     ab_x, ab_y = b_x - a_x, b_y - a_y
-    ab_squared, least = ab_x * ab_x + ab_y * ab_y, FAR
+    ab_squared = ab_x * ab_x + ab_y * ab_y
+    least = FAR
     # rims about the same centre do not cross
     if ab_squared > SAME * SAME:
         t = 0.5 * (1.0 + (radius1 * radius1 - radius2 * radius2) / ab_squared)

@@ -117,7 +117,8 @@ def shapes_to_world(d1):
     """
     radius1, radius2 = core_radius(d1, side=0), core_radius(d1, side=1)
     mat, dist = d1.shapes.mat[0], d1.convex.dist[0]
-    normal, point = mat @ d1.convex.normal[0], mat @ d1.convex.witness[0] + d1.shapes.pos[0]
+    normal = mat @ d1.convex.normal[0]
+    point = mat @ d1.convex.witness[0] + d1.shapes.pos[0]
     d1.convex.dist[0] = dist - (radius1 + radius2)
     d1.convex.normal[0] = normal
     d1.convex.witness[0] = fma(radius1, normal, point)

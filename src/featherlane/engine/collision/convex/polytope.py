@@ -51,7 +51,8 @@ def make_face(d1, face, vertex1, vertex2, vertex3):
         normal = 1.0 / sqrt(normal_squared) * normal
         offset = dot(normal, c)
     d1.epa.normal[0, face], d1.epa.normal[1, face], d1.epa.normal[2, face] = normal
-    d1.epa.offset[face], d1.epa.key[face], d1.epa.mark[face] = offset, offset, 0
+    d1.epa.offset[face], d1.epa.key[face] = offset, offset
+    d1.epa.mark[face] = 0
 
 
 @kernel
@@ -72,7 +73,8 @@ def make_faces(d1, nface):
     normals = eights(d1.epa.normal)
     corners = eights(d1.epa.place)
     keys = eights(d1.epa.key)
-    offsets, run = eights(d1.epa.offset), FACES // 8
+    offsets = eights(d1.epa.offset)
+    run = FACES // 8
     for group in range((nface + 7) // 8):
         for lane in range(8):
             face = min(8 * group + lane, nface - 1)  # the last face fills the last group
@@ -84,7 +86,8 @@ def make_faces(d1, nface):
                 d1.epa.place[place], d1.epa.place[place + 8], d1.epa.place[place + 16] = x, y, z
     for group in range((nface + 7) // 8):
         row = 9 * group
-        a, b, c = Vec3(corners[row : row + 3]), Vec3(corners[row + 3 : row + 6]), Vec3(corners[row + 6 : row + 9])
+        a = Vec3(corners[row : row + 3])
+        b, c = Vec3(corners[row + 3 : row + 6]), Vec3(corners[row + 6 : row + 9])
         normal = cross(b - a, c - a)
         normal_squared = dot(normal, normal)
         normal = where(normal_squared > 0.0, 1.0 / sqrt(fmax(normal_squared, TINY)), 1.0) * normal
@@ -122,7 +125,8 @@ def axis_across(e):
 @kernel
 def second_vertex(m1, d1, size):
     """Finds vertex 1, apart from vertex 0, by support points along +-x, +-y, +-z; returns the vertex count."""
-    count, vertex0 = 1, d1.epa.point[0]
+    count = 1
+    vertex0 = d1.epa.point[0]
     for k in range(6):
         if count == 1:  # no vertex was found yet
             edge = support_along(m1, d1, unit_axis(k // 2, 1.0 - 2.0 * (k & 1))) - vertex0
@@ -135,7 +139,8 @@ def second_vertex(m1, d1, size):
 @kernel
 def third_vertex(m1, d1, size):
     """Finds vertex 2, off the line of the first two, along directions orthogonal to it; returns the vertex count."""
-    count, vertex0 = 2, d1.epa.point[0]
+    count = 2
+    vertex0 = d1.epa.point[0]
     edge = d1.epa.point[1] - vertex0
     across = cross(edge, axis_across(edge))
     across2 = cross(edge, across)
@@ -164,7 +169,9 @@ def plane_of_three(d1):
 @kernel
 def fourth_vertex(m1, d1, size):
     """Finds vertex 3, off the plane of the first three, on the side of the larger extent; returns the vertex count."""
-    count, vertex0, normal = 3, d1.epa.point[0], plane_of_three(d1)
+    count = 3
+    vertex0 = d1.epa.point[0]
+    normal = plane_of_three(d1)
     # the support point along the normal, unless that along -normal is farther from the plane
     up = dot(support_along(m1, d1, normal) - vertex0, normal)
     keep_vertex(d1, 3)

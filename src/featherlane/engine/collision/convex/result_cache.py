@@ -168,12 +168,14 @@ def is_apart_as_before(m1, d1):
 def remember_apart(m1, d1, direction):
     """Caches a direction along which the shapes were apart, of any length, in the frame of the first."""
     if d1.recall.pair[0] != 0:
-        entry, one = scalars(d1, d1.recall.pair[0]), 1.0
+        entry = scalars(d1, d1.recall.pair[0])
+        one = 1.0
         direction, _ = normalize3(direction)
         entry[KEY] = one * d1.recall.key[0]
         entry[DIRECTION : DIRECTION + 3] = direction
         entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, direction)
-        entry[KINDS], entry[VERTEX] = one * shapes_code(d1), one * NO_VERTEX
+        entry[KINDS] = one * shapes_code(d1)
+        entry[VERTEX] = one * NO_VERTEX
 
 
 # ---- touching --------------------------------------------------------------------------------------------------------
@@ -188,7 +190,8 @@ def known_proof(d1):
     """Returns the address of the pair's proof, 0 if there is none."""
     address = 0
     if d1.recall.pair[0] != 0:
-        entry, key = scalars(d1, d1.recall.pair[0]), 1.0 * d1.recall.key[0]
+        entry = scalars(d1, d1.recall.pair[0])
+        key = 1.0 * d1.recall.key[0]
         # the negative key: the entry holds the index of a proof; another pair may have replaced it since
         if entry[KEY] == -key:
             proof_address = proof_at(d1, whole(entry[PLACE]))
@@ -207,6 +210,7 @@ def new_proof(d1):
         # the next place of the ring buffer; the entry then refers to it
         place = whole(memory[NEXT])
         memory[NEXT] = 1.0 * ((place + 1) % d1.nproof)
-        entry[KEY], entry[PLACE] = -(1.0 * d1.recall.key[0]), 1.0 * place
+        entry[KEY] = -(1.0 * d1.recall.key[0])
+        entry[PLACE] = 1.0 * place
         address = proof_at(d1, place)
     return address

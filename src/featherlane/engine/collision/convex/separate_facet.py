@@ -61,7 +61,8 @@ ALIKE = 1e-3  # maximum difference of a face's normal and a search's; MuJoCo mer
 @kernel
 def count_neighbours(m1, d1, side, vertex):
     """Returns the number of vertices that edges of a core connect to a vertex."""
-    shape, count = d1.shapes.type[side], 0
+    shape = d1.shapes.type[side]
+    count = 0
     if shape == MESH:
         count = m1.hull_edgenum[m1.hull_vertadr[d1.shapes.data[side]] + vertex]
     elif shape == BOX:
@@ -75,7 +76,8 @@ def count_neighbours(m1, d1, side, vertex):
 def neighbour(m1, d1, side, vertex, number):
     """Returns the neighbour with this number of a vertex of a core."""
     # of a segment the other end; of a box the corner whose bit `number` differs
-    shape, other = d1.shapes.type[side], 1 - vertex
+    shape = d1.shapes.type[side]
+    other = 1 - vertex
     if shape == MESH:
         other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shapes.data[side]] + vertex] + number]
     elif shape == BOX:
@@ -108,7 +110,8 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
     - The vertex must have no nearly parallel face at which a search might end instead (not `is_distinct_face`).  The
       slope does not exclude such a face: an edge that is hardly longer than the face's flatness error may be steep.
     """
-    lower, position = True, vertex_of(m1, d1, side, vertex)
+    lower = True
+    position = vertex_of(m1, d1, side, vertex)
     if d1.shapes.type[side] == MESH:
         # the shape's type is evaluated once, not for each edge: 3 % of the step of hands and arms with hulls
         first = m1.hull_vertadr[d1.shapes.data[side]]
@@ -133,7 +136,8 @@ def has_edge_along(m1, d1, side, vertex, direction):
 
     This is twice the sine up to which a search uses such an edge (`edge_orthogonal_to`).
     """
-    position, found = vertex_of(m1, d1, side, vertex), False
+    position = vertex_of(m1, d1, side, vertex)
+    found = False
     for k in range(count_neighbours(m1, d1, side, vertex)):
         edge = vertex_of(m1, d1, side, neighbour(m1, d1, side, vertex, k)) - position
         rise = dot(edge, direction)
@@ -150,15 +154,19 @@ def is_distinct_face(m1, d1, side, face):
     is excluded if the facet is a crossing of edges or has a single vertex of the box; the first one is tested here.  A
     hull may have several nearly parallel faces, so its faces are never distinct.
     """
-    other, kind, distinct = 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
-    # a crossing of edges, or a single vertex of the box
-    distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
+    other = 1 - side
+    # excludes the second case: the facet is a crossing, or has a single vertex of the box, which is stored twice
+    distinct = d1.shapes.type[side] == BOX and (
+        d1.facet.kind[0] == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2]
+    )
     if distinct:
+        # excludes the first case: nothing of the other core is parallel to the box's face
         normal_in_other = turned_into(d1, other, box_face_normal(face))
         if has_face(d1, other):
+            # the facet's face of the other core; only a hull's face and its edges can be tested, because against
+            # another box's face a search may end with two faces
             other_normal, _ = plane_of_face(m1, d1, other)
             sum_of_normals = normal_in_other + other_normal  # 0 for parallel faces that touch
-            # against another box's face a search may end with two faces; a hull's face must not be parallel
             sine_squared = dot(sum_of_normals, sum_of_normals)
             distinct = d1.shapes.type[other] == MESH and sine_squared > (2.0 * PARALLEL) * (2.0 * PARALLEL)
             other_face = d1.facet.vertex[other, 0]
@@ -166,6 +174,7 @@ def is_distinct_face(m1, d1, side, face):
                 vertex = m1.hull_polyvert[m1.hull_polyvertadr[other_face] + k]
                 distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
         else:
+            # the facet's vertices of the other core
             for k in range(3):
                 vertex = d1.facet.vertex[other, k]
                 distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
@@ -182,7 +191,8 @@ def edge_of_facet(m1, d1, side):
 @kernel
 def error_of_facet(m1, d1, size):
     """Returns the maximum distance of the facet's corners from its plane [m]."""
-    kind, total = d1.facet.kind[0], 0.0 * size
+    kind = d1.facet.kind[0]
+    total = 0.0 * size
     for side in range(2):
         if has_face(d1, side):
             error, _ = error_and_drop(m1, d1, side)
@@ -210,7 +220,8 @@ def is_separate_facet(m1, d1, size, inside):
     It also fails on a hull that is only nearly convex, because support points may stop short of the highest vertex.
     inside: distance of the origin's projection from the facet's border [m], of `measure_facet`.
     """
-    normal, slack = d1.convex.normal[0], SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
+    normal = d1.convex.normal[0]
+    slack = SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     normal_in_second = d1.convex.mat[0].T @ normal
     slope = slack / inside
     # nearly flat faces and nearly convex hulls need a steeper descent
@@ -230,13 +241,15 @@ def is_separate_facet(m1, d1, size, inside):
 @kernel
 def edge_orthogonal_to(m1, d1, side, vertex, direction):
     """Returns the end of the only edge from a vertex of a core orthogonal to a direction; -1: none or several."""
-    position, count, end = vertex_of(m1, d1, side, vertex), 0, -1
+    position = vertex_of(m1, d1, side, vertex)
+    count, end = 0, -1
     for k in range(count_neighbours(m1, d1, side, vertex)):
         neighbour_vertex = neighbour(m1, d1, side, vertex, k)
         edge = vertex_of(m1, d1, side, neighbour_vertex) - position
         rise = dot(edge, direction)
         if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge):
-            count, end = count + 1, neighbour_vertex
+            count = count + 1
+            end = neighbour_vertex
     return end if count == 1 else -1
 
 
@@ -254,7 +267,8 @@ def settle_on_edge(m1, d1, side, face, vertex):
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     normal, _ = plane_of_face(m1, d1, side)
     normal_in_other = turned_into(d1, 1 - side, normal)
-    end, is_found = edge_orthogonal_to(m1, d1, 1 - side, vertex, normal_in_other), False
+    end = edge_orthogonal_to(m1, d1, 1 - side, vertex, normal_in_other)
+    is_found = False
     # the edge must be the only one from its other end, too, so that any search finds it
     if end >= 0 and edge_orthogonal_to(m1, d1, 1 - side, end, normal_in_other) == vertex:
         for k in range(3):

@@ -90,7 +90,8 @@ def cylinder_support(size, u):
     """
     z, _ = signed(size[1], u[2])
     norm = sqrt(u[0] * u[0] + u[1] * u[1])
-    x, y = size[0], 0.0 * size[0]
+    x = size[0]
+    y = 0.0 * size[0]
     if norm > NO_LENGTH:
         scale = size[0] / norm
         x, y = u[0] * scale, u[1] * scale
@@ -107,7 +108,8 @@ def highest_vertex(m1, start, count, u):
     vertex = where(best < best, best, 0.0)  # 0.0 with the precision of best; 0.0 * best is NaN for a NaN direction
     for k in range(1, count):
         height = dot(m1.hull_vert[start + k], u)
-        vertex, best = where(height > best, k, vertex), fmax(height, best)
+        vertex = where(height > best, k, vertex)
+        best = fmax(height, best)
     return whole(vertex)
 
 
@@ -125,11 +127,13 @@ def climb(m1, start, count, u, vertex):
     best = dot(m1.hull_vert[start + vertex], u)
     for _ in range(count):
         # neighbour: a value with the precision of best, because `where` selects it; -1 if no neighbour is higher
-        here, neighbour = start + vertex, where(best < best, best, -1.0)
+        here = start + vertex
+        neighbour = where(best < best, best, -1.0)
         for edge in range(m1.hull_edgeadr[here], m1.hull_edgeadr[here] + m1.hull_edgenum[here]):
             k = m1.hull_edge[edge]
             height = dot(m1.hull_vert[start + k], u)
-            neighbour, best = where(height > best, k, neighbour), fmax(height, best)
+            neighbour = where(height > best, k, neighbour)
+            best = fmax(height, best)
         if neighbour < 0.0:
             break
         vertex = whole(neighbour)
@@ -144,11 +148,14 @@ def cell_of(u):
     has CELLS rows of CELLS cells.
     """
     x_size, y_size, z_size = fabs(u[0]), fabs(u[1]), fabs(u[2])
-    face, major, minor1, minor2 = 0, u[0], u[1], u[2]
+    face = 0
+    major, minor1, minor2 = u[0], u[1], u[2]
     if y_size > x_size and y_size >= z_size:
-        face, major, minor1, minor2 = 2, u[1], u[2], u[0]
+        face = 2
+        major, minor1, minor2 = u[1], u[2], u[0]
     elif z_size > x_size:
-        face, major, minor1, minor2 = 4, u[2], u[0], u[1]
+        face = 4
+        major, minor1, minor2 = u[2], u[0], u[1]
     # coordinates on the face, from -1 to 1, are mapped to 0 .. CELLS - 1
     if major > 0.0:
         face += 1
@@ -161,7 +168,8 @@ def cell_of(u):
 @kernel
 def highest_prism_vertex(d1, u):
     """Returns the index of the first of the prism's highest vertices along u."""
-    vertex, best = 0, dot(d1.shapes.prism[0], u)
+    vertex = 0
+    best = dot(d1.shapes.prism[0], u)
     for k in range(1, 6):
         height = dot(d1.shapes.prism[k], u)
         if height > best:
@@ -179,7 +187,8 @@ def core_support(m1, d1, side, u):
     result yet.
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
-    vertex, zero = NO_VERTEX, 0.0 * size[0]
+    vertex = NO_VERTEX
+    zero = 0.0 * size[0]
     x, y, z = zero, zero, zero
     if kind == MESH:
         mesh = d1.shapes.data[side]

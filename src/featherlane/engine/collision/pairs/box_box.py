@@ -53,7 +53,8 @@ def best_face(R, p, q, size1, size2, slack):
             if gap > slack:
                 return SEPARATED, gap
             if gap > best:
-                code, best = faces + k, gap
+                code = faces + k
+                best = gap
     return code, best
 
 
@@ -79,7 +80,8 @@ def store_edge_gaps(d1, R, p, size1, size2):
         u, sine = normalize3(cross(unit_vector(i), columns))
         gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(plain_mat_t_mul_vec(R, u), size2)
         row = 3 + 4 * i
-        rows[row], rows[row + 1 : row + 4] = where(sine >= PARALLEL, gap, NEVER), u
+        rows[row] = where(sine >= PARALLEL, gap, NEVER)
+        rows[row + 1 : row + 4] = u
 
 
 @kernel
@@ -90,7 +92,10 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
     negative if the boxes overlap.
     Writes: box.axis, rows 3 to 14.
     """
-    code, best, n, rows, flat_rows = face, depth, unit_vector(0), eights(d1.box.axis), d1.box.axis
+    code, best = face, depth
+    n = unit_vector(0)
+    rows = eights(d1.box.axis)
+    flat_rows = d1.box.axis
     store_edge_gaps(d1, R, p, size1, size2)
     for i in range(3):
         gaps = rows[3 + 4 * i]
@@ -141,7 +146,9 @@ def box_box(m1, d1):
     """
     R1, R2 = d1.shapes.mat[0], d1.shapes.mat[1]
     offset = d1.shapes.pos[1] - d1.shapes.pos[0]
-    R, p, q = plain_mat_t_mul(R1, R2), plain_mat_t_mul_vec(R1, offset), plain_mat_t_mul_vec(R2, -offset)
+    R = plain_mat_t_mul(R1, R2)
+    p = plain_mat_t_mul_vec(R1, offset)
+    q = plain_mat_t_mul_vec(R2, -offset)
     size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
     slack = d1.shapes.limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
 

@@ -61,10 +61,12 @@ def edge_point(d1, R, p, n, i, j, slack):
     n = n if plain_dot3(n, p) >= 0.0 else -n
     n_in_2 = plain_mat_t_mul_vec(R, n)
     size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
-    u, v = unit_vector(i), R.columns[j]
+    u = unit_vector(i)
+    v = R.columns[j]
 
     # the closest of up to four pairs of edges; bits of k select among equally far edges
-    least, point1, point2 = 1e10, u, v
+    least = 1e10
+    point1, point2 = u, v
     for k in range(4):
         middle1 = farthest_edge(n, size1, i, k >> 1)
         # of the second box the edge farthest along -n, opposite to the one farthest along n

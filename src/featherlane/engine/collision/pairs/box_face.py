@@ -42,7 +42,8 @@ def store_incident_face(d1, o, R, size, level, a, up):
     z = tuple(up * v for v in face_coordinate(o, R, size, a, b, turn))
     for k in range(4):
         # signs of corner k along the two sides, in cyclic order: (1, 1), (-1, 1), (-1, -1), (1, -1)
-        su, sv = -1.0 if k in (1, 2) else 1.0, -1.0 if k >= 2 else 1.0
+        su = -1.0 if k in (1, 2) else 1.0
+        sv = -1.0 if k >= 2 else 1.0
         d1.box.polygon[k][0] = x[0] + su * x[1] + sv * x[2]
         d1.box.polygon[k][1] = y[0] + su * y[1] + sv * y[2]
         d1.box.polygon[k][2] = z[0] - level + su * z[1] + sv * z[2]
@@ -106,7 +107,8 @@ def face_points(d1, R, o, ref, a):
     Reads:  shapes.*.   Writes: manifold.*, box.polygon.
     """
     up = 1.0 if o[a] >= 0.0 else -1.0
-    other_box, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3  # x, y: the axes along the face
+    other_box = 1 - ref
+    x, y = (a + 1) % 3, (a + 2) % 3  # the axes along the face
     size, half = d1.shapes.size[other_box], d1.shapes.size[ref]
     store_incident_face(d1, o, R, size, half[a], a, up)  # writes box.polygon
 

@@ -42,13 +42,18 @@ def nearest_end(p, h, size):
     for end in (-1, 1):
         point = p + end * h
         out = clip(point, -size, size) - point
-        square, beyond, face_axis = plain_dot3(out, out), 0, 0
+        square = plain_dot3(out, out)
+        beyond, face_axis = 0, 0
         for i in range(3):
             if fabs(point[i]) > size[i]:
-                beyond, face_axis = beyond + 1, i
+                beyond = beyond + 1
+                face_axis = i
         # beyond = 0: inside, 1: over a face
         if beyond < 2 and square < least:
-            feature, axis, x, least = INSIDE + beyond, face_axis, 1.0 * end, square
+            feature = INSIDE + beyond
+            axis = face_axis
+            x = 1.0 * end
+            least = square
     return feature, axis, x, least
 
 
@@ -120,19 +125,23 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     Writes: box.edge, rows 4 k .. 4 k + 3.
     """
     rows = eights(d1.box.edge)
-    ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
+    ma = size[k] * size[k]
+    mb = -size[k] * h[k]
+    mc = half * half
     det = ma * mc - mb * mb
     skew = fabs(det) >= MINVAL
     inverse = 1.0 / det if skew else 0.0
     gap = Vec3((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * gap[k], plain_dot3(h, gap), inverse)
-    to_middle, step = gap - x * h, size[k] * e
+    to_middle = gap - x * h
+    step = size[k] * e
     # from the segment's point to the edge's
     between = Vec3(to_middle[c] + (step if k == c else 0.0) for c in range(3))
     # signs[k] gives NEVER eight lanes; it is too small to change it
     square = plain_dot3(between, between) if skew else NEVER + signs[k]
     row = 4 * k
-    rows[row], rows[row + 1], rows[row + 2], rows[row + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
+    rows[row] = where(signs[k] < 0.0, square, NEVER)
+    rows[row + 1], rows[row + 2], rows[row + 3] = x, e, end
 
 
 @kernel
@@ -143,7 +152,8 @@ def nearest_edge(d1, p, h, feature, axis, x, best):
     the edge's lower corner, or of the nearest corner.
     Writes: box.corner, box.edge.
     """
-    signs, half, size = corner_signs(d1), d1.shapes.size[0][1], d1.shapes.size[1]
+    signs = corner_signs(d1)
+    half, size = d1.shapes.size[0][1], d1.shapes.size[1]
     for k in (0, 1, 2):
         compute_box_edges(d1, signs, p, h, half, size, k)
     place = -1.0  # of the nearest edge's squared distance in box.edge, as a value
@@ -154,10 +164,13 @@ def nearest_edge(d1, p, h, feature, axis, x, best):
                 square = d1.box.edge[i]
                 nearer = square < best - MINVAL
                 place, best = where(nearer, i, place), where(nearer, square, best)
-    e, corner, i = 0.0, 0, whole(place)
+    e, corner = 0.0, 0
+    i = whole(place)
     if i >= 0:
         # i is 32 axis + corner; the rows of x, e and end follow, 8 apart
-        axis, corner, x, e, end = i >> 5, i & 7, d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
+        axis = i >> 5
+        corner = i & 7
+        x, e, end = d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
         feature = CORNER
         if end == 0.0:
             feature = EDGE
@@ -195,20 +208,24 @@ def extent_from_corner(z, h, size, corner, x):
     all axes or none, the segment points at the box.
     z: unit direction of the segment; corner: index of the corner; x: coordinate of the segment's point nearest to it.
     """
-    # bit k of `inward`: h leads inward along axis k, as its component k and the corner's have different signs.
-    # sign h is the direction that leads inward along a single axis
-    inward, sign = positive_bits(h) ^ corner, 1
+    # h leads inward along an axis if its component has another sign than the corner's; -h along the other axes
+    inward = positive_bits(h) ^ corner
+    sign = 1  # sign h leads inward along the single axis k
     if single_axis(inward) < 0:
-        inward, sign = 7 - inward, -1
+        inward = 7 - inward
+        sign = -1
     k = single_axis(inward)
     if k < 0:
         return NO_SECOND
-    # to the end of the edge, at the distance 2 size_k, or the end of the segment
     if z[k] * z[k] > 0.5:
-        return sign * fmin(segment_extent(2.0 * size[k], h, k), 1.0 - sign * x)
-    # to one of the two other sides of the face, or the end of the segment
+        # along the edge, of length 2 size_k, to its end or the segment's
+        edge_end = segment_extent(2.0 * size[k], h, k)
+        segment_end = 1.0 - sign * x
+        return sign * fmin(edge_end, segment_end)
+    # over the face, to one of its two other sides or the end of the segment
     i, j = (k + 1) % 3, (k + 2) % 3
-    return -sign * fmin(segment_extent(2.0 * size[j], h, j), fmin(segment_extent(2.0 * size[i], h, i), 1.0 + sign * x))
+    segment_end = 1.0 + sign * x
+    return -sign * fmin(segment_extent(2.0 * size[j], h, j), fmin(segment_extent(2.0 * size[i], h, i), segment_end))
 
 
 @kernel
@@ -222,16 +239,17 @@ def extent_from_edge(z, h, size, corner, k, x, e):
     inward = (positive_bits(h) ^ corner) & (7 - (1 << k))
     if single_axis(inward) < 0:
         return NO_SECOND
-    face_axis, other_axis = (k + 1) % 3, (k + 2) % 3
-    if fabs(z[face_axis]) <= fabs(z[other_axis]):
-        face_axis = other_axis
-    sign = 1 if inward & (1 << face_axis) else -1  # 1: the second sphere is along h
-    # does the second sphere lie towards the upper end of the edge?
+    # the axis along the face and orthogonal to the edge: that along which the segment is longer
+    across, other_axis = (k + 1) % 3, (k + 2) % 3
+    if fabs(z[across]) <= fabs(z[other_axis]):
+        across = other_axis
+    sign = 1 if inward & (1 << across) else -1  # sign h leads over the face
+    # the extent ends at the end of the edge towards which sign h leads, the face's other side, or the segment's end
     upwards = (sign == 1) == (positive_bits(h) & (1 << k) != 0)
     remaining = 1.0 - e if upwards else 1.0 + e
     return sign * fmin(
         segment_extent(size[k] * remaining, h, k),
-        fmin(segment_extent(2.0 * size[face_axis], h, face_axis), 1.0 - sign * x),
+        fmin(segment_extent(2.0 * size[across], h, across), 1.0 - sign * x),
     )
 
 
@@ -242,7 +260,8 @@ def extent_over_face(p, h, size, k, x):
     It ends at the other end, or where the segment leaves the face.
     """
     sign = -1 if x > 0.0 else 1
-    end, travel = p + x * h, 2.0
+    end = p + x * h
+    travel = 2.0
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):

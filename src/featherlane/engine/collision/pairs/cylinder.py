@@ -41,8 +41,11 @@ def plane_cylinder(height, n, c, R, r, half):
     """
     # a: the axis, downwards; slope: n . a; v: from the axis to the lowest point of the rim
     a, slope, v = lowest_radius(n, R, r)
-    dv, da = plain_dot3(v, n), half * slope  # changes of height along v and along half the axis
-    dist_low, dist_high, dist_side = height + da + dv, height - da + dv, height + da - 0.5 * dv
+    dv = plain_dot3(v, n)  # change of height along v
+    da = half * slope  # and along half the axis
+    dist_low = height + da + dv
+    dist_high = height - da + dv
+    dist_side = height + da - 0.5 * dv
     across = SIDEWAYS * r * normalize3(cross(v, half * a))[0]
     disk_centre = fma(half, a, c)
     side_middle = fma(-0.5, v, disk_centre)
@@ -71,7 +74,8 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     radial = v - axial
     radius2 = plain_dot3(radial, radial)
     radius = sqrt(radius2)
-    between, over = fabs(x) < half, radius2 < r2 * r2  # between the disks' planes, within the radius
+    between = fabs(x) < half  # is the centre between the planes of the disks?
+    over = radius2 < r2 * r2  # is it within the radius?
     disk = over & ((half - fabs(x) < r2 - radius) | (fabs(x) >= half))
     side = between & not_(disk)
 

@@ -31,10 +31,12 @@ OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
 @kernel
 def halton(index, base):
     """Returns member `index` of the Halton sequence of a base: its digits mirrored at the point."""
-    x, weight = 0.0, 1.0 / base
+    x = 0.0
+    weight = 1.0 / base
     while index > 0:
         x += weight * (index % base)
-        index, weight = index // base, weight / base
+        index = index // base
+        weight = weight / base
     return x
 
 
@@ -44,7 +46,8 @@ def box_in_frame(R, p, box):
 
     half_i = sum over k of |R_ik| size_k; row i of R begins at R[3 i].
     """
-    centre, size = R @ box.centre + p, box.half
+    centre = R @ box.centre + p
+    size = box.half
     half = Vec3(
         fma(fabs(R[row]), size[0], fma(fabs(R[row + 1]), size[1], fabs(R[row + 2]) * size[2])) for row in (0, 3, 6)
     )
@@ -83,7 +86,8 @@ def field_jets(m1, d1, side, exact):
     Writes: descent.jet (2, 4, 8) [m, 1]: value and gradient for each shape.
     """
     x, jet = eights(d1.descent.trial), eights(d1.descent.jet)
-    R, p = d1.convex.mat[0], Vec3(x[0:3])
+    R = d1.convex.mat[0]
+    p = Vec3(x[0:3])
     if side == 0:
         p = R @ p + d1.convex.pos[0]
     size = d1.shapes.size[side]
@@ -126,7 +130,8 @@ def objective(jets, kind):
 
     jets: A, B and gradients; kind: OVERLAP, A + B + |max(A, B)|, or DEPTH, max(A, B).
     """
-    b, a, a_larger = jets.b, jets.a, jets.a > jets.b
+    b, a = jets.b, jets.a
+    a_larger = jets.a > jets.b
     most = where(a_larger, a, b)
     slope = where(a_larger, slope_of_a(jets), slope_of_b(jets))
     value = most
@@ -147,15 +152,18 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
     with a tolerance.
     """
     alive = x[0] == x[0]  # not NaN; a point is NaN only if a pose is not finite
-    failed, value = not_(x[0] == x[0]), where(alive, NOWHERE, x[0])
+    failed = not_(x[0] == x[0])
+    value = where(alive, NOWHERE, x[0])
     for _ in range(iterations):
         if not any_(alive):
             break
         start, slope = objective(jets, kind)
         steep = dot(slope, slope)  # decrease that the slope promises for the factor 1
         is_finite = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
-        failed, alive = failed | (alive & not_(is_finite)), alive & is_finite
-        origin, origin_jets, searching, factor = x, jets, alive, 1.0
+        failed = failed | (alive & not_(is_finite))
+        alive = alive & is_finite
+        origin, origin_jets, searching = x, jets, alive
+        factor = 1.0
         for _ in range(TRIALS):
             if not any_(searching):
                 break
@@ -206,8 +214,10 @@ def proximal_step(values, slopes, reach):
     It starts with all weight on the larger of planes 0 and 1.   reach: [m].
     """
     upper = values[1] > values[0]
-    weight0, zero = where(upper, 0.0 * reach, 1.0), 0.0 * reach
-    weights, total = (weight0, 1.0 - weight0, zero, zero), where(upper, slopes[1], slopes[0])
+    weight0 = where(upper, 0.0 * reach, 1.0)
+    zero = 0.0 * reach
+    weights = (weight0, 1.0 - weight0, zero, zero)
+    total = where(upper, slopes[1], slopes[0])
     for _ in range(SWEEPS):
         for i, j in ((0, 1), (0, 2), (1, 3), (0, 3), (1, 2), (2, 3)):
             weights, total = shift_weight(weights, total, values, slopes, reach, i, j)
@@ -226,15 +236,18 @@ def converge(m1, d1, x, jets, reach, tolerance):
     Source: the proximal bundle method, Bonnans et al., Numerical Optimization, 2nd ed., Springer 2006, ch. 10.
     """
     # a point at NaN does not move, and its reach is NaN
-    reach, moving = where(x[0] == x[0], reach, x[0]), x[0] == x[0]
+    reach = where(x[0] == x[0], reach, x[0])
+    moving = x[0] == x[0]
     # other: the point evaluated before
     other, other_jets = x, jets
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
         # values at x of the four planes; a plane of the other point that is above the field at x is lowered to it
-        slope_b, slope_a = slope_of_b(jets), slope_of_a(jets)
-        other_slope_b, other_slope_a = slope_of_b(other_jets), slope_of_a(other_jets)
+        slope_b = slope_of_b(jets)
+        slope_a = slope_of_a(jets)
+        other_slope_b = slope_of_b(other_jets)
+        other_slope_a = slope_of_a(other_jets)
         away = x - other
         values = (
             jets.b,
@@ -246,7 +259,8 @@ def converge(m1, d1, x, jets, reach, tolerance):
         trial = where(moving, x + step, x)
         trial_jets = jets_at(m1, d1, trial, exact=1)
         # the function here, and the larger plane of this point after the step
-        start, promise = fmax(jets.b, jets.a), fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
+        start = fmax(jets.b, jets.a)
+        promise = fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
         lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
         accepted = moving & lower
         other = where(accepted, x, trial)
@@ -325,7 +339,8 @@ def field_pair(m1, d1):
                 x, jets = converge(m1, d1, x, jets, 0.1 * norm3(high - low), tolerance)
                 overlaps = fmax(jets.b, jets.a) <= 0.0
                 # NOWHERE: no contact
-                value, shift = where(overlaps, jets.b + jets.a, NOWHERE), 0.5 * (jets.a - jets.b)
+                value = where(overlaps, jets.b + jets.a, NOWHERE)
+                shift = 0.5 * (jets.a - jets.b)
             else:
                 x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, iterations=1, exact=exact)
                 value, shift = where(failed, NOWHERE, value), 0.5 * value

@@ -129,7 +129,8 @@ def height_field(m1, d1):
     y0, y1 = extent_along(m1, d1, Vec3(0.0, 1.0, 0.0), limit)
     z0, z1 = extent_along(m1, d1, Vec3(0.0, 0.0, 1.0), limit)
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
-    above, below = z0 > m1.hfield_size[field][2], z1 < -m1.hfield_size[field][3]
+    above = z0 > m1.hfield_size[field][2]
+    below = z1 < -m1.hfield_size[field][3]
     if not (beside | above | below):
         ncell_x, ncell_y = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
         d1.shapes.type[0] = PRISM  # the first shape of `closest`

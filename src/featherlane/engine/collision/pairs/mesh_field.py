@@ -79,16 +79,6 @@ def bounding_sphere(a, b, c):
     return centroid, sqrt(fmax(dot(u, u), fmax(dot(v, v), dot(w, w))))
 
 
-@kernel
-def triangle_may_meet(m1, d1, a, b, c):
-    """Returns the mask of eight triangles whose bounding spheres may meet the field.
-
-    a, b, c: corners in the field's frame.
-    """
-    centroid, radius = bounding_sphere(a, b, c)
-    return field_value_at(m1, d1, centroid) < radius
-
-
 # ---- starting points -------------------------------------------------------------------------------------------------
 @kernel
 def frank_wolfe(m1, d1):
@@ -97,13 +87,15 @@ def frank_wolfe(m1, d1):
     Step k goes 2 / (k + 2) of the way to the corner that minimizes slope . corner.
     Writes: descent.trial, descent.jet; descent.dist (NOWHERE without a contact), descent.shift, descent.normal.
     """
-    corner, x = eights(d1.descent.corner), Vec3(eights(d1.descent.trial)[0:3])
+    corner = eights(d1.descent.corner)
+    x = Vec3(eights(d1.descent.trial)[0:3])
     jet = eights(d1.descent.jet)
     field_jets(m1, d1, FIELD, exact=0)  # writes jet
     for step in range(m1.opt_sdf_iterations):
         slope = Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4])
         # NOWHERE, above any rise, in lanes whose point is no NaN; it is NaN only if a pose is not finite
-        least_rise, target = where(x[0] == x[0], NOWHERE, x[0]), x
+        least_rise = where(x[0] == x[0], NOWHERE, x[0])
+        target = x
         for k in range(3):
             candidate = Vec3(corner[3 * k : 3 * k + 3])
             rise = plain_dot3(candidate, slope)
@@ -144,7 +136,8 @@ def nearest_on_triangle(x, a, b, c):
     nearest, least = nearest_on_segment(x, a, b)
     for u, v in ((b, c), (c, a)):
         on_edge, distance = nearest_on_segment(x, u, v)
-        nearest, least = where(distance < least, on_edge, nearest), fmin(distance, least)
+        nearest = where(distance < least, on_edge, nearest)
+        least = fmin(distance, least)
     return where(inside, foot, nearest)
 
 
@@ -158,10 +151,12 @@ def converge_in_triangles(m1, d1, tolerance):
     """
     corners, jet = eights(d1.descent.corner), eights(d1.descent.jet)
     a, b, c = Vec3(corners[0:3]), Vec3(corners[3:6]), Vec3(corners[6:9])
-    x, best_jet = Vec3(eights(d1.descent.trial)[0:3]), Vec4(jet[4 * FIELD : 4 * FIELD + 4])
+    x = Vec3(eights(d1.descent.trial)[0:3])
+    best_jet = Vec4(jet[4 * FIELD : 4 * FIELD + 4])
     _, radius = bounding_sphere(a, b, c)
     # NaN does not move; the gradient's length is about 1, so the first step is 0.1 radius
-    moving, factor = x[0] == x[0], 0.1 * radius
+    moving = x[0] == x[0]
+    factor = 0.1 * radius
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
@@ -188,7 +183,8 @@ def finish_starts(m1, d1, n):
     """
     frank_wolfe(m1, d1)
     # points that add_points drops, because they are known, also count as found
-    found, kept = d1.descent.count[0], 0
+    found = d1.descent.count[0]
+    kept = 0
     for i in range(n):
         if d1.descent.dist[i] < NOWHERE and found < d1.nmanifold:
             found += 1
@@ -231,12 +227,16 @@ def collide_group(m1, d1, group, n):
 
     n: number of waiting starting points, in descent.start; returns the new number.
     """
-    rows, first = eights(m1.fieldgroup_vert), 9 * group  # a row of eight lanes per coordinate of the three corners
-    a, b, c = Vec3(rows[first : first + 3]), Vec3(rows[first + 3 : first + 6]), Vec3(rows[first + 6 : first + 9])
+    # a row of eight lanes for each coordinate of the three corners
+    rows = eights(m1.fieldgroup_vert)
+    first = 9 * group
+    a = Vec3(rows[first : first + 3])
+    b, c = Vec3(rows[first + 3 : first + 6]), Vec3(rows[first + 6 : first + 9])
     meets = box_may_meet(m1, d1, fmin(a, fmin(b, c)), fmax(a, fmax(b, c)))
     if any_(meets):
         a, b, c = into_field(d1, a), into_field(d1, b), into_field(d1, c)
-        meets = meets & triangle_may_meet(m1, d1, a, b, c)
+        centroid, radius = bounding_sphere(a, b, c)
+        meets = meets & (field_value_at(m1, d1, centroid) < radius)
         eights(d1.descent.triangle)[0:9] = join(a, b, c)
         # the last first, as MuJoCo; fieldgroup_face is -1 in a lane without a triangle
         for i in range(LANES - 1, -1, -1):

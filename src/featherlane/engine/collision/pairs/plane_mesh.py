@@ -36,11 +36,13 @@ def climb_to_lowest(m1, start, n, down, vertex):
 
     start, n: first vertex of the hull and their number; down: unit vector in the mesh's frame; vertex: where to start.
     """
-    best, lead = dot(m1.hull_vert[start + vertex], down), 0.0 * down[0]
+    best = dot(m1.hull_vert[start + vertex], down)
+    lead = 0.0 * down[0]
     for _ in range(n):
         place = start + vertex
         # second: depth of the lowest neighbour; the start, 1 m above the vertex, limits the lead to 1 m
-        previous, second = vertex, best - 1.0
+        previous = vertex
+        second = best - 1.0
         for e in range(m1.hull_edgeadr[place], m1.hull_edgeadr[place] + m1.hull_edgenum[place]):
             neighbour = m1.hull_edge[e]
             depth = dot(m1.hull_vert[start + neighbour], down)
@@ -56,7 +58,8 @@ def climb_to_lowest(m1, start, n, down, vertex):
 @kernel
 def lowest_vertex(m1, mesh, down):
     """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one found by climbing."""
-    vertex, start, n = 0, m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+    vertex = 0
+    start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
     # CLIMB: number of vertices above which climbing along edges is faster than testing all
     # a search by climbing starts from hull_start: the vertex that is farthest in a direction near `down`
     if n > CLIMB:
@@ -79,11 +82,13 @@ def lowest_vertex(m1, mesh, down):
 def face_most_along(m1, mesh, at, down):
     """Returns the face at vertex `at` of the hulls whose normal is most along `down`; NO_FACE if it has none."""
     # face: NO_FACE as a value; best: below any cosine
-    first, face, best = m1.hull_polyadr[mesh], -1.0, -2.0
+    first = m1.hull_polyadr[mesh]
+    face, best = -1.0, -2.0
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         candidate = first + m1.hull_map[k]
         cosine = dot(m1.hull_polynormal[candidate], down)
-        face, best = where(cosine > best, candidate, face), fmax(cosine, best)
+        face = where(cosine > best, candidate, face)
+        best = fmax(cosine, best)
     return whole(face)
 
 
@@ -100,7 +105,8 @@ def face_corner(m1, start, face, lead, k):
 
     start: first vertex of the hull.
     """
-    corners, place = m1.hull_polyvertnum[face], lead + k
+    corners = m1.hull_polyvertnum[face]
+    place = lead + k
     place = place if place < corners else place - corners
     return m1.hull_vert[start + m1.hull_polyvert[m1.hull_polyvertadr[face] + place]]
 
@@ -183,7 +189,8 @@ def plane_mesh(m1, d1):
         face = face_most_along(m1, mesh, start + lowest, down)
         if face != NO_FACE:
             # lead: the face's corner at the lowest vertex
-            corners, lead = m1.hull_polyvertnum[face], 0
+            corners = m1.hull_polyvertnum[face]
+            lead = 0
             for k in range(corners):
                 if m1.hull_polyvert[m1.hull_polyvertadr[face] + k] == lowest:
                     lead = k

@@ -44,8 +44,10 @@ def plane_capsule_points(m, d, g, h, near, limit):
 
     The first tangent of the contact frame is along the capsule.
     """
-    o, n = d.geom_xpos[g], z_axis(d, g)
-    c, a = d.geom_xpos[h], z_axis(d, h)
+    o = d.geom_xpos[g]
+    n = z_axis(d, g)
+    c = d.geom_xpos[h]
+    a = z_axis(d, h)
     r, half = m.geom_size[h][0], m.geom_size[h][1]
     frame = frame_along(n, a)
     for end in range(2):
@@ -56,9 +58,11 @@ def plane_capsule_points(m, d, g, h, near, limit):
 @kernel
 def plane_box_points(m, d, g, h, near, limit):
     """Appends up to four points of a plane and a box: corners by ascending index."""
-    n, c = z_axis(d, g), d.geom_xpos[h]
+    n = z_axis(d, g)
+    c = d.geom_xpos[h]
     R, size = d.geom_xmat[h], m.geom_size[h]
-    height, half_axis_height = dot(c - d.geom_xpos[g], n), half_axis_heights(R, size, n)
+    height = dot(c - d.geom_xpos[g], n)
+    half_axis_height = half_axis_heights(R, size, n)
     u, v, w = R.columns  # the box's axes
     frame = frame_of(n)
     corners = plane_box(height, half_axis_height, limit, none=-1.0)  # indices 0..7, -1: none
@@ -81,7 +85,8 @@ def plane_box_points(m, d, g, h, near, limit):
 @kernel
 def plane_ellipsoid_points(m, d, g, h, near, limit):
     """Appends up to one contact point of a plane and an ellipsoid."""
-    o, n = d.geom_xpos[g], z_axis(d, g)
+    o = d.geom_xpos[g]
+    n = z_axis(d, g)
     c, R, size = d.geom_xpos[h], d.geom_xmat[h], m.geom_size[h]
     touch, dist, pos = plane_ellipsoid(o, n, c, R, size, limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
@@ -90,9 +95,11 @@ def plane_ellipsoid_points(m, d, g, h, near, limit):
 @kernel
 def plane_cylinder_points(m, d, g, h, near, limit):
     """Appends up to four points of a plane and a cylinder, none if the first does not touch."""
-    n, c = z_axis(d, g), d.geom_xpos[h]
+    n = z_axis(d, g)
+    c = d.geom_xpos[h]
     r, half = m.geom_size[h][0], m.geom_size[h][1]
-    height, frame = plain_dot3(c - d.geom_xpos[g], n), frame_of(n)
+    height = plain_dot3(c - d.geom_xpos[g], n)
+    frame = frame_of(n)
     found = plane_cylinder(height, n, c, d.geom_xmat[h], r, half)
     lowest = found[0][0]
     for i in range(4):
@@ -103,8 +110,12 @@ def plane_cylinder_points(m, d, g, h, near, limit):
 @kernel
 def sphere_points(m, d, g, h, near, limit):
     """Appends up to one point of a sphere with a sphere or a capsule."""
-    c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
-    c2, z2, r2 = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0]
+    c1 = d.geom_xpos[g]
+    z1 = z_axis(d, g)
+    r1 = m.geom_size[g][0]
+    c2 = d.geom_xpos[h]
+    z2 = z_axis(d, h)
+    r2 = m.geom_size[h][0]
     if m.geom_type[h] == SPHERE:
         touch, dist, pos, n = sphere_sphere(c1, z1, r1, c2, z2, r2, limit)
     else:
@@ -115,8 +126,12 @@ def sphere_points(m, d, g, h, near, limit):
 @kernel
 def sphere_cylinder_points(m, d, g, h, near, limit):
     """Appends up to one contact point of a sphere and a cylinder."""
-    c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
-    c2, z2, r2, half = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0], m.geom_size[h][1]
+    c1 = d.geom_xpos[g]
+    z1 = z_axis(d, g)
+    r1 = m.geom_size[g][0]
+    c2 = d.geom_xpos[h]
+    z2 = z_axis(d, h)
+    r2, half = m.geom_size[h][0], m.geom_size[h][1]
     touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
 
@@ -133,8 +148,12 @@ def sphere_box_points(m, d, g, h, near, limit):
 @kernel
 def capsule_capsule_points(m, d, g, h, near, limit):
     """Appends one point of crossing capsules, up to two of parallel ones."""
-    c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
-    c2, z2, r2 = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0]
+    c1 = d.geom_xpos[g]
+    z1 = z_axis(d, g)
+    r1 = m.geom_size[g][0]
+    c2 = d.geom_xpos[h]
+    z2 = z_axis(d, h)
+    r2 = m.geom_size[h][0]
     a1, a2 = m.geom_size[g][1] * z1, m.geom_size[h][1] * z2  # half the segments; points of these are c + x a
     parallel, x1, x2, y1, y2 = capsule_segments(c1, a1, c2, a2)
     touch, dist, pos, n = sphere_sphere(fma(x1, a1, c1), z1, r1, fma(x2, a2, c2), z2, r2, limit)

@@ -121,8 +121,11 @@ def capsule_segments(c1, a1, c2, a2):
     Note: for near-parallel axes, cross products avoid the cancellation of |a1|^2 |a2|^2 - (a1 . a2)^2.
     """
     dif = c1 - c2
-    ma, mb, mc = dot(a1, a1), -dot(a1, a2), dot(a2, a2)
-    u, v = -dot(a1, dif), dot(a2, dif)
+    ma = dot(a1, a1)
+    mb = -dot(a1, a2)
+    mc = dot(a2, a2)
+    u = -dot(a1, dif)
+    v = dot(a2, dif)
 
     # nearest points of the lines: x1 = (dif x a2) . (a2 x a1) / |a1 x a2|^2, x2 alike
     w = cross(a1, a2)
@@ -136,8 +139,10 @@ def capsule_segments(c1, a1, c2, a2):
     # parallel: the second segment's ends lie at (u +- |mb|) / ma on the first
     if any_(parallel):
         # end: the second's end that comes first in the direction of a1, 1 for antiparallel segments (mb > 0)
-        reach, end = fabs(mb), where(mb > 0.0, 1.0, -1.0)
-        lo, hi = (u - reach) / ma, (u + reach) / ma
+        reach = fabs(mb)
+        end = where(mb > 0.0, 1.0, -1.0)
+        lo = (u - reach) / ma
+        hi = (u + reach) / ma
         lo1, lo2 = overlap_end(lo, lo > -1.0, end, mb, mc, v)
         hi1, hi2 = overlap_end(hi, hi < 1.0, -end, mb, mc, v)
         x1, x2 = where(parallel, lo1, x1), where(parallel, lo2, x2)

@@ -12,7 +12,8 @@ def nearer_side(x, half):
 
     x: coordinate of a point between them.
     """
-    low, high = fabs(half + x), fabs(half - x)
+    low = fabs(half + x)
+    high = fabs(half - x)
     upper = high < low
     return where(upper, high, low), where(upper, -1.0, 1.0)
 

@@ -34,11 +34,13 @@ def find_face_of_centre(d1, a, b, c):
     up = cross(b - a, c - a)
     # a, b, c become counterclockwise from above, so that `up` is the top's outward normal
     if up[2] < 0.0:
-        up, b, c = -1.0 * up, c, b
+        up = -1.0 * up
+        b, c = c, b
     inside = dot(up, a) >= 0.0  # the centre is below the top
     if inside:
         up, _ = normalize3(up)
-        zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0  # as values
+        zero = 0.0 * up[0]  # as a value
+        one = 0.0 * up[0] + 1.0
         d1.convex.dist[0] = -NO_DISTANCE
         # the top, the bottom, then three walls
         keep_nearer(d1, dot(up, a), up)
@@ -68,14 +70,16 @@ def collide_prism_sphere(d1):
         centre = d1.convex.pos[0]
         # the top triangle, then relative to the centre; scale2: square of the size
         a, b, c = d1.shapes.prism[3], d1.shapes.prism[4], d1.shapes.prism[5]
-        scale2, a, b, c = fmax(dot(centre, centre), dot(a, a)), a - centre, b - centre, c - centre
+        scale2 = fmax(dot(centre, centre), dot(a, a))
+        a, b, c = a - centre, b - centre, c - centre
         if find_face_of_centre(d1, a, b, c):  # the centre is inside; writes convex.dist, convex.normal
             met = True
             d1.convex.witness[0] = fma(-d1.convex.dist[0], d1.convex.normal[0], centre)
         else:
             distance2, nearest, _ = nearest_on_triangle(a, b, c)
             if nearest[2] <= 0.0 and distance2 > TOUCH * TOUCH * scale2:
-                met, length = True, sqrt(distance2)
+                met = True
+                length = sqrt(distance2)
                 d1.convex.dist[0] = length
                 d1.convex.normal[0] = -1.0 / length * nearest
                 d1.convex.witness[0] = centre + nearest

@@ -57,7 +57,8 @@ def intersect_in_lanes(m, d, g, near, p, v, heights):
     R, kind = d.geom_xmat[g], m.geom_type[g]
     size = m.geom_size[g]
     # in the geom's frame; then for each hit its distance x and the outward normal n
-    p, v = R.T @ (p - d.geom_xpos[g]), R.T @ v
+    p = R.T @ (p - d.geom_xpos[g])
+    v = R.T @ v
     if heights:
         met, x, n = traverse_heights(m, d, m.geom_dataid[g], p, v, near)
     elif kind == PLANE:
@@ -79,8 +80,10 @@ def intersect_in_lanes(m, d, g, near, p, v, heights):
 def enters_box(m, d, g, p, v):
     """Returns the mask where the ray (p, v) enters geom g's bounding box before its nearest hit."""
     R, centre, half = d.geom_xmat[g], m.geom_aabb[g].centre, m.geom_aabb[g].half
-    p, v = R.T @ (p - d.geom_xpos[g]), R.T @ v
-    enter, leave = 0.0, d.ray.distance[0]
+    p = R.T @ (p - d.geom_xpos[g])
+    v = R.T @ v
+    enter = 0.0
+    leave = d.ray.distance[0]
     for i in range(3):
         padded_half = fma(SLACK, half[i], BLUR * (fabs(p[i]) + fabs(centre[i])))
         first, last = slab(p[i], v[i], centre[i] - padded_half, centre[i] + padded_half)

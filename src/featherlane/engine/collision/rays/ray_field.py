@@ -66,7 +66,8 @@ def refine_crossing(m, d, g, size, ray, bracket, crossed):
         f_guess = field_at(m, d, g, size, fma(guess, v, p))
         crosses = f_guess * f_end < 0.0  # the zero is between guess and end: the old end becomes the start
         next_start = where(running & crosses, end, start)
-        start, f_start = next_start, where(running, where(crosses, f_end, 0.5 * f_start), f_start)
+        start = next_start
+        f_start = where(running, where(crosses, f_end, 0.5 * f_start), f_start)
         end, f_end = where(running, guess, end), where(running, f_guess, f_end)
         running = running & (fabs(f_end) > PRECISE)
     return end
@@ -83,17 +84,23 @@ def march(m, d):
     # a point of the ray is p + x v; `start`, `end` and the like are distances x, f_start and f_end the fields there
     g = d.ray.field[0]
     p, v = d.ray.local_point[0], d.ray.local_direction[0]
-    size, (lower, upper, diagonal) = m.geom_size[g], padded_box(m, g)
-    enter, leave = 0.0, d.ray.distance[0]
+    size = m.geom_size[g]
+    lower, upper, diagonal = padded_box(m, g)
+    enter = 0.0
+    leave = d.ray.distance[0]
     for k in unrolled(range(3)):
         low, high = slab(p[k], v[k], lower[k], upper[k])
         enter, leave = fmax(enter, low), fmin(leave, high)
-    running, least = (d.ray.near[0] > 0.0) & (enter <= leave), diagonal / PARTS
+    running = (d.ray.near[0] > 0.0) & (enter <= leave)
+    least = diagonal / PARTS
     start = where(running, enter, 0.0)
     f_start = field_at(m, d, g, size, fma(start, v, p))
     # touches: rays that start on the surface; crossed: rays that have crossed it
-    touches, crossed = running & (start == 0.0) & (fabs(f_start) <= TOUCH), false_mask(d)
-    running, start_sign, end, f_end = running & not_(touches), where(f_start < 0.0, -1.0, 1.0), start, f_start
+    touches = running & (start == 0.0) & (fabs(f_start) <= TOUCH)
+    crossed = false_mask(d)
+    running = running & not_(touches)
+    start_sign = where(f_start < 0.0, -1.0, 1.0)
+    end, f_end = start, f_start
     # advance from `start` to `end` until the field changes its sign
     while any_(running):
         next_x = fmin(start + fmax(fabs(f_start), least), leave)
@@ -127,7 +134,8 @@ def meet_field(m, d, g, near, p, v):
     if m.nvariant > 0 and m.geom_field[g] == OCTREE:
         for lane in range(width(d)):
             if has(near, lane):
-                d.ray.field[1], d.ray.near[0] = whole(read_lane(m.geom_variant, g, lane)), 0.0
+                d.ray.field[1] = whole(read_lane(m.geom_variant, g, lane))
+                d.ray.near[0] = 0.0
                 write_lane(d.ray.near, 0, lane, 1.0)
                 march(m, d)
     else:

@@ -35,8 +35,10 @@ def intersect_cell(m1, d1, field, r, c, cell, heights, ray):
     cell: its sizes along x and y [m]; heights: lowest and highest z of the ray over the row.   Writes: line.*.
     """
     (dx, dy), (low, high) = cell, heights
-    z00, z01 = sample_height(m1, field, r, c), sample_height(m1, field, r, c + 1)
-    z10, z11 = sample_height(m1, field, r + 1, c), sample_height(m1, field, r + 1, c + 1)
+    z00 = sample_height(m1, field, r, c)
+    z01 = sample_height(m1, field, r, c + 1)
+    z10 = sample_height(m1, field, r + 1, c)
+    z11 = sample_height(m1, field, r + 1, c + 1)
     top, bottom = fmax(fmax(z00, z01), fmax(z10, z11)), fmin(fmin(z00, z01), fmin(z10, z11))
     if (bottom <= high) & (top >= low):
         x0, y0 = dx * c - m1.hfield_size[field][0], dy * r - m1.hfield_size[field][1]
@@ -53,7 +55,8 @@ def meet_surface(m1, d1, field, cell, enter, leave):
     cell: sizes of a cell along x and y [m].   Writes: line.*, for nearer hits.
     """
     ncell_y, ncell_x = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
-    (dx, dy), ray = cell, ray_of_line(d1)
+    dx, dy = cell
+    ray = ray_of_line(d1)
     p, v = ray.p, ray.v
     height_slack = PADDING * m1.hfield_size[field][2]
 
@@ -62,15 +65,20 @@ def meet_surface(m1, d1, field, cell, enter, leave):
     rate_x, rate_y = v[0] / dx, v[1] / dy
     # the rows from the entry to the exit, in the direction of the ray
     grid_y0, grid_y1 = fma(enter, rate_y, grid_y), fma(leave, rate_y, grid_y)
-    first, last, step = clamped_floor(grid_y0 - PADDING, ncell_y), clamped_floor(grid_y1 + PADDING, ncell_y), 1
+    first = clamped_floor(grid_y0 - PADDING, ncell_y)
+    last = clamped_floor(grid_y1 + PADDING, ncell_y)
+    step = 1
     if grid_y1 < grid_y0:
-        first, last, step = clamped_floor(grid_y0 + PADDING, ncell_y), clamped_floor(grid_y1 - PADDING, ncell_y), -1
+        first = clamped_floor(grid_y0 + PADDING, ncell_y)
+        last = clamped_floor(grid_y1 - PADDING, ncell_y)
+        step = -1
     for k in range(step * (last - first) + 1):
         row = first + step * k
         # distances at which the ray is over the row
         begin, end = enter, leave
         if fabs(rate_y) > MINVAL:
-            near_edge, far_edge = (row - PADDING - grid_y) / rate_y, (row + 1.0 + PADDING - grid_y) / rate_y
+            near_edge = (row - PADDING - grid_y) / rate_y
+            far_edge = (row + 1.0 + PADDING - grid_y) / rate_y
             begin, end = fmax(begin, fmin(near_edge, far_edge)), fmin(end, fmax(near_edge, far_edge))
         # the rows that follow are behind the nearest hit
         if begin > d1.line.distance[0]:
@@ -109,13 +117,16 @@ def meet_wall(m1, d1, field, p, v, side, across):
     """
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
     # a wall across x, at the first or the last column of samples
-    half_width, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow
+    half_width = m1.hfield_size[field][0]
+    start = 0
+    stride, n = ncol, nrow
     along, p_along, v_along, p_normal, v_normal = m1.hfield_size[field][1], p[1], v[1], p[0], v[0]
     if side > 0:
         start = ncol - 1
     # a wall across y, at the first or the last row of samples
     if across:
-        start, stride, n = 0, 1, ncol
+        start, stride = 0, 1
+        n = ncol
         half_width, along = m1.hfield_size[field][1], half_width
         p_along, v_along, p_normal, v_normal = p[0], v[0], p[1], v[1]
         if side > 0:
@@ -123,7 +134,8 @@ def meet_wall(m1, d1, field, p, v, side, across):
     top = m1.hfield_size[field][2]
     if fabs(v_normal) > MINVAL:
         x = (side * half_width - p_normal) / v_normal
-        y, z = fma(x, v_along, p_along), fma(x, v[2], p[2])
+        y = fma(x, v_along, p_along)
+        z = fma(x, v[2], p[2])
         if (x >= 0.0) & (fabs(y) <= along) & (z >= 0.0) & (z <= top):
             # position along the samples, and the height between two of them
             y = (y + along) * (n - 1) / (2.0 * along)
@@ -155,7 +167,8 @@ def meet_heights(m1, d1):
     lo0, hi0 = slab(p[0], v[0], -sx, sx)
     lo1, hi1 = slab(p[1], v[1], -sy, sy)
     lo2, hi2 = slab(p[2], v[2], 0.0, top)
-    enter, leave = fmax(fmax(fmax(lo0, lo1), lo2), 0.0), fmin(fmin(hi0, hi1), hi2)
+    enter = fmax(fmax(fmax(lo0, lo1), lo2), 0.0)
+    leave = fmin(fmin(hi0, hi1), hi2)
     if enter <= leave:
         cell = 2.0 * sx / (m1.hfield_ncol[field] - 1), 2.0 * sy / (m1.hfield_nrow[field] - 1)
         meet_surface(m1, d1, field, cell, enter, leave)

@@ -88,19 +88,22 @@ def _group_corner(m1, group, corner, k):
 @kernel
 def _intersect_group(m1, d1, group, ray):
     """Intersects the triangles of a group; stores the nearest hit if it is nearer.   Writes: line.*."""
-    vertices, row = eights(m1.trianglegroup_vert), 9 * group  # one row of eight triangles per coordinate
+    vertices = eights(m1.trianglegroup_vert)
+    row = 9 * group  # one row of eight triangles per coordinate
     met, x = cross_triangle(
         Vec3(vertices[row : row + 3]), Vec3(vertices[row + 3 : row + 6]), Vec3(vertices[row + 6 : row + 9]), ray
     )
     if any_(met & (x < d1.line.distance[0])):
-        near, nearest = eights(d1.line.near), -1
+        near = eights(d1.line.near)
+        nearest = -1
         near[0] = where(met, x, FAR)
         for k in range(GROUP):
             if d1.line.near[k] < d1.line.distance[0]:
                 d1.line.distance[0], nearest = d1.line.near[k], k
         if nearest >= 0:
             a, b, c = tuple(_group_corner(m1, group, corner, nearest) for corner in range(3))
-            d1.line.hit[0], d1.line.triangle[0] = 1, GROUP * group + nearest
+            d1.line.hit[0] = 1
+            d1.line.triangle[0] = GROUP * group + nearest
             d1.line.normal[0] = normalize3(cross(b - a, c - a))[0]
 
 
@@ -116,7 +119,8 @@ def _push_children(m1, d1, node, n, p, inverse):
     leave = enter + d1.line.distance[0]
     # slab test of eight boxes
     for i in range(3):
-        at_lower, at_upper = (boxes[6 * node + i] - p[i]) * inverse[i], (boxes[6 * node + 3 + i] - p[i]) * inverse[i]
+        at_lower = (boxes[6 * node + i] - p[i]) * inverse[i]
+        at_upper = (boxes[6 * node + 3 + i] - p[i]) * inverse[i]
         enter, leave = fmax(fmin(at_lower, at_upper), enter), fmin(fmax(at_lower, at_upper), leave)
     near[0] = where(enter <= leave, enter, FAR)
     nearest = n
@@ -144,9 +148,11 @@ def meet_mesh(m1, d1):
     Scratch: line.node, line.enter, line.near.
     Cost: O(log triangles) plus those near the ray.
     """
-    ray, n = ray_of_line(d1), 1
+    ray = ray_of_line(d1)
+    n = 1
     inverse = tuple(reciprocal(v) for v in ray.v)
-    d1.line.node[0], d1.line.enter[0] = m1.meshnode_adr[d1.shapes.data[0]], 0.0
+    d1.line.node[0] = m1.meshnode_adr[d1.shapes.data[0]]
+    d1.line.enter[0] = 0.0
     while n > 0:
         n -= 1
         node = d1.line.node[n]

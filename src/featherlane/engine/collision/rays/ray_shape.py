@@ -21,7 +21,7 @@ def nearest_root(b, s):
 
 @kernel
 def meet_plane(p, v, size):
-    """Intersects the upper face of a plane, within its rectangle if that is finite.
+    """Returns (met, x, n) of the upper face of a plane, within its rectangle if that is finite.
 
     size: half sides of the rectangle, 0: infinite.
     """
@@ -35,7 +35,10 @@ def meet_plane(p, v, size):
 
 @kernel
 def meet_sphere(p, v, r):
-    """Intersects a sphere of radius r centred at the origin: x = -p.v -+ sqrt(r^2 - |foot|^2), foot = p - (p.v) v."""
+    """Returns (met, x, n) of a sphere of radius r about the origin.
+
+    x = -p.v -+ sqrt(r^2 - |foot|^2) with foot = p - (p.v) v.
+    """
     b = dot(p, v)
     foot = fma(-b, v, p)
     half_chord2 = fma(r, r, -dot(foot, foot))
@@ -51,7 +54,7 @@ def _componentwise(a, b):
 
 @kernel
 def meet_ellipsoid(p, v, size):
-    """Intersects an ellipsoid with semi-axes `size`, as a scaled unit sphere: |s (p + x v)| = 1 with s = 1 / size.
+    """Returns (met, x, n) of an ellipsoid with semi-axes `size`, a scaled unit sphere: |s (p + x v)| = 1, s = 1 / size.
 
     x = -b -+ sqrt(c / a) with a = |sv|^2, b = sp.sv / a, c = 1 - |sp - b sv|^2.
     """
@@ -92,7 +95,8 @@ def meet_cap(p, v, r, half, side):
     foot = fma(-b, v, from_centre)
     half_chord2 = fma(r, r, -dot(foot, foot))
     half_chord = sqrt(fmax(half_chord2, 0.0))
-    near, far = -b - half_chord, half_chord - b
+    near = -b - half_chord
+    far = half_chord - b
     # only the half beyond the end of the segment counts
     meets_near = (half_chord2 >= 0.0) & (near >= 0.0) & (side * fma(near, v[2], p[2]) >= half)
     meets_far = (half_chord2 >= 0.0) & (far >= 0.0) & (side * fma(far, v[2], p[2]) >= half)
@@ -101,10 +105,11 @@ def meet_cap(p, v, r, half, side):
 
 @kernel
 def meet_capsule(p, v, r, half):
-    """Intersects a capsule of radius r and half length `half`, along z: round side and two half spheres."""
+    """Returns (met, x, n) of a capsule of radius r and half length `half`, along z: round side and two half spheres."""
     met, x = meet_tube(p, v, r, half)
     x = where(met, x, FAR)
-    top, bottom = meet_cap(p, v, r, half, side=1.0), meet_cap(p, v, r, half, side=-1.0)
+    top = meet_cap(p, v, r, half, side=1.0)
+    bottom = meet_cap(p, v, r, half, side=-1.0)
     # the nearest of the three
     on_top = top < x
     x = where(on_top, top, x)
@@ -126,8 +131,9 @@ def meet_disk(p, v, r, z):
 
 @kernel
 def meet_cylinder(p, v, r, half):
-    """Intersects a cylinder of radius r and half length `half`, along z: two disks and the round side."""
-    bottom, top = meet_disk(p, v, r, -half), meet_disk(p, v, r, half)
+    """Returns (met, x, n) of a cylinder of radius r and half length `half`, along z: two disks and the round side."""
+    bottom = meet_disk(p, v, r, -half)
+    top = meet_disk(p, v, r, half)
     disk_normal = where(top < bottom, 1.0, -1.0)
     x = fmin(top, bottom)
     met, tube = meet_tube(p, v, r, half)
@@ -157,7 +163,7 @@ def slab(p, v, lower, upper):
 
 @kernel
 def meet_box(p, v, lower, upper):
-    """Intersects the box between corners lower and upper: at the entry, or at the exit if the ray starts inside."""
+    """Returns (met, x, n) of the box between two corners: at the entry, or at the exit if the ray starts inside."""
     lo0, hi0 = slab(p[0], v[0], lower[0], upper[0])
     lo1, hi1 = slab(p[1], v[1], lower[1], upper[1])
     lo2, hi2 = slab(p[2], v[2], lower[2], upper[2])

@@ -22,7 +22,7 @@ def sphere_radius(size, bound):
 
 @kernel
 def ray_meets_sphere(p, v, size):
-    """Intersects a ray with a sphere about the origin."""
+    """Returns (met, distance, normal) of a ray and a sphere about the origin."""
     return meet_sphere(p, v, size[0])
 
 
@@ -47,7 +47,7 @@ def capsule_radius(size, bound):
 
 @kernel
 def ray_meets_capsule(p, v, size):
-    """Intersects a ray with a capsule along z."""
+    """Returns (met, distance, normal) of a ray and a capsule along z."""
     return meet_capsule(p, v, size[0], size[1])
 
 
@@ -95,7 +95,7 @@ def cylinder_radius(size, bound):
 
 @kernel
 def ray_meets_cylinder(p, v, size):
-    """Intersects a ray with a cylinder along z."""
+    """Returns (met, distance, normal) of a ray and a cylinder along z."""
     return meet_cylinder(p, v, size[0], size[1])
 
 
@@ -120,7 +120,7 @@ def box_radius(size, bound):
 
 @kernel
 def ray_meets_box(p, v, size):
-    """Intersects a ray with a box about the origin."""
+    """Returns (met, distance, normal) of a ray and a box about the origin."""
     return meet_box(p, v, -size, size)
 
 

@@ -70,7 +70,8 @@ def traverse_heights(m, d, field, p, v, near):
     near: mask of the rays to intersect.   Cost: O(cells under the longest ray).
     """
     half_x, half_y, top, base = m.hfield_size[field]
-    ncol, nrow, zero = m.hfield_ncol[field], m.hfield_nrow[field], 0.0
+    ncol, nrow = m.hfield_ncol[field], m.hfield_nrow[field]
+    zero = 0.0
     dx, dy = 2.0 * half_x / (ncol - 1), 2.0 * half_y / (nrow - 1)  # sizes of a cell [m]
     met, nearest, n = meet_box(p, v, (-half_x, -half_y, -base), (half_x, half_y, zero))
     nearest = where(met, nearest, FAR)
@@ -78,12 +79,15 @@ def traverse_heights(m, d, field, p, v, near):
     slab_x, slab_y = slab(p[0], v[0], -half_x, half_x), slab(p[1], v[1], -half_y, half_y)
     slab_z = slab(p[2], v[2], zero, top)
     walls_entry, walls_exit = fmax(slab_x[0], slab_y[0]), fmin(slab_x[1], slab_y[1])
-    t, leave = fmax(fmax(walls_entry, slab_z[0]), 0.0), fmin(walls_exit, slab_z[1])
+    t = fmax(fmax(walls_entry, slab_z[0]), 0.0)
+    leave = fmin(walls_exit, slab_z[1])
 
     # position on the grid at distance 0, and its rate; the first cell
-    grid_x, grid_y, rate_x, rate_y = (p[0] + half_x) / dx, (p[1] + half_y) / dy, v[0] / dx, v[1] / dy
+    grid_x, grid_y = (p[0] + half_x) / dx, (p[1] + half_y) / dy
+    rate_x, rate_y = v[0] / dx, v[1] / dy
     # running: rays that are in the box and have no nearer hit
-    sign, running = zero, near & (t <= leave) & (t < fmin(nearest, d.ray.distance[0]))
+    sign = zero
+    running = near & (t <= leave) & (t < fmin(nearest, d.ray.distance[0]))
     column = where(running, clip(floor(fma(t, rate_x, grid_x)), 0.0, ncol - 2.0), 0.0)
     row = where(running, clip(floor(fma(t, rate_y, grid_y)), 0.0, nrow - 2.0), 0.0)
 
@@ -104,14 +108,16 @@ def traverse_heights(m, d, field, p, v, near):
             a, b = (middle, end) if half else (t, middle)
             lower = fma(0.5 * (a + b), across, x - y) >= 0.0
             z, rise_x, rise_y = plane_of_cell(heights, lower)
-            f0, f1 = p[2] - (z + fma(x, rise_x, y * rise_y)), v[2] - fma(rate_x, rise_x, rate_y * rise_y)
+            f0 = p[2] - (z + fma(x, rise_x, y * rise_y))
+            f1 = v[2] - fma(rate_x, rise_x, rate_y * rise_y)
             if k == 0 and half == 0:
                 # on the outside if the ray enters from above; otherwise decided by the height where it enters
                 above = ((slab_z[0] >= t) & (v[2] < 0.0)) | (fma(t, f1, f0) >= 0.0)
                 sign = where(above, 1.0, -1.0)
                 # a ray that enters below the surface hits the wall
                 wall = running & not_(above) & (walls_entry >= t) & (t > 0.0)
-                nearest, n = where(wall, t, nearest), where(wall, wall_normal(slab_x, slab_y, v, side=-1), n)
+                nearest = where(wall, t, nearest)
+                n = where(wall, wall_normal(slab_x, slab_y, v, side=-1), n)
                 running = running & not_(wall)
             # the surface is hit if the sign has changed at b
             hit = running & (sign * fma(b, f1, f0) < 0.0)
@@ -128,7 +134,8 @@ def traverse_heights(m, d, field, p, v, near):
         leaves = running & ((end >= leave) | not_(inside))
         # a ray below the surface leaves through a wall
         wall = leaves & (sign < 0.0) & (leave >= walls_exit) & (leave < nearest)
-        nearest, n = where(wall, leave, nearest), where(wall, wall_normal(slab_x, slab_y, v, side=1), n)
+        nearest = where(wall, leave, nearest)
+        n = where(wall, wall_normal(slab_x, slab_y, v, side=1), n)
         running = running & not_(leaves)
         column, row = where(running, column, 0.0), where(running, row, 0.0)  # others read a valid sample
     return nearest < FAR, nearest, n

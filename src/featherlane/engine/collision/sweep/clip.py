@@ -112,7 +112,8 @@ def store_corners_within(d1, polygon, count, side, point, normal, along):
 
     Writes: sweep.impact, manifold.count.
     """
-    is_edge, limit = d1.feature.count[side] == SEGMENT, d1.shapes.limit[0]
+    is_edge = d1.feature.count[side] == SEGMENT
+    limit = d1.shapes.limit[0]
     if d1.shapes.type[side] == CAPSULE:
         limit = 0.5 * limit  # its line is already moved by half of the limit
     count = keep_near(d1, polygon, count, point, normal, limit)
@@ -134,7 +135,8 @@ def meet_plane(m1, d1):
     # with so small a cosine, any face counts
     find_feature(m1, d1, side=1, least_cosine=EDGE)
     if d1.feature.count[1] != POINT:
-        count, normal = load_polygon(d1, side=1), Vec3(0.0, 0.0, 1.0)
+        count = load_polygon(d1, side=1)
+        normal = Vec3(0.0, 0.0, 1.0)
         point = Vec3(0.0, 0.0, -0.5 * d1.convex.dist[0])
         store_corners_within(d1, polygon=0, count=count, side=1, point=point, normal=normal, along=normal)
 
@@ -154,7 +156,8 @@ def replace_edge_by_face(m1, d1, side):
     """
     face_axis = -1
     if d1.shapes.type[side] == BOX:
-        edge, other_edge = edge_in_frame(d1, side, side), edge_in_frame(d1, 1 - side, side)
+        edge = edge_in_frame(d1, side, side)
+        other_edge = edge_in_frame(d1, 1 - side, side)
         for axis in unrolled(range(3)):
             # the face's axis is orthogonal to the box's edge, which is parallel to an axis, and to the other edge
             if face_axis < 0 and fabs(edge[axis]) < 0.5 and fabs(other_edge[axis]) < EDGE:
@@ -204,9 +207,11 @@ def meet_capsule_and_box(d1):
 
     The face must be nearly parallel to the capsule's axis.
     """
-    mat, size, face_axis = d1.shapes.mat[1], d1.shapes.size[1], -1
+    mat, size = d1.shapes.mat[1], d1.shapes.size[1]
+    face_axis = -1
     nearest = mat.T @ (d1.convex.witness[1] - d1.shapes.pos[1])
-    axis, normal = mat.T @ capsule_axis(d1, side=0), mat.T @ d1.convex.normal[0]
+    axis = mat.T @ capsule_axis(d1, side=0)
+    normal = mat.T @ d1.convex.normal[0]
     for k in unrolled(range(3)):
         # on the face, parallel to the capsule's axis, and turned towards the capsule
         if (

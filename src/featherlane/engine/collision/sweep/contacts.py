@@ -70,7 +70,8 @@ def find_impact_points(m1, d1):
     shapes close in the rest of the step, plus the tolerance.
     Writes: sweep.impact, sweep.start, sweep.normal, manifold.count.
     """
-    dist, rest = d1.convex.dist[0], d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])
+    dist = d1.convex.dist[0]
+    rest = d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])
     d1.shapes.limit[0] = 2.0 * fmax(dist, 0.0) + rest + d1.sweep.tolerance[0]
     impact_points(m1, d1)  # writes sweep.impact and manifold.count
     for side in range(2):
@@ -109,7 +110,8 @@ def keep_visible(m, d, geom1, geom2, lane):
 
     A position is between the two ends, nearer to that of the faster geom: their mean, weighted with the travels.
     """
-    weight, count = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1]), 0
+    weight = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1])
+    count = 0
     for i in range(d.manifold.count[0]):
         if not is_hidden(m, d, geom1, geom2, lane, i):
             start1, start2 = d.sweep.start[0, i], d.sweep.start[1, i]
@@ -166,26 +168,31 @@ def stiffness_and_damping(m, solref, solimp):
     direct one (-stiffness, -damping) is negative: k = h^2 stiffness, b = h damping.  Both are bounded as those of a row
     (`refsafe`): timeconst is at least 2 h; under the integrator discrete, k is at most dmax, and b is reduced with it.
     """
-    step, dmax = timestep(m), clip(solimp[1], MINIMP, MAXIMP)
+    h = timestep(m)
+    dmax = clip(solimp[1], MINIMP, MAXIMP)
+    is_safe = m.opt_disableflags & DISABLE_REFSAFE == 0
+    # a solref with mixed signs is replaced by the default
     has_mixed_signs = ((solref[0] > 0.0) & not_(solref[1] > 0.0)) | (not_(solref[0] > 0.0) & (solref[1] > 0.0))
-    timeconst, dampratio = where(has_mixed_signs, TIMECONST, solref[0]), where(has_mixed_signs, DAMPRATIO, solref[1])
-    is_safe, is_standard = m.opt_disableflags & DISABLE_REFSAFE == 0, timeconst > 0.0
+    first, second = where(has_mixed_signs, TIMECONST, solref[0]), where(has_mixed_signs, DAMPRATIO, solref[1])
+    is_standard = first > 0.0
     least_timeconst = MINVAL
     if is_safe and not has_metric(m):
-        least_timeconst = 2.0 * step
-    safe_timeconst, dampratio = fmax(timeconst, least_timeconst), where(is_standard, fmax(dampratio, MINVAL), dampratio)
+        least_timeconst = 2.0 * h
+    timeconst, dampratio = fmax(first, least_timeconst), fmax(second, MINVAL)
     stiffness = where(
         is_standard,
-        step * step / fmax(safe_timeconst * safe_timeconst * (dampratio * dampratio), MINVAL),
-        -timeconst * (step * step),
+        h * h / fmax(timeconst * timeconst * (dampratio * dampratio), MINVAL),
+        -first * (h * h),
     )
-    damping = where(is_standard, 2.0 * step / safe_timeconst, -dampratio * step)
+    damping = where(is_standard, 2.0 * h / timeconst, -second * h)
     if is_safe and has_metric(m):
         too_stiff = is_standard & (stiffness > dmax)
         # the damping of a row's largest impedance: ((MAXIMP - dmax) / (dmax (1 - MAXIMP)) - 1) dmax, at least 0;
         # MAXIMP - dmax = MAXIMP (1 - dmax) - dmax (1 - MAXIMP)
         most_damping = fmax(MAXIMP * (1.0 - dmax) / fmax((1.0 - MAXIMP) * dmax, MINVAL) - 2.0, 0.0) * dmax
-        damping = where(too_stiff, fmin(damping / sqrt(where(too_stiff, stiffness / dmax, 1.0)), most_damping), damping)
+        # k falls to dmax, and b by the root of the same factor
+        reduced_damping = damping / sqrt(where(too_stiff, stiffness / dmax, 1.0))
+        damping = where(too_stiff, fmin(reduced_damping, most_damping), damping)
         stiffness = where(too_stiff, dmax, stiffness)
     return stiffness, damping
 
@@ -216,7 +223,8 @@ def effective_distance(m, d, pair_id, geom1, geom2, margin):
 @kernel
 def touches_at_start(m, d, geom1, geom2, first, margin):
     """Returns the mask of worlds where the pair has a contact within the margin at the start of the step."""
-    touches, reach = false_mask(d), with_touching(m, d, margin, geom1, geom2)
+    touches = false_mask(d)
+    reach = with_touching(m, d, margin, geom1, geom2)
     for slot in range(first, d.ncon_slot[0]):
         touches = touches | ((d.con_present[slot] > 0.0) & (d.con_dist[slot] < reach))
     return touches
@@ -231,7 +239,8 @@ def complete_slots(m, d, pair_id, geom1, geom2, first, margin):
     dist = effective_distance(m, d, pair_id, geom1, geom2, margin)
     for slot in range(first, d.ncon_slot[0]):
         c = d.contact[slot]
-        is_new, frame = (c.present > 0.0) & (d.sweep.found[0] > 0.0), frame_of(c.frame.rows[0])
+        is_new = (c.present > 0.0) & (d.sweep.found[0] > 0.0)
+        frame = frame_of(c.frame.rows[0])
         c.speculative = where(is_new, 1.0, 0.0)
         c.dist = where(is_new, dist, c.dist)
         c.frame = where(is_new, frame, c.frame)

@@ -66,22 +66,27 @@ def find_impact(m1, d1):
     rotation_travel = total - norm3(step1) - norm3(step2)
     d1.shapes.limit[0] = margin + total
     measure_distance(m1, d1)
-    start_dist, advances = d1.convex.dist[0], 0
+    start_dist = d1.convex.dist[0]
+    advances = 0
     # the shapes touch already, or cannot travel that far
     state = MISS if start_dist <= margin or start_dist - margin > total else SEARCH
     clearance = CLEARANCE * (start_dist - margin)
-    target, close_gap = margin + clearance, fmax(0.5 * clearance, tolerance)
-    t, dist = 0.0 * total, start_dist
+    target = margin + clearance
+    close_gap = fmax(0.5 * clearance, tolerance)
+    t = 0.0 * total
+    dist = start_dist
     while state == SEARCH:
         # bound: the largest closing displacement per step, v of the formula above
-        gap, bound = dist - target, dot(d1.convex.normal[0], step1 - step2) + rotation_travel
+        gap = dist - target
+        bound = dot(d1.convex.normal[0], step1 - step2) + rotation_travel
         if gap <= close_gap or advances == ADVANCES:
             state = IMPACT
         elif bound <= MINVAL or t + gap / bound >= 1.0:
             state = MISS
         else:
             part = gap / bound
-            t, advances = t + part, advances + 1
+            t = t + part
+            advances = advances + 1
             move_shape(d1, 0, part)
             move_shape(d1, 1, part)
             measure_distance(m1, d1)
@@ -90,7 +95,8 @@ def find_impact(m1, d1):
             if dist - margin > (1.0 - t) * total:
                 state = MISS
     if state == IMPACT:
-        rate, gap = dot(d1.convex.normal[0], point_step(d1, side=0) - point_step(d1, side=1)), dist - target
+        rate = dot(d1.convex.normal[0], point_step(d1, side=0) - point_step(d1, side=1))
+        gap = dist - target
         time = t
         if gap > close_gap:
             # the advances did not converge: the rest of the gap closes at the rate of the nearest points
@@ -98,7 +104,8 @@ def find_impact(m1, d1):
                 state = MISS
             else:
                 time = t + gap / rate
-        d1.sweep.time[0], d1.sweep.rate[0] = time, fmax((start_dist - dist) / fmax(t, MINVAL), rate)
+        d1.sweep.time[0] = time
+        d1.sweep.rate[0] = fmax((start_dist - dist) / fmax(t, MINVAL), rate)
         if d1.sweep.rate[0] <= 0.0:
             state = MISS
     d1.sweep.state[0] = state

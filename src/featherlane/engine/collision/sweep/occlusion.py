@@ -38,7 +38,8 @@ def is_near_sphere(m, d, geom, lane, centre, half_length):
 
     Always true for planes, which have the radius 0.
     """
-    radius, offset = read_lane(m.geom_rbound, geom, lane), read_lane(d.geom_xpos, geom, lane) - centre
+    radius = read_lane(m.geom_rbound, geom, lane)
+    offset = read_lane(d.geom_xpos, geom, lane) - centre
     return radius <= 0.0 or dot(offset, offset) <= (half_length + radius) * (half_length + radius)
 
 
@@ -67,18 +68,23 @@ def meets_segment(m, d, geom, lane, start, end):
     The part END of its length at either end does not count, and neither do points within END of a plane.
     """
     load_shape(m, d, 0, geom, lane)
-    mat, centre, along = d.shapes.mat[0], d.shapes.pos[0], end - start
-    start, along = mat.T @ (start - centre), mat.T @ along
+    mat, centre = d.shapes.mat[0], d.shapes.pos[0]
+    along = end - start
+    start = mat.T @ (start - centre)
+    along = mat.T @ along
     if m.geom_type[geom] == PLANE:
-        start_height, end_height = start[2], start[2] + along[2]
+        start_height = start[2]
+        end_height = start[2] + along[2]
         return start_height * end_height <= 0.0 and (fabs(start_height) > END or fabs(end_height) > END)
     direction, length = normalize3(along)
-    start, length = fma(END, along, start), (1.0 - 2.0 * END) * length
+    start = fma(END, along, start)
+    length = (1.0 - 2.0 * END) * length
     if m.geom_type[geom] == MESH:
         # meet_mesh reads line.*, and sets line.hit to 1 for a hit nearer than line.distance
         d.line.point[0] = start
         d.line.direction[0] = direction
-        d.line.distance[0], d.line.hit[0] = length, 0
+        d.line.distance[0] = length
+        d.line.hit[0] = 0
         meet_mesh(m, d)
         return d.line.hit[0] != 0
     hit, distance, _ = meet_shape(m.geom_type[geom], start, direction, d.shapes.size[0])
@@ -128,7 +134,8 @@ def look(m, d, geom, other, lane):
     start, end = d.sweep.line[0], d.sweep.line[1]
     along = end - start
     if dot(along, along) >= SHORTEST:
-        centre, half_length = fma(0.5, along, start), 0.5 * norm3(along)
+        centre = fma(0.5, along, start)
+        half_length = 0.5 * norm3(along)
         for obstacle in range(m.ngeom):
             if (
                 may_hide(m, geom, other, obstacle)

@@ -54,7 +54,8 @@ def load_polygon(d1, side):
     """
     count = count_corners(d1, side)
     if d1.shapes.type[side] == CAPSULE:
-        count, half = 2, d1.shapes.size[side][1]
+        count = 2
+        half = d1.shapes.size[side][1]
         axis = into_contact(d1, capsule_axis(d1, side))
         centre = into_contact(d1, d1.shapes.pos[side] - d1.feature.origin[0])
         # on the normal, at -+ (dist - limit) / 2 from the middle of the nearest points
@@ -96,9 +97,11 @@ def cut_by_plane(d1, polygon, count, point, inward):
         polygon, count: the polygon, and its number of corners.
         point, inward: a point of the plane, and its unit normal towards the part that is kept.
     """
-    new_count, previous = 0, polygon_corner(d1, polygon, 0)
+    new_count = 0
+    previous = polygon_corner(d1, polygon, 0)
     for i in range(count):
-        start, end = previous, polygon_corner(d1, polygon, i + 1 if i + 1 < count else 0)
+        start = previous
+        end = polygon_corner(d1, polygon, i + 1 if i + 1 < count else 0)
         previous = end
         start_height, end_height = dot(start - point, inward), dot(end - point, inward)
         if new_count < CORNERS:
@@ -122,9 +125,12 @@ def cut_by_face(d1, side, count):
     count: number of corners, of polygon 0 before and of the returned polygon afterwards.  A plane is parallel to the
     face's normal; its inner side is normal x edge.
     """
-    normal, face_count, polygon = face_normal(d1, side), count_corners(d1, side), 0
+    normal = face_normal(d1, side)
+    face_count = count_corners(d1, side)
+    polygon = 0
     for i in range(face_count):
-        start, end = load_corner(d1, side, i), load_corner(d1, side, i + 1 if i + 1 < face_count else 0)
+        start = load_corner(d1, side, i)
+        end = load_corner(d1, side, i + 1 if i + 1 < face_count else 0)
         count = cut_by_plane(d1, polygon, count, start, normalize3(cross(normal, end - start))[0])
         polygon = 1 - polygon
     return polygon, count
@@ -145,12 +151,14 @@ def keep_near(d1, polygon, count, point, normal, limit):
 @kernel
 def keep_farthest_two(d1, polygon, count):
     """Moves the two corners of a polygon that are farthest apart to the front; returns their number."""
-    largest, first, second = -1.0 + 0.0, 0, 1  # -1 as a value: below any squared length
+    largest = -1.0 + 0.0  # -1 as a value: below any squared length
+    first, second = 0, 1
     for i in range(count):
         for j in range(i + 1, count):
             edge = polygon_corner(d1, polygon, j) - polygon_corner(d1, polygon, i)
             if dot(edge, edge) > largest:
-                largest, first, second = dot(edge, edge), i, j
+                largest = dot(edge, edge)
+                first, second = i, j
     end1, end2 = polygon_corner(d1, polygon, first), polygon_corner(d1, polygon, second)
     set_polygon_corner(d1, polygon, 0, end1)
     set_polygon_corner(d1, polygon, 1, end2)
@@ -181,14 +189,17 @@ def keep_quadrilateral(d1, polygon, count):
             area = doubled_area(d1, polygon, i0, i1, i2, (i3 + 1) % count)
             grows = area > largest
             if grows:
-                largest, i3 = area, (i3 + 1) % count
+                largest = area
+                i3 = (i3 + 1) % count
                 area = doubled_area(d1, polygon, i0, i1, (i2 + 1) % count, i3)
                 while area > largest:
-                    largest, i2 = area, (i2 + 1) % count
+                    largest = area
+                    i2 = (i2 + 1) % count
                     area = doubled_area(d1, polygon, i0, i1, (i2 + 1) % count, i3)
                 area = doubled_area(d1, polygon, i0, (i1 + 1) % count, i2, i3)
                 while area > largest:
-                    largest, i1 = area, (i1 + 1) % count
+                    largest = area
+                    i1 = (i1 + 1) % count
                     area = doubled_area(d1, polygon, i0, (i1 + 1) % count, i2, i3)
                 best0, best1, best2, best3 = i0, i1, i2, i3
         # the corners stay in order and different from each other

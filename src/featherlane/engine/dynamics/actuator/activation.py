@@ -52,11 +52,13 @@ def _store_pid_rates(m, d, i):
     The integral's rate is the position error, or 0 at its bound.
     """
     actuator = m.actuator[i]
-    prm, o, states = PidRates(actuator.dynprm), actuator.outadr, actuator.states
+    prm = PidRates(actuator.dynprm)
+    o, states = actuator.outadr, actuator.states
     if states & SLEW:
         limit_slew(m, d, i, state_address(m, i, SLEW), prm.slew)
     if states & INTEGRAL:
-        a, setpoint = state_address(m, i, INTEGRAL), 0.0  # 0 without a control for the position
+        a = state_address(m, i, INTEGRAL)
+        setpoint = 0.0  # without a control for the position
         if actuator.ctrlspec & INPUT_POS:
             setpoint = d.actuator_input[actuator.ctrladr]
         length = d.actuator_length[o]
@@ -129,7 +131,8 @@ def next_filtered(m, d, i, a, rate):
     w + h rate; with filterexact w + rate tau (1 - exp(-h / tau)).
     """
     actuator = m.actuator[i]
-    h, w = timestep(m), d.act[a]
+    h = timestep(m)
+    w = d.act[a]
     new = fma(rate, h, w)
     if actuator.dyntype == DYN_FILTEREXACT:
         tau = fmax(actuator.dynprm[0], MINVAL)
@@ -159,7 +162,8 @@ def advance_activations(m, d, rates):
     if m.na > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             actuator = m.actuator[i]
-            first, is_off = actuator.actadr, is_disabled(m, i)
+            first = actuator.actadr
+            is_off = is_disabled(m, i)
             for a in range(first, first + actuator.actnum):
                 d.act[a] = next_activation(m, d, i, a, 0.0 if is_off else rates[a])
             if actuator.dyntype == DYN_INTEGRATOR and actuator.actnum > 0:

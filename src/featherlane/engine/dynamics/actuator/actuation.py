@@ -80,10 +80,12 @@ def _pid_force(m, d, i):
     """Returns the force of the plugin mujoco.pid, whose setpoint is a control or the last activation."""
     actuator = m.actuator[i]
     if actuator.dyntype == DYN_NONE:
-        setpoint, rate = d.actuator_input[actuator.ctrladr], 0.0
+        setpoint = d.actuator_input[actuator.ctrladr]
+        rate = 0.0
     else:
         last = actuator.actadr + actuator.actnum - 1
-        setpoint, rate = early_activation(m, d, i, last), d.act_dot[last]
+        setpoint = early_activation(m, d, i, last)
+        rate = d.act_dot[last]
     return pid_plugin_force(m, d, i, setpoint, rate)
 
 

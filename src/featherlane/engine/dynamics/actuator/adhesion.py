@@ -59,7 +59,8 @@ def _store_body_transmission(m, d, i):
     The moment is J^T of the mean unit pull of the body's contacts: the sum of unit pulls over the number of contacts.
     Its row has all DoFs.  The length is 0.
     """
-    o, b, active = m.actuator_outadr[i], m.actuator_trnid[i, 0], d.active[0] > 0.0
+    o, b = m.actuator_outadr[i], m.actuator_trnid[i, 0]
+    active = d.active[0] > 0.0
     row = m.moment_rowadr[o]
     d.actuator_length[o] = 0.0
     for e in range(row, row + m.nv):

@@ -49,12 +49,6 @@ def _friction(m, i):
 
 
 @kernel
-def is_controlled(m, i):
-    """Returns whether a controller computes the voltage."""
-    return (m.actuator_ctrlspec[i] & (INPUT_POS | INPUT_VEL | INPUT_FF)) != 0
-
-
-@kernel
 def motor_resistance(m, d, i):
     """Returns R at the motor's temperature [ohm]: R (1 + alpha (T + Ta - T0)), T relative to the ambient Ta."""
     gain = _gain(m, i)
@@ -72,7 +66,8 @@ def _controller_voltage(m, d, i):
     R is the parameter, not the resistance at the motor's temperature.
     torque = feedforward + kp (position - length) + kd (velocity - w) + ki integral.
     """
-    gain, o = _gain(m, i), m.actuator_outadr[i]
+    gain = _gain(m, i)
+    o = m.actuator_outadr[i]
     position, velocity, feedforward, _ = inputs(m, d, i)
     w, K = d.actuator_velocity[o], gain.K
     torque = fma(gain.kp, position - d.actuator_length[o], feedforward)
@@ -86,8 +81,9 @@ def _controller_voltage(m, d, i):
 def voltage(m, d, i):
     """Returns the motor's voltage [V]: the commanded one, plus that of its controller, if any, within its bounds."""
     _, _, _, total = inputs(m, d, i)
-    if is_controlled(m, i):
-        V, Vmax = _controller_voltage(m, d, i), _gain(m, i).Vmax
+    if m.actuator_ctrlspec[i] & (INPUT_POS | INPUT_VEL | INPUT_FF):  # a controller computes the voltage
+        V = _controller_voltage(m, d, i)
+        Vmax = _gain(m, i).Vmax
         total = total + where(Vmax > 0.0, clip(V, -Vmax, Vmax), V)
     return total
 
@@ -106,7 +102,8 @@ def _bristle_decay(m, d, i):
 
     dry, still: Coulomb and static friction;  speed: that of the Stribeck effect.
     """
-    friction, w = _friction(m, i), d.actuator_velocity[m.actuator_outadr[i]]
+    friction = _friction(m, i)
+    w = d.actuator_velocity[m.actuator_outadr[i]]
     s = w / fmax(friction.speed, MINVAL)
     dry, still = friction.dry, friction.still
     return -(_rates(m, i).sigma0 * fabs(w)) / fmax(fma(still - dry, exp(-(s * s)), dry), MINVAL)
@@ -124,7 +121,8 @@ def _current(m, d, i, R, V):
 def _current_rate(m, d, i, R, V):
     """Returns i' = ((V - K w) / R - i) / te, before its bound; the motor has inductance."""
     w = d.actuator_velocity[m.actuator_outadr[i]]
-    K, current = _gain(m, i).K, d.act[state_address(m, i, CURRENT)]
+    K = _gain(m, i).K
+    current = d.act[state_address(m, i, CURRENT)]
     return (V / R - K / R * w - current) / fmax(_rates(m, i).te, MINVAL)
 
 
@@ -135,7 +133,8 @@ def store_motor_rates(m, d, i):
     Integral: the position error.  Temperature T: (R i^2 - T / RT) / C, RT and C thermal resistance and capacity.
     Bristle: z' = a z + w.  Current: i', within its bound.
     """
-    prm, states, o = _rates(m, i), m.actuator_states[i], m.actuator_outadr[i]
+    prm = _rates(m, i)
+    states, o = m.actuator_states[i], m.actuator_outadr[i]
     w = d.actuator_velocity[o]
     if states & SLEW:
         limit_slew(m, d, i, state_address(m, i, SLEW), prm.slew)
@@ -143,16 +142,19 @@ def store_motor_rates(m, d, i):
         a = state_address(m, i, INTEGRAL)
         position, _, _, _ = inputs(m, d, i)
         d.act_dot[a] = bounded_integral_rate(d.act[a], position - d.actuator_length[o], prm.Imax)
-    V, R = voltage(m, d, i), motor_resistance(m, d, i)
+    V = voltage(m, d, i)
+    R = motor_resistance(m, d, i)
     if states & TEMPERATURE:
-        a, current = state_address(m, i, TEMPERATURE), _current(m, d, i, R, V)
+        a = state_address(m, i, TEMPERATURE)
+        current = _current(m, d, i, R, V)
         heat_loss = d.act[a] / fmax(prm.RT, MINVAL)
         d.act_dot[a] = (R * current * current - heat_loss) / prm.C
     if states & BRISTLE:
         a = state_address(m, i, BRISTLE)
         d.act_dot[a] = fma(_bristle_decay(m, d, i), d.act[a], w)
     if states & CURRENT:
-        rate, bound = _current_rate(m, d, i, R, V), prm.rate
+        rate = _current_rate(m, d, i, R, V)
+        bound = prm.rate
         d.act_dot[state_address(m, i, CURRENT)] = where(bound > 0.0, clip(rate, -bound, bound), rate)
 
 
@@ -169,7 +171,8 @@ def next_motor_state(m, d, i, a, rate):
     Current: x + rate te (1 - exp(-h / te)).
     Bristle, with z' = decay z + w: exp(decay h) z + w (exp(decay h) - 1) / decay.
     """
-    h, x = timestep(m), d.act[a]
+    h = timestep(m)
+    x = d.act[a]
     new = fma(rate, h, x)
     states = m.actuator_states[i]
     if (states & CURRENT) and a == state_address(m, i, CURRENT):
@@ -219,7 +222,8 @@ def mechanical_force(m, d, i):
     """Returns cogging force minus friction sigma0 z + sigma1 z', which the force limits do not bound."""
     force = _cogging(m, d, i)
     if m.actuator_states[i] & BRISTLE:
-        prm, a = _rates(m, i), state_address(m, i, BRISTLE)
+        prm = _rates(m, i)
+        a = state_address(m, i, BRISTLE)
         force = force - fma(prm.sigma0, d.act[a], prm.sigma1 * d.act_dot[a])
     return force
 

@@ -31,7 +31,7 @@ from featherlane.engine.dynamics.actuator.dcmotor import motor_bias, motor_gain,
 from featherlane.engine.dynamics.actuator.muscle import muscle_bias, muscle_gain
 from featherlane.engine.dynamics.actuator.parameters import Affine, Muscle
 from featherlane.engine.dynamics.actuator.setpoint import nearest_setpoint
-from featherlane.engine.dynamics.actuator.user import user_bias, user_gain
+from featherlane.engine.dynamics.actuator.user import BIAS, GAIN, call_user_term
 
 
 @kernel
@@ -86,7 +86,7 @@ def present_gain(m, d, i):
     if kind == GAIN_DCMOTOR:
         gain = motor_gain(m, d, i)
     elif kind == GAIN_USER:
-        gain = user_gain(m, d, i)
+        gain = call_user_term(m, d, i, GAIN, default=1.0)
     else:
         gain = gain_law(m, i, d.actuator_length[o], d.actuator_velocity[o])
     return gain
@@ -113,7 +113,8 @@ def _setpoint_force(m, d, i):
 def gain_force(m, d, i):
     """Returns gain times driving value plus bias: the force of actuator i, which has one output, before any limit."""
     actuator = m.actuator[i]
-    bias, o, gain = actuator.biastype, actuator.outadr, 0.0
+    bias, o = actuator.biastype, actuator.outadr
+    gain = 0.0
     length, velocity = d.actuator_length[o], d.actuator_velocity[o]
     if actuator.gaintype == GAIN_PID:
         force = _setpoint_force(m, d, i)
@@ -125,7 +126,7 @@ def gain_force(m, d, i):
     elif bias == BIAS_DCMOTOR:
         force = force + motor_bias(m, d, i, gain)
     elif bias == BIAS_USER:
-        force = force + user_bias(m, d, i)
+        force = force + call_user_term(m, d, i, BIAS, default=0.0)
     return force
 
 

@@ -43,14 +43,16 @@ def _find_sample(d, a, n, t):
 
     By bisection: time[low] < t <= time[high].  All worlds do the same number of steps.
     """
-    low, high = 0.0, n - 1.0
+    low = 0.0
+    high = n - 1.0
     remaining = n  # high - low is at most this in every world
     while remaining > 1:
         middle = floor(0.5 * (low + high))
         is_open = high - low > 1.0
         is_later = is_open & (_sample_time(d, a, n, middle) < t)
         # the half in which t lies; unchanged in worlds where high - low is 1 already
-        low, high = where(is_later, middle, low), where(is_later, high, where(is_open, middle, high))
+        low = where(is_later, middle, low)
+        high = where(is_later, high, where(is_open, middle, high))
         remaining = (remaining + 1) // 2
     i = where(t > _sample_time(d, a, n, n - 1.0), 1.0 * n, high)
     return where(t <= _sample_time(d, a, n, k=0.0), 0.0, i)
@@ -64,7 +66,8 @@ def _drop_oldest(d, a, n, dim, i, mask):
     content of place k + 1; the last place takes that of place 0, since the buffer is a ring.
     """
     start = _wrapped(d.history[a + CURSOR], n) + 1.0  # place of the oldest
-    first_time, values = d.history[a + TIMES], a + TIMES + n
+    first_time = d.history[a + TIMES]
+    values = a + TIMES + n
     for k in range(n):
         sample = _wrapped(k - start + n, n)  # at place k
         moves = mask & (sample < i - 1.0)
@@ -114,10 +117,12 @@ def find_bracket(d, a, n, t):
 
     Before the oldest and after the newest sample, the value is constant.
     """
-    oldest, newest = _sample_time(d, a, n, k=0.0), _sample_time(d, a, n, k=n - 1.0)
+    oldest = _sample_time(d, a, n, k=0.0)
+    newest = _sample_time(d, a, n, k=n - 1.0)
     i = clip(_find_sample(d, a, n, t), 0.0, n - 1.0)
     is_exact = fabs(t - _sample_time(d, a, n, i)) < SAME_TIME
-    is_before, is_after = t <= oldest + SAME_TIME, t >= newest - SAME_TIME
+    is_before = t <= oldest + SAME_TIME
+    is_after = t >= newest - SAME_TIME
     i = where(is_before, 0.0, where(is_after, n - 1.0, i))
     return i, is_before | is_after | is_exact
 
@@ -131,7 +136,8 @@ def _sample_value(d, a, n, dim, c, k):
 @kernel
 def _slope(d, a, n, dim, c, k):
     """Returns the slope of component c at sample k, (x[k + 1] - x[k - 1]) / (t[k + 1] - t[k - 1]); 0 at both ends."""
-    before, after = clip(k - 1.0, 0.0, n - 1.0), clip(k + 1.0, 0.0, n - 1.0)
+    before = clip(k - 1.0, 0.0, n - 1.0)
+    after = clip(k + 1.0, 0.0, n - 1.0)
     span = _sample_time(d, a, n, after) - _sample_time(d, a, n, before)
     rise = _sample_value(d, a, n, dim, c, after) - _sample_value(d, a, n, dim, c, before)
     is_inside = (k > 0.0) & (k < n - 1.0)

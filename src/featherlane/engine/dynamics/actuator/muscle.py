@@ -46,8 +46,11 @@ def _length_curve(length, lmin, lmax):
         1 to b       1 - s^2 / 2     s = (length - 1) / (b - 1)
         b to lmax    s^2 / 2         s = (lmax - length) / (lmax - b)
     """
-    a, b = 0.5 * (lmin + 1.0), 0.5 * (1.0 + lmax)
-    is_rising, is_first, is_last = length <= 1.0, length <= a, length > b
+    a = 0.5 * (lmin + 1.0)
+    b = 0.5 * (1.0 + lmax)
+    is_rising = length <= 1.0
+    is_first = length <= a
+    is_last = length > b
     width = fmax(where(is_rising, where(is_first, a - lmin, 1.0 - a), where(is_last, lmax - b, b - 1.0)), MINVAL)
     rising_distance = where(is_first, length - lmin, 1.0 - length)
     falling_distance = where(is_last, lmax - length, length - 1.0)
@@ -65,7 +68,8 @@ def _velocity_curve(velocity, fvmax):
     0 below, fvmax above.
     """
     y = fvmax - 1.0
-    from_low, to_high = velocity + 1.0, y - velocity
+    from_low = velocity + 1.0
+    to_high = y - velocity
     curve = where(velocity <= 0.0, from_low * from_low, fvmax - to_high * to_high / fmax(y, MINVAL))
     is_full = (velocity > y) & (velocity > 0.0)
     return where(velocity <= -1.0, 0.0, where(is_full, fvmax, curve))
@@ -89,8 +93,10 @@ def _passive_curve(length, lmax):
     """
     b = 0.5 * (1.0 + lmax)
     width = fmax(b - 1.0, MINVAL)
-    s, t = (length - 1.0) / width, (length - b) / width
-    is_stretched, is_line = length > 1.0, length > b
+    s = (length - 1.0) / width
+    t = (length - b) / width
+    is_stretched = length > 1.0
+    is_line = length > b
     return where(is_stretched, where(is_line, 0.5 + t, 0.5 * s * s), 0.0)
 
 
@@ -118,7 +124,9 @@ def muscle_rate(control, act, prm):
     Source: Millard et al. 2013, Flexing computational muscle, eq. 1-2; MuJoCo mju_muscleDynamics.
     """
     scale = fma(1.5, clip(act, 0.0, 1.0), 0.5)
-    rise, fall, width = prm.rise * scale, prm.fall / scale, prm.width
+    rise = prm.rise * scale
+    fall = prm.fall / scale
+    width = prm.width
     excess = clip(control, 0.0, 1.0) - act
     smooth = fma(rise - fall, _smooth_step(excess / fmax(width, MINVAL) + 0.5), fall)
     tau = where(width < MINVAL, where(excess > 0.0, rise, fall), smooth)

@@ -40,7 +40,8 @@ def store_orientation_torque(m, d, i):
 
     quat_sub returns log(q* q_target); the bias parameters are b and -kv.
     """
-    o, bias = m.actuator_outadr[i], Affine(m.actuator_biasprm[i])
+    o = m.actuator_outadr[i]
+    bias = Affine(m.actuator_biasprm[i])
     error = quat_sub(_target(m, d, i), rotation_vector_quat(Vec3(d.actuator_length[o : o + 3])))
     damped = fma(bias.by_velocity, Vec3(d.actuator_velocity[o : o + 3]), bias.constant)
     d.actuator_force[o : o + 3] = fma(m.actuator_gainprm[i][0], error, damped)
@@ -58,6 +59,7 @@ def bound_torque(m, d, i):
     """Limits the torque of the three outputs of actuator i, in actuator_force, to its range and keeps its direction."""
     o = m.actuator_outadr[i]
     torque = Vec3(d.actuator_force[o : o + 3])
-    size, bound = norm3(torque), m.actuator_forcerange[i].upper
+    size = norm3(torque)
+    bound = m.actuator_forcerange[i].upper
     scale = where(size > bound, bound / where(size > 0.0, size, 1.0), 1.0)
     d.actuator_force[o : o + 3] = scale * torque

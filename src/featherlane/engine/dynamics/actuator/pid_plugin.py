@@ -20,7 +20,8 @@ def _slewed_setpoint(m, d, i, u):
     if actuator.states & SLEW:
         # the last setpoint is stored after the integral, if there is one; INTEGRAL is the bit 2
         a = actuator.actadr + ((actuator.states & INTEGRAL) >> 1)
-        before, max_change = d.act[a], actuator.pidprm.slewmax * timestep(m)
+        before = d.act[a]
+        max_change = actuator.pidprm.slewmax * timestep(m)
         u = where(d.time[0] > 0.0, clip(u, before - max_change, before + max_change), u)
     return u
 
@@ -37,7 +38,8 @@ def _next_integral(m, d, i, error):
 def store_pid_plugin_rates(m, d, i, u):
     """act_dot <- rates of the integral and the slewed setpoint of actuator i, whose setpoint is u: change / h."""
     actuator = m.actuator[i]
-    a, h = actuator.actadr, timestep(m)
+    a = actuator.actadr
+    h = timestep(m)
     u = _slewed_setpoint(m, d, i, u)
     if actuator.states & INTEGRAL:
         z = _next_integral(m, d, i, u - d.actuator_length[actuator.outadr])

@@ -59,10 +59,8 @@ def _slopes(m, d, i):
         prm = Affine(actuator.biasprm)
         by_length, by_velocity = prm.by_length, prm.by_velocity
     if gain in (GAIN_AFFINE, GAIN_MUSCLE):
-        u, (_, gain_by_length, gain_by_velocity) = (
-            driving_value(m, d, i),
-            split_tangents(gain_law(m, i, length, velocity), 2),
-        )
+        u = driving_value(m, d, i)
+        _, gain_by_length, gain_by_velocity = split_tangents(gain_law(m, i, length, velocity), 2)
         by_length, by_velocity = fma(gain_by_length, u, by_length), fma(gain_by_velocity, u, by_velocity)
     elif gain == GAIN_DCMOTOR:
         slopes = motor_slopes(m, d, i)

@@ -41,7 +41,8 @@ def length_of_turn(m, d, i):
     actuator = m.actuator[i]
     gear = m.actuator_gear[actuator.outadr]
     # the axis is the first half of the gear on a ball, the second half between sites, where the first is a translation
-    axis, is_servo = gear.force, true_mask(d)
+    axis = gear.force
+    is_servo = true_mask(d)
     if actuator.trntype == TRN_SITE:
         is_servo = (axis.x == 0.0) & (axis.y == 0.0) & (axis.z == 0.0)
         axis = gear.torque
@@ -70,7 +71,8 @@ def limit_slew(m, d, i, a, rate):
 
     Reads:  actuator_input, act.   Writes: act_dot[a], actuator_input.
     """
-    h, u, before = timestep(m), m.actuator_ctrladr[i], d.act[a]
+    h = timestep(m)
+    u, before = m.actuator_ctrladr[i], d.act[a]
     setpoint = d.actuator_input[u]
     # only a pid can have an angle as its setpoint here
     if m.actuator_gaintype[i] == GAIN_PID:

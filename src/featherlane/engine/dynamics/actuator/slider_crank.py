@@ -20,11 +20,13 @@ def slider_crank_gradients(m, i, axis, v):
 
     With s = sqrt(det):  dl/dv = (1 - a.v / s) a + v / s,  dl/da = (1 - a.v / s) v;  if det <= 0, dl/dv = a, dl/da = v.
     """
-    rod, av = m.actuator_cranklength[i], dot(axis, v)
+    rod = m.actuator_cranklength[i]
+    av = dot(axis, v)
     det = fma(av, av, fma(rod, rod, -dot(v, v)))
     reaches = det > 0.0
     s = sqrt(where(reaches, det, 1.0))
-    axis_part, v_part = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
+    axis_part = where(reaches, 1.0 - av / s, 1.0)
+    v_part = where(reaches, 1.0 / s, 0.0)
     return av - where(reaches, s, 0.0), fma(v_part, v, axis_part * axis), axis_part * v
 
 
@@ -42,7 +44,8 @@ def store_slider_crank(m, d, i):
 
     gear = m.actuator_gear[o][0]
     d.actuator_length[o] = gear * length
-    force, torque = gear * dl_dv, gear * cross(axis, dl_da)
+    force = gear * dl_dv
+    torque = gear * cross(axis, dl_da)
     clear_moment(m, d, o)
     add_wrench_moment(m, d, o, m.site_bodyid[crank], pin, force, zeros(3))
     add_wrench_moment(m, d, o, m.site_bodyid[slider], slider_pos, -force, torque)

@@ -104,5 +104,5 @@ def output_velocity(m, d, o):
 def add_output_force(m, d, o, force, x):
     """x += moment^T force of output o; x is (nv,)."""
     for e in moment_entries(m, o):
-        v = m.moment_colind[e]
-        x[v] = fma(d.actuator_moment[e], force, x[v])
+        dof = m.moment_colind[e]
+        x[dof] = fma(d.actuator_moment[e], force, x[dof])

@@ -19,8 +19,8 @@ def call_user_rates(m, d, i):
 
 
 @kernel
-def _call_term(m, d, i, which, default):
-    """Returns the result of the callback `which` (GAIN or BIAS) for actuator i, else the default.
+def call_user_term(m, d, i, which, default):
+    """Returns the result of the callback `which` (GAIN or BIAS) for actuator i, or the default without a callback.
 
     The callback writes its result to user_term.
     """
@@ -29,15 +29,3 @@ def _call_term(m, d, i, which, default):
     if function != 0:
         call(function, m, d, i)
     return d.user_term[0]
-
-
-@kernel
-def user_gain(m, d, i):
-    """Returns the gain of actuator i."""
-    return _call_term(m, d, i, GAIN, default=1.0)
-
-
-@kernel
-def user_bias(m, d, i):
-    """Returns the bias of actuator i."""
-    return _call_term(m, d, i, BIAS, default=0.0)

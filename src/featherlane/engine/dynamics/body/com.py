@@ -57,14 +57,14 @@ def com_pos(m, d):
 
 
 @kernel
-def _pass_dof(d, v, axis_velocity, velocity):
-    """Returns `velocity` + S qvel, the velocity after DoF v; writes cdof_dot[v] = axis_velocity x S.
+def _pass_dof(d, dof, axis_velocity, velocity):
+    """Returns `velocity` + S qvel, the velocity after a DoF; writes cdof_dot[dof] = axis_velocity x S.
 
     axis_velocity: the spatial velocity with which the axis S moves.
     """
-    S = d.cdof[v]
-    d.cdof_dot[v] = cross_motion(axis_velocity, S)
-    return fma(d.qvel[v], S, velocity)
+    S = d.cdof[dof]
+    d.cdof_dot[dof] = cross_motion(axis_velocity, S)
+    return fma(d.qvel[dof], S, velocity)
 
 
 @stage
@@ -81,18 +81,18 @@ def com_vel(m, d):
     for i in range(1, m.nbody):
         vel = d.cvel[m.body_parentid[i]]
         for j in body_joints(m, i):
-            v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+            dof, kind = m.jnt_dofadr[j], m.jnt_type[j]
             if is_free_joint(kind):
-                # its first three DoFs, the translations; then v is the first rotation
+                # its first three DoFs, the translations; then dof is the first rotation
                 for k in range(3):
-                    d.cdof_dot[v + k] = zeros(6)
-                vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
-                v += 3
+                    d.cdof_dot[dof + k] = zeros(6)
+                vel = moved_along(vel, Vec3(d.qvel[dof : dof + 3]))  # adds the linear velocity
+                dof += 3
             before = vel
-            vel = _pass_dof(d, v, before, vel)
+            vel = _pass_dof(d, dof, before, vel)
             if has_quaternion(kind):
-                vel = _pass_dof(d, v + 1, before, vel)
-                vel = _pass_dof(d, v + 2, before, vel)
+                vel = _pass_dof(d, dof + 1, before, vel)
+                vel = _pass_dof(d, dof + 2, before, vel)
         d.cvel[i] = vel
 
 

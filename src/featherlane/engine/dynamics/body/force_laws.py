@@ -27,7 +27,8 @@ def spring_law(coefficients, x):
 @kernel
 def vector_spring_law(coefficients, x):
     """Returns -x (k + c |x| + e |x|^2) of a deflection x, a Vec3; coefficients: (k, c, e)."""
-    (k, c, e), length = coefficients, norm3(x)
+    k, c, e = coefficients
+    length = norm3(x)
     s = fma(length, fma(length, e, c), k)
     return where(has_coefficients(coefficients), -(s * x), Vec3(zeros(3)))
 
@@ -35,7 +36,8 @@ def vector_spring_law(coefficients, x):
 @kernel
 def damper_law(coefficients, v):
     """Returns -v (k + c |v| + e v^2); coefficients: (k, c, e)."""
-    (k, c, e), speed = coefficients, fabs(v)
+    k, c, e = coefficients
+    speed = fabs(v)
     return where(has_coefficients(coefficients), -(v * fma(speed, fma(speed, e, c), k)), 0.0)
 
 

@@ -52,9 +52,11 @@ def point_of_object(m, d, jr, kind, i):
 
     The point: a body's origin (OBJ_XBODY), its centre of mass (OBJ_BODY), another object's origin, else the given one.
     """
-    body, point = i, Vec3(jr.jac_point[0:3])
+    body = i
+    point = Vec3(jr.jac_point[0:3])
     if kind in (OBJ_XBODY, OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_CAMERA):
-        body, point = object_body(m, kind, i), object_pos(d, kind, i)
+        body = object_body(m, kind, i)
+        point = object_pos(d, kind, i)
     return body, point
 
 
@@ -106,7 +108,8 @@ def subtree_jacobian(m, d, jr, body):
         is_inside = descends(m, moved, body)
         if not is_inside and descends(m, body, moved):
             # a DoF of an ancestor moves the whole subtree, that of `body`
-            moved, is_inside = body, True
+            moved = body
+            is_inside = True
         # other DoFs do not move the subtree
         if is_inside:
             v = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], d.subtree_com[moved]).linear
@@ -151,7 +154,8 @@ def jacobian_dot(m, d, jr, kind, i):
     dof = m.body_lastdof[body]
     while dof >= 0:
         rate = motion_at(m, d, axis_rate(m, d, dof), m.dof_bodyid[dof], point)
-        dw, dv = rate.angular, rate.linear + cross(d.cdof[dof].angular, v_point)
+        dw = rate.angular
+        dv = rate.linear + cross(d.cdof[dof].angular, v_point)
         for k in range(3):
             jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = dv[k], dw[k]
         dof = m.dof_parentid[dof]
@@ -171,7 +175,9 @@ def angular_momentum_matrix(m, d, jr, body):
     # the world, body 0, does not move; descendants have greater ids
     for b in range(max(body, 1), m.nbody):
         if descends(m, b, body):
-            x, R, I = d.xipos[b], inertial_mat(m, d, b), m.body_inertia[b]
+            x = d.xipos[b]
+            R = inertial_mat(m, d, b)
+            I = m.body_inertia[b]
             mass_arm = m.body_mass[b] * (x - d.subtree_com[body])
             dof = m.body_lastdof[b]
             while dof >= 0:

@@ -17,7 +17,7 @@ def move_joint(m, d, j, pos, quat):
     pos, quat: the body frame before the motion.
     """
     joint = m.joint[j]
-    a, kind = joint.qposadr, joint.type
+    adr, kind = joint.qposadr, joint.type
     anchor_in_body, axis_in_body = joint.pos, joint.axis
     axis = quat @ axis_in_body
     # an anchor at the body's origin (the usual case) skips two rotations: 0.1 us per humanoid tile
@@ -26,12 +26,12 @@ def move_joint(m, d, j, pos, quat):
     if any_(eccentric):
         anchor = where(eccentric, pos + quat @ anchor_in_body, pos)
     if kind == SLIDE:
-        pos = fma(d.qpos[a] - m.qpos0[a], axis, pos)
+        pos = fma(d.qpos[adr] - m.qpos0[adr], axis, pos)
     else:
         if kind == BALL:
-            quat = quat @ Quat(d.qpos[a : a + 4]).unit
+            quat = quat @ Quat(d.qpos[adr : adr + 4]).unit
         else:
-            quat = quat @ axis_angle_quat(axis_in_body, d.qpos[a] - m.qpos0[a])
+            quat = quat @ axis_angle_quat(axis_in_body, d.qpos[adr] - m.qpos0[adr])
         # a rotation leaves the anchor at its position
         if any_(eccentric):
             pos = where(eccentric, anchor - quat @ anchor_in_body, pos)
@@ -41,9 +41,9 @@ def move_joint(m, d, j, pos, quat):
 
 
 @kernel
-def _store_rotation_axis(d, v, axis, offset):
-    """cdof[v] <- the motion vector (axis, axis x offset) of a rotation; offset: from the axis' anchor to the com."""
-    d.cdof[v] = join(axis, cross(axis, offset))
+def _store_rotation_axis(d, dof, axis, offset):
+    """cdof[dof] <- the motion vector (axis, axis x offset) of a rotation; offset: from the axis' anchor to the com."""
+    d.cdof[dof] = join(axis, cross(axis, offset))
 
 
 @kernel
@@ -52,30 +52,31 @@ def store_motion_axes(m, d, i, j, com):
 
     Reads:  xaxis, xanchor, xmat.
     """
-    v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+    dof, kind = m.jnt_dofadr[j], m.jnt_type[j]
     axis = d.xaxis[j]
     if kind == HINGE:
-        _store_rotation_axis(d, v, axis, com - d.xanchor[j])
+        _store_rotation_axis(d, dof, axis, com - d.xanchor[j])
     elif kind <= BALL:  # FREE or BALL
         offset = com - d.xanchor[j]
         if kind == FREE:
             # three translations along world axes, then the rotations
-            d.cdof[v] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
-            d.cdof[v + 1] = (0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
-            d.cdof[v + 2] = (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-            v += 3
+            d.cdof[dof] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+            d.cdof[dof + 1] = (0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+            d.cdof[dof + 2] = (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+            dof += 3
         x, y, z = d.xmat[i].columns
-        _store_rotation_axis(d, v, x, offset)
-        _store_rotation_axis(d, v + 1, y, offset)
-        _store_rotation_axis(d, v + 2, z, offset)
+        _store_rotation_axis(d, dof, x, offset)
+        _store_rotation_axis(d, dof + 1, y, offset)
+        _store_rotation_axis(d, dof + 2, z, offset)
     else:  # SLIDE
-        d.cdof[v] = join(zeros(3), axis)
+        d.cdof[dof] = join(zeros(3), axis)
 
 
 @kernel
 def moved_along(velocity, translation):
     """Returns the velocity after the three slides of a free joint, whose axes are those of the world."""
-    w, v = velocity.angular, velocity.linear + translation
+    w = velocity.angular
+    v = velocity.linear + translation
     return Motion(join(w, v))
 
 
@@ -87,16 +88,17 @@ def advance_joint(m, j, qpos, velocity, start, h, rotation):
     multiplication by the world velocity on the left or by the local velocity on the right.
     qpos, start: (nq,), may be the same; velocity: (nv,); h: duration [s]; rotation: FINITE or INFINITESIMAL.
     """
-    a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+    adr, dof, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
     if kind == FREE:
-        qpos[a : a + 3] = fma(h, Vec3(velocity[v : v + 3]), Vec3(start[a : a + 3]))
-        a, v = a + 3, v + 3
+        qpos[adr : adr + 3] = fma(h, Vec3(velocity[dof : dof + 3]), Vec3(start[adr : adr + 3]))
+        adr, dof = adr + 3, dof + 3
     if kind <= BALL:  # FREE or BALL
-        q, w = Quat(start[a : a + 4]), Vec3(velocity[v : v + 3])
+        q = Quat(start[adr : adr + 4])
+        w = Vec3(velocity[dof : dof + 3])
         if rotation == INFINITESIMAL:
             q = quat_integrate_linear(q, w, h)
         else:
             q = quat_integrate(q, w, h)
-        qpos[a : a + 4] = q
+        qpos[adr : adr + 4] = q
     else:
-        qpos[a] = fma(h, velocity[v], start[a])
+        qpos[adr] = fma(h, velocity[dof], start[adr])

@@ -30,8 +30,9 @@ def store_body_frame(m, d, i):
     """
     first, njoint = m.body_jntadr[i], m.body_jntnum[i]
     if njoint == 1 and is_free_joint(m.jnt_type[first]):
-        a = m.jnt_qposadr[first]
-        pos, quat = Vec3(d.qpos[a : a + 3]), Quat(d.qpos[a + 3 : a + 7])
+        adr = m.jnt_qposadr[first]
+        pos = Vec3(d.qpos[adr : adr + 3])
+        quat = Quat(d.qpos[adr + 3 : adr + 7])
         d.xanchor[first] = pos
         d.xaxis[first] = m.jnt_axis[first]  # the motion of a free joint does not depend on it
     else:

@@ -22,7 +22,8 @@ def joint_at_stop(m, d, j):
     """Returns (mask below the lower limit, mask above the upper one) of slide or hinge j, as for limit rows."""
     joint = m.joint[j]
     # a limit that is off, or disabled, is reached in no world
-    position, limited = d.qpos[joint.qposadr], 0.0
+    position = d.qpos[joint.qposadr]
+    limited = 0.0
     if joint.limited != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
     below = (limited > 0.0) & (position < joint.range.lower)
@@ -33,7 +34,8 @@ def joint_at_stop(m, d, j):
 def link_at_stop(m, d, k):
     """Returns (mask at the lower stop, mask at the upper one) of link k; if both are reached, the lower one counts."""
     # a limit that is off, or disabled, is reached in no world
-    position, limited = d.link_position[k], 0.0
+    position = d.link_position[k]
+    limited = 0.0
     if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
     low = (limited > 0.0) & (position <= m.link_range[k].lower)
@@ -56,8 +58,10 @@ def _motor_force_at_stop(velocity, force, fudge, low, high):
 @kernel
 def _add_axial_force(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k: a torque for a hinge, else a force, on its body 0 or 1 (side)."""
-    b, axial = m.link_body[k, side], s * link_axis(m, d, k, side=0)  # a torque on a hinge, else a force
-    force, torque = axial, Vec3(zeros(3))
+    b = m.link_body[k, side]
+    axial = s * link_axis(m, d, k, side=0)  # a torque on a hinge, else a force
+    force = axial
+    torque = Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
     wrench = point_wrench(d, force, moment=torque, point=link_point(m, d, k, side), root=m.body_rootid[b])
@@ -94,7 +98,8 @@ def add_motors_at_stops(m, d, result):
             if is_scalar(joint.type) and joint.limited != 0:
                 low, high = joint_at_stop(m, d, j)
                 # if both stops coincide, the motor is inactive
-                i, has_range = joint.dofadr, joint.range.lower < joint.range.upper
+                i = joint.dofadr
+                has_range = joint.range.lower < joint.range.upper
                 f = _motor_force_at_stop(
                     joint.motor_vel, joint.motor_force, joint.motor_fudge, low & has_range, high & has_range
                 )

@@ -83,9 +83,9 @@ def rne_acc(m, d):
 
 
 @kernel
-def _pass_axis(d, v, axis_velocity, vel, acc):
+def _pass_axis(d, dof, axis_velocity, vel, acc):
     """Returns (velocity, acceleration) after DoF v: vel + S qvel, acc + dS/dt qvel with dS/dt = axis_velocity x S."""
-    S, qvel = d.cdof[v], d.qvel[v]
+    S, qvel = d.cdof[dof], d.qvel[dof]
     return fma(qvel, S, vel), fma(qvel, cross_motion(axis_velocity, S), acc)
 
 
@@ -96,16 +96,16 @@ def pass_joints(m, d, i, vel, acc):
     dS/dt is computed from the velocity before the joint, which the three axes of a ball share.
     """
     for j in body_joints(m, i):
-        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        dof, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             # the three translations keep world axes: dS/dt = 0
-            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
-            v += 3
+            vel = moved_along(vel, Vec3(d.qvel[dof : dof + 3]))  # adds the linear velocity
+            dof += 3
         before = vel
-        vel, acc = _pass_axis(d, v, before, vel, acc)
+        vel, acc = _pass_axis(d, dof, before, vel, acc)
         if has_quaternion(kind):
-            vel, acc = _pass_axis(d, v + 1, before, vel, acc)
-            vel, acc = _pass_axis(d, v + 2, before, vel, acc)
+            vel, acc = _pass_axis(d, dof + 1, before, vel, acc)
+            vel, acc = _pass_axis(d, dof + 2, before, vel, acc)
     return vel, acc
 
 

@@ -96,6 +96,7 @@ def object_acceleration(m, d, kind, i):
 
     The acceleration of a point is the linear part of the body's spatial acceleration there, plus omega x v.
     """
-    b, pos = object_body(m, kind, i), object_pos(d, kind, i)
+    b = object_body(m, kind, i)
+    pos = object_pos(d, kind, i)
     vel, acc = motion_at(m, d, d.cvel[b], b, pos), motion_at(m, d, d.cacc[b], b, pos)
     return Motion(join(acc.angular, acc.linear + cross(vel.angular, vel.linear)))

@@ -35,19 +35,19 @@ def ball_reference(m, d, j):
     if p >= 0:
         rest = Quat(d.plastic[p : p + 4])
     else:
-        a = m.jnt_qposadr[j]
-        rest = Quat(m.qpos_spring[a : a + 4])
+        adr = m.jnt_qposadr[j]
+        rest = Quat(m.qpos_spring[adr : adr + 4])
     return rest
 
 
 @kernel
-def _yield_ball(d, a, p, limit):
+def _yield_ball(d, adr, p, limit):
     """Updates the reference of a ball, the quaternion at plastic[p], whose quaternion is at qpos[a].
 
     q_ref <- q_ref exp((1 - limit / |x|) x) if |x| > limit, x the rotation vector from q_ref to q.
     """
     rest = Quat(d.plastic[p : p + 4])
-    x = quat_sub(Quat(d.qpos[a : a + 4]).unit, rest)
+    x = quat_sub(Quat(d.qpos[adr : adr + 4]).unit, rest)
     angle = norm3(x)
     beyond = angle > limit
     fraction = where(beyond, 1.0 - limit / where(beyond, angle, 1.0), 0.0)
@@ -107,9 +107,10 @@ def yield_springs(m, d, length, J, velocity):
             joint = m.joint[j]
             p = joint.plasticadr
             if p >= 0:
-                a, limit = joint.qposadr, fmax(joint.springyield, 0.0)
+                adr = joint.qposadr
+                limit = fmax(joint.springyield, 0.0)
                 if is_ball(joint.type):
-                    _yield_ball(d, a, p, limit)
+                    _yield_ball(d, adr, p, limit)
                 else:
                     # the update of the module docstring clips q_ref to [q - y, q + y]
-                    d.plastic[p] = fmax(fmin(d.plastic[p], d.qpos[a] + limit), d.qpos[a] - limit)
+                    d.plastic[p] = fmax(fmin(d.plastic[p], d.qpos[adr] + limit), d.qpos[adr] - limit)

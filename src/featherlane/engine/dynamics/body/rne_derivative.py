@@ -32,12 +32,14 @@ def inertia_rate(I, v):
     Jdot = omega x J + (omega x J)^T + 2 (u . c) 1 - u c^T - c u^T, with v = (omega, u) and c the mass times the
     centre of mass; the nine values B of the module docstring.
     """
-    omega, u, c = v.angular, v.linear, Vec3(I.mx, I.my, I.mz)
+    omega, u = v.angular, v.linear
+    c = Vec3(I.mx, I.my, I.mz)
     # x, y, z: columns 0, 1, 2 of omega x J, so that x[1] is its entry yx
     x = cross(omega, Vec3(I.Ixx, I.Ixy, I.Ixz))
     y = cross(omega, Vec3(I.Ixy, I.Iyy, I.Iyz))
     z = cross(omega, Vec3(I.Ixz, I.Iyz, I.Izz))
-    uc, h = dot(u, c), I @ v
+    uc = dot(u, c)
+    h = I @ v
     # Jdot_xx = 2 (x_0 + u.c - u_0 c_0);   Jdot_xy = x_1 + y_0 - (u_0 c_1 + u_1 c_0);   the others alike
     return InertiaRate(
         2.0 * (x[0] + fma(-u[0], c[0], uc)),
@@ -72,9 +74,9 @@ def transposed_velocity_force(B, S):
 
 
 @kernel
-def _store_axis_rate(d, v, both):
-    """cdof_rate[v] <- w_v = both x S_v;  both: the sum of the velocities before and after the joint."""
-    d.cdof_rate[v] = cross_motion(both, d.cdof[v])
+def _store_axis_rate(d, dof, before_plus_after):
+    """cdof_rate[dof] <- w = (v before the joint + v after it) x S."""
+    d.cdof_rate[dof] = cross_motion(before_plus_after, d.cdof[dof])
 
 
 @kernel
@@ -85,21 +87,21 @@ def _store_axis_rates(m, d, i):
     """
     vel = d.cvel[m.body_parentid[i]]
     for j in body_joints(m, i):
-        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        dof, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             for k in range(3):
-                d.cdof_rate[v + k] = zeros(6)
-            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))  # adds the linear velocity
-            v += 3
-        after = fma(d.qvel[v], d.cdof[v], vel)
+                d.cdof_rate[dof + k] = zeros(6)
+            vel = moved_along(vel, Vec3(d.qvel[dof : dof + 3]))  # adds the linear velocity
+            dof += 3
+        after = fma(d.qvel[dof], d.cdof[dof], vel)
         if has_quaternion(kind):
-            after = fma(d.qvel[v + 1], d.cdof[v + 1], after)
-            after = fma(d.qvel[v + 2], d.cdof[v + 2], after)
-        both = vel + after
-        _store_axis_rate(d, v, both)
+            after = fma(d.qvel[dof + 1], d.cdof[dof + 1], after)
+            after = fma(d.qvel[dof + 2], d.cdof[dof + 2], after)
+        before_plus_after = vel + after
+        _store_axis_rate(d, dof, before_plus_after)
         if has_quaternion(kind):
-            _store_axis_rate(d, v + 1, both)
-            _store_axis_rate(d, v + 2, both)
+            _store_axis_rate(d, dof + 1, before_plus_after)
+            _store_axis_rate(d, dof + 2, before_plus_after)
         vel = after
 
 
@@ -112,7 +114,8 @@ def _add_dof(m, d, k, I, i, s):
     """
     S_k, w_k = d.cdof[k], d.cdof_rate[k]
     f = I @ w_k + velocity_force(d.crb_rate[i], S_k.angular)
-    IS, BtS = I @ S_k, transposed_velocity_force(d.crb_rate[i], S_k)
+    IS = I @ S_k
+    BtS = transposed_velocity_force(d.crb_rate[i], S_k)
     # row k of qDeriv starts with the ancestors of k; D_diag is the index of the diagonal in the row
     row, nancestors = m.D_rowadr[k], m.D_diag[k]
     for c in range(nancestors):

@@ -23,7 +23,9 @@ def add_wrench_moment(m, d, o, b, point, force, torque):
     Reads:  cdof, subtree_com.   Writes: actuator_moment.   Cost: O(depth).
     """
     # e: entry of the row, from the last to the first;  dof: from the body's last DoF to the root
-    first, e, dof = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o] - 1, m.body_lastdof[b]
+    first = m.moment_rowadr[o]
+    e = m.moment_rowadr[o] + m.moment_rownnz[o] - 1
+    dof = m.body_lastdof[b]
     # DoFs below the first one of the row are common to both bodies; e < first: the row is empty
     if e >= first and dof >= m.moment_colind[first]:
         # the spatial force at the centre of mass of the tree, to which cdof refers

@@ -38,7 +38,8 @@ LONG = 128  # DoFs from which the recursion over bodies solves columns faster th
 @kernel
 def store_rigid(d, i):
     """aba_inertia of body i <- its rigid-body inertia I_i, as a full 6 x 6 matrix: the initial IA_i."""
-    I, start = d.cinert[i], SIZE * i
+    I = d.cinert[i]
+    start = SIZE * i
     A = d.aba_inertia
     # row r of the lower triangle has r + 1 entries; first the rotational inertia about the tree's com
     A[start] = I.Ixx

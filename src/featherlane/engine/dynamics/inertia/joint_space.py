@@ -82,7 +82,8 @@ def _compute_rows_of_body(m, d, b, I):
     first = m.body_dofadr[b]
     i = first + m.body_dofnum[b] - 1
     while i >= first:
-        start, nancestors = m.M_rowadr[i], m.M_rownnz[i] - 1
+        start = m.M_rowadr[i]
+        nancestors = m.M_rownnz[i] - 1
         if m.dof_simplenum[i] > 0:
             d.M[start] = m.dof_M0[i]  # the row's only entry
             i -= 1

@@ -73,7 +73,8 @@ def multiply_implicit(m, d, x, y):
     smooth_vel(m, d)  # writes qDeriv
     inertia_times(m, d, x, y)
     for i in range(m.nv):
-        Dx, row = 0.0, m.D_rowadr[i]
+        Dx = 0.0
+        row = m.D_rowadr[i]
         for e in range(row, row + m.D_rownnz[i]):
             Dx = fma(d.qDeriv[e], x[m.D_colind[e]], Dx)
         y[i] = fma(-h, Dx, y[i])

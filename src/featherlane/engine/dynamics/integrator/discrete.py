@@ -56,13 +56,14 @@ def _spring_rates(m, d, j):
 
     A spring of a ball or of a free joint has the same rate in every direction, at the length of the deflection.
     """
-    a, kind, coefficients = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
+    adr, kind = m.jnt_qposadr[j], m.jnt_type[j]
+    coefficients = spring_coefficients(m, j)
     first, rotation = 0.0, 0.0
     if is_scalar(kind):
-        first = _spring_rate(coefficients, d.qpos[a] - spring_reference(m, d, j))
+        first = _spring_rate(coefficients, d.qpos[adr] - spring_reference(m, d, j))
     elif any_(has_coefficients(coefficients)):
         if is_free_joint(kind):
-            first = _spring_rate(coefficients, norm3(Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])))
+            first = _spring_rate(coefficients, norm3(Vec3(d.qpos[adr : adr + 3]) - Vec3(m.qpos_spring[adr : adr + 3])))
             rotation = _spring_rate(coefficients, norm3(ball_deflection(m, d, j)))
         else:
             first = _spring_rate(coefficients, norm3(ball_deflection(m, d, j)))
@@ -108,7 +109,8 @@ def actuator_metric(m, d, i):
 @kernel
 def tendon_metric(m, d, i):
     """Returns h (rate of damping) + h^2 (rate of the spring) of tendon i: its term of the metric along its Jacobian."""
-    h, damping, stiffness = timestep(m), 0.0, 0.0
+    h = timestep(m)
+    damping, stiffness = 0.0, 0.0
     if not (m.opt_disableflags & DISABLE_DAMPER):
         damping = fmax(tendon_damping_rate(m, d, i), 0.0)
     if not (m.opt_disableflags & DISABLE_SPRING):
@@ -126,9 +128,9 @@ def add_spring_change(m, d, s, x):
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
             first, rotation = _spring_rates(m, d, j)
-            v = m.jnt_dofadr[j]
+            dof = m.jnt_dofadr[j]
             for k in range(joint_dofs(m.jnt_type[j])):
-                x[v + k] = fma(s * (h * (first if k < 3 else rotation)), d.qvel[v + k], x[v + k])
+                x[dof + k] = fma(s * (h * (first if k < 3 else rotation)), d.qvel[dof + k], x[dof + k])
         if has_tendon_metric(m):
             for i in range(m.ntendon):
                 h_stiffness = h * fmax(tendon_metric_rate(m, d, i), 0.0)
@@ -187,13 +189,14 @@ def _assemble_metric(m, d):
     h = timestep(m)
     copy(d.Mhat, d.M, m.nC)
     for j in range(m.njnt):
-        v, ndof = m.jnt_dofadr[j], joint_dofs(m.jnt_type[j])
+        dof = m.jnt_dofadr[j]
+        ndof = joint_dofs(m.jnt_type[j])
         first, rotation = 0.0, 0.0
         if not (m.opt_disableflags & DISABLE_SPRING):
             first, rotation = _spring_rates(m, d, j)
-        for i in range(v, v + ndof):
+        for i in range(dof, dof + ndof):
             # h (h stiffness + damping), on the diagonal of row i
-            rate = h * (first if i < v + 3 else rotation)
+            rate = h * (first if i < dof + 3 else rotation)
             if not (m.opt_disableflags & DISABLE_DAMPER):
                 rate = rate + fmax(damping_rate(m, d, i), 0.0)
             diagonal = m.M_rowadr[i] + m.M_rownnz[i] - 1

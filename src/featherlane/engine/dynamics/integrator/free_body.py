@@ -4,7 +4,7 @@ Integrators that omit the rates of Coriolis forces to keep their system symmetri
 a tree whose only joint is free is a rigid body, and its six DoFs are not coupled with others.
 
 The scratch field `block` holds the 6 x 6 matrix of one body by rows: entry (r, c) is block[6 r + c].  Its DoFs are
-three translations in world axes, then three rotations about body axes; v is the first of them.  The solver writes
+three translations in world axes, then three rotations about body axes; dof is the first of them.  The solver writes
 dof_touched: 1 at the first DoF of a tree, in worlds where constraint rows or implicit servos act on the tree.  The
 kernels take it as `touched`, and skip worlds where it is not 0; touched=0.0 means all worlds.
 Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
@@ -15,13 +15,13 @@ from featherlane.engine.dynamics.sparse.unsymmetric import dense_rows, factor_un
 
 
 @kernel
-def _load_block(m, d, M, v):
-    """block <- M of the six DoFs from v on, both halves; M has the lower triangle."""
+def _load_block(m, d, M, dof):
+    """block <- M of the six DoFs from dof on, both halves; M has the lower triangle."""
     for e in range(36):
         d.block[e] = 0.0
     for r in range(6):
-        number = m.M_rownnz[v + r]
-        diagonal = m.M_rowadr[v + r] + number - 1
+        number = m.M_rownnz[dof + r]
+        diagonal = m.M_rowadr[dof + r] + number - 1
         for c in range(r + 1):
             # entry (r, c) is r - c places before the diagonal; a simple body's row has only the diagonal
             if r - c < number:
@@ -30,10 +30,11 @@ def _load_block(m, d, M, v):
 
 
 @kernel
-def _load_implicit_block(m, d, v):
-    """block <- M - h qDeriv of the six DoFs from v on, whose rows of qDeriv are full and contiguous: 36 entries."""
-    h, start = timestep(m), m.D_rowadr[v]
-    _load_block(m, d, d.M, v)
+def _load_implicit_block(m, d, dof):
+    """block <- M - h qDeriv of the six DoFs from dof on, whose rows of qDeriv are full and contiguous: 36 entries."""
+    h = timestep(m)
+    start = m.D_rowadr[dof]
+    _load_block(m, d, d.M, dof)
     for e in range(36):
         d.block[e] = fma(-h, d.qDeriv[start + e], d.block[e])
 
@@ -91,10 +92,11 @@ def bias_rate(m, d, i, w, axis):
 
 
 @kernel
-def _add_bias_rates(m, d, i, v):
+def _add_bias_rates(m, d, i, dof):
     """block += h d(bias) / d qvel of free body i; a rotation changes the angular velocity by a body axis."""
-    h, R = timestep(m), d.xmat[i]
-    w = R @ Vec3(d.qvel[v + 3 : v + 6])
+    h = timestep(m)
+    R = d.xmat[i]
+    w = R @ Vec3(d.qvel[dof + 3 : dof + 6])
     for k in range(3):
         axis = R.columns[k]
         df, moment = bias_rate(m, d, i, w, axis)
@@ -111,22 +113,22 @@ def _add_to_column(d, first, h, x):
 
 
 @kernel
-def _multiply_block(d, v, touched, x, y):
-    """y <- block x for the six DoFs from v on, in worlds where `touched` is 0."""
+def _multiply_block(d, dof, touched, x, y):
+    """y <- block x for the six DoFs from dof on, in worlds where `touched` is 0."""
     for r in range(6):
         product = 0.0
         for c in range(6):
-            product = fma(d.block[6 * r + c], x[v + c], product)
-        y[v + r] = where(touched == 0.0, product, y[v + r])
+            product = fma(d.block[6 * r + c], x[dof + c], product)
+        y[dof + r] = where(touched == 0.0, product, y[dof + r])
 
 
 @kernel
-def _solve_block(d, v, touched, x):
-    """x <- block^-1 block_x for the six DoFs from v on, in worlds where `touched` is 0; block <- its factor."""
+def _solve_block(d, dof, touched, x):
+    """x <- block^-1 block_x for the six DoFs from dof on, in worlds where `touched` is 0; block <- its factor."""
     factor_unsymmetric(dense_rows(6), dense=1, A=d.block, inverse=d.block_inverse)
     solve_unsymmetric(dense_rows(6), dense=1, A=d.block, inverse=d.block_inverse, x=d.block_x)
     for r in range(6):
-        x[v + r] = where(touched == 0.0, d.block_x[r], x[v + r])
+        x[dof + r] = where(touched == 0.0, d.block_x[r], x[dof + r])
 
 
 @kernel
@@ -134,10 +136,10 @@ def multiply_free_bodies(m, d, x, y):
     """y <- (M - h qDeriv) x in the rows of separate free bodies, with their gyroscopic derivatives; writes block."""
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
-            v = m.jnt_dofadr[m.body_jntadr[i]]
-            _load_implicit_block(m, d, v)  # writes block
-            _add_bias_rates(m, d, i, v)
-            _multiply_block(d, v, touched=0.0, x=x, y=y)
+            dof = m.jnt_dofadr[m.body_jntadr[i]]
+            _load_implicit_block(m, d, dof)  # writes block
+            _add_bias_rates(m, d, i, dof)
+            _multiply_block(d, dof, touched=0.0, x=x, y=y)
 
 
 @kernel
@@ -148,12 +150,12 @@ def solve_free_bodies(m, d):
     """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
-            v = m.jnt_dofadr[m.body_jntadr[i]]
-            _load_implicit_block(m, d, v)  # writes block
-            _add_bias_rates(m, d, i, v)
+            dof = m.jnt_dofadr[m.body_jntadr[i]]
+            _load_implicit_block(m, d, dof)  # writes block
+            _add_bias_rates(m, d, i, dof)
             for r in range(6):
-                d.block_x[r] = d.qfrc_smooth[v + r] + d.qfrc_constraint[v + r]
-            _solve_block(d, v, touched=0.0, x=d.qacc_step)
+                d.block_x[r] = d.qfrc_smooth[dof + r] + d.qfrc_constraint[dof + r]
+            _solve_block(d, dof, touched=0.0, x=d.qacc_step)
 
 
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------
@@ -166,14 +168,14 @@ def solve_untouched_bodies(m, d, M, force, x):
     """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
-            v = m.jnt_dofadr[m.body_jntadr[i]]
-            touched = d.dof_touched[v]
+            dof = m.jnt_dofadr[m.body_jntadr[i]]
+            touched = d.dof_touched[dof]
             if any_(touched == 0.0):
-                _load_block(m, d, M, v)
-                _add_bias_rates(m, d, i, v)
+                _load_block(m, d, M, dof)
+                _add_bias_rates(m, d, i, dof)
                 for r in range(6):
-                    d.block_x[r] = force[v + r]
-                _solve_block(d, v, touched, x)
+                    d.block_x[r] = force[dof + r]
+                _solve_block(d, dof, touched, x)
 
 
 @kernel
@@ -184,9 +186,9 @@ def multiply_untouched_bodies(m, d, M, x, y):
     """
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
-            v = m.jnt_dofadr[m.body_jntadr[i]]
-            touched = d.dof_touched[v]
+            dof = m.jnt_dofadr[m.body_jntadr[i]]
+            touched = d.dof_touched[dof]
             if any_(touched == 0.0):
-                _load_block(m, d, M, v)
-                _add_bias_rates(m, d, i, v)
-                _multiply_block(d, v, touched, x, y)
+                _load_block(m, d, M, dof)
+                _add_bias_rates(m, d, i, dof)
+                _multiply_block(d, dof, touched, x, y)

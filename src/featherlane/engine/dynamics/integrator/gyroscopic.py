@@ -47,7 +47,8 @@ def _implicit_torque(c, D, w, h):
     (I - h [L]x) dw = h L x w, where L x w = (D w) x w;  L x w' = L x w + L x dw.
     """
     Dw = rotational_momentum(D, w)
-    L, L_cross_w = fma(c, w, Dw), cross(Dw, w)
+    L = fma(c, w, Dw)
+    L_cross_w = cross(Dw, w)
     x, y, z = h * L
     # I - h [L]x, with (x, y, z) = h L
     inverse, exists = mat_inverse(
@@ -59,20 +60,24 @@ def _implicit_torque(c, D, w, h):
 
 
 @kernel
-def _moment_and_torque(m, d, i, v, f):
+def _moment_and_torque(m, d, i, dof, f):
     """Returns (moment about the body's origin of the force f at the com, implicit torque L x w'), both in body axes.
 
-    i: a free body;  v: its first DoF;  f: a force in world axes.
+    i: a free body;  dof: its first DoF;  f: a force in world axes.
     """
-    R, w, h = d.xmat[i], Vec3(d.qvel[v + 3 : v + 6]), timestep(m)
+    R = d.xmat[i]
+    w = Vec3(d.qvel[dof + 3 : dof + 6])
+    h = timestep(m)
     if m.tree_bodynum[m.body_treeid[i]] == 1:  # no other body is fixed to it
         c, D = _split_inertia(m, i)
         moment = cross(m.body_ipos[i], R.T @ f)
         torque = _implicit_torque(c, D, w, h)
     else:
         # the inertia c 1 + D of all bodies that are fixed together, about their com, in world axes
-        I, s = composite_inertia(m, d, i), d.subtree_com[i] - d.xpos[i]
-        c, D = I.Ixx, (0.0, I.Iyy - I.Ixx, I.Izz - I.Ixx, I.Ixy, I.Ixz, I.Iyz)
+        I = composite_inertia(m, d, i)
+        s = d.subtree_com[i] - d.xpos[i]
+        c = I.Ixx
+        D = (0.0, I.Iyy - I.Ixx, I.Izz - I.Ixx, I.Ixy, I.Ixz, I.Iyz)
         moment = R.T @ cross(s, f)
         torque = R.T @ _implicit_torque(c, D, R @ w, h)
     return moment, torque
@@ -89,12 +94,12 @@ def replace_gyroscopic_torque(m, d):
     for i in range(1, m.nbody):
         mode = gyroscopic_mode(m, i)
         if mode != GYRO_EXPLICIT and is_single_free_body(m, i):
-            v = m.jnt_dofadr[m.body_jntadr[i]]
-            moment, torque = _moment_and_torque(m, d, i, v, Vec3(d.qfrc_bias[v : v + 3]))
+            dof = m.jnt_dofadr[m.body_jntadr[i]]
+            moment, torque = _moment_and_torque(m, d, i, dof, Vec3(d.qfrc_bias[dof : dof + 3]))
             # without a torque if it is off
             if mode == GYRO_IMPLICIT:
                 moment = moment - torque
-            d.qfrc_bias[v + 3 : v + 6] = moment
+            d.qfrc_bias[dof + 3 : dof + 6] = moment
 
 
 @kernel
@@ -105,16 +110,16 @@ def subtract_torque_rates(m, d, s):
     """
     for i in range(1, m.nbody):
         if gyroscopic_mode(m, i) != GYRO_EXPLICIT and is_single_free_body(m, i):
-            # v: the first rotational DoF
-            v = m.jnt_dofadr[m.body_jntadr[i]] + 3
+            # dof: the first rotational one
+            dof = m.jnt_dofadr[m.body_jntadr[i]] + 3
             R = d.xmat[i]
             I = composite_inertia(m, d, i)
-            w = R @ Vec3(d.qvel[v : v + 3])
+            w = R @ Vec3(d.qvel[dof : dof + 3])
             Iw = rotational_momentum(I, w)
             for k in range(3):
                 axis = R.columns[k]
                 rate = R.T @ (cross(axis, Iw) + cross(w, rotational_momentum(I, axis)))
                 for r in range(3):
-                    # entry (v + r, v + k): the six DoFs are contiguous in rows and columns
-                    e = m.D_rowadr[v + r] + m.D_diag[v + r] + k - r
+                    # entry (dof + r, dof + k): the six DoFs are contiguous in rows and columns
+                    e = m.D_rowadr[dof + r] + m.D_diag[dof + r] + k - r
                     d.qDeriv[e] = fma(-s, rate[r], d.qDeriv[e])

@@ -95,7 +95,8 @@ def store_damped_diagonal(m, d, articulated):
 
     B: damping rates b + 2 c |v| + 3 e v^2.
     """
-    h, found = timestep(m), 0.0
+    h = timestep(m)
+    found = 0.0
     for i in range(m.nv):
         coefficients = damping_coefficients(m, d, i)
         found = where(_is_damped(m, i, coefficients), 1.0, found)

@@ -101,14 +101,14 @@ def _set_rates(m, d, h):
     A rotation's coordinate is the rotation vector u from the start, here u = h rk.rate; its rate is dexp^-1_u(qvel).
     """
     for j in range(m.njnt):
-        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        dof, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            d.rk.rate[v : v + 3] = d.qvel[v : v + 3]
-            v += 3
+            d.rk.rate[dof : dof + 3] = d.qvel[dof : dof + 3]
+            dof += 3
         if has_quaternion(kind):
-            d.rk.rate[v : v + 3] = rotation_rate(h * Vec3(d.rk.rate[v : v + 3]), Vec3(d.qvel[v : v + 3]))
+            d.rk.rate[dof : dof + 3] = rotation_rate(h * Vec3(d.rk.rate[dof : dof + 3]), Vec3(d.qvel[dof : dof + 3]))
         else:
-            d.rk.rate[v] = d.qvel[v]
+            d.rk.rate[dof] = d.qvel[dof]
 
 
 @stage

@@ -113,13 +113,14 @@ def energy(m, d):
             potential = fma(-m.body_mass[i], dot(g, d.xipos[i]), potential)
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
-            a, kind, coefficients = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
+            adr, kind = m.jnt_qposadr[j], m.jnt_type[j]
+            coefficients = spring_coefficients(m, j)
             if is_scalar(kind):
                 potential = potential + joint_spring_energy(m, d, j)
             elif any_(has_coefficients(coefficients)):
                 # of a free joint: a spring of the translation and one of the rotation
                 if is_free_joint(kind):
-                    offset = Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])
+                    offset = Vec3(d.qpos[adr : adr + 3]) - Vec3(m.qpos_spring[adr : adr + 3])
                     potential = potential + spring_energy(coefficients, norm3(offset))
                 potential = potential + spring_energy(coefficients, norm3(ball_deflection(m, d, j)))
         if m.ntendon > 0:

@@ -56,7 +56,8 @@ def velocity_in_fluid(m, d, i, pos, R):
     pos: the point in world coordinates;  R: a rotation matrix from the result's axes to the world's.
     """
     v = d.cvel[i]
-    w, r = v.angular, pos - d.subtree_com[m.body_rootid[i]]
+    w = v.angular
+    r = pos - d.subtree_com[m.body_rootid[i]]
     u = v.linear + cross(w, r) - m.opt_wind[0]
     return R.T @ w, R.T @ u
 
@@ -97,7 +98,8 @@ def box_drag(m, box):
     """
     rho, x, y, z = m.opt_density[0], box[0], box[1], box[2]
     x4, y4, z4 = (x * x) * (x * x), (y * y) * (y * y), (z * z) * (z * z)
-    s, half = rho * (1.0 / 64.0), 0.5 * rho
+    s = rho * (1.0 / 64.0)
+    half = 0.5 * rho
     angular = Vec3(s * x * (y4 + z4), s * y * (x4 + z4), s * z * (x4 + y4))
     return angular, Vec3(half * y * z, half * x * z, half * x * y)
 
@@ -111,7 +113,8 @@ def _resistance(viscous, drag, v):
 @kernel
 def _box_wrench(m, d, i, mask):
     """Returns the wrench on the box of body i, at the com of its tree, in worlds of the mask; zeros elsewhere."""
-    pos, R = d.xipos[i], body_axes(m, d, i)
+    pos = d.xipos[i]
+    R = body_axes(m, d, i)
     w, u = velocity_in_fluid(m, d, i, pos, R)
     box, has_mass = inertia_box(m, i)
     angular, linear = box_resistance(m, box)
@@ -215,7 +218,8 @@ def added_mass(m, g):
 @kernel
 def added_momentum(m, g, w, u):
     """Returns (L, P): angular and linear momentum of the added mass."""
-    rho, (mass, inertia) = m.opt_density[0], added_mass(m, g)
+    rho = m.opt_density[0]
+    mass, inertia = added_mass(m, g)
     return rho * times3(inertia, w), rho * times3(mass, u)
 
 
@@ -233,7 +237,8 @@ def _ellipsoid_force(m, g, w, u):
 
     The terms are those of the module docstring: added mass, Magnus, Kutta, drag, torque.
     """
-    rho, fluid, r = m.opt_density[0], m.geom_fluid[g], semi_axes(m, g)
+    rho, fluid = m.opt_density[0], m.geom_fluid[g]
+    r = semi_axes(m, g)
 
     # the projection along the velocity e |u|: its area A, and the normal n of the surface there (not of unit length)
     # n_i = q_i e_i, q the squared face products relative to the largest;   A = pi face sqrt(n.n / n.e)

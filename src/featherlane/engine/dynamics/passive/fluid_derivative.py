@@ -183,7 +183,8 @@ def _lift_rates(m, d, g, r, w, u):
     moment = P x u + L x w, force = P x w + Magnus (w x u) + Kutta, with P = rho mass u and L = rho inertia w; so for
     example d(L x w)/dw = [L]x - [w]x rho inertia.   r: the semi-axes;  w, u: angular and linear velocity.
     """
-    rho, (mass, inertia) = m.opt_density[0], added_mass(m, g)
+    rho = m.opt_density[0]
+    mass, inertia = added_mass(m, g)
     L, P = added_momentum(m, g, w, u)
     minus_mass, minus_inertia = -rho * mass, -rho * inertia
     wx, ux, Px = _cross_matrix(w), _cross_matrix(u), _cross_matrix(P)
@@ -201,7 +202,8 @@ def _lift_rates(m, d, g, r, w, u):
 def _add_rows(d, i, first, left, right, scale, mask):
     """Adds scale (left, right), two 3 x 3 matrices, to rows first to first + 2 of body i's crb_drag, in the mask."""
     for k in unrolled(range(3)):
-        old, row = d.crb_drag[i, first + k], Force(join(left.rows[k], right.rows[k]))
+        old = d.crb_drag[i, first + k]
+        row = Force(join(left.rows[k], right.rows[k]))
         d.crb_drag[i, first + k] = where(mask, fma(scale, row, old), old)
 
 
@@ -230,7 +232,8 @@ def _add_rates_at_point(m, d, i, pos, R, rates, scale, mask):
 @kernel
 def _add_box(m, d, i, mask):
     """Adds the rates of body i's box to its matrix crb_drag, in worlds of the mask."""
-    pos, R = d.xipos[i], body_axes(m, d, i)
+    pos = d.xipos[i]
+    R = body_axes(m, d, i)
     w, u = velocity_in_fluid(m, d, i, pos, R)
     box, has_mass = inertia_box(m, i)
     angular, linear = _box_rates(m, box, w, u)
@@ -329,7 +332,8 @@ def add_fluid_vel(m, d, s, A):
     composite_drag(m, d, dissipative=0)  # writes crb_drag (B)
     for k in range(m.nv):
         S_k, b = d.cdof[k], m.dof_bodyid[k]
-        BS, BtS = drag_times(d, b, S_k), drag_transposed_times(d, b, S_k)
+        BS = drag_times(d, b, S_k)
+        BtS = drag_transposed_times(d, b, S_k)
         # row k of A starts with the ancestors of k; D_diag is the index of the diagonal in the row
         row, nancestors = m.D_rowadr[k], m.D_diag[k]
         for c in range(nancestors):

@@ -34,12 +34,12 @@ def spring_coefficients(m, j):
 @kernel
 def ball_deflection(m, d, j):
     """Returns the rotation vector of ball j, or of free joint j, from its spring's rest, in body axes."""
-    a = m.jnt_qposadr[j]
+    adr = m.jnt_qposadr[j]
     if is_free_joint(m.jnt_type[j]):
-        a, rest = a + 3, Quat(m.qpos_spring[a + 3 : a + 7])
+        adr, rest = adr + 3, Quat(m.qpos_spring[adr + 3 : adr + 7])
     else:
         rest = ball_reference(m, d, j)
-    return quat_sub(Quat(d.qpos[a : a + 4]).unit, rest)
+    return quat_sub(Quat(d.qpos[adr : adr + 4]).unit, rest)
 
 
 @kernel
@@ -64,15 +64,16 @@ def dof_damper_force(m, d, i):
 def _store_spring_forces(m, d):
     """qfrc_spring <- forces of the joints' springs; three DoFs of a ball or a free joint along the deflection."""
     for j in range(m.njnt):
-        a, v, kind, coefficients = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j], spring_coefficients(m, j)
+        adr, dof, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+        coefficients = spring_coefficients(m, j)
         if is_scalar(kind):
-            d.qfrc_spring[v] = joint_spring_force(m, d, j)
+            d.qfrc_spring[dof] = joint_spring_force(m, d, j)
         elif any_(has_coefficients(coefficients)):
             if is_free_joint(kind):
-                x = Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])
-                d.qfrc_spring[v : v + 3] = vector_spring_law(coefficients, x)
-                v += 3
-            d.qfrc_spring[v : v + 3] = vector_spring_law(coefficients, ball_deflection(m, d, j))
+                x = Vec3(d.qpos[adr : adr + 3]) - Vec3(m.qpos_spring[adr : adr + 3])
+                d.qfrc_spring[dof : dof + 3] = vector_spring_law(coefficients, x)
+                dof += 3
+            d.qfrc_spring[dof : dof + 3] = vector_spring_law(coefficients, ball_deflection(m, d, j))
 
 
 @kernel
@@ -84,7 +85,8 @@ def has_gravity_compensation(m):
 @kernel
 def _add_gravity_compensation(m, d):
     """qfrc_gravcomp += J^T (minus the fraction body_gravcomp of each body's weight), at its centre of mass."""
-    g, largest = m.opt_gravity[0], 0.0
+    g = m.opt_gravity[0]
+    largest = 0.0
     for i in range(m.nbody):
         largest = fmax(largest, m.body_gravcomp[i])
     for i in range(1, m.nbody):

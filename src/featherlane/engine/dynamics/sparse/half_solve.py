@@ -46,10 +46,12 @@ def eliminate_dofs(rows, L, block, p, chain, height, count):
 
     Returns the final y_i: result[r][c] is the entry of DoF chain[r] in row c.
     """
-    y, first = block.y, block.first + p
+    y = block.y
+    first = block.first + p
     # row[r]: address of L's row of chain[r].  It has the ncommon ancestors of the whole chain, then chain[height - 1]
     # ... chain[r]
-    row, ncommon = tuple(rows.adr[chain[r]] for r in range(height)), rows.nnz[chain[0]] - height
+    row = tuple(rows.adr[chain[r]] for r in range(height))
+    ncommon = rows.nnz[chain[0]] - height
     x = tuple(tuple(y[first + r + c * block.n] for c in range(count)) for r in range(height))
     # within the chain, from DoF chain[u] to its ancestors chain[r], r > u: y_r -= L_ur y_u
     for u in unrolled(range(height)):
@@ -61,7 +63,8 @@ def eliminate_dofs(rows, L, block, p, chain, height, count):
         )
     # from the chain to the common ancestors j, whose entry in the first row is y[e_j]
     for k in range(ncommon):
-        e_j, minus_L = block.first + block.place[rows.col[row[0] + k]], tuple(-L[row[r] + k] for r in range(height))
+        e_j = block.first + block.place[rows.col[row[0] + k]]
+        minus_L = tuple(-L[row[r] + k] for r in range(height))
         for c in unrolled(range(count)):
             y_j = y[e_j + c * block.n]
             for r in unrolled(range(height)):
@@ -85,8 +88,10 @@ def half_solve_rows(rows, L, scale, block, scaled, count):
     p = 0
     while p < block.n:
         # i: the DoF at p, with `depth` ancestors;  j: the next one of the list, or i itself at its end
-        i, next_p = block.dofs[block.start + p], min(p + 1, block.n - 1)
-        j, depth = block.dofs[block.start + next_p], rows.nnz[i] - 1
+        i = block.dofs[block.start + p]
+        next_p = min(p + 1, block.n - 1)
+        j = block.dofs[block.start + next_p]
+        depth = rows.nnz[i] - 1
         # the parent of i, its last ancestor, is the next DoF of the list
         if next_p > p and depth > 0 and rows.col[rows.adr[i] + depth - 1] == j:
             x = eliminate_dofs(rows, L, block, p, chain=(i, j), height=2, count=count)

@@ -38,11 +38,13 @@ def packed_factor(entry):
     def compute_columns(p, s, L, i, j, height):
         """Computes u in columns j and j + 1 of rows i to i + height - 1; rows j and j + 1 of L are complete."""
         row = tuple(triangle_index(i + r, 0) for r in range(height))
-        first, second = triangle_index(j, 0), triangle_index(j + 1, 0)
+        first = triangle_index(j, 0)
+        second = triangle_index(j + 1, 0)
         u_j = tuple(entry(p, s, i + r, j, diagonal=0) for r in range(height))
         u_next = tuple(entry(p, s, i + r, j + 1, diagonal=0) for r in range(height))
         for k in range(j):
-            u, L_j, L_next = tuple(L[row[r] + k] for r in range(height)), L[first + k], L[second + k]
+            u = tuple(L[row[r] + k] for r in range(height))
+            L_j, L_next = L[first + k], L[second + k]
             u_j = tuple(fma(-u[r], L_j, u_j[r]) for r in range(height))
             u_next = tuple(fma(-u[r], L_next, u_next[r]) for r in range(height))
         for r in unrolled(range(height)):
@@ -53,11 +55,13 @@ def packed_factor(entry):
         """Computes L and 1 / D of row i and, with height 2, of row i + 1, from u in their columns before i."""
         row = tuple(triangle_index(i + r, 0) for r in range(height))
         # D: pivots;  u_between: u of row i + 1 in column i
-        D, u_between = tuple(entry(p, s, i + r, i + r, diagonal=1) for r in range(height)), 0.0
+        D = tuple(entry(p, s, i + r, i + r, diagonal=1) for r in range(height))
+        u_between = 0.0
         if height == 2:
             u_between = entry(p, s, i + 1, i, diagonal=0)
         for k in range(i):
-            u, inverse = tuple(L[row[r] + k] for r in range(height)), L[triangle_index(k, k)]
+            u = tuple(L[row[r] + k] for r in range(height))
+            inverse = L[triangle_index(k, k)]
             L_k = tuple(u[r] * inverse for r in range(height))
             D = tuple(fma(-u[r], L_k[r], D[r]) for r in range(height))
             if height == 2:
@@ -101,20 +105,23 @@ def packed_factor(entry):
 def solve_packed(L, n, x):
     """x <- A^-1 x with the factor L: two rows at once of L y = x, then of L^T x = D^-1 y from the last ones."""
     for i in range(0, n - 1, 2):
-        row, next_row = triangle_index(i, 0), triangle_index(i + 1, 0)
+        row = triangle_index(i, 0)
+        next_row = triangle_index(i + 1, 0)
         y, next_y = x[i], x[i + 1]
         for k in range(i):
             y, next_y = fma(-L[row + k], x[k], y), fma(-L[next_row + k], x[k], next_y)
         x[i], x[i + 1] = y, fma(-L[next_row + i], y, next_y)
     if n & 1:
-        row, y = triangle_index(n - 1, 0), x[n - 1]
+        row = triangle_index(n - 1, 0)
+        y = x[n - 1]
         for k in range(n - 1):
             y = fma(-L[row + k], x[k], y)
         x[n - 1] = y
     for i in range(n):
         x[i] = x[i] * L[triangle_index(i, i)]
     for i in range(n - 2, -1, -2):
-        row, next_row = triangle_index(i, 0), triangle_index(i + 1, 0)
+        row = triangle_index(i, 0)
+        next_row = triangle_index(i + 1, 0)
         next_y = x[i + 1]
         y = fma(-L[next_row + i], next_y, x[i])
         x[i] = y

@@ -97,7 +97,8 @@ def is_only_child(rows, i):
 
     The parent of i is the last column before the diagonal.  Its descendants are i and the descendants of i.
     """
-    start, depth = rows.adr[i], rows.nnz[i] - 1
+    start = rows.adr[i]
+    depth = rows.nnz[i] - 1
     return depth > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.col[start + depth - 1] == i - 1
 
 
@@ -192,7 +193,8 @@ def complete_corner(rows, listed, system, chain, own, reduce, height):
     g = tuple(f[i - r] for r in range(height))
     for t in range(nbelow):
         k = row_below(rows, listed, start, t)
-        address, inverse_k = rows.adr[k] + depth, inverse[k]  # address of A_ki; A_k,i-r is r positions left of it
+        address = rows.adr[k] + depth  # of A_ki; A_k,i-r is r positions left of it
+        inverse_k = inverse[k]
         A_k = tuple(A[address - r] for r in range(height))
         L_k = tuple(A_k[r] * inverse_k for r in range(height))
         for r in unrolled(range(height)):
@@ -219,7 +221,8 @@ def complete_entries(rows, listed, system, chain, c, corner, height, width):
     x = tuple(tuple(system.source[first[r] + j] for j in range(width)) for r in range(height))
     for t in range(nbelow):
         row_k = rows.adr[row_below(rows, listed, start, t)]
-        L_k, A_k = tuple(A[row_k + depth - r] for r in range(height)), tuple(A[row_k + c + j] for j in range(width))
+        L_k = tuple(A[row_k + depth - r] for r in range(height))
+        A_k = tuple(A[row_k + c + j] for j in range(width))
         x = tuple(tuple(fma(-L_k[r], A_k[j], x[r][j]) for j in range(width)) for r in range(height))
     # row i - u is complete, and is subtracted from the rows i - r above it
     for u in unrolled(range(height)):
@@ -240,7 +243,8 @@ def complete_rows(rows, listed, system, chain, own, reduce, height):
     """
     corner = complete_corner(rows, listed, system, chain, own, reduce, height)
     width = 2 if height == 4 else 4  # blocks of eight entries fit into the registers of AVX2, too
-    c, ncommon = 0, chain.depth - height + 1
+    c = 0
+    ncommon = chain.depth - height + 1
     while c + width <= ncommon:
         complete_entries(rows, listed, system, chain, c, corner, height, width)
         c += width
@@ -286,12 +290,14 @@ def factor_columns(rows, listed, system, own, reduce):
 @kernel
 def reduce_rows(rows, listed, L, x, i, height):
     """Computes rows i to i - height + 1 of L^-T x: x_i -= L_ki x_k for the descendants k of i, the last one first."""
-    depth, nbelow = rows.nnz[i] - 1, rows.below[i]
+    depth = rows.nnz[i] - 1
+    nbelow = rows.below[i]
     start = rows.belowadr[i] if listed else i + nbelow
     x_i = tuple(x[i - r] for r in range(height))
     for t in range(nbelow):
         k = row_below(rows, listed, start, t)
-        address, x_k = rows.adr[k] + depth, x[k]  # address of L_ki; L_k,i-r is r positions left of it
+        address = rows.adr[k] + depth  # of L_ki; L_k,i-r is r positions left of it
+        x_k = x[k]
         x_i = tuple(fma(-L[address - r], x_k, x_i[r]) for r in range(height))
     # the last descendants are rows of the chain: row i - u is complete, and is subtracted from the rows i - r above it
     for u in unrolled(range(height)):
@@ -322,7 +328,8 @@ def expand_rows(rows, L, inverse, x, k, quotient, height):
     vector, which takes 1.8 times as long.
     """
     # row[r]: address of row k + r;  depth: number of ancestors of k, common to all these rows
-    row, depth = tuple(rows.adr[k + r] for r in range(height)), rows.nnz[k] - 1
+    row = tuple(rows.adr[k + r] for r in range(height))
+    depth = rows.nnz[k] - 1
     x_k = tuple(x[k + r] * inverse[k + r] if r > 0 else quotient for r in range(height))
     for c in range(depth):
         x_j = x[rows.col[row[0] + c]]
@@ -363,12 +370,14 @@ def multiply_rows(rows, A, x, y, k, height):
     y_k is first written here; y_j has the terms of the rows before k.  height: 1, or 2 for a parent k and its child.
     """
     # row[r]: address of row k + r;  depth: number of ancestors j of k, common to these rows
-    row, depth = tuple(rows.adr[k + r] for r in range(height)), rows.nnz[k] - 1
+    row = tuple(rows.adr[k + r] for r in range(height))
+    depth = rows.nnz[k] - 1
     x_k = tuple(x[k + r] for r in range(height))
     y_k = tuple(A[row[r] + depth + r] * x_k[r] for r in range(height))
     for c in range(depth):
         j = rows.col[row[0] + c]
-        A_kj, x_j, y_j = tuple(A[row[r] + c] for r in range(height)), x[j], y[j]
+        A_kj = tuple(A[row[r] + c] for r in range(height))
+        x_j, y_j = x[j], y[j]
         y_k = tuple(fma(A_kj[r], x_j, y_k[r]) for r in range(height))
         for r in unrolled(range(height)):
             y_j = fma(A_kj[r], x_k[r], y_j)

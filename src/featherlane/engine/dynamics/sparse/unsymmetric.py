@@ -54,7 +54,8 @@ def factor_unsymmetric(rows, dense, A, inverse):
         inverse[k] = DEPENDENT * fabs(A[diagonal(rows, dense, k)])  # the least pivot of row k, until it is eliminated
     for k in range(rows.n - 1, -1, -1):
         nancestors = k if dense else rows.diag[k]
-        A_kk, row_k = A[diagonal(rows, dense, k)], diagonal(rows, dense, k) - nancestors
+        A_kk = A[diagonal(rows, dense, k)]
+        row_k = diagonal(rows, dense, k) - nancestors
         regular = fabs(A_kk) > inverse[k]
         inverse_k = where(regular, 1.0 / where(regular, A_kk, 1.0), 0.0)
         inverse[k] = inverse_k
@@ -81,7 +82,8 @@ def solve_unsymmetric(rows, dense, A, inverse, x):
             i = ancestor(rows, dense, k, c)
             x[i] = fma(-A[diagonal(rows, dense, i) + k - i], x_k, x[i])
     for k in range(rows.n):
-        x_k, nancestors = x[k], k if dense else rows.diag[k]
+        x_k = x[k]
+        nancestors = k if dense else rows.diag[k]
         for c in range(nancestors):  # x_k -= L_ki x_i
             x_k = fma(-A[diagonal(rows, dense, k) - nancestors + c], x[ancestor(rows, dense, k, c)], x_k)
         x[k] = x_k

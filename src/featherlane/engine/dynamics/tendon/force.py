@@ -207,7 +207,8 @@ def jacobian_rate(m, d, i):
     Each segment between two sites is divided by the divisor of the last pulley before it.  Tendons with armature, for
     which this is computed, never wrap around geoms.
     """
-    rate, scale, k = 0.0, 1.0, m.tendon_adr[i]
+    rate, scale = 0.0, 1.0
+    k = m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
         if m.wrap_type[k] == WRAP_PULLEY:

@@ -37,7 +37,8 @@ def is_fixed(m, i):
 @kernel
 def _fixed_length(m, d, i):
     """Returns the length of the fixed tendon i; writes its row of ten_J: the coefficients c_j."""
-    length, row = 0.0, m.ten_J_rowadr[i]
+    length = 0.0
+    row = m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
         j, coefficient, e = m.wrap_objid[k], m.wrap_prm[k], row
         # e: the entry of the row whose DoF is that of joint j

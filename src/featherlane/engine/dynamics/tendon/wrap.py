@@ -63,7 +63,8 @@ def _meets_circle(a, b, r):
 @kernel
 def _on_surface(a, r, slack):
     """Returns (mask: a is not inside the circle of radius r, a); if inside by at most `slack`, a is moved onto it."""
-    square, inner = dot2(a, a), fmax(r - slack, 0.0)
+    square = dot2(a, a)
+    inner = fmax(r - slack, 0.0)
     is_outside = square >= inner * inner
     is_moved = is_outside & (square < r * r)
     s = r / sqrt(fmax(square, MINVAL))
@@ -77,7 +78,8 @@ def _tangent_point(a, r, square, turn):
     (r / |a|^2) (r a + turn sqrt(|a|^2 - r^2) a_perp), a_perp: a turned to the left;  square: |a|^2.
     """
     s = r / fmax(square, MINVAL)
-    along, across = s * r, s * (turn * sqrt(fmax(square - r * r, 0.0)))
+    along = s * r
+    across = s * (turn * sqrt(fmax(square - r * r, 0.0)))
     return fma(along, a[0], -(across * a[1])), fma(along, a[1], across * a[0])
 
 
@@ -113,7 +115,8 @@ def round_circle(a, b, r, outside, side, has_side):
     """
     aa, bb = dot2(a, a), dot2(b, b)
     turn, far = _turn_direction(a, b, side, has_side)
-    p, q = _tangent_point(a, r, aa, turn), _tangent_point(b, r, bb, -turn)
+    p = _tangent_point(a, r, aa, turn)
+    q = _tangent_point(b, r, bb, -turn)
     # the angle from p to q in the direction of the path
     phi = turn * atan2(cross2(p, q), dot2(p, q))
     # the path turns by more than pi: on the far path, or by rounding if the end points are opposite
@@ -165,19 +168,19 @@ def through_circle(a, b, r):
 
     It is bent if both ends are outside and the straight segment does not meet the circle of radius r about 0.
     """
-    la, lb = sqrt(dot2(a, a)), sqrt(dot2(b, b))
-    bends = (la > r) & (lb > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
+    a_length, b_length = sqrt(dot2(a, a)), sqrt(dot2(b, b))
+    bends = (a_length > r) & (b_length > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
     # A, B = r / l of each end, see `_incidence`; where the tendon is straight 0.5, any value that is valid there
-    A, B = where(bends, r / fmax(la, MINVAL), 0.5), where(bends, r / fmax(lb, MINVAL), 0.5)
+    A, B = where(bends, r / fmax(a_length, MINVAL), 0.5), where(bends, r / fmax(b_length, MINVAL), 0.5)
     ab = cross2(a, b)
     gamma = where(bends, atan2(fabs(ab), dot2(a, b)), 0.0)
     angle, z = _incidence(A, B, gamma)
     # p: the end point on the right, turned to the left by angle - asin(A z), at the distance r
     a_is_right = ab > 0.0
     end = where2(a_is_right, a, b)
-    s = r / fmax(where(a_is_right, la, lb), MINVAL)
+    scale = r / fmax(where(a_is_right, a_length, b_length), MINVAL)
     sine, cosine = sincos(angle - asin(where(a_is_right, A, B) * z))
-    return bends, (s * (cosine * end[0] - sine * end[1]), s * (sine * end[0] + cosine * end[1]))
+    return bends, (scale * (cosine * end[0] - sine * end[1]), scale * (sine * end[0] + cosine * end[1]))
 
 
 # ---- three dimensions ------------------------------------------------------------------------------------------------
@@ -226,8 +229,10 @@ def _contact_heights(p, q, a, u, v, b, arc):
     """
     first = sqrt(dot2((a[0] - u[0], a[1] - u[1]), (a[0] - u[0], a[1] - u[1])))
     last = sqrt(dot2((b[0] - v[0], b[1] - v[1]), (b[0] - v[0], b[1] - v[1])))
-    total, rise = fmax(first + arc + last, MINVAL), q[2] - p[2]
-    u_height, v_height = fma(rise, first / total, p[2]), fma(rise, (first + arc) / total, p[2])
+    total = fmax(first + arc + last, MINVAL)
+    rise = q[2] - p[2]
+    u_height = fma(rise, first / total, p[2])
+    v_height = fma(rise, (first + arc) / total, p[2])
     return u_height, v_height, sqrt(fma(arc, arc, (v_height - u_height) * (v_height - u_height)))
 
 
@@ -238,7 +243,8 @@ def _through_in_worlds(inside, path, a, b, r):
     if any_(inside):
         bends_inside, touch = through_circle(a, b, r)
         bends = (inside & bends_inside) | (not_(inside) & bends)
-        u, v, arc = where2(inside, touch, u), where2(inside, touch, v), where(inside, 0.0, arc)
+        u, v = where2(inside, touch, u), where2(inside, touch, v)
+        arc = where(inside, 0.0, arc)
     return bends, u, v, arc
 
 
@@ -300,7 +306,8 @@ def wrap(m, d, start, end, g, kind, side):
         kind: mjtWrap.
         side: its side site, or -1.
     """
-    R, centre, has_side = d.geom_xmat[g], d.geom_xpos[g], 1 if side >= 0 else 0
+    R, centre = d.geom_xmat[g], d.geom_xpos[g]
+    has_side = 1 if side >= 0 else 0
     p, q, s, slack = ends_in_frame(m, d, start, end, g, side)
     bends, first, last, arc = wrap_in_frame(p, q, s, has_side, m.geom_size[g][0], slack, kind)
     return bends, R @ first + centre, R @ last + centre, arc

@@ -33,7 +33,8 @@ def store_part(m, d):
     `active` is 1 in the worlds of the part that is processed, 0 in all others.
     ordered: 1 if the Hessian of a world was factorized in its own elimination order; solver_gap: scaled duality gap.
     """
-    mask, part = d.active[0] > 0.0, d.part
+    mask = d.active[0] > 0.0
+    part = d.part
     for i in range(m.nv):
         part.qacc[i] = where(mask, d.qacc[i], part.qacc[i])
         part.qfrc_constraint[i] = where(mask, d.qfrc_constraint[i], part.qfrc_constraint[i])

@@ -20,7 +20,8 @@ from featherlane.engine.simulation.step.wake import is_pushed, mark_awake, never
 @kernel
 def may_sleep(m, d, t):
     """Returns the mask of worlds where no force is applied to tree t and its velocities are below the tolerance."""
-    busy, tolerance = never_sleeps(m, t), m.opt_sleep_tolerance[0]
+    busy = never_sleeps(m, t)
+    tolerance = m.opt_sleep_tolerance[0]
     for i in tree_dofs(m, t):
         # a velocity counts with the DoF's length, as m/s; with tolerance 0 only an exact 0 is still
         is_slow = fabs(d.qvel[i]) * m.dof_length[i] < tolerance
@@ -44,7 +45,8 @@ def count_still_steps(m, d):
 
     Nothing changes in worlds without known islands.  Returns 1 if any tree of the tile is ready (-1), else 0.
     """
-    ready, known = 0, islands_known(m, d)
+    ready = 0
+    known = islands_known(m, d)
     for t in range(m.ntree):
         is_awake = d.tree_asleep[t] < 0.0
         if any_(is_awake):

@@ -42,7 +42,8 @@ def by_halves(function: Callable) -> Kernel:
         purpose: passed on to the function.
         Writes: active, the worlds of the part; what the function writes.
         """
-        start, active = 0, d.lane_active[0] > 0.0
+        start = 0
+        active = d.lane_active[0] > 0.0
         while start < width(d):
             lane = lane_index(d)
             d.active[0] = where((lane >= start) & (lane < start + size) & active, 1.0, 0.0)
@@ -56,7 +57,8 @@ def by_halves(function: Callable) -> Kernel:
     def halved(m, d, purpose):
         """Halves the parts until all fit, down to single worlds; restores `active`."""
         d.lane_active[0] = d.active[0]
-        size, counts = width(d) // 2, load_counts(d)
+        size = width(d) // 2
+        counts = load_counts(d)
         while size > 1 and parts_fit(m, d, size, purpose) == 0:
             size = size // 2
             # all worlds are processed again, so counts of the larger parts are discarded

@@ -40,21 +40,27 @@ def wake_island(m, d, t, lane, counter):
 
     An already awake tree keeps the lower counter.
     """
-    member, following = t, read_asleep(m, d, t, lane)
+    member = t
+    following = read_asleep(m, d, t, lane)
     if following < 0:
         write_lane(d.tree_asleep, t, lane, 1.0 * min(following, counter))
     # along the cycle of its island, until a tree that is awake
     while following >= 0:
         write_lane(d.tree_asleep, member, lane, 1.0 * counter)
-        member, following = following, read_asleep(m, d, following, lane)
+        member = following
+        following = read_asleep(m, d, following, lane)
 
 
 @kernel
 def first_of_island(m, d, t, lane):
     """Returns the smallest index of a tree in the sleeping island of tree t, in the world of a lane."""
-    smallest, member, visited = t, read_asleep(m, d, t, lane), 0  # visited: bounds the walk if the cycle is invalid
+    smallest = t
+    member = read_asleep(m, d, t, lane)
+    visited = 0  # bounds the walk if the cycle is invalid
     while member != t and member >= 0 and visited < m.ntree:
-        smallest, member, visited = min(smallest, member), read_asleep(m, d, member, lane), visited + 1
+        smallest = min(smallest, member)
+        member = read_asleep(m, d, member, lane)
+        visited = visited + 1
     return smallest
 
 
@@ -124,7 +130,8 @@ def tree_qpos_range(m, t):
 @kernel
 def mocap_moved(d, k, moved):
     """Returns `moved`, set to 1 in worlds in which mocap body k has moved since the last call."""
-    now, before = join(d.mocap_pos[k], d.mocap_quat[k]), d.sleep_mocap[k]
+    now = join(d.mocap_pos[k], d.mocap_quat[k])
+    before = d.sleep_mocap[k]
     for c in unrolled(range(7)):
         moved = where(now[c] != before[c], 1.0, moved)
     return moved
@@ -154,7 +161,8 @@ def never_sleeps(m, t):
 @kernel
 def is_pushed(m, d, t):
     """Returns the mask of worlds where the user applies a force or torque to tree t."""
-    pushed, first_body = 0.0, m.tree_bodyadr[t]
+    pushed = 0.0
+    first_body = m.tree_bodyadr[t]
     for i in tree_dofs(m, t):
         pushed = where(d.qfrc_applied[i] != 0.0, 1.0, pushed)
     # the bodies of a tree are consecutive

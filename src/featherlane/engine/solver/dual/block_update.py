@@ -62,9 +62,11 @@ def update_row_force(d, q, b, D, lo, hi, live):
 
     b: J a0 - aref of the row.  D: 1 / R.  lo, hi: bounds of the force.  live: mask of worlds that continue.
     """
-    f, R = d.dual.f[q, 0], row_regularization(D)
+    f = d.dual.f[q, 0]
+    R = row_regularization(D)
     # y: b + Y z + R f, first derivative of the cost;  a: A + R, second derivative
-    y, a = fma(R, f, b + block_row_product(d, q, c=0)), d.dual.A[q, 0] + R
+    y = fma(R, f, b + block_row_product(d, q, c=0))
+    a = d.dual.A[q, 0] + R
     f_new = clip(f - y / a, lo, hi)
     delta = where(live, f_new - f, 0.0)
     add_row_force(d, q, c=0, f=delta)
@@ -77,7 +79,8 @@ def load_contact(m, d, k, q):
 
     b = J a0 - aref is in primal.con_warm.
     """
-    dim, first = d.con_dim[k], 0
+    dim = d.con_dim[k]
+    first = 0
     while first + 3 <= dim:  # three rows at a time, then the others one by one
         product = three_row_products(d, q, first)
         for c in range(3):
@@ -115,7 +118,8 @@ def visit_edge(d, q, dim, e, R, live):
     s = 1 or -1.  y and a are the first and second derivative of the cost by f:
     y = y_n + s y_i + R f,  a = A_nn + A_ii + 2 s A_in + R.
     """
-    i, s = 1 + e // 2, 1.0 - 2.0 * (e % 2)  # s = 1 for even edges, else -1
+    i = 1 + e // 2
+    s = 1.0 - 2.0 * (e % 2)  # 1 for even edges, else -1
     f = d.dual.block_force[e]
     y = fma(R, f, fma(s, d.dual.block_y[i], d.dual.block_y[0]))
     A_ii, A_in = d.dual.A[q, block_triangle_index(i, i)], d.dual.A[q, block_triangle_index(i, 0)]
@@ -130,7 +134,9 @@ def visit_edge(d, q, dim, e, R, live):
 @kernel
 def visit_pyramid(m, d, k, q, sweep, live):
     """Updates the edges of contact k, block q, in ROUNDS rounds; returns the cost's decrease and the drift."""
-    dim, edges, R = d.con_dim[k], force_count(m, d, k), row_regularization(d.con_D[k])
+    dim = d.con_dim[k]
+    edges = force_count(m, d, k)
+    R = row_regularization(d.con_D[k])
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for e in range(edges):
         d.dual.block_force[e] = d.dual.f[q, e]
@@ -179,7 +185,8 @@ def store_ray(d, q, dim, R, Rt, held):
     g_t: friction part of g.  The rim matters if the contact accelerates away from the surface and fast along it: then
     friction decreases the cost, but needs a normal force.
     """
-    squares, normal_gradient = 0.0, cone_gradient(d, q, c=0, R=R, Rt=Rt)
+    squares = 0.0
+    normal_gradient = cone_gradient(d, q, c=0, R=R, Rt=Rt)
     for c in range(1, dim):
         gradient = cone_gradient(d, q, c, R, Rt)
         squares = fma(gradient, gradient, squares)
@@ -197,7 +204,8 @@ def ray_length(d, q, dim, R, Rt):
     """
     slope, curvature = 0.0, 0.0
     for c in range(dim):
-        v, Av = d.dual.block_ray[c], 0.0
+        v = d.dual.block_ray[c]
+        Av = 0.0
         slope = fma(v, cone_gradient(d, q, c, R, Rt), slope)
         for e in range(dim):
             Av = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], Av)
@@ -209,7 +217,8 @@ def ray_length(d, q, dim, R, Rt):
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
     """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
-    held, fall = d.dual.block_force[0] > TOUCHING, 0.0  # held: mask of worlds with a normal force
+    held = d.dual.block_force[0] > TOUCHING  # mask of worlds with a normal force
+    fall = 0.0
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
     length = ray_length(d, q, dim, R, Rt)
     # along the force, the tip is at length -1; from force 0, the ray only goes forward
@@ -250,7 +259,8 @@ def solve_friction(d, q, dim, R, Rt, live):
 def visit_cone(m, d, k, q, live):
     """Updates the forces of elliptic contact k, block q, in ROUNDS rounds; returns the cost's decrease and drift."""
     contact = d.contact[k]
-    dim, R, Rt = contact.dim, row_regularization(contact.D), row_regularization(contact.Dt)
+    dim = contact.dim
+    R, Rt = row_regularization(contact.D), row_regularization(contact.Dt)
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]

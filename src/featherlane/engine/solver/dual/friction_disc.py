@@ -58,7 +58,8 @@ def solve_on_disc(d, n, r):
     if single_precision(d):
         slack = 1e-6
     # outside: mask of worlds with |t| > r in all rounds so far, all worlds at first;  length: |t|
-    outside, length = r >= 0.0, r
+    outside = r >= 0.0
+    length = r
     for _ in range(ROUNDS):
         factor_disc(d, multiplier, d.disc.L, n, FLAT * trace)  # writes disc.L
         for c in range(n):

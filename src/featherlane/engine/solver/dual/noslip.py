@@ -54,7 +54,9 @@ def solve_friction_row(d, q, b, lo, hi, live):
 
     b: J a0 - aref of the row, so that y = b + Y z.  lo, hi: bounds of the force.
     """
-    f, y, A = d.dual.f[q, 0], b + block_row_product(d, q, c=0), fmax(d.dual.A[q, 0], MINVAL)
+    f = d.dual.f[q, 0]
+    y = b + block_row_product(d, q, c=0)
+    A = fmax(d.dual.A[q, 0], MINVAL)
     delta = where(live, clip(fma(-y, d.dual.A[q, INVERSE], f), lo, hi) - f, 0.0)
     d.dual.f[q, 0] = f + delta
     add_row_force(d, q, c=0, f=delta)
@@ -69,7 +71,8 @@ def solve_edge_pair(d, q, dim, i, live):
     """
     # forces of the edges n + t_i and n - t_i
     plus, minus, y = d.dual.f[q, 2 * i - 2], d.dual.f[q, 2 * i - 1], d.dual.block_y[i]
-    total, t = plus + minus, plus - minus
+    total = plus + minus
+    t = plus - minus
     A = d.dual.A[q, block_triangle_index(i, i)]
     moves = A > MINVAL  # mask: the direction has mobility
     t_new = where(moves, clip(t - y / where(moves, A, 1.0), -total, total), 0.0)
@@ -104,7 +107,8 @@ def has_force(m, d, k, q):
 @kernel
 def solve_contact_friction(m, d, k, q, live):
     """Solves the friction of contact k, block q; returns the cost's decrease."""
-    dim, fall = d.con_dim[k], 0.0
+    dim = d.con_dim[k]
+    fall = 0.0
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     if has_edges(m, d, k):
         for i in range(1, dim):
@@ -187,7 +191,8 @@ def noslip(m, d):
     copy_vector(m, d.qacc, d.dual.start)
     d.dual.nsweep[0] = 0.0
     # gain: decrease of the cost before the sweep.  The first one also gains the cost of R, which is omitted from now on
-    live, gain = d.active[0] > 0.0, regularisation_cost(m, d)
+    live = d.active[0] > 0.0
+    gain = regularisation_cost(m, d)
     for _ in range(m.opt_noslip_iterations):
         if not any_(live):
             break

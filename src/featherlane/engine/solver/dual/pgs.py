@@ -100,7 +100,8 @@ def extrapolate_contact(m, d, k, q, beta):
         for e in range(n):
             d.dual.f[q, e] = fmax(d.dual.f[q, e], 0.0)
     else:
-        squares, normal_force = 0.0, fmax(d.dual.f[q, 0], 0.0)
+        squares = 0.0
+        normal_force = fmax(d.dual.f[q, 0], 0.0)
         for e in range(1, n):
             squares = fma(d.dual.f[q, e], d.dual.f[q, e], squares)
         friction = sqrt(squares)
@@ -133,7 +134,8 @@ def force_cost(f, b, D):
 @kernel
 def dual_cost(m, d):
     """Returns 1/2 f^T (A + R) f + f^T b of dual.f, with f^T A f = z^T z."""
-    cost, contacts = 0.0, d.nrow[0]  # first block of contacts
+    cost = 0.0
+    contacts = d.nrow[0]  # first block of contacts
     for i in range(m.nv):
         cost = fma(d.dual.z[i], d.dual.z[i], cost)
     cost = 0.5 * cost
@@ -159,7 +161,8 @@ def start_forces(m, d):
     Writes: primal.row_v, con_warm (b); dual.f, dual.old, dual.z.
     """
     compute_rows_at(m, d, d.qacc_smooth, d.primal.row_v, d.primal.con_warm)
-    blocks, warm = d.nrow[0] + d.ncon_slot[0], false_mask(d)  # warm: worlds that start from the last forces
+    blocks = d.nrow[0] + d.ncon_slot[0]
+    warm = false_mask(d)  # worlds that start from the last forces
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         # x = J a - aref at the last acceleration, and its forces
         compute_rows_at(m, d, d.qacc_warmstart, d.primal.row_x, d.primal.con_y)
@@ -197,25 +200,29 @@ def pgs(m, d):
     Scratch: primal.*, cacc, cfrc, dual.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep three products with Y.
     """
-    scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]  # scale: of cost and gradient
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost and gradient
+    tolerance = m.opt_tolerance[0]
     start_forces(m, d)  # writes dual.f, old, z
     record_forces(m, d, k=0, scale=scale, improvement=0.0, beta=0.0)
-    # noise: relative rounding of a gain; it is quadratic in the change of forces, so this is the square of a rounding
+    # relative rounding of a gain: a gain is quadratic in the change of forces, so this is the square of a rounding
     noise = 1e-12 if single_precision(d) else 1e-28
-    # of each world: niter: sweeps; k: sweeps since a restart of momentum; total: decrease of the cost by all sweeps;
-    # idle: consecutive sweeps without progress; cost: dual cost of the forces
-    niter, k, total, idle, cost = 0.0, 0.0, 0.0, 0.0, dual_cost(m, d)
+    niter, idle = 0.0, 0.0  # sweeps of each world, and consecutive ones without progress
+    k = 0.0  # sweeps since a restart of the momentum
+    total = 0.0  # decrease of the cost by all sweeps
+    cost = dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
         if not any_(live):
             break
         beta = where(live & (k > 1.0), (k - 1.0) / (k + 2.0), 0.0)
         extrapolate_forces(m, d, beta)  # writes dual.f, old, z
-        cost_before, cost_extrapolated = cost, dual_cost(m, d)
+        cost_before = cost
+        cost_extrapolated = dual_cost(m, d)
         fall, drift = sweep_blocks(m, d, sweep, live)  # updates dual.f, z
         cost = cost_extrapolated - fall
         k = where((drift < 0.0) | (cost > cost_before), 0.0, k + 1.0)
-        niter, total = where(live, niter + 1.0, niter), total + fall
+        niter = where(live, niter + 1.0, niter)
+        total = total + fall
         record_forces(m, d, sweep + 1, scale, scale * fall, beta)
         # rounding ends progress if sweeps gain nothing of the total gain; a single one may seem to increase the cost
         idle = where(fall <= noise * total, idle + 1.0, 0.0)

@@ -56,7 +56,8 @@ EDGES = 10  # largest number of forces of a contact: edges of a pyramid of dimen
 def block_row_product(d, q, c):
     """Returns the product of row c of block q with z = Y^T f: (J M^-1 J^T f) along the row."""
     n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
-    row, x = d.dual.rowadr[q] + c * n, 0.0
+    row = d.dual.rowadr[q] + c * n
+    x = 0.0
     for p in range(n):
         x = fma(d.dual.Y[row + p], d.dual.z[d.dual.dof[dofs + p]], x)
     return x
@@ -79,8 +80,11 @@ def three_row_products(d, q, c):
     row = d.dual.rowadr[q] + c * n
     x0, x1, x2 = zeros(3)
     for p in range(n):
-        z, e = d.dual.z[d.dual.dof[dofs + p]], row + p
-        x0, x1, x2 = fma(d.dual.Y[e], z, x0), fma(d.dual.Y[e + n], z, x1), fma(d.dual.Y[e + 2 * n], z, x2)
+        z = d.dual.z[d.dual.dof[dofs + p]]
+        e = row + p
+        x0 = fma(d.dual.Y[e], z, x0)
+        x1 = fma(d.dual.Y[e + n], z, x1)
+        x2 = fma(d.dual.Y[e + 2 * n], z, x2)
     return Vec3(x0, x1, x2)
 
 
@@ -90,7 +94,8 @@ def add_three_row_forces(d, q, c, f):
     n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
     for p in range(n):
-        i, e = d.dual.dof[dofs + p], row + p
+        i = d.dual.dof[dofs + p]
+        e = row + p
         z = fma(d.dual.Y[e + n], f[1], fma(d.dual.Y[e], f[0], d.dual.z[i]))
         d.dual.z[i] = fma(d.dual.Y[e + 2 * n], f[2], z)
 
@@ -213,17 +218,18 @@ def store_constraint_force(m, d):
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        f0, f1, f2 = basis_force(m, d, k, c=0), 0.0, 0.0
+        normal_force = basis_force(m, d, k, c=0)
+        friction1, friction2 = 0.0, 0.0
         if c.dim > 1:
-            # tangents
-            f1, f2 = basis_force(m, d, k, c=1), basis_force(m, d, k, c=2)
-        add_basis_force(d, k, (f0, f1, f2))
+            friction1, friction2 = basis_force(m, d, k, c=1), basis_force(m, d, k, c=2)
+        add_basis_force(d, k, (normal_force, friction1, friction2))
+        # moments about normal and tangents
         if c.dim > 3:
-            # now moments about normal and tangents; dimension 4 has only the first
-            f0, f1, f2 = basis_force(m, d, k, c=3), 0.0, 0.0
+            spin = basis_force(m, d, k, c=3)
+            roll1, roll2 = 0.0, 0.0
             if c.dim > 4:
-                f1, f2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
-            add_turn_moments(d, k, (f0, f1, f2))
+                roll1, roll2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
+            add_turn_moments(d, k, (spin, roll1, roll2))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
 
 
@@ -290,15 +296,18 @@ def add_scalar_gap(m, d, k, unused, total):
 @kernel
 def add_contact_gap(m, d, k, unused, total):
     """Returns `total` plus the duality gap of the forces of contact k: the sum over its rows or edges."""
-    q, s, gap = contact_block(d, k), friction_factor(m, d, k), 0.0
+    q = contact_block(d, k)
+    s = friction_factor(m, d, k)
+    gap = 0.0
     for e in range(force_count(m, d, k)):
-        # x, D: J a - aref and 1 / R of row or edge e.  First those of the normal, which stay if e is the normal
-        primal_force, x, D = primal_contact_force(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
+        primal_force = primal_contact_force(m, d, k, e, s)
+        x, D = d.primal.con_y[k][0], d.con_D[k]  # J a - aref and 1 / R: those of the normal, unless e is another row
         if has_edges(m, d, k):
             y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)  # edges 2 i - 2 and 2 i - 1: y + y_i and y - y_i
             x = x + y_i if e % 2 == 0 else x - y_i
         elif e > 0:
-            x, D = basis_value(d, d.primal.con_y, k, e), d.con_Dt[k]
+            x = basis_value(d, d.primal.con_y, k, e)
+            D = d.con_Dt[k]
         gap = gap + row_gap(d.dual.f[q, e], primal_force, x, D)
     return total + gap
 

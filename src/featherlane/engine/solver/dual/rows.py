@@ -101,7 +101,8 @@ def whiten_block(m, d, start, n, row, dim):
     Reads:  primal.search = D^-1/2.
     Writes: dual.Y, dual.place.
     """
-    rows, LD = inertia_rows(m), metric_factor(m, d)[0]
+    rows = inertia_rows(m)
+    LD = metric_factor(m, d)[0]
     place_dofs(SparseRows(d.dual.Y, row, d.dual.dof, start, n, d.dual.place))
     c = 0
     while c + 3 <= dim:
@@ -154,7 +155,9 @@ def build_row_block(m, d, k, start, row):
 @kernel
 def build_contact_block(m, d, k, start, row):
     """Builds the block of contact k; returns its number of dofs."""
-    c, q, dim = d.contact[k], contact_block(d, k), d.con_dim[k]
+    c = d.contact[k]
+    q = contact_block(d, k)
+    dim = d.con_dim[k]
     # the last dof of body 0, which stands for a body that does not move, is -1
     n = list_pair(m, d.dual.dof, d.dual.mark, m.body_lastdof[c.body[0]], m.body_lastdof[c.body[1]], start)
     store_block_addresses(d, q, start, n, row)
@@ -177,7 +180,9 @@ def make_blocks(m, d):
     Cost:   O(rows * depth^2).
     """
     # start, row: next free positions in dual.dof and dual.Y;  whole: rows without friction are needed, too
-    start, row, whole, inverse = 0, 0, in_forces(m), metric_factor(m, d)[1]  # inverse: 1 / D
+    start, row = 0, 0
+    whole = in_forces(m)
+    inverse = metric_factor(m, d)[1]  # 1 / D
     d.dual.ndual[0] = 0
     for i in range(m.nv):
         d.dual.mark[i] = 0
@@ -186,7 +191,8 @@ def make_blocks(m, d):
         if not has_room_for_block(m, d, start, row):
             break
         if q < d.nrow[0]:
-            dim, needed = 1, whole or d.row_type[q] in (FRICTION_DOF, FRICTION_TENDON)
+            dim = 1
+            needed = whole or d.row_type[q] in (FRICTION_DOF, FRICTION_TENDON)
         else:
             dim = d.con_dim[q - d.nrow[0]]
             needed = whole or dim > 1
@@ -197,7 +203,9 @@ def make_blocks(m, d):
             n = build_row_block(m, d, q, start, row)
         else:
             n = build_contact_block(m, d, q - d.nrow[0], start, row)
-        start, row, d.dual.ndual[0] = start + n, row + n * dim, q + 1
+        start = start + n
+        row = row + n * dim
+        d.dual.ndual[0] = q + 1
 
 
 @kernel

@@ -55,7 +55,7 @@ def build_coupled_rows(m, d, label):
 
 
 @stage
-def choose_way(m, d):
+def select_factorization(m, d):
     """Sets the factorization of each world, in `coupled`, and the tile's H, in hessian.pattern, for this step's rows.
 
     articulated   a long tree (uses_articulated), in worlds in which no row couples two branches: O(n) instead of

@@ -25,7 +25,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.inertia.articulated import needs_inertia
 from featherlane.engine.dynamics.inertia.joint_space import crb
 from featherlane.engine.dynamics.sparse.tree_factor import PANEL
-from featherlane.engine.solver.hessian.choice import choose_way
+from featherlane.engine.solver.hessian.choice import select_factorization
 from featherlane.engine.solver.hessian.entries.assembly import assemble_entries
 from featherlane.engine.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED
 from featherlane.engine.solver.hessian.factorizations.articulated import (
@@ -53,16 +53,6 @@ from featherlane.engine.solver.rows.rows import prepare_contacts
 
 
 # ---- interface for the solver --------------------------------------------------------------------------------------
-@kernel
-def select_factorization(m, d):
-    """Selects each world's factorization and the tile's pattern for this step; sets con_overflow if none fits all.
-
-    Reads:  the rows' present slots, con_body.
-    Writes: hessian.*, ordered, con_overflow.
-    """
-    choose_way(m, d)
-
-
 @kernel
 def starts_from_inertia(m, d):
     """Checks whether `assemble_hessian` reads M."""
@@ -118,7 +108,8 @@ def solve_first(m, d):
     Scratch: cacc, cfrc.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
-    recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
+    recursion = takes_recursion(m, d)
+    matrix = takes_matrix(m, d)
     if recursion and matrix:  # both methods solve; each world takes the result of its method
         copy_search_to_Mv(m, d)
     # each method: factor and search <- L^-T search at once, then search <- L^-1 D^-1 search
@@ -173,7 +164,8 @@ def _substitute_search(m, d):
 
     The calls `reduce_*` compute search <- L^-T search, and `expand_*` search <- L^-1 D^-1 search.
     """
-    recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
+    recursion = takes_recursion(m, d)
+    matrix = takes_matrix(m, d)
     if recursion and matrix:  # both methods solve; each world takes the result of its method
         copy_search_to_Mv(m, d)
     if recursion:

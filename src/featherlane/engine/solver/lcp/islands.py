@@ -29,7 +29,8 @@ FEW_ROWS = 72  # of an island that does not profit from a start with all rows at
 def mark_worlds_of_rows(d):
     """Sets bit `lane` of lcp.order[r] if row r can have a force in this world: no sweep needs an order here."""
     for r in range(d.lcp.n[0]):
-        bits, present = 0, is_present(d, r)
+        bits = 0
+        present = is_present(d, r)
         for lane in range(width(d)):
             bits += has(present, lane) << lane
         d.lcp.order[r] = bits
@@ -53,7 +54,8 @@ def first_tree_of_island(d, t):
 def find_row_roots(m, d, lane):
     """Computes lcp.root of one world, and clears lcp.head: the trees of each row are joined."""
     for t in range(m.ntree):
-        d.lcp.root[t], d.lcp.head[t] = t, -1
+        d.lcp.root[t] = t
+        d.lcp.head[t] = -1
     last = -1
     for r in range(d.lcp.n[0]):
         first = d.lcp.coladr[r]
@@ -84,7 +86,8 @@ def list_island_rows(m, d, lane):
 @kernel
 def gather_island_rows(d, first):
     """Sets one.row and one.n: the rows of the island with first row `first`; returns 0 if they exceed the capacity."""
-    n, r = 0, first
+    n = 0
+    r = first
     while r >= 0 and n < d.nlcpone:
         d.one.row[n] = r
         n += 1
@@ -111,13 +114,16 @@ def gather_bounds(d, a, lane):
     d.one.b[a] = read_lane(d.lcp.b, r, lane)
     d.one.findex[a], d.one.add[a] = -1, 0.0
     if d.lcp.findex[r] < 0:
-        d.one.lo[a], d.one.hi[a] = read_lane(d.lcp.lo, r, lane), hi
+        d.one.lo[a] = read_lane(d.lcp.lo, r, lane)
+        d.one.hi[a] = hi
     elif hi == 0.0:
         # mu = 0: |x| <= add
-        d.one.lo[a], d.one.hi[a] = -add, add
+        d.one.lo[a] = -add
+        d.one.hi[a] = add
     else:
         d.one.findex[a] = position_in_island(d, a, d.lcp.findex[r])
-        d.one.lo[a], d.one.hi[a], d.one.add[a] = 0.0, hi, add
+        d.one.lo[a] = 0.0
+        d.one.hi[a], d.one.add[a] = hi, add
 
 
 @kernel

@@ -23,8 +23,10 @@ def copy_in(p, at, first, count):
 
     Number j of problem `lane` is batch[lane * stride + j], and tile[j * W + lane]; lanes without a problem get zeros.
     """
-    W, numbers, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
-    tile, batch = scalars(p, p.lcp_memory[at]), scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
+    W = width(p)
+    numbers, stride = p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    tile = scalars(p, p.lcp_memory[at])
+    batch = scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
     for j in range(numbers):
         for lane in range(count):
             tile[j * W + lane] = batch[lane * stride + j]
@@ -38,8 +40,10 @@ def copy_out(p, at, first, count):
 
     Number j of problem `lane` is batch[lane * stride + j], and tile[j * W + lane].
     """
-    W, numbers, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
-    tile, batch = scalars(p, p.lcp_memory[at]), scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
+    W = width(p)
+    numbers, stride = p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    tile = scalars(p, p.lcp_memory[at])
+    batch = scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
     for lane in range(count):
         for j in range(numbers):
             batch[lane * stride + j] = tile[j * W + lane]
@@ -48,13 +52,15 @@ def copy_out(p, at, first, count):
 @kernel
 def is_doubtful(p):
     """Returns a mask of worlds with a dense A, A_ij = lcp.A[i * n + j], that is not finite or not symmetric."""
-    n, not_finite, asymmetry, largest = p.lcp.n[0], 0.0, 0.0, 0.0
+    n = p.lcp.n[0]
+    not_finite, asymmetry, largest = 0.0, 0.0, 0.0
     for i in range(n):
         for j in range(i + 1):
             lower, upper = p.lcp.A[i * n + j], p.lcp.A[j * n + i]
             # 0 times a finite number is 0, else NaN
             not_finite = not_finite + 0.0 * (lower + upper)
-            asymmetry, largest = fmax(fabs(lower - upper), asymmetry), fmax(fabs(lower), largest)
+            asymmetry = fmax(fabs(lower - upper), asymmetry)
+            largest = fmax(fabs(lower), largest)
     return not_(not_finite == 0.0) | (asymmetry > ASYMMETRY * largest)
 
 

@@ -99,7 +99,8 @@ def report(m, d):
     # gap 0: the law of friction minimises no cost
     store_diagnostics(d, where(has_lcp_rows(d), d.lcp.niter[0], 0.0), d.lcp.residual[0], gap=0.0)
     # UNSETTLED: friction limits that follow the normals did not settle; the residual is that of the present limits
-    unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0]
+    unsettled = d.lcp.status[0] == 1.0 * UNSETTLED
+    tolerance = m.opt_lcp_tolerance[0]
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
     # counted: UNSETTLED, or a residual that is not within the tolerance (or NaN)

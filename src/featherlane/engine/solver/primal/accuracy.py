@@ -48,7 +48,7 @@ from featherlane.engine.solver.hessian.entries.within_tree import store_pair_jac
 from featherlane.engine.solver.hessian.equation import assemble_hessian, substitute
 from featherlane.engine.solver.primal.direction import search_direction
 from featherlane.engine.solver.primal.history import record_iteration
-from featherlane.engine.solver.primal.line_search import FAR, line_search, line_terms
+from featherlane.engine.solver.primal.line_search import FAR, line_search, line_terms, slope_tolerance
 from featherlane.engine.solver.primal.problem import (
     advance_rows,
     compute_rows_at,
@@ -181,7 +181,8 @@ def store_opposing_forces(m, d):
 @kernel
 def norm_from_acceleration(m, d):
     """Returns max(|f0|, |M a - f0|), limited to what float32 can square."""
-    constraint, f0 = 0.0, metric_force(m, d)  # constraint: |M a - f0|^2
+    f0 = metric_force(m, d)
+    constraint = 0.0  # |M a - f0|^2
     for i in range(m.nv):
         f = d.primal.Ma[i] - f0[i]
         constraint = fma(f, f, constraint)
@@ -199,7 +200,9 @@ def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
     stiffest: result of `store_opposing_forces`.
     """
     # above, above_if_lost: 1 if a dof is above its limit
-    (_, small, _), rounding, above, above_if_lost = gradient_limits(d), one_rounding(d), 0.0, 0.0
+    _, small, _ = gradient_limits(d)
+    rounding = one_rounding(d)
+    above, above_if_lost = 0.0, 0.0
     forces = norm_from_acceleration(m, d)
     # p may be larger than computed by the factor `lost`, if rounding has lost M in the factor of H.  One rounding of
     # the diagonal M_ii + sum of J_i^2 D is at most rounding * stiffest M_ii; a direction may be SLACK times softer
@@ -224,7 +227,8 @@ def is_well_known(m, d, chosen):
     Reads:  the rows, cdof.
     Writes: primal.live, primal.terms, primal.contested, primal.search, primal.Mv, hessian.H and its factor.
     """
-    rounding, above = one_rounding(d), 0.0
+    rounding = one_rounding(d)
+    above = 0.0
     d.primal.live[0] = where(chosen, 1.0, 0.0)
     assemble_hessian(m, d)  # H of the rows in worlds with primal.live = 1
     for pattern in range(2):  # of signs
@@ -262,10 +266,10 @@ def refine_solution(m, d, left, gradient, niter, n):
             hessian.* and all other fields that a direction needs.
     Cost:   a product with J, and two or three Newton steps.
     """
-    tolerance = m.opt_tolerance[0]
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost and gradient in the records and the tolerance
     # masks: accurate; certain: accurate whatever the factor of H has lost; todo: takes the next step
-    accurate, todo = false_mask(d), left
+    accurate = false_mask(d)
+    todo = left
     certain = accurate
     recompute_rows(m, d, left)
     cost, new_gradient = evaluate(m, d)
@@ -282,14 +286,14 @@ def refine_solution(m, d, left, gradient, niter, n):
         todo = todo & not_(accurate)
         if not any_(todo):
             break
-        # step of length a to the minimum of the cost along p; q1, q2: coefficients of the cost without rows
+        # step of length a to the minimum of the cost along p
         q1, q2, p_squared = line_terms(m, d)
-        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale  # slope at which the search ends
-        a = line_search(m, d, q1, q2, enough, live=todo)
+        a = line_search(m, d, q1, q2, slope_tolerance(m, scale, p_squared), live=todo)
         advance_rows(m, d, a)
         cost_before = cost
         cost, new_gradient = evaluate(m, d)
-        gradient, niter = where(todo, new_gradient, gradient), where(todo, niter + 1.0, niter)
+        gradient = where(todo, new_gradient, gradient)
+        niter = where(todo, niter + 1.0, niter)
         record_iteration(d, n + k + 1, scale * cost, scale * new_gradient, scale * (cost_before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
     list_slots(d)  # all contact slots again: `search_direction` left out those of other worlds

@@ -20,7 +20,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.inertia.joint_space import solve_factored
 from featherlane.engine.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.engine.solver.primal.history import half_gradient_product, record_iteration, store_diagnostics
-from featherlane.engine.solver.primal.line_search import line_search, line_terms
+from featherlane.engine.solver.primal.line_search import line_search, line_terms, slope_tolerance
 from featherlane.engine.solver.primal.problem import (
     advance_rows,
     compute_row_products,
@@ -88,44 +88,44 @@ def cg(m, d):
     Cost:   per iteration O(contacts + nv * depth).
     """
     warm_start(m, d)  # writes qacc, primal.Ma and the rows of the start
-    # scale: 1 / trace of M, of cost, gradient (its norm) and gap in comparisons with the tolerance
-    scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost, gradient and gap in comparisons with the tolerance
+    tolerance = m.opt_tolerance[0]
     noise, _, _ = gradient_limits(d)  # relative rounding of a cost
     patience = SHORT_PATIENCE if single_precision(d) else PATIENCE
-    cost, gradient = evaluate(m, d)
+    cost, gradient = evaluate(m, d)  # gradient: its norm
     record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=0.0, step=0.0)
     precondition(m, d)  # writes primal.Mgrad
     clear_vector(m, d.primal.search)
-    # gap: duality gap, 1/2 g . M^-1 g
-    gap, beta, niter, idle = half_gradient_product(m, d), 0.0, 0.0, 0.0
-    # of each world: idle: iterations without progress; least: least gap so far; live: continues
-    least = gap
+    gap = half_gradient_product(m, d)  # duality gap, 1/2 g . M^-1 g
+    least = gap  # the least one so far
+    beta, niter, idle = 0.0, 0.0, 0.0  # idle: consecutive iterations without progress
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
         turn_search(m, d, beta)  # writes the direction
-        # step of length a to the minimum along the direction; q1, q2: coefficients of the cost; p_squared: |p|^2
+        # step of length a to the minimum along p
         q1, q2, p_squared = line_terms(m, d)
-        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale  # slope at which the search ends
-        a = line_search(m, d, q1, q2, enough, live)
+        a = line_search(m, d, q1, q2, slope_tolerance(m, scale, p_squared), live)
         advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
         cost_before = cost
         cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
         precondition(m, d)  # writes primal.Mgrad
-        gain, gap, beta = cost_before - cost, half_gradient_product(m, d), hager_zhang_beta(m, d)
+        gain = cost_before - cost
+        gap = half_gradient_product(m, d)
+        beta = hager_zhang_beta(m, d)
         niter = where(live, niter + 1.0, niter)
         record_iteration(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
         # progress: the gain is more than rounding, or the gap has halved
         significant = fabs(gain) > noise * fabs(cost)
-        idle, least = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
-        # small: the gain is below the tolerance, but not rounding; never with tolerance 0
-        small = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
-        if any_(live & small & (scale * gap > NEAR * tolerance)):
-            # a step of length near 0, or a step that is too long, also gains little
-            # so the gradient, or the gap, must be small, too
-            small = small & is_small(m, d, gradient, scale * gap)
-        converged = not_(scale * gradient > tolerance) | small  # a gradient that is NaN ends the world, too
+        idle = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0)
+        least = fmin(gap, least)
+        # the gain is below the tolerance, but not rounding; never with tolerance 0
+        gains_little = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
+        if any_(live & gains_little & (scale * gap > NEAR * tolerance)):
+            # a step that is too short or too long also gains little, so the gradient, or the gap, must be small, too
+            gains_little = gains_little & is_small(m, d, gradient, scale * gap)
+        converged = not_(scale * gradient > tolerance) | gains_little  # a gradient that is NaN ends the world, too
         if single_precision(d):  # rounding may keep its gradient above the tolerance
             converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)

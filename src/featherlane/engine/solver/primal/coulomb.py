@@ -67,13 +67,14 @@ def is_unsolved(m, d, scale, residual):
     A large residual counts even if it is rounding.  scale: of the residual in the test of the tolerance.
     """
     _, small, large = gradient_limits(d)
-    # above: worlds above the tolerance;  failed: those of them with a residual that is neither small nor rounding
-    forces, above = norm_of_forces(m, d), scale * residual > m.opt_tolerance[0]
-    failed = above & not_(residual <= small * forces)
-    if any_(failed):
-        failed = failed & not_(is_rounding_of_terms(m, d))
-    # also worlds with a large residual, or one that is out of range or NaN
-    return failed | (above & not_(residual <= large * forces)) | not_(residual < FAR)
+    forces = norm_of_forces(m, d)
+    above_tolerance = scale * residual > m.opt_tolerance[0]
+    unexplained = above_tolerance & not_(residual <= small * forces)  # neither small nor, below, rounding
+    if any_(unexplained):
+        unexplained = unexplained & not_(is_rounding_of_terms(m, d))
+    is_large = above_tolerance & not_(residual <= large * forces)
+    out_of_range = not_(residual < FAR)  # also NaN
+    return unexplained | is_large | out_of_range
 
 
 @kernel
@@ -159,32 +160,32 @@ def start_friction(d, chosen):
 
 
 @kernel
-def next_problem(m, d, won, lost, proximal, stiffness):
-    """Sets the next problem in the worlds of the masks won and lost.
+def next_problem(m, d, solved, given_up, proximal, stiffness):
+    """Sets the next problem in the worlds of the masks `solved` and `given_up`.
 
-    Returns (mask `proximal`, stiffness, residual of all worlds) of the next problems.
+    Returns (mask `proximal`, stiffness s, residual of all worlds) of the next problems.
 
     Args:
-        won: worlds that solved a problem that is not the last one.
-        lost: worlds that did not solve a problem.
+        solved: worlds that solved a problem that is not the last one.  The next one is stiffer.
+        given_up: worlds that gave a problem up.  The next one is a softer proximal problem.
         proximal: worlds whose problem was a proximal one.
         stiffness: s of each world's problem.
     """
-    store_solution(m, d, won, won & proximal)  # writes coulomb.good, and coulomb.force of proximal problems
-    begins = lost & not_(proximal)
-    if any_(begins):
-        begin_proximal(m, d, begins)  # writes coulomb.start, and 0 to coulomb.force
-    # s = 1 after the problem that finds the zones; proximal problems get harder after success, easier after failure
-    harder = where(proximal, fmin(STIFFER * stiffness, 1.0), 1.0)
-    easier = where(proximal, SOFTER * stiffness, FIRST)
-    stiffness = where(won, harder, where(lost, easier, stiffness))
-    proximal = proximal | lost
-    continues = (won | lost) & (stiffness > SOFTEST)
-    shifted = continues & proximal
-    # proximal problems start at the last solution (coulomb.good), the law at the present point; `lost` worlds have
-    # proximal problems from now on, so they are in `shifted`
-    residual = place_problem(m, d, continues, continues & (lost | shifted), shifted, stiffness)
-    start_friction(d, continues & lost)
+    store_solution(m, d, solved, solved & proximal)  # writes coulomb.good, and coulomb.force of proximal problems
+    first_proximal = given_up & not_(proximal)
+    if any_(first_proximal):
+        begin_proximal(m, d, first_proximal)  # writes coulomb.start, and 0 to coulomb.force
+    # s: proximal problems get stiffer after a solution, softer after a failure.  The problem that finds the zones is
+    # followed by the law, and every other first failure by the first proximal problem
+    stiffer = where(proximal, fmin(STIFFER * stiffness, 1.0), 1.0)
+    softer = where(proximal, SOFTER * stiffness, FIRST)
+    stiffness = where(solved, stiffer, where(given_up, softer, stiffness))
+    proximal = proximal | given_up
+    continues = (solved | given_up) & (stiffness > SOFTEST)
+    # the law starts at the present point; proximal problems start at the last solution, with its forces
+    from_solution = continues & proximal
+    residual = place_problem(m, d, chosen=continues, back=from_solution, shifted=from_solution, stiffness=stiffness)
+    start_friction(d, continues & given_up)
     return proximal, stiffness, residual
 
 
@@ -210,82 +211,129 @@ def leave_unsolved(m, d, left, proximal, first):
     return residual
 
 
+# ---- the iterations --------------------------------------------------------------------------------------------------
+@kernel
+def first_problem(m, d, live, residual):
+    """Sets the first problem in the `live` worlds: that which finds the zones, or the law close to its solution.
+
+    residual: that of the law at the start.  Returns (stiffness s, residual) of the problems.
+    """
+    stiffness = 1.0
+    if any_(live):
+        store_problem(m, d)
+        stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
+        none = false_mask(d)
+        residual = place_problem(m, d, chosen=live, back=none, shifted=none, stiffness=stiffness)
+        start_friction(d, live)
+    return stiffness, residual
+
+
+@kernel
+def iterate_problem(m, d, live, proximal, residual, rho, niter):
+    """Moves the `live` worlds by one iteration of their method: proximal in worlds of that mask, else primal-dual.
+
+    residual: norm of the problem's residual.  rho: factor of the trial force, over Dt.  niter: earlier iterations.
+    Returns (residual, length of the step).
+    """
+    step = 0.0
+    by_proximal = live & proximal
+    if any_(live & not_(by_proximal)):
+        residual, step = newton_step(m, d, live & not_(by_proximal), residual, rho, niter)
+    if any_(by_proximal):
+        residual, proximal_length = proximal_step(m, d, by_proximal, residual)
+        step = where(by_proximal, proximal_length, step)
+    return residual, step
+
+
+@kernel
+def has_solved(m, d, scale, residual, proximal, is_law, stalled, hopeless):
+    """Returns the mask of worlds that have solved their problem.
+
+    - Any problem: the residual is below the tolerance.
+    - A problem that is not the law: it is below the part ROUGH, or PART of a proximal problem, of the forces.
+    - The law, without progress (`stalled`): the residual is rounding of its terms, and not large.
+    - The law, when it would be given up (`hopeless`): the residual is small or rounding (`is_unsolved`).
+
+    scale * residual: compared with the tolerance.  is_law: mask of worlds whose problem is the law.
+    """
+    solved = scale * residual <= m.opt_tolerance[0]
+    _, _, large = gradient_limits(d)
+    stalled = stalled & is_law & not_(solved) & (residual <= large * norm_of_forces(m, d))
+    if any_(stalled):
+        solved = solved | (stalled & is_rounding_of_terms(m, d))
+    hopeless = hopeless & is_law
+    if any_(hopeless & not_(solved)):
+        solved = solved | (hopeless & not_(is_unsolved(m, d, scale, residual)))
+    accurate_enough = where(proximal, PART, ROUGH) * norm_of_forces(m, d)
+    return solved | (not_(is_law) & (residual <= accurate_enough))
+
+
 @kernel
 def coulomb_newton(m, d):
     """Iterates until every world has solved the law: qacc, qfrc_constraint, row forces, iterations and residual.
 
+    Each world solves a sequence of problems, the last of which is the law.
     Numbers of each world:
+        stiffness: s of its problem, 1 of the law.  proximal: mask of worlds with proximal problems.
         residual: norm of its problem's residual.  first: that at the problem's start.  initial: the law's at the start.
         least: least residual of its problem.  too_large: residual above which the problem is given up.
-        stiffness: s of its problem, 1 of the law.  rho: factor of the trial force, over Dt.
         niter: iterations.  idle: consecutive ones without progress.  step: length of the last step.
+        rho: factor of the trial force, over Dt.
     Masks of worlds:
-        live: takes the next step.  unsolved: has not solved the law.  proximal: has proximal problems.
-        last: its problem is the law.  slow: its iteration made no progress.
-        good: it has solved its problem.  spent: it gives its problem up.
-        won, lost: it has solved a problem that is not the last one, or given one up, so a next problem follows.
+        live: takes the next step.  unsolved: has not solved the law; it is not live if it has given up.
+        slow: this iteration made no progress.  hopeless: further iterations do not solve its problem.
     """
     d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed
     start_newton(m, d)
-    scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], gradient_limits(d)[2]
-    _, residual = evaluate(m, d)
-    active, initial = d.active[0] > 0.0, residual
-    live = (scale * residual > tolerance) & active
-    unsolved, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
+    tolerance = m.opt_tolerance[0]
+    _, initial = evaluate(m, d)
+    active = d.active[0] > 0.0
+    live = (scale * initial > tolerance) & active
+    unsolved = live
+    proximal, niter = false_mask(d), 0.0
     # the law has no cost, and the start no step: niter is 0 in every world
-    record_iteration(d, k=0, cost=0.0, gradient=scale * residual, improvement=niter, step=niter)
-    if any_(live):
-        store_problem(m, d)
-        # the first problem: SOFT, or the law in worlds that start close to its solution
-        stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
-        # `proximal` is false in all worlds: none goes back, none is shifted
-        residual = place_problem(m, d, chosen=live, back=proximal, shifted=proximal, stiffness=stiffness)
-        start_friction(d, live)
-    rho, least, too_large = RHO, residual, give_up_residual(m, d, residual)
+    record_iteration(d, k=0, cost=0.0, gradient=scale * initial, improvement=niter, step=niter)
+    stiffness, residual = first_problem(m, d, live, initial)
+    idle, rho = 0.0, RHO
+    least = residual
+    too_large = give_up_residual(m, d, residual)
     # twice the iterations of the convex problem: a step solves a sequence of problems
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
-        # one iteration of each world's method
-        step, by_proximal = 0.0, live & proximal
-        if any_(live & not_(by_proximal)):
-            residual, step = newton_step(m, d, live & not_(by_proximal), residual, rho, niter)
-        if any_(by_proximal):
-            residual, proximal_length = proximal_step(m, d, by_proximal, residual)
-            step = where(by_proximal, proximal_length, step)
+        residual, step = iterate_problem(m, d, live, proximal, residual, rho, niter)
         niter = where(live, niter + 1.0, niter)
         record_iteration(d, iteration + 1, cost=0.0, gradient=scale * residual, improvement=0.0, step=step)
-        # comparisons with a residual that is not a number are false: the problem is unsolved
-        slow, last = not_(residual <= HALVED * least), stiffness >= 1.0
-        idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)
-        # no progress: smaller steps between sticking and slipping
-        rho = where(idle >= STALLED, SLOWER * rho, rho)
-        # good: the residual is below the tolerance; the law is also solved if its residual is rounding, or small when
-        # it would be given up
-        good = scale * residual <= tolerance
-        unclear = live & last & slow & not_(good) & (residual <= large * norm_of_forces(m, d))
-        if any_(unclear):
-            good = good | (unclear & is_rounding_of_terms(m, d))
-        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= too_large))
-        if any_(spent & last & not_(good)):
-            good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
-        # problems before the last one are solved less accurately
-        enough = where(proximal, PART, ROUGH) * norm_of_forces(m, d)
-        won = live & (good | (not_(last) & (residual <= enough)))
-        lost = spent & not_(won)
-        # worlds that have solved the law are finished
-        live, unsolved = live & not_(won & last), unsolved & not_(won & last)
-        won = won & not_(last)
-        if any_(won | lost):
-            proximal, stiffness, first = next_problem(m, d, won, lost, proximal, stiffness)
+
+        # progress.  Comparisons with a residual that is NaN are false: the problem is unsolved
+        slow = not_(residual <= HALVED * least)
+        least = fmin(residual, least)
+        idle = where(slow, idle + 1.0, 0.0)
+        rho = where(idle >= STALLED, SLOWER * rho, rho)  # smaller steps between sticking and slipping
+        hopeless = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= too_large))
+
+        # problems that end
+        is_law = stiffness >= 1.0
+        solved = live & has_solved(m, d, scale, residual, proximal, is_law, live & slow, hopeless)
+        given_up = hopeless & not_(solved)
+        finished = solved & is_law
+        live, unsolved = live & not_(finished), unsolved & not_(finished)
+
+        # problems that begin
+        ended = (solved & not_(is_law)) | given_up
+        if any_(ended):
+            proximal, stiffness, first = next_problem(m, d, solved & not_(is_law), given_up, proximal, stiffness)
             live = live & (stiffness > SOFTEST)
-            # begins: worlds with a next problem; if it is the law, it may be solved at its start
-            begins = live & (won | lost)
-            solved = begins & not_(stiffness < 1.0) & (scale * first <= tolerance)
-            live, unsolved = live & not_(solved), unsolved & not_(solved)
+            begins = live & ended
+            # the law may be solved at the start
+            finished = begins & not_(stiffness < 1.0) & (scale * first <= tolerance)
+            live, unsolved = live & not_(finished), unsolved & not_(finished)
             residual = first
-            idle, rho = where(begins, 0.0, idle), where(begins, RHO, rho)
-            least, too_large = where(begins, first, least), where(begins, give_up_residual(m, d, first), too_large)
+            least = where(begins, first, least)
+            too_large = where(begins, give_up_residual(m, d, first), too_large)
+            idle = where(begins, 0.0, idle)
+            rho = where(begins, RHO, rho)
     failed = active & not_(residual < FAR)
     if any_(unsolved):
         residual = leave_unsolved(m, d, unsolved, proximal, initial)

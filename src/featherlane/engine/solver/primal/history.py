@@ -35,7 +35,8 @@ def half_gradient_product(m, d):
     product, size = 0.0, 0.0
     for i in range(m.nv):
         term = d.primal.grad[i] * d.primal.Mgrad[i]
-        product, size = product + term, size + fabs(term)
+        product = product + term
+        size = size + fabs(term)
     return where(product < -ROUNDING * size, FAR, fmax(0.5 * product, 0.0))
 
 

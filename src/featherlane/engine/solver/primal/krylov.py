@@ -82,14 +82,16 @@ def add_krylov_terms(m, d, todo, enough):
         # p_j = r, and its image q_j = r - H^-1 N r
         multiply_by_bound_change(m, d, d.krylov.r, d.krylov.image)
         for i in range(m.nv):
-            p, q = d.krylov.r[i], d.krylov.r[i] - d.krylov.image[i]
+            p = d.krylov.r[i]
+            q = d.krylov.r[i] - d.krylov.image[i]
             d.krylov.p[start_j + i], d.krylov.q[start_j + i] = p, q
         # q_j -= (q_e . q_j / q_e . q_e) q_e makes it orthogonal to each earlier q_e; the same for p_j
         for e in range(j):
             qq_j, qq = zeros(2)
             for i in range(m.nv):
                 q = d.krylov.q[m.nv * e + i]
-                qq_j, qq = fma(q, d.krylov.q[start_j + i], qq_j), fma(q, q, qq)
+                qq_j = fma(q, d.krylov.q[start_j + i], qq_j)
+                qq = fma(q, q, qq)
             part = qq_j / where(qq > 0.0, qq, 1.0)  # q_e is 0 in worlds without slip
             for i in range(m.nv):
                 d.krylov.p[start_j + i] = fma(-part, d.krylov.p[m.nv * e + i], d.krylov.p[start_j + i])
@@ -98,7 +100,8 @@ def add_krylov_terms(m, d, todo, enough):
         qr, qq = zeros(2)
         for i in range(m.nv):
             q = d.krylov.q[start_j + i]
-            qr, qq = fma(q, d.krylov.r[i], qr), fma(q, q, qq)
+            qr = fma(q, d.krylov.r[i], qr)
+            qq = fma(q, q, qq)
         a = where(todo, qr / where(qq > 0.0, qq, 1.0), 0.0)
         for i in range(m.nv):
             d.krylov.x[i] = where(todo, fma(a, d.krylov.p[start_j + i], d.krylov.x[i]), d.krylov.x[i])

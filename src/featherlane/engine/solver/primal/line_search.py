@@ -77,7 +77,8 @@ def line_rounding(m, d, reach):
     It is one rounding of the sum of the slope's absolute terms: sum over dofs of |p_i| (|M a|_i + |f0|_i + |J^T f|_i),
     with J^T f = qfrc_constraint at step length 0, and |v f| of each row.
     """
-    terms, f0 = 0.0, metric_force(m, d)
+    terms = 0.0
+    f0 = metric_force(m, d)
     for i in range(m.nv):
         dof_terms = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         terms = fma(fabs(d.primal.search[i]), dof_terms, terms)
@@ -88,28 +89,38 @@ def line_rounding(m, d, reach):
 
 
 @kernel
+def slope_tolerance(m, scale, p_squared):
+    """Returns the |slope| at which a line search ends: tolerance * ls_tolerance * |p| / scale, as in MuJoCo.
+
+    scale: 1 / trace of M, of the gradient in the test of convergence.  p_squared: |p|^2.
+    """
+    return m.opt_tolerance[0] * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale
+
+
+@kernel
 def line_search(m, d, q1, q2, enough, live):
     """Returns the step length, a root of the slope, by `step_length` without its shortcut for full steps."""
-    return step_length(m, d, q1, q2, enough, good=0.0, live=live)
+    return step_length(m, d, q1, q2, enough, full_enough=0.0, live=live)
 
 
 @kernel
-def next_length(a, g, h, lo, hi, falls):
-    """Returns Newton's next step length a - g / h if it is in the bracket and the slope falls, else the middle of that.
+def next_length(a, g, h, lo, hi, is_fast):
+    """Returns Newton's next step length a - g / h if it is in the bracket and Newton is fast, else the middle of that.
 
-    g, h: slope and its derivative at a.  falls: mask.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
+    g, h: slope and its derivative at a.  is_fast: mask.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
     """
     newton = a - g / h
-    return where((newton > lo) & (newton < hi) & falls, newton, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+    middle = 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0)))
+    return where((newton > lo) & (newton < hi) & is_fast, newton, middle)
 
 
 @kernel
-def step_length(m, d, q1, q2, enough, good, live):
+def step_length(m, d, q1, q2, enough, full_enough, live):
     """Returns the step length of each world, a root of the slope, by bracketed Newton iterations from step length 1.
 
     - If no row switches, the first Newton iteration is exact.
     - A world ends if its |slope| is at most `enough`, or is rounding.  At the first evaluation, of the full step, it
-      also ends if its |slope| is at most `good`.
+      also ends if its |slope| is at most `full_enough`.
     - While elliptic contacts slip, the slope is not piecewise linear, and where its curvature jumps Newton may approach
       the root slowly from one side.  So a bisection follows if two evaluations do not reduce the slope to a quarter.
     - If evaluations run out, the result is the lower end of the bracket, whose cost is below the start's.  If this end
@@ -118,42 +129,47 @@ def step_length(m, d, q1, q2, enough, good, live):
 
     q1, q2: coefficients of `line_terms`.  live: mask.
     """
-    # lo, hi: bracket of the root;  a: present step length;  slope_before: |slope| two evaluations before
-    lo, hi, a, slope_before = 0.0, FAR, 1.0, FAR
-    resolution, late = 1e-15, LATE  # relative, of a step length; first evaluation with a test for rounding
+    # resolution: of a step length, relative;  first_test: first evaluation that compares the slope with its rounding
+    resolution, first_test = 1e-15, LATE
     if single_precision(d):
-        resolution, late = 1e-7, 0
-    todo, unknown = live, 1  # todo: continues;  unknown: 1 until the slope's rounding is part of `enough`
+        resolution, first_test = 1e-7, 0
+    lo, hi, a = 0.0, FAR, 1.0  # bracket of the root, and present step length
+    slope_before = FAR  # |slope| two evaluations before
+    rounding_unknown = 1  # 0 as soon as `enough` is at least the slope's rounding
+    searching = live
     for k in range(m.opt_ls_iterations + EXTRA):
         g, h = cost_slope(m, d, a, q1, q2)
-        todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
+        searching = searching & (fabs(g) > (fmax(enough, full_enough) if k == 0 else enough))
         # `line_rounding` costs more than `cost_slope`, so it is computed only if the search continues
-        if k >= late and unknown and any_(todo):
-            enough, unknown = fmax(enough, line_rounding(m, d, reach=1.0)), 0
-            todo = todo & (fabs(g) > enough)
+        if k >= first_test and rounding_unknown and any_(searching):
+            enough = fmax(enough, line_rounding(m, d, reach=1.0))
+            rounding_unknown = 0
+            searching = searching & (fabs(g) > enough)
         # the slope increases along the line: it is negative before the root
-        lo = where(todo & (g < 0.0), a, lo)
-        hi = where(todo & (g > 0.0), a, hi)
+        lo = where(searching & (g < 0.0), a, lo)
+        hi = where(searching & (g > 0.0), a, hi)
         # lo = 0: no descent so far; check whether the line rises from its start
-        if k == UPHILL and any_(todo & (lo == 0.0)):
-            rise, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
-            uphill = todo & (lo == 0.0) & (rise > enough)
-            a, todo = where(uphill, 0.0, a), todo & not_(uphill)
+        if k == UPHILL and any_(searching & (lo == 0.0)):
+            start_slope, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
+            uphill = searching & (lo == 0.0) & (start_slope > enough)
+            a = where(uphill, 0.0, a)
+            searching = searching & not_(uphill)
         # evaluations have run out: use the lower end of the bracket
         if k >= m.opt_ls_iterations:
-            spent = todo & (lo > 0.0)
-            a = where(spent, lo, a)
-            todo = todo & not_(spent)
-        if not any_(todo):
+            out_of_evaluations = searching & (lo > 0.0)
+            a = where(out_of_evaluations, lo, a)
+            searching = searching & not_(out_of_evaluations)
+        if not any_(searching):
             break
-        falls = true_mask(d)  # the slope is less than a quarter of that two evaluations before, or not compared
+        # every second evaluation is compared with the one two before
+        is_fast = true_mask(d)
         if k % 2 == 1:
             if k > LATE:
-                falls = fabs(g) < 0.25 * slope_before
+                is_fast = fabs(g) < 0.25 * slope_before
             slope_before = fabs(g)
-        a_next = next_length(a, g, h, lo, hi, falls)
+        a_next = next_length(a, g, h, lo, hi, is_fast)
         # a world also ends if its step length no longer changes by more than rounding
-        todo = todo & (fabs(a_next - a) > resolution * fabs(a))
-        a = where(todo, a_next, a)
-    # worlds still in `todo` have found no lower cost
-    return where(live & not_(todo), a, 0.0)
+        searching = searching & (fabs(a_next - a) > resolution * fabs(a))
+        a = where(searching, a_next, a)
+    # worlds that are still searching have found no lower cost
+    return where(live & not_(searching), a, 0.0)

@@ -33,7 +33,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.solver.primal.accuracy import refine_solution
 from featherlane.engine.solver.primal.direction import search_direction
 from featherlane.engine.solver.primal.history import primal_gap, record_iteration, store_diagnostics
-from featherlane.engine.solver.primal.line_search import FAR, line_rounding, line_terms, step_length
+from featherlane.engine.solver.primal.line_search import FAR, line_rounding, line_terms, slope_tolerance, step_length
 from featherlane.engine.solver.primal.problem import (
     advance_rows,
     evaluate,
@@ -59,15 +59,15 @@ def newton(m, d):
     Numbers of each world:
         scale: 1 / trace of M, of cost and gradient.  gradient: its norm.  least: the least one so far.
         predicted, descent_rate: decrease of the cost's quadratic model, and -p . grad.
-        q1, q2: coefficients of `line_terms`.  p_squared: |p|^2.  a: step length.
-        niter: iterations of the world (n: those of the tile).  idle: consecutive iterations in which it is still.
+        a: step length.  gain: decrease of the cost.
+        niter: iterations of the world (n: those of the tile).  idle: consecutive ones in which it is stalled.
     Masks of worlds:
         live: takes the next step.
         unsolved: has not converged; it is not live if it has given up.
-        careful: a full step increased its cost; from now on its steps end at the minimum along the line.
-        switched: a row switched in this step.
+        exact_search: its steps end at the minimum along the line; else a full step may be taken, see above.
         slow: its gradient is more than half of the least one before.
-        still: slow, and its cost changed by no more than rounding.
+        stalled: slow, and its cost changed by no more than rounding.
+        switched: a row switched in this step.
     """
     start_newton(m, d)  # writes qacc, primal.Ma and the rows of the start
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
@@ -75,18 +75,18 @@ def newton(m, d):
     noise, _, _ = gradient_limits(d)  # relative rounding of a cost
     cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
-    unsolved, slow = live, false_mask(d)
-    # careful at first: no world (as `slow`) with pyramids; with elliptic cones, each step ends at the minimum along
-    # its line
-    careful = slow if has_pyramids(m) else live
-    n, niter, idle, least = 0, 0.0, 0.0, gradient
+    unsolved = live
+    slow = false_mask(d)
+    exact_search = false_mask(d) if has_pyramids(m) else live
+    n, niter, idle = 0, 0.0, 0.0
+    least = gradient
     # the start has no step: niter is 0 in every world
     record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=niter, step=niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
         d.primal.live[0] = where(live, 1.0, 0.0)
-        predicted, descent_rate = search_direction(m, d)  # writes the direction and its rows
+        predicted, descent_rate = search_direction(m, d)  # writes p, M p and J p
         if any_(slow):
             # if the gradient is rounding, so is the slope at the start of the line, |p . grad| = 2 predicted
             solved = live & slow & (2.0 * predicted <= line_rounding(m, d, reach=0.0))
@@ -94,49 +94,53 @@ def newton(m, d):
             if not any_(live):
                 break
 
+        # the step a p
         q1, q2, p_squared = line_terms(m, d)
-        # slopes at which the line search ends, and at which it accepts a full step
-        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale
-        good = where(careful, 0.0, FULL * descent_rate)
-        a = step_length(m, d, q1, q2, enough, good, live)
-        switched = live  # without meaning in float64
-        if single_precision(d):  # only `is_exact_step` reads it
+        full_enough = where(exact_search, 0.0, FULL * descent_rate)
+        a = step_length(m, d, q1, q2, slope_tolerance(m, scale, p_squared), full_enough, live)
+        switched = live  # a placeholder: the mask is used in float32 only
+        if single_precision(d):
             switched = find_switching_worlds(m, d, a)
         advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
         cost_before, gradient_before = cost, gradient
         cost, gradient = evaluate(m, d)
         gain = cost_before - cost
-        n, niter = iteration + 1, where(live, niter + 1.0, niter)
+        n = iteration + 1
+        niter = where(live, niter + 1.0, niter)
         record_iteration(d, n, scale * cost, scale * gradient, scale * gain, a)
 
-        careful = careful | (gain < 0.0)
+        # progress
+        exact_search = exact_search | (gain < 0.0)  # the full step went uphill
         slow = gradient > 0.5 * least
-        still = slow & (fabs(gain) <= noise * fabs(cost))
+        stalled = slow & (fabs(gain) <= noise * fabs(cost))
+        least = fmin(gradient, least)
+
+        # worlds that end
         solved = live & not_(scale * gradient > tolerance)
         if single_precision(d):
             fell = not_(gradient > EXACT_FALL * gradient_before)
-            solved = solved | (live & is_exact_step(m, d, live, switched, fell, still, gradient))
-        live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & live & not_(solved)
-        idle = where(live & still, idle + 1.0, 0.0)
-        # a step of length 0 would repeat forever
-        live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
+            solved = solved | (live & is_exact_step(m, d, live, switched, fell, stalled, gradient))
+        unsolved, slow = unsolved & not_(solved), slow & live & not_(solved)
+        live = live & not_(solved)
+        idle = where(live & stalled, idle + 1.0, 0.0)
+        live = live & (idle < PATIENCE) & (a > 0.0)  # a step of length 0 would repeat forever
     list_slots(d)  # all contacts again, not only those of live worlds
     finish_newton(m, d, live, unsolved, gradient, scale, niter, n)
 
 
 @kernel
-def is_exact_step(m, d, live, switched, fell, still, gradient):
+def is_exact_step(m, d, live, switched, fell, stalled, gradient):
     """Returns, in float32, the mask of worlds whose gradient is rounding, although it is above the tolerance.
 
     A step is exact if the gradient is small (`balanced`), and either no row switched and the gradient fell to rounding
-    level, or the gradient stays at its least value (`still`).  If H is ill-conditioned, a step may not be exact.
-    If only one of balanced, still and "no row switched" holds, the terms of the gradient decide: rows that switch in
+    level, or the gradient stays at its least value (`stalled`).  If H is ill-conditioned, a step may not be exact.
+    If only one of balanced, stalled and "no row switched" holds, the terms of the gradient decide: rows that switch in
     the last step, or alternate, leave no more than rounding.
-    live, switched, still: masks of `newton`.  fell: mask; the gradient fell to EXACT_FALL of the last one.
+    live, switched, stalled: masks of `newton`.  fell: mask; the gradient fell to EXACT_FALL of the last one.
     """
     balanced = gradient <= EXACT * norm_of_forces(m, d)
-    exact = ((not_(switched) & fell) | still) & balanced
-    unclear = live & not_(exact) & (balanced | still | not_(switched))
+    exact = ((not_(switched) & fell) | stalled) & balanced
+    unclear = live & not_(exact) & (balanced | stalled | not_(switched))
     if any_(unclear):
         exact = exact | (unclear & is_rounding_of_terms(m, d))
     return exact
@@ -151,16 +155,20 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     Writes: solver_niter, solver_residual, solver_gap, warning, row forces; the point of refined worlds.
     """
     _, small, large = gradient_limits(d)
-    forces, active, tolerance = norm_of_forces(m, d), d.active[0] > 0.0, m.opt_tolerance[0]
-    # stopped: worlds that gave up with a gradient that is neither small nor out of range; their acceleration may be
-    # accurate although the forces do not balance
-    stopped = not_(live) & active & (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR)
+    forces = norm_of_forces(m, d)
+    active = d.active[0] > 0.0
+    tolerance = m.opt_tolerance[0]
+    # worlds that gave up with a gradient that is neither small nor out of range: their acceleration may be accurate
+    # although the forces do not balance
+    is_above_tolerance = active & (scale * gradient > tolerance)
+    stopped = not_(live) & is_above_tolerance & (gradient > small * forces) & (gradient < FAR)
     accurate = false_mask(d)
     if any_(stopped):
         accurate, gradient, niter = refine_solution(m, d, stopped, gradient, niter, n)
         forces = norm_of_forces(m, d)
     # comparisons with a gradient that is not a number are false
-    is_small, is_large = gradient <= small * forces, not_(gradient <= large * forces)
+    is_small = gradient <= small * forces
+    is_large = not_(gradient <= large * forces)
     failed = unsolved & (live | not_(is_small))
     failed = failed | (active & (scale * gradient > tolerance) & is_large)  # a gradient that is rounding, but large
     unconverged = (failed & not_(accurate)) | (active & not_(gradient < FAR))

@@ -88,7 +88,8 @@ def clear_contact(d, k, out):
 def zone_before(d, k):
     """Returns (was sticking, was slipping) by coulomb.zone; neither for an open contact and in the first iteration."""
     # w > 0 in both zones; |t|^2 is 1 or 0
-    pushed, slipped = d.coulomb.zone[k][0] > 0.0, friction_dot(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
+    pushed = d.coulomb.zone[k][0] > 0.0
+    slipped = friction_dot(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
     return pushed & not_(slipped), pushed & slipped
 
 
@@ -99,16 +100,17 @@ def store_trial_force(d, k, rho):
     z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)) if |z| > b,
     with e = rho Dt of the law, at most Dt of the present problem and REACH b / T.
     """
-    b, Dt = friction_bound(d, k, d.primal.con_y), d.con_Dt[k]
+    b = friction_bound(d, k, d.primal.con_y)
+    Dt = d.con_Dt[k]
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     e = fmin(rho * d.coulomb.Dt[k], Dt)
     e = where(e * T > REACH * b, REACH * b / where(T > 0.0, T, 1.0), e)
     part = 1.0 - e / where(Dt > 0.0, Dt, 1.0)
     store_friction_sum(d, k, d.coulomb.trial, part, d.coulomb.friction, -e, d.primal.con_y)
-    size = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
+    z_length = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
     # w, which is read only if |z| > b
-    d.coulomb.friction[k][0] = b * e / where(size > b, fma(-b, part, size), 1.0)
-    return size
+    d.coulomb.friction[k][0] = b * e / where(z_length > b, fma(-b, part, z_length), 1.0)
+    return z_length
 
 
 @kernel
@@ -118,10 +120,12 @@ def store_violation(d, k, rho):
     Writes: the violation to coulomb.trial[k][0], and to con_wrench[body][0] of both bodies if it is their largest;
             z to coulomb.trial and its w to coulomb.friction[k][0] (`store_trial_force`).
     """
-    size, b = store_trial_force(d, k, rho), friction_bound(d, k, d.primal.con_y)  # |z|, b
+    z_length = store_trial_force(d, k, rho)
+    b = friction_bound(d, k, d.primal.con_y)
     body, other = d.con_body[k, 0], d.con_body[k, 1]
     stuck, slipped = zone_before(d, k)
-    violation = where((stuck & (size > b)) | (slipped & not_(size > b)), fabs(size - b), 0.0)
+    changes_zone = (stuck & (z_length > b)) | (slipped & not_(z_length > b))
+    violation = where(changes_zone, fabs(z_length - b), 0.0)
     d.coulomb.trial[k][0] = violation
     d.con_wrench[body][0] = fmax(d.con_wrench[body][0], violation)
     if other > 0:
@@ -155,14 +159,16 @@ def store_zone(d, k, share):
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
     """
-    b, Dt, violation = friction_bound(d, k, d.primal.con_y), d.con_Dt[k], d.coulomb.trial[k][0]
+    b = friction_bound(d, k, d.primal.con_y)
+    Dt, violation = d.con_Dt[k], d.coulomb.trial[k][0]
     z_length = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
     x_length = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
     stuck, slipped = zone_before(d, k)
     pushes = b > 0.0
     # waits: its zone would change, but another contact of its bodies violates its bound by more
     waits = pushes & (violation > 0.0) & (violation < share * largest_violation(d, k))
-    keeps_sticking, keeps_slipping = waits & stuck, waits & slipped & (x_length > 0.0)
+    keeps_sticking = waits & stuck
+    keeps_slipping = waits & slipped & (x_length > 0.0)
     slips = pushes & (z_length > b) & not_(keeps_sticking | keeps_slipping)
     w = where(slips, d.coulomb.friction[k][0], where(keeps_slipping, 0.5 * Dt, Dt))
     d.coulomb.zone[k][0] = where(pushes, w, 0.0)
@@ -257,9 +263,9 @@ def store_friction(d):
         if d.coulomb.pushes[k]:
             c, w = model_friction(d, k)
             store_friction_sum(d, k, d.coulomb.friction, c, d.coulomb.zone, -w, d.primal.con_y)
-            size = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
+            x_length = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
             b = friction_bound(d, k, d.primal.con_y)
-            part = where(size > b, b / where(size > b, size, 1.0), 1.0)
+            part = where(x_length > b, b / where(x_length > b, x_length, 1.0), 1.0)
             store_friction_sum(d, k, d.coulomb.friction, a=part, x=d.coulomb.friction, b=0.0, y=d.coulomb.friction)
 
 
@@ -316,11 +322,9 @@ def newton_step(m, d, live, residual, rho, niter):
     d.coulomb.fixed[0] = 0  # the line search uses the linear model, with moving bounds
     q1, q2, _ = line_terms(m, d)  # coefficients of the slope without rows
     rise = dot_product(m, d.primal.search, d.primal.grad)  # p . r: slope at the start
-    # the full step is taken if its slope is at most `good`: if N turns the direction uphill, it always is, because only
-    # the full step is known to lead to the root of the model
-    enough = CLOSE * fabs(rise)
-    good = where(rise < 0.0, -(FULL * rise), FAR)
-    a = step_length(m, d, q1, q2, enough, good, live)
+    # if N turns the direction uphill, the full step is taken, because only it is known to lead to the root of the model
+    full_enough = where(rise < 0.0, -(FULL * rise), FAR)
+    a = step_length(m, d, q1, q2, CLOSE * fabs(rise), full_enough, live)
     advance_rows(m, d, a)
     # 4. friction (coulomb.friction), and the law's residual
     store_friction(d)

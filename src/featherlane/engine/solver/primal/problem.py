@@ -182,13 +182,15 @@ def evaluate(m, d):
     """
     row_cost = apply_row_forces(m, d)  # writes qfrc_constraint
     # grad_squared: |grad|^2;  gauss: (M a - f0) . (a - a0)
-    (grad_squared, gauss), f0 = zeros(2), metric_force(m, d)
+    grad_squared, gauss = zeros(2)
+    f0 = metric_force(m, d)
     for i in range(m.nv):
         inertial = d.primal.Ma[i] - f0[i]
         grad = inertial - d.qfrc_constraint[i]
         d.primal.grad[i] = grad
         # qacc_smooth: a0
-        grad_squared, gauss = fma(grad, grad, grad_squared), fma(inertial, d.qacc[i] - d.qacc_smooth[i], gauss)
+        grad_squared = fma(grad, grad, grad_squared)
+        gauss = fma(inertial, d.qacc[i] - d.qacc_smooth[i], gauss)
     return row_cost + 0.5 * gauss, sqrt(grad_squared)
 
 

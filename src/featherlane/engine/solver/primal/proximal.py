@@ -34,7 +34,7 @@ HALVED = 0.5  # a full step is taken if it leaves at most this part of the resid
 # ---- an iteration --------------------------------------------------------------------------------------------------
 @kernel
 def step_and_keep(chosen, x, v):
-    """Returns (x + v, x) in the chosen worlds, else (x, x): the value after a full step, and that before it."""
+    """Returns (x after a full step v in the chosen worlds, x before it)."""
     return where(chosen, x + v, x), x
 
 
@@ -74,7 +74,7 @@ def tresca_step(m, d, chosen):
     d.coulomb.fixed[0] = 1  # the line search keeps the friction bounds fixed
     q1, q2, _ = line_terms(m, d)
     start_slope, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
-    a = step_length(m, d, q1, q2, STRICT * fabs(start_slope), good=0.0, live=chosen)
+    a = step_length(m, d, q1, q2, STRICT * fabs(start_slope), full_enough=0.0, live=chosen)
     advance_rows(m, d, a)
     return a
 

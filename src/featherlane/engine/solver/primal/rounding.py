@@ -155,7 +155,8 @@ def is_rounding_of_terms(m, d):
         if other > 0:
             add_absolute_wrench(d, other, other_arm(d, k), force, moment)
     project_body_forces(m, d, d.primal.terms, absolute=1)
-    rounding, above = TERMS * one_rounding(d), 0.0  # above: 1 if a component is larger than its roundings
+    rounding = TERMS * one_rounding(d)
+    above = 0.0  # 1 if a component is larger than its roundings
     for i in range(m.nv):
         above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.terms[i], above, 1.0)
     return above == 0.0

@@ -29,14 +29,6 @@ BEYOND = 1.0  # distances of the two points: how far the start may be outside of
 
 
 @kernel
-def start_from_unconstrained(m, d):
-    """Sets the point qacc = a0, with primal.Ma = M a0 = f0 and its rows."""
-    compute_rows_at(m, d, d.qacc_smooth, d.primal.row_x, d.primal.con_y)
-    copy_vector(m, d.qacc_smooth, d.qacc)
-    copy_vector(m, metric_force(m, d), d.primal.Ma)
-
-
-@kernel
 def last_is_cheaper(m, d):
     """Returns the mask of worlds in which the last step's acceleration has a lower cost than the unconstrained one.
 
@@ -58,19 +50,18 @@ def last_is_cheaper(m, d):
 
 
 @kernel
-def use_last_acceleration(m, d, last):
-    """Sets the last step's acceleration and its rows, stored by `last_is_cheaper`, in worlds of the mask `last`."""
-    replace_vector(m, last, d.qacc_warmstart, d.qacc)
-    replace_vector(m, last, d.primal.Mv, d.primal.Ma)
-    replace_rows(d, last, d.primal.con_warm)
-
-
-@kernel
 def warm_start(m, d):
     """Sets qacc, Ma and the rows at the cheaper point."""
-    start_from_unconstrained(m, d)
+    # the unconstrained acceleration a0, with M a0 = f0
+    compute_rows_at(m, d, d.qacc_smooth, d.primal.row_x, d.primal.con_y)
+    copy_vector(m, d.qacc_smooth, d.qacc)
+    copy_vector(m, metric_force(m, d), d.primal.Ma)
+    # the last step's acceleration, whose rows and M a `last_is_cheaper` stores
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
-        use_last_acceleration(m, d, last_is_cheaper(m, d))
+        is_cheaper = last_is_cheaper(m, d)
+        replace_vector(m, is_cheaper, d.qacc_warmstart, d.qacc)
+        replace_vector(m, is_cheaper, d.primal.Mv, d.primal.Ma)
+        replace_rows(d, is_cheaper, d.primal.con_warm)
 
 
 @kernel

@@ -48,11 +48,13 @@ def convex_cone_force(d, k, con_y):
     slips: force E (T - y), s = -E (T - y) / T, cost E (T - y)^2 / 2.  sticks: force -D y, s = -Dt.
     """
     contact = d.contact[k]
-    y, T = con_y[k][0], sqrt(friction_dot(d, k, con_y, con_y))
+    y = con_y[k][0]
+    T = sqrt(friction_dot(d, k, con_y, con_y))
     D, Dt, E = contact.D, contact.Dt, contact.slip
     sticks, slips = cone_zone(d, k, y, T)
     depth = T - y
-    force, cost = E * depth, 0.5 * E * depth * depth
+    force = E * depth
+    cost = 0.5 * E * depth * depth
     s = -force / where(slips, T, 1.0)
     force = where(slips, force, where(sticks, -(D * y), 0.0))
     s = where(slips, s, where(sticks, -Dt, 0.0))
@@ -67,7 +69,7 @@ def cone_force(m, d, k, con_y):
 
 @kernel
 def convex_slope(d, k, a, g, h):
-    """Adds the first and second derivative of contact k's cost along the line, at step length a, to (g, h).
+    """Returns (g, h) plus the first and second derivative of contact k's cost along the line, at step length a.
 
     With y, y_i at step length a, and sums over the friction directions: T' = yv / T and T'' = (vv - T'^2) / T.
         slips:   g += E (T - y) (T' - v),       h += E ((T' - v)^2 + (T - y) T'')
@@ -76,7 +78,8 @@ def convex_slope(d, k, a, g, h):
     """
     c = d.contact[k]
     y, v, yy, yv, vv = line_sums(d, k, a)
-    T, D, Dt, E = sqrt(yy), c.D, c.Dt, c.slip
+    T = sqrt(yy)
+    D, Dt, E = c.D, c.Dt, c.slip
     sticks, slips = cone_zone(d, k, y, T)
     divisor = where(slips, T, 1.0)
     dT = yv / divisor
@@ -89,7 +92,7 @@ def convex_slope(d, k, a, g, h):
 
 @kernel
 def cone_slope(m, d, k, a, g, h):
-    """Adds the derivatives of the contact's cost at step length a to (g, h), by the contact model's law."""
+    """Returns (g, h) plus the derivatives of contact k's cost at step length a, by the contact model's law."""
     return coulomb_slope(d, k, a, g, h) if m.opt_contact_model == COULOMB else convex_slope(d, k, a, g, h)
 
 
@@ -116,9 +119,10 @@ def cone_switch(d, k, a):
     # changes: how many of the masks `sticks` and `slips` differ between both ends
     changes = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
     changes = changes + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
-    TT = where(slips, yy, 1.0)  # T^2
-    across = fmax(vv - yv * yv / TT, 0.0)  # |v across|^2
-    return changes + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * TT), 1.0, 0.0)
+    T_squared = where(slips, yy, 1.0)
+    across_squared = fmax(vv - yv * yv / T_squared, 0.0)  # |v across|^2
+    turns = slips & (a * a * sqrt(across_squared) * sqrt(vv) > STRAIGHT * T_squared)
+    return changes + where(turns, 1.0, 0.0)
 
 
 @kernel
@@ -131,7 +135,8 @@ def convex_weights(d, k):
         sticks:  w = D,      e = q = 0,    b = Dt
     """
     c = d.contact[k]
-    y, T = d.primal.con_y[k][0], sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
+    y = d.primal.con_y[k][0]
+    T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     D, E = c.D, c.slip
     sticks, slips = cone_zone(d, k, y, T)
     inverse_T = 1.0 / where(slips, T, 1.0)

@@ -148,7 +148,7 @@ def store_contact_forces(m, d):
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
 def add_contact_slopes(m, d, a, g, h):
-    """Adds the first and second derivative of the cost of all contacts at step length a to (g, h)."""
+    """Returns (g, h) plus the first and second derivative of the cost of all contacts at step length a."""
     if has_pyramids(m):
         for e in range(d.primal.nslot[0]):
             k = d.primal.slot[e]

@@ -39,7 +39,10 @@ def coulomb_force(d, k, con_y):
     s = -min(Dt, f_0 / T).
     cost = f_0 |y_0| / 2 of the normal row, plus Dt T^2 / 2 if it sticks, f_0 (T - f_0 / (2 Dt)) if it slips.
     """
-    y, T, f, Dt = con_y[k][0], sqrt(friction_dot(d, k, con_y, con_y)), friction_bound(d, k, con_y), d.con_Dt[k]
+    y = con_y[k][0]
+    T = sqrt(friction_dot(d, k, con_y, con_y))
+    f = friction_bound(d, k, con_y)
+    Dt = d.con_Dt[k]
     sticks = Dt * T <= f
     minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))  # T > 0 if it slips
     friction_cost = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
@@ -58,7 +61,7 @@ def model_friction(d, k):
 
 @kernel
 def model_slope(d, k, a, g, h):
-    """Adds s and ds/da at step length a to (g, h): s = -f . J p with the forces f of the solver's linear model.
+    """Returns (g + s, h + ds/da) at step length a: s = -f . J p with the forces f of the solver's linear model.
 
     f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u_i = y_i + a v_i.  So if f_0 > 0,
         s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)),
@@ -70,7 +73,8 @@ def model_slope(d, k, a, g, h):
     y = fma(a, v, d.primal.con_y[k][0])
     ty, tv = friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_dot(d, k, d.coulomb.zone, d.primal.con_z)
     yv, vv = friction_dot(d, k, d.primal.con_y, d.primal.con_z), friction_dot(d, k, d.primal.con_z, d.primal.con_z)
-    across, d_across = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
+    across = fma(-ty, tv, yv)
+    d_across = fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
     # the part of friction across t, then that of the normal force
     return fma(push, y, fma(w, fma(a, d_across, across), g)), fma(push, v, fma(w, d_across, h))
@@ -78,7 +82,7 @@ def model_slope(d, k, a, g, h):
 
 @kernel
 def tresca_slope(d, k, a, g, h):
-    """Adds the derivatives of the contact's cost at step length a to (g, h), with the bound f_0 of the line's start.
+    """Returns (g, h) plus the derivatives of contact k's cost at step length a, with the bound f_0 at the line's start.
 
     normal:  g += D y v,          h += D v^2           if y < 0
     sticks:  g += Dt yv,          h += Dt vv
@@ -86,7 +90,8 @@ def tresca_slope(d, k, a, g, h):
     Here y, y_i are those at step length a; dT = yv / T, across = vv - dT^2, f_over_T = f_0 / T, Dv = D v if y < 0.
     """
     c = d.contact[k]
-    D, Dt, f = c.D, c.Dt, friction_bound(d, k, d.primal.con_y)
+    D, Dt = c.D, c.Dt
+    f = friction_bound(d, k, d.primal.con_y)
     y, v, yy, yv, vv = line_sums(d, k, a)
     T = sqrt(yy)
     sticks = Dt * T <= f
@@ -101,8 +106,7 @@ def tresca_slope(d, k, a, g, h):
 
 @kernel
 def coulomb_slope(d, k, a, g, h):
-    """Adds `tresca_slope` or `model_slope`, as the solver has selected by coulomb.fixed."""
-    # fixed = 1: fixed friction bounds
+    """Returns (g, h) of `tresca_slope` if the friction bounds are fixed (coulomb.fixed = 1), else of `model_slope`."""
     return tresca_slope(d, k, a, g, h) if d.coulomb.fixed[0] == 1 else model_slope(d, k, a, g, h)
 
 
@@ -116,18 +120,21 @@ def coulomb_weights(d, k):
         slips:   b = f_0 / T,  q = -b, so that b I + q t t^T acts across the slip
     """
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-    f, Dt = friction_bound(d, k, d.primal.con_y), d.con_Dt[k]
+    f = friction_bound(d, k, d.primal.con_y)
+    Dt = d.con_Dt[k]
     sticks = Dt * T <= f
     inverse_T = 1.0 / where(sticks, 1.0, T)
     f_over_T = f * inverse_T
     pushes = d.primal.con_y[k][0] < 0.0
-    w, b = where(pushes, d.con_D[k], 0.0), where(sticks, where(pushes, Dt, 0.0), f_over_T)
+    w = where(pushes, d.con_D[k], 0.0)
+    b = where(sticks, where(pushes, Dt, 0.0), f_over_T)
     return (w, 0.0, where(sticks, 0.0, -f_over_T), b), where(sticks, 0.0, inverse_T)
 
 
 @kernel
 def slip_rate(d, k):
     """Returns (slips, D / T): a slipping contact has d f_i / d y_0 = (D / T) y_i beyond `coulomb_weights`."""
-    T, f = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y)), friction_bound(d, k, d.primal.con_y)
+    T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
+    f = friction_bound(d, k, d.primal.con_y)
     slips = (d.con_Dt[k] * T > f) & (f > 0.0)
     return slips, where(slips, d.con_D[k] / where(slips, T, 1.0), 0.0)

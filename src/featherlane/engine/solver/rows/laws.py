@@ -6,7 +6,7 @@
 The cost of a row is s(x) with f = -ds/dx; it is -f (x + f / 2D).  A law has four functions:
 
     *_force     (f, cost) at x
-    *_slope     adds the first and second derivative of the cost along x + a v to (g, h)
+    *_slope     (g, h) plus the first and second derivative of the cost along x + a v
     *_weight    the second derivative of the cost at x: D, or 0 at a bound
     *_switch    positive if the row reaches or leaves a bound between x and x + a v, else 0
 
@@ -32,7 +32,7 @@ def bounded_force(row, x):
 
 @kernel
 def bounded_slope(row, x, v, a, g, h):
-    """Adds the derivatives of a row's cost along the line to (g, h), at step length a.
+    """Returns (g, h) plus the derivatives of a row's cost along the line, at step length a.
 
     f = clamp(-D (x + a v), lo, hi);  g -= f v;  h += D v^2 if the row is not at a bound.
     """
@@ -51,7 +51,8 @@ def bounded_weight(row, x):
 @kernel
 def bounded_switch(row, x, v, a):
     """Returns a positive number if a row reaches, leaves or changes its bound between x and x + a v, else 0."""
-    force, force_then = -(row.D * x), -(row.D * fma(a, v, x))
+    force = -(row.D * x)
+    force_then = -(row.D * fma(a, v, x))
     # 0: at the lower bound, 1: free, 2: at the upper bound
     before = where(force > row.lo, 1.0, 0.0) + where(force < row.hi, 0.0, 1.0)
     after = where(force_then > row.lo, 1.0, 0.0) + where(force_then < row.hi, 0.0, 1.0)
@@ -69,11 +70,12 @@ def one_sided_force(D, x):
 
 @kernel
 def one_sided_slope(D, x, v, a, g, h):
-    """Adds the derivatives of a row's cost along the line to (g, h), at step length a.
+    """Returns (g, h) plus the derivatives of a row's cost along the line, at step length a.
 
     With u = x + a v:  g += D min(u, 0) v;  h += D v^2 if u < 0.
     """
-    x, Dv = fma(a, v, x), D * v
+    x = fma(a, v, x)
+    Dv = D * v
     return fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
 
 

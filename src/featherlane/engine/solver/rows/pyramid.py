@@ -20,7 +20,10 @@ def pyramid_force(D, y):
     Edge e has x_e = min(y_0 +- y_i, 0), force -D x_e along n +- its direction, and cost D x_e^2 / 2.
     """
     # x1, x2: edges n + and - mu_1 t_1;  x3, x4: n + and - mu_2 t_2
-    x1, x2, x3, x4 = fmin(y[0] + y[1], 0.0), fmin(y[0] - y[1], 0.0), fmin(y[0] + y[2], 0.0), fmin(y[0] - y[2], 0.0)
+    x1 = fmin(y[0] + y[1], 0.0)
+    x2 = fmin(y[0] - y[1], 0.0)
+    x3 = fmin(y[0] + y[2], 0.0)
+    x4 = fmin(y[0] - y[2], 0.0)
     squares = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
     forces = Vec3(-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3))
     return forces, (0.5 * D) * squares
@@ -32,7 +35,8 @@ def edge_pair_force(D, y, u):
 
     y, u: values along n and along that direction.
     """
-    x1, x2 = fmin(y + u, 0.0), fmin(y - u, 0.0)
+    x1 = fmin(y + u, 0.0)
+    x2 = fmin(y - u, 0.0)
     return -(D * (x1 + x2)), D * (x2 - x1), (0.5 * D) * fma(x1, x1, x2 * x2)
 
 
@@ -52,13 +56,13 @@ def turning_force(d, k, con_y):
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
 def add_push_slope(x, v, g, h):
-    """Adds the first and second derivative of min(x, 0)^2 / 2 along dx = v to (g, h)."""
+    """Returns (g, h) plus the first and second derivative of min(x, 0)^2 / 2 along dx = v."""
     return fma(fmin(x, 0.0), v, g), fma(where(x < 0.0, v, 0.0), v, h)
 
 
 @kernel
 def pyramid_slope(d, k, a):
-    """Returns the first and second derivative along the step, over D, of the cost of contact k's edges at length a.
+    """Returns (first, second derivative along the step, over D) of the cost of contact k's edges at step length a.
 
     Without friction, they are those of its single row.  Turning edges are not included.
     """
@@ -76,8 +80,9 @@ def pyramid_slope(d, k, a):
 
 @kernel
 def turning_slope(d, k, a):
-    """Returns the first and second derivative, over D, of the cost of the turning edges, at step length a."""
-    y, v = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0]), d.primal.con_z[k][0]
+    """Returns (first, second derivative, over D) of the cost of the turning edges at step length a."""
+    y = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0])
+    v = d.primal.con_z[k][0]
     v_turn = d.primal.con_z[TURN, k]
     y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
     g, h = add_push_slope(y + y_turn[0], v + v_turn[0], g=0.0, h=0.0)
@@ -133,11 +138,14 @@ def turning_weights(d, k):
     """
     D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[TURN, k]  # u: y along the turns
     # plus, minus: D of the edges n + turn i, n - turn i that push, else 0
-    plus0, minus0 = one_sided_weight(D, y + u[0]), one_sided_weight(D, y - u[0])
+    plus0 = one_sided_weight(D, y + u[0])
+    minus0 = one_sided_weight(D, y - u[0])
     plus1, minus1, plus2, minus2 = zeros(4)
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
-        plus1, minus1 = one_sided_weight(D, y + u[1]), one_sided_weight(D, y - u[1])
-        plus2, minus2 = one_sided_weight(D, y + u[2]), one_sided_weight(D, y - u[2])
+        plus1 = one_sided_weight(D, y + u[1])
+        minus1 = one_sided_weight(D, y - u[1])
+        plus2 = one_sided_weight(D, y + u[2])
+        minus2 = one_sided_weight(D, y - u[2])
     return Vec3(plus0 - minus0, plus1 - minus1, plus2 - minus2), Vec3(plus0 + minus0, plus1 + minus1, plus2 + minus2)
 
 

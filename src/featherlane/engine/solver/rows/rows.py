@@ -105,7 +105,8 @@ def store_turns(d, k, sign):
     """
     c = d.contact[k]
     n, t1, t2 = c.frame.rows
-    spin, rolls = sign * c.friction[2] * n, zeros(6)  # rolls: both rows about the tangents
+    spin = sign * c.friction[2] * n
+    rolls = zeros(6)  # both rows about the tangents
     if c.dim > 4:
         rolls = join(sign * c.friction[3] * t1, sign * c.friction[4] * t2)
     d.con_basis[TURN, k] = join(spin, rolls)
@@ -125,7 +126,8 @@ def list_live_slots(d):
 
     The other worlds take steps of length 0, so their contacts do not change.
     """
-    n, live = 0, d.primal.live[0] > 0.0
+    n = 0
+    live = d.primal.live[0] > 0.0
     for k in range(d.ncon_slot[0]):
         if any_(live & (d.con_D[k] != 0.0)):  # D is 0 in worlds without the contact
             d.primal.slot[n] = k
@@ -150,7 +152,8 @@ def prepare_contacts(m, d):
         other, pushed = moving_body(m, c.carrier[0]), moving_body(m, c.carrier[1])
         sign = 1.0
         if pushed == 0:  # the second body cannot move: the first one is pushed, by the reversed basis
-            pushed, other, sign = other, 0, -1.0
+            pushed = other
+            other, sign = 0, -1.0
         c.body[0] = pushed
         c.body[1] = other
         # a contact between two bodies of one tree is no stiffness of a body
@@ -289,7 +292,8 @@ def project_body_forces(m, d, out, absolute):
             if d.body_reached[parent]:  # all parents but the world, which has no dofs
                 d.con_wrench[parent] += f
             for i in body_dofs(m, b):
-                S, x = fabs(d.cdof[i]) if absolute else d.cdof[i], out[i]
+                S = fabs(d.cdof[i]) if absolute else d.cdof[i]
+                x = out[i]
                 for c in unrolled(range(6)):
                     x = fma(S[c], f[c], x)
                 out[i] = x

@@ -113,7 +113,8 @@ def store_inertia_row(m, d, A, i):
     """Computes row i of ancestors: H_ij = A_ij, of the metric A (M, or that of the integrator)."""
     clear_hessian_row(m, d, i)
     # H_ij is at rowadr[i] + rownnz[j] - 1 = before + rownnz[j]
-    before, A_row, n = d.hessian.rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
+    before = d.hessian.rowadr[i] - 1
+    A_row, n = m.M_rowadr[i], m.M_rownnz[i]
     if is_full(m, i):
         chain = m.chain_rowadr[i]
         for e in range(n):
@@ -127,7 +128,8 @@ def add_stiffness_row(m, d, i):
     """Adds to row i of ancestors: H_ij += S_j . f, with f = K^c S_i."""
     f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     # H_ij is at rowadr[i] + rownnz[j] - 1 = before + rownnz[j]
-    before, chain, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
+    before = d.hessian.rowadr[i] - 1
+    chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n)
     if start > 0:  # the row begins with a free joint's translations, for which S_j . f = f[3 + j]
         entry = before + d.hessian.rownnz[m.chain_colind[chain]]
@@ -150,7 +152,8 @@ def store_two_rows(m, d, A, i):
     f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     g = d.hessian.body_K[m.dof_bodyid[i - 1]] @ d.cdof[i - 1]
     # H_ij is at rowadr[i] + rownnz[j] - 1 = before_i + rownnz[j], H_kj at before_k + rownnz[j]
-    before_i, before_k = d.hessian.rowadr[i] - 1, d.hessian.rowadr[i - 1] - 1
+    before_i = d.hessian.rowadr[i] - 1
+    before_k = d.hessian.rowadr[i - 1] - 1
     A_i, A_k = m.M_rowadr[i], m.M_rowadr[i - 1]  # addresses of both rows in A
     chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n - 1)
@@ -158,12 +161,15 @@ def store_two_rows(m, d, A, i):
         place = d.hessian.rownnz[m.chain_colind[chain]]
         entry_i, entry_k = before_i + place, before_k + place
         for c in unrolled(range(3)):
-            d.hessian.H[entry_i + c], d.hessian.H[entry_k + c] = f[3 + c] + A[A_i + c], g[3 + c] + A[A_k + c]
+            H_ij, H_kj = f[3 + c] + A[A_i + c], g[3 + c] + A[A_k + c]
+            d.hessian.H[entry_i + c] = H_ij
+            d.hessian.H[entry_k + c] = H_kj
     # all dofs of both rows: those up to k
     for e in range(start, n - 1):
         j = m.chain_colind[chain + e]
-        x, y = add_axis_product(d, j, f, A[A_i + e]), add_axis_product(d, j, g, A[A_k + e])
-        d.hessian.H[before_i + d.hessian.rownnz[j]], d.hessian.H[before_k + d.hessian.rownnz[j]] = x, y
+        H_ij, H_kj = add_axis_product(d, j, f, A[A_i + e]), add_axis_product(d, j, g, A[A_k + e])
+        d.hessian.H[before_i + d.hessian.rownnz[j]] = H_ij
+        d.hessian.H[before_k + d.hessian.rownnz[j]] = H_kj
     # the diagonal of row i
     d.hessian.H[before_i + d.hessian.rownnz[i]] = add_axis_product(d, i, f, A[A_i + n - 1])
 
@@ -171,7 +177,8 @@ def store_two_rows(m, d, A, i):
 @kernel
 def assemble_ancestor_rows(m, d):
     """Computes H = M + S^T K^c S on rows of ancestors, two rows at a time if dof i - 1 is the parent of dof i."""
-    A, i = metric(m, d), m.nv - 1
+    A = metric(m, d)
+    i = m.nv - 1
     while i >= 0:  # from the last dof, so that a pair is a dof and its parent before it
         stiff = has_stiffness(d, m.dof_bodyid[i])
         if stiff and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
@@ -203,13 +210,13 @@ def add_stiffness_to_block(m, d, entry, first, n, f):
 def assemble_block_row(m, d, A, i):
     """Computes row i of A + S^T K^c S in its block's row; all other entries up to the end of the block are zero."""
     b = m.dof_blockid[i]
-    # end: the dof behind the block
-    row, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
+    row = d.hessian.rowadr[i]
+    end = m.block_dofadr[b] + m.block_dofnum[b]  # the dof behind the block
     # the entries up to the diagonal, then those of the end - i - 1 later dofs of the block
     for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
-    # stiff: K^c of the body is not 0; full: M has all ancestors
-    stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
+    stiff = has_stiffness(d, m.dof_bodyid[i])  # K^c of the body is not 0
+    full = is_full(m, i)  # row i of A has all ancestors
     f = Force(zeros(6))  # K^c S_i
     if stiff:
         f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
@@ -217,12 +224,14 @@ def assemble_block_row(m, d, A, i):
     d.hessian.H[row + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     # from the block of dof i to that at the root;  e: entry of the row's block list;  j: last dof of the block that is
     # above dof i, or i itself
-    e, j = diagonal_block(m, d, i), i
+    e = diagonal_block(m, d, i)
+    j = i
     while j >= 0 and (stiff or full):
         e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
-        entry, n = row + d.hessian.blockplace[e], j - first + 1  # H_ij of `first`; number of dofs up to j
-        if full:  # row i of M has all ancestors: that of `first` stands behind its own ancestors
+        entry = row + d.hessian.blockplace[e]  # H_ij of the dof `first`
+        n = j - first + 1  # dofs up to j
+        if full:  # the entry of `first` stands behind those of its ancestors
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
                 d.hessian.H[entry + c] = A[A_entry + c]
@@ -277,17 +286,6 @@ def point_stiffness(m, d, k):
     return F
 
 
-@kernel
-def store_stiffness(m, d, k):
-    """Stores the stiffness of contact k for the panels: F, and A, p and s of its turns; zero if no row pushes.
-
-    Writes: hessian.con_F, con_A, con_p, con_s of slot k; the symbols are those of stiffness.py.
-    """
-    d.hessian.con_F[k] = point_stiffness(m, d, k)
-    if d.con_dim[k] > 3:
-        d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = turning_stiffness(m, d, k)
-
-
 @stage
 def add_between_trees(m, d, k):
     """Adds the stiffness of a contact to each of its two bodies, and between them.
@@ -296,7 +294,8 @@ def add_between_trees(m, d, k):
     Writes: hessian.* and body_reached of its bodies, hessian.* of the pair that it couples [kg, kg m, kg m^2].
     """
     c = d.contact[k]
-    r, r_other, F = c.arm[0], c.arm[1], point_stiffness(m, d, k)
+    r, r_other = c.arm[0], c.arm[1]
+    F = point_stiffness(m, d, k)
     begin_stiffness(d, c.body[0])
     begin_stiffness(d, c.body[1])
     # writes hessian.body_K of both bodies, and hessian.coupling_K between them
@@ -321,7 +320,10 @@ def assemble_bodies(m, d):
         k = d.primal.slot[e]
         other = d.con_body[k, 1]  # 0 if it does not move
         if in_panel(m, d, k):
-            store_stiffness(m, d, k)
+            # for the panels, also zeros if no row pushes
+            d.hessian.con_F[k] = point_stiffness(m, d, k)
+            if d.con_dim[k] > 3:
+                d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = turning_stiffness(m, d, k)
         elif other == 0 or d.hessian.pattern[0] == APART:  # APART: trees are decoupled, each body gets its part
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):

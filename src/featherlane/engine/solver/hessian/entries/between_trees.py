@@ -119,7 +119,8 @@ def subtract_block_coupling(m, d, b, rows, c, n):
     below = b > c  # H stores the lower triangle: if b > c, row i has the entry H_ij, else row j has H_ji
     place = first_place_of_block(m, d, b, c) if below else first_place_of_block(m, d, c, b)
     for i in range(first_i, first_i + rows):
-        S, translates = d.cdof[i], is_free_translation(m, i)
+        S = d.cdof[i]
+        translates = is_free_translation(m, i)
         axis = i - m.jnt_dofadr[m.dof_jntid[i]]  # 0, 1 or 2 if dof i is a free joint's translation; else not used
         for e in range(n):
             # x = S_i . K S_j;  for a translation, S_i is a unit vector, and x is part 3 + axis of K S_j

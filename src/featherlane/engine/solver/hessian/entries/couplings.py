@@ -73,7 +73,8 @@ def add_row_couplings(m, d, k, unused, count):
     count: length of the list.  Returns the new length.  Scratch: hessian.coupling_room, the tips found so far.
     """
     # tips: number of branches found so far;  below: the row's dof visited before, the next higher one, -1 at first
-    first, tips, below = d.row_dofadr[k], 0, -1
+    first = d.row_dofadr[k]
+    tips, below = 0, -1
     # from the last dof to the first: a dof that is above none of those visited before ends a branch
     for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
         dof = d.row_dof[e]
@@ -119,7 +120,9 @@ def list_couplings(m, d):
 @kernel
 def find_coupling(m, d, i, j):
     """Returns the number of the coupling of the branches that end with dofs i and j, by binary search for its key."""
-    key, low, high = coupling_key_of(i, j), 0, d.hessian.ncoupling[0] - 1
+    key = coupling_key_of(i, j)
+    low = 0
+    high = d.hessian.ncoupling[0] - 1
     while low < high:
         middle = (low + high) >> 1
         if d.hessian.coupling_key[middle] < key:

@@ -35,7 +35,8 @@ def free_weight(d, k):
 def add_dof_rows(m, d):
     """Adds D J^2 to H_ii for the one-dof rows that are not at a bound."""
     for k in range(d.ndofrow[0]):
-        i, J, weight = d.row_dof[k], d.row_J[k], free_weight(d, k)
+        i, J = d.row_dof[k], d.row_J[k]
+        weight = free_weight(d, k)
         diagonal = d.hessian.rowadr[i] + d.hessian.rownnz[i] - 1
         d.hessian.H[diagonal] = fma(weight * J, J, d.hessian.H[diagonal])
 
@@ -70,7 +71,8 @@ def add_to_ancestor_row(m, d, first, stride, a, weighted):
 def add_to_block_row(m, d, first, stride, a, weighted):
     """Adds to row i in block rows, with the arguments of `add_to_ancestor_row`."""
     i = d.row_dof[first + a]
-    row, e = d.hessian.rowadr[i], diagonal_block(m, d, i)  # e: entry of the row's block list
+    row = d.hessian.rowadr[i]
+    e = diagonal_block(m, d, i)  # entry of the row's block list
     for b in range(a, -1, -1):  # descending: `find_block` searches backward
         j = d.row_dof[first + b]
         e = find_block(m, d, e, j)
@@ -83,12 +85,14 @@ def add_general_stiffness(m, d):
     """Adds D J^T J for the general rows that are not at a bound: three at a time if they share their dofs."""
     k = d.ndofrow[0]
     while k < d.nrow[0]:
-        # D: weights of the three rows;  stride: distance of their entries;  rows: number of rows added here
         first, dofs = d.row_dofadr[k], d.row_dofnum[k]
-        # a single row is added as three rows, two of them with weight 0 at the same entries (stride 0)
-        D, stride, rows = (free_weight(d, k), 0.0, 0.0), 0, 1
+        # three rows with the weights D, whose entries are `stride` apart.  A single row is added as three, two of them
+        # with weight 0 at the same entries
+        D = (free_weight(d, k), 0.0, 0.0)
+        stride, rows = 0, 1
         if d.row_rownum[k] >= 3:
-            D, stride, rows = (D[0], free_weight(d, k + 1), free_weight(d, k + 2)), dofs, 3
+            D = (D[0], free_weight(d, k + 1), free_weight(d, k + 2))
+            stride, rows = dofs, 3
         for a in range(dofs):
             e = first + a
             weighted = (D[0] * d.row_J[e], D[1] * d.row_J[e + stride], D[2] * d.row_J[e + 2 * stride])

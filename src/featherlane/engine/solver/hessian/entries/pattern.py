@@ -39,7 +39,8 @@ def is_free_body(m, t):
 @kernel
 def in_panel(m, d, k):
     """Checks whether contact k is added in panels (free_panels.py), and not in H: it acts on free bodies only."""
-    other, only_free = d.con_body[k, 1], False
+    other = d.con_body[k, 1]
+    only_free = False
     if d.hessian.pattern[0] == ORDERED and is_free_body(m, m.body_treeid[d.con_body[k, 0]]):
         only_free = other == 0 or is_free_body(m, m.body_treeid[other])  # other is 0 if it does not move
     return only_free

@@ -122,10 +122,12 @@ def turning_stiffness(m, d, k):
     n, u, v = d.con_basis[k].rows
     if has_pyramids(m):
         c, w = turning_weights(d, k)
-        s, q = n, 0.0
+        s = n
+        q = 0.0
     else:
         (_, e, q, b), inverse_T = cone_weights(m, d, k)
-        c, w = inverse_T * d.primal.con_y[TURN, k], Vec3(b, b, b)
+        c = inverse_T * d.primal.con_y[TURN, k]
+        w = Vec3(b, b, b)
         t = fma(d.primal.con_y[k][1] * inverse_T, u, d.primal.con_y[k][2] * inverse_T * v)
         s = fma(q, t, -e * n)
     p = fma(c[0], r0, fma(c[1], r1, c[2] * r2))
@@ -143,7 +145,8 @@ def turning_weight(d, k):
 @kernel
 def add_turning(d, b, r, A, p, s):
     """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s, for a contact's turns at arm r."""
-    x, K = cross(r, s), d.hessian.body_K[b]
+    x = cross(r, s)
+    K = d.hessian.body_K[b]
     aa = Sym3(
         fma(2.0 * p.x, x.x, A.xx),
         fma(p.x, x.y, fma(x.x, p.y, A.xy)),

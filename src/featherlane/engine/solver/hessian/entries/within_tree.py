@@ -56,7 +56,8 @@ def store_pair_jacobian(m, d, k):
     Writes: hessian.pair_dof, pair_J, see the top of this file.
     """
     i_pushed, i_other = m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[d.con_body[k, 1]]
-    r, r_other = pushed_body_arm(d, k), other_arm(d, k)
+    r = pushed_body_arm(d, k)
+    r_other = other_arm(d, k)
     count = 0
     # go up both branches, always from the higher dof, until they meet
     while i_other != i_pushed:
@@ -76,11 +77,13 @@ def add_pair(m, d, k):
 
     H_ij += (W J_i) . J_j, with W of the pushing edges: weights nn, n1, 11, n2, 22 of products of basis vectors.
     """
-    count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
+    count = store_pair_jacobian(m, d, k)  # writes hessian.pair_dof, pair_J
+    has_blocks = has_block_rows(d)
     w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])
     for a in range(count):
         i = d.hessian.pair_dof[a]
-        row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
+        row = d.hessian.rowadr[i]
+        e = diagonal_block(m, d, i) if has_blocks else 0
         Jn_a, J1_a, J2_a = d.hessian.pair_J[a]
         # W J_i, with w_12 = 0
         WJn = fma(w_nn, Jn_a, fma(w_n1, J1_a, w_n2 * J2_a))
@@ -96,11 +99,13 @@ def add_pair(m, d, k):
 @kernel
 def add_normal_pair(m, d, k):
     """Adds J^T W J to H for a contact without friction: H_ij += w J_i J_j, with the normal row only."""
-    count, has_blocks = store_pair_jacobian(m, d, k), has_block_rows(d)  # writes hessian.pair_dof, pair_J
+    count = store_pair_jacobian(m, d, k)  # writes hessian.pair_dof, pair_J
+    has_blocks = has_block_rows(d)
     w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)  # D in worlds in which the contact pushes
     for a in range(count):
         i = d.hessian.pair_dof[a]
-        row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
+        row = d.hessian.rowadr[i]
+        e = diagonal_block(m, d, i) if has_blocks else 0
         wJ = w * d.hessian.pair_J[a][0]
         for b in range(a, count):
             e, place = find_place(m, d, has_blocks, e, d.hessian.pair_dof[b])
@@ -171,8 +176,10 @@ def add_pair_row(m, d, k, count, a, f, g):
 
     f, g: W J_a along n and the tangents, and along the turns.  count: number of columns.
     """
-    i, has_blocks = d.hessian.pair_dof[a], has_block_rows(d)
-    row, e = d.hessian.rowadr[i], diagonal_block(m, d, i) if has_blocks else 0
+    i = d.hessian.pair_dof[a]
+    has_blocks = has_block_rows(d)
+    row = d.hessian.rowadr[i]
+    e = diagonal_block(m, d, i) if has_blocks else 0
     for b in range(a, count):
         e, place = find_place(m, d, has_blocks, e, d.hessian.pair_dof[b])
         entry = row + place

@@ -105,9 +105,11 @@ def assemble_dof_stiffness(m, d):
     # the dofs of a row are consecutive dofs of one joint, ascending
     for k in range(d.nrow[0]):
         if is_local_row(m, d, k):
-            weight, first = free_weight(d, k), d.row_dofadr[k]  # weight: D, or 0 if the row is at a bound
+            weight = free_weight(d, k)  # D, or 0 if the row is at a bound
+            first = d.row_dofadr[k]
             for a in range(d.row_dofnum[k]):
-                i, weighted = d.row_dof[first + a], weight * d.row_J[first + a]
+                i = d.row_dof[first + a]
+                weighted = weight * d.row_J[first + a]
                 for b in range(a + 1):  # E_i,i-b += D J_i J_i-b
                     d.hessian.dof_K[i, b] = fma(weighted, d.row_J[first + a - b], d.hessian.dof_K[i, b])
 
@@ -115,7 +117,8 @@ def assemble_dof_stiffness(m, d):
 @kernel
 def add_body_stiffness(d, b):
     """Adds the stiffness K_b = [[aa, al], [al^T, ll]] to the articulated inertia IA_b, block by block."""
-    start, A, K = SIZE * b, d.aba_inertia, d.hessian.body_K[b]
+    start = SIZE * b
+    A, K = d.aba_inertia, d.hessian.body_K[b]
     # aa and ll are symmetric: entry (r, c) of the upper triangle is (c, r) of the lower one
     for e in unrolled(range(6)):
         r, c = UPPER[e]
@@ -180,7 +183,8 @@ def eliminate_ball(m, d, b, k, x):
     inverse3, u3 = eliminate_axis(m, d, b, k + 2, U3, D3, w3)
     g32, g31 = e32 * inverse3, e31 * inverse3
 
-    V2, S2_U3 = multiply_packed(d.aba_inertia, SIZE * b, S2), dot(S2, U3)
+    V2 = multiply_packed(d.aba_inertia, SIZE * b, S2)
+    S2_U3 = dot(S2, U3)
     U2 = fma(-g32, U3, V2)
     D2 = dot(S2, V2) + (m.dof_armature[k + 1] + reflected_armature(m, k + 1) + E[k + 1, 0])
     D2 = fma(-g32, fma(2.0, S2_U3, e32), D2)
@@ -188,7 +192,8 @@ def eliminate_ball(m, d, b, k, x):
     inverse2, u2 = eliminate_axis(m, d, b, k + 1, U2, D2, w2)
     g21 = fma(-e31, (S2_U3 + e32) * inverse3, e21) * inverse2
 
-    V1, S1_U3, S1_U2 = multiply_packed(d.aba_inertia, SIZE * b, S1), dot(S1, U3), dot(S1, U2)
+    V1 = multiply_packed(d.aba_inertia, SIZE * b, S1)
+    S1_U3, S1_U2 = dot(S1, U3), dot(S1, U2)
     U1 = fma(-g31, U3, fma(-g21, U2, V1))
     D1 = dot(S1, V1) + (m.dof_armature[k] + reflected_armature(m, k) + E[k, 0])
     D1 = fma(-g31, fma(2.0, S1_U3, e31), D1)

@@ -64,7 +64,8 @@ def update_tile(d, rows, source, i, c, height, width):
     x = tuple(tuple(A[rows[r] + c + j] for j in range(width)) for r in range(height))
     for k in range(source.n - 1, -1, -1):
         source_row, multipliers = source.adr + k * source.stride + c, source.pivot + k * source.w + i
-        minus_P, A_k = tuple(-P[multipliers + r] for r in range(height)), tuple(A[source_row + j] for j in range(width))
+        minus_P = tuple(-P[multipliers + r] for r in range(height))
+        A_k = tuple(A[source_row + j] for j in range(width))
         x = tuple(tuple(fma(minus_P[r], A_k[j], x[r][j]) for j in range(width)) for r in range(height))
     for r in unrolled(range(height)):
         for j in unrolled(range(width)):
@@ -120,7 +121,8 @@ def eliminate_rows(d, block, i, height):
     The rows k > i are complete.  They are subtracted first; then, with height 2, row i from row i - 1.
     Writes: these rows of hessian.H, multipliers in hessian.pivot, 1 / D in hessian.dinv, primal.search.
     """
-    A, first, above, size, below = d.hessian.H, block.first, block.above, block.size, i + 1
+    A, first, above, size = d.hessian.H, block.first, block.above, block.size
+    below = i + 1
     row = block.adr + i * block.stride
     # the rows from `below` on; a row of the block has a multiplier for each column of the block
     source = Sources(
@@ -138,7 +140,8 @@ def eliminate_rows(d, block, i, height):
     d.hessian.dinv[first + i] = inverse
     if height == 2:
         # row j -= P_ij row i
-        j, row_j = i - 1, row - block.stride
+        j = i - 1
+        row_j = row - block.stride
         P_ij = A[row + above + j] * inverse
         for c in range(above + i):
             A[row_j + c] = fma(-P_ij, A[row + c], A[row_j + c])
@@ -201,27 +204,32 @@ def eliminate_from(m, d, block, b, at):
     The columns of the target's rows that the rows of b have, too, are updated run by run: blocks that are adjacent in
     both row lists.  Then L is stored in the target's columns.
     """
-    e, end, stride = d.hessian.blockadr[b], d.hessian.blockadr[b] + at, block.stride
-    c = d.hessian.blockcol[end]  # the target; it is also the last block in the list of its row
-    target, w, place, f = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[end], d.hessian.blockadr[c]
+    end = d.hessian.blockadr[b] + at  # the target's entry in the list of b; the target is the last one in its own list
+    target_block = d.hessian.blockcol[end]
+    target, w = m.block_dofadr[target_block], m.block_dofnum[target_block]  # its first dof, and number of dofs
+    place = d.hessian.blockplace[end]
+    e, f = d.hessian.blockadr[b], d.hessian.blockadr[target_block]  # next entries of the lists of b and the target
     for i in range(w):
         store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
     # start of the target's rows, and their distance: the columns of blocks above, then its own
-    target_row, width = d.hessian.rowadr[target], d.hessian.rownnz[target] - 1 + w
+    target_row = d.hessian.rowadr[target]
+    width = d.hessian.rownnz[target] - 1 + w
     while e <= end:
         first_f, last_f, last_e = find_run(d, e, end, f)
         start = d.hessian.blockplace[e]
         # the columns of the run.  Of the target itself, only the lower triangle is updated
-        columns, triangle = d.hessian.blockplace[last_e] - start, 1
+        columns = d.hessian.blockplace[last_e] - start
+        triangle = 1
         if last_e < end:
-            columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[last_e]], 0
-        source = Sources(adr=block.adr + start, stride=stride, n=block.size, pivot=0, w=w)
+            columns = columns + m.block_dofnum[d.hessian.blockcol[last_e]]
+            triangle = 0
+        source = Sources(adr=block.adr + start, stride=block.stride, n=block.size, pivot=0, w=w)
         update_block_rows(d, target_row + d.hessian.blockplace[first_f], width, source, columns, triangle)
         e, f = last_e + 1, last_f + 1
     # L replaces A in the target's columns
     for k in range(block.size):
         for i in range(w):
-            d.hessian.H[block.adr + k * stride + place + i] = d.hessian.pivot[k * w + i]
+            d.hessian.H[block.adr + k * block.stride + place + i] = d.hessian.pivot[k * w + i]
 
 
 @stage
@@ -234,7 +242,8 @@ def factor_blocks(m, d):
     """
     for k in range(m.nblock):
         b = m.nblock - 1 - k  # from the last block: children are eliminated before their parents
-        first, size, last = m.block_dofadr[b], m.block_dofnum[b], d.hessian.blocknum[b] - 1
+        first, size = m.block_dofadr[b], m.block_dofnum[b]
+        last = d.hessian.blocknum[b] - 1
         above = d.hessian.blockplace[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
         block = Block(first=first, size=size, adr=d.hessian.rowadr[first], above=above, stride=above + size)
         factor_rows(d, block)
@@ -267,15 +276,19 @@ def substitute_rows(m, d, b, r, stride, count):
     r: number of the first of these rows in the block.  stride: distance of its rows in H.  The sums of several rows
     are independent, so they overlap in time.
     """
-    L, x, k, at = d.hessian.H, d.primal.search, m.block_dofadr[b] + r, d.hessian.blockadr[b]
+    L, x = d.hessian.H, d.primal.search
+    k = m.block_dofadr[b] + r
+    at = d.hessian.blockadr[b]
     row = d.hessian.rowadr[k]
     last = at + d.hessian.blocknum[b] - 1
     y = tuple(x[k + c] * d.hessian.dinv[k + c] for c in range(count))
     while at < last:
-        first_entry, j = row + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+        first_entry = row + d.hessian.blockplace[at]
+        j = m.block_dofadr[d.hessian.blockcol[at]]
         at, n = end_of_run(m, d, at, last)
         for i in range(n):
-            xj, entry = x[j + i], first_entry + i
+            xj = x[j + i]
+            entry = first_entry + i
             y = tuple(fma(-L[entry + c * stride], xj, y[c]) for c in range(count))
     for c in unrolled(range(count)):
         x[k + c] = y[c]
@@ -296,7 +309,8 @@ def reduce_blocks(m, d):
             for i in range(r):
                 d.primal.search[first + i] = fma(-d.hessian.H[row + above + i], xk, d.primal.search[first + i])
             for at in range(row_list, row_list + d.hessian.blocknum[b] - 1):
-                entry, j = row + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+                entry = row + d.hessian.blockplace[at]
+                j = m.block_dofadr[d.hessian.blockcol[at]]
                 for i in range(m.block_dofnum[d.hessian.blockcol[at]]):
                     d.primal.search[j + i] = fma(-d.hessian.H[entry + i], xk, d.primal.search[j + i])
 
@@ -313,7 +327,8 @@ def expand_blocks(m, d):
         first, size = m.block_dofadr[b], m.block_dofnum[b]
         row = d.hessian.rowadr[first]
         above = d.hessian.rownnz[first] - 1  # number of columns of the blocks above
-        stride, r = above + size, 0
+        stride = above + size
+        r = 0
         # the blocks above, three rows at a time
         while r + 3 <= size:
             substitute_rows(m, d, b, r, stride, count=3)
@@ -323,7 +338,8 @@ def expand_blocks(m, d):
             r += 1
         # the block itself: x_k -= L_ki x_i
         for k in range(1, size):
-            xk, own_columns = d.primal.search[first + k], row + k * stride + above
+            xk = d.primal.search[first + k]
+            own_columns = row + k * stride + above
             for i in range(k):
                 xk = fma(-d.hessian.H[own_columns + i], d.primal.search[first + i], xk)
             d.primal.search[first + k] = xk

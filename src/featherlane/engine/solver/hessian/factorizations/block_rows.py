@@ -103,9 +103,8 @@ def find_block_rows(m, d):
     for b in range(m.nblock):
         d.hessian.blockchild[b] = -1
         d.hessian.blockmark[b] = -1
-    # adr, entries: number of entries of the rows so far in blockcol, and in H;  p: the next coupling, from the last
-    # one, as couplings ascend by their higher tip
-    adr, entries, p = 0, 0, d.hessian.ncoupling[0] - 1
+    adr, entries = 0, 0  # entries of the rows so far in blockcol, and in H
+    p = d.hessian.ncoupling[0] - 1  # the next coupling, from the last one: couplings ascend by their higher tip
     for k in range(m.nblock):
         b = m.nblock - 1 - k  # from the last block: rows below give the fill-in of those above
         lowest = mark_ancestors(m, d, c=b, b=b, lowest=b)

@@ -74,11 +74,13 @@ def stiffness_products(d, lane, k, t, P):
 
     F, A, p and s are those of one world, lane `lane` of hessian.con_F, con_A, con_p and con_s.
     """
-    f, g = read_lane(d.hessian.con_F, k, lane) @ P, P  # g is a placeholder, which is not used without turns
+    f = read_lane(d.hessian.con_F, k, lane) @ P
+    g = P  # a placeholder, which is not used without turns
     if d.con_dim[k] > 3:
         p, s = read_lane(d.hessian.con_p, k, lane), read_lane(d.hessian.con_s, k, lane)
         R = angular_velocity_rows(d, t)
-        f, g = fma(dot(p, R), s, f), fma(dot(s, P), p, read_lane(d.hessian.con_A, k, lane) @ R)
+        f = fma(dot(p, R), s, f)
+        g = fma(dot(s, P), p, read_lane(d.hessian.con_A, k, lane) @ R)
     return f, g
 
 
@@ -89,7 +91,8 @@ def add_block(d, sign, k, t, place, column, products):
     Row i is the body's dof 5 - i: three rotations, then three translations, for which P is the unit matrix and R is 0.
     place: 0 or 1, of P_t in panel.rows.  products: (f, g) of `stiffness_products`, for the body of the columns.
     """
-    panel, P, R = eights(d.panel.values), d.panel.rows, d.panel.axes
+    panel = eights(d.panel.values)
+    P, R = d.panel.rows, d.panel.axes
     f, g = products
     # vector of row 0: a tree's columns begin at a multiple of eight, and a group of eight has FREE rows
     first_row = (d.panel.adr[t] + FREE * column) // ROW

@@ -39,7 +39,8 @@ def couple_trees(m, d, t, u):
 @kernel
 def count_neighbours(d1, t):
     """Returns the number of neighbours of tree t."""
-    n, row = 0, t * d1.ngraphword
+    n = 0
+    row = t * d1.ngraphword
     for w in range(d1.ngraphword):
         n += count_ones(d1.graph.bits[row + w])
     return n
@@ -88,7 +89,8 @@ def eliminate_tree(d1, t):
 
     The degree of a tree is its number of neighbours.  Each neighbour moves to the list of its new degree.
     """
-    row, lowest = t * d1.ngraphword, d1.ngraph
+    row = t * d1.ngraphword
+    lowest = d1.ngraph
     for w in range(d1.ngraphword):
         bits = d1.graph.bits[row + w]
         while bits != 0:
@@ -130,7 +132,8 @@ def order_trees(m1, d1):
 @kernel
 def row_width(m1, d1, t, end):
     """Returns the number of dofs of tree t and of its neighbours u < end."""
-    dofs, row = m1.tree_dofnum[t], t * d1.ngraphword
+    dofs = m1.tree_dofnum[t]
+    row = t * d1.ngraphword
     for w in range(d1.ngraphword):
         bits = d1.graph.bits[row + w]
         while bits != 0:
@@ -152,12 +155,15 @@ def count_in_model_order(m1, d1):
     # a tree with s dofs and n columns costs s n^2 / 2
     with_fill, without = 0.0, 0.0
     for t in range(d1.ngraph):
-        size, n = m1.tree_dofnum[t], row_width(m1, d1, t, end=t)
+        size = m1.tree_dofnum[t]
+        n = row_width(m1, d1, t, end=t)
         if n > size:  # the tree has a neighbour u < t
             without = without + 0.5 * size * n * n
     for k in range(d1.ngraph):
         t = d1.ngraph - 1 - k  # the model's order: from the last tree
-        size, n, row = m1.tree_dofnum[t], row_width(m1, d1, t, end=t), t * d1.ngraphword
+        size = m1.tree_dofnum[t]
+        n = row_width(m1, d1, t, end=t)
+        row = t * d1.ngraphword
         # the neighbours of t become neighbours of each other: fill-in
         for w in range(d1.ngraphword):
             bits = d1.graph.bits[row + w]

@@ -80,7 +80,7 @@ def mark_ordered(m, d):
     Discards panels of another step's rows (panel.fits = 0).
     Returns (1 if some active world is marked, 1 if some active world is not).
     """
-    some, others = 0, 0
+    some_marked, some_other = 0, 0
     d.panel.fits[0] = 0
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
@@ -88,11 +88,11 @@ def mark_ordered(m, d):
             count_in_model_order(m, d)  # writes panel.cost: with fill-in, without
             if d.panel.cost[0] > COSTLY and d.panel.cost[0] > FILLED * d.panel.cost[1]:
                 write_lane(d.ordered, 0, lane, 1.0)
-                some = 1
+                some_marked = 1
             else:
                 write_lane(d.ordered, 0, lane, 0.0)
-                others = 1
-    return some, others
+                some_other = 1
+    return some_marked, some_other
 
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
@@ -220,7 +220,8 @@ def copy_factor(m, d, lane, out):
 def load_search(m, d, lane):
     """Copies one world's search to panel.x: the dofs of each tree from the last one on, padded with zeros."""
     for t in range(d.ngraph):
-        n, start, last = m.tree_dofnum[t], d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        n, start = m.tree_dofnum[t], d.panel.start[t]
+        last = m.tree_dofadr[t] + m.tree_dofnum[t] - 1
         for r in range(n):
             d.panel.x[start + r] = read_lane(d.primal.search, last - r, lane)
         for r in range(n, padded_size(m, t)):
@@ -231,7 +232,8 @@ def load_search(m, d, lane):
 def store_search(m, d, lane):
     """Copies panel.x to one world's search."""
     for t in range(d.ngraph):
-        start, last = d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        start = d.panel.start[t]
+        last = m.tree_dofadr[t] + m.tree_dofnum[t] - 1
         for r in range(m.tree_dofnum[t]):
             write_lane(d.primal.search, last - r, lane, d.panel.x[start + r])
 

@@ -70,7 +70,8 @@ def clear_panels(m1, d1):
     Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
     """
     last_tree = d1.graph.order[d1.ngraph - 1]  # its panel is the last one
-    vectors, zero = eights(d1.panel.values), eights(d1.panel.zero)[0]
+    vectors = eights(d1.panel.values)
+    zero = eights(d1.panel.zero)[0]
     end = d1.panel.adr[last_tree] + m1.tree_dofnum[last_tree] * d1.panel.width[last_tree]
     for e in range(end // 8):
         vectors[e] = zero
@@ -94,7 +95,8 @@ def place_panels(m1, d1):
         if adr + d1.graph.degree[t] > d1.nfill:
             d1.panel.fits[0] = 0
             break
-        n, width = list_row_trees(d1, t, adr), padded_size(m1, t)
+        n = list_row_trees(d1, t, adr)
+        width = padded_size(m1, t)
         for e in range(adr, adr + n):
             d1.graph.colplace[e] = width
             width += padded_size(m1, d1.graph.col[e])
@@ -116,7 +118,8 @@ def factor_free(d1, start, width, last, x_start):
     start: index of the panel's first entry.  width: number of its columns.  last: last dof.  x_start: start of x.
     The body's own columns are the first group of eight: A_kr is at start + 8 k + r.
     """
-    values, vectors = d1.panel.values, eights(d1.panel.values)
+    values = d1.panel.values
+    vectors = eights(d1.panel.values)
     A = tuple(tuple(values[start + 8 * k + r] for r in range(FREE)) for k in range(FREE))
     x, s = d1.panel.x[x_start : x_start + FREE], A  # s[k] is set when row k is eliminated
     # own columns c >= r, the upper triangle
@@ -146,7 +149,8 @@ def factor_free(d1, start, width, last, x_start):
 @kernel
 def factor_tree(m1, d1, t):
     """Factors the tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
-    A, x, vectors = d1.panel.values, d1.panel.x, eights(d1.panel.values)
+    A, x = d1.panel.values, d1.panel.x
+    vectors = eights(d1.panel.values)
     start, width, size, x_start = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + size - 1
     if size == FREE:
@@ -172,7 +176,9 @@ def store_multipliers(m1, d1, t, u, source, size, groups):
     source: vector of row 0 of u's columns in the panel of t.  size: dofs of t.  groups: of eight columns of u.
     """
     vectors, x, scale = eights(d1.panel.values), eights(d1.panel.x), eights(d1.panel.scale)
-    last, start, target = m1.tree_dofadr[t] + size - 1, d1.panel.start[t], d1.panel.start[u] // 8
+    last = m1.tree_dofadr[t] + size - 1
+    start = d1.panel.start[t]
+    target = d1.panel.start[u] // 8
     for c in range(groups):
         y = x[target + c]
         for k in range(size):
@@ -190,7 +196,9 @@ def update_row(d1, target, rows, source, size, r, count):
     source: vector of row 0 of the eliminated tree in the first group, whose panel has `size` rows.
     Reads:  panel.scale of `store_multipliers`: -L_kr is at 8 (r // 8 * size + k) + r % 8.
     """
-    vectors, scale, minus_L_0r = eights(d1.panel.values), d1.panel.scale, 8 * (r // 8 * size) + r % 8
+    vectors = eights(d1.panel.values)
+    scale = d1.panel.scale
+    minus_L_0r = 8 * (r // 8 * size) + r % 8
     for k in range(size):
         for c in range(count):
             vectors[target + c * rows] = fma(
@@ -205,7 +213,8 @@ def update_free_columns(d1, target, source, count):
     target, source: vector of row 0 of the first group.  The multipliers s_kr = -L_kr = panel.scale[8 k + r] are those
     of `store_multipliers`; each is read once.
     """
-    vectors, s = eights(d1.panel.values), d1.panel.scale
+    vectors = eights(d1.panel.values)
+    s = d1.panel.scale
     source_rows = tuple(vectors[source + FREE * c : source + FREE * c + FREE] for c in range(count))
     x = tuple(vectors[target + FREE * c : target + FREE * c + FREE] for c in range(count))
     for k in unrolled(range(FREE)):
@@ -245,13 +254,13 @@ def update_tree(m1, d1, t, u, at):
     Trees that are adjacent in both rows form a run: their groups of columns are updated at once.  The first run begins
     with u's own columns.
     """
-    # first vector and number of rows of the panels of t and u
-    start_t, size = d1.panel.adr[t] // 8, m1.tree_dofnum[t]
-    start_u, rows = d1.panel.adr[u] // 8, m1.tree_dofnum[u]
-    # e, f: entries of graph.col that are next in the rows of t and u;  end: behind those of t
-    e, end, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[t] + d1.graph.rownnz[t], d1.graph.rowadr[u]
-    # source, target: vectors of row 0 of the run's first group in both panels;  count: number of its groups so far
-    source, target, count = start_t + d1.graph.colplace[e] // 8 * size, start_u, padded_size(m1, u) // 8
+    start_t, start_u = d1.panel.adr[t] // 8, d1.panel.adr[u] // 8  # first vectors of both panels
+    size, rows = m1.tree_dofnum[t], m1.tree_dofnum[u]  # their numbers of rows
+    e, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[u]  # the next entries of graph.col in the rows of t and u
+    end = d1.graph.rowadr[t] + d1.graph.rownnz[t]  # behind those of t
+    # the run: vectors of row 0 of its first group in both panels, and its number of groups so far
+    source, target = start_t + d1.graph.colplace[e] // 8 * size, start_u
+    count = padded_size(m1, u) // 8
     if size == FREE and rows == FREE:  # with constants, so that the compiler knows the lengths of loops
         store_multipliers(m1, d1, t, u, source, size=FREE, groups=1)
     else:
@@ -303,7 +312,8 @@ def reduce_tree(m1, d1, t):
     """
     A, x = d1.panel.values, d1.panel.x
     start, size = d1.panel.adr[t], m1.tree_dofnum[t]
-    last, x_start = m1.tree_dofadr[t] + size - 1, d1.panel.start[t]
+    last = m1.tree_dofadr[t] + size - 1
+    x_start = d1.panel.start[t]
     for k in range(size):
         for r in range(k + 1, size):
             L = A[entry_index(start, size, k, r)] * d1.panel.inverse[last - k]
@@ -325,11 +335,14 @@ def row_products(m1, d1, t, row, count):
 
     Each product is a vector of eight partial sums, one for each column of a group.
     """
-    vectors, X, size = eights(d1.panel.values), eights(d1.panel.x), m1.tree_dofnum[t]
-    start, nothing = d1.panel.adr[t] // 8 + row, eights(d1.panel.zero)[0]
+    vectors, X = eights(d1.panel.values), eights(d1.panel.x)
+    size = m1.tree_dofnum[t]
+    start = d1.panel.adr[t] // 8 + row
+    nothing = eights(d1.panel.zero)[0]
     sums = tuple(nothing for _ in range(count))
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
-        u, group = d1.graph.col[e], start + d1.graph.colplace[e] // 8 * size
+        u = d1.graph.col[e]
+        group = start + d1.graph.colplace[e] // 8 * size
         x_u = d1.panel.start[u] // 8
         for c in range(padded_size(m1, u) // 8):
             x = X[x_u + c]
@@ -347,7 +360,8 @@ def sum_panel_eight(s, e):
 def expand_free(m1, d1, t):
     """Runs `expand_tree` for a free body, in registers; products are subtracted in the order in which x is computed."""
     A, inverse, sums, x_start = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
-    start, last = d1.panel.adr[t], m1.tree_dofadr[t] + FREE - 1
+    start = d1.panel.adr[t]
+    last = m1.tree_dofadr[t] + FREE - 1
     # products with later trees
     eights(sums)[0:6] = row_products(m1, d1, t, row=0, count=FREE)
     x = d1.panel.x[x_start : x_start + FREE]

@@ -83,7 +83,8 @@ def list_path_rows(m, d):
     """
     adr = 0
     for i in range(m.nv):
-        parent, above = d.hessian.parent[i], 0
+        parent = d.hessian.parent[i]
+        above = 0
         d.hessian.rowadr[i] = adr
         d.hessian.below[i] = 0
         if parent >= 0:

@@ -42,9 +42,11 @@ GIVEN_UP = 1 << 30  # mark of a row that no step can improve
 def set_to_bound(r1, p, upper):
     """Sets x of place p to its upper (`upper` = 1) or lower bound, and its state to UPPER, LOWER or FIXED."""
     if upper:
-        r1.place.x[p], r1.one.state[p] = r1.place.hi[p], UPPER
+        r1.place.x[p] = r1.place.hi[p]
+        r1.one.state[p] = UPPER
     else:
-        r1.place.x[p], r1.one.state[p] = r1.place.lo[p], LOWER
+        r1.place.x[p] = r1.place.lo[p]
+        r1.one.state[p] = LOWER
     if r1.place.lo[p] == 0.0 and r1.place.hi[p] == 0.0:
         r1.one.state[p] = FIXED
 
@@ -76,7 +78,8 @@ def step_within_bounds(r1, longest):
 
     Returns (multiple of one.y, place whose bound limits it, or -1).  An infinite multiple is returned, but not added.
     """
-    length, stopping = longest, -1
+    length = longest
+    stopping = -1
     for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
         if p >= 0:
@@ -128,10 +131,12 @@ def find_most_wrong(r1, accepted, least_index):
 
     With least_index = 1 it returns the first place of the wrong sign instead, so that no sequence of sets repeats.
     """
-    largest, found = accepted, -1
+    largest = accepted
+    found = -1
     for p in range(r1.one.n[0]):
         # wrong: the part of w with the wrong sign; it starts as a value, 0
-        state, w, wrong = r1.one.state[p], r1.place.w[p], 0.0 * accepted
+        state, w = r1.one.state[p], r1.place.w[p]
+        wrong = 0.0 * accepted
         # at LOWER w >= 0 is right, at UPPER w <= 0, at WAITING w = 0; FIXED rows have no wrong sign
         if r1.one.mark[p] != GIVEN_UP:
             if state == LOWER:

@@ -63,7 +63,8 @@ def set_start_states(r1, first, last):
 
     Exceptions are FIXED places, and those whose w = -b at x = 0 has the right sign for a bound of 0.
     """
-    nfactor, count = r1.one.nfactor[0], 0
+    nfactor = r1.one.nfactor[0]
+    count = 0
     for p in range(first, last):
         lo, hi, b = r1.place.lo[p], r1.place.hi[p], r1.place.b[p]
         if lo == 0.0 and hi == 0.0:
@@ -84,14 +85,16 @@ def solve_between(r1, last):
 
     A_CC x_C = b_C - A_CN x_N.  In the code x_C starts from 0: then w = A_N x_N - b, and dx_C = -A_CC^-1 w_C.
     """
-    nfactor, blocks = r1.one.nfactor[0], (last + 7) // 8
+    nfactor = r1.one.nfactor[0]
+    blocks = (last + 7) // 8
     x8, w8, b8, dx8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
     # x_C = 0, w = A x - b
     for k in range(nfactor):
         if r1.one.factor[k] >= 0:
             r1.place.x[r1.one.factor[k]] = 0.0
     for c in range(blocks):
-        w8[c], dx8[c] = -b8[c], 0.0
+        w8[c] = -b8[c]
+        dx8[c] = 0.0
     add_matrix_product(r1, r1.place.x, r1.place.w, last, blocks)
     # dx_C = one.y = -A_CC^-1 w_C; then w += A dx, x += dx
     gather_negative_w(r1)
@@ -125,7 +128,8 @@ def count_wrong(r1, last, noise):
     count, last_wrong = 0, -1
     for p in range(last):
         if required_state(r1, p, noise) != r1.one.state[p]:
-            count, last_wrong = count + 1, p
+            count = count + 1
+            last_wrong = p
     return count, last_wrong
 
 
@@ -166,7 +170,8 @@ def count_entering(r1, last):
 @kernel
 def rebuild_factor(r1):
     """Rebuilds the factor of the places that are still BETWEEN; rows before the first other one, or gap, are kept."""
-    nfactor, kept, done = r1.one.nfactor[0], 0, 0
+    nfactor = r1.one.nfactor[0]
+    kept, done = 0, 0
     while kept < nfactor and done == 0:
         p = r1.one.factor[kept]
         if p >= 0 and r1.one.state[p] == BETWEEN:
@@ -177,7 +182,8 @@ def rebuild_factor(r1):
         r1.one.D[j] = 0.0
         if r1.one.factor[j] >= 0:
             r1.one.slot[r1.one.factor[j]] = -1
-    r1.one.nfactor[0], r1.one.ngap[0] = kept, 0
+    r1.one.nfactor[0] = kept
+    r1.one.ngap[0] = 0
     # lists the places behind the kept rows; an entry is read before it is overwritten
     count = 0
     for j in range(kept, nfactor):
@@ -202,12 +208,14 @@ def update_factor(r1, last):
             k += 1
             if p >= 0 and r1.one.state[p] != BETWEEN:
                 remove_row(r1, p)
-                leaving, k = leaving - 1, 0
+                leaving = leaving - 1
+                k = 0
     entering = count_entering(r1, last)
     # the factor, with its gaps, has no space for them
     if r1.one.nfactor[0] + entering > 8 * eights_per_row(r1):
         refactor(r1)
-    nfactor, count = r1.one.nfactor[0], 0
+    nfactor = r1.one.nfactor[0]
+    count = 0
     for p in range(last):
         if r1.one.state[p] == ENTERING:
             r1.one.factor[nfactor + count] = p
@@ -226,21 +234,22 @@ def start_with_all(r1, first, last):
     if r1.one.ngap[0] > 0:  # places to add are listed behind the factor's rows: gaps would take their space
         refactor(r1)
     set_start_states(r1, first, last)
-    # patience, singles: rounds that are left without a new minimum, and with single rows;  fewest, count: least and
-    # present number of wrong places (1 until it is counted)
-    patience, singles, fewest, count = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
+    patience = PATIENCE  # rounds without a new minimum that are left
+    singles = SINGLE + last // SINGLE  # rounds with single rows that are left
+    fewest = last + 1  # wrong places: the least number so far
+    count = 1  # their present number; 1 until they are counted
     while singles > 0 and count > 0:
         solve_between(r1, last)
         noise = rounding_of_w(r1, last)
         count, last_wrong = count_wrong(r1, last, noise)
         if count < fewest:
-            fewest, patience = count, PATIENCE
+            fewest = count
+            patience = PATIENCE
         elif patience > 0:
             patience -= 1
         else:
             singles -= 1
-        # all wrong places change; without patience, only the last one
-        # the last wrong place is the only wrong one from `last_wrong` on
+        # all wrong places change; without patience, only the last one, which is the only one from `last_wrong` on
         if count > 0 and singles > 0:
             change_sides(r1, first=0 if patience > 0 else last_wrong, last=last, noise=noise)
             update_factor(r1, last)

@@ -92,7 +92,8 @@ def find_direction(r1, i, sign):
         if p >= 0:
             change = -sign * r1.one.y[k]
             r1.place.dx[p] = change
-            size, square = size + fabs(change), square + change * change
+            size = size + fabs(change)
+            square = square + change * change
     r1.place.dx[i] = sign
     add_matrix_product(r1, r1.place.dx, r1.place.dw, i + 1, blocks)
     return size, square
@@ -104,7 +105,8 @@ def step_to_bound(r1, j, best):
     speed, step = r1.place.dx[j], best
     distance = r1.place.hi[j] - r1.place.x[j]
     if speed < 0.0:
-        speed, distance = -speed, r1.place.x[j] - r1.place.lo[j]
+        speed = -speed
+        distance = r1.place.x[j] - r1.place.lo[j]
     if distance < best * speed:
         step = fmax(distance, 0.0) / speed
     return step
@@ -137,7 +139,8 @@ def may_end_step(r1, c, best, noise):
     rounding (NEAR_ZERO), so that the sign is not checked here.
     """
     x8, w8, dx8, dw8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
-    x, move = x8[c], best * dx8[c]
+    x = x8[c]
+    move = best * dx8[c]
     w, speed = fabs(w8[c]), fabs(dw8[c])
     meets_bound = (eights(r1.place.hi)[c] - x < move) | (x - eights(r1.place.lo)[c] < -move)
     return any_(meets_bound | ((speed > noise) & ((w < best * speed) | (w < NEAR_ZERO))))
@@ -153,12 +156,14 @@ def find_step(r1, i, sign, size, square):
     # w_i changes by dw_i per unit: it is 0 after |w_i| / (sign dw_i), unless A has no curvature along dx
     curvature = sign * r1.place.dw[i]
     if curvature > SMALLEST_PIVOT * square:
-        best, end = fabs(r1.place.w[i]) / curvature, DONE
+        best = fabs(r1.place.w[i]) / curvature
+        end = DONE
     distance = r1.place.hi[i] - r1.place.x[i]
     if sign < 0.0:
         distance = r1.place.x[i] - r1.place.lo[i]
     if distance < best:
-        best, end = distance, AT_BOUND
+        best = distance
+        end = AT_BOUND
     noise = ROUNDING * size
     # places before i that change sides earlier: at a bound, or at w = 0
     for c in range((i + 7) // 8):
@@ -187,10 +192,13 @@ def add_drive_step(r1, i, step):
 @kernel
 def enter_factor(r1, p, t):
     """Adds place p, whose w is 0, to the factor, given t = L^-1 A_Cp; returns 0 if it depends on C: it is not added."""
-    pivot, enters = pivot_of(r1, p, t), 0
+    pivot = pivot_of(r1, p, t)
+    enters = 0
     if is_independent(r1, t, pivot):
         append_factor_row(r1, p, t, pivot)
-        r1.one.state[p], r1.place.w[p], enters = BETWEEN, 0.0, 1
+        r1.one.state[p] = BETWEEN
+        r1.place.w[p] = 0.0
+        enters = 1
     return enters
 
 
@@ -216,11 +224,13 @@ def drive_row(r1, i, noise):
     """
     sign = 1.0 if r1.place.w[i] < 0.0 else -1.0  # w_i increases with x_i
     # rests: steps of length 0 that are left;  moving: 0 after the last step
-    rests, moving = STANDSTILL * r1.one.n[0] + 8, 1
+    rests = STANDSTILL * r1.one.n[0] + 8
+    moving = 1
     while moving:
         reduce_matrix_row(r1, i, r1.one.ell)  # one.ell = L^-1 A_Ci, which the steps below read
         # w_i is already 0, up to rounding: no step (0 as a value of the type of `noise`)
-        step, end = 0.0 * noise, DONE
+        step = 0.0 * noise
+        end = DONE
         if fabs(r1.place.w[i]) > noise:
             size, square = find_direction(r1, i, sign)  # sums of |dx| and dx^2: scales of rounding
             step, end = find_step(r1, i, sign, size, square)
@@ -251,7 +261,8 @@ def make_complementary(r1, i):
     """Makes place i complementary, and keeps all places before it so."""
     product, row_size = multiply_row(r1, i)
     b, lo, hi = r1.place.b[i], r1.place.lo[i], r1.place.hi[i]
-    w, noise = product - b, ROUNDING * (row_size + fabs(b))
+    w = product - b
+    noise = ROUNDING * (row_size + fabs(b))
     r1.place.w[i] = w
     # x_i = 0 is already complementary if w_i has the right sign for a bound at 0
     if lo == 0.0 and hi == 0.0:

@@ -15,15 +15,16 @@ from featherlane.engine.prelude import *
 @kernel
 def clear_panel(d, blocks):
     """Clears the panel at the dofs of the island's rows; rows that share their columns are cleared once."""
-    panel8, last = eights(d.place.A), -1
+    panel8 = eights(d.place.A)
+    last = -1
     for a in range(d.one.n[0]):
         first = d.lcp.coladr[d.one.row[a]]
         if first != last:
             last = first
             for e in range(first, first + d.lcp.colnum[d.one.row[a]]):
                 row = d.lcp.col[e] * blocks
-                for q in range(blocks):
-                    panel8[row + q] = 0.0
+                for block in range(blocks):
+                    panel8[row + block] = 0.0
 
 
 @kernel
@@ -40,14 +41,15 @@ def fill_panel(d, blocks, lane):
 @kernel
 def compute_delassus_row(d, blocks, a):
     """Computes row a of one.A from the panel, without the softness."""
-    panel8, A8, r = eights(d.place.A), eights(d.one.A), d.one.row[a]
+    panel8, A8 = eights(d.place.A), eights(d.one.A)
+    r = d.one.row[a]
     first = d.lcp.coladr[r]
-    for q in range(blocks):
-        sums = 0.0 * panel8[d.lcp.col[first] * blocks + q]  # eight zeros
+    for block in range(blocks):
+        sums = 0.0 * panel8[d.lcp.col[first] * blocks + block]  # eight zeros
         for e in range(first, first + d.lcp.colnum[r]):
             row = d.lcp.col[e] * blocks
-            sums = fma(d.place.A[8 * row + a], panel8[row + q], sums)
-        A8[a * blocks + q] = sums
+            sums = fma(d.place.A[8 * row + a], panel8[row + block], sums)
+        A8[a * blocks + block] = sums
 
 
 @kernel

@@ -43,7 +43,8 @@ def clear_factor_matrix(r1):
     Substitutions read the last eight rows even if there are fewer.  Another problem may have left non-finite values
     there, and 0 times these must be 0.
     """
-    LT, row_eights = eights(r1.one.L), eights_per_row(r1)
+    LT = eights(r1.one.L)
+    row_eights = eights_per_row(r1)
     for c in range(8 * row_eights * row_eights):
         LT[c] = 0.0
 
@@ -62,7 +63,8 @@ def clear_factor(r1):
 @kernel
 def gather_matrix_row(r1, p, t):
     """Sets t = A_Cp, row p of A in the factor's columns; 0 in its gaps and behind it, up to a multiple of eight."""
-    nfactor, row = r1.one.nfactor[0], p * 8 * eights_per_row(r1)
+    nfactor = r1.one.nfactor[0]
+    row = p * 8 * eights_per_row(r1)
     for k in range(nfactor):
         column = r1.one.factor[k]
         t[k] = 0.0
@@ -114,12 +116,15 @@ def solve_triangle_backward(LT, corner, stride, y, start):
 @kernel
 def substitute_forward(r1, t):
     """Computes t <- L^-1 t, eight rows at a time: their triangle, then their update of all rows behind them."""
-    nfactor, row_eights = r1.one.nfactor[0], eights_per_row(r1)
-    LT, LT8, t8 = r1.one.L, eights(r1.one.L), eights(t)
+    nfactor = r1.one.nfactor[0]
+    row_eights = eights_per_row(r1)
+    LT = r1.one.L
+    LT8, t8 = eights(r1.one.L), eights(t)
     count = (nfactor + 7) // 8
     for c in range(count):
         # first row of the eight; index in LT8 of its diagonal block
-        start, corner = 8 * c, 8 * c * row_eights + c
+        start = 8 * c
+        corner = 8 * c * row_eights + c
         minus_y = solve_triangle_forward(LT, corner=8 * corner, stride=8 * row_eights, t=t, start=start)
         for e in range(1, count - c):
             rest = t8[c + e]
@@ -131,21 +136,25 @@ def substitute_forward(r1, t):
 @kernel
 def substitute_backward(r1, t, y):
     """Computes y <- L^-T D^-1 t, eight rows at a time from the last ones."""
-    nfactor, row_eights = r1.one.nfactor[0], eights_per_row(r1)
-    LT, LT8, y8, sum8 = r1.one.L, eights(r1.one.L), eights(y), eights(r1.one.sum)
+    nfactor = r1.one.nfactor[0]
+    row_eights = eights_per_row(r1)
+    LT = r1.one.L
+    LT8, y8, sum8 = eights(r1.one.L), eights(y), eights(r1.one.sum)
     t8, Dinv8 = eights(t), eights(r1.one.D)
     count = (nfactor + 7) // 8
     for back in range(count):
         c = count - 1 - back  # from the last eight rows: L^T
         # first row of the eight; index in LT8 of its diagonal block
-        start, corner = 8 * c, 8 * c * row_eights + c
+        start = 8 * c
+        corner = 8 * c * row_eights + c
         y8[c] = t8[c] * Dinv8[c]
         # subtracts the products of these eight rows of L^T with y of the rows behind, already solved (back = 0: none)
         if back:
             solved = y8[c + 1]
             sums = tuple(LT8[corner + k * row_eights + 1] * solved for k in range(8))
             for e in range(2, back + 1):
-                block, solved = corner + e, y8[c + e]
+                block = corner + e
+                solved = y8[c + e]
                 sums = tuple(fma(LT8[block + k * row_eights], solved, sums[k]) for k in range(8))
             # the sum of lanes: one eight per row, in one.sum
             for k in unrolled(range(8)):
@@ -190,7 +199,8 @@ def is_independent(r1, t, pivot):
 @kernel
 def append_factor_row(r1, p, t, pivot):
     """Appends place p as the last row of the factor, with t = L^-1 A_Cp: column D^-1 t of L^T, 1 / pivot in one.D."""
-    last, stride = r1.one.nfactor[0], 8 * eights_per_row(r1)
+    last = r1.one.nfactor[0]
+    stride = 8 * eights_per_row(r1)
     for k in range(last):
         r1.one.L[k * stride + last] = t[k] * r1.one.D[k]
     r1.one.D[last] = 1.0 / pivot
@@ -215,9 +225,13 @@ def update_rows_behind(r1, left):
     First, weight is the pivot of the leaving row, and column its column of L.  Method C1 goes through the rows j, and
     keeps the weight and the column of the update that is left for the rows behind j.  Overwrites one.turn: column.
     """
-    nfactor, row_eights = r1.one.nfactor[0], eights_per_row(r1)
-    LT8, column, column8 = eights(r1.one.L), r1.one.turn, eights(r1.one.turn)
-    first, end = left // 8, (nfactor + 7) // 8  # eights from that of the leaving row on
+    nfactor = r1.one.nfactor[0]
+    row_eights = eights_per_row(r1)
+    LT8 = eights(r1.one.L)
+    column = r1.one.turn
+    column8 = eights(r1.one.turn)
+    first = left // 8  # eights, from that of the leaving row on
+    end = (nfactor + 7) // 8
     for c in range(first, end):
         column8[c] = LT8[left * row_eights + c]
     weight = 1.0 / r1.one.D[left]
@@ -256,7 +270,8 @@ def refactor(r1):
 @kernel
 def remove_row(r1, p):
     """Removes place p from the factor: its row becomes a gap.  Overwrites one.turn."""
-    left, row_eights = r1.one.slot[p], eights_per_row(r1)
+    left = r1.one.slot[p]
+    row_eights = eights_per_row(r1)
     LT8 = eights(r1.one.L)
     update_rows_behind(r1, left)
     # row `left` of L^T, then its column `left`

@@ -65,7 +65,8 @@ def friction_limit(r1, i):
     k = r1.one.order[i]
     normal = r1.one.place[r1.one.findex[k]]
     # in units of the rows; add >= 0
-    force, limit = fabs(r1.place.x[normal]) * r1.place.scale[normal], fabs(r1.one.add[k])
+    force = fabs(r1.place.x[normal]) * r1.place.scale[normal]
+    limit = fabs(r1.one.add[k])
     # without force there is no friction, whatever mu: inf * 0 would be NaN
     if force > 0.0:
         limit = limit + r1.one.hi[k] * force
@@ -77,7 +78,8 @@ def limit_friction(r1):
     """Sets the bounds of all friction places to the limits that follow from the present x."""
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         limit = friction_limit(r1, i)
-        r1.place.lo[i], r1.place.hi[i] = -limit, limit
+        r1.place.lo[i] = -limit
+        r1.place.hi[i] = limit
 
 
 @kernel
@@ -87,7 +89,8 @@ def limit_mismatch(r1):
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         limit = friction_limit(r1, i)
         if limit < INF:
-            change, largest = fmax(fabs(limit - r1.place.hi[i]), change), fmax(limit, largest)
+            change = fmax(fabs(limit - r1.place.hi[i]), change)
+            largest = fmax(limit, largest)
     return change, largest
 
 
@@ -115,7 +118,8 @@ def list_slipping(r1):
 
     Only those count whose normal is in the factor and whose mu is positive and finite: their limit depends on x_C.
     """
-    nfactor, count = r1.one.nfactor[0], 0
+    nfactor = r1.one.nfactor[0]
+    count = 0
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         k = r1.one.order[i]
         normal = r1.one.place[r1.one.findex[k]]
@@ -142,7 +146,8 @@ def write_limit_system(r1, count):
 
     Entry (i, j) is one.L[(nfactor + i) * stride + j], the right-hand side is column `count`.
     """
-    nfactor, stride = r1.one.nfactor[0], 8 * eights_per_row(r1)
+    nfactor = r1.one.nfactor[0]
+    stride = 8 * eights_per_row(r1)
     for j in range(count):
         p = r1.one.factor[nfactor + j]
         # one.y = A_CC^-1 A_Cp
@@ -171,7 +176,9 @@ def solve_limit_system(r1, first, count):
     first: its first row in one.L, so entry (i, j) is system[(first + i) * stride + j].  Column `count`, the right-hand
     side, ends with the solution.
     """
-    system, stride, regular = r1.one.L, 8 * eights_per_row(r1), 1
+    system = r1.one.L
+    stride = 8 * eights_per_row(r1)
+    regular = 1
     for j in range(count):
         best = j
         for i in range(j + 1, count):
@@ -205,14 +212,16 @@ def move_slipping(r1, count):
     x_C moves by -A_CC^-1 A_CN dx_N, so that w_C stays.   N: the `count` slipping places.
     Reads: dl in column `count` of one.L, behind the factor's rows.
     """
-    n, nfactor, row_eights = r1.one.n[0], r1.one.nfactor[0], eights_per_row(r1)
+    n, nfactor = r1.one.n[0], r1.one.nfactor[0]
+    row_eights = eights_per_row(r1)
     clear_direction(r1, row_eights)
     for i in range(count):
         p = r1.one.factor[nfactor + i]
         limit = fmax(r1.place.hi[p] + r1.one.L[(nfactor + i) * 8 * row_eights + count], 0.0)
         x = side_of(r1, p) * limit
         r1.place.dx[p] = x - r1.place.x[p]
-        r1.place.lo[p], r1.place.hi[p], r1.place.x[p] = -limit, limit, x
+        r1.place.lo[p] = -limit
+        r1.place.hi[p], r1.place.x[p] = limit, x
     add_matrix_product(r1, r1.place.dx, r1.place.dw, n, row_eights)
     # one.y = -A_CC^-1 dw_C, with one.turn as its right-hand side; the factor has no gaps here
     for k in range((nfactor + 7) // 8 * 8):
@@ -234,7 +243,10 @@ def solve_slipping(r1):
     # the system's rows must follow the factor's without gaps
     if r1.one.ngap[0] > 0:
         refactor(r1)
-    count, nfactor, LT8, row_eights = list_slipping(r1), r1.one.nfactor[0], eights(r1.one.L), eights_per_row(r1)
+    count = list_slipping(r1)
+    nfactor = r1.one.nfactor[0]
+    LT8 = eights(r1.one.L)
+    row_eights = eights_per_row(r1)
     if count > 0 and nfactor > 0:
         write_limit_system(r1, count)
         if solve_limit_system(r1, nfactor, count):
@@ -265,7 +277,8 @@ def move_limits(r1, fraction):
         # an infinite limit is reached at once: inf - inf would be NaN
         if fraction < 1.0 and limit < INF and r1.one.best[i] < INF:
             limit = r1.one.best[i] + fraction * (limit - r1.one.best[i])
-        r1.place.lo[i], r1.place.hi[i] = -limit, limit
+        r1.place.lo[i] = -limit
+        r1.place.hi[i] = limit
     move_with_limits(r1)
 
 
@@ -273,11 +286,13 @@ def move_limits(r1, fraction):
 @kernel
 def gauss_seidel_sweep(r1):
     """Runs one sweep of projected Gauss-Seidel, x_i <- clip(x_i - w_i / A_ii); sets a friction limit before its row."""
-    n, stride = r1.one.n[0], 8 * eights_per_row(r1)
+    n = r1.one.n[0]
+    stride = 8 * eights_per_row(r1)
     for i in range(n):
         if i >= r1.one.nconstant[0]:
             limit = friction_limit(r1, i)
-            r1.place.lo[i], r1.place.hi[i] = -limit, limit
+            r1.place.lo[i] = -limit
+            r1.place.hi[i] = limit
         diagonal = r1.place.A[i * stride + i]
         product, _ = multiply_row(r1, i)
         if diagonal > 0.0:
@@ -344,7 +359,8 @@ def settle_friction(r1, passes, active_set_passes):
     passes: largest number of trial steps.   active_set_passes: largest number of passes of each `refine_active_set`.
     """
     mismatch, _ = limit_mismatch(r1)
-    settled, left, rounds = 0, passes, 0  # left: trial steps that are left
+    settled, rounds = 0, 0
+    left = passes  # trial steps that are left
     while left > 0 and settled == 0:
         settled, mismatch, left = move_to_target_limits(r1, mismatch, left, active_set_passes)
         rounds += 1

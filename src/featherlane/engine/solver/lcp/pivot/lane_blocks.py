@@ -93,7 +93,8 @@ def list_changed_rows(p):
 @kernel
 def add_columns(p, first, count):
     """Adds `count` columns of A, those of the rows lcp.order[first], ..., times the changes of x in lcp.dx, to w."""
-    n, column = p.lcp.n[0], tuple(p.lcp.order[first + k] for k in range(count))
+    n = p.lcp.n[0]
+    column = tuple(p.lcp.order[first + k] for k in range(count))
     change = tuple(p.lcp.dx[column[k]] + 0.0 for k in range(count))
     for i in range(n):
         w = p.lcp.w[i]
@@ -118,8 +119,10 @@ def add_correction(p):
 def violations(p, i, x_tolerance, w_tolerance):
     """Returns masks of row i: free and below its limits, free and above them, at a limit with w of the wrong sign."""
     x, w, side = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
-    free, moves = side == OPEN, p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits never moves
-    low, high = free & (x < p.lcp.lower[i] - x_tolerance), free & (x > p.lcp.upper[i] + x_tolerance)
+    free = side == OPEN
+    moves = p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits never moves
+    low = free & (x < p.lcp.lower[i] - x_tolerance)
+    high = free & (x > p.lcp.upper[i] + x_tolerance)
     wrong = moves & not_(free) & (where(side < 0.0, -w, w) > w_tolerance)
     return low, high, wrong
 
@@ -127,8 +130,8 @@ def violations(p, i, x_tolerance, w_tolerance):
 @kernel
 def exchange_rows(p, live):
     """Changes lcp_state of rows on the wrong side, and sets lcp.dx = their steps to limits; returns changed worlds."""
-    # size: max(|x_i|, |b_i| / max A_jj), to which rounding is relative
-    size, diagonal = 0.0, largest_diagonal(p)
+    diagonal = largest_diagonal(p)
+    size = 0.0  # max(|x_i|, |b_i| / max A_jj), to which rounding is relative
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
         size = fmax(fabs(p.lcp.b[i]) / diagonal, size)
@@ -209,16 +212,16 @@ def lane_blocks(p, passes):
     Scratch: lcp_L, lcp_state, lcp.dx, lcp_dx, lcp.order.
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
-    least, steps = SINGULAR * largest_diagonal(p), 0.0
+    least = SINGULAR * largest_diagonal(p)
+    steps = 0.0
     start_sets(p)
-    # worlds: opened: with friction limits;  live: unsolved;  ready: solved without friction, limits are set next
-    opened = steps > 0.0  # no world
-    live = not_(opened)
+    opened = steps > 0.0  # worlds with friction limits: none so far
+    live = not_(opened)  # unsolved worlds
     for _ in range(passes):
         solve_sets(p, least, live)  # writes x of the free rows, w of the others
         steps = steps + where(live, 1.0, 0.0)
         moved = exchange_rows(p, live)  # changes lcp_state
-        ready = live & not_(moved | opened)
+        ready = live & not_(moved | opened)  # solved without friction: its limits are set next
         live = live & (moved | ready)
         opened = opened | ready
         if not any_(live):

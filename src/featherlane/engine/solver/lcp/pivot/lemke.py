@@ -85,7 +85,8 @@ def lexicographic_coefficient(p1, i, j):
 
     It is -T_ic if w_j is nonbasic in column c, 1 if it is the basic variable of row i, else 0.
     """
-    c, coefficient = nonbasic_column(p1, j), 0.0
+    c = nonbasic_column(p1, j)
+    coefficient = 0.0
     if c >= 0:
         coefficient = -p1.place.A[p1.nlcpone * i + c]
     elif p1.one.order[i] == j:
@@ -100,7 +101,8 @@ def reaches_zero_first(p1, i, r, c):
     speed_i, speed_r = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
     ratio_i, ratio_r = p1.place.b[i] / speed_i, p1.place.b[r] / speed_r
     # the next power of eps decides a tie
-    j, n = 0, p1.one.n[0]
+    j = 0
+    n = p1.one.n[0]
     while j < n and fabs(ratio_i - ratio_r) <= TIE * fabs(ratio_r):
         ratio_i, ratio_r = lexicographic_coefficient(p1, i, j) / speed_i, lexicographic_coefficient(p1, r, j) / speed_r
         j += 1
@@ -110,7 +112,8 @@ def reaches_zero_first(p1, i, r, c):
 @kernel
 def leaving_row(p1, c):
     """Returns the row that reaches zero first as the variable of column c grows, -1: none; z0 wins every tie."""
-    n, stride, first, largest = p1.one.n[0], p1.nlcpone, -1, 0.0
+    n, stride = p1.one.n[0], p1.nlcpone
+    first, largest = -1, 0.0
     for i in range(n):
         size = fabs(p1.place.A[stride * i + c])
         if size > largest:
@@ -197,7 +200,8 @@ def lemke_residual(p1):
     for i in range(p1.one.n[0]):
         z = p1.one.x[i]
         worst = fmax(fabs(fmax(z - step * p1.one.w[i], 0.0) - z), worst)
-        largest_z, largest_b = fmax(z, largest_z), fmax(fabs(p1.one.b[i]), largest_b)
+        largest_z = fmax(z, largest_z)
+        largest_b = fmax(fabs(p1.one.b[i]), largest_b)
     size = fmax(step * largest_b, largest_z)
     return worst / size if size > 0.0 else worst
 
@@ -208,8 +212,10 @@ def follow_path(p1, pivots):
 
     r: row whose variable leaves;  c: column whose variable enters.  The first pivot enters z0, in column n.
     """
-    n, count, status = p1.one.n[0], 0, ITERATIONS
-    r, c = first_leaving_row(p1), n
+    n = p1.one.n[0]
+    count, status = 0, ITERATIONS
+    r = first_leaving_row(p1)
+    c = n
     if r < 0:  # -b >= 0: z = 0 is the solution
         status = SOLVED
     while status == ITERATIONS and count < pivots:

@@ -49,18 +49,22 @@ def append_place(r1, p):
 @kernel
 def gather_group(r1, count):
     """Copies A_CG and A_GG to one.L, in the columns of the group, and sets its flags in one.sum from MASK on."""
-    nfactor, stride = r1.one.nfactor[0], 8 * eights_per_row(r1)
-    LT, A, first_column = r1.one.L, r1.place.A, nfactor // 8 * 8
+    nfactor = r1.one.nfactor[0]
+    stride = 8 * eights_per_row(r1)
+    LT, A = r1.one.L, r1.place.A
+    first_column = nfactor // 8 * 8
     # A_CG, with zeros in the gaps of the factor
     for k in range(nfactor):
-        p, entry = r1.one.factor[k], k * stride + nfactor
+        p = r1.one.factor[k]
+        entry = k * stride + nfactor
         for q in range(count):
             LT[entry + q] = 0.0
             if p >= 0:
                 LT[entry + q] = A[p * stride + r1.one.factor[nfactor + q]]
     # A_GG
     for i in range(count):
-        p, entry = r1.one.factor[nfactor + i], (nfactor + i) * stride + nfactor
+        p = r1.one.factor[nfactor + i]
+        entry = (nfactor + i) * stride + nfactor
         for q in range(count):
             LT[entry + q] = A[p * stride + r1.one.factor[nfactor + q]]
     for lane in range(8):
@@ -75,8 +79,12 @@ def reduce_group_columns(r1):
 
     T_k = A_kG - sum over j < k of L_kj T_j,  with L_kj = LT[j * stride + k].
     """
-    nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
-    LT, LT8, stride = r1.one.L, eights(r1.one.L), 8 * eights_per_row(r1)
+    nfactor = r1.one.nfactor[0]
+    row_eights = eights_per_row(r1)
+    c = nfactor // 8
+    LT = r1.one.L
+    LT8 = eights(r1.one.L)
+    stride = 8 * eights_per_row(r1)
     mask = eights(r1.one.sum)[MASK // 8] > 0.5  # lanes of the group
     k = 0
     while k + 4 <= nfactor:
@@ -85,7 +93,8 @@ def reduce_group_columns(r1):
         old = tuple(LT8[block + r * row_eights] for r in range(4))
         rest = tuple(old[r] for r in range(4))
         for j in range(k):
-            T_j, entry = LT8[j * row_eights + c], j * stride + k
+            T_j = LT8[j * row_eights + c]
+            entry = j * stride + k
             rest = tuple(fma(-LT[entry + r], T_j, rest[r]) for r in range(4))
         corner = k * stride + k
         for j in unrolled(range(3)):
@@ -106,13 +115,19 @@ def reduce_group_columns(r1):
 @kernel
 def subtract_factor_rows(r1, lane, count):
     """Computes A_GG - T^T D^-1 T in place, in the four rows 8 c + lane to 8 c + lane + 3 as far as they belong to G."""
-    nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
-    LT, LT8, Dinv = r1.one.L, eights(r1.one.L), r1.one.D
+    nfactor = r1.one.nfactor[0]
+    row_eights = eights_per_row(r1)
+    c = nfactor // 8
+    LT = r1.one.L
+    LT8 = eights(r1.one.L)
+    Dinv = r1.one.D
     block = (8 * c + lane) * row_eights + c
     rest = tuple(LT8[block + r * row_eights] for r in range(4))
     for k in range(nfactor):
         # T_k: all columns of G; LT[entry + r]: the entry of T_k for row r of these four
-        T_k, minus_Dinv, entry = LT8[k * row_eights + c], -Dinv[k], 8 * (k * row_eights + c) + lane
+        T_k = LT8[k * row_eights + c]
+        minus_Dinv = -Dinv[k]
+        entry = 8 * (k * row_eights + c) + lane
         rest = tuple(fma(LT[entry + r] * minus_Dinv, T_k, rest[r]) for r in range(4))
     first_lane = nfactor - 8 * c
     end_lane = first_lane + count
@@ -128,8 +143,11 @@ def finish_group_row(r1, i, count, inverse):
     Row i holds row i of D L^T, the pivot on its diagonal.  inverse: 1 / pivot, also stored in one.D; the row's place
     becomes BETWEEN.
     """
-    nfactor, stride = r1.one.nfactor[0], 8 * eights_per_row(r1)
-    LT, entry, first_lane = r1.one.L, (nfactor + i) * stride + nfactor // 8 * 8, nfactor % 8
+    nfactor = r1.one.nfactor[0]
+    stride = 8 * eights_per_row(r1)
+    LT = r1.one.L
+    entry = (nfactor + i) * stride + nfactor // 8 * 8
+    first_lane = nfactor % 8
     # columns of eight c that belong to G and lie behind the diagonal
     for k in range(8):
         if first_lane + i < k < first_lane + count:
@@ -138,7 +156,8 @@ def finish_group_row(r1, i, count, inverse):
             LT[entry + k] = 0.0
     p = r1.one.factor[nfactor + i]
     r1.one.D[nfactor + i] = inverse
-    r1.one.slot[p], r1.one.state[p] = nfactor + i, BETWEEN
+    r1.one.slot[p] = nfactor + i
+    r1.one.state[p] = BETWEEN
 
 
 @kernel
@@ -147,8 +166,13 @@ def factor_group(r1, count):
 
     It stops at the first doubtful pivot; the rows from there on are cleared.
     """
-    nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
-    LT, LT8, stride, added = r1.one.L, eights(r1.one.L), 8 * eights_per_row(r1), 0
+    nfactor = r1.one.nfactor[0]
+    row_eights = eights_per_row(r1)
+    c = nfactor // 8
+    LT = r1.one.L
+    LT8 = eights(r1.one.L)
+    stride = 8 * eights_per_row(r1)
+    added = 0
     while added < count and LT[(nfactor + added) * stride + nfactor + added] > DOUBTFUL:
         k = nfactor + added  # the pivot row, which is subtracted from the rows j of the group behind it
         inverse = 1.0 / LT[k * stride + k]
@@ -168,8 +192,11 @@ def append_group(r1, count):
 
     Fewer than `count`: the next one has a doubtful pivot.
     """
-    nfactor, row_eights, c = r1.one.nfactor[0], eights_per_row(r1), r1.one.nfactor[0] // 8
-    LT8, first_lane = eights(r1.one.L), r1.one.nfactor[0] % 8
+    nfactor = r1.one.nfactor[0]
+    row_eights = eights_per_row(r1)
+    c = nfactor // 8
+    LT8 = eights(r1.one.L)
+    first_lane = r1.one.nfactor[0] % 8
     # in one.L: A_CG and A_GG, then T = L^-1 A_CG, then the Schur complement of A_GG
     gather_group(r1, count)  # also sets the flags MASK
     reduce_group_columns(r1)

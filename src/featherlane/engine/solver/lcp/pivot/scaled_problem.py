@@ -67,7 +67,8 @@ def power_of_two_scale(diagonal):
 @kernel
 def load_places(r1):
     """Copies one.A, one.b and constant bounds to place.*, scaled, in pivoting order; friction limits start at 0."""
-    n, stride = r1.one.n[0], 8 * eights_per_row(r1)
+    n = r1.one.n[0]
+    stride = 8 * eights_per_row(r1)
     for i in range(n):
         k = r1.one.order[i]
         r1.place.scale[i] = power_of_two_scale(r1.one.A[k * stride + k])
@@ -106,7 +107,8 @@ def multiply_eights(A8, out8, v, rows, c, row_eights, count):
     """
     sums = tuple(out8[c + k] for k in range(count))
     for p in range(rows):
-        v_p, block = v[p], p * row_eights + c
+        v_p = v[p]
+        block = p * row_eights + c
         if v_p != 0.0:
             sums = tuple(fma(v_p, A8[block + k], sums[k]) for k in range(count))
     for k in unrolled(range(count)):
@@ -116,7 +118,8 @@ def multiply_eights(A8, out8, v, rows, c, row_eights, count):
 @kernel
 def add_matrix_product(r1, v, out, rows, blocks):
     """Adds A v to `out`: the first `rows` places of v, and the first `blocks` eights of `out`."""
-    A8, out8, row_eights = eights(r1.place.A), eights(out), eights_per_row(r1)
+    A8, out8 = eights(r1.place.A), eights(out)
+    row_eights = eights_per_row(r1)
     # four eights at once, as long as there are four, then two and one
     c = 0
     while c + 4 <= blocks:
@@ -146,12 +149,14 @@ def clip_to_bounds(r1, p):
 @kernel
 def multiply_row(r1, i):
     """Returns ((A x)_i, the sum of its absolute terms).  Overwrites one.sum."""
-    A8, x8, sum8, row_eights = eights(r1.place.A), eights(r1.place.x), eights(r1.one.sum), eights_per_row(r1)
+    A8, x8, sum8 = eights(r1.place.A), eights(r1.place.x), eights(r1.one.sum)
+    row_eights = eights_per_row(r1)
     products = A8[i * row_eights] * x8[0]
     sizes = fabs(products)
     for c in range(1, row_eights):
         product = A8[i * row_eights + c] * x8[c]
-        products, sizes = products + product, sizes + fabs(product)
+        products = products + product
+        sizes = sizes + fabs(product)
     # products go to one.sum[0 : 8], sizes to one.sum[8 : 16]: eight partial sums each
     sum8[0], sum8[1] = products, sizes
     return sum_of_eight(r1.one.sum, first=0), sum_of_eight(r1.one.sum, first=8)
@@ -164,7 +169,8 @@ def rounding_of_w(r1, last):
     x8, b8, sum8 = eights(r1.place.x), eights(r1.place.b), eights(r1.one.sum)
     sums, maxima = fabs(x8[0]), fabs(b8[0])
     for c in range(1, blocks):
-        sums, maxima = sums + fabs(x8[c]), fmax(maxima, fabs(b8[c]))
+        sums = sums + fabs(x8[c])
+        maxima = fmax(maxima, fabs(b8[c]))
     # sums go to one.sum[0 : 8], maxima to one.sum[8 : 16]
     sum8[0], sum8[1] = sums, maxima
     largest = r1.one.sum[8]
@@ -176,7 +182,8 @@ def rounding_of_w(r1, last):
 @kernel
 def recompute_w(r1):
     """Computes place.w = A x - b; returns its rounding error."""
-    n, row_eights = r1.one.n[0], eights_per_row(r1)
+    n = r1.one.n[0]
+    row_eights = eights_per_row(r1)
     w8, b8 = eights(r1.place.w), eights(r1.place.b)
     for c in range(row_eights):
         w8[c] = -b8[c]
@@ -202,7 +209,8 @@ def complementarity_residual(r1):
 
     max_k |x_k - clip(x_k - w_k / a, lower_k, upper_k)| / max_k max(|x_k|, |b_k| / a),   a = max_k A_kk
     """
-    n, stride = r1.one.n[0], 8 * eights_per_row(r1)
+    n = r1.one.n[0]
+    stride = 8 * eights_per_row(r1)
     a, largest_x, largest_b = 0.0, 0.0, 0.0
     for k in range(n):
         a = fmax(r1.one.A[k * stride + k], a)
@@ -224,11 +232,14 @@ def final_residual(r1):
     Rows that contradict each other almost exactly have forces so large that A x cancels.  Relative to these forces the
     residual is small, but w is rounding error.
     """
-    n, stride = r1.one.n[0], 8 * eights_per_row(r1)
+    n = r1.one.n[0]
+    stride = 8 * eights_per_row(r1)
     largest_product, largest_b = 0.0, 0.0
     for k in range(n):
         product = fabs(r1.one.A[k * stride + k] * r1.one.x[k])
-        largest_product, largest_b = fmax(product, largest_product), fmax(fabs(r1.one.b[k]), largest_b)
-    rounding, residual = EPSILON * largest_product, complementarity_residual(r1)
+        largest_product = fmax(product, largest_product)
+        largest_b = fmax(fabs(r1.one.b[k]), largest_b)
+    rounding = EPSILON * largest_product
+    residual = complementarity_residual(r1)
     is_lost = rounding > LOST * largest_b and largest_b > 0.0
     return fmax(rounding / largest_b, residual) if is_lost else residual

@@ -57,9 +57,11 @@ def fill_contact_row(m, d, k, c, start, n, present):
     Rows 0 to 2 are linear, along normal and tangents, rows 3 to 5 angular, about them.
     Reads: d.dual.mark, the bodies that a dof moves.
     """
-    axis, arm_1, arm_2 = d.con_frame[k].rows[c % 3], contact_arm(m, d, k, side=0), contact_arm(m, d, k, side=1)
+    axis = d.con_frame[k].rows[c % 3]
+    arm_1, arm_2 = contact_arm(m, d, k, side=0), contact_arm(m, d, k, side=1)
     for column in range(start, start + n):
-        i, J_i = d.lcp.col[column], 0.0
+        i = d.lcp.col[column]
+        J_i = 0.0
         mark, velocity = d.dual.mark[i], d.cdof[i].angular  # rows 3 to 5: the angular velocity w
         # a dof that moves both bodies alike has 0
         if mark != BOTH:
@@ -76,7 +78,8 @@ def contact_softness(m, d, k):
     c = d.contact[k]
     erp, cfm = c.erp, c.cfm
     if m.opt_softness == BY_SOLREF:
-        position, solimp = c.dist - c.includemargin, c.solimp
+        position = c.dist - c.includemargin
+        solimp = c.solimp
         # condim=1: of a contact without friction, the normal row alone; mu2, of a pyramid's edge, is not used then
         solimp_d = impedance(solimp, position)
         D = inverse_regularisation(solimp_d, contact_inertia(m, d, k, condim=1, mu2=1.0))
@@ -88,12 +91,14 @@ def contact_softness(m, d, k):
 def normal_velocity(m, d, k, erp, v):
     """Returns c, the target separation velocity of contact k by the formulas above, with v = J v its velocity now."""
     contact = d.contact[k]
-    depth, belt = contact.includemargin - contact.dist, contact.belt[0]  # belt_n
+    depth = contact.includemargin - contact.dist
+    belt = contact.belt[0]  # along n
     # depth >= 0: the error that erp removes; depth < 0: the gap may close within the step
     target = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + belt
     target = where(depth < 0.0, depth / timestep(m) + belt, target)
     target = fmin(target, m.opt_contact_max_vel[0])
-    restitution, approach = contact.restitution, belt - v
+    restitution = contact.restitution
+    approach = belt - v
     bounces = (restitution > 0.0) & (approach > contact.restitution_vel)
     return where(bounces, fmax(target, restitution * approach + belt), target)
 
@@ -108,11 +113,14 @@ def append_friction(m, d, k, start, n, present, normal, spin):
     for c in range(1, contact.dim):
         fill_contact_row(m, d, k, c, start, n, present)  # writes J to d.primal.search
         row = append_jacobian_row(m, d, start, n)
-        target, cfm, force = 0.0, m.opt_cfm[0], 0.0  # of turning rows; force = 1: mu is a force [N]
+        target, cfm = 0.0, m.opt_cfm[0]  # of turning rows
+        force = 0.0  # 1: mu is a force [N]
         if c < 3:
             # sliding: the belt's velocity; a slip is the CFM; friction may be a force
             slip = contact.compliance[c - 1]
-            target, cfm, force = contact.belt[c], where(slip > 0.0, slip, cfm), contact.frictionforce
+            target = contact.belt[c]
+            cfm = where(slip > 0.0, slip, cfm)
+            force = contact.frictionforce
         elif c == 3:
             target = spin
         set_row(m, d, row, present, c=target, cfm=cfm, bounds=(0.0, 0.0))  # `set_friction` sets the bounds
@@ -144,7 +152,8 @@ def append_contact_rows(m, d):
         c.lcprow = NO_ROW
         acts = c.D > 0.0
         if any_(acts):
-            n, start = 0, first_free_column(d)
+            n = 0
+            start = first_free_column(d)
             # carrier: the bodies of the contact
             if reserve_rows(m, d, c.dim):
                 n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)

@@ -91,7 +91,8 @@ def add_belt(m, d, k):
         # linear and angular velocity of each surface
         v1, w1 = surface_velocity(m, d, c.geom[0], position)
         v2, w2 = surface_velocity(m, d, c.geom[1], position)
-        v, (normal, t1, t2) = v1 - v2, c.frame.rows
+        v = v1 - v2
+        normal, t1, t2 = c.frame.rows
         d.con_belt[k][1] += dot(t1, v)
         d.con_belt[k][2] += dot(t2, v)
         spin = dot(normal, w1 - w2)

@@ -72,7 +72,8 @@ def lies_between(d, k, a, b, close):
     c = d.contact[a]
     start = c.pos
     line, to_k = d.con_pos[b] - start, d.con_pos[k] - start
-    square, along, across = dot(line, line), dot(line, to_k), cross(line, to_k)
+    square, along = dot(line, line), dot(line, to_k)
+    across = cross(line, to_k)
     fraction = along / where(square > 0.0, square, 1.0)
     # the distance interpolated between a and b, minus that of k
     difference = fma(fraction, d.con_dist[b] - c.dist, c.dist) - d.con_dist[k]
@@ -122,7 +123,8 @@ def same_pair(d, k, a):
 def mark_contacts_with_rows(m, d):
     """Sets con_D > 0 if a contact has rows, else 0: it touches, and is not redundant among the points of its pair."""
     mark_acting(m, d)
-    first, nslot = 0, d.ncon_slot[0]
+    first = 0
+    nslot = d.ncon_slot[0]
     # slots first to end - 1 hold one pair
     while first < nslot:
         end = first + 1

@@ -51,7 +51,8 @@ def joint_limit_velocity(m, j, erp, err, v):
 
     err: error, negative beyond the limit [m, rad];  v: its rate [m/s, rad/s].
     """
-    target, bounce = -(erp / timestep(m)) * err, m.jnt_stop_bounce[j]
+    target = -(erp / timestep(m)) * err
+    bounce = m.jnt_stop_bounce[j]
     return where((bounce > 0.0) & (v < 0.0), fmax(target, -(bounce * v)), target)
 
 
@@ -70,13 +71,19 @@ def append_row(m, d, k):
 
 @kernel
 def append_equality_row(m, d, k, error_norm):
-    """Appends row k of an equality; error_norm: norm of the errors of all its rows, for its impedance."""
-    equality_id, present, h = d.row_id[k], d.row_present[k] > 0.0, timestep(m)
+    """Appends row k of an equality; returns its number in the LCP.
+
+    error_norm: norm of the errors of all rows of the equality, for its impedance.
+    """
+    equality_id = d.row_id[k]
+    present = d.row_present[k] > 0.0
+    h = timestep(m)
     equality = m.equality[equality_id]
     solref, solimp = equality.solref, equality.solimp
     erp, cfm = softness(m, equality.erp, equality.cfm, solref, solimp, error_norm, d.row_D[k])
     row = append_row(m, d, k)
-    target, infinite = -(erp / h) * d.row_pos[k], INFINITE
+    target = -(erp / h) * d.row_pos[k]
+    infinite = INFINITE
     set_row(m, d, row, present, c=target, cfm=cfm, bounds=(-infinite, infinite))
     return row.r
 
@@ -87,7 +94,8 @@ def equality_error_norm(d, k, previous):
     equality_id = d.row_id[k]
     # k is the first row if the row before is of another equality, or of none
     if k == 0 or d.row_type[k - 1] != EQUALITY or d.row_id[k - 1] != equality_id:
-        square, e = 0.0, k
+        square = 0.0
+        e = k
         while e < d.nrow[0] and d.row_type[e] == EQUALITY and d.row_id[e] == equality_id:
             square = fma(d.row_pos[e], d.row_pos[e], square)
             e += 1
@@ -109,7 +117,7 @@ def append_equality_rows(m, d):
 
 @kernel
 def append_loss(m, d, k):
-    """Appends row k, the friction loss of a dof or tendon."""
+    """Appends row k, the friction loss of a dof or tendon; returns its number in the LCP."""
     solref, solimp = row_parameters(m, d.row_type[k], d.row_id[k])
     cfm = loss_cfm(m, solref, solimp, d.row_D[k])
     row = append_row(m, d, k)
@@ -119,8 +127,9 @@ def append_loss(m, d, k):
 
 @kernel
 def append_limit(m, d, k):
-    """Appends row k, the limit of a joint or of a tendon's length."""
-    kind, i, err = d.row_type[k], d.row_id[k], d.row_pos[k] - d.row_margin[k]
+    """Appends row k, the limit of a joint or of a tendon's length; returns its number in the LCP."""
+    kind, i = d.row_type[k], d.row_id[k]
+    err = d.row_pos[k] - d.row_margin[k]
     solref, solimp = row_parameters(m, kind, i)
     # a tendon has no ERP and CFM: negative values stand for the model's
     own_erp, own_cfm = -1.0, -1.0

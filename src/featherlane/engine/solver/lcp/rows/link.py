@@ -93,7 +93,8 @@ def anchor_arm(m, d, k, side):
 def fill_angular_row(d, u, start, n):
     """Sets d.primal.search = J of u . (omega_1 - omega_2) at a link's columns; a dof that moves both bodies has 0."""
     for column in range(start, start + n):
-        i, J_i = d.lcp.col[column], 0.0
+        i = d.lcp.col[column]
+        J_i = 0.0
         if d.dual.mark[i] != BOTH:
             J_i = dot(u, d.cdof[i].angular)
         d.primal.search[i] = -J_i if d.dual.mark[i] == SECOND else J_i
@@ -124,7 +125,8 @@ def append_link(m, d, k, start, n):
     cfm = own_or_model_value(m.link_cfm[k], m.opt_cfm[0])
     arm_1, arm_2 = anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1)
     # the required displacement and rotation of the first body
-    shift, turn = position_error(m, d, k), Vec3(zeros(3))
+    shift = position_error(m, d, k)
+    turn = Vec3(zeros(3))
     if m.link_type[k] != LINK_BALL:
         turn = orientation_error(m, d, k)
     d.link_lcprow[k, 0] = d.lcp.n[0]
@@ -165,8 +167,8 @@ def link_forces(m, d):
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
-        # first row of the link; row of its motor or stop
-        force, torque, first, motor = Vec3(zeros(3)), Vec3(zeros(3)), d.link_lcprow[k, 0], d.link_lcprow[k, 1]
+        force, torque = Vec3(zeros(3)), Vec3(zeros(3))
+        first, motor = d.link_lcprow[k, 0], d.link_lcprow[k, 1]  # first row of the link, row of its motor or stop
         if first >= 0:
             for c in range(link_row_count(m, k)):
                 if is_angular_row(m, k, c):

@@ -42,7 +42,8 @@ from featherlane.engine.solver.lcp.rows.softness import own_or_model_value
 def append_joint_motor(m, d, j, present):
     """Appends the motor's row of slide or hinge j, in worlds of the mask `present`: not at a stop."""
     joint = m.joint[j]
-    cfm, force = own_or_model_value(joint.motor_cfm, m.opt_cfm[0]), joint.motor_force
+    cfm = own_or_model_value(joint.motor_cfm, m.opt_cfm[0])
+    force = joint.motor_force
     row = append_dof_row(m, d, joint.dofadr, where(present, 1.0, 0.0))
     set_row(m, d, row, present, c=joint.motor_vel, cfm=cfm, bounds=(-force, force))
 
@@ -76,16 +77,21 @@ def link_stop_velocity(m, d, k, low, high, v):
     bounces = (bounce > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
     # the bounce's velocity points away from the stop: up at the lower one, down at the upper one
     back = -(bounce * v)
-    hits_lower, up = bounces & low & (v < 0.0), fmax(target, back)
-    hits_upper, down = bounces & high & (v > 0.0), fmin(target, back)
+    hits_lower = bounces & low & (v < 0.0)
+    up = fmax(target, back)
+    hits_upper = bounces & high & (v > 0.0)
+    down = fmin(target, back)
     return where(hits_lower, up, where(hits_upper, down, target))
 
 
 @kernel
 def append_link_motor(m, d, k, present, low, high):
     """Appends the row of link k on its axis: its stop in worlds at one, else its motor; returns the row's number."""
-    start, infinite, at_stop = first_free_column(d), INFINITE, low | high
-    n, axis = list_pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start), link_axis(m, d, k, side=0)
+    start = first_free_column(d)
+    infinite = INFINITE
+    at_stop = low | high
+    n = list_pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
+    axis = link_axis(m, d, k, side=0)
     # d.primal.search = J at the n columns, 0 in worlds without the row
     if m.link_type[k] == LINK_HINGE:
         fill_angular_row(d, axis, start, n)
@@ -98,7 +104,8 @@ def append_link_motor(m, d, k, present, low, high):
     target = where(at_stop, link_stop_velocity(m, d, k, low, high, row.v), m.link_motor_vel[k])
     cfm = own_or_model_value(where(at_stop, m.link_stop_cfm[k], m.link_motor_cfm[k]), m.opt_cfm[0])
     # a stop pushes away from itself; two stops at one position act in both directions
-    force, has_range = m.link_motor_force[k], m.link_range[k].lower < m.link_range[k].upper
+    force = m.link_motor_force[k]
+    has_range = m.link_range[k].lower < m.link_range[k].upper
     lo = where(at_stop, where(low & has_range, 0.0, -infinite), -force)
     hi = where(at_stop, where(high & has_range, 0.0, infinite), force)
     set_row(m, d, row, present, c=target, cfm=cfm, bounds=(lo, hi))

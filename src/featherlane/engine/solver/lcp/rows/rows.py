@@ -95,7 +95,9 @@ def append_jacobian_row(m, d, start, n):
     Its entries in lcp.Y are y = J L^-1 D^-1/2, with L in qH and lcp.scale = D^-1/2.
     Writes: lcp.coladr, lcp.colnum, lcp.rowadr, lcp.Y, lcp.diag = J Mh^-1 J^T of the row, lcp.n.   Returns a `NewRow`.
     """
-    r, entry, v, a, square = d.lcp.n[0], first_free_entry(d), 0.0, 0.0, 0.0
+    r = d.lcp.n[0]
+    entry = first_free_entry(d)
+    v, a, square = 0.0, 0.0, 0.0
     # v = J qvel, a = J Mh^-1 f; J is copied to lcp.Y
     for k in range(n):
         i = d.lcp.col[start + k]
@@ -128,7 +130,8 @@ def set_row(m, d, row, present, c, cfm, bounds):
         cfm: velocity per unit force [m/(s N)].
         bounds: (lo, hi) [N, N m], lo <= 0 <= hi.
     """
-    h, (r, v, a) = timestep(m), row  # v = J v, a = J Mh^-1 f
+    h = timestep(m)
+    r, v, a = row  # v = J v, a = J Mh^-1 f
     lo, hi = bounds
     # the softness that A's diagonal gets
     soft = where(present, cfm / h, 0.0)

@@ -166,10 +166,13 @@ def apgd(p, iterations, cone):
     Scratch: lcp.y, lcp.g, lcp.dx, lcp.dw, lcp.target, lcp.best, lcp.step, lcp.z.
     Cost:   per step one product with A.
     """
-    tolerance, best_residual = stopping_residual(p), start_apgd(p, cone)
-    # t: step;  k: counter of beta;  count: steps so far;  live: worlds that have not converged
-    # idle_steps: without a smaller residual; after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
-    t, k, count, idle_steps = 1.0, 1.0, 0.0, 0.0
+    tolerance = stopping_residual(p)
+    best_residual = start_apgd(p, cone)
+    t, k = 1.0, 1.0  # the step, and the counter of beta
+    count = 0.0  # steps so far
+    idle_steps = (
+        0.0  # without a smaller residual: after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
+    )
     live = not_(best_residual <= tolerance)
     record_residual(p, k=0, residual=best_residual)
     for iteration in range(iterations):

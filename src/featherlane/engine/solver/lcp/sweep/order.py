@@ -44,7 +44,8 @@ def random_below(bits, n):
 @kernel
 def start_order(p, quickstep):
     """Sets lcp.order by row number, or (quickstep) with friction behind all others."""
-    n, position = p.lcp.n[0], 0
+    n = p.lcp.n[0]
+    position = 0
     for i in range(n):
         if quickstep == 0 or p.lcp.findex[i] < 0:
             p.lcp.order[position] = i

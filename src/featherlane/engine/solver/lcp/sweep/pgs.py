@@ -55,7 +55,8 @@ def move_row(p, i, x, live):
 @kernel
 def relaxed_row(p, i):
     """Returns x_i - omega w_i / A_ii, the over-relaxed position of row i before its projection."""
-    w, omega = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i], p.lcp.parameter[1]
+    w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
+    omega = p.lcp.parameter[1]
     return fma(-(omega * p.lcp.step[i]), w, p.lcp.x[i])
 
 

@@ -10,7 +10,8 @@ from featherlane.engine.prelude import *
 @kernel
 def dense_dot(p, x, i):
     """Returns (A x)_i of a dense A, in four independent sums, which hide latency."""
-    n, row = p.lcp.n[0], i * p.lcp.n[0]
+    n = p.lcp.n[0]
+    row = i * p.lcp.n[0]
     sums = zeros(4)
     for k in range(n // 4):
         j = 4 * k
@@ -26,7 +27,8 @@ def dense_dot(p, x, i):
 def factored_dot(p, x, i):
     """Returns (A x)_i = cfm_i x_i + sum over k of Y_ik z_k, given z = Y^T x, in two independent sums."""
     column, entry, n = p.lcp.coladr[i], p.lcp.rowadr[i], p.lcp.colnum[i]
-    even, odd = p.lcp.cfm[i] * x[i], 0.0
+    even = p.lcp.cfm[i] * x[i]
+    odd = 0.0
     for half in range(n // 2):
         k = 2 * half
         even = fma(p.lcp.Y[entry + k], p.lcp.z[p.lcp.col[column + k]], even)

@@ -108,7 +108,8 @@ def scale_across(p, u, k, count, scale):
 @kernel
 def project_disc(p, u, k, count, normal):
     """Projects the friction rows of u to the disc |s| <= max(normal, 0) + a, the cone's section at a normal force."""
-    radius, length = fmax(normal, 0.0) + cone_offset(p, k, count), length_across(p, u, k, count)
+    radius = fmax(normal, 0.0) + cone_offset(p, k, count)
+    length = length_across(p, u, k, count)
     # scaled by radius / |s| outside
     outside = length > radius
     scale_across(p, u, k, count, where(outside, radius / where(outside, length, 1.0), 1.0))
@@ -123,7 +124,8 @@ def nearest_on_cone(normal, length, a):
     Source: S. Boyd and L. Vandenberghe, "Convex Optimization", 2004, sec. 8.1 (exercise 8.3).
     """
     height = normal + a
-    inside, below = length <= height, length <= -height
+    inside = length <= height
+    below = length <= -height
     # the nearest point's height above the tip: of itself, of the tip, or on the surface, where it is also |s|
     nearest = where(inside, height, where(below, 0.0, 0.5 * (height + length)))
     cut = nearest < a
@@ -184,7 +186,8 @@ def set_cone_steps(p):
     """Sets lcp.step for moves of whole cones: mu_i^2 / max mu_j^2 A_jj over a normal (mu = 1) and its friction rows."""
     set_steps(p, cone=0)  # lcp.step = 1 / A_ii
     for k in range(p.lcp.n[0]):
-        count, largest = friction_count(p, k), 1.0 / p.lcp.step[k]
+        count = friction_count(p, k)
+        largest = 1.0 / p.lcp.step[k]
         for i in friction_rows(k, count):
             largest = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp.step[i], largest)
         if count > 0:

@@ -59,7 +59,8 @@ def solution_size(p, x):
 @kernel
 def lcp_residual(p, x, w, cone):
     """Returns the residual r of x, with w = A x - b."""
-    largest, step = 0.0, 1.0 / largest_diagonal(p)
+    largest = 0.0
+    step = 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         # each row alone, but the friction rows of a cone together, at their normal row
         if cone == 0 or not in_cone(p, i):
@@ -103,7 +104,8 @@ def set_status(p, residual):
 def finish_at(p, lower, upper):
     """Runs `finish` for a solver with constant bounds lower <= x <= upper, arrays by row."""
     compute_w(p)
-    largest, step = 0.0, 1.0 / largest_diagonal(p)
+    largest = 0.0
+    step = 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         projected = clip(fma(-step, p.lcp.w[i], p.lcp.x[i]), lower[i], upper[i])
         largest = fmax(fabs(projected - p.lcp.x[i]), largest)
