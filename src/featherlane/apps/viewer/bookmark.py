@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import get_state, set_state
 from featherlane.apps.viewer.history import FRAME
 from featherlane.apps.viewer.session import Session
-from featherlane.engine.model.array_file import read_member
-from featherlane.engine.model.enums import State
-from featherlane.engine.simulation.states import get_state, set_state
-from featherlane.engine.simulation.tile.fields import STATUS
+from featherlane.enums import State
 from featherlane.errors import ModelError
+from featherlane.extension import read_member
 
 BITS = int(State.INTEGRATION)
 HEADER = 4096  # largest size of an array in a file without its values [bytes]
@@ -28,10 +27,10 @@ def written(session: Session) -> bytes:
     """Returns the present state of a session as the content of a .npz file."""
     held: dict[str, Any] = {name: session.rows(name)[:, None] for name in FRAME}
     status = [part.batch.status for part in session.parts]
-    counts = [np.concatenate([s[name] for s in status]) for name in STATUS]
+    counts = [np.concatenate([s[name] for s in status]) for name in status[0]]
     states = [get_state(part.batch.model, part.batch, BITS) for part in session.parts]
     held |= {"state": np.concatenate(states), "state_bits": BITS, "status": np.stack(counts, 1)[:, None]}
-    held |= {"status_names": STATUS, "model": session.model.source, "timestep": session.timestep}
+    held |= {"status_names": list(status[0]), "model": session.model.source, "timestep": session.timestep}
     out = io.BytesIO()
     np.savez_compressed(out, **held)
     return out.getvalue()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from featherlane.engine.model.arguments import bounded
+from featherlane.extension import bounded
 
 MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]
 SPEEDS = (0.01, 10.0)

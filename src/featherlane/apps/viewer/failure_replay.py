@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import featherlane as fl
+from featherlane import Batch, Model
 from featherlane.apps.viewer.history import BAD, FRAME, History, Kept, Pull
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.errors import ModelError
 
 SECONDS = 1.0
@@ -41,7 +40,7 @@ class Incident:
     pieces: list[Piece]
     dtype: np.dtype
 
-    def replay(self) -> tuple[dict[str, np.ndarray], Failure]:
+    def replay(self) -> tuple[dict[str, np.ndarray], fl.results.Failure]:
         """Repeats all steps of the second, up to the failed one.
 
         Returns:
@@ -64,7 +63,7 @@ class Incident:
         raise ModelError("the failure did not occur again in the replay")
 
 
-def frames_of(failure: Failure) -> dict[str, np.ndarray]:
+def frames_of(failure: fl.results.Failure) -> dict[str, np.ndarray]:
     """Returns the recorded states of a failure as frames of one world, (1, nframe, ...) by name."""
     rows = {name: failure.states[name][None] for name in FRAME if name in failure.states}
     return rows | {"time": rows["time"].reshape(1, -1)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch
 from featherlane.errors import OutOfRangeError
 
 SECONDS = 10.0

@@ -28,9 +28,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from featherlane.apps.viewer.message_filter import keep_controls
-from featherlane.engine.libraries import private, required, requiring, unsupported
-from featherlane.engine.model.arguments import whole_argument
 from featherlane.errors import ModelError
+from featherlane.extension import private, required, requiring, unsupported, whole_argument
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")  # hosts that a policy can name; 'self' covers all others

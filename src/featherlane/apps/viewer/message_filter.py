@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from featherlane.engine.libraries import private
+from featherlane.extension import private
 
 
 def keep_controls(viser, server) -> None:

@@ -10,11 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featherlane.engine.model.model import Model, peek
-from featherlane.engine.simulation.query.point import object_velocity
-from featherlane.engine.simulation.stages import com_pos, com_vel
-from featherlane.engine.simulation.steps import kinematics
-from featherlane.engine.simulation.world.data import Data
+from featherlane import Data, Model, query, stages
 from featherlane.errors import ModelError
 
 FREQUENCY = 16.0  # natural frequency of the spring [rad/s]
@@ -110,10 +106,10 @@ class MouseForces:
 
     def _spring(self, g: Grab, qpos, qvel, mocap) -> np.ndarray:
         self._look(qpos, qvel, mocap)
-        com_pos(self.model, self.probe)
-        com_vel(self.model, self.probe)
+        stages.com_pos(self.model, self.probe)
+        stages.com_vel(self.model, self.probe)
         p, centre = self._held(g), self.probe.xipos[g.body]
-        twist = object_velocity(self.model, self.probe, ("body", g.body))
+        twist = query.object_velocity(self.model, self.probe, ("body", g.body))
         v = twist[3:] + np.cross(twist[:3], p - centre)
         w = min(self.frequency, STIFFEST / self.model.opt.timestep)
         force = self._mass(g.body) * (w * w * (g.target - p) - 2.0 * w * v)
@@ -121,8 +117,8 @@ class MouseForces:
 
     def _mass(self, body: int) -> float:
         """Computes the effective mass at the body's centre [kg]."""
-        inverse = float(peek(self.model, "body_invweight0")[body, 0])
-        return 1.0 / inverse if inverse > 0.0 else float(peek(self.model, "body_mass")[body])
+        inverse = float(self.model.body_invweight0[body, 0])
+        return 1.0 / inverse if inverse > 0.0 else float(self.model.body_mass[body])
 
     def _held(self, g: Grab) -> np.ndarray:
         return self.probe.xpos[g.body] + self.probe.xmat[g.body].reshape(3, 3) @ g.point
@@ -131,7 +127,7 @@ class MouseForces:
         self.probe.qpos[:], self.probe.qvel[:] = qpos, qvel
         if len(mocap):
             self.probe.mocap_pos[:], self.probe.mocap_quat[:] = mocap
-        kinematics(self.model, self.probe)
+        stages.kinematics(self.model, self.probe)
 
 
 def _point(value) -> np.ndarray:

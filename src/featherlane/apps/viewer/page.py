@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Batch
 from featherlane.apps.viewer.browser_sync import wait_for_browsers
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.history import bad_steps
@@ -24,9 +25,7 @@ from featherlane.apps.viewer.scene import Scene
 from featherlane.apps.viewer.session import Session
 from featherlane.apps.viewer.watch import Watch
 from featherlane.apps.viewer.worker import Worker
-from featherlane.engine.model.enums import NGROUP
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.query.ray import Rays
+from featherlane.enums import NGROUP
 from featherlane.errors import FeatherlaneError, ModelError
 
 RATE = 60.0  # most frames per second
@@ -258,7 +257,7 @@ class Page:
     def frame(self) -> Frame:
         """Computes the present frame."""
         layers = self.scene.drawn_layers
-        frames = [(first, Frame.of(batch.model, batch, rows, layers)) for first, batch, rows in self._drawn_rows()]
+        frames = [(first, Frame.of(batch, rows, layers)) for first, batch, rows in self._drawn_rows()]
         return join_frames(frames)
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
@@ -323,9 +322,7 @@ class Page:
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
             starts = np.asarray(origin) - np.array([self._offsets[first + row] for row in rows.tolist()])
-            arguments = starts[:, None], np.asarray(direction, float), groups, True, -1, np.inf
-            # `batch.ray` refuses signed distance fields; this query uses their bounding boxes, which is enough here
-            hits = batch.query(Rays(batch.model, len(rows), batch.dtype, *arguments), rows)
+            hits = batch.ray(starts[:, None], np.asarray(direction, float), groups, ids=rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
             k = int(distance.argmin())
             if distance[k] < nearest:

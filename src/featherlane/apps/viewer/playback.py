@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Batch, Data, Model
 from featherlane.apps.viewer.clock import Clock
 from featherlane.apps.viewer.history import BAD, FRAME
 from featherlane.apps.viewer.session import Session
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.array_file import read_arrays
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.tile.fields import STATUS
 from featherlane.errors import ModelError
+from featherlane.extension import read_arrays, whole_argument
 
 NEEDED = ("time", "qpos")
 
@@ -56,7 +53,7 @@ class Playback(Clock):
         """Returns the worlds with non-finite or out-of-range state or controls up to the present frame."""
         if "status" not in self.frames:
             return []
-        bad = [STATUS.index(name) for name in BAD]
+        bad = [list(self.batch.status).index(name) for name in BAD]
         return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
 
     def seek(self, frame: int) -> None:
@@ -71,7 +68,9 @@ class Playback(Clock):
                 rows = getattr(self.batch, name)
                 rows[...] = self.frames[name][:, frame].reshape(rows.shape)
         if "status" in self.frames:
-            self.batch.rows["warning"][...] = self.frames["status"][:, frame]
+            kept = self.batch.checkpoint()
+            kept["warning"][...] = self.frames["status"][:, frame]
+            self.batch.restore(kept)
         self._clock = float(self.times[frame])
 
     def tick(self, now: float | None = None) -> bool:
@@ -146,7 +145,8 @@ def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dic
         raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames) with at least one of each")
     kept = {name: np.asarray(frames[name]) for name in (*FRAME, "status") if name in frames}
     sizes = {"qpos": (model.nq,), "qvel": (model.nv,), "act": (model.na,), "ctrl": (model.nu,)}
-    sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "status": (len(STATUS),), "time": ()}
+    sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "time": ()}
+    sizes["status"] = (len(Data(model).status),)
     for name, array in kept.items():
         shape = (*lead, *sizes[name])
         if array.shape != shape:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Batch, Model
 from featherlane.apps.viewer.browser_sync import wait_for_browsers
 from featherlane.apps.viewer.quantities import Quantity, Sampler, quantity
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.errors import ModelError
 
 POINTS = 300

@@ -13,15 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
+from featherlane import Batch, Model
 from featherlane.apps.viewer.clock import Clock
 from featherlane.apps.viewer.failure_replay import Incident, incident_of
 from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, bad_steps
 from featherlane.apps.viewer.session_worlds import Part, Worlds
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.model import Model, check_model
-from featherlane.engine.simulation.batch.arrays import keyframe_numbers
-from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.errors import ModelError, near
+from featherlane.extension import whole_argument
 
 MOST_INCIDENTS = 16
 PIECE = 32  # most steps between two moments of the history
@@ -70,7 +68,6 @@ class Session(Worlds, Clock):
             TypeError: `model` is not a `Model`.
             ModelError: a number is out of range.
         """
-        check_model(model)
         own = copy.deepcopy(model)
         if nthread is None:
             nthread = 1 if isinstance(nworld, int) and nworld < FEW else 0
@@ -133,7 +130,8 @@ class Session(Worlds, Clock):
         Raises:
             ModelError: the keyframe does not exist.
         """
-        keyframe_numbers(self.model, keyframe, 1)  # checked before any change
+        if keyframe != -1:
+            self.model.keyframe(keyframe)  # checked before any change
         self.jump()
         for part in self.parts:
             part.batch.reset(keyframe=keyframe)

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from featherlane import Batch, Model, set_const
 from featherlane.apps.viewer.history import Kept, bad_steps
 from featherlane.apps.viewer.mouse_forces import MouseForces
-from featherlane.engine.model.arguments import LARGEST, bounded, whole_argument
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.set_const import set_const
-from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.errors import ModelError, near
+from featherlane.extension import LARGEST, bounded, whole_argument
 
 
 @dataclass

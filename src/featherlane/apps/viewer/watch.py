@@ -12,19 +12,14 @@ import time
 
 import numpy as np
 
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.arrays import LASTING, REPORTS
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.mixed import MixedBatch
-from featherlane.engine.simulation.batch.one_world import batch_of
-from featherlane.engine.simulation.world.data import Data
+from featherlane import Batch, Data, MixedBatch, Model
+from featherlane.extension import batch_of
 
 RATE = 30.0  # most copies per second
 MOST_BYTES = 4 << 20  # size of a copy of all worlds, at most; above it, only the drawn worlds are copied
 IDLE = 0.2  # time without a call after which a batch is read from the page's thread [s]
 TRIES = 20  # attempts to read without a concurrent write
 MODEL_SECONDS = 0.5  # interval between checks of the model [s]
-KEPT = tuple(dict.fromkeys((*LASTING, *REPORTS)))
 
 
 class Watch:
@@ -123,7 +118,7 @@ class Watch:
 
     def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
         """Returns the copied worlds, None for all, and their rows."""
-        rows = {name: a for name in KEPT if (a := self.source.rows.get(name)) is not None}
+        rows = dict(self.source.rows)
         if sum(a.nbytes for a in rows.values()) <= MOST_BYTES:
             return None, {name: a.copy() for name, a in rows.items()}
         drawn = self.drawn

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from featherlane import Batch
 from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.session import Session
 from featherlane.apps.viewer.watch import Watch
-from featherlane.engine.simulation.batch.batch import Batch
 
 Source = Session | Watch | Playback
 

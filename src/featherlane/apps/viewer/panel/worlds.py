@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from featherlane import MixedBatch
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import Controls, change
 from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.session import Session
 from featherlane.apps.viewer.watch import Watch
-from featherlane.engine.simulation.batch.mixed import MixedBatch
 from featherlane.errors import ModelError, few
 
 DRAWN = 64  # default number of drawn worlds

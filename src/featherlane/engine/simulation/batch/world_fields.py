@@ -13,7 +13,7 @@ from featherlane.engine.model.assignment import assign, flag, is_mixed
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import NamedAccess
-from featherlane.engine.model.variant import values_of
+from featherlane.engine.model.variant import group_of, values_of
 from featherlane.engine.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.runner import Runner
@@ -128,6 +128,28 @@ class WorldFields(GroupedWorlds, NamedAccess):
     def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
         hold((self.runner.turn,), self.arrays.set_variant, self._ids(ids), values)
+
+    def get_variant(self, geom: str, *, ids: ArrayLike | None = None) -> np.ndarray:
+        """Returns the variant that worlds have in a group of `fl.load(..., variants=...)`, as `set_variant` sets it.
+
+        Args:
+            geom: name of the group.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n,) names for the n worlds of the call.  A world whose fields were edited has the most similar variant.
+
+        Raises:
+            UnknownNameError: the model has no such group.
+            ModelError: ids out of range or repeated.
+        """
+        chosen, group = self._ids(ids), group_of(self.model.variants, "get_variant", geom)
+
+        def values(name: str) -> np.ndarray:
+            rows = self.arrays.expanded.get(name)
+            return self.model.__dict__[name][None] if rows is None else rows[chosen]
+
+        return np.array(list(group))[group.nearest(values, len(chosen))]
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts

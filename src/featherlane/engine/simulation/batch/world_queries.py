@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.arguments import one_of, whole_argument
+from featherlane.engine.model.arguments import one_of, several_of, whole_argument
 from featherlane.engine.model.assignment import broadcast_reals, flag
 from featherlane.engine.model.enums import OBJ_UNKNOWN
 from featherlane.engine.model.names import index_of
@@ -37,9 +37,11 @@ from featherlane.engine.simulation.query.jacobian import (
     Objects,
 )
 from featherlane.engine.simulation.query.objects import Object, objects_of
+from featherlane.engine.simulation.query.pose import POSES, Poses
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.engine.simulation.query.scan import ScanRequest, scan_of
+from featherlane.engine.simulation.query.tendon_wrap import ArcsRoundGeoms
 from featherlane.engine.simulation.steps import check_inverse
 from featherlane.errors import ModelError
 
@@ -136,6 +138,49 @@ class WorldQueries(WorldFields):
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
 
     # ---- kinematics --------------------------------------------------------------------------------------------------
+    def poses(
+        self, fields: str | Sequence[str] = ("xpos", "xquat"), *, ids: ArrayLike | None = None
+    ) -> dict[str, np.ndarray]:
+        """Computes frames of bodies, joints, geoms and sites in each world's present state, by kinematics alone.
+
+        Args:
+            fields: names of the results: `xpos`, `xquat`, `xmat`, `xipos`, `xanchor`, `xaxis`, `geom_xpos`,
+                `geom_xmat`, `site_xpos`, `site_xmat`.
+            ids: the worlds; None for all.
+
+        Returns:
+            name -> (n, ...) for the n worlds of the call, positions in [m].  State and bound outputs do not change.
+
+        Raises:
+            ModelError: an unknown name.
+
+        Source: MuJoCo mj_kinematics.
+        """
+        chosen = self._ids(ids)
+        return self.query(Poses(self.model, len(chosen), self.dtype, several_of("fields", fields, POSES)), chosen)
+
+    def tendon_arcs(self, *, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Computes where spatial tendons wrap around geoms, in each world's present state.
+
+        Element k of the results belongs to geom k on the paths of all tendons: those with `model.wrap_type` WRAP_SPHERE
+        or WRAP_CYLINDER, in order.
+
+        Args:
+            ids: the worlds; None for all.
+
+        Returns:
+            (ends, length) for the n worlds of the call.  `ends` (n, k, 2, 3) are the points at which the tendon meets
+            and leaves the geom [m].  `length` (n, k) is the length of the arc between them [m]; -1 if the tendon does
+            not touch the geom.  State and bound outputs do not change.
+
+        Raises:
+            ModelError: ids out of range or repeated.
+
+        Source: MuJoCo mj_tendon; `fl.query.tendon_path` returns the whole path of a tendon of one world.
+        """
+        chosen = self._ids(ids)
+        return self.query(ArcsRoundGeoms(self.model, len(chosen), self.dtype), chosen)
+
     def jac(
         self,
         point: ArrayLike | Object | list[Object],

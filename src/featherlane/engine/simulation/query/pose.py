@@ -13,6 +13,8 @@ from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
 
+POSES = tuple(f.name for f in DATA.fields if f.stage in ("kinematics", "frames") and f.traits.shown)  # by name
+
 
 @over_tiles
 def pose_tiles(m, d, b, thread, tile):
