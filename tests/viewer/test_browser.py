@@ -157,12 +157,12 @@ def test_it_runs_stops_and_rewinds(served, visit):
     here.until(lambda: not session.running)
     fallen = here.settled()
     assert np.abs(fallen - still).mean() > 1.0, "the humanoid fell"
-    after = session.rows("qpos")
+    after = session.batch.qpos.copy()
     here.button("Back")
     here.until(lambda: session.position is not None)
     here.button("Step")
     here.until(lambda: session.position is None)
-    assert np.array_equal(session.rows("qpos"), after), "to the same bits"
+    assert np.array_equal(session.batch.qpos, after), "to the same bits"
     slider = here.tab.get_by_role("slider").first
     slider.focus()
     slider.press("Home")
@@ -189,7 +189,7 @@ def test_a_body_is_picked_and_dragged_by_the_mouse(served, visit):
     here.until(lambda: session.spring() is not None)
     assert session.spring()[0] == 1
     view.page.ask(lambda: session.advance(60))
-    height = session.rows("qpos")[:, 2]
+    height = session.batch.qpos[:, 2]
     assert height[1] > height[0] == height[2], "the one that is held is lifted, the others are not"
     before = here.picture()
     here.tab.mouse.up()

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import featherlane as fl
-from featherlane import Batch, Model
-from featherlane.apps.viewer.history import BAD, FRAME, History, Kept, Pull
+from featherlane import Batch, MixedBatch, Model
+from featherlane.apps.viewer.history import FRAME, History, Kept, Pull, kept_of_world
+from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError
 
 SECONDS = 1.0
@@ -69,25 +70,21 @@ def frames_of(failure: fl.results.Failure) -> dict[str, np.ndarray]:
     return rows | {"time": rows["time"].reshape(1, -1)}
 
 
-def incident_of(batch: Batch, part: int, row: int, world: int, history: History, epoch: int) -> Incident:
+def incident_of(batch: Batch | MixedBatch, world: int, history: History, epoch: int) -> Incident:
     """Collects the history of a world that failed in the newest moment.
 
     Args:
-        part: index of the batch in the session.
-        row: row of the world in the batch.
-        world: number of the world in the session.
         epoch: number of model edits so far; moments before the last edit are left out.
     """
     newest = history[-1]
     moments = [moment for moment in history.since(newest.clock - SECONDS) if moment.epoch == epoch and moment.steps]
     pieces = []
     for moment in moments:
-        kept = {name: array[row : row + 1].copy() for name, array in moment.kept[part].items()}
         pulls = [[Pull(0, pull.body, pull.wrench) for pull in step if pull.world == world] for step in moment.pulls]
         if moment.fresh:
             pieces.clear()  # earlier pieces do not lead to this state
-        pieces.append(Piece(kept, moment.steps, pulls))
-    return Incident(world, newest.clock, batch.get_model(row), pieces, batch.dtype)
+        pieces.append(Piece(kept_of_world(batch, moment.kept, world), moment.steps, pulls))
+    return Incident(world, newest.clock, batch.get_model(world), pieces, batch.dtype)
 
 
 def _set_inputs(batch: Batch, kept: Kept) -> None:

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from featherlane import Batch
+from featherlane import Batch, MixedBatch
 from featherlane.errors import OutOfRangeError
 
 SECONDS = 10.0
 MOST_BYTES = 1 << 28
 FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")  # fields of a recorded frame
-BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 Kept = dict[str, np.ndarray]
 
 
@@ -35,7 +34,7 @@ class Moment:
     """State of the worlds before a piece of steps.
 
     Attributes:
-        kept: the persistent state of each batch, without fields of the model.
+        kept: the persistent state of the worlds, without fields of the model.
         clock: clock of the session [s].
         epoch: number of model edits so far; a replay is bitwise identical only under the same model.
         steps: number of steps in the piece; 0 before it begins.
@@ -43,7 +42,7 @@ class Moment:
         pulls: wrenches of the mouse, a list per step; empty if there were none.
     """
 
-    kept: tuple[Kept, ...]
+    kept: Kept
     clock: float
     epoch: int
     fresh: bool = False
@@ -52,7 +51,7 @@ class Moment:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for kept in self.kept for array in kept.values())
+        return sum(array.nbytes for array in self.kept.values())
 
     def cut(self, steps: int) -> None:
         """Discards everything after these steps."""
@@ -107,7 +106,19 @@ class History:
         return moments[begun[-1] if begun else 0 :]
 
 
-def bad_steps(batch: Batch) -> np.ndarray:
-    """Returns the number of bad steps of each world since its reset, (nworld,)."""
-    status = batch.status
-    return np.sum([status[name] for name in BAD], axis=0)
+def kept_of(batch: Batch | MixedBatch) -> Kept:
+    """Returns the persistent state of worlds, without fields of the model."""
+    return {name: array for name, array in batch.checkpoint().items() if "model." not in name}
+
+
+def keep(batch: Batch | MixedBatch, kept: Kept) -> None:
+    """Restores a persistent state under the present model."""
+    batch.restore({name: array for name, array in batch.checkpoint().items() if "model." in name} | kept)
+
+
+def kept_of_world(batch: Batch | MixedBatch, kept: Kept, world: int) -> Kept:
+    """Returns the part of a persistent state that belongs to one world, as that of a batch of one world."""
+    k = int(np.searchsorted(batch.starts, world, "right")) - 1
+    row, prefix = world - batch.starts[k], "" if batch.groups[0] is batch else f"{k}."
+    found = {name.removeprefix(prefix): array for name, array in kept.items() if name.startswith(prefix)}
+    return {name: array[row : row + 1].copy() for name, array in found.items()}

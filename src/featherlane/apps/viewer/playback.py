@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from featherlane import Batch, Data, Model
-from featherlane.apps.viewer.clock import Clock
-from featherlane.apps.viewer.history import BAD, FRAME
+from featherlane.apps.viewer.history import FRAME
 from featherlane.apps.viewer.session import Session
+from featherlane.apps.viewer.source import BAD, Clock
 from featherlane.errors import ModelError
 from featherlane.extension import read_arrays, whole_argument
 
@@ -27,7 +27,6 @@ class Playback(Clock):
         source: name of the frames in error messages.
 
     Attributes:
-        batch: the worlds at the present frame.
         position: number of the present frame.
 
     Raises:
@@ -36,12 +35,15 @@ class Playback(Clock):
 
     def __init__(self, model: Model, frames: Mapping[str, np.ndarray], source: str = "recording"):
         super().__init__()
-        self.model, self.frames, self.source = model, _checked(model, frames, source), source
-        self.nworld, self.nframe = self.frames["time"].shape
-        self.batch = Batch(model, self.nworld, nthread=1)
+        self.frames = _checked(model, frames, source)
+        nworld, self.nframe = self.frames["time"].shape
+        self.batch = Batch(model, nworld, nthread=1)
         self.position = 0
         self._clock = float(self.times[0])
         self.seek(0)
+
+    reported = False
+    batch: Batch
 
     @property
     def times(self) -> np.ndarray:
@@ -113,6 +115,18 @@ class Playback(Clock):
             return False
         self.seek(self.position - 1)
         return True
+
+    def reset(self, keyframe: int | str = -1) -> None:
+        """Goes to the first frame."""
+        self.go_to(0)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.position, max(1, self.nframe - 1)
+
+    def go_to(self, place: int) -> None:
+        self.pause()
+        self.seek(place)
 
     def session(self) -> Session:
         """Returns a session that continues from the present frame, which holds only position, velocity and control."""

@@ -195,11 +195,9 @@ def open_page(
     browser: bool = False,
 ) -> View:
     """Opens a page for a session, a watch or a playback; arguments and errors are those of `view`."""
-    from featherlane.apps.viewer.watch import Watch
-
     opened = _served(host, port, token)
     try:
-        if not isinstance(source, Watch) and not paused:
+        if not paused:
             source.run()
         opened.show(source, worlds)
     except BaseException:

@@ -12,7 +12,9 @@ import time
 
 import numpy as np
 
-from featherlane import Batch, Data, MixedBatch, Model
+from featherlane import Batch, Data, MixedBatch
+from featherlane.apps.viewer.session import Session
+from featherlane.apps.viewer.source import Source
 from featherlane.extension import batch_of
 
 RATE = 30.0  # most copies per second
@@ -22,7 +24,7 @@ TRIES = 20  # attempts to read without a concurrent write
 MODEL_SECONDS = 0.5  # interval between checks of the model [s]
 
 
-class Watch:
+class Watch(Source):
     """The newest available copy of worlds.
 
     Args:
@@ -31,7 +33,7 @@ class Watch:
 
     Attributes:
         first: number of the first world in the mixed batch.
-        model, batch: copies for drawing; worlds have the same numbers.
+        batch: copies for drawing, with a copy of the model.
         drawn: array of the worlds that are copied if not all fit.
         rate: most copies per second.
     """
@@ -39,22 +41,29 @@ class Watch:
     def __init__(self, source: Batch | Data, mixed: MixedBatch | None = None):
         self.worlds, self.mixed = source, mixed
         self.first = 0 if mixed is None else int(mixed.starts[mixed.groups.index(source)])
-        self.model: Model = copy.deepcopy(source.model)
-        self.nworld = self.source.nworld
-        self.batch = Batch(self.model, self.nworld, nthread=1, dtype=self.source.dtype, given_contacts=source.ngiven)
+        model, n = copy.deepcopy(source.model), self.source.nworld
+        self.batch = Batch(model, n, nthread=1, dtype=self.source.dtype, given_contacts=source.ngiven)
         self.batch.mute()
         self.drawn = np.arange(self.nworld)
         self.rate = RATE
         self._latest: tuple[np.ndarray | None, dict[str, np.ndarray]] | None = None
         self._next = self._called = self._model_seen = 0.0
         self._look()
-        self.take()
+        self.tick()
         self._next = 0.0
+
+    batch: Batch
 
     @property
     def source(self) -> Batch:
         """Returns the observed worlds."""
         return batch_of(self.worlds)
+
+    def description(self, world: int) -> str:
+        here = super().description(world)
+        if self.mixed:
+            here += f" (world {self.first + world} of {self.mixed.nworld} of all models)"
+        return f"{here}, live"
 
     # ---- start and stop ----------------------------------------------------------------------------------------------
     def attach(self) -> None:
@@ -69,17 +78,22 @@ class Watch:
         """Copies all worlds, drawn or not, into `batch`; waits for a copy for at most `seconds`."""
         drawn, self.drawn = self.drawn, np.arange(self.nworld)
         self._latest, end = None, time.perf_counter() + seconds
-        while not self.take() and time.perf_counter() < end:
+        while not self.tick() and time.perf_counter() < end:
             time.sleep(1e-3)
         self.drawn = drawn
 
-    def take(self) -> bool:
+    def session(self) -> Session:
+        """Returns a session that continues from the present state."""
+        self.whole()
+        return Session.from_batch(self.batch)
+
+    def tick(self, now: float | None = None) -> bool:
         """Moves the newest copy into `batch`.
 
         Returns:
             Whether there was a new copy.
         """
-        now = time.perf_counter()
+        now = time.perf_counter() if now is None else now
         if self._latest is None and now - self._called > IDLE and now >= self._next:
             self._look()
         latest, self._latest = self._latest, None

@@ -22,8 +22,8 @@ class Options:
             "integrator": _names_of(Integrator),
             "cone": _names_of(Cone),
         }
-        if len(controls.session.parts) > 1:
-            del choices["contact_model"]  # the parts differ in it
+        if controls.session.labels:
+            del choices["contact_model"]  # the worlds differ in it
         with controls.folder("Options"):
             for name, options in choices.items():
                 label = name.replace("_", " ")

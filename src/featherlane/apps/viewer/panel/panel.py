@@ -17,9 +17,7 @@ from featherlane.apps.viewer.panel.host import Host
 from featherlane.apps.viewer.panel.layers import Layers
 from featherlane.apps.viewer.panel.time import Time
 from featherlane.apps.viewer.panel.worlds import DrawnWorlds
-from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.session import Session
-from featherlane.apps.viewer.watch import Watch
 
 
 class Panel:
@@ -53,30 +51,20 @@ class Panel:
 
     def refresh(self) -> None:
         """Updates numbers, the time slider, bad worlds and plots."""
-        batch, row = self.page.locate(self.controls.world())
-        seconds = float(batch.time[row])
-        lines = self._lines(batch, row)
+        world = self.controls.world()
+        seconds, lines = float(self.source.batch.time[world]), self._lines(world)
         self._status.show("<b>t = {} s</b>, {}" + "<br>{}" * (len(lines) - 1), f"{seconds:.3f}", *lines)
         self.drawn.refresh()
         self.time.refresh()
-        self.curves.refresh(self.source.clock if isinstance(self.source, Session) else seconds)
+        self.curves.refresh(self.source.seconds(world))
 
-    def _lines(self, batch, row: int) -> list[str]:
-        """Returns lines of text about the selected world, a row of a batch."""
-        source = self.source
-        lines = [f"world {self.controls.world()} of {source.nworld}"]
-        if isinstance(source, Watch):
-            mixed = source.mixed
-            lines[0] += (
-                f" (world {source.first + self.controls.world()} of {mixed.nworld} of all models)" if mixed else ""
-            )
-            lines[0] += ", live"
-        else:
-            lines[0] += f", {'running' if source.running else 'paused'}" + f" at {source.pace:.2f} x" * source.running
-        if not isinstance(source, Playback):
+    def _lines(self, world: int) -> list[str]:
+        """Returns lines of text about the selected world."""
+        lines, batch = [self.source.description(world)], self.source.batch
+        if self.source.reported:
             lines.append(
-                f"{int(batch.ncon[row])} contacts, {int(batch.solver_niter[row])} iterations, "
-                f"residual {float(batch.solver_residual[row]):.1e}"
+                f"{int(batch.ncon[world])} contacts, {int(batch.solver_niter[world])} iterations, "
+                f"residual {float(batch.solver_residual[world]):.1e}"
             )
         if self.page.picked:
             lines.append(f"picked: {self.controls.body_names()[self.page.picked[1]]}")

@@ -67,7 +67,7 @@ class DrawnWorlds:
             change(self.controls.handles["incident"], "options", options)
 
     def _show_bad(self) -> None:
-        bad = self.page.bad_worlds()
+        bad = self.source.bad_worlds
         self.bad.show("<b>Non-finite or out-of-range values</b> in world {}" * bool(bad), few(bad, NAMED))
 
     def _only(self, text: str) -> None:
