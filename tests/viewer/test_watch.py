@@ -82,7 +82,7 @@ def test_an_idle_batch_shows_its_current_state(model):
 
 def test_a_group_of_a_mixed_batch_is_shown_while_all_worlds_step(model):
     batch = fl.MixedBatch([(fl.bundled("pendulum"), 2), (model, 3)])
-    watch = Watch(batch.groups[1])
+    watch = Watch(batch, 1)
     watch.rate = 1e9
     watch.attach()
     for _ in range(3):

@@ -23,12 +23,15 @@ class Source(ABC):
     Attributes:
         batch: the worlds to draw; models of a `MixedBatch` differ in options only.
         labels: a label for each world, or none.
+        choices, choice: labels of the groups of worlds that can be shown, if there are several, and the shown one.
         reported: whether steps of these worlds set solver reports.
         drawn: numbers of the drawn worlds.
     """
 
     batch: Batch | MixedBatch
     labels: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    choice = 0
     reported = True
     drawn: np.ndarray
 
@@ -68,6 +71,10 @@ class Source(ABC):
     @abstractmethod
     def tick(self, now: float | None = None) -> Any:
         """Advances the worlds to the present time, and returns whether they have changed."""
+
+    def choose(self, choice: int) -> Source:
+        """Returns another group of the worlds."""
+        return self
 
     def session(self) -> Source:
         """Returns worlds that the page runs, from a copy of the present state."""

@@ -273,14 +273,10 @@ def shown_source(what, frames, nworld: int):
             raise ModelError("frames: not allowed with a failure, which has its own states")
         return Playback(what.model, frames_of(what), "failure")
     worlds = what if isinstance(what, WORLDS) else getattr(getattr(what, "unwrapped", what), "batch", None)
-    if isinstance(worlds, MixedBatch):
-        if frames is not None:
-            raise ModelError("frames: got a MixedBatch with frames, allowed is one of its groups (batch.groups[k])")
-        return Watch(worlds.groups[0], worlds)
-    if isinstance(worlds, Batch | Data) and frames is None:
+    if frames is None and isinstance(worlds, WORLDS):
         return Watch(worlds)
-    if isinstance(worlds, Batch | Data):
-        model = worlds.model
-    else:
-        model = what if isinstance(what, Model) else load(what)
+    if isinstance(worlds, MixedBatch):
+        raise ModelError("frames: got a MixedBatch with frames, allowed is one of its groups (batch.groups[k])")
+    own = worlds.model if isinstance(worlds, WORLDS) else what
+    model = own if isinstance(own, Model) else load(own)
     return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import time
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,21 +29,25 @@ class Watch(Source):
     """The newest available copy of worlds.
 
     Args:
-        source: a `Batch` or a `Data`.
-        mixed: the `MixedBatch` that `source` is a group of, if any.
+        worlds: the worlds.
+        choice: the shown group of a `MixedBatch`.
 
     Attributes:
-        first: number of the first world in the mixed batch.
         batch: copies for drawing, with a copy of the model.
         drawn: array of the worlds that are copied if not all fit.
         rate: most copies per second.
     """
 
-    def __init__(self, source: Batch | Data, mixed: MixedBatch | None = None):
-        self.worlds, self.mixed = source, mixed
-        self.first = 0 if mixed is None else int(mixed.starts[mixed.groups.index(source)])
-        model, n = copy.deepcopy(source.model), self.source.nworld
-        self.batch = Batch(model, n, nthread=1, dtype=self.source.dtype, given_contacts=source.ngiven)
+    batch: Batch
+
+    def __init__(self, worlds: Batch | MixedBatch | Data, choice: int = 0):
+        self.worlds, self.choice = worlds, choice
+        self.starts: list[int] = worlds.starts.tolist() if isinstance(worlds, MixedBatch) else [0]
+        spans = enumerate(pairwise(self.starts))
+        self.choices = tuple(f"{k}: worlds {first} to {last - 1}" for k, (first, last) in spans)
+        source = self.source
+        model, n = copy.deepcopy(source.model), source.nworld
+        self.batch = Batch(model, n, nthread=1, dtype=source.dtype, given_contacts=source.ngiven)
         self.batch.mute()
         self.drawn = np.arange(self.nworld)
         self.rate = RATE
@@ -52,17 +57,18 @@ class Watch(Source):
         self.tick()
         self._next = 0.0
 
-    batch: Batch
-
     @property
     def source(self) -> Batch:
         """Returns the observed worlds."""
-        return batch_of(self.worlds)
+        return self.worlds.groups[self.choice] if isinstance(self.worlds, MixedBatch) else batch_of(self.worlds)
+
+    def choose(self, choice: int) -> Watch:
+        return Watch(self.worlds, choice)
 
     def description(self, world: int) -> str:
         here = super().description(world)
-        if self.mixed:
-            here += f" (world {self.first + world} of {self.mixed.nworld} of all models)"
+        if self.choices:
+            here += f" (world {self.starts[self.choice] + world} of {self.starts[-1]} of all models)"
         return f"{here}, live"
 
     # ---- start and stop ----------------------------------------------------------------------------------------------
