@@ -6,7 +6,6 @@ Replaying from a state is bitwise identical, so one state per piece of several s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,9 +78,6 @@ class History:
             raise OutOfRangeError(f"moment: got {k}, allowed are 0 to {len(self) - 1}")
         return self._moments[k]
 
-    def __iter__(self) -> Iterator[Moment]:
-        return iter(self._moments)
-
     def add(self, moment: Moment) -> None:
         """Appends a moment; the newest one is kept, whatever its size."""
         self._moments.append(moment)
@@ -94,14 +90,9 @@ class History:
         while len(self) > k:
             self._nbytes -= self._moments.pop().nbytes
 
-    def clear(self) -> None:
-        """Discards all moments."""
-        self._moments.clear()
-        self._nbytes = 0
-
     def since(self, clock: float) -> list[Moment]:
         """Returns the newest moments, starting with the last one that began no later than `clock`."""
-        moments = list(self)
+        moments = list(self._moments)
         begun = [k for k, moment in enumerate(moments) if moment.clock <= clock]
         return moments[begun[-1] if begun else 0 :]
 

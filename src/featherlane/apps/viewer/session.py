@@ -48,7 +48,7 @@ class Session(Edits):
         super().__init__()
         self.batch, self.labels = batch, labels
         batch.mute()  # failures are reported in the page
-        self.mouse = MouseForces(self.model)
+        self.mouse = MouseForces(self.model, self.locate)
         self.clock = 0.0
         self.history = History(seconds)
         self.position: tuple[int, int] | None = None
@@ -156,8 +156,7 @@ class Session(Edits):
             self.batch.step(n)
             return
         for _ in range(n):
-            wrenches = self.mouse.wrenches(self._state)
-            pulls = [Pull(world, body, wrench) for (world, body), wrench in wrenches.items()]
+            pulls = [Pull(world, body, wrench) for (world, body), wrench in self.mouse.wrenches().items()]
             moment.pulls.append(pulls)
             self._pulled_step(pulls)
 
@@ -171,11 +170,6 @@ class Session(Edits):
         self.batch.step()
         for target, value in before:
             target[:] = value
-
-    def _state(self, world: int) -> tuple[np.ndarray, np.ndarray, tuple]:
-        """Returns position, velocity and poses of mocap bodies of a world."""
-        b = self.batch
-        return b.qpos[world], b.qvel[world], (b.mocap_pos[world], b.mocap_quat[world])
 
     def _moment(self) -> Moment:
         return Moment(kept_of(self.batch), self.clock, self.epoch, self._fresh)
@@ -266,9 +260,7 @@ class Session(Edits):
 
     # ---- mouse -------------------------------------------------------------------------------------------------------
     def grab(self, world: int, body: int, point) -> None:
-        self.locate(world)
-        qpos, _, mocap = self._state(world)
-        self.mouse.grab(world, body, point, qpos, mocap)
+        self.mouse.grab(world, body, point)
 
     def drag(self, target) -> None:
         self.mouse.move(target)
@@ -277,8 +269,7 @@ class Session(Edits):
         self.mouse.release()
 
     def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
-        ends = self.mouse.anchor(self._state)
-        return None if ends is None or self.mouse.grabbed is None else (self.mouse.grabbed.world, *ends)
+        return self.mouse.spring()
 
     def push(self, world: int, body: int, impulse) -> None:
         """Pushes a body with an impulse (3,) [N s]."""
