@@ -186,15 +186,15 @@ def test_a_body_is_picked_and_dragged_by_the_mouse(served, visit):
     here.tab.mouse.move(x, y)
     here.tab.mouse.down()
     here.tab.mouse.move(x, y - 60, steps=10)
-    here.until(lambda: session.spring() is not None)
-    assert session.spring()[0] == 1
+    here.until(lambda: session.mouse.grabbed is not None)
+    assert session.mouse.grabbed.world == 1
     view.page.ask(lambda: session.advance(60))
     height = session.batch.qpos[:, 2]
     assert height[1] > height[0] == height[2], "the one that is held is lifted, the others are not"
     before = here.picture()
     here.tab.mouse.up()
     here.tab.keyboard.up("Control")
-    here.until(lambda: session.spring() is None)
+    here.until(lambda: session.mouse.grabbed is None)
     view.page.ask(lambda: session.advance(60))
     assert np.abs(here.settled() - before).max() > 30
 

@@ -174,9 +174,9 @@ def test_a_body_is_picked_by_a_ray_and_dragged(opened):
     page.ask(lambda: page.drag(2, 1, Drag("update", offset + (0, 0, 1.2), offset + (0, 0, 2.0))))
     page.ask(lambda: page.source.advance(100))
     qpos = page.source.batch.qpos[:, 2]
-    assert qpos[2] > 1.2 > qpos[0] and page.source.spring()[0] == 2
+    assert qpos[2] > 1.2 > qpos[0] and page.ask(page.source.spring)[0] == 2
     page.ask(lambda: page.drag(2, 1, Drag("end", offset, offset)))
-    assert page.source.spring() is None
+    assert page.ask(page.source.spring) is None
 
 
 def test_bookmarks_and_files(opened, monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 
 import featherlane as fl
 from featherlane import Batch, MixedBatch, Model
-from featherlane.apps.viewer.history import FRAME, History, Kept, Pull, kept_of_world
+from featherlane.apps.viewer.history import FRAME, History, Kept, Pull, kept_of_world, pulled_step
 from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError
 
@@ -57,7 +57,7 @@ class Incident:
         for piece in self.pieces:
             _set_inputs(batch, piece.kept)
             for k in range(piece.steps):
-                _pulled(batch, piece.pulls[k] if piece.pulls else [])
+                pulled_step(batch, piece.pulls[k] if piece.pulls else [])
                 for failure in batch.failures:
                     if not {*BAD}.isdisjoint(failure.causes):
                         return frames_of(failure), failure
@@ -93,14 +93,3 @@ def _set_inputs(batch: Batch, kept: Kept) -> None:
         rows = getattr(batch, name)
         if not np.array_equal(rows, kept[name].reshape(rows.shape)):
             rows[...] = kept[name].reshape(rows.shape)
-
-
-def _pulled(batch: Batch, pulls: list[Pull]) -> None:
-    before = None
-    if pulls:
-        before = batch.xfrc_applied[0].copy()
-        for pull in pulls:
-            batch.xfrc_applied[0, pull.body] += pull.wrench
-    batch.step()
-    if before is not None:
-        batch.xfrc_applied[0] = before

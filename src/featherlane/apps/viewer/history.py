@@ -97,6 +97,18 @@ class History:
         return moments[begun[-1] if begun else 0 :]
 
 
+def pulled_step(batch: Batch | MixedBatch, pulls: list[Pull]) -> None:
+    """Takes one step with the wrenches of the mouse, of different bodies, added to `xfrc_applied`."""
+    before = []
+    for pull in pulls:
+        target = batch.xfrc_applied[pull.world, pull.body]
+        before.append((target, target.copy()))
+        target += pull.wrench
+    batch.step()
+    for target, value in before:
+        target[:] = value
+
+
 def kept_of(batch: Batch | MixedBatch) -> Kept:
     """Returns the persistent state of worlds, without fields of the model."""
     return {name: array for name, array in batch.checkpoint().items() if "model." not in name}

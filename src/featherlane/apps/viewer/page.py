@@ -81,7 +81,7 @@ class Page:
     # ---- in the page's thread ----------------------------------------------------------------------------------------
     def shows(self, controls) -> bool:
         """Returns whether these controls belong to the present panel."""
-        return self.panel is not None and self.panel.controls is controls
+        return self.panel is controls
 
     def close(self) -> None:
         """Stops observing worlds of other owners."""

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from featherlane import Batch, MixedBatch, Model
 from featherlane.apps.viewer.edits import Edits
 from featherlane.apps.viewer.failure_replay import Incident, incident_of
-from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, keep, kept_of, kept_of_world
+from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, keep, kept_of, kept_of_world, pulled_step
 from featherlane.apps.viewer.mouse_forces import MouseForces
 from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError, near
@@ -158,18 +158,7 @@ class Session(Edits):
         for _ in range(n):
             pulls = [Pull(world, body, wrench) for (world, body), wrench in self.mouse.wrenches().items()]
             moment.pulls.append(pulls)
-            self._pulled_step(pulls)
-
-    def _pulled_step(self, pulls: list[Pull]) -> None:
-        """Takes one step with the wrenches of the mouse added to `xfrc_applied`."""
-        before = []
-        for pull in pulls:
-            target = self.batch.xfrc_applied[pull.world, pull.body]
-            before.append((target, target.copy()))
-            target += pull.wrench
-        self.batch.step()
-        for target, value in before:
-            target[:] = value
+            pulled_step(self.batch, pulls)
 
     def _moment(self) -> Moment:
         return Moment(kept_of(self.batch), self.clock, self.epoch, self._fresh)
@@ -221,7 +210,7 @@ class Session(Edits):
         if steps and not moment.pulls:
             self.batch.step(steps)
         for pulls in moment.pulls[:steps]:
-            self._pulled_step(pulls)
+            pulled_step(self.batch, pulls)
 
     def _leave_past(self) -> None:
         """Makes the present state the end of the history; discards what came after it."""

@@ -6,8 +6,6 @@ changing values several times a second.
 
 from __future__ import annotations
 
-from typing import Any
-
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import Controls
 from featherlane.apps.viewer.panel.curves import Curves
@@ -20,7 +18,7 @@ from featherlane.apps.viewer.panel.worlds import DrawnWorlds
 from featherlane.apps.viewer.session import Session
 
 
-class Panel:
+class Panel(Controls):
     """Creates the controls of a page for the shown worlds.
 
     Attributes:
@@ -28,30 +26,20 @@ class Panel:
     """
 
     def __init__(self, page: Host):
-        self.page, self.source, self.controls = page, page.source, Controls(page)
-        gui = page.server.gui
-        gui.reset()
-        self._status = Prose(gui)
-        self.time, self.drawn, self.curves = Time(self.controls), DrawnWorlds(self.controls), Curves(self.controls)
-        Layers(self.controls)
+        super().__init__(page)
+        self.gui.reset()
+        self._status = Prose(self.gui)
+        self.time, self.drawn, self.curves = Time(self), DrawnWorlds(self), Curves(self)
+        Layers(self)
         if isinstance(self.source, Session):
             for folder in (Forces, Actuators, Options, Bodies):
-                folder(self.controls)
+                folder(self)
         self.sync()
         self.refresh()
 
-    @property
-    def handles(self) -> dict[str, Any]:
-        """Returns the server's handles of all controls, by name."""
-        return self.controls.handles
-
-    def sync(self) -> None:
-        """Sets all controls to the actual values, which can differ from the requested ones."""
-        self.controls.sync()
-
     def refresh(self) -> None:
         """Updates numbers, the time slider, bad worlds and plots."""
-        world = self.controls.world()
+        world = self.world()
         seconds, lines = float(self.source.batch.time[world]), self._lines(world)
         self._status.show("<b>t = {} s</b>, {}" + "<br>{}" * (len(lines) - 1), f"{seconds:.3f}", *lines)
         self.drawn.refresh()
@@ -67,5 +55,5 @@ class Panel:
                 f"residual {float(batch.solver_residual[world]):.1e}"
             )
         if self.page.picked:
-            lines.append(f"picked: {self.controls.body_names()[self.page.picked[1]]}")
+            lines.append(f"picked: {self.body_names()[self.page.picked[1]]}")
         return lines
