@@ -5,9 +5,10 @@ Kinematics computes the poses of all bodies together.  Contacts, their forces an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -137,8 +138,7 @@ class Frame:
             frame.touches = _touches(batch, chosen[:MOST_DETAILED])
         if "islands" in needs:
             frame.island = np.full((len(chosen), batch.model.ntree), -1)
-            for k, world in enumerate(chosen[:MOST_DETAILED].tolist()):
-                frame.island[k] = batch.get_data(world).tree_island
+            frame.island[:MOST_DETAILED] = _islands(batch, chosen[:MOST_DETAILED])
         return frame
 
 
@@ -146,6 +146,29 @@ def _per_world(batch: Batch, name: str, chosen: np.ndarray) -> np.ndarray:
     """Returns a field of the model: (n, ...) if it differs between worlds, else (1, ...)."""
     own = batch.expanded(name)
     return getattr(batch.model, name)[None].copy() if own is None else own[chosen]
+
+
+def checkpoint_of(batch: Batch, worlds: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the checkpoint of some worlds, for a batch of as many worlds."""
+    own = {f"model.{name}": rows for name, rows in batch.expanded_fields.items()}
+    return {name: rows[worlds] for name, rows in (own | dict(batch.rows)).items()}
+
+
+_PROBES: WeakKeyDictionary[Batch, Batch] = WeakKeyDictionary()  # copies of worlds, kept as long as their source
+
+
+def _islands(batch: Batch, chosen: np.ndarray) -> np.ndarray:
+    """Returns the constraint island of each tree, (n, ntree), which a forward pass of copies computes."""
+    probe = _PROBES.get(batch)
+    if probe is None or probe.nworld != len(chosen):
+        n = max(len(chosen), 1)
+        probe = _PROBES[batch] = Batch(batch.model, n, nthread=1, dtype=batch.dtype, given_contacts=batch.ngiven)
+        probe.mute()
+    if len(chosen):
+        probe.restore(checkpoint_of(batch, chosen))
+        probe.bind("tree_island")
+        probe.forward()
+    return probe.bind("tree_island")[: len(chosen)]
 
 
 def _touches(batch: Batch, chosen: np.ndarray) -> Touches:

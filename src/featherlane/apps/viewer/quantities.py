@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from featherlane import Batch, Data, Model
+from featherlane.apps.viewer.frame import checkpoint_of
 from featherlane.errors import ModelError, near
 from featherlane.extension import selection
 
@@ -87,7 +88,7 @@ def _field(model: Model, text: str) -> Quantity:
     if 0 in shape:
         raise ModelError(f"plot: {name} is empty in this model, its shape is {shape}")
     at = selection(model, f"plot: {text!r}", field, shape, index[:-1]) if bracket else ()
-    Batch(model, 1, nthread=1).bind(name)  # raises an error for sensors that are not computed
+    getattr(Data(model), name)  # raises an error for sensors that are not computed
     places = list(np.ndindex(np.zeros(shape)[at].shape))[:MOST_LINES]
     labels = tuple(f"{text}{list(place) if place else ''}" for place in places)
 
@@ -117,15 +118,9 @@ class Sampler:
         """
         computed = [q for q in quantities if not (reported and q.report)]
         if computed:
-            self.probe.restore(row_of(batch, row))
+            self.probe.restore(checkpoint_of(batch, [row]))
             for q in computed:
                 q.read(self.probe)  # binds its output
             self.probe.forward()
         found = (q.read(self.probe) if q in computed else np.ravel(getattr(batch, q.report)[row]) for q in quantities)
         return [np.array(values, float) for values in found]
-
-
-def row_of(batch: Batch, row: int) -> dict[str, np.ndarray]:
-    """Returns the checkpoint of one world of a batch, for a batch of one world."""
-    own = {f"model.{name}": rows for name, rows in batch.expanded_fields.items()}
-    return {name: rows[row : row + 1] for name, rows in (own | dict(batch.rows)).items()}
