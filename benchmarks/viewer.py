@@ -51,11 +51,12 @@ import sys, time, viser
 import featherlane as fl
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.scene import Scene
+from featherlane.extension import batch_of
 model = fl.bundled(sys.argv[2])
 data = fl.Data(model)
 server = viser.ViserServer(host="127.0.0.1", port=int(sys.argv[1]), verbose=False)
 scene = Scene(server, model)
-scene.show(Frame.of(model, data, None, scene.drawn_layers))
+scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
 time.sleep(60)
 """
 
@@ -67,6 +68,7 @@ def show(port: int, name: str, worlds: int, rate: int, steps: int) -> dict[str, 
     import featherlane as fl
     from featherlane.apps.viewer.frame import Frame
     from featherlane.apps.viewer.scene import Scene
+    from featherlane.extension import batch_of
 
     model = fl.bundled(name)
     source = fl.Batch(model, worlds, nthread=1) if worlds > 1 else fl.Data(model)
@@ -83,7 +85,7 @@ def show(port: int, name: str, worlds: int, rate: int, steps: int) -> dict[str, 
         return time.thread_time() - start
 
     def draw() -> None:
-        scene.show(Frame.of(model, source, None, scene.drawn_layers))
+        scene.show(Frame.of(batch_of(source), None, scene.drawn_layers))
 
     for _ in range(WARM):
         move(), draw()

@@ -110,8 +110,10 @@ def test_a_library_without_an_imported_name_is_unsupported():
 
 
 def test_a_missing_private_name_is_reported_with_the_versions():
-    with pytest.raises(fl.InstallationError, match=r"SimpleNamespace has no _messages; found viser .* tried with"):
-        libraries.private("viser", SimpleNamespace(), "_messages")
+    with pytest.raises(
+        fl.InstallationError, match=r"SimpleNamespace has no _gui_input_handle_from_uuid; found viser .* tried with"
+    ):
+        libraries.private("viser", SimpleNamespace(), "_gui_input_handle_from_uuid")
     with pytest.raises(AssertionError, match="not in the table"):
         libraries.private("viser", SimpleNamespace(), "_other")
 

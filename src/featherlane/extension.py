@@ -42,6 +42,7 @@ from featherlane.engine.model.source_report import SourceReport, source_report
 from featherlane.engine.model.status import STATUS
 from featherlane.engine.model.write_detection import TrackedArray
 from featherlane.engine.simulation.batch.arrays import STATE
+from featherlane.engine.simulation.batch.one_world import batch_of
 from featherlane.engine.simulation.batch.random_rows import RowSampler
 from featherlane.engine.simulation.batch.reduction import (
     Histogram,
@@ -121,6 +122,7 @@ __all__ = [  # noqa: RUF022  in groups
     # worlds
     "RowSampler",
     "TrackedArray",
+    "batch_of",
     "hold_controls",
     "rotation",
     # several batches in one call

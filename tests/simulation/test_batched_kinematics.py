@@ -175,3 +175,21 @@ def test_wrong_objects_are_named():
         batch.jac_dot(("geom", "hand"), local="yes")
     with pytest.raises(AttributeError, match="groups"):
         fl.MixedBatch([(batch.model, 2)]).full_m  # noqa: B018
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_poses_equal_mujoco(dtype):
+    batch = worlds(dtype)
+    names = "xpos xquat xmat xipos xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat".split()
+    before, found = batch.qpos.copy(), batch.present_fields(names)
+    for w, _, data in mujoco_worlds(batch):
+        for name in names:
+            expected = getattr(data, name)
+            if name == "xquat":  # q and -q are one rotation
+                expected = expected * np.sign((expected * found[name][w]).sum(-1, keepdims=True))
+            assert_near(found[name][w], expected, dtype)
+    assert list(batch.present_fields("xmat", ids=[3])) == ["xmat"]
+    np.testing.assert_array_equal(batch.present_fields("xmat", ids=[3])["xmat"][0], found["xmat"][3])
+    np.testing.assert_array_equal(batch.qpos, before)
+    with pytest.raises(fl.ModelError, match="fields"):
+        batch.present_fields("cvel")

@@ -96,6 +96,18 @@ def start(batch, seed: int = 1) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_variants_of_worlds_are_returned(dtype):
+    batch = fl.Batch(load(), 9, dtype=dtype)
+    assert (batch.get_variant("tool") == "ball").all(), "the first of the group"
+    choices = chosen(batch)
+    for k, group in enumerate(GROUPS):
+        assert batch.get_variant(group).tolist() == [choice[k] for choice in choices]
+    assert batch.get_variant("rail", ids=[4, 2]).tolist() == [choices[4][2], choices[2][2]]
+    with pytest.raises(fl.UnknownNameError, match="no variants of 'floor'"):
+        batch.get_variant("floor")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_a_world_is_bitwise_equal_to_a_model_with_its_variants_alone(case, dtype):

@@ -84,3 +84,17 @@ def test_a_fixed_tendon_has_no_path():
     assert fl.query.tendon_path(model, data, "sum").pos.shape == (0, 3)
     with pytest.raises(fl.UnknownNameError):
         fl.query.tendon_path(model, data, "su")
+
+
+def test_arcs_of_worlds_are_those_of_paths(rng):
+    model = fl.load(tendons.scene())
+    batch = fl.Batch(model, 5)
+    batch.qpos = [kicked(model.mj_model, rng, 0.5)[0] for _ in range(5)]
+    ends, length = batch.tendon_arcs()
+    assert (length >= 0).any() and (length < 0).any()
+    for w in range(5):
+        paths = [fl.query.tendon_path(model, batch.get_data(w), i) for i in range(model.ntendon)]
+        points = np.concatenate([path.pos[path.obj >= 0] for path in paths])
+        np.testing.assert_allclose(ends[w][length[w] >= 0].reshape(-1, 3), points, rtol=0, atol=SAME)
+        chords = np.linalg.norm(ends[w, :, 1] - ends[w, :, 0], axis=1)
+        assert (length[w] >= chords - SAME)[length[w] >= 0].all()

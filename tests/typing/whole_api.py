@@ -150,6 +150,9 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     masses[:, 1] *= np.linspace(0.5, 1.5, 8)
     batch.set_const()
     batch.set_variant("object", "mug", ids=[0, 3], inertia=False)
+    held: Array = batch.get_variant("object", ids=[0, 3])
+    arcs: tuple[Array, Array] = batch.tendon_arcs(ids=[1])
+    print(held, arcs)
     groups: list[str] = [*model.variants, *model.variants["object"]]
     position: Array = batch.bind("xpos")
     out = {"qpos": np.empty((8, 20, model.nq), np.float32)}

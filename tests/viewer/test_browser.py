@@ -157,12 +157,12 @@ def test_it_runs_stops_and_rewinds(served, visit):
     here.until(lambda: not session.running)
     fallen = here.settled()
     assert np.abs(fallen - still).mean() > 1.0, "the humanoid fell"
-    after = session.rows("qpos")
+    after = session.batch.qpos.copy()
     here.button("Back")
     here.until(lambda: session.position is not None)
     here.button("Step")
     here.until(lambda: session.position is None)
-    assert np.array_equal(session.rows("qpos"), after), "to the same bits"
+    assert np.array_equal(session.batch.qpos, after), "to the same bits"
     slider = here.tab.get_by_role("slider").first
     slider.focus()
     slider.press("Home")
@@ -186,15 +186,15 @@ def test_a_body_is_picked_and_dragged_by_the_mouse(served, visit):
     here.tab.mouse.move(x, y)
     here.tab.mouse.down()
     here.tab.mouse.move(x, y - 60, steps=10)
-    here.until(lambda: session.spring() is not None)
-    assert session.spring()[0] == 1
+    here.until(lambda: session.mouse.grabbed is not None)
+    assert session.mouse.grabbed.world == 1
     view.page.ask(lambda: session.advance(60))
-    height = session.rows("qpos")[:, 2]
+    height = session.batch.qpos[:, 2]
     assert height[1] > height[0] == height[2], "the one that is held is lifted, the others are not"
     before = here.picture()
     here.tab.mouse.up()
     here.tab.keyboard.up("Control")
-    here.until(lambda: session.spring() is None)
+    here.until(lambda: session.mouse.grabbed is None)
     view.page.ask(lambda: session.advance(60))
     assert np.abs(here.settled() - before).max() > 30
 

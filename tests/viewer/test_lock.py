@@ -155,7 +155,7 @@ def test_a_server_without_the_lock_is_refused(monkeypatch):
     """If viser does not call the lock, nothing is served."""
     from featherlane.apps.viewer import lock as module
 
-    monkeypatch.setattr(module, "_locked", module.contextlib.contextmanager(lambda lock, host: iter([[]])))
+    monkeypatch.setattr(module, "_locked", module.contextlib.contextmanager(lambda lock, host, admits: iter([[]])))
     with pytest.raises(fl.InstallationError):
         module.start_server("127.0.0.1", 0, Lock("127.0.0.1"))
 

@@ -8,6 +8,7 @@ from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres
 from featherlane.apps.viewer.state_colors import GREY, hues, paint
 from featherlane.engine.spatial.rotation import to_world
+from featherlane.extension import batch_of
 
 EXACT = 1e-5  # marks are sent as float32
 BRICK = '<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'
@@ -43,7 +44,7 @@ def standing(name="humanoid", steps=100):
 
 def test_centres_of_bodies_and_of_trees_equal_those_of_forward():
     model, data = standing()
-    parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(model, data, None, {"mass centres"}))
+    parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(batch_of(data), None, {"mass centres"}))
     assert np.allclose(parts["body"][0], data.xipos[1:], atol=EXACT)
     assert np.allclose(parts["tree"][0], data.subtree_com[1], atol=EXACT)
 
@@ -55,7 +56,7 @@ def test_centres_follow_the_masses_of_each_world():
     batch.set_const()
     com = batch.bind("subtree_com")
     batch.forward()
-    parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(model, batch, None, {"mass centres"}))
+    parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(batch, None, {"mass centres"}))
     assert np.allclose(parts["tree"][0], com[:, 1], atol=EXACT)
     assert np.abs(com[1, 1] - com[0, 1]).max() > 1e-3
 
@@ -64,7 +65,7 @@ def test_the_box_of_equal_inertia_of_a_box_is_the_box():
     model = fl.load(BRICK)
     data = fl.Data(model)
     fl.forward(model, data)
-    at, quat, half, _ = Drawn(Inertias(None, model, 0.1)).show(Frame.of(model, data, None, {"inertias"}))["box"]
+    at, quat, half, _ = Drawn(Inertias(None, model, 0.1)).show(Frame.of(batch_of(data), None, {"inertias"}))["box"]
     corner = to_world(quat[0], half[0] * np.eye(3))
     exact = data.geom_xmat[0].reshape(3, 3).T * np.array([[0.1], [0.2], [0.3]])
     # order and signs of principal axes are arbitrary
@@ -76,7 +77,7 @@ def test_the_box_of_equal_inertia_of_a_box_is_the_box():
 def test_joint_arrows_are_at_anchors_along_axes():
     model, data = standing("arm", 3)
     marks = Joints(None, model, 0.2)
-    parts = Drawn(marks).show(Frame.of(model, data, None, {"joints"}))
+    parts = Drawn(marks).show(Frame.of(batch_of(data), None, {"joints"}))
     at, quat, scale, _ = parts["shaft"]
     assert np.allclose(to_world(quat, np.array((0.0, 0.0, 1.0))), data.xaxis, atol=EXACT)
     assert np.allclose(at - to_world(quat, scale * (0, 0, 1)), data.xanchor, atol=EXACT)
@@ -88,13 +89,13 @@ def test_free_and_ball_joints_have_separate_marks():
     model = fl.load(text)
     data = fl.Data(model)
     fl.forward(model, data)
-    parts = Drawn(Joints(None, model, 0.2)).show(Frame.of(model, data, None, {"joints"}))
+    parts = Drawn(Joints(None, model, 0.2)).show(Frame.of(batch_of(data), None, {"joints"}))
     assert parts["ball"][0].tolist() == [[1, 2, 3]] and parts["free"][0].tolist() == [[0, 0, 9]]
 
 
 def test_axes_of_bodies_are_the_columns_of_their_frames():
     model, data = standing()
-    at, quat, scale, colours = Drawn(Bodies(None, model, 0.2)).show(Frame.of(model, data))["axis"]
+    at, quat, scale, colours = Drawn(Bodies(None, model, 0.2)).show(Frame.of(batch_of(data)))["axis"]
     along = to_world(quat, np.array((0.0, 0.0, 1.0))).reshape(-1, 3, 3)
     assert np.allclose(along, data.xmat[1:].reshape(-1, 3, 3).transpose(0, 2, 1), atol=EXACT)
     foot = at - to_world(quat, scale * (0, 0, 1))
@@ -104,7 +105,7 @@ def test_axes_of_bodies_are_the_columns_of_their_frames():
 
 def test_discs_and_arrows_are_at_contacts():
     model, data = standing()
-    frame = Frame.of(model, data, None, {"forces"})
+    frame = Frame.of(batch_of(data), None, {"forces"})
     contact = data.contact
     at, quat, _, _ = Drawn(Contacts(None, model, 0.2)).show(frame)["disc"]
     assert len(contact) > 2 and np.allclose(at, contact.pos, atol=EXACT)
@@ -128,7 +129,7 @@ def test_island_colors_differ_and_sleeping_trees_are_grey():
     apart = np.abs(colours[:, None] - colours).max(2) + 9 * np.eye(12)
     assert apart.min() > 0.1
     model = fl.load(BRICK)
-    frame = Frame.of(model, fl.Data(model))
+    frame = Frame.of(fl.Batch(model, 1))
     assert paint(model, frame, True, True) is None
     frame.island, frame.asleep = np.array([[0, -1]]), np.array([[False, True]])
     found = paint(model, frame, True, True)

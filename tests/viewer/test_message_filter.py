@@ -42,10 +42,13 @@ def test_a_client_changes_values_that_are_offered_and_nothing_else(server):
         for name, value in {"removed": True, "update_cb": "x", "uuid": "x", "props": None}.items():
             send(box, **{name: value})
             send(box, value=True, **{name: value})
+        for other in (b"\xff", "text", msgspec.msgpack.encode({"type": "ShareUrlRequest"})):
+            socket.send(other)
         send(choice, value="c")
         send(choice, value="b")
         send(last, value=3)
         assert wait_for(lambda: last.value == 3)
     assert box.value is False
     assert choice.value == "b"
+    assert server.request_share_url() is None, "no address of an external server"
     box.value = True  # an error for a removed control

@@ -95,7 +95,7 @@ def test_the_clock_of_the_page(opened, visited):
     turn(page, "scrub", 1)
     assert page.source.position == (1, 0)
     turn(page, "clock", "Reset")
-    assert page.source.rows("time") == 0.0 and page.message == ""
+    assert page.source.batch.time == 0.0 and page.message == ""
 
 
 def test_worlds_pause_without_a_client(opened):
@@ -110,7 +110,7 @@ def test_keyframes(opened):
     assert page.panel.handles["keyframe"].options[1:] == ("stand", "squat", "lying")
     turn(page, "keyframe", "lying")
     turn(page, "clock", "Reset")
-    assert np.array_equal(page.source.rows("qpos")[0], page.source.model.key_qpos[2])
+    assert np.array_equal(page.source.batch.qpos[0], page.source.model.key_qpos[2])
 
 
 def test_options_are_set_and_refused(opened):
@@ -143,12 +143,12 @@ def test_bodies_and_actuators(opened):
     turn(page, "mass", -1.0)
     assert "mass" in page.message and page.panel.handles["mass"].value == 9.0
     turn(page, "control 3", 0.5)
-    assert session.rows("ctrl")[:, 3].tolist() == [0.0, 0.5, 0.0]
+    assert session.batch.ctrl[:, 3].tolist() == [0.0, 0.5, 0.0]
     turn(page, "scope", "all worlds")
     turn(page, "control 3", -0.5)
-    assert (session.rows("ctrl")[:, 3] == -0.5).all()
+    assert (session.batch.ctrl[:, 3] == -0.5).all()
     turn(page, "relax")
-    assert not session.rows("ctrl").any()
+    assert not session.batch.ctrl.any()
 
 
 def test_pushes(opened):
@@ -157,7 +157,7 @@ def test_pushes(opened):
     turn(page, "impulse", 5.0)
     turn(page, "push", "+y")
     turn(page, "clock", "Step")
-    velocity = page.source.rows("qvel")[:, 1]
+    velocity = page.source.batch.qvel[:, 1]
     assert velocity[1] > velocity[0] == pytest.approx(0.0, abs=1e-6)
 
 
@@ -173,10 +173,10 @@ def test_a_body_is_picked_by_a_ray_and_dragged(opened):
     page.ask(lambda: page.drag(2, 1, Drag("start", offset + (0, 0, 1.2), offset + (0, 0, 1.2))))
     page.ask(lambda: page.drag(2, 1, Drag("update", offset + (0, 0, 1.2), offset + (0, 0, 2.0))))
     page.ask(lambda: page.source.advance(100))
-    qpos = page.source.rows("qpos")[:, 2]
-    assert qpos[2] > 1.2 > qpos[0] and page.source.spring()[0] == 2
+    qpos = page.source.batch.qpos[:, 2]
+    assert qpos[2] > 1.2 > qpos[0] and page.ask(page.source.spring)[0] == 2
     page.ask(lambda: page.drag(2, 1, Drag("end", offset, offset)))
-    assert page.source.spring() is None
+    assert page.ask(page.source.spring) is None
 
 
 def test_bookmarks_and_files(opened, monkeypatch):
@@ -189,13 +189,13 @@ def test_bookmarks_and_files(opened, monkeypatch):
     turn(page, "bookmark")
     assert page.panel.handles["bookmarks"].options == ("t = 0.1 s",)
     turn(page, "save")
-    (name, content), after = next(iter(sent.items())), page.source.rows("qpos")
+    (name, content), after = next(iter(sent.items())), page.source.batch.qpos.copy()
     page.ask(lambda: page.source.advance(20))
     turn(page, "recall")
-    assert np.array_equal(page.source.rows("qpos"), after)
+    assert np.array_equal(page.source.batch.qpos, after)
     page.ask(lambda: page.source.reset())
     page.ask(lambda: page.panel.time.take_up(SimpleNamespace(name=name, content=content)))
-    assert np.array_equal(page.source.rows("qpos"), after)
+    assert np.array_equal(page.source.batch.qpos, after)
     with np.load(io.BytesIO(content)) as file:
         model = fl.bundled("humanoid")
         batch = fl.Batch(model, 2)
@@ -271,7 +271,7 @@ def test_the_contact_models_side_by_side(opened):
     page.ask(lambda: page.source.advance(5))
     first = page.source
     turn(page, "side_by_side")
-    assert len(page.source.parts) == 3 and page.depth == 1
+    assert len(page.source.labels) == 3 and page.depth == 1
     page.ask(lambda: page.source.advance(50))
     frame = page.ask(page.frame)
     assert frame.worlds.tolist() == [0, 1, 2] and len(np.unique(frame.pos, axis=0)) == 3
@@ -289,7 +289,7 @@ def test_a_second_click_on_a_switch_is_dropped(opened):
     for _ in range(3):
         press(button)
     settled(page)
-    assert page.depth == 1 and len(page.source.parts) == 3
+    assert page.depth == 1 and len(page.source.labels) == 3
     turn(page, "leave")
     assert page.source is first and page.message == ""
 
@@ -301,12 +301,12 @@ def test_a_non_finite_world_is_marked_and_replayed(opened, monkeypatch):
     )
     page = opened("humanoid", nworld=3)
     page.ask(lambda: page.source.advance(50))
-    page.source.parts[0].batch.qfrc_applied[1, 0] = 1e30
+    page.source.batch.qfrc_applied[1, 0] = 1e30
     page.ask(lambda: page.source.advance(3))
     page.ask(page.panel.refresh)
     settled(page)
     assert (
-        page.bad_worlds() == [1]
+        page.source.bad_worlds == [1]
         and page.server.scene.get_handle_by_name("/bad/1")
         and "1" in page.panel.drawn.bad.content
     )
@@ -334,7 +334,7 @@ def test_a_batch_is_watched(opened, visited):
         page.ask(lambda: page.drag(0, 1, Drag("start", (0, 0, 0), (0, 0, 0))))
     turn(page, "branch")
     assert isinstance(page.source, Session) and watcher(batch) is None
-    assert np.array_equal(page.source.rows("qpos"), batch.qpos)
+    assert np.array_equal(page.source.batch.qpos, batch.qpos)
     page.ask(lambda: page.source.advance(3))
     assert batch.time[0] == pytest.approx(7 * model.opt.timestep)
     turn(page, "leave")
@@ -354,7 +354,7 @@ def test_a_mixed_batch_is_watched_model_by_model(opened, visited):
     until(lambda: page.source.batch.time[0] == batch.time[2])
     assert np.array_equal(page.source.batch.qpos, batch.groups[1].qpos)
     page.ask(lambda: page.pick(1, 1))
-    assert "world 1 of 3 (world 3 of 5 of all models), live" in page.panel._lines(page.source.batch, 1)[0]
+    assert "world 1 of 3 (world 3 of 5 of all models), live" in page.panel._lines(1)[0]
     turn(page, "branch")
     assert isinstance(page.source, Session) and "model" not in page.panel.handles
     turn(page, "leave")

@@ -14,6 +14,7 @@ from featherlane.apps.viewer.scene import Scene
 from featherlane.engine.model.enums import CAPSULE, PLANE, SPHERE
 from featherlane.engine.spatial.rotation import to_world
 from featherlane.errors import ModelError
+from featherlane.extension import batch_of
 
 viser = pytest.importorskip("viser")
 
@@ -99,7 +100,7 @@ def shown(server, model, source, worlds=None, nworld=1, on=()):
     scene = Scene(server, model, nworld)
     for layer in on:
         scene.switch(layer, None, True)
-    scene.show(Frame.of(model, source, worlds, scene.drawn_layers))
+    scene.show(Frame.of(batch_of(source), worlds, scene.drawn_layers))
     return scene
 
 
@@ -242,7 +243,7 @@ def test_the_number_of_drawn_worlds_can_change(server):
     batch = fl.Batch(model, 50)
     scene = shown(server, model, batch, nworld=50)
     for worlds in ([4], [4, 30], np.arange(50), []):
-        scene.show(Frame.of(model, batch, worlds, scene.drawn_layers))
+        scene.show(Frame.of(batch, worlds, scene.drawn_layers))
         counts = {len(h.batched_positions) for name, h in handles(server).items() if name in visible(server)}
         assert all(count % max(len(worlds), 1) == 0 for count in counts) and (counts or not len(worlds))
 
@@ -252,10 +253,10 @@ def test_static_shapes_are_sent_once(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
     scene = shown(server, model, data, on=[name for name in LAYERS if name not in ("tendons", "glass")])
-    again = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.drawn_layers)))
+    again = sent(server, lambda: scene.show(Frame.of(batch_of(data), None, scene.drawn_layers)))
     assert again == []
     data.qpos[2] += 0.1
-    moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.drawn_layers)))
+    moved = sent(server, lambda: scene.show(Frame.of(batch_of(data), None, scene.drawn_layers)))
     assert {key for _, key in moved} == {"batched_positions"}  # it did not rotate
     drawn = {name for name, _ in moved}
     hill = next(name for name, h in handles(server).items() if h.batched_positions.tolist() == [[2, 0, 0]])
@@ -268,7 +269,7 @@ def test_hidden_groups_are_not_sent(server):
     scene = shown(server, model, data)
     scene.switch("geoms", 0, False)
     data.qpos[2] += 0.1
-    moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.drawn_layers)))
+    moved = sent(server, lambda: scene.show(Frame.of(batch_of(data), None, scene.drawn_layers)))
     assert moved and not any(name.startswith("/geoms/0") for name, _ in moved)
     scene.switch("geoms", 0, True)
     assert np.abs(places(server)[:, 2] - 1.1).min() < SENT
@@ -315,10 +316,10 @@ def test_each_layer_can_be_shown_and_hidden(server, layer):
         fl.step(model, data)
     scene = Scene(server, model)
     scene.switch(layer, None, False)
-    scene.show(Frame.of(model, data, None, scene.drawn_layers))
+    scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
     before = visible(server)
     scene.switch(layer, None, True)
-    scene.show(Frame.of(model, data, None, scene.drawn_layers))
+    scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
     own = visible(server) - before
     assert own and all(name.startswith("/" + layer.replace(" ", "_")) for name in own)
     scene.switch(layer, None, False)
@@ -332,11 +333,11 @@ def test_marks_appear_and_disappear_with_their_objects(server):
     scene = shown(server, model, data, on=["contacts", "forces"])
     assert not any("contacts" in name for name in visible(server))
     data.qpos[2] = 0.0999
-    scene.show(Frame.of(model, data, None, scene.drawn_layers))
+    scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
     assert {"/contacts/disc", "/forces/head", "/forces/shaft"} <= visible(server)
     assert handles(server)["/contacts/disc"].batched_positions.shape == (1, 3)
     data.qpos[2] = 1
-    scene.show(Frame.of(model, data, None, scene.drawn_layers))
+    scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
     assert not any("contacts" in name or "forces" in name for name in visible(server))
 
 
@@ -349,7 +350,7 @@ def test_sleeping_trees_are_grey_and_islands_have_colors(server):
     for _ in range(50):
         fl.step(model, data)
     assert (data.tree_asleep >= 0).all()
-    scene.show(Frame.of(model, data, None, scene.drawn_layers))
+    scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
     grey = [h.batched_colors for name, h in handles(server).items() if name in own and "/geoms/0" in name]
     assert len({tuple(c) for colours in grey for c in colours.reshape(-1, 3)}) <= 2  # and the fixed plane
     assert not any("textured" in name for name in handles(server))  # textured geoms are grey, too
@@ -365,7 +366,7 @@ def test_drags_report_world_and_body(server):
     scene, told = shown(server, model, batch, [1, 3, 5], 6), []
     scene.draggable.append(lambda world, body, drag: told.append((world, body, drag)))
     offsets = scene.spread([1, 3, 5])
-    frame = Frame.of(model, batch, [1, 3, 5])
+    frame = Frame.of(batch, [1, 3, 5])
     foot = model.body("foot_fl").id if "foot_fl" in model.names("body") else model.nbody - 1
     for handle in handles(server).values():
         for pose in range(len(handle.batched_positions)):
@@ -387,11 +388,11 @@ def test_edits_of_sizes_offsets_and_heights_are_drawn(server):
     scene = shown(server, model, data)
     model.geom_pos[model.geom("wedge").id] = (7, 8, 9)
     model.hfield_data[:] = 0.5
-    scene.show(Frame.of(model, data, None, scene.drawn_layers))
+    scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
     assert np.abs(places(server) - data.qpos[:3] - (7, 8, 9)).max(1).min() < SENT
     hill = next(h for h in handles(server).values() if h.batched_positions.tolist() == [[2, 0, 0]])
     assert hill.vertices[:, 2].max() == pytest.approx(0.1)
-    assert sent(server, lambda: scene.show(Frame.of(model, data, None, scene.drawn_layers))) == []
+    assert sent(server, lambda: scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))) == []
 
 
 def test_edits_of_colours_are_drawn_after_a_rebuild(server):
@@ -422,7 +423,7 @@ def test_the_ground_reaches_under_all_worlds(server):
     scene = shown(server, model, batch, [0], 30)
     plane = server.scene.get_handle_by_name("/ground/0")
     alone = plane.glb_data
-    scene.show(Frame.of(model, batch, None, scene.drawn_layers))
+    scene.show(Frame.of(batch, None, scene.drawn_layers))
     plane = server.scene.get_handle_by_name("/ground/0")
     corner = np.abs(scene.spread(np.arange(30))).max(0)[:2] + 4
     assert alone != plane.glb_data and corner_of(plane.glb_data) == pytest.approx(corner)
@@ -449,7 +450,7 @@ def test_models_without_shapes_are_empty_pages(server):
         scene = shown(server, model, fl.Data(model))
         for name in scene.layers:
             scene.switch(name, None, True)
-        scene.show(Frame.of(model, fl.Data(model), None, scene.drawn_layers))
+        scene.show(Frame.of(fl.Batch(model, 1), None, scene.drawn_layers))
 
 
 def test_a_non_finite_world_is_not_drawn(server):
@@ -457,7 +458,7 @@ def test_a_non_finite_world_is_not_drawn(server):
     batch = fl.Batch(model, 3)
     scene = shown(server, model, batch, nworld=3)
     batch.qpos[1] = np.nan
-    scene.show(Frame.of(model, batch, None, scene.drawn_layers))
+    scene.show(Frame.of(batch, None, scene.drawn_layers))
     assert all(np.isfinite(h.batched_positions).all() for h in handles(server).values())
 
 

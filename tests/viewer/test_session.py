@@ -23,7 +23,7 @@ def ball(height=1.0, inside=MASSIVE):
 
 
 def state(session):
-    batch = session.parts[0].batch
+    batch = session.batch
     return fl.get_state(batch.model, batch, EVERYTHING)
 
 
@@ -101,8 +101,8 @@ def test_the_spring_holds_a_ball_against_gravity():
     session = Session.of(ball())
     session.grab(0, 1, [0.0, 0.0, 1.0])
     session.advance(2000)
-    sag = 1.0 - session.rows("qpos")[0, 2]
-    assert sag == pytest.approx(9.81 / session.parts[0].mouse.frequency ** 2, rel=1e-3)
+    sag = 1.0 - session.batch.qpos[0, 2]
+    assert sag == pytest.approx(9.81 / session.mouse.frequency**2, rel=1e-3)
     world, held, target = session.spring()
     assert world == 0 and target[2] == 1.0
     assert held[2] == pytest.approx(1.0 - sag)
@@ -113,8 +113,8 @@ def test_an_impulse_changes_the_momentum_by_itself():
     session.set_option("gravity", (0, 0, 0))
     session.push(0, 1, [3.0, -1.0, 0.0])
     session.advance(100)
-    assert session.rows("qvel")[0, :3] == pytest.approx([1.5, -0.5, 0.0], rel=1e-6)
-    assert not session.rows("xfrc_applied").any()
+    assert session.batch.qvel[0, :3] == pytest.approx([1.5, -0.5, 0.0], rel=1e-6)
+    assert not session.batch.xfrc_applied.any()
 
 
 def test_static_bodies_cannot_be_dragged():
@@ -146,7 +146,7 @@ def test_options_hold_from_the_next_step_on():
     session.set_option("gravity", (0, 0, 2.0))
     session.set_option("timestep", 0.01)
     session.advance(10)
-    assert session.rows("qvel")[0, 2] == pytest.approx(0.2)
+    assert session.batch.qvel[0, 2] == pytest.approx(0.2)
     assert session.clock == pytest.approx(0.1)
 
 
@@ -158,7 +158,7 @@ def test_steps_under_an_edited_model_are_not_replayed():
     with pytest.raises(fl.ModelError, match="edited after"):
         session.seek(0, 3)
     session.seek(0)
-    assert session.rows("qpos")[0, 2] == 5.0  # a state is valid for every model
+    assert session.batch.qpos[0, 2] == 5.0  # a state is valid for every model
 
 
 def test_a_mass_edit_updates_inertia_and_constants():
@@ -176,7 +176,7 @@ def test_one_world_of_many_can_have_its_own_mass():
     for world in range(3):
         session.push(world, 1, [2.0, 0, 0])
     session.advance(50)
-    assert session.rows("qvel")[:, 0] == pytest.approx([1.0, 0.5, 1.0], rel=1e-6)
+    assert session.batch.qvel[:, 0] == pytest.approx([1.0, 0.5, 1.0], rel=1e-6)
     assert [session.mass(1, world) for world in range(3)] == [2.0, 4.0, 2.0]
     session.set_mass(1, 8.0)
     assert [session.mass(1, world) for world in range(3)] == [8.0, 16.0, 8.0]  # of world 0; the others are scaled
@@ -235,9 +235,9 @@ def test_a_reset_can_be_undone():
     session.advance(40)
     before = state(session)
     session.reset()
-    assert (session.rows("time") == 0).all()
+    assert (session.batch.time == 0).all()
     session.advance(3)
-    while session.rows("time")[0] < 0.07 and session.step_back():
+    while session.batch.time[0] < 0.07 and session.step_back():
         pass
     assert np.array_equal(state(session), before)
     with pytest.raises(fl.ModelError):
@@ -261,14 +261,14 @@ def test_the_contact_models_start_from_one_state():
     session = Session.of(fl.bundled("box_stack"), nworld=2)
     session.advance(30)
     models, message = session.side_by_side(1)
-    assert (models.rows("qpos") == session.rows("qpos")[1]).all()
-    assert [part.batch.model.opt.contact_model for part in models.parts] == ["convex", "coulomb", "lcp"]
+    assert (models.batch.qpos == session.batch.qpos[1]).all()
+    assert [model.opt.contact_model for model in models.batch.models] == ["convex", "coulomb", "lcp"]
     models.advance(100)
-    assert len(np.unique(models.rows("qpos"), axis=0)) == 3
+    assert len(np.unique(models.batch.qpos, axis=0)) == 3
     with pytest.raises(fl.ModelError):
         models.set_option("contact_model", "lcp")
     models.set_option("timestep", 0.001)
-    assert [part.batch.model.opt.timestep for part in models.parts] == [0.001] * 3
+    assert [model.opt.timestep for model in models.batch.models] == [0.001] * 3
     assert session.model.opt.contact_model == "convex" and (message == "") == (int(session.model.opt.integrator) == 0)
 
 
@@ -276,7 +276,7 @@ def test_an_option_refused_by_one_model_is_set_in_none():
     models, _ = Session.of(ball()).side_by_side(0)
     with pytest.raises(fl.UnsupportedFeatureError):
         models.set_option("integrator", "rk4")
-    assert [int(part.batch.model.opt.integrator) for part in models.parts] == [0, 0, 0]
+    assert [int(model.opt.integrator) for model in models.batch.models] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("pulled", [False, True])
@@ -285,11 +285,11 @@ def test_the_last_second_of_a_non_finite_world_is_replayed(pulled):
     session = Session.of(ball(), nworld=3)
     session.advance(700)
     if pulled:
-        session.grab(1, 1, session.rows("qpos")[1, :3])
+        session.grab(1, 1, session.batch.qpos[1, :3])
     for _ in range(20):
         session.advance(5)
-    good = session.rows("qpos")[1].copy()
-    session.parts[0].batch.qfrc_applied[1, 0] = 1e30
+    good = session.batch.qpos[1].copy()
+    session.batch.qfrc_applied[1, 0] = 1e30
     session.advance(5)
     assert session.bad_worlds == [1]
     incident = session.incidents[0]
@@ -307,7 +307,7 @@ def test_failure_replays_start_after_the_last_reset():
     session.advance(50)
     session.reset()
     session.advance(7)
-    session.parts[0].batch.qfrc_applied[0, 0] = 1e30
+    session.batch.qfrc_applied[0, 0] = 1e30
     session.advance(1)
     frames, failure = session.incidents[0].replay()
     assert frames["time"].shape == (1, 8) and failure is not None
@@ -316,20 +316,20 @@ def test_failure_replays_start_after_the_last_reset():
 def test_history_is_bounded_in_seconds_and_bytes():
     history = History(seconds=1.0, most_bytes=10_000)
     for k in range(100):
-        history.add(Moment(({"qpos": np.zeros(10)},), 0.1 * k, 0))
+        history.add(Moment({"qpos": np.zeros(10)}, 0.1 * k, 0))
     assert len(history) == 11 and history[0].clock == pytest.approx(8.9)
     assert [moment.clock for moment in history.since(9.55)] == pytest.approx([9.5, 9.6, 9.7, 9.8, 9.9])
     for _ in range(100):
-        history.add(Moment(({"qpos": np.zeros(500)},), 9.9, 0))
+        history.add(Moment({"qpos": np.zeros(500)}, 9.9, 0))
     assert len(history) == 2
-    history.add(Moment(({"qpos": np.zeros(5000)},), 9.9, 0))
+    history.add(Moment({"qpos": np.zeros(5000)}, 9.9, 0))
     assert len(history) == 1, "the newest stays"
     with pytest.raises(IndexError):
         history[1]
     history.drop_from(0)
     assert len(history) == 0
     for _ in range(2):
-        history.add(Moment(({"qpos": np.zeros(600)},), 9.9, 0))
+        history.add(Moment({"qpos": np.zeros(600)}, 9.9, 0))
     assert len(history) == 2, "no bytes are left of what was dropped"
 
 
@@ -350,12 +350,12 @@ def test_a_batch_is_run_on_from_a_copy():
     batch.qvel[:, 0] = (1, 2, 3)
     batch.step(5)
     session = Session.from_batch(batch)
-    assert np.array_equal(session.rows("qpos"), batch.qpos) and session.mass(1, 1) == 4.0
+    assert np.array_equal(session.batch.qpos, batch.qpos) and session.mass(1, 1) == 4.0
     before = batch.qpos.copy()
     session.advance(30)
     assert np.array_equal(batch.qpos, before)
     batch.step(30)
-    assert np.array_equal(session.rows("qpos"), batch.qpos)
+    assert np.array_equal(session.batch.qpos, batch.qpos)
 
 
 def test_only_models_have_sessions():

@@ -39,7 +39,7 @@ def test_a_watched_batch_takes_the_same_steps(model, dtype):
     thread.start()
     taken = 0
     while thread.is_alive():
-        taken += watch.take()
+        taken += watch.tick()
         time.sleep(2e-3)
     thread.join()
     assert taken > 0
@@ -57,7 +57,7 @@ def test_an_observed_state_is_the_state_after_a_call(model):
 
     def look():
         while not done.is_set():
-            if watch.take():
+            if watch.tick():
                 copies.append(watch.batch.qpos.tobytes())
 
     thread = threading.Thread(target=look)
@@ -76,18 +76,18 @@ def test_an_idle_batch_shows_its_current_state(model):
     watch.attach()
     batch.qpos[:, 2] = (3, 4, 5)
     batch.reset([1])
-    assert watch.take()
+    assert watch.tick()
     assert watch.batch.qpos[:, 2].tolist() == [3, model.qpos0[2], 5]
 
 
 def test_a_group_of_a_mixed_batch_is_shown_while_all_worlds_step(model):
     batch = fl.MixedBatch([(fl.bundled("pendulum"), 2), (model, 3)])
-    watch = Watch(batch.groups[1])
+    watch = Watch(batch, 1)
     watch.rate = 1e9
     watch.attach()
     for _ in range(3):
         batch.step()
-        assert watch.take()
+        assert watch.tick()
         np.testing.assert_array_equal(watch.batch.qpos, batch.groups[1].qpos)
 
 
@@ -112,7 +112,7 @@ def test_long_rollouts_are_shown_during_the_call(model):
 
     def count():
         look()
-        watch.take()
+        watch.tick()
         times.add(float(watch.batch.time[0]))
 
     batch.watch(count)
@@ -133,13 +133,13 @@ def test_a_data_is_shown_while_it_runs(model):
     thread.start()
     times = []
     while thread.is_alive():
-        if watch.take():
+        if watch.tick():
             times.append(float(watch.batch.time[0]))
         time.sleep(2e-3)
     thread.join()
     assert times == sorted(times)
     time.sleep(1.0 / watch.rate + 0.01)
-    watch.take()
+    watch.tick()
     assert np.array_equal(watch.batch.qpos[0], data.qpos) and watch.batch.time[0] == data.time
 
 
@@ -150,7 +150,7 @@ def test_only_drawn_worlds_are_copied(model, monkeypatch):
     watch.drawn = np.array([1, 4])
     watch.attach()
     batch.step(5)
-    watch.take()
+    watch.tick()
     assert watch.batch.time == pytest.approx([0, 0.025, 0, 0, 0.025, 0])
     watch.whole()
     assert np.array_equal(watch.batch.qpos, batch.qpos)
@@ -166,7 +166,7 @@ def test_edits_of_the_model_and_of_worlds_are_shown(model, monkeypatch):
     model.opt.solver = "cg"
     batch.expand("geom_friction")[1] = 0.5
     batch.step()
-    watch.take()
+    watch.tick()
     assert watch.model.opt.gravity.tolist() == [0, 0, -1] and watch.model.opt.solver == model.opt.solver
     assert np.array_equal(watch.batch.expanded("geom_friction"), batch.expanded("geom_friction"))
     assert watch.model is not model
@@ -180,9 +180,9 @@ def test_later_inputs_are_shown(model):
     watch.attach()
     batch.xfrc_applied[1, 1, 2] = 100.0
     batch.step()
-    watch.take()
+    watch.tick()
     assert watch.batch.xfrc_applied[1, 1, 2] == 100.0
     model.opt.enableflags = "sleep"
     batch.step()
-    watch.take()
+    watch.tick()
     assert np.array_equal(watch.batch.tree_asleep, batch.tree_asleep)

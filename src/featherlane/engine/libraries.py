@@ -2,7 +2,7 @@
 
     with requiring("skrl", "the adapter to skrl"):
         from skrl.envs.wrappers.torch import Wrapper
-    handlers = private("viser", server, "_websock_server")
+    controls = private("viser", server.gui, "_gui_input_handle_from_uuid")
 
 A missing library, an unsupported version and a missing private name raise an `InstallationError`.  It names what was
 found, what was tried, and the command that installs it.  `tests/test_libraries.py` searches the source for names that
@@ -135,10 +135,7 @@ LIBRARIES = {
         "1.1",
         "2",
         {
-            "_messages": "messages that a client must not send",
-            "_websock_server": "handlers of these messages are removed and replaced",
-            "_handle_gui_updates": "the handler that a checked update of a control is passed to",
-            "_gui_input_handle_from_uuid": "the control that an update names",
+            "_gui_input_handle_from_uuid": "the control that an update of a client names",
         },
     ),
     "websockets": Library(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.engine.model.enums import MESH, SDF
+from featherlane.enums import MESH, SDF
 
 UNSET = (0.5, 0.5, 0.5, 1.0)  # default colour, which a material replaces
 FLAT_TEXTURE = 0  # mjTEXTURE_2D

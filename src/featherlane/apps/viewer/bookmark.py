@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import State, state_size
 from featherlane.apps.viewer.history import FRAME
 from featherlane.apps.viewer.session import Session
-from featherlane.engine.model.array_file import read_member
-from featherlane.engine.model.enums import State
-from featherlane.engine.simulation.states import get_state, set_state
-from featherlane.engine.simulation.tile.fields import STATUS
 from featherlane.errors import ModelError
+from featherlane.extension import read_member
 
 BITS = int(State.INTEGRATION)
 HEADER = 4096  # largest size of an array in a file without its values [bytes]
@@ -26,12 +24,11 @@ REFUSAL = "not a saved state"
 
 def written(session: Session) -> bytes:
     """Returns the present state of a session as the content of a .npz file."""
-    held: dict[str, Any] = {name: session.rows(name)[:, None] for name in FRAME}
-    status = [part.batch.status for part in session.parts]
-    counts = [np.concatenate([s[name] for s in status]) for name in STATUS]
-    states = [get_state(part.batch.model, part.batch, BITS) for part in session.parts]
-    held |= {"state": np.concatenate(states), "state_bits": BITS, "status": np.stack(counts, 1)[:, None]}
-    held |= {"status_names": STATUS, "model": session.model.source, "timestep": session.timestep}
+    batch = session.batch
+    held: dict[str, Any] = {name: getattr(batch, name)[:, None] for name in FRAME}
+    held |= {"state": batch.get_state(BITS), "state_bits": BITS, "model": session.model.source}
+    held |= {"status": np.stack(list(batch.status.values()), 1)[:, None], "status_names": list(batch.status)}
+    held["timestep"] = session.timestep
     out = io.BytesIO()
     np.savez_compressed(out, **held)
     return out.getvalue()
@@ -51,17 +48,13 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     if bits.shape != () or bits.dtype.kind not in "iu":
         raise ModelError(f"{source}: not a saved state: state_bits is {bits.dtype} {bits.shape}, allowed is an integer")
     bits = int(bits)
-    sizes = [get_state(part.batch.model, part.batch, bits).shape[1] for part in session.parts]
-    most = HEADER + 8 * session.nworld * sizes[0]
-    state = read_member(io.BytesIO(content), source, REFUSAL, "state", most)
-    shapes = dict.fromkeys(((session.nworld, sizes[0]), (1, sizes[0])))
+    size = state_size(session.model, bits)
+    state = read_member(io.BytesIO(content), source, REFUSAL, "state", HEADER + 8 * session.nworld * size)
+    shapes = dict.fromkeys(((session.nworld, size), (1, size)))
     if state.shape not in shapes:
         allowed = " and ".join(map(str, shapes))
         raise ModelError(f"{source}: got states of shape {state.shape}, allowed for this model: {allowed}")
     if state.dtype.kind != "f" or not np.isfinite(state).all():
         raise ModelError(f"{source}: got states that are not finite numbers")
     session.jump()
-    rows = np.broadcast_to(state, (session.nworld, sizes[0]))
-    for part in session.parts:
-        set_state(part.batch.model, part.batch, rows[: part.batch.nworld], bits)
-        rows = rows[part.batch.nworld :]
+    session.batch.set_state(state, bits)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from featherlane.apps.viewer.history import BAD, FRAME, History, Kept, Pull
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.failure import Failure
+import featherlane as fl
+from featherlane import Batch, MixedBatch, Model
+from featherlane.apps.viewer.history import FRAME, History, Kept, Pull, kept_of_world, pulled_step
+from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError
 
 SECONDS = 1.0
@@ -41,7 +41,7 @@ class Incident:
     pieces: list[Piece]
     dtype: np.dtype
 
-    def replay(self) -> tuple[dict[str, np.ndarray], Failure]:
+    def replay(self) -> tuple[dict[str, np.ndarray], fl.results.Failure]:
         """Repeats all steps of the second, up to the failed one.
 
         Returns:
@@ -57,38 +57,34 @@ class Incident:
         for piece in self.pieces:
             _set_inputs(batch, piece.kept)
             for k in range(piece.steps):
-                _pulled(batch, piece.pulls[k] if piece.pulls else [])
+                pulled_step(batch, piece.pulls[k] if piece.pulls else [])
                 for failure in batch.failures:
                     if not {*BAD}.isdisjoint(failure.causes):
                         return frames_of(failure), failure
         raise ModelError("the failure did not occur again in the replay")
 
 
-def frames_of(failure: Failure) -> dict[str, np.ndarray]:
+def frames_of(failure: fl.results.Failure) -> dict[str, np.ndarray]:
     """Returns the recorded states of a failure as frames of one world, (1, nframe, ...) by name."""
     rows = {name: failure.states[name][None] for name in FRAME if name in failure.states}
     return rows | {"time": rows["time"].reshape(1, -1)}
 
 
-def incident_of(batch: Batch, part: int, row: int, world: int, history: History, epoch: int) -> Incident:
+def incident_of(batch: Batch | MixedBatch, world: int, history: History, epoch: int) -> Incident:
     """Collects the history of a world that failed in the newest moment.
 
     Args:
-        part: index of the batch in the session.
-        row: row of the world in the batch.
-        world: number of the world in the session.
         epoch: number of model edits so far; moments before the last edit are left out.
     """
     newest = history[-1]
     moments = [moment for moment in history.since(newest.clock - SECONDS) if moment.epoch == epoch and moment.steps]
     pieces = []
     for moment in moments:
-        kept = {name: array[row : row + 1].copy() for name, array in moment.kept[part].items()}
         pulls = [[Pull(0, pull.body, pull.wrench) for pull in step if pull.world == world] for step in moment.pulls]
         if moment.fresh:
             pieces.clear()  # earlier pieces do not lead to this state
-        pieces.append(Piece(kept, moment.steps, pulls))
-    return Incident(world, newest.clock, batch.get_model(row), pieces, batch.dtype)
+        pieces.append(Piece(kept_of_world(batch, moment.kept, world), moment.steps, pulls))
+    return Incident(world, newest.clock, batch.get_model(world), pieces, batch.dtype)
 
 
 def _set_inputs(batch: Batch, kept: Kept) -> None:
@@ -97,14 +93,3 @@ def _set_inputs(batch: Batch, kept: Kept) -> None:
         rows = getattr(batch, name)
         if not np.array_equal(rows, kept[name].reshape(rows.shape)):
             rows[...] = kept[name].reshape(rows.shape)
-
-
-def _pulled(batch: Batch, pulls: list[Pull]) -> None:
-    before = None
-    if pulls:
-        before = batch.xfrc_applied[0].copy()
-        for pull in pulls:
-            batch.xfrc_applied[0, pull.body] += pull.wrench
-    batch.step()
-    if before is not None:
-        batch.xfrc_applied[0] = before

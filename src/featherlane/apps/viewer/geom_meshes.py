@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from featherlane import Batch, Model
 from featherlane.apps.viewer import shapes
 from featherlane.apps.viewer.appearance import PLAIN, Look, Looks
 from featherlane.apps.viewer.instances import Part
 from featherlane.apps.viewer.shapes import Mesh
-from featherlane.engine.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SDF, SPHERE
-from featherlane.engine.model.model import Model
-from featherlane.engine.model.mujoco_arrays import NAMED
-from featherlane.engine.model.variant import drawn_variants
-from featherlane.engine.spatial.rotation import IDENTITY, product, to_world
+from featherlane.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SDF, SPHERE
+from featherlane.extension import rotation
 
 SHARED = 48  # number of capsules of equal proportions from which they share one mesh instead of three pieces each
+# fields of geoms that differ by variant; the mesh and the material have other names than MuJoCo's
+FIELDS = tuple(f"geom_{name}" for name in "variant material rgba size pos quat type bodyid".split())
+DIFFERING = {"dataid": "variant", "matid": "material"}
 UPSIDE_DOWN = (0.0, 1.0, 0.0, 0.0)
 
 
@@ -71,27 +72,44 @@ class Kind(NamedTuple):
 def geoms(model: Model, looks: Looks) -> list[Solid]:
     """Returns the geoms of the model, with those of all variants."""
     found = []
-    for variant, shown, fields in drawn_variants(model):
+    for variant, shown, fields in _variants(model):
         own = {"geom_rgba": fields["geom_rgba"].astype(np.float32)}
-        own |= {mujocos: fields[name].astype(int) for name, mujocos in NAMED.items()}
+        own |= {f"geom_{name}": fields[f"geom_{old}"].astype(int) for name, old in DIFFERING.items()}
         looks = looks.with_fields(own) if model.nvariant else looks
         colour = looks.colours("geom")
-        for solid in _solids(fields | {"geom_dataid": own["geom_dataid"]}, "geom"):
+        for solid in _solids(lambda name: own[name] if name in own else fields[name], "geom"):  # noqa: B023
             if shown[solid.number]:
                 look = looks.look(solid.number)
                 found.append(solid._replace(rgba=colour[solid.number], look=look, variant=variant))
     return found
 
 
+def _variants(model: Model) -> Iterator[tuple[tuple[int, str] | None, np.ndarray, dict[str, np.ndarray]]]:
+    """Yields what may be drawn: (group, variant), or None for all worlds; which geoms; the fields of all geoms."""
+    fields, common = {name: np.array(getattr(model, name)) for name in FIELDS}, np.ones(model.ngeom, bool)
+    for k, (group, variants) in enumerate(model.variants.items()):
+        worlds, names = Batch(model, len(variants), nthread=1), list(variants)
+        for world, variant in enumerate(names):
+            worlds.set_variant(group, variant, ids=[world])
+        own = {name: rows for name in FIELDS[:6] if (rows := worlds.expanded(name)) is not None}
+        differs = np.zeros(model.ngeom, bool)
+        for rows in own.values():
+            differs |= (rows != rows[:1]).reshape(len(names), model.ngeom, -1).any((0, 2))
+        for world, variant in enumerate(names):
+            yield (k, variant), differs & common, fields | {name: rows[world] for name, rows in own.items()}
+        common = common & ~differs
+    yield None, common, fields
+
+
 def sites(model: Model, looks: Looks) -> list[Solid]:
     """Returns the sites of the model."""
-    solids = zip(_solids(model.__dict__, "site"), looks.colours("site"), strict=True)
+    solids = zip(_solids(lambda name: getattr(model, name), "site"), looks.colours("site"), strict=True)
     return [solid._replace(rgba=rgba) for solid, rgba in solids]
 
 
-def _solids(m, kind: str) -> Iterator[Solid]:
+def _solids(field: Callable[[str], np.ndarray], kind: str) -> Iterator[Solid]:
     """Yields all solids of a kind, in white."""
-    columns = (m[f"{kind}_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
+    columns = (field(f"{kind}_{name}") for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
     for i, (k, data, body, pos, quat, size) in enumerate(zip(*columns, strict=True)):
         yield Solid(int(k), int(data), int(body), pos, quat, size, np.ones(4), i)
 
@@ -139,9 +157,10 @@ def _repeat(solid: Solid, part: Part) -> tuple[float, float]:
 def _parts(solid: Solid, whole: bool, hulls: bool, infinite: float) -> Iterator[tuple[Hashable, Part]]:
     """Yields the names of meshes and their placement."""
 
-    def part(scale, pos=None, quat=IDENTITY) -> Part:
-        at = solid.pos if pos is None else solid.pos + to_world(solid.quat, np.asarray(pos, float))
-        return Part(solid.body, at, product(solid.quat, np.asarray(quat, float)), scale, solid.rgba, solid.variant)
+    def part(scale, pos=None, quat=rotation.IDENTITY) -> Part:
+        at = solid.pos if pos is None else solid.pos + rotation.to_world(solid.quat, np.asarray(pos, float))
+        turn = rotation.product(solid.quat, np.asarray(quat, float))
+        return Part(solid.body, at, turn, scale, solid.rgba, solid.variant)
 
     a, b, c = map(float, solid.size)
     if solid.kind == PLANE:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.geom_meshes import Kind, Solid
 from featherlane.apps.viewer.shapes import Mesh, rectangle
 from featherlane.apps.viewer.solids import ground_groups, textured_file
-from featherlane.engine.model.model import Model
 
 LINES = 0.75  # brightness of grid lines relative to the plane
 FAR = 40.0  # distance at which the ground ends, in extents

@@ -6,18 +6,16 @@ Replaying from a state is bitwise identical, so one state per piece of several s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane import Batch, MixedBatch
 from featherlane.errors import OutOfRangeError
 
 SECONDS = 10.0
 MOST_BYTES = 1 << 28
 FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")  # fields of a recorded frame
-BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 Kept = dict[str, np.ndarray]
 
 
@@ -35,7 +33,7 @@ class Moment:
     """State of the worlds before a piece of steps.
 
     Attributes:
-        kept: the persistent state of each batch, without fields of the model.
+        kept: the persistent state of the worlds, without fields of the model.
         clock: clock of the session [s].
         epoch: number of model edits so far; a replay is bitwise identical only under the same model.
         steps: number of steps in the piece; 0 before it begins.
@@ -43,7 +41,7 @@ class Moment:
         pulls: wrenches of the mouse, a list per step; empty if there were none.
     """
 
-    kept: tuple[Kept, ...]
+    kept: Kept
     clock: float
     epoch: int
     fresh: bool = False
@@ -52,7 +50,7 @@ class Moment:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for kept in self.kept for array in kept.values())
+        return sum(array.nbytes for array in self.kept.values())
 
     def cut(self, steps: int) -> None:
         """Discards everything after these steps."""
@@ -80,9 +78,6 @@ class History:
             raise OutOfRangeError(f"moment: got {k}, allowed are 0 to {len(self) - 1}")
         return self._moments[k]
 
-    def __iter__(self) -> Iterator[Moment]:
-        return iter(self._moments)
-
     def add(self, moment: Moment) -> None:
         """Appends a moment; the newest one is kept, whatever its size."""
         self._moments.append(moment)
@@ -95,19 +90,38 @@ class History:
         while len(self) > k:
             self._nbytes -= self._moments.pop().nbytes
 
-    def clear(self) -> None:
-        """Discards all moments."""
-        self._moments.clear()
-        self._nbytes = 0
-
     def since(self, clock: float) -> list[Moment]:
         """Returns the newest moments, starting with the last one that began no later than `clock`."""
-        moments = list(self)
+        moments = list(self._moments)
         begun = [k for k, moment in enumerate(moments) if moment.clock <= clock]
         return moments[begun[-1] if begun else 0 :]
 
 
-def bad_steps(batch: Batch) -> np.ndarray:
-    """Returns the number of bad steps of each world since its reset, (nworld,)."""
-    status = batch.status
-    return np.sum([status[name] for name in BAD], axis=0)
+def pulled_step(batch: Batch | MixedBatch, pulls: list[Pull]) -> None:
+    """Takes one step with the wrenches of the mouse, of different bodies, added to `xfrc_applied`."""
+    before = []
+    for pull in pulls:
+        target = batch.xfrc_applied[pull.world, pull.body]
+        before.append((target, target.copy()))
+        target += pull.wrench
+    batch.step()
+    for target, value in before:
+        target[:] = value
+
+
+def kept_of(batch: Batch | MixedBatch) -> Kept:
+    """Returns the persistent state of worlds, without fields of the model."""
+    return {name: array for name, array in batch.checkpoint().items() if "model." not in name}
+
+
+def keep(batch: Batch | MixedBatch, kept: Kept) -> None:
+    """Restores a persistent state under the present model."""
+    batch.restore({name: array for name, array in batch.checkpoint().items() if "model." in name} | kept)
+
+
+def kept_of_world(batch: Batch | MixedBatch, kept: Kept, world: int) -> Kept:
+    """Returns the part of a persistent state that belongs to one world, as that of a batch of one world."""
+    k = int(np.searchsorted(batch.starts, world, "right")) - 1
+    row, prefix = world - batch.starts[k], "" if batch.groups[0] is batch else f"{k}."
+    found = {name.removeprefix(prefix): array for name, array in kept.items() if name.startswith(prefix)}
+    return {name: array[row : row + 1].copy() for name, array in found.items()}

@@ -10,7 +10,7 @@ import numpy as np
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.node import Drag, Node
 from featherlane.apps.viewer.shapes import Mesh
-from featherlane.engine.spatial.rotation import product, to_world
+from featherlane.extension import rotation
 
 GLASS = 0.35  # opacity of transparent parts
 
@@ -52,11 +52,11 @@ class Carried:
     def poses(self, frame: Frame, offsets: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray]]:
         """Yields positions (n, k, 3) and orientations (n, k, 4) of each list in n worlds drawn at `offsets`."""
         quat = frame.quat.astype(np.float32)[:, self.bodies]
-        at = (frame.pos + offsets[:, None]).astype(np.float32)[:, self.bodies] + to_world(quat, self.pos)
+        at = (frame.pos + offsets[:, None]).astype(np.float32)[:, self.bodies] + rotation.to_world(quat, self.pos)
         if frame.variants is not None:
             for k, (group, variant) in self.variants:
                 at[frame.variants[:, group] != variant, k] = np.nan  # such parts are not drawn
-        split = (np.split(values, self.ends, axis=1) for values in (at, product(quat, self.quat)))
+        split = (np.split(values, self.ends, axis=1) for values in (at, rotation.product(quat, self.quat)))
         return zip(*split, strict=True)
 
 

@@ -1,8 +1,10 @@
 """Access control of the page: a viser server that answers only requests with the token in their path.
 
-viser has no access control.  Its web server starts through `websockets.asyncio.server.serve`, whose `process_request`
-receives every request before the answer, both plain requests and those that open the socket.  Here it calls the lock
-first.  If a release of viser starts its server by another function, no server is started.
+viser has no access control, and passes no options to its web server, `websockets.asyncio.server.serve`.  While viser
+starts, `serve` is replaced by a function that adds two documented options.  `process_request` receives every request
+before the answer, both plain requests and those that open the socket; here it calls the lock first.
+`create_connection` is the class of connections; here it drops messages that the page does not offer.  If a release of
+viser starts its server by another function, no server is started.
 
 * The path `/TOKEN/...` is answered, for any host and origin.  Other users of this machine, other machines and other
   sites that are open in the browser do not have the token.
@@ -23,14 +25,12 @@ import re
 import secrets
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from featherlane.apps.viewer.message_filter import keep_controls
-from featherlane.engine.libraries import private, required, requiring, unsupported
-from featherlane.engine.model.arguments import whole_argument
 from featherlane.errors import ModelError
+from featherlane.extension import private, required, requiring, unsupported, whole_argument
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")  # hosts that a policy can name; 'self' covers all others
@@ -39,6 +39,7 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; worker-src blob:; "
     "img-src 'self' data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
+REFUSAL = "This page needs the whole address that was printed, with its token.\n"
 _STARTING = threading.Lock()
 
 
@@ -77,7 +78,6 @@ class Lock:
             )
         self.host, self.token = host, token or secrets.token_urlsafe(16)
         self.frame_token = secrets.token_urlsafe(16)
-        self.refused = 0
 
     def path(self, framed: bool = False) -> str:
         """Returns the path of the page, or of the page for embedding."""
@@ -116,23 +116,6 @@ class Lock:
             "X-Content-Type-Options": "nosniff",
         }
 
-    def check(self, connection, request):
-        """Refuses a request, or removes the token from its path; for `process_request`.
-
-        Returns:
-            The request for viser, or a response.
-        """
-        from websockets.http11 import Response
-
-        headers = request.headers
-        path = self.admitted(request.path, headers.get("Host", ""), headers.get("Origin"))
-        if path is not None:
-            return dataclasses.replace(request, path=path)
-        self.refused += 1
-        words = b"This page needs the whole address that was printed, with its token.\n"
-        answer = type(headers)({"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(words))})
-        return Response(403, "Forbidden", answer, words)
-
 
 def is_local_host(host: str) -> bool:
     """Returns whether the host is a name or address of this machine that no other machine can reach."""
@@ -168,19 +151,30 @@ def start_server(host: str, port: int, lock: Lock):
         ModelError: the address does not belong to this machine.
     """
     viser = viser_module()
+    from featherlane.apps.viewer.message_filter import MessageFilter
+
     _check_free(host, port)
-    with _STARTING, _locked(lock, host) as patched, _quiet():
-        server: Any = viser.ViserServer(host=host, port=port, label="Featherlane", verbose=False)
+
+    class Server(viser.ViserServer):
+        """A server that requests no public address from an external server."""
+
+        def request_share_url(self, verbose: bool = True) -> None:
+            """Does nothing."""
+
+        def disconnect_share_url(self) -> None:
+            """Does nothing."""
+
+    messages = MessageFilter()
+    with _STARTING, _locked(lock, host, messages.admits) as patched, _quiet():
+        server: Any = Server(host=host, port=port, label="Featherlane", verbose=False)
     if not patched:
-        with _quiet():
-            server.stop()
+        stop_server(server)
         raise unsupported("viser", "viser starts its server in another way, so that the token would not be required")
     if port not in (0, server.get_port()):
-        with _quiet():
-            server.stop()
+        stop_server(server)
         raise PortInUse(_taken(host, port))
-    _keep_at_home(viser, server)
-    keep_controls(viser, server)
+    messages.controls = private("viser", server.gui, "_gui_input_handle_from_uuid")
+    server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large")
     return server
 
 
@@ -212,10 +206,16 @@ def _taken(host: str, port: int) -> str:
 
 
 @contextlib.contextmanager
-def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
+def _locked(lock: Lock, host: str, admits: Callable[[Any], bool]) -> Iterator[list[int]]:
     """Makes a web server that is started at `host` meanwhile call the lock before it answers."""
     with requiring("websockets", "the viewer"):
         from websockets.asyncio import server as module
+
+    class Connection(module.ServerConnection):
+        async def recv(self, decode: bool | None = None):
+            while not admits(message := await super().recv(decode)):
+                pass
+            return message
 
     plain, ports = private("websockets", module, "serve"), []
 
@@ -225,15 +225,17 @@ def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
         ports.append(port)
 
         def checked(connection, request):
-            answer = lock.check(connection, request)
-            if not isinstance(answer, type(request)):
-                return answer
-            given = process_request(connection, answer)
-            if given is not None and hasattr(given, "headers"):
-                given.headers.update(lock.headers(request.path, request.headers.get("Host", "")))
-            return given
+            here = request.headers.get("Host", "")
+            path = lock.admitted(request.path, here, request.headers.get("Origin"))
+            if path is None:
+                return connection.respond(403, REFUSAL)
+            answer = process_request(connection, dataclasses.replace(request, path=path))
+            if answer is not None:
+                answer.headers.update(lock.headers(request.path, here))
+            return answer
 
-        return plain(handler, at, port, *arguments, process_request=checked, **options)
+        options |= {"process_request": checked, "create_connection": Connection}
+        return plain(handler, at, port, *arguments, **options)
 
     module.serve = serve
     try:
@@ -253,12 +255,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         console.quiet = before
-
-
-def _keep_at_home(viser, server) -> None:
-    """Removes the button that requests a public address from an external server, and ignores such requests."""
-    messages, handlers = private("viser", viser, "_messages"), private("viser", server, "_websock_server")
-    for message in (messages.ShareUrlRequest, messages.ShareUrlDisconnect):
-        with contextlib.suppress(AssertionError):
-            handlers.unregister_handler(message)
-    server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large")

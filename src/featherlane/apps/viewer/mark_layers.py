@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame, Masses
-from featherlane.apps.viewer.marks import IDENTITY, STEPS, Marks, arrow
+from featherlane.apps.viewer.marks import STEPS, Marks, arrow
 from featherlane.apps.viewer.shapes import box, cylinder, sphere, tube
-from featherlane.engine.model.enums import BALL, FREE, NGROUP
-from featherlane.engine.model.model import Model, peek
-from featherlane.engine.spatial.rotation import from_z, product, to_world
+from featherlane.enums import BALL, FREE, NGROUP
+from featherlane.extension import rotation
 
 # sizes in mean body sizes
 AXES, AXIS_LENGTH, AXIS_RADIUS = np.eye(3), 0.8, 0.04
@@ -34,10 +34,11 @@ class Bodies(Marks):
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
         half, quat = AXIS_LENGTH * self.size / 2, frame.quat[:, 1:, None]
-        at = (frame.pos + offsets[:, None])[:, 1:, None] + to_world(quat, half * AXES)
+        at = (frame.pos + offsets[:, None])[:, 1:, None] + rotation.to_world(quat, half * AXES)
         radius = AXIS_RADIUS * self.size
         colours = np.tile(AXES, (at.size // 9, 1))
-        self.draw("axis", at, product(quat, from_z(AXES)).reshape(-1, 4), (radius, radius, half), colours)
+        turn = rotation.product(quat, rotation.from_z(AXES)).reshape(-1, 4)
+        self.draw("axis", at, turn, (radius, radius, half), colours)
 
 
 class Joints(Marks):
@@ -59,8 +60,8 @@ class Joints(Marks):
             at[:, self.turning].reshape(-1, 3), JOINT_LENGTH * self.size * axes, JOINT_RADIUS * self.size, JOINT
         )
         blob = (BLOB * self.size,) * 3
-        self.draw("ball", at[:, self.ball], IDENTITY, blob, JOINT)
-        self.draw("free", at[:, self.free], IDENTITY, blob, JOINT)
+        self.draw("ball", at[:, self.ball], rotation.IDENTITY, blob, JOINT)
+        self.draw("free", at[:, self.free], rotation.IDENTITY, blob, JOINT)
 
 
 class MassCentres(Marks):
@@ -76,13 +77,13 @@ class MassCentres(Marks):
             return
         centre, mass = frame.masses.centre + offsets[:, None], np.broadcast_to(frame.masses.mass, frame.pos.shape[:2])
         there = mass[:, 1:] > 0
-        self.draw("body", centre[:, 1:][there], IDENTITY, (SMALL * self.size,) * 3, BODY)
+        self.draw("body", centre[:, 1:][there], rotation.IDENTITY, (SMALL * self.size,) * 3, BODY)
         whole, moment = np.zeros(mass.shape), np.zeros(centre.shape)
         np.add.at(whole.T, self.roots, mass.T)
         np.add.at(moment.swapaxes(0, 1), self.roots, (mass[..., None] * centre).swapaxes(0, 1))
         whole, moment = whole[:, self.trees], moment[:, self.trees]
         at = moment[whole > 0] / whole[whole > 0][:, None]
-        self.draw("tree", at, IDENTITY, (LARGE * self.size,) * 3, TREE)
+        self.draw("tree", at, rotation.IDENTITY, (LARGE * self.size,) * 3, TREE)
 
 
 class Inertias(Marks):
@@ -97,7 +98,7 @@ class Inertias(Marks):
             return
         sides = half_sides(frame.masses)
         at = frame.masses.centre + offsets[:, None]
-        quat = product(frame.quat, peek(self.model, "body_iquat"))
+        quat = rotation.product(frame.quat, self.model.body_iquat)
         there = np.broadcast_to((sides > 0).any(-1), at.shape[:2])
         self.draw("box", at[there], quat[there], np.broadcast_to(sides, at.shape)[there], INERTIA, CLEAR)
 
@@ -122,7 +123,7 @@ class Contacts(Marks):
             return
         pushes = (touches.force != 0).any(1, keepdims=True)
         radius = DISC_RADIUS * self.size
-        at, quat = touches.pos + offsets[touches.world], from_z(touches.normal)
+        at, quat = touches.pos + offsets[touches.world], rotation.from_z(touches.normal)
         self.draw("disc", at, quat, (radius, radius, DISC_HALF * self.size), np.where(pushes, PUSHING, IDLE))
 
 
@@ -131,8 +132,8 @@ class Forces(Marks):
 
     def __init__(self, server, model: Model, size: float, extent: float):
         super().__init__(server, "forces", arrow())
-        gravity = float(np.linalg.norm(peek(model, "opt_gravity"))) or STANDARD_GRAVITY
-        weight = gravity * float(peek(model, "body_mass").sum())
+        gravity = float(np.linalg.norm(model.opt_gravity)) or STANDARD_GRAVITY
+        weight = gravity * float(model.body_mass.sum())
         self.per_newton, self.radius = (WEIGHT * extent / weight if weight else 0.0), 0.05 * size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
@@ -163,5 +164,5 @@ class Tendons(Marks):
         start, end = ways.start[drawn] + offset, ways.end[drawn] + offset
         width, rgb = self.width[tendon][:, None], self.colours[tendon, :3]
         length = np.linalg.norm(end - start, axis=1, keepdims=True)
-        self.draw("piece", (start + end) / 2, from_z(end - start), np.hstack((width, width, length / 2)), rgb)
-        self.draw("corner", end, (1.0, 0.0, 0.0, 0.0), np.hstack((width, width, width)), rgb)
+        self.draw("piece", (start + end) / 2, rotation.from_z(end - start), np.hstack((width, width, length / 2)), rgb)
+        self.draw("corner", end, rotation.IDENTITY, np.hstack((width, width, width)), rgb)

@@ -9,9 +9,8 @@ import numpy as np
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.node import Node
 from featherlane.apps.viewer.shapes import Mesh, cone, tube
-from featherlane.engine.spatial.rotation import from_z
+from featherlane.extension import rotation
 
-IDENTITY = (1.0, 0.0, 0.0, 0.0)
 STEPS = 12  # segments around a mark
 HEAD = 0.25  # length of the head relative to the arrow, and radius of the head relative to its length
 
@@ -48,7 +47,7 @@ class Marks(ABC):
 
     def arrows(self, start: np.ndarray, vector: np.ndarray, radius: float, colours) -> None:
         """Draws arrows from points (n, 3) along vectors (n, 3) with the meshes "shaft" and "head"."""
-        quat, length = from_z(vector), np.linalg.norm(vector, axis=-1, keepdims=True)
+        quat, length = rotation.from_z(vector), np.linalg.norm(vector, axis=-1, keepdims=True)
         head = np.minimum(HEAD * length, 6 * radius)
         direction = vector / np.maximum(length, 1e-12)
         shaft = length - head

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Mapping
 from typing import Any
 
-from featherlane.engine.libraries import private
+import msgspec
 
 
-def keep_controls(viser, server) -> None:
-    """Drops messages that change more of a control than its value, or set a value that it does not offer.
+class MessageFilter:
+    """Decides which messages of clients viser receives.
 
-    A browser sends no such message.  `{"removed": True}` from another client would remove a control for all visitors.
+    Attributes:
+        controls: viser's handles of controls.
     """
-    gui, messages = server.gui, private("viser", server, "_websock_server")
-    kind = private("viser", viser, "_messages").GuiUpdateMessage
-    handle_updates = private("viser", gui, "_handle_gui_updates")
-    controls = private("viser", gui, "_gui_input_handle_from_uuid")
-    messages.unregister_handler(kind, handle_updates)
 
-    async def checked(client_id, message) -> None:
-        handle = controls.get(message.uuid)
-        if handle is not None and is_offered(handle, message.updates):
-            with contextlib.suppress(TypeError, ValueError, OverflowError):  # a value of another type
-                await handle_updates(client_id, message)
+    def __init__(self) -> None:
+        self.controls: Mapping[str, Any] = {}
 
-    messages.register_handler(kind, checked)
+    def admits(self, message: Any) -> bool:
+        """Returns whether a message in viser's format is no update, or sets a control to a value that it offers.
 
-
-def is_offered(handle, updates: dict[str, Any]) -> bool:
-    """Returns whether an update sets only the value, and whether the options, if any, contain it."""
-    if updates.keys() != {"value"}:
-        return False
-    options = getattr(handle, "options", None)
-    return options is None or updates["value"] in tuple(options)
+        A browser sends no other update.  `{"removed": True}` from another client would remove a control for all.
+        """
+        try:
+            found = msgspec.msgpack.decode(message)
+            updates = found.get("updates")
+            if updates is None:
+                return True
+            options = getattr(self.controls[found["uuid"]], "options", None)
+            return updates.keys() == {"value"} and (options is None or updates["value"] in tuple(options))
+        except (msgspec.DecodeError, AttributeError, KeyError, TypeError):
+            return False

@@ -6,15 +6,12 @@ f = m (w^2 (target - p) - 2 w v), where m is the effective mass at the body's ce
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from featherlane.engine.model.model import Model, peek
-from featherlane.engine.simulation.query.point import object_velocity
-from featherlane.engine.simulation.stages import com_pos, com_vel
-from featherlane.engine.simulation.steps import kinematics
-from featherlane.engine.simulation.world.data import Data
+from featherlane import Batch, Data, Model, query, stages
 from featherlane.errors import ModelError
 
 FREQUENCY = 16.0  # natural frequency of the spring [rad/s]
@@ -43,10 +40,14 @@ class Push:
 
 
 class MouseForces:
-    """Forces that the mouse applies to worlds of a model."""
+    """Forces that the mouse applies to worlds of a model.
 
-    def __init__(self, model: Model):
-        self.model, self.probe = model, Data(model)
+    Args:
+        locate: function from a world's number to its batch and row.
+    """
+
+    def __init__(self, model: Model, locate: Callable[[int], tuple[Batch, int]]):
+        self.model, self.locate, self.probe = model, locate, Data(model)
         self.grabbed: Grab | None = None
         self.pushes: list[Push] = []
         self.frequency = FREQUENCY
@@ -54,8 +55,8 @@ class MouseForces:
     def __bool__(self) -> bool:
         return self.grabbed is not None or bool(self.pushes)
 
-    def grab(self, world: int, body: int, point, qpos: np.ndarray, mocap=()) -> None:
-        """Attaches the spring to a body at a point in world axes [m], with the world at qpos.
+    def grab(self, world: int, body: int, point) -> None:
+        """Attaches the spring to a body at a point in world axes [m].
 
         Raises:
             ModelError: the body does not move, or the point is not three finite numbers.
@@ -63,10 +64,9 @@ class MouseForces:
         if self.model.body_weldid[body] == 0:
             name = self.model.names("body")[body]
             raise ModelError(f"body {name or body}: it is fixed to the world and cannot be dragged")
-        self._look(qpos, np.zeros(self.model.nv), mocap)
         point = _point(point)
-        local = self.probe.xmat[body].reshape(3, 3).T @ (point - self.probe.xpos[body])
-        self.grabbed = Grab(world, body, local, point)
+        at, R = self._frame(world, body)
+        self.grabbed = Grab(world, body, R.T @ (point - at), point)
 
     def move(self, target) -> None:
         """Moves the target of the spring to a point in world axes [m]; no effect if no body is held."""
@@ -84,16 +84,11 @@ class MouseForces:
         steps = max(1, round(PUSH_SECONDS / h))
         self.pushes.append(Push(world, body, _point(impulse) / (steps * h), steps))
 
-    def wrenches(self, rows) -> dict[tuple[int, int], np.ndarray]:
-        """Returns wrenches (6,) [N, N m] on centres of mass in the next step, by world and body, and advances pushes.
-
-        Args:
-            rows: function from a world to its qpos, qvel and poses of mocap bodies.
-        """
+    def wrenches(self) -> dict[tuple[int, int], np.ndarray]:
+        """Returns wrenches (6,) [N, N m] on centres of mass in the next step, by world and body; advances pushes."""
         out: dict[tuple[int, int], np.ndarray] = {}
-        if self.grabbed is not None:
-            g = self.grabbed
-            out[g.world, g.body] = self._spring(g, *rows(g.world))
+        if (g := self.grabbed) is not None:
+            out[g.world, g.body] = self._spring(g)
         for push in self.pushes:
             wrench = out.setdefault((push.world, push.body), np.zeros(6))
             wrench[:3] += push.force
@@ -101,37 +96,33 @@ class MouseForces:
         self.pushes = [push for push in self.pushes if push.steps > 0]
         return out
 
-    def anchor(self, rows) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns both ends of the spring in world axes: the held point and its target."""
-        if self.grabbed is None:
+    def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
+        """Returns the spring if there is one: its world, the held point and its target in world axes [m]."""
+        if (g := self.grabbed) is None:
             return None
-        self._look(*rows(self.grabbed.world))
-        return self._held(self.grabbed), self.grabbed.target
+        at, R = self._frame(g.world, g.body)
+        return g.world, at + R @ g.point, g.target
 
-    def _spring(self, g: Grab, qpos, qvel, mocap) -> np.ndarray:
-        self._look(qpos, qvel, mocap)
-        com_pos(self.model, self.probe)
-        com_vel(self.model, self.probe)
-        p, centre = self._held(g), self.probe.xipos[g.body]
-        twist = object_velocity(self.model, self.probe, ("body", g.body))
+    def _frame(self, world: int, body: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns origin and axes of a body; a copy of the world computes them, faster than a query of a batch."""
+        (batch, row), probe = self.locate(world), self.probe
+        for name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
+            getattr(probe, name)[:] = getattr(batch, name)[row]
+        stages.kinematics(self.model, probe)
+        return probe.xpos[body], probe.xmat[body].reshape(3, 3)
+
+    def _spring(self, g: Grab) -> np.ndarray:
+        at, R = self._frame(g.world, g.body)
+        stages.com_pos(self.model, self.probe)
+        stages.com_vel(self.model, self.probe)
+        p, centre = at + R @ g.point, self.probe.xipos[g.body]
+        twist = query.object_velocity(self.model, self.probe, ("body", g.body))
         v = twist[3:] + np.cross(twist[:3], p - centre)
         w = min(self.frequency, STIFFEST / self.model.opt.timestep)
-        force = self._mass(g.body) * (w * w * (g.target - p) - 2.0 * w * v)
+        inverse = float(self.model.body_invweight0[g.body, 0])
+        mass = 1.0 / inverse if inverse > 0.0 else float(self.model.body_mass[g.body])
+        force = mass * (w * w * (g.target - p) - 2.0 * w * v)
         return np.concatenate([force, np.cross(p - centre, force)])
-
-    def _mass(self, body: int) -> float:
-        """Computes the effective mass at the body's centre [kg]."""
-        inverse = float(peek(self.model, "body_invweight0")[body, 0])
-        return 1.0 / inverse if inverse > 0.0 else float(peek(self.model, "body_mass")[body])
-
-    def _held(self, g: Grab) -> np.ndarray:
-        return self.probe.xpos[g.body] + self.probe.xmat[g.body].reshape(3, 3) @ g.point
-
-    def _look(self, qpos, qvel, mocap) -> None:
-        self.probe.qpos[:], self.probe.qvel[:] = qpos, qvel
-        if len(mocap):
-            self.probe.mocap_pos[:], self.probe.mocap_quat[:] = mocap
-        kinematics(self.model, self.probe)
 
 
 def _point(value) -> np.ndarray:

@@ -14,19 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Batch
 from featherlane.apps.viewer.browser_sync import wait_for_browsers
 from featherlane.apps.viewer.frame import Frame
-from featherlane.apps.viewer.history import bad_steps
 from featherlane.apps.viewer.markup import plain
 from featherlane.apps.viewer.node import Drag
-from featherlane.apps.viewer.panel import DRAWN, Panel, Source
+from featherlane.apps.viewer.panel import DRAWN, Panel
 from featherlane.apps.viewer.scene import Scene
-from featherlane.apps.viewer.session import Session
-from featherlane.apps.viewer.watch import Watch
+from featherlane.apps.viewer.source import Source
 from featherlane.apps.viewer.worker import Worker
-from featherlane.engine.model.enums import NGROUP
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.query.ray import Rays
+from featherlane.enums import NGROUP
 from featherlane.errors import FeatherlaneError, ModelError
 
 RATE = 60.0  # most frames per second
@@ -84,12 +81,11 @@ class Page:
     # ---- in the page's thread ----------------------------------------------------------------------------------------
     def shows(self, controls) -> bool:
         """Returns whether these controls belong to the present panel."""
-        return self.panel is not None and self.panel.controls is controls
+        return self.panel is controls
 
     def close(self) -> None:
         """Stops observing worlds of other owners."""
-        if isinstance(self.source, Watch):
-            self.source.detach()
+        self.source.detach()
 
     def notify(self, message: str, title: str = "Error") -> None:
         """Shows a notification to all visitors."""
@@ -113,10 +109,10 @@ class Page:
         try:
             job()
         except FeatherlaneError as error:
-            self._stop_clock()
+            self.source.pause()
             self.notify(str(error))
         except Exception:
-            self._stop_clock()
+            self.source.pause()
             traceback.print_exc()
             self.notify(traceback.format_exc(limit=-1), "Internal error of the viewer")
         else:
@@ -133,52 +129,24 @@ class Page:
 
     def _turn(self, visitors: int) -> None:
         if bool(visitors) != self._watched:
-            self._watched = bool(visitors)
-            self._visited(self._watched)
+            self._watched, self._dirty = bool(visitors), True
+            self.source.attach() if visitors else self.source.detach()
         if not visitors:
             if self._dirty:
                 self._draw()
             return
-        moved = self.source.take() if isinstance(self.source, Watch) else bool(self.source.tick())
-        if moved or self._dirty:
+        if self.source.tick() or self._dirty:
             self._draw()
         now = time.perf_counter()
         if now >= self._panel_due:
             self._panel_due = now + 1.0 / PANEL_RATE
             self.panel.refresh()
 
-    def _visited(self, visitors: bool) -> None:
-        """Handles the arrival of the first visitor and the departure of the last."""
-        if isinstance(self.source, Watch):
-            self.source.attach() if visitors else self.source.detach()
-        elif not visitors and isinstance(self.source, Session):
-            self.source.release()
-        self._dirty = True
-
-    def _stop_clock(self) -> None:
-        if not isinstance(self.source, Watch):
-            self.source.pause()
-
     # ---- sources -----------------------------------------------------------------------------------------------------
-    @property
-    def batches(self) -> tuple[Batch, ...]:
-        """Returns the batches that hold the shown worlds."""
-        if isinstance(self.source, Session):
-            return tuple(part.batch for part in self.source.parts)
-        return (self.source.batch,)
-
-    def locate(self, world: int) -> tuple[Batch, int]:
-        """Returns the batch of a world and its row in the batch."""
-        if isinstance(self.source, Session):
-            part, row = self.source.locate(world)
-            return part.batch, row
-        return self.source.batch, world
-
     def enter(self, source: Source) -> None:
         """Shows other worlds; `leave` returns to the present ones."""
-        self._pause_or_detach()
         self._stack.append(self.source)
-        self._open(source, None)
+        self.switch(source)
 
     def leave(self) -> None:
         """Returns to the worlds that were shown before.
@@ -192,21 +160,16 @@ class Page:
 
     def switch(self, source: Source) -> None:
         """Shows other worlds in place of the present ones."""
-        self._pause_or_detach()
+        self.source.pause()
+        self.source.detach()
         self._open(source, None)
-        if isinstance(self.source, Watch) and self.server.get_clients():
+        if self.server.get_clients():
             self.source.attach()
 
     @property
     def depth(self) -> int:
         """Returns the number of earlier sources."""
         return len(self._stack)
-
-    def _pause_or_detach(self) -> None:
-        if isinstance(self.source, Watch):
-            self.source.detach()
-        else:
-            self.source.pause()
 
     def _open(self, source: Source, drawn: int | None) -> None:
         """Builds scene and panel for some worlds."""
@@ -240,9 +203,7 @@ class Page:
             raise ModelError(
                 f"worlds: got {wrong[0] if len(wrong) else 'none'}, allowed are 0 to {self.source.nworld - 1}"
             )
-        self.worlds = worlds
-        if isinstance(self.source, Watch):
-            self.source.drawn = worlds
+        self.worlds = self.source.drawn = worlds
         self._offsets = dict(zip(worlds.tolist(), self.scene.spread(worlds), strict=True))
         self.scene.aim(self.scene.spread(worlds))
         self._dirty = True
@@ -258,13 +219,13 @@ class Page:
     def frame(self) -> Frame:
         """Computes the present frame."""
         layers = self.scene.drawn_layers
-        frames = [(first, Frame.of(batch.model, batch, rows, layers)) for first, batch, rows in self._drawn_rows()]
+        frames = [(first, Frame.of(batch, rows, layers)) for first, batch, rows in self._drawn_rows()]
         return join_frames(frames)
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
         """Yields batches with drawn worlds: the number of the first world, the batch, its rows."""
         first = 0
-        for batch in self.batches:
+        for batch in self.source.batch.groups:
             rows = self.worlds[(self.worlds >= first) & (self.worlds < first + batch.nworld)] - first
             if len(rows):
                 yield first, batch, rows
@@ -274,13 +235,12 @@ class Page:
         """Draws labels of worlds, and the spring of the mouse."""
         labels: dict[str, tuple[str, np.ndarray]] = {}
         height = float(self.scene.extents[2]) / 2 + float(self.scene.centre[2])
-        bad = [w for w in self.bad_worlds() if w in self._offsets][:MARKS]
+        bad = [w for w in self.source.bad_worlds if w in self._offsets][:MARKS]
         for world in bad:
             labels[f"/bad/{world}"] = (f"world {world}: non-finite values", self._offsets[world] + (0, 0, height))
-        if isinstance(self.source, Session) and len(self.source.parts) > 1:
-            for world, part in enumerate(self.source.parts):
-                if world in self._offsets:
-                    labels[f"/label/{world}"] = (part.label, self._offsets[world] + (0, 0, 1.3 * height))
+        for world, label in enumerate(self.source.labels):
+            if world in self._offsets:
+                labels[f"/label/{world}"] = (label, self._offsets[world] + (0, 0, 1.3 * height))
         for name in self._marks.keys() - labels.keys() - {"/hand"}:
             self._marks.pop(name)[1].remove()
         for name, (text, at) in labels.items():
@@ -289,7 +249,7 @@ class Page:
         self._mark_spring()
 
     def _mark_spring(self) -> None:
-        spring = self.source.spring() if isinstance(self.source, Session) else None
+        spring = self.source.spring()
         if spring is None or spring[0] not in self._offsets:
             if "/hand" in self._marks:
                 self._marks.pop("/hand")[1].remove()
@@ -299,12 +259,6 @@ class Page:
         thickness = float(self.scene.extents.max()) / 150
         handle = self.server.scene.add_line_segments("/hand", points, ORANGE, thickness=thickness)
         self._marks["/hand"] = (None, handle)
-
-    def bad_worlds(self) -> list[int]:
-        """Returns the numbers of the worlds with non-finite or out-of-range state or controls."""
-        if isinstance(self.source, Watch):
-            return np.flatnonzero(bad_steps(self.source.batch)).tolist()
-        return self.source.bad_worlds
 
     # ---- mouse -------------------------------------------------------------------------------------------------------
     def pick(self, world: int, body: int) -> None:
@@ -323,9 +277,7 @@ class Page:
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
             starts = np.asarray(origin) - np.array([self._offsets[first + row] for row in rows.tolist()])
-            arguments = starts[:, None], np.asarray(direction, float), groups, True, -1, np.inf
-            # `batch.ray` refuses signed distance fields; this query uses their bounding boxes, which is enough here
-            hits = batch.query(Rays(batch.model, len(rows), batch.dtype, *arguments), rows)
+            hits = batch.ray(starts[:, None], np.asarray(direction, float), groups, ids=rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
             k = int(distance.argmin())
             if distance[k] < nearest:
@@ -340,13 +292,6 @@ class Page:
         Raises:
             ModelError: the page does not own the worlds, or the body is fixed.
         """
-        if not isinstance(self.source, Session):
-            if drag.phase == "start":
-                raise ModelError(
-                    "these worlds are simulated by another program and cannot be changed here; press Run a "
-                    "copy from here first"
-                )
-            return
         offset = self._offsets.get(world, np.zeros(3))
         if drag.phase == "start":
             self.source.grab(world, body, np.array(drag.start) - offset)

@@ -10,9 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from featherlane.engine.model.enums import WRAP_CYLINDER, WRAP_SITE, WRAP_SPHERE
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.query.tendon_wrap import Arcs
+from featherlane import Model
+from featherlane.enums import WRAP_CYLINDER, WRAP_SITE, WRAP_SPHERE
 
 PIECES = 8  # segments per arc
 
@@ -33,14 +32,16 @@ class Paths:
     end: np.ndarray
 
 
-def paths(model: Model, sites: np.ndarray, centres: np.ndarray, frames: np.ndarray, arcs: Arcs) -> Paths:
+def paths(
+    model: Model, sites: np.ndarray, centres: np.ndarray, frames: np.ndarray, ends: np.ndarray, length: np.ndarray
+) -> Paths:
     """Computes the segments of all tendons.
 
     Args:
         sites: (n, nsite, 3) positions of sites [m].
         centres: (n, ngeom, 3) positions of geoms [m].
         frames: (n, ngeom, 9) orientations of geoms.
-        arcs: arcs of tendons around geoms.
+        ends, length: arcs around geoms, see `Batch.tendon_arcs`.
     """
     n, kind, obj = len(sites), model.wrap_type, model.wrap_objid
     tendon = np.repeat(np.arange(model.ntendon), model.tendon_num)
@@ -50,8 +51,8 @@ def paths(model: Model, sites: np.ndarray, centres: np.ndarray, frames: np.ndarr
     found = [(tendon[first], everywhere, sites[:, obj[first]], sites[:, obj[first + 1]])]
     k = np.flatnonzero(kind >= WRAP_SPHERE)
     if len(k):
-        bends, before, after = arcs.length >= 0, sites[:, obj[k - 1]], sites[:, obj[k + 1]]
-        corners = _bent(model, k, centres[:, obj[k]], frames[:, obj[k]].reshape(n, -1, 3, 3), arcs)
+        bends, before, after = length >= 0, sites[:, obj[k - 1]], sites[:, obj[k + 1]]
+        corners = _bent(model, k, centres[:, obj[k]], frames[:, obj[k]].reshape(n, -1, 3, 3), ends, length)
         found.append((tendon[k], ~bends, before, after))
         found.append((tendon[k], bends, before, corners[0]))
         found += [(tendon[k], bends, a, b) for a, b in pairwise(corners)]
@@ -66,9 +67,11 @@ def _flat(n: int, tendon: np.ndarray, there: np.ndarray, start: np.ndarray, end:
     return world, tendon[piece], start[world, piece], end[world, piece]
 
 
-def _bent(model: Model, k: np.ndarray, centre: np.ndarray, R: np.ndarray, arcs: Arcs) -> list[np.ndarray]:
+def _bent(
+    model: Model, k: np.ndarray, centre: np.ndarray, R: np.ndarray, ends: np.ndarray, length: np.ndarray
+) -> list[np.ndarray]:
     """Computes PIECES + 1 arrays (n, k, 3) of points along arcs, in a plane through the centre or around a cylinder."""
-    first, last = (np.einsum("nkji,nkj->nki", R, arcs.ends[:, :, i] - centre) for i in (0, 1))
+    first, last = (np.einsum("nkji,nkj->nki", R, ends[:, :, i] - centre) for i in (0, 1))
     # along a cylinder's axis the position is linear in the angle
     along = np.where((model.wrap_type[k] == WRAP_CYLINDER)[:, None], (0.0, 0.0, 1.0), 0.0)
     low, high = first * along, last * along
@@ -80,7 +83,7 @@ def _bent(model: Model, k: np.ndarray, centre: np.ndarray, R: np.ndarray, arcs: 
     turn = np.where(height > 1e-9 * radius, across / np.maximum(height, 1e-12), 0.0) * radius
     # if the arc is the long one, go the long way around
     rise = np.linalg.norm(high - low, axis=-1)
-    flat = np.sqrt(np.maximum(arcs.length**2 - rise**2, 0.0)) / np.maximum(radius[..., 0], 1e-12)
+    flat = np.sqrt(np.maximum(length**2 - rise**2, 0.0)) / np.maximum(radius[..., 0], 1e-12)
     angle = np.where((flat > np.pi + 1e-3)[..., None], angle - 2 * np.pi, angle)
     points = []
     for part in np.linspace(0.0, 1.0, PIECES + 1):

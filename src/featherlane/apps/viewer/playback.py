@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.apps.viewer.clock import Clock
-from featherlane.apps.viewer.history import BAD, FRAME
+from featherlane import Batch, Data, Model
+from featherlane.apps.viewer.history import FRAME
 from featherlane.apps.viewer.session import Session
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.array_file import read_arrays
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.tile.fields import STATUS
+from featherlane.apps.viewer.source import BAD, Clock
 from featherlane.errors import ModelError
+from featherlane.extension import read_arrays, whole_argument
 
 NEEDED = ("time", "qpos")
 
@@ -30,7 +27,6 @@ class Playback(Clock):
         source: name of the frames in error messages.
 
     Attributes:
-        batch: the worlds at the present frame.
         position: number of the present frame.
 
     Raises:
@@ -39,12 +35,15 @@ class Playback(Clock):
 
     def __init__(self, model: Model, frames: Mapping[str, np.ndarray], source: str = "recording"):
         super().__init__()
-        self.model, self.frames, self.source = model, _checked(model, frames, source), source
-        self.nworld, self.nframe = self.frames["time"].shape
-        self.batch = Batch(model, self.nworld, nthread=1)
+        self.frames = _checked(model, frames, source)
+        nworld, self.nframe = self.frames["time"].shape
+        self.batch = Batch(model, nworld, nthread=1)
         self.position = 0
         self._clock = float(self.times[0])
         self.seek(0)
+
+    reported = False
+    batch: Batch
 
     @property
     def times(self) -> np.ndarray:
@@ -56,7 +55,7 @@ class Playback(Clock):
         """Returns the worlds with non-finite or out-of-range state or controls up to the present frame."""
         if "status" not in self.frames:
             return []
-        bad = [STATUS.index(name) for name in BAD]
+        bad = [list(self.batch.status).index(name) for name in BAD]
         return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
 
     def seek(self, frame: int) -> None:
@@ -71,7 +70,9 @@ class Playback(Clock):
                 rows = getattr(self.batch, name)
                 rows[...] = self.frames[name][:, frame].reshape(rows.shape)
         if "status" in self.frames:
-            self.batch.rows["warning"][...] = self.frames["status"][:, frame]
+            kept = self.batch.checkpoint()
+            kept["warning"][...] = self.frames["status"][:, frame]
+            self.batch.restore(kept)
         self._clock = float(self.times[frame])
 
     def tick(self, now: float | None = None) -> bool:
@@ -115,6 +116,18 @@ class Playback(Clock):
         self.seek(self.position - 1)
         return True
 
+    def reset(self, keyframe: int | str = -1) -> None:
+        """Goes to the first frame."""
+        self.go_to(0)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.position, max(1, self.nframe - 1)
+
+    def go_to(self, place: int) -> None:
+        self.pause()
+        self.seek(place)
+
     def session(self) -> Session:
         """Returns a session that continues from the present frame, which holds only position, velocity and control."""
         return Session.from_batch(self.batch)
@@ -146,7 +159,8 @@ def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dic
         raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames) with at least one of each")
     kept = {name: np.asarray(frames[name]) for name in (*FRAME, "status") if name in frames}
     sizes = {"qpos": (model.nq,), "qvel": (model.nv,), "act": (model.na,), "ctrl": (model.nu,)}
-    sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "status": (len(STATUS),), "time": ()}
+    sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "time": ()}
+    sizes["status"] = (len(Data(model).status),)
     for name, array in kept.items():
         shape = (*lead, *sizes[name])
         if array.shape != shape:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from featherlane.apps.viewer.browser_sync import wait_for_browsers
 from featherlane.apps.viewer.quantities import Quantity, Sampler, quantity
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.apps.viewer.source import Source
 from featherlane.errors import ModelError
 
 POINTS = 300
@@ -26,23 +25,12 @@ class Plots:
     """Charts in a folder of the page, one per quantity.
 
     Args:
-        locate: function from a world's number to its batch and row.
-        batches: batches of the worlds; solver reports can differ between them.
-        reported: whether steps of these worlds set solver reports (recorded frames have no steps).
+        source: the worlds.
     """
 
-    def __init__(
-        self,
-        server,
-        container,
-        model: Model,
-        locate: Callable[[int], tuple[Batch, int]],
-        batches: Sequence[Batch],
-        reported: bool,
-    ):
-        self.server, self.container, self.model = server, container, model
-        self.locate, self.reported = locate, reported
-        self._samplers = {id(batch): Sampler(batch) for batch in batches}
+    def __init__(self, server, container, source: Source):
+        self.server, self.container, self.source = server, container, source
+        self._samplers = {id(batch): Sampler(batch) for batch in source.batch.groups}
         self._charts: dict[str, tuple[Quantity, Any]] = {}
         self._worlds: tuple[int, ...] = ()
         self._points: deque[tuple[float, list[np.ndarray]]] = deque(maxlen=POINTS)
@@ -60,7 +48,7 @@ class Plots:
         """
         if name in self._charts:
             return
-        found = quantity(self.model, name)
+        found = quantity(self.source.model, name)
         if len(self._charts) >= MOST_PLOTS:
             raise ModelError(f"plot: at most {MOST_PLOTS} plots are allowed; remove one first")
         self._charts[name] = (found, None)
@@ -99,8 +87,8 @@ class Plots:
         quantities = [found for found, _ in self._charts.values()]
         lines: list[list[np.ndarray]] = [[] for _ in quantities]
         for world in worlds:
-            batch, row = self.locate(world)
-            values = self._samplers[id(batch)].values(batch, row, quantities, self.reported)
+            batch, row = self.source.locate(world)
+            values = self._samplers[id(batch)].values(batch, row, quantities, self.source.reported)
             for line, value in zip(lines, values, strict=True):
                 line.append(value)
         self._points.append((time, [np.concatenate(line) for line in lines]))

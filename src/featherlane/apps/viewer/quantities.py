@@ -11,18 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from featherlane.engine.model.entries import PATH, selection
-from featherlane.engine.model.features import refuse_sensors
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.arrays import LASTING, REPORTS
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.tile.workspace import Workspace
-from featherlane.engine.simulation.world.recordings import BINDABLE
+from featherlane import Batch, Data, Model
+from featherlane.apps.viewer.frame import checkpoint_of
 from featherlane.errors import ModelError, near
+from featherlane.extension import selection
 
 MOST_LINES = 8  # most lines per quantity and world
 FIELD_OF = {"energy": "energy", "contacts": "ncon", "iterations": "solver_niter", "residual": "solver_residual"}
+REPORTS = ("ncon", "nefc", "solver_niter", "solver_residual", "solver_gap")  # fields that the last step has set
+FIRST = ("qpos", "qvel", "qacc", "ctrl", "actuator_force", "qfrc_constraint", "xpos")  # fields that are listed first
 
 
 @dataclass
@@ -30,14 +27,15 @@ class Quantity:
     """A plotted quantity.
 
     Attributes:
-        read: function from a world's row of the field to the values.
+        read: function from a batch of one world to the values; a call binds the output that it reads.
+        report: field with the value of the last step, if there is one.
     """
 
     name: str
     unit: str
     labels: tuple[str, ...]
-    field: str
-    read: Callable[[np.ndarray], np.ndarray]
+    read: Callable[[Batch], np.ndarray]
+    report: str = ""
 
 
 def quantity(model: Model, name: str) -> Quantity:
@@ -53,44 +51,51 @@ def quantity(model: Model, name: str) -> Quantity:
     """
     name = name.strip()
     if name == "energy":
-        return Quantity(name, "J", ("potential", "kinetic", "total"), "energy", lambda row: np.append(row, row.sum()))
+        return Quantity(name, "J", ("potential", "kinetic", "total"), _energy)
     if name in FIELD_OF:
-        return Quantity(name, "", (name,), FIELD_OF[name], np.ravel)
+        return Quantity(name, "", (name,), lambda probe: probe.bind(FIELD_OF[name]), FIELD_OF[name])
     if name and name in model.names("sensor"):
-        return _sensor(model, name)
+        length = Data(model).sensor(name).data.size
+        labels = tuple(f"{name}[{k}]" for k in range(length)) if length > 1 else (name,)
+        return Quantity(name, "", labels[:MOST_LINES], lambda probe: probe.sensor(name).data[0, :MOST_LINES])
     return _field(model, name)
 
 
 def names(model: Model) -> list[str]:
     """Returns valid names, the most common ones first."""
-    sizes = Workspace.sizes_of(model, 0)
-    fields = [f.name for f in DATA.fields if f.kind == "real" and f.name in BINDABLE and 0 not in f.dims(sizes)]
-    first = [n for n in ("qpos", "qvel", "qacc", "ctrl", "actuator_force", "qfrc_constraint", "xpos") if n in fields]
+    fields = [name for name, shape in _shapes(model).items() if 0 not in shape]
+    first = [name for name in FIRST if name in fields]
     return list(dict.fromkeys((*FIELD_OF, *filter(None, model.names("sensor")), *first, *fields)))
 
 
-def _sensor(model: Model, name: str) -> Quantity:
-    at = model.names("sensor").index(name)
-    refuse_sensors(model, [at])
-    start, length = int(model.sensor_adr[at]), int(model.sensor_dim[at])
-    labels = tuple(f"{name}[{k}]" for k in range(length)) if length > 1 else (name,)
-    return Quantity(name, "", labels[:MOST_LINES], "sensordata", lambda row: row[start : start + length][:MOST_LINES])
+def _shapes(model: Model) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of all real fields of a world."""
+    data, fields = Data(model), [f.name for f in Data.layout.fields if f.kind == "real" and f.traits.shown]
+    shapes = {name: np.shape(getattr(data, name)) for name in fields if name != "sensordata"}
+    return shapes | {"sensordata": (model.nsensordata,)}
+
+
+def _energy(probe: Batch) -> np.ndarray:
+    energy = probe.bind("energy")[0]
+    return np.append(energy, energy.sum())
 
 
 def _field(model: Model, text: str) -> Quantity:
-    matched = PATH.fullmatch(text)
-    field, index = matched.groups() if matched else ("", None)
-    if field not in BINDABLE or DATA[field].kind != "real":
+    (name, bracket, index), shapes = (part.strip() for part in text.partition("[")), _shapes(model)
+    if name not in shapes or (bracket and not index.endswith("]")):
         raise ModelError(f"plot: unknown quantity {text!r}{near(text, names(model))}")
-    if field == "sensordata":
-        refuse_sensors(model)
-    shape = DATA[field].dims(Workspace.sizes_of(model, 0))
+    shape, field = shapes[name], Data.layout[name]
     if 0 in shape:
-        raise ModelError(f"plot: {field} is empty in this model, its shape is {shape}")
-    at = () if index is None else selection(model, f"plot: {text!r}", DATA[field], shape, index)
+        raise ModelError(f"plot: {name} is empty in this model, its shape is {shape}")
+    at = selection(model, f"plot: {text!r}", field, shape, index[:-1]) if bracket else ()
+    getattr(Data(model), name)  # raises an error for sensors that are not computed
     places = list(np.ndindex(np.zeros(shape)[at].shape))[:MOST_LINES]
     labels = tuple(f"{text}{list(place) if place else ''}" for place in places)
-    return Quantity(text, DATA[field].unit or "", labels, field, lambda row: np.ravel(row[at])[:MOST_LINES])
+
+    def read(probe: Batch) -> np.ndarray:
+        return np.ravel(probe.bind(name)[0][at])[:MOST_LINES]
+
+    return Quantity(text, field.unit, labels, read, name if name in REPORTS else "")
 
 
 class Sampler:
@@ -105,30 +110,17 @@ class Sampler:
         self.probe.mute()
 
     def values(self, batch: Batch, row: int, quantities: list[Quantity], reported: bool = True) -> list[np.ndarray]:
-        """Returns the values of a world in its present state.
+        """Returns the values of a world in its present state, an array for each quantity.
 
         Args:
             batch: the worlds, of the sampler's model.
             reported: whether the world's last step set solver reports; otherwise a forward pass computes them.
-
-        Returns:
-            An array for each quantity.
         """
-        probe, reports = self.probe, {name: batch.rows[name][row] for name in REPORTS} if reported else {}
-        if any(q.field not in reports for q in quantities):
-            for name in LASTING:
-                if name in batch.rows:
-                    probe.row_memory(name)[0] = batch.rows[name][row]
-            for name, rows in batch.expanded_fields.items():
-                probe.expand(name)[0] = rows[row]
-            for q in quantities:
-                if q.field not in reports:
-                    probe.bind(q.field)
-            probe.forward()
-        found = []
-        for q in quantities:
-            rows = reports.get(q.field)
-            if rows is None:
-                rows = (probe.rows if q.field in probe.rows else probe.bound)[q.field][0]
-            found.append(np.array(q.read(rows), float))
-        return found
+        computed = [q for q in quantities if not (reported and q.report)]
+        if computed:
+            self.probe.restore(checkpoint_of(batch, [row]))
+            for q in computed:
+                q.read(self.probe)  # binds its output
+            self.probe.forward()
+        found = (q.read(self.probe) if q in computed else np.ravel(getattr(batch, q.report)[row]) for q in quantities)
+        return [np.array(values, float) for values in found]

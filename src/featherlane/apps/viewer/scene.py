@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane import Data, Model, stages
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.ground import Ground
@@ -16,12 +17,9 @@ from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.solids import Solids, geom_groups, hull_groups, site_groups
 from featherlane.apps.viewer.state_colors import paint
-from featherlane.engine.dynamics.body.kinematics import frames, kinematics
-from featherlane.engine.model.arguments import one_of, whole_argument
-from featherlane.engine.model.enums import NGROUP, PLANE
-from featherlane.engine.model.model import Model, check_model, peek
-from featherlane.engine.simulation.world.data import Data, run_stage
+from featherlane.enums import NGROUP, PLANE
 from featherlane.errors import ModelError
+from featherlane.extension import one_of, whole_argument
 
 SHOWN = (0, 1, 2)  # groups that are drawn initially, as in MuJoCo
 AT_FIRST = ("geoms", "sites", "tendons", "sleep")  # layers that are drawn initially
@@ -42,18 +40,16 @@ class Scene:
         centre, extents: centre of the model in qpos0, and side lengths of its bounding box (3,) [m].
 
     Raises:
-        TypeError: `model` is not a `Model`.
         ModelError: nworld below 1.
     """
 
     def __init__(self, server, model: Model, nworld: int = 1):
-        check_model(model)
         self.server, self.model, self.nworld = server, model, whole_argument("nworld", nworld, 1)
         self.draggable: list[Callable[[int, int, Drag], Any]] = []
         self.centre, self.extents = _bounds(model)
         self._middle, moving = _bounds(model, moving=True)
         self._frame: Frame | None = None
-        self._sizes = {name: peek(model, name).copy() for name in SIZES}
+        self._sizes = {name: getattr(model, name).copy() for name in SIZES}
         extent, looks = float(moving.max()), Looks(model.mj_model)
         self._reach = float(np.linalg.norm(moving)) / 2
         size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
@@ -128,7 +124,7 @@ class Scene:
 
     def show(self, frame: Frame) -> None:
         """Draws a frame; layers without data in it wait for the next one."""
-        if not all(np.array_equal(self._sizes[name], peek(self.model, name)) for name in SIZES):
+        if not all(np.array_equal(self._sizes[name], getattr(self.model, name)) for name in SIZES):
             self._resize()
         self._frame, offsets = frame, self.spread(frame.worlds)
         colours = paint(self.model, frame, self._on["sleep", None], self._on["islands", None])
@@ -143,7 +139,7 @@ class Scene:
 
     def _resize(self) -> None:
         """Rebuilds everything after sizes, offsets or heights of the model have changed."""
-        self._sizes = {name: peek(self.model, name).copy() for name in SIZES}
+        self._sizes = {name: getattr(self.model, name).copy() for name in SIZES}
         for layer in (*self._solids.values(), self._ground):
             layer.rebuild()
 
@@ -186,15 +182,15 @@ class Scene:
 def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Computes centre (3,) and side lengths (3,) [m] of the box around all shapes except planes in qpos0."""
     data = Data(model)
-    run_stage(model, data, kinematics)
-    run_stage(model, data, frames)
+    stages.kinematics(model, data)
+    stages.frames(model, data)
     shown = (model.geom_type != PLANE) & (np.clip(model.geom_group, 0, NGROUP - 1) <= max(SHOWN))
     if not shown.any():
         return np.zeros(3), np.ones(3)
     moves = shown & ((model.body_weldid > 0) | (model.body_mocapid >= 0))[model.geom_bodyid]
     if moving and moves.any():
         shown = moves
-    pos, ball = data.geom_xpos[shown], peek(model, "geom_rbound")[shown, None]
+    pos, ball = data.geom_xpos[shown], model.geom_rbound[shown, None]
     low, high = (pos - ball).min(0), (pos + ball).max(0)
     return (low + high) / 2, np.maximum(high - low, 1e-3)
 

@@ -8,45 +8,47 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.apps.viewer.clock import Clock
+from featherlane import Batch, MixedBatch, Model
+from featherlane.apps.viewer.edits import Edits
 from featherlane.apps.viewer.failure_replay import Incident, incident_of
-from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, bad_steps
-from featherlane.apps.viewer.session_worlds import Part, Worlds
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.model import Model, check_model
-from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, keep, kept_of, kept_of_world, pulled_step
+from featherlane.apps.viewer.mouse_forces import MouseForces
+from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError, near
+from featherlane.extension import whole_argument
 
 MOST_INCIDENTS = 16
+CONTACT_MODELS = ("convex", "coulomb", "lcp")  # of a comparison
 PIECE = 32  # most steps between two moments of the history
 FIRST_STEPS = 100  # steps of a new page before its step time is measured
 TICK_SECONDS = 0.03  # longest time for steps before the page is redrawn [s]
 FEW = 16  # number of worlds from which on all cores step them; below, one thread
 
 
-class Session(Worlds, Clock):
+class Session(Edits):
     """Steps worlds, with a history.
 
     Args:
-        parts: the batches; worlds are numbered consecutively through all parts.
+        batch: the worlds, which the session owns with their models.
+        labels: a label for each world, or none.
         seconds: length of the history on the session's clock [s].
 
     Attributes:
-        model: model of the first part; the session owns it and all batches.
-        running, speed, pace: of `Clock`, which steps the worlds.
+        mouse: forces that the mouse applies to worlds.
         clock: time that the session has run [s]; a reset does not set it back.
         history: the last seconds; `position` is the present place in it, None at its end.
         incidents: failures of worlds, ready for replay; the first of each world, 16 at most.
     """
 
-    def __init__(self, parts: Sequence[Part], seconds: float = SECONDS):
-        Worlds.__init__(self, parts)
-        Clock.__init__(self)
+    def __init__(self, batch: Batch | MixedBatch, labels: tuple[str, ...] = (), seconds: float = SECONDS):
+        super().__init__()
+        self.batch, self.labels = batch, labels
+        batch.mute()  # failures are reported in the page
+        self.mouse = MouseForces(self.model, self.locate)
         self.clock = 0.0
         self.history = History(seconds)
         self.position: tuple[int, int] | None = None
@@ -69,20 +71,17 @@ class Session(Worlds, Clock):
             TypeError: `model` is not a `Model`.
             ModelError: a number is out of range.
         """
-        check_model(model)
         own = copy.deepcopy(model)
         if nthread is None:
             nthread = 1 if isinstance(nworld, int) and nworld < FEW else 0
-        return cls([Part.of(Batch(own, nworld, nthread=nthread, dtype=dtype))], seconds)
+        return cls(Batch(own, nworld, nthread=nthread, dtype=dtype), seconds=seconds)
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Session:
         """Creates a session from a copy of a batch, its worlds and their models, in its present state."""
         session = cls.of(batch.model, batch.nworld, batch.nthread, batch.dtype)
-        own = session.parts[0].batch
-        for name in batch.expanded_fields:
-            own.expand(name)
-        own.restore({name: rows for name, rows in batch.checkpoint().items() if not name.startswith("given_")})
+        kept = batch.checkpoint().items()
+        session.batch.restore({name: rows for name, rows in kept if not name.startswith("given_")})
         return session
 
     # ---- time --------------------------------------------------------------------------------------------------------
@@ -118,7 +117,7 @@ class Session(Worlds, Clock):
         self._leave_past()
         while steps > 0:
             n = min(steps, PIECE)
-            moment, bad = self._moment(), [bad_steps(part.batch) for part in self.parts]
+            moment, bad = self._moment(), self.batch.count_of(*BAD)
             self._step(n, moment)
             moment.steps, self._fresh = n, False
             self.history.add(moment)
@@ -132,40 +131,37 @@ class Session(Worlds, Clock):
         Raises:
             ModelError: the keyframe does not exist.
         """
-        self.model.keyframe_numbers(keyframe, 1)  # checked before any change
+        if keyframe != -1:
+            self.model.keyframe(keyframe)  # checked before any change
         self.jump()
-        for part in self.parts:
-            part.batch.reset(keyframe=keyframe)
+        self.batch.reset(keyframe=keyframe)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        last = max(1, len(self.history) - (self.position is not None))
+        return self.position[0] if self.position else last, last
+
+    def go_to(self, place: int) -> None:
+        if len(self.history):
+            self.seek(min(place, len(self.history) - (self.position is not None)))
+
+    def seconds(self, world: int) -> float:
+        return self.clock
+
+    def detach(self) -> None:
+        self.release()
 
     def _step(self, n: int, moment: Moment) -> None:
-        if not any(part.mouse for part in self.parts):
-            for part in self.parts:
-                part.batch.step(n)
+        if not self.mouse:
+            self.batch.step(n)
             return
         for _ in range(n):
-            pulls = [
-                Pull(part.first + row, body, wrench)
-                for part in self.parts
-                for (row, body), wrench in part.mouse.wrenches(part.world).items()
-            ]
+            pulls = [Pull(world, body, wrench) for (world, body), wrench in self.mouse.wrenches().items()]
             moment.pulls.append(pulls)
-            self._pulled_step(pulls)
-
-    def _pulled_step(self, pulls: list[Pull]) -> None:
-        """Takes one step with the wrenches of the mouse added to `xfrc_applied`."""
-        before = []
-        for pull in pulls:
-            part, row = self.locate(pull.world)
-            target = part.batch.xfrc_applied[row, pull.body]
-            before.append((target, target.copy()))
-            target += pull.wrench
-        for part in self.parts:
-            part.batch.step()
-        for target, value in before:
-            target[:] = value
+            pulled_step(self.batch, pulls)
 
     def _moment(self) -> Moment:
-        return Moment(tuple(part.kept() for part in self.parts), self.clock, self.epoch, self._fresh)
+        return Moment(kept_of(self.batch), self.clock, self.epoch, self._fresh)
 
     # ---- history -----------------------------------------------------------------------------------------------------
     def seek(self, k: int, steps: int = 0) -> None:
@@ -209,15 +205,12 @@ class Session(Worlds, Clock):
         return True
 
     def _restore(self, moment: Moment, steps: int = 0) -> None:
-        for part, kept in zip(self.parts, moment.kept, strict=True):
-            part.restore(kept)
+        keep(self.batch, moment.kept)
         self.clock = moment.clock + steps * self.timestep
-        if not moment.pulls:
-            for part in self.parts if steps else ():
-                part.batch.step(steps)
-            return
+        if steps and not moment.pulls:
+            self.batch.step(steps)
         for pulls in moment.pulls[:steps]:
-            self._pulled_step(pulls)
+            pulled_step(self.batch, pulls)
 
     def _leave_past(self) -> None:
         """Makes the present state the end of the history; discards what came after it."""
@@ -235,9 +228,8 @@ class Session(Worlds, Clock):
         if len(self.history):
             self.history.add(self._moment())
         self._fresh = True
-        for part in self.parts:
-            part.mouse.release()
-            part.mouse.pushes.clear()
+        self.release()
+        self.mouse.pushes.clear()
 
     # ---- bookmarks ---------------------------------------------------------------------------------------------------
     def bookmark(self, name: str) -> None:
@@ -253,52 +245,33 @@ class Session(Worlds, Clock):
         if name not in self.bookmarks:
             raise ModelError(f"bookmark: unknown name {name!r}{near(name, self.bookmarks)}")
         self.jump()
-        for part, kept in zip(self.parts, self.bookmarks[name].kept, strict=True):
-            part.restore(kept)
+        keep(self.batch, self.bookmarks[name].kept)
 
     # ---- mouse -------------------------------------------------------------------------------------------------------
     def grab(self, world: int, body: int, point) -> None:
-        """Attaches the spring to a body at a point [m] in the axes of its world.
-
-        Raises:
-            ModelError: the body does not move.
-        """
-        part, row = self.locate(world)
-        qpos, _, mocap = part.world(row)
-        part.mouse.grab(row, body, point, qpos, mocap)
+        self.mouse.grab(world, body, point)
 
     def drag(self, target) -> None:
-        """Pulls the held body to a point [m]."""
-        for part in self.parts:
-            part.mouse.move(target)
+        self.mouse.move(target)
 
     def release(self) -> None:
-        """Releases the held body."""
-        for part in self.parts:
-            part.mouse.release()
+        self.mouse.release()
 
     def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
-        """Returns the spring if there is one: its world, the held point and its target."""
-        for part in self.parts:
-            ends = part.mouse.anchor(part.world)
-            if ends is not None and part.mouse.grabbed is not None:
-                return part.first + part.mouse.grabbed.world, *ends
-        return None
+        return self.mouse.spring()
 
     def push(self, world: int, body: int, impulse) -> None:
         """Pushes a body with an impulse (3,) [N s]."""
-        part, row = self.locate(world)
-        part.mouse.push(row, body, impulse)
+        self.locate(world)
+        self.mouse.push(world, body, impulse)
 
     # ---- failures ----------------------------------------------------------------------------------------------------
-    def _look_for_bad(self, before: list[np.ndarray]) -> None:
+    def _look_for_bad(self, before: np.ndarray) -> None:
         """Records the last second of worlds that failed in the newest piece."""
         known = {incident.world for incident in self.incidents}
-        for k, (part, old) in enumerate(zip(self.parts, before, strict=True)):
-            for row in np.flatnonzero(bad_steps(part.batch) > old).tolist():
-                world = part.first + row
-                if world not in known and len(self.incidents) < MOST_INCIDENTS:
-                    self.incidents.append(incident_of(part.batch, k, row, world, self.history, self.epoch))
+        for world in np.flatnonzero(self.batch.count_of(*BAD) > before).tolist():
+            if world not in known and len(self.incidents) < MOST_INCIDENTS:
+                self.incidents.append(incident_of(self.batch, world, self.history, self.epoch))
 
     # ---- comparison --------------------------------------------------------------------------------------------------
     def side_by_side(self, world: int) -> tuple[Session, str]:
@@ -307,16 +280,17 @@ class Session(Worlds, Clock):
         Raises:
             ModelError: the model does not support one of them.
         """
-        part, row = self.locate(world)
-        kept = {name: rows[row : row + 1] for name, rows in part.kept().items()}
-        parts, note = [], ""
-        for contact_model in ("convex", "coulomb", "lcp"):
-            model = part.batch.get_model(row)
+        self.locate(world)
+        models, note = [], ""
+        for contact_model in CONTACT_MODELS:
+            model = self.batch.get_model(world)
             if int(model.opt.integrator) != 0:
                 model.opt.integrator, note = "euler", "All use the integrator euler, which lcp requires."
             model.opt.contact_model = contact_model
-            parts.append(Part.of(Batch(model, 1, nthread=1, dtype=part.batch.dtype), contact_model))
-            parts[-1].restore(kept)
-        session = Session(parts, self.history.seconds)
+            models.append(model)
+        batch = MixedBatch([(model, 1) for model in models], nthread=1, dtype=self.batch.dtype)
+        kept = kept_of_world(self.batch, kept_of(self.batch), world)
+        batch.restore({f"{k}.{name}": array for k in range(len(models)) for name, array in kept.items()})
+        session = Session(batch, CONTACT_MODELS, self.history.seconds)
         session.speed = self.speed
         return session, note

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import trimesh
 
-from featherlane.engine.model.model import Model, peek
+from featherlane import Model
 
 CREASE = np.cos(np.radians(40.0))  # triangles at a larger angle to the mean normal at a vertex have an edge there
 
@@ -184,7 +184,7 @@ def height_field_mesh(model: Model, i: int) -> Mesh:
     """Returns height field i with its sides and its base."""
     rows, columns, start = int(model.hfield_nrow[i]), int(model.hfield_ncol[i]), model.hfield_adr[i]
     x, y, scale, base = model.hfield_size[i]
-    heights = peek(model, "hfield_data")[start : start + rows * columns]
+    heights = model.hfield_data[start : start + rows * columns]
     ground_x, ground_y = np.meshgrid(np.linspace(-x, x, columns), np.linspace(-y, y, rows))
     top = np.column_stack((ground_x.ravel(), ground_y.ravel(), heights * scale))
     places = np.arange(rows * columns).reshape(rows, columns)

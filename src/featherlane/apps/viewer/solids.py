@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.apps.viewer.appearance import PLAIN, Looks
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.geom_meshes import Kind, Solid, geoms, mesh_of, sites, sorted_parts
@@ -14,8 +15,7 @@ from featherlane.apps.viewer.glb import glb
 from featherlane.apps.viewer.instances import Carried, Instances, Paint, Part
 from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.shapes import textured
-from featherlane.engine.model.enums import MESH, NGROUP, PLANE
-from featherlane.engine.model.model import Model, peek
+from featherlane.enums import MESH, NGROUP, PLANE
 
 Groups = dict[int, list[Solid]]
 _NOTHING = (), Carried([])  # initially empty
@@ -105,13 +105,13 @@ def textured_file(looks: Looks, kind: Kind, mesh) -> bytes:
 # ---- groups of solids --------------------------------------------------------------------------------------
 def geom_groups(model: Model, looks: Looks) -> Groups:
     """Returns geoms by group, except the ground."""
-    return _grouped(peek(model, "geom_group"), geoms(model, looks), lambda solid: not is_ground(solid))
+    return _grouped(model.geom_group, geoms(model, looks), lambda solid: not is_ground(solid))
 
 
 def hull_groups(model: Model, looks: Looks) -> Groups:
     """Returns meshes with a hull by group: the collision shapes."""
     plain = [solid._replace(look=PLAIN) for solid in geoms(model, looks)]
-    return _grouped(peek(model, "geom_group"), plain, lambda s: s.kind == MESH and model.hull_polynum[s.data] > 0)
+    return _grouped(model.geom_group, plain, lambda s: s.kind == MESH and model.hull_polynum[s.data] > 0)
 
 
 def site_groups(model: Model, looks: Looks) -> Groups:
@@ -121,7 +121,7 @@ def site_groups(model: Model, looks: Looks) -> Groups:
 
 def ground_groups(model: Model, looks: Looks) -> Groups:
     """Returns level planes of the world by group."""
-    return _grouped(peek(model, "geom_group"), geoms(model, looks), is_ground)
+    return _grouped(model.geom_group, geoms(model, looks), is_ground)
 
 
 def _grouped(group: np.ndarray, solids: list[Solid], accepted: Callable[[Solid], bool]) -> Groups:

@@ -6,9 +6,9 @@ import colorsys
 
 import numpy as np
 
+from featherlane import Model
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.instances import Paint
-from featherlane.engine.model.model import Model
 
 GREY = (0.33, 0.34, 0.37)
 GOLDEN = 0.6180339887  # hue difference between consecutive islands, as part of a full circle

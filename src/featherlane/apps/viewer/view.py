@@ -10,16 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+import featherlane as fl
+from featherlane import Batch, Data, MixedBatch, Model, load
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.worker import Worker
-from featherlane.engine.model.arguments import whole_argument
-from featherlane.engine.model.load import load
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.failure import Failure
-from featherlane.engine.simulation.batch.mixed import MixedBatch
-from featherlane.engine.simulation.world.data import Data
 from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
+from featherlane.extension import whole_argument
 
 PORT = 8080
 WORLDS = (Batch, MixedBatch, Data)
@@ -135,7 +131,7 @@ class View:
 
 
 def view(
-    what: Model | Batch | MixedBatch | Data | Failure | Any,
+    what: Model | Batch | MixedBatch | Data | fl.results.Failure | Any,
     *,
     frames: Mapping[str, np.ndarray] | None = None,
     nworld: int = 1,
@@ -199,11 +195,9 @@ def open_page(
     browser: bool = False,
 ) -> View:
     """Opens a page for a session, a watch or a playback; arguments and errors are those of `view`."""
-    from featherlane.apps.viewer.watch import Watch
-
     opened = _served(host, port, token)
     try:
-        if not isinstance(source, Watch) and not paused:
+        if not paused:
             source.run()
         opened.show(source, worlds)
     except BaseException:
@@ -274,19 +268,15 @@ def shown_source(what, frames, nworld: int):
     from featherlane.apps.viewer.session import Session
     from featherlane.apps.viewer.watch import Watch
 
-    if isinstance(what, Failure):
+    if isinstance(what, fl.results.Failure):
         if frames is not None:
             raise ModelError("frames: not allowed with a failure, which has its own states")
         return Playback(what.model, frames_of(what), "failure")
     worlds = what if isinstance(what, WORLDS) else getattr(getattr(what, "unwrapped", what), "batch", None)
-    if isinstance(worlds, MixedBatch):
-        if frames is not None:
-            raise ModelError("frames: got a MixedBatch with frames, allowed is one of its groups (batch.groups[k])")
-        return Watch(worlds.groups[0], worlds)
-    if isinstance(worlds, Batch | Data) and frames is None:
+    if frames is None and isinstance(worlds, WORLDS):
         return Watch(worlds)
-    if isinstance(worlds, Batch | Data):
-        model = worlds.model
-    else:
-        model = what if isinstance(what, Model) else load(what)
+    if isinstance(worlds, MixedBatch):
+        raise ModelError("frames: got a MixedBatch with frames, allowed is one of its groups (batch.groups[k])")
+    own = worlds.model if isinstance(worlds, WORLDS) else what
+    model = own if isinstance(own, Model) else load(own)
     return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")

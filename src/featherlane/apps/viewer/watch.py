@@ -9,57 +9,67 @@ from __future__ import annotations
 
 import copy
 import time
+from itertools import pairwise
 
 import numpy as np
 
-from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.arrays import LASTING, REPORTS
-from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.batch.mixed import MixedBatch
-from featherlane.engine.simulation.batch.one_world import batch_of
-from featherlane.engine.simulation.world.data import Data
+from featherlane import Batch, Data, MixedBatch
+from featherlane.apps.viewer.session import Session
+from featherlane.apps.viewer.source import Source
+from featherlane.extension import batch_of
 
 RATE = 30.0  # most copies per second
 MOST_BYTES = 4 << 20  # size of a copy of all worlds, at most; above it, only the drawn worlds are copied
 IDLE = 0.2  # time without a call after which a batch is read from the page's thread [s]
 TRIES = 20  # attempts to read without a concurrent write
 MODEL_SECONDS = 0.5  # interval between checks of the model [s]
-KEPT = tuple(dict.fromkeys((*LASTING, *REPORTS)))
 
 
-class Watch:
+class Watch(Source):
     """The newest available copy of worlds.
 
     Args:
-        source: a `Batch` or a `Data`.
-        mixed: the `MixedBatch` that `source` is a group of, if any.
+        worlds: the worlds.
+        choice: the shown group of a `MixedBatch`.
 
     Attributes:
-        first: number of the first world in the mixed batch.
-        model, batch: copies for drawing; worlds have the same numbers.
+        batch: copies for drawing, with a copy of the model.
         drawn: array of the worlds that are copied if not all fit.
         rate: most copies per second.
     """
 
-    def __init__(self, source: Batch | Data, mixed: MixedBatch | None = None):
-        self.worlds, self.mixed = source, mixed
-        self.first = 0 if mixed is None else int(mixed.starts[mixed.groups.index(source)])
-        self.model: Model = copy.deepcopy(source.model)
-        self.nworld = self.source.nworld
-        self.batch = Batch(self.model, self.nworld, nthread=1, dtype=self.source.dtype, given_contacts=source.ngiven)
+    batch: Batch
+
+    def __init__(self, worlds: Batch | MixedBatch | Data, choice: int = 0):
+        self.worlds, self.choice = worlds, choice
+        self.starts: list[int] = worlds.starts.tolist() if isinstance(worlds, MixedBatch) else [0]
+        spans = enumerate(pairwise(self.starts))
+        self.choices = tuple(f"{k}: worlds {first} to {last - 1}" for k, (first, last) in spans)
+        source = self.source
+        model, n = copy.deepcopy(source.model), source.nworld
+        self.batch = Batch(model, n, nthread=1, dtype=source.dtype, given_contacts=source.ngiven)
         self.batch.mute()
         self.drawn = np.arange(self.nworld)
         self.rate = RATE
         self._latest: tuple[np.ndarray | None, dict[str, np.ndarray]] | None = None
         self._next = self._called = self._model_seen = 0.0
         self._look()
-        self.take()
+        self.tick()
         self._next = 0.0
 
     @property
     def source(self) -> Batch:
         """Returns the observed worlds."""
-        return batch_of(self.worlds)
+        return self.worlds.groups[self.choice] if isinstance(self.worlds, MixedBatch) else batch_of(self.worlds)
+
+    def choose(self, choice: int) -> Watch:
+        return Watch(self.worlds, choice)
+
+    def description(self, world: int) -> str:
+        here = super().description(world)
+        if self.choices:
+            here += f" (world {self.starts[self.choice] + world} of {self.starts[-1]} of all models)"
+        return f"{here}, live"
 
     # ---- start and stop ----------------------------------------------------------------------------------------------
     def attach(self) -> None:
@@ -74,17 +84,22 @@ class Watch:
         """Copies all worlds, drawn or not, into `batch`; waits for a copy for at most `seconds`."""
         drawn, self.drawn = self.drawn, np.arange(self.nworld)
         self._latest, end = None, time.perf_counter() + seconds
-        while not self.take() and time.perf_counter() < end:
+        while not self.tick() and time.perf_counter() < end:
             time.sleep(1e-3)
         self.drawn = drawn
 
-    def take(self) -> bool:
+    def session(self) -> Session:
+        """Returns a session that continues from the present state."""
+        self.whole()
+        return Session.from_batch(self.batch)
+
+    def tick(self, now: float | None = None) -> bool:
         """Moves the newest copy into `batch`.
 
         Returns:
             Whether there was a new copy.
         """
-        now = time.perf_counter()
+        now = time.perf_counter() if now is None else now
         if self._latest is None and now - self._called > IDLE and now >= self._next:
             self._look()
         latest, self._latest = self._latest, None
@@ -123,7 +138,7 @@ class Watch:
 
     def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
         """Returns the copied worlds, None for all, and their rows."""
-        rows = {name: a for name in KEPT if (a := self.source.rows.get(name)) is not None}
+        rows = dict(self.source.rows)
         if sum(a.nbytes for a in rows.values()) <= MOST_BYTES:
             return None, {name: a.copy() for name, a in rows.items()}
         drawn = self.drawn

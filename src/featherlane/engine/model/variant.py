@@ -35,7 +35,8 @@ REALS = tuple(
     and field.name != "stat_meaninertia"
     and (field.name not in DEPENDENT_REALS or field.name in BOTH or field.name in VOLUMES)
 )
-DRAWN = frozenset("geom_variant geom_material geom_rgba geom_size geom_pos geom_quat".split())
+# fields of geoms by which variants are recognized
+SEEN = frozenset("geom_variant geom_material geom_rgba geom_size geom_pos geom_quat".split())
 INERTIA = ("body_mass", "body_inertia", "body_ipos", "body_iquat")
 SIMPLE = frozenset("body_simple dof_simplenum nC M_rownnz M_rowadr M_colind".split())
 # integers that change with the numbers of geoms
@@ -63,6 +64,20 @@ class Group:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def nearest(self, rows: Callable[[str], np.ndarray], nworld: int) -> np.ndarray:
+        """Returns the number of the variant that worlds have, or of the most similar one, (nworld,).
+
+        Args:
+            rows: returns a field of the geoms of the worlds by name, (nworld or 1, ...).
+        """
+        apart = np.zeros((nworld, len(self)))
+        for name in SEEN & self.places.keys():
+            own = rows(name)
+            own = own.reshape(len(own), -1)[:, self.places[name]]
+            for variant, values in enumerate(self.values.values()):
+                apart[:, variant] += np.abs(own - values[name]).sum(1)
+        return apart.argmin(1)
 
 
 @dataclass(frozen=True)
@@ -280,6 +295,19 @@ def _structure(spec: Any, models: list[Any]) -> Any:
 
 
 # ---- values of worlds ------------------------------------------------------------------------------------------------
+def group_of(variants: Mapping[str, Group], call: str, group: Any) -> Group:
+    """Returns the variants of a group; raises as `values_of` does, with the name of the call."""
+    instance("geom", group, str, "a name")
+    if group not in variants:
+        known = (
+            f"allowed are {', '.join(map(repr, variants))}"
+            if variants
+            else "declare them with fl.load(..., variants=...)"
+        )
+        raise UnknownNameError(f"{call}: the model has no variants of {group!r}; {known}")
+    return variants[group]
+
+
 def values_of(variants: Mapping[str, Group], group: Any, variant: Any, inertia: bool) -> dict[str, Any]:
     """Returns what a variant sets: (places, values) by field.
 
@@ -287,16 +315,8 @@ def values_of(variants: Mapping[str, Group], group: Any, variant: Any, inertia: 
         ModelError: a group or variant that is not a string.
         UnknownNameError: an unknown group or variant.
     """
-    for name, given in (("geom", group), ("variant", variant)):
-        instance(name, given, str, "a name")
-    if group not in variants:
-        known = (
-            f"allowed are {', '.join(map(repr, variants))}"
-            if variants
-            else "declare them with fl.load(..., variants=...)"
-        )
-        raise UnknownNameError(f"set_variant: the model has no variants of {group!r}; {known}")
-    own = variants[group]
+    own = group_of(variants, "set_variant", group)
+    instance("variant", variant, str, "a name")
     if variant not in own.values:
         allowed = ", ".join(map(repr, own.values))
         raise UnknownNameError(f"set_variant: {group!r} has no variant {variant!r}, allowed are {allowed}")
@@ -316,41 +336,6 @@ def select(model: Any, reals: Mapping[str, np.ndarray]) -> None:
                 entries = model.__dict__[name].ravel()
                 entries[at] = values[name]
                 model.take_constants({name: entries})
-
-
-def nearest_variants(model: Any, rows: Callable[[str], np.ndarray], nworld: int) -> np.ndarray:
-    """Returns the variant of each group that worlds have, or the most similar one, (nworld, groups).
-
-    Args:
-        rows: returns a field of the geoms of the worlds by name, (nworld or 1, ...).
-    """
-    found = np.zeros((nworld, len(model.variants)), int)
-    for k, group in enumerate(model.variants.values()):
-        apart = np.zeros((nworld, len(group)))
-        for name in DRAWN & group.places.keys():
-            own = rows(name)
-            own = own.reshape(len(own), -1)[:, group.places[name]]
-            for variant, values in enumerate(group.values.values()):
-                apart[:, variant] += np.abs(own - values[name]).sum(1)
-        found[:, k] = apart.argmin(1)
-    return found
-
-
-def drawn_variants(model: Any) -> Iterator[tuple[tuple[int, int] | None, np.ndarray, dict[str, np.ndarray]]]:
-    """Yields what may be drawn: (group, variant), or None for all worlds; which geoms; the fields of all geoms."""
-    fields, common = model.__dict__, np.ones(model.ngeom, bool)
-    for k, group in enumerate(model.variants.values()):
-        touched = np.zeros(model.ngeom, bool)
-        for name in DRAWN & group.places.keys():
-            touched[group.places[name] // (model.__dict__[name].size // model.ngeom)] = True
-        shown = touched & common
-        for variant, values in enumerate(group.values.values()):
-            own = {name: fields[name].copy() for name in DRAWN & group.places.keys()}
-            for name, field in own.items():
-                field.reshape(-1)[group.places[name]] = values[name]
-            yield (k, variant), shown, fields | own
-        common = common & ~touched
-    yield None, common, fields
 
 
 def exact(model: Any, values: dict[str, np.ndarray], dtype: np.dtype) -> dict[str, np.ndarray]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from featherlane.apps.viewer.panel.controls import Controls
-from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.plots import FIRST, Plots
 from featherlane.apps.viewer.quantities import FIELD_OF, names
-from featherlane.apps.viewer.session import Session
 
 
 class Curves:
     """The folder of plots."""
 
     def __init__(self, controls: Controls):
-        self.controls, page, gui = controls, controls.page, controls.gui
+        self.controls, gui = controls, controls.gui
         folder, known = controls.folder("Plots"), tuple(names(controls.model))
-        live = not isinstance(controls.source, Playback)
-        self.plots = Plots(controls.server, folder, controls.model, page.locate, page.batches, live)
+        self.plots = Plots(controls.server, folder, controls.source)
         with folder:
             for name in FIELD_OF:
                 box = gui.add_checkbox(name, name in FIRST)
@@ -45,7 +42,4 @@ class Curves:
 
     def _worlds(self) -> list[int]:
         """Returns the plotted worlds: the selected one, or all in a side-by-side comparison."""
-        source = self.controls.source
-        if isinstance(source, Session) and len(source.parts) > 1:
-            return list(range(source.nworld))
-        return [self.controls.world()]
+        return list(range(len(self.controls.source.labels))) or [self.controls.world()]

@@ -7,10 +7,7 @@ from typing import Any
 
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import ALL, PICKED, Controls
-from featherlane.engine.model.enums import Cone, ContactModel, LcpSolver
-from featherlane.engine.model.integrator import SCHEMES
-from featherlane.engine.model.lcp_solver import REGISTERED_SOLVERS
-from featherlane.engine.model.solver import SOLVERS
+from featherlane.enums import Cone, ContactModel, Integrator, LcpSolver, Solver
 
 
 class Options:
@@ -20,13 +17,13 @@ class Options:
         self.controls, gui = controls, controls.gui
         choices = {
             "contact_model": _names_of(ContactModel),
-            "solver": tuple(entry.name for entry in SOLVERS.values()),
-            "lcp_solver": (*_names_of(LcpSolver)[:-1], *REGISTERED_SOLVERS),
-            "integrator": tuple(scheme.name for scheme in SCHEMES.values()),
+            "solver": _names_of(Solver),
+            "lcp_solver": tuple(dict.fromkeys((*_names_of(LcpSolver)[:-1], self._option("lcp_solver")))),
+            "integrator": _names_of(Integrator),
             "cone": _names_of(Cone),
         }
-        if len(controls.session.parts) > 1:
-            del choices["contact_model"]  # the parts differ in it
+        if controls.session.labels:
+            del choices["contact_model"]  # the worlds differ in it
         with controls.folder("Options"):
             for name, options in choices.items():
                 label = name.replace("_", " ")
@@ -49,10 +46,6 @@ class Options:
         value = getattr(self.controls.model.opt, name)
         if name == "gravity":
             return tuple(map(float, value))
-        if name == "solver":
-            return SOLVERS[int(value)].name
-        if name == "integrator":
-            return SCHEMES[int(value)].name
         if isinstance(value, IntEnum):
             return value.name.lower()
         return value

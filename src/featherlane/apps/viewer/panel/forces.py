@@ -18,7 +18,7 @@ class Forces:
         self.controls, gui = controls, controls.gui
         with controls.folder("Forces"):
             Prose(gui, "Click a body to select it. Ctrl and drag pulls it with a spring.")
-            frequency = controls.session.parts[0].mouse.frequency
+            frequency = controls.session.mouse.frequency
             controls.on("spring", gui.add_slider("Spring [rad/s]", 2.0, 64.0, 1.0, frequency), self._set_spring)
             names = controls.body_names()
             body = gui.add_dropdown("Body", names, initial_value=names[controls.body()])
@@ -28,13 +28,12 @@ class Forces:
             controls.on("push", gui.add_button_group("", tuple(DIRECTIONS)), self._push, click=True)
 
     def _set_spring(self, frequency: float) -> None:
-        for part in self.controls.session.parts:
-            part.mouse.frequency = float(frequency)
+        self.controls.session.mouse.frequency = float(frequency)
 
     def _push(self, direction: str) -> None:
         session = self.controls.session
         impulse = float(self.controls.handles["impulse"].value) * np.array(DIRECTIONS[direction], float)
-        for world in range(len(session.parts)) if len(session.parts) > 1 else (self.controls.world(),):
+        for world in range(len(session.labels)) or (self.controls.world(),):
             session.push(world, self.controls.body(), impulse)
 
 
@@ -53,7 +52,7 @@ class Actuators:
             self._sliders = []
             for k in range(min(model.nu, MOST_SLIDERS)):
                 low, high = map(float, ranges[k])
-                start = float(np.clip(source.rows("ctrl")[0, k], low, high))
+                start = float(np.clip(source.batch.ctrl[0, k], low, high))
                 slider = controls.gui.add_slider(names[k], low, high, (high - low) / 200, start)
                 controls.on(f"control {k}", slider, lambda value, k=k: source.set_control(k, value, controls.edited()))
                 self._sliders.append(slider)
@@ -67,7 +66,7 @@ class Actuators:
         self._show()
 
     def _show(self) -> None:
-        control = self.controls.session.rows("ctrl")[self.controls.world()]
+        control = self.controls.session.batch.ctrl[self.controls.world()]
         for slider, value in zip(self._sliders, control.tolist(), strict=False):
             slider.value = float(np.clip(value, slider.min, slider.max))
 

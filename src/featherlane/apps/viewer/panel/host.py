@@ -7,12 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from featherlane.apps.viewer.playback import Playback
-from featherlane.apps.viewer.session import Session
-from featherlane.apps.viewer.watch import Watch
-from featherlane.engine.simulation.batch.batch import Batch
-
-Source = Session | Watch | Playback
+from featherlane.apps.viewer.source import Source
 
 
 class Host(Protocol):
@@ -42,7 +37,3 @@ class Host(Protocol):
     def draw_first(self, n: int) -> None: ...
     def draw_these(self, worlds) -> None: ...
     def pick(self, world: int, body: int) -> None: ...
-    def bad_worlds(self) -> list[int]: ...
-    @property
-    def batches(self) -> tuple[Batch, ...]: ...
-    def locate(self, world: int) -> tuple[Batch, int]: ...

@@ -5,9 +5,8 @@ from __future__ import annotations
 from featherlane.apps.viewer.bookmark import take_up, written
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import Controls, change, labels
-from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.session import Session
-from featherlane.apps.viewer.watch import Watch
+from featherlane.apps.viewer.source import Clock
 
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "4")
 RESET, BACK, RUN, PAUSE, STEP = "Reset", "Back", "Run", "Pause", "Step"
@@ -21,79 +20,51 @@ class Time:
         self.controls, self.page, self.source = controls, controls.page, controls.source
         source, gui = controls.source, controls.gui
         with controls.folder("Time", True):
-            if isinstance(source, Watch):
-                Prose(gui, "These worlds are simulated by another program; the page only displays them.")
-                hint = "Simulate a copy of the worlds in the page, starting from this state"
-                controls.button("branch", "Run a copy from here", self._branch, hint)
-            else:
+            if isinstance(source, Clock):
                 group = gui.add_button_group("Clock", (RUN, PAUSE, BACK, STEP, RESET))
-                controls.on("clock", group, self._clock, click=True)
-                speed = gui.add_dropdown(
-                    "Speed", SPEEDS, initial_value="1", hint="Ratio of simulated time to real time"
-                )
+                controls.on("clock", group, lambda button: self._clock(source, button), click=True)
+                hint = "Ratio of simulated time to real time"
+                speed = gui.add_dropdown("Speed", SPEEDS, initial_value="1", hint=hint)
                 controls.on("speed", speed, lambda value: source.set_speed(float(value)))
-                label, last = "Frame" if isinstance(source, Playback) else "History", self._last()
+                label, (place, last) = "History" if isinstance(source, Session) else "Frame", source.place
                 hint = "Go to a frame, or to a time within the last seconds"
-                controls.on("scrub", gui.add_slider(label, 0, last, 1, last, hint=hint), self._scrub)
-            if isinstance(source, Playback):
-                controls.button("branch", "Simulate from this frame", self._branch)
+                slider = gui.add_slider(label, 0, last, 1, place, hint=hint)
+                controls.on("scrub", slider, lambda value: source.go_to(int(value)))
+            else:
+                Prose(gui, "These worlds are simulated by another program; the page only displays them.")
+            if not isinstance(source, Session):
+                label = "Simulate from this frame" if isinstance(source, Clock) else "Run a copy from here"
+                hint = "Simulate a copy of the worlds in the page, starting from this state"
+                controls.button("branch", label, lambda: self.page.enter(source.session()), hint)
             if self.page.depth:
                 controls.button("leave", "Back to the previous worlds", self.page.leave)
             if isinstance(source, Session):
                 self._keyframes()
                 self._bookmarks(source)
-                if len(source.parts) == 1:
+                if not source.labels:
                     hint = "Starting from the current state of the selected world"
                     controls.button("side_by_side", "Compare the contact models side by side", self._side_by_side, hint)
 
     def refresh(self) -> None:
         """Sets the slider to the clock."""
-        if "scrub" not in self.controls.handles:
-            return
-        source, slider = self.source, self.controls.handles["scrub"]
-        if isinstance(source, Playback):
-            change(slider, "value", source.position)
-            return
-        assert isinstance(source, Session)
-        last = max(1, len(source.history) - (source.position is not None))
-        change(slider, "max", last)
-        change(slider, "value", source.position[0] if source.position else last)
+        if isinstance(self.source, Clock):
+            slider, (place, last) = self.controls.handles["scrub"], self.source.place
+            change(slider, "max", last)
+            change(slider, "value", place)
 
     # ---- the clock ---------------------------------------------------------------------------------------------------
-    def _last(self) -> int:
-        """Returns the largest value of the slider."""
-        source = self.source
-        if isinstance(source, Playback):
-            return max(1, source.nframe - 1)
-        return max(1, len(source.history)) if isinstance(source, Session) else 1
-
-    def _clock(self, button: str) -> None:
-        source = self.source
-        assert not isinstance(source, Watch)
+    def _clock(self, source: Clock, button: str) -> None:
         if button == RUN:
             source.run()
-        elif button == PAUSE:
-            source.pause()
-        elif button == STEP:
-            source.pause()
-            source.advance()
-        elif button == BACK:
-            source.pause()
-            source.step_back()
-        elif isinstance(source, Session):
+        elif button == RESET:
             key = self.controls.handles.get("keyframe")
             source.reset(self._keys[key.value] if key else -1)
         else:
             source.pause()
-            source.seek(0)
-
-    def _scrub(self, value: int) -> None:
-        if isinstance(self.source, Playback):
-            self.source.pause()
-            self.source.seek(int(value))
-        elif isinstance(self.source, Session) and len(self.source.history):
-            last = len(self.source.history) - (self.source.position is not None)
-            self.source.seek(min(int(value), last))
+            if button == STEP:
+                source.advance()
+            elif button == BACK:
+                source.step_back()
 
     def _keyframes(self) -> None:
         model = self.controls.model
@@ -103,14 +74,6 @@ class Time:
             self.controls.handles["keyframe"] = box
 
     # ---- copies ------------------------------------------------------------------------------------------------------
-    def _branch(self) -> None:
-        source = self.source
-        if isinstance(source, Playback):
-            self.page.enter(source.session())
-        elif isinstance(source, Watch):
-            source.whole()
-            self.page.enter(Session.from_batch(source.batch))
-
     def _side_by_side(self) -> None:
         session, note = self.controls.session.side_by_side(self.controls.world())
         self.page.enter(session)
@@ -132,7 +95,7 @@ class Time:
 
     def _bookmark(self) -> None:
         source, marks = self.controls.session, self.controls.handles["bookmarks"]
-        name = f"t = {source.rows('time')[0]:.4g} s"
+        name = f"t = {source.batch.time[0]:.4g} s"
         while name in source.bookmarks:
             name += "'"
         source.bookmark(name)
@@ -141,7 +104,7 @@ class Time:
 
     def _save(self) -> None:
         source = self.controls.session
-        name = f"state-{source.rows('time')[0]:.3f}.npz"
+        name = f"state-{source.batch.time[0]:.3f}.npz"
         self.controls.server.send_file_download(name, written(source), save_immediately=True)
 
     def take_up(self, file) -> None:

@@ -9,8 +9,6 @@ from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import Controls, change
 from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.session import Session
-from featherlane.apps.viewer.watch import Watch
-from featherlane.engine.simulation.batch.mixed import MixedBatch
 from featherlane.errors import ModelError, few
 
 DRAWN = 64  # default number of drawn worlds
@@ -27,11 +25,11 @@ class DrawnWorlds:
     def __init__(self, controls: Controls):
         self.controls, self.page, self.source = controls, controls.page, controls.source
         n, gui, page = self.source.nworld, controls.gui, controls.page
-        source = self.source
-        mixed = source.mixed if isinstance(source, Watch) else None
-        with controls.folder("Worlds", n > 1 or mixed is not None):
-            if isinstance(source, Watch) and mixed is not None:
-                self._models(source, mixed)
+        names = self.source.choices
+        with controls.folder("Worlds", n > 1 or bool(names)):
+            if names:
+                box = gui.add_dropdown("Model", names, initial_value=names[self.source.choice])
+                controls.on("model", box, lambda name: page.switch(self.source.choose(names.index(name))))
             if n > 1:
                 slider = gui.add_slider("Drawn", 1, n, 1, min(n, len(page.worlds)), hint="Number of displayed worlds")
                 drawn = controls.on("drawn", slider, lambda value: page.draw_first(int(value)))
@@ -49,26 +47,14 @@ class DrawnWorlds:
                     hint = "A file for fl.load_failure"
                     controls.button("save_incident", "Save the failure", self._save_incident, hint)
 
-    def _models(self, watched: Watch, mixed: MixedBatch) -> None:
-        """Adds the choice among the models of a mixed batch."""
-        names = tuple(
-            f"{k}: worlds {first} to {first + group.nworld - 1}"
-            for k, (first, group) in enumerate(zip(mixed.starts.tolist(), mixed.groups, strict=False))
-        )
-        box = self.controls.gui.add_dropdown("Model", names, initial_value=names[mixed.groups.index(watched.source)])
-        self.controls.on("model", box, lambda value: self.page.switch(Watch(mixed.groups[names.index(value)], mixed)))
-
     def refresh(self) -> None:
         """Updates the list of bad worlds."""
-        self._show_bad()
+        bad = self.source.bad_worlds
+        self.bad.show("<b>Non-finite or out-of-range values</b> in world {}" * bool(bad), few(bad, NAMED))
         if "incident" in self.controls.handles:
             incidents = self.controls.session.incidents
             options = tuple(str(incident.world) for incident in incidents) or ("none",)
             change(self.controls.handles["incident"], "options", options)
-
-    def _show_bad(self) -> None:
-        bad = self.page.bad_worlds()
-        self.bad.show("<b>Non-finite or out-of-range values</b> in world {}" * bool(bad), few(bad, NAMED))
 
     def _only(self, text: str) -> None:
         worlds: list[int] = []

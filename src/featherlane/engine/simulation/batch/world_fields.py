@@ -14,7 +14,7 @@ from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.in_use import DECIDING, in_use
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import NamedAccess
-from featherlane.engine.model.variant import values_of
+from featherlane.engine.model.variant import group_of, values_of
 from featherlane.engine.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
 from featherlane.engine.simulation.batch.expanded import Entries, dependent
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
@@ -133,6 +133,28 @@ class WorldFields(GroupedWorlds, NamedAccess):
     def dependent_fields(self) -> list[str]:
         """Returns the model fields that depend on expanded ones, which `set_const` recomputes."""
         return [*dependent(self.model, self.arrays.expanded)]
+
+    def get_variant(self, geom: str, *, ids: ArrayLike | None = None) -> np.ndarray:
+        """Returns the variant that worlds have in a group of `fl.load(..., variants=...)`, as `set_variant` sets it.
+
+        Args:
+            geom: name of the group.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n,) names for the n worlds of the call.  A world whose fields were edited has the most similar variant.
+
+        Raises:
+            UnknownNameError: the model has no such group.
+            ModelError: ids out of range or repeated.
+        """
+        chosen, group = self._ids(ids), group_of(self.model.variants, "get_variant", geom)
+
+        def values(name: str) -> np.ndarray:
+            rows = self.arrays.expanded.get(name)
+            return self.model.__dict__[name][None] if rows is None else rows[chosen]
+
+        return np.array(list(group))[group.nearest(values, len(chosen))]
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts

@@ -42,6 +42,7 @@ from featherlane.engine.simulation.query.pose import Poses
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.engine.simulation.query.scan import ScanRequest, scan_of
+from featherlane.engine.simulation.query.tendon_wrap import ArcsRoundGeoms
 from featherlane.engine.simulation.steps import check_inverse
 from featherlane.engine.simulation.world.recordings import check_bindable, field_names
 from featherlane.errors import ModelError
@@ -166,6 +167,28 @@ class WorldQueries(WorldFields):
         return self.query(query(self.model, len(chosen), self.dtype, names), chosen)
 
     # ---- kinematics --------------------------------------------------------------------------------------------------
+    def tendon_arcs(self, *, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Computes where spatial tendons wrap around geoms, in each world's present state.
+
+        Element k of the results belongs to geom k on the paths of all tendons: those with `model.wrap_type` WRAP_SPHERE
+        or WRAP_CYLINDER, in order.
+
+        Args:
+            ids: the worlds; None for all.
+
+        Returns:
+            (ends, length) for the n worlds of the call.  `ends` (n, k, 2, 3) are the points at which the tendon meets
+            and leaves the geom [m].  `length` (n, k) is the length of the arc between them [m]; -1 if the tendon does
+            not touch the geom.  State and bound outputs do not change.
+
+        Raises:
+            ModelError: ids out of range or repeated.
+
+        Source: MuJoCo mj_tendon; `fl.query.tendon_path` returns the whole path of a tendon of one world.
+        """
+        chosen = self._ids(ids)
+        return self.query(ArcsRoundGeoms(self.model, len(chosen), self.dtype), chosen)
+
     def jac(
         self,
         point: ArrayLike | Object | list[Object],

@@ -7,8 +7,6 @@ geom's side site.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from featherlane.engine.prelude import *
@@ -18,18 +16,6 @@ from featherlane.engine.model.model import Model
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
-
-
-class Arcs(NamedTuple):
-    """Holds arcs of n worlds, for each geom on a tendon's path, ordered as the paths.
-
-    Attributes:
-        ends: (n, k, 2, 3) points at which the tendon meets and leaves the geom [m].
-        length: (n, k) of the arc between these points [m]; -1 if the tendon does not touch the geom.
-    """
-
-    ends: np.ndarray
-    length: np.ndarray
 
 
 @stage
@@ -82,5 +68,6 @@ class ArcsRoundGeoms(Query):
         self.length = np.empty((nworld, self.number, 1), dtype)
         self.taken = {"distance.fromto": self.ends, "distance.dist": self.length}
 
-    def answer(self) -> Arcs:
-        return Arcs(self.ends.reshape(*self.ends.shape[:2], 2, 3), self.length[..., 0])
+    def answer(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns ends (n, k, 2, 3) and lengths (n, k) of the arcs; see `Batch.tendon_arcs`."""
+        return self.ends.reshape(*self.ends.shape[:2], 2, 3), self.length[..., 0]

@@ -1,0 +1,178 @@
+"""Defines `Source`, the worlds that a page shows, and `Clock`, a source whose time the page controls."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from featherlane import Batch, MixedBatch, Model
+from featherlane.errors import ModelError
+from featherlane.extension import bounded, whole_argument
+
+BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
+MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]
+SPEEDS = (0.01, 10.0)
+
+
+class Source(ABC):
+    """The worlds that a page shows.
+
+    Attributes:
+        batch: the worlds to draw; models of a `MixedBatch` differ in options only.
+        labels: a label for each world, or none.
+        choices, choice: labels of the groups of worlds that can be shown, if there are several, and the shown one.
+        reported: whether steps of these worlds set solver reports.
+        drawn: numbers of the drawn worlds.
+    """
+
+    batch: Batch | MixedBatch
+    labels: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    choice = 0
+    reported = True
+    drawn: np.ndarray
+
+    @property
+    def model(self) -> Model:
+        """Returns the model of the first world."""
+        return self.batch.models[0]
+
+    @property
+    def nworld(self) -> int:
+        """Returns the number of worlds."""
+        return self.batch.nworld
+
+    @property
+    def bad_worlds(self) -> list[int]:
+        """Returns the worlds with non-finite or out-of-range state or controls since their last reset."""
+        return np.flatnonzero(self.batch.count_of(*BAD)).tolist()
+
+    def locate(self, world: int) -> tuple[Batch, int]:
+        """Returns the batch of a world and its row in the batch.
+
+        Raises:
+            ModelError: the world does not exist.
+        """
+        whole_argument("world", world, 0, self.nworld - 1)
+        k = int(np.searchsorted(self.batch.starts, world, "right")) - 1
+        return self.batch.groups[k], int(world - self.batch.starts[k])
+
+    def seconds(self, world: int) -> float:
+        """Returns the time that plots show [s]."""
+        return float(self.batch.time[world])
+
+    def description(self, world: int) -> str:
+        """Returns a line of text about a world."""
+        return f"world {world} of {self.nworld}"
+
+    @abstractmethod
+    def tick(self, now: float | None = None) -> Any:
+        """Advances the worlds to the present time, and returns whether they have changed."""
+
+    def choose(self, choice: int) -> Source:
+        """Returns another group of the worlds."""
+        return self
+
+    def session(self) -> Source:
+        """Returns worlds that the page runs, from a copy of the present state."""
+        return self
+
+    def attach(self) -> None:  # noqa: B027
+        """Called when the first visitor arrives."""
+
+    def detach(self) -> None:  # noqa: B027
+        """Called when the last visitor leaves, or other worlds are shown."""
+
+    def run(self) -> None:  # noqa: B027
+        """Starts the clock, if there is one."""
+
+    def pause(self) -> None:  # noqa: B027
+        """Stops the clock, if there is one."""
+
+    def grab(self, world: int, body: int, point) -> None:
+        """Attaches the spring of the mouse to a body.
+
+        Raises:
+            ModelError: the page does not own the worlds, or the body does not move.
+        """
+        raise ModelError(
+            "these worlds are simulated by another program and cannot be changed here; press Run a copy from here first"
+        )
+
+    def drag(self, target) -> None:  # noqa: B027
+        """Pulls the held body to a point [m]."""
+
+    def release(self) -> None:  # noqa: B027
+        """Releases the held body."""
+
+    def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
+        """Returns the spring if there is one: its world, the held point and its target."""
+        return None
+
+
+class Clock(Source):
+    """Worlds that run in proportion to the wall-clock time.
+
+    Attributes:
+        running, speed: whether the clock runs, and how fast (1: real time).
+        pace: measured speed: simulated time per wall-clock time.
+    """
+
+    def __init__(self) -> None:
+        self.running, self.speed, self.pace = False, 1.0, 0.0
+        self._last: float | None = None
+
+    def elapsed(self, now: float | None) -> float | None:
+        """Returns the time since the last call, at most MOST_LAG [s]; None if the clock did not run.
+
+        Args:
+            now: wall-clock time [s]; None for this machine's clock.
+        """
+        now = time.perf_counter() if now is None else now
+        last, self._last = self._last, now
+        return min(max(now - last, 0.0), MOST_LAG) if self.running and last is not None else None
+
+    def run(self) -> None:
+        """Starts the clock."""
+        if not self.running:
+            self.running, self._last = True, None
+
+    def pause(self) -> None:
+        """Stops the clock."""
+        self.running = False
+
+    def set_speed(self, speed: float) -> None:
+        """Sets the speed of the clock; 1 is real time.
+
+        Raises:
+            ModelError: the speed is outside of 0.01 to 10.
+        """
+        self.speed = bounded("speed", speed, *SPEEDS)
+
+    def description(self, world: int) -> str:
+        state = f"running at {self.pace:.2f} x" if self.running else "paused"
+        return f"{super().description(world)}, {state}"
+
+    @abstractmethod
+    def advance(self, steps: int = 1) -> None:
+        """Advances by some steps or frames."""
+
+    @abstractmethod
+    def step_back(self) -> bool:
+        """Goes back one step or frame, and returns whether there was an earlier one."""
+
+    @abstractmethod
+    def reset(self, keyframe: int | str = -1) -> None:
+        """Goes to the defaults or a keyframe; frames start again."""
+
+    @property
+    @abstractmethod
+    def place(self) -> tuple[int, int]:
+        """Returns the present position on the time slider, and the last one."""
+
+    @abstractmethod
+    def go_to(self, place: int) -> None:
+        """Goes to a position on the time slider; the clock stops."""
