@@ -23,7 +23,7 @@ ROBOT = (
     + """</link>
   <joint name="hip" type="{kind}"><parent link="base"/><child link="thigh"/><axis xyz="0 0 1"/>
     <limit lower="-1" upper="1" effort="3"/><dynamics damping="1" friction="2"/></joint>
-  <joint name="knee" type="{kind}"><parent link="thigh"/><child link="shank"/><origin xyz="0 0 1"/>{joint}</joint>
+  <joint name="knee" type="{kind}"><parent link="thigh"/><child link="shank"/><origin xyz="0 0 1"/>{limit}{joint}</joint>
   {robot}
 </robot>"""
 )
@@ -31,7 +31,9 @@ ROBOT = (
 
 def urdf(**parts):
     """Returns the robot with one part inserted."""
-    return ROBOT.format(**({"section": "", "link": "", "joint": "", "robot": "", "kind": "revolute"} | parts))
+    limit = "" if "<limit" in parts.get("joint", "") else '<limit lower="-1" upper="1"/>'
+    parts = {"section": "", "link": "", "joint": "", "robot": "", "kind": "revolute", "limit": limit} | parts
+    return ROBOT.format(**parts)
 
 
 def test_elements_that_mujoco_reads_are_not_listed():
@@ -54,7 +56,24 @@ LOSSES = {
     },
     "link 'thigh': <contact_coefficients> is ignored": {"link": '<contact_coefficients mu="0.1"/>'},
     "transmission 't': is ignored": {"robot": '<transmission name="t"/>'},
-    "<gazebo>: is ignored": {"robot": '<gazebo reference="thigh"/>'},
+    "<gazebo>: is ignored": {"robot": "<gazebo/>"},
+    "gazebo 'thigh': is ignored (mu1, gravity)": {"robot": '<gazebo reference="thigh"><mu1/><gravity/></gazebo>'},
+    "link 'thigh': <sdf>, <surface> in <collision> is ignored": {
+        "link": '<collision><sdf/><geometry><sphere radius="1"/></geometry><surface/><sdf/></collision>'
+    },
+    "joint 'knee': <limit> with lower 1 and upper -1 is ignored: the joint has no limits": {
+        "joint": '<limit lower="1" upper="-1"/>'
+    },
+    "joint 'knee': <limit> with lower 0 and upper 0.0 is ignored: the joint has no limits": {
+        "joint": '<limit lower="0" upper="0.0"/>'
+    },
+    "joint 'knee': <limit> lower and upper are missing: the joint has no limits": {"joint": '<limit effort="1"/>'},
+    "joint 'tip': <limit> lower and upper are missing: the joint has no limits": {
+        "robot": '<link name="end"/><joint name="tip" type="prismatic"><parent link="shank"/><child link="end"/></joint>'
+    },
+    "link 'crate': no joint has it as its child; it is fixed to the world, as 'base'": {
+        "robot": '<link name="crate"/>'
+    },
     "<xacro:leg>: is ignored: expand xacro files first, with `xacro FILE > robot.urdf`": {"robot": "<xacro:leg/>"},
     "ros2_control 'c': is ignored": {"robot": '<ros2_control name="c"/>'},
     "<mujoco>: <actuator> is ignored": {"section": "<actuator/>"},
@@ -65,7 +84,7 @@ LOSSES = {
 def test_unread_elements_are_named(line):
     text = urdf(**LOSSES[line])
     assert dropped_elements(text) == [line]
-    mujoco.MjModel.from_xml_string(text)  # MuJoCo accepts it without a warning
+    mujoco.MjSpec.from_string(text)  # MuJoCo reads it
 
 
 def test_a_one_sided_limit_is_ignored_by_mujoco():
@@ -78,6 +97,7 @@ def test_mimic_of_a_joint_that_is_not_scalar_is_named():
     expected = "joint 'knee': <mimic> is ignored: it needs a revolute, continuous or prismatic joint"
     assert dropped_elements(text) == [expected]
     assert mujoco.MjModel.from_xml_string(text).neq == 0
+    assert dropped_elements(urdf(joint='<mimic joint="nope"/>')) == [expected]
 
 
 def test_equal_unread_elements_share_a_line():

@@ -1,0 +1,163 @@
+"""Reads a source of models into a `mujoco.MjSpec`: a path, XML text, or a specification.
+
+The content of a file decides on its format, not its suffix.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from featherlane.engine.model.arguments import instance
+from featherlane.engine.model.assignment import encodable
+from featherlane.engine.model.packages import Folders, listed_folders, resolve
+from featherlane.engine.model.reader import mujoco_module, version_numbers
+from featherlane.engine.model.urdf_reader import read_as_newest, with_distinct_names
+from featherlane.errors import ModelError
+
+ARCHIVE, BINARY = b"PK\x03\x04", b"\x31\xd4\x00\x00"  # first bytes of ZIP files, and of MuJoCo's binary models
+USD = ("#usda", "PXR-USDC")
+DECODED = (".xml", ".urdf")  # suffixes of files that MuJoCo reads into a specification
+# root elements and formats that MuJoCo does not read, and the programs that convert them
+CONVERTED = {
+    "sdf": "an SDFormat file; convert it with `sdformat2mjcf` (pip install sdformat-mjcf), or export a URDF",
+    "usd": "a USD file; convert it with `usd_to_urdf` (pip install nvidia-srl-usd-to-urdf), or export MJCF or URDF",
+    "COLLADA": "a COLLADA mesh; load an MJCF or URDF file that refers to meshes",
+}
+
+
+class Source(NamedTuple):
+    """Holds a source that was read.
+
+    Attributes:
+        name: its name for messages.
+        spec: its `mujoco.MjSpec`; the given object if the source is one.
+        text: its XML text, or "".
+        folders: folders of attached models, in which their meshes are.
+    """
+
+    name: str
+    spec: Any
+    text: str = ""
+    folders: Sequence[str] = ()
+
+
+def is_text(source: Any) -> bool:
+    """Returns whether a source is XML text."""
+    return isinstance(source, str) and clean(source).startswith("<")
+
+
+def clean(text: str) -> str:
+    """Returns XML text without the characters that may precede its first `<`."""
+    return text.lstrip("\ufeff \t\r\n")
+
+
+def root_element(text: str) -> str:
+    """Returns the name of the first element of XML text, or ""."""
+    first = re.search(r"<([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^>]*>", "", text, flags=re.S))
+    return "" if first is None else first.group(1)
+
+
+def is_urdf(text: str) -> bool:
+    """Returns whether XML text has `robot` as its first element."""
+    return root_element(text) == "robot"
+
+
+def found_file(source: str | Path) -> Path:
+    """Returns the file of a path.
+
+    Raises:
+        ModelError: there is no such file.
+    """
+    path = Path(os.path.expanduser(encodable("path", str(source))))
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except OSError as error:
+        raise ModelError(f"{str(source)[:60]!r}: {error.strerror}") from None
+    if is_file:
+        return path
+    raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file" if is_folder else f"{path}: no such file")
+
+
+def is_binary(source: Any) -> bool:
+    """Returns whether a source is the path of a binary model of MuJoCo (`mj_saveModel`)."""
+    return isinstance(source, str | Path) and not is_text(source) and _starts_with(found_file(source), BINARY)
+
+
+def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: Folders) -> Source:
+    """Reads a source; arguments as for `load`.
+
+    Raises:
+        ModelError: the source cannot be found or has a format that MuJoCo does not read, or a file of a package is
+            missing.
+        ValueError: MuJoCo cannot parse it.
+    """
+    mujoco = mujoco_module()
+    listed_folders(package_dirs)
+    if assets is not None and not is_text(source):
+        raise ModelError("assets: allowed only with XML text; a file finds its own")
+    if isinstance(source, mujoco.MjSpec):
+        return Source("MjSpec", source)
+    files, names, path = _checked_assets(assets), {}, None
+    if is_text(source):
+        name, text = "XML text", encodable("XML text", clean(str(source)))
+    else:
+        path = found_file(source)
+        if _starts_with(path, ARCHIVE):
+            return Source(str(path), _unpacked(mujoco, path))
+        name, text = str(path), path.read_text(encoding="utf-8-sig", errors="replace")
+    kind = "usd" if text.startswith(USD) else root_element(text)
+    if kind in CONVERTED:
+        raise ModelError(f"{name}: is {CONVERTED[kind]}")
+    if kind == "robot":
+        text, names = with_distinct_names(text)
+    spec = _parsed(mujoco, path, text, files)
+    if kind == "robot":
+        read_as_newest(spec, text, version_numbers(mujoco.__version__))
+    resolve(spec, names, package_dirs, path)
+    attached = re.findall(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]", text)
+    return Source(name, spec, text, [os.path.join(spec.modelfiledir, folder) for folder in attached])
+
+
+def _starts_with(path: Path, start: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(start)) == start
+
+
+def _unpacked(mujoco: Any, path: Path) -> Any:
+    """Returns the specification in an archive of MuJoCo (`MjSpec.to_zip`): one XML file and its assets."""
+    names = zipfile.ZipFile(path).namelist()
+    if any(name.lower().endswith((".usd", ".usda", ".usdc")) for name in names):
+        raise ModelError(f"{path}: is {CONVERTED['usd']}")
+    if sum(name.lower().endswith(".xml") for name in names) != 1:
+        shown = ", ".join(names[:5]) or "no file"
+        raise ModelError(f"{path}: has {shown}; allowed are archives of one XML file and its assets")
+    return mujoco.MjSpec.from_zip(str(path))
+
+
+def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes]) -> Any:
+    """Returns the specification in XML text, with the folder of its file."""
+    if path is None:
+        included = {name: content for name, content in files.items() if is_text(content.decode(errors="replace"))}
+        return mujoco.MjSpec.from_string(text, include=included, assets=files)
+    if path.suffix in DECODED and root_element(text) != "robot":
+        return mujoco.MjSpec.from_file(str(path))
+    place = path.as_posix() if path.suffix in DECODED else f"{path.as_posix()}.xml"
+    return mujoco.MjSpec.from_file(place, include={place: text.encode()})
+
+
+def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
+    """Returns the assets in MuJoCo's form: bytes by file name."""
+    result = {}
+    instance("assets", assets, Mapping | None, "a dict of contents by file name")
+    for name, content in (assets or {}).items():
+        if not isinstance(content, str | bytes | bytearray):
+            raise ModelError(f"asset {name!r}: got {type(content).__name__}, allowed are bytes or str")
+        if isinstance(content, str):
+            content = encodable(f"asset {str(name)!a}", content).encode()
+        result[encodable("assets", str(name))] = bytes(content)
+    return result
