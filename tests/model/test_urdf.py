@@ -23,7 +23,8 @@ ROBOT = (
     + """</link>
   <joint name="hip" type="{kind}"><parent link="base"/><child link="thigh"/><axis xyz="0 0 1"/>
     <limit lower="-1" upper="1" effort="3"/><dynamics damping="1" friction="2"/></joint>
-  <joint name="knee" type="{kind}"><parent link="thigh"/><child link="shank"/><origin xyz="0 0 1"/>{limit}{joint}</joint>
+  <joint name="knee" type="{kind}"><parent link="thigh"/><child link="shank"/><origin xyz="0 0 1"/>
+    {limit}{joint}</joint>
   {robot}
 </robot>"""
 )
@@ -69,7 +70,7 @@ LOSSES = {
     },
     "joint 'knee': <limit> lower and upper are missing: the joint has no limits": {"joint": '<limit effort="1"/>'},
     "joint 'tip': <limit> lower and upper are missing: the joint has no limits": {
-        "robot": '<link name="end"/><joint name="tip" type="prismatic"><parent link="shank"/><child link="end"/></joint>'
+        "robot": '<link name="t"/><joint name="tip" type="prismatic"><parent link="shank"/><child link="t"/></joint>'
     },
     "link 'crate': no joint has it as its child; it is fixed to the world, as 'base'": {
         "robot": '<link name="crate"/>'

@@ -32,7 +32,7 @@ from featherlane.engine.model.reader import heard, hint, mujoco_module
 from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
-from featherlane.engine.model.source import clean, found_file, is_binary, is_text, is_urdf, read_source
+from featherlane.engine.model.source import Source, clean, found_file, is_binary, is_text, is_urdf, read_source
 from featherlane.engine.model.tables import check_tables
 from featherlane.engine.model.urdf import dropped_elements, link_names, root_links
 from featherlane.engine.model.variant import Declared, Variants, compile_variants, select
@@ -78,17 +78,21 @@ UNCHANGED = Meshes()
 
 def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes) -> Compiled:
     """Compiles a source, after the changes of its meshes."""
-    # MuJoCo keeps the content of a file until the time stamp differs in whole seconds, and of an asset until a weak
-    # hash differs
+    # MuJoCo reads a known file again only if its time stamp differs by seconds, an asset if a weak hash differs
     mujoco.mj_clearCache(mujoco.mj_getCache())
-    if isinstance(source, mujoco.MjModel) or is_binary(source):
-        given = "an MjModel" if isinstance(source, mujoco.MjModel) else "a binary model"
-        for name in (*meshes.given, *(["assets"] if assets is not None else [])):
-            raise ModelError(f"{name}: got {given}, allowed are a path, XML text and an MjSpec")
-        if isinstance(source, mujoco.MjModel):
-            return Compiled(copy.copy(source), "MjModel")
-        return Compiled(mujoco.MjModel.from_binary_path(str(found_file(source))), str(found_file(source)))
-    read = read_source(source, assets, package_dirs)
+    if not (isinstance(source, mujoco.MjModel) or is_binary(source)):
+        return _changed(source, read_source(source, assets, package_dirs), meshes)
+    given = "an MjModel" if isinstance(source, mujoco.MjModel) else "a binary model"
+    for name in (*meshes.given, *([] if assets is None else ["assets"])):
+        raise ModelError(f"{name}: got {given}, allowed are a path, XML text and an MjSpec")
+    if isinstance(source, mujoco.MjModel):
+        return Compiled(copy.copy(source), "MjModel")
+    path = str(found_file(source))
+    return Compiled(mujoco.MjModel.from_binary_path(path), path)
+
+
+def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
+    """Compiles a specification, after the changes of its meshes; a given MjSpec is copied before it is changed."""
     contents, merged = merged_objects(read.spec, read.folders)
     spec, found, keeps_bodies = read.spec, [], merges_wrongly(read.spec)
     if spec is source and (meshes.given or contents or keeps_bodies):
@@ -103,10 +107,9 @@ def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Me
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         mj_model = spec.compile()
-    for text in dict.fromkeys(str(warning.message).strip() for warning in caught):
-        warnings.warn(f"MuJoCo: {text}", stacklevel=5)
-    if merged:
-        warnings.warn(f"{read.name}: {OBJECTS.format(', '.join(merged))}", stacklevel=5)
+    texts = dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught)
+    for text in (*texts, *([f"{read.name}: {OBJECTS.format(', '.join(merged))}"] if merged else [])):
+        warnings.warn(text, stacklevel=6)
     return Compiled(mj_model, read.name, read.text, found)
 
 
@@ -161,15 +164,10 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
     Raises:
         ModelError: the source cannot be found or read, or is an MjModel.
     """
-    mujoco = mujoco_module()
-    if isinstance(source, mujoco.MjSpec):
-        return source.copy()
-    if not isinstance(source, str | Path):
-        given = type(source).__name__
-        raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
     source = resolve_name(source)
     with heard(), _errors_of(source):
-        return read_source(source, assets, package_dirs).spec
+        spec = read_source(source, assets, package_dirs).spec
+        return spec.copy() if spec is source else spec
 
 
 def load(

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from featherlane.engine.model.reader import mujoco_module, version_numbers
+
+STORES_PATHS = (4,)  # since this version a compiled model has the whole path of a mesh's file
 OBJECT = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t]*[og][ \t][^\r\n]*")
 FACE = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t]*f[ \t]")
 
@@ -26,33 +29,28 @@ def merged_objects(spec: Any, folders: Sequence[str]) -> tuple[dict[str, bytes],
 
     Args:
         spec: the `mujoco.MjSpec`.
-        folders: further folders of its mesh files: those of attached models.
+        folders: folders of models that its XML text attaches.
 
     Returns:
         Contents by path, for `spec.assets`, of all OBJ files; and the names of meshes of several objects.  Both are
         empty if no file has several objects.
     """
     contents, names = {}, []
-    for mesh, path, content in _files(spec, folders):
-        number = number_of_objects(content)
-        if number > 1:
+    meshes = [m for m in spec.meshes if m.file.lower().endswith(".obj") or m.content_type == "model/obj"]
+    # an attached mesh has the compiler options of its model, and is in the folder of that model
+    attached = any(mesh.compiler is not spec.compiler for mesh in meshes)
+    stored = _stored_paths(spec) if attached else {}
+    for mesh in meshes:
+        if mesh.compiler is spec.compiler:
+            paths = [full_path(spec, mesh, spec.modelfiledir)]
+        else:
+            paths = [*stored.get(mesh.name, []), *(full_path(spec, mesh, folder) for folder in folders)]
+        path, content = next(_found(spec, paths), ("", b""))
+        if (number := number_of_objects(content)) > 1:
             names.append(f"mesh {mesh.name!r} ({number} objects)")
-        contents[path] = OBJECT.sub(b"", content)
+        if path:
+            contents[path] = OBJECT.sub(b"", content)
     return (contents, names) if names else ({}, [])
-
-
-def _files(spec: Any, folders: Sequence[str]) -> Iterator[tuple[Any, str, bytes]]:
-    """Yields the meshes of OBJ files, with the path under which MuJoCo looks for the file, and its content."""
-    compiled: dict[str, str] | None = None
-    for mesh in spec.meshes:
-        if not (mesh.file.lower().endswith(".obj") or mesh.content_type == "model/obj"):
-            continue
-        found = next(_found(spec, [full_path(spec, mesh, folder) for folder in (spec.modelfiledir, *folders)]), None)
-        if found is None:  # the mesh of a specification that was attached, which has another folder
-            compiled = _compiled_paths(spec) if compiled is None else compiled
-            found = next(_found(spec, [compiled.get(mesh.name, "")]), None)
-        if found is not None:
-            yield mesh, *found
 
 
 def _found(spec: Any, paths: list[str]) -> Iterator[tuple[str, bytes]]:
@@ -67,27 +65,26 @@ def _found(spec: Any, paths: list[str]) -> Iterator[tuple[str, bytes]]:
             yield path, Path(path).read_bytes()
 
 
-def _compiled_paths(spec: Any) -> dict[str, str]:
-    """Returns the paths of mesh files by the mesh's name, which MuJoCo 4.0 stores; empty if it cannot compile them."""
-    import mujoco
-
-    probe = spec.copy()
+def _stored_paths(spec: Any) -> dict[str, list[str]]:
+    """Returns the path of the file by the name of a mesh, which a model compiled by MuJoCo 4.0 has; empty without."""
+    mujoco, probe = mujoco_module(), spec.copy()
+    if version_numbers(mujoco.__version__) < STORES_PATHS:
+        return {}
     for mesh in probe.meshes:
-        mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # which the faces of one object may not bound
+        mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # the first object may have no volume
     try:
         mj = probe.compile()
     except ValueError:
         return {}
-    paths = {mj.mesh(k).name: mj.paths[mj.mesh_pathadr[k] :] for k in range(mj.nmesh) if mj.mesh_pathadr[k] >= 0}
-    return {name: path.split(b"\0")[0].decode(errors="replace") for name, path in paths.items()}
+    ends = [(mj.mesh(k).name, mj.paths[mj.mesh_pathadr[k] :]) for k in range(mj.nmesh) if mj.mesh_pathadr[k] >= 0]
+    return {name: [path.split(b"\0")[0].decode(errors="replace")] for name, path in ends}
 
 
 def full_path(spec: Any, mesh: Any, folder: str) -> str:
     """Returns the path under which MuJoCo looks for the file of a mesh."""
-    directory = mesh.compiler.meshdir if hasattr(mesh, "compiler") else spec.meshdir
     file = re.split(r"[/\\]", mesh.file)[-1] if spec.strippath else mesh.file
     path = ""
-    for part in (folder, directory, file):
+    for part in (folder, mesh.compiler.meshdir, file):
         path = part if _is_absolute(part) or not path else f"{path.rstrip('/')}/{part}" if part else path
     return reduced(path)
 

@@ -185,7 +185,9 @@ def _repair(found: Mapping[str, str]) -> str:
 
 
 def hint(message: str, version: str) -> str:
-    """Returns a hint for a parser's message: mesh formats, or a word that a newer MuJoCo supports or has removed."""
+    """Returns a hint for a parser's message: formats, or a word that a newer MuJoCo supports or has removed."""
+    if "from mjb" in message:
+        return f" (the file is damaged, or of another MuJoCo version; save it with MuJoCo {version})"
     if "no decoder found for mesh" in message:
         return " (MuJoCo reads meshes in STL, OBJ and MSH files; convert the file and change its name in the model)"
     if CABLE in message and version_numbers(version) >= SPLIT:

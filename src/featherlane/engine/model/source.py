@@ -6,6 +6,7 @@ The content of a file decides on its format, not its suffix.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -102,17 +103,27 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
         raise ModelError("assets: allowed only with XML text; a file finds its own")
     if isinstance(source, mujoco.MjSpec):
         return Source("MjSpec", source)
+    if not isinstance(source, str | Path):
+        given = type(source).__name__
+        raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
     files, names, path = _checked_assets(assets), {}, None
     if is_text(source):
         name, text = "XML text", encodable("XML text", clean(str(source)))
     else:
         path = found_file(source)
+        name = str(path)
+        if _starts_with(path, BINARY):
+            raise ModelError(f"{name}: is a compiled model of MuJoCo, allowed here are MJCF and URDF files")
         if _starts_with(path, ARCHIVE):
-            return Source(str(path), _unpacked(mujoco, path))
-        name, text = str(path), path.read_text(encoding="utf-8-sig", errors="replace")
+            text, files = _unpacked(path)
+            path = None
+        else:
+            text = path.read_text(encoding="utf-8-sig", errors="replace")
     kind = "usd" if text.startswith(USD) else root_element(text)
     if kind in CONVERTED:
         raise ModelError(f"{name}: is {CONVERTED[kind]}")
+    if not is_text(text):
+        raise ModelError(f"{name}: is no XML text; allowed are MJCF and URDF files, and ZIP files with one of them")
     if kind == "robot":
         text, names = with_distinct_names(text)
     spec = _parsed(mujoco, path, text, files)
@@ -128,15 +139,27 @@ def _starts_with(path: Path, start: bytes) -> bool:
         return file.read(len(start)) == start
 
 
-def _unpacked(mujoco: Any, path: Path) -> Any:
-    """Returns the specification in an archive of MuJoCo (`MjSpec.to_zip`): one XML file and its assets."""
-    names = zipfile.ZipFile(path).namelist()
-    if any(name.lower().endswith((".usd", ".usda", ".usdc")) for name in names):
+def _unpacked(path: Path) -> tuple[str, dict[str, bytes]]:
+    """Returns the text of the model in a ZIP file, and the other files by their path from the model's folder.
+
+    Raises:
+        ModelError: the file is damaged, or the folder nearest to its root does not have one model.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+    except zipfile.BadZipFile as error:
+        raise ModelError(f"{path}: {error}") from None
+    if any(name.lower().endswith((".usd", ".usda", ".usdc")) for name in files):
         raise ModelError(f"{path}: is {CONVERTED['usd']}")
-    if sum(name.lower().endswith(".xml") for name in names) != 1:
-        shown = ", ".join(names[:5]) or "no file"
-        raise ModelError(f"{path}: has {shown}; allowed are archives of one XML file and its assets")
-    return mujoco.MjSpec.from_zip(str(path))
+    models = [name for name in files if name.lower().endswith(DECODED)]
+    models = [name for name in models if name.count("/") == min(other.count("/") for other in models)]
+    if len(models) != 1:
+        shown = ", ".join(models) or "no model"
+        raise ModelError(f"{path}: has {shown}; allowed are archives with one MJCF or URDF file and its assets")
+    text = files.pop(models[0]).decode("utf-8-sig", errors="replace")
+    folder = posixpath.dirname(models[0])
+    return text, {posixpath.relpath(name, folder or "."): content for name, content in files.items()}
 
 
 def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes]) -> Any:

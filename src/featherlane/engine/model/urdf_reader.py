@@ -71,9 +71,8 @@ def read_as_newest(spec: Any, text: str, version: tuple[int, ...]) -> None:
         import mujoco
 
         for joint, other, offset, multiplier in _mimics(text):
-            data = np.zeros(11)
-            data[:2] = offset, multiplier
-            spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=joint, name2=other, data=data)
+            equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=joint, name2=other)
+            equality.data[:2] = offset, multiplier
 
 
 def _turned_inertias(text: str) -> Iterator[tuple[str, np.ndarray]]:
