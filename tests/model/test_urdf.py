@@ -5,6 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.engine.model.urdf import dropped_elements
+from sampling import pairwise
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 ROBOT = (
@@ -155,6 +156,62 @@ def test_a_file_within_its_package_finds_it(package):
     file = package / "my_robot" / "urdf" / "robot.urdf"
     file.parent.mkdir()
     file.write_text(urdf(link=MESH))
+    assert meshes(file) == 1
+
+
+FORMS = ["package:///{}", "package://{}", "Package:/{}", "package:\\\\{}"]
+INSIDE = ["my_robot/meshes/a part.obj", "my_robot//meshes/a%20part.obj", "my_robot/./x/../meshes\\a part.obj"]
+
+
+@pytest.mark.parametrize(("form", "inside"), pairwise(FORMS, INSIDE))
+def test_forms_of_package_uris(package, form, inside):
+    text = urdf(link=MESH.replace("package://my_robot/meshes/a%20part.obj", form.format(inside)))
+    assert meshes(text, package_dirs=package) == 1
+
+
+@pytest.mark.parametrize(
+    "uri", ["package://", "package:///", "package://..", "package://./my_robot", "package://my_robot/../other"]
+)
+def test_uris_without_a_package_or_outside_of_it_are_refused(package, uri):
+    (package / "other").mkdir()
+    (package / "other" / "m.obj").write_text(TETRAHEDRON)
+    text = urdf(link=MESH.replace("package://my_robot/meshes/a%20part.obj", f"{uri}/m.obj"))
+    with pytest.raises(fl.ModelError, match=r"mesh 'm': got package:.*allowed (is|are)"):
+        fl.load(text, package_dirs=package)
+
+
+@pytest.mark.parametrize("name", ["*", "?y_robot", "[m]y_robot", "**"])
+def test_characters_of_patterns_belong_to_a_name(package, name):
+    text = urdf(link=MESH.replace("my_robot", name))
+    with pytest.raises(fl.ModelError, match="no package"):
+        fl.load(text, package_dirs=package)
+    (package / "my_robot").rename(package / name)
+    assert meshes(text, package_dirs=package) == 1
+
+
+def test_an_unknown_user_is_a_name(package):
+    assert meshes(urdf(link=MESH), package_dirs=["~nobody9/x", package]) == 1
+
+
+def test_forms_of_file_names(package, monkeypatch):
+    folder = package / "my_robot" / "meshes"
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    file = package / "my_robot" / "robot.urdf"
+    (folder / "b%20.obj").write_text(TETRAHEDRON)
+    uri = folder.as_uri()
+    for name in (f"{uri}/a%20part.obj", f"FILE://localhost{uri.removeprefix('file://')}/a part.obj", "~/a part.obj",
+                 "meshes/a part.obj", "meshes/a%20part.obj", "meshes\\a part.obj", "./x/..//meshes/a part.obj",
+                 "file:meshes/b%2520.obj", "meshes/b%20.obj"):  # fmt: skip
+        file.write_text(urdf(link=MESH.replace("package://my_robot/meshes/a%20part.obj", name)))
+        assert meshes(file) == 1, name
+    robot = '<mujoco><asset><mesh name="m" file="~/a part.obj"/></asset></mujoco>'
+    assert fl.load(robot).nmesh == fl.load(robot.replace("~", uri)).nmesh == 1
+
+
+def test_strippath_reads_the_last_part_of_a_name(package):
+    file = package / "my_robot" / "meshes" / "robot.urdf"
+    file.write_text(urdf(link=MESH.replace("%20", " "), section='<compiler strippath="true"/>'))
     assert meshes(file) == 1
 
 

@@ -77,9 +77,9 @@ def _found(label: str, uri: str, folders: list[Path], file: Path | None) -> Path
         ModelError: no such file, no name of a package, or a path that leaves the package.
     """
     package, _, inside = PACKAGE.sub("", unquote(uri).replace("\\", "/"), count=1).partition("/")
-    if package in ("", ".", ".."):
-        raise ModelError(f"{label}: got {uri}, allowed is package://NAME/PATH")
     inside = os.path.normpath(inside.lstrip("/"))
+    if package in ("", ".", "..") or inside == ".":
+        raise ModelError(f"{label}: got {uri}, allowed is package://NAME/PATH")
     if inside.split(os.sep)[0] == "..":
         raise ModelError(f"{label}: got {uri}, which leaves the package {package!r}; allowed are files inside")
     tried = list(dict.fromkeys(_packages(package, folders, file)))
