@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.engine.model.obj_objects import OBJECT, number_of_objects, reduced
+from featherlane.engine.model.obj_objects import number_of_objects, one_object, reduced
 
 CORNERS = [(x, y, z) for x in (0, 0.1) for y in (0, 0.1) for z in (0, 0.1)]
 SQUARES = [(1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4)]
@@ -78,7 +78,7 @@ def test_lines_of_objects_end_at_any_kind_of_line_end():
     for end in (b"\n", b"\r\n", b"\r"):
         content = end.join([b"o a", b"f 1 2 3", b" g b", b"f 1 2 4", b"off", b"g", b""])
         assert number_of_objects(content) == 2
-        assert OBJECT.sub(b"", content).split() == b"f 1 2 3 f 1 2 4 off g".split()
+        assert one_object(content).split() == b"f 1 2 3 f 1 2 4 off g".split()
 
 
 @pytest.fixture

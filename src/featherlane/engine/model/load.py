@@ -28,7 +28,7 @@ from featherlane.engine.model.mujoco_versions import check_compiled, merges_wron
 from featherlane.engine.model.obj_objects import merged_objects
 from featherlane.engine.model.option import check_options
 from featherlane.engine.model.packages import Folders
-from featherlane.engine.model.reader import heard, hint, mujoco_module
+from featherlane.engine.model.reader import forget_files, heard, hint, mujoco_module
 from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
@@ -78,8 +78,6 @@ UNCHANGED = Meshes()
 
 def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes) -> Compiled:
     """Compiles a source, after the changes of its meshes."""
-    # MuJoCo reads a known file again only if its time stamp differs by seconds, an asset if a weak hash differs
-    mujoco.mj_clearCache(mujoco.mj_getCache())
     if not (isinstance(source, mujoco.MjModel) or is_binary(source)):
         return _changed(source, read_source(source, assets, package_dirs), meshes)
     given = "an MjModel" if isinstance(source, mujoco.MjModel) else "a binary model"
@@ -183,7 +181,8 @@ def load(
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
     Args:
-        source: the path of an MJCF or URDF file, XML text that starts with `<`, a `mujoco.MjModel` (copied), a
+        source: the path of an MJCF or URDF file of any suffix, of a ZIP file with one such file and its assets, or of
+            a model saved by `mj_saveModel`; XML text that starts with `<`, a `mujoco.MjModel` (copied), a
             `mujoco.MjSpec` (compiled), or the name of a bundled model: `humanoid` is the model, `./humanoid` a file.
         assets: files that XML text refers to, content by name.
         links: joints between bodies outside the tree, one or several `Link`; such a model has the contact model `lcp`.
@@ -206,6 +205,7 @@ def load(
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
+            OBJ files of several objects: all are read here, MuJoCo reads the faces of the first.
 
     Raises:
         UnsupportedFeatureError: the model has unsupported features that would change its motion; lists all.  Or a
@@ -218,6 +218,7 @@ def load(
             it.
     """
     meshes = Meshes(convex_decomposition, collision)
+    forget_files()  # also those of an MjSpec
     model = load_unchecked(source, assets, links=links, package_dirs=package_dirs, meshes=meshes, variants=variants)
     model.check_edits()
     return model

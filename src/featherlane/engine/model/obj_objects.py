@@ -15,13 +15,41 @@ from typing import Any
 from featherlane.engine.model.reader import mujoco_module, version_numbers
 
 STORES_PATHS = (4,)  # since this version a compiled model has the whole path of a mesh's file
-OBJECT = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t]*[og][ \t][^\r\n]*")
-FACE = re.compile(rb"(?:(?<=[\r\n])|\A)[ \t]*f[ \t]")
+# lines, if they begin with the pattern; one pattern for both letters, or for the beginning too, takes 8 times as long
+OBJECTS, FACE = (re.compile(rb"o[ \t][^\r\n]*"), re.compile(rb"g[ \t][^\r\n]*")), re.compile(rb"f[ \t]")
 
 
 def number_of_objects(content: bytes) -> int:
-    """Returns the number of objects and groups with faces."""
-    return sum(FACE.search(part) is not None for part in OBJECT.split(content))
+    """Returns the number of objects and groups with faces, at least 1."""
+    *heads, last = _parts(content)
+    number = sum(map(_has_faces, heads))
+    return number + 1 if number == 0 or _has_faces(last) else number
+
+
+def one_object(content: bytes) -> bytes:
+    """Returns the file without its lines of objects and groups."""
+    return b"".join(content[start:end] for _, start, end in _parts(content))
+
+
+def _parts(content: bytes) -> list[tuple[bytes, int, int]]:
+    """Returns the parts between lines of objects and groups: the content, start and end."""
+    lines = sorted(line.span() for kind in OBJECTS for line in _lines(kind, content, 0, len(content)))
+    places = [0, *(place for line in lines for place in line), len(content)]
+    return [(content, start, end) for start, end in zip(places[::2], places[1::2], strict=True)]
+
+
+def _has_faces(part: tuple[bytes, int, int]) -> bool:
+    return next(_lines(FACE, *part), None) is not None
+
+
+def _lines(kind: re.Pattern[bytes], content: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
+    """Yields the lines of a kind: matches after the beginning of a line and spaces."""
+    for match in kind.finditer(content, start, end):
+        before = match.start() - 1
+        while before >= 0 and content[before] in b" \t":
+            before -= 1
+        if before < 0 or content[before] in b"\r\n":
+            yield match
 
 
 def merged_objects(spec: Any, folders: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
@@ -35,7 +63,8 @@ def merged_objects(spec: Any, folders: Sequence[str]) -> tuple[dict[str, bytes],
         Contents by path, for `spec.assets`, of all OBJ files; and the names of meshes of several objects.  Both are
         empty if no file has several objects.
     """
-    contents, names = {}, []
+    contents: dict[str, bytes] = {}
+    names = []
     meshes = [m for m in spec.meshes if m.file.lower().endswith(".obj") or m.content_type == "model/obj"]
     # an attached mesh has the compiler options of its model, and is in the folder of that model
     attached = any(mesh.compiler is not spec.compiler for mesh in meshes)
@@ -49,8 +78,8 @@ def merged_objects(spec: Any, folders: Sequence[str]) -> tuple[dict[str, bytes],
         if (number := number_of_objects(content)) > 1:
             names.append(f"mesh {mesh.name!r} ({number} objects)")
         if path:
-            contents[path] = OBJECT.sub(b"", content)
-    return (contents, names) if names else ({}, [])
+            contents[path] = content
+    return {path: one_object(content) for path, content in contents.items() if names}, names
 
 
 def _found(spec: Any, paths: list[str]) -> Iterator[tuple[str, bytes]]:

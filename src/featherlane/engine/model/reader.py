@@ -62,6 +62,16 @@ def mujoco_module() -> Any:
     return mujoco
 
 
+def forget_files() -> None:
+    """Clears MuJoCo's cache of meshes, textures and height fields.
+
+    MuJoCo reads a file in the cache again only if its time stamp differs in whole seconds.  An asset in memory is read
+    again only if a hash differs, which is equal for many contents (it combines bytes by `or`).
+    """
+    mujoco = mujoco_module()
+    mujoco.mj_clearCache(mujoco.mj_getCache())
+
+
 @contextmanager
 def heard() -> Iterator[None]:
     """Converts MuJoCo's warnings to Python warnings, each text once: MuJoCo prints them, and appends them to

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import encodable
 from featherlane.engine.model.packages import Folders, listed_folders, resolve
-from featherlane.engine.model.reader import mujoco_module, version_numbers
+from featherlane.engine.model.reader import forget_files, mujoco_module, version_numbers
 from featherlane.engine.model.urdf_reader import read_as_newest, with_distinct_names
 from featherlane.errors import ModelError
 
@@ -106,6 +106,7 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
     if not isinstance(source, str | Path):
         given = type(source).__name__
         raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
+    forget_files()
     files, names, path = _checked_assets(assets), {}, None
     if is_text(source):
         name, text = "XML text", encodable("XML text", clean(str(source)))

@@ -92,8 +92,8 @@ def _mimics(text: str) -> Iterator[tuple[str, str, float, float]]:
         mimic = child_of(joint, "mimic")
         name, other = joint.getAttribute("name"), mimic.getAttribute("joint") if mimic is not None else ""
         if kinds[name] in SCALAR and kinds.get(other) in SCALAR:
-            offset, multiplier = _numbers(mimic, "offset", 1), _numbers(mimic, "multiplier", 1)
-            yield name, other, *(offset or [0.0]), *(multiplier or [1.0])
+            offset, multiplier = _numbers(mimic, "offset", 1) or [0.0], _numbers(mimic, "multiplier", 1) or [1.0]
+            yield name, other, offset[0], multiplier[0]
 
 
 def _numbers(element: Element | None, attribute: str, count: int) -> list[float]:
