@@ -143,6 +143,12 @@ def test_other_formats_are_named_with_their_converter(tmp_path, name):
         specification(tmp_path / name)
 
 
+def test_unexpanded_xacro_expressions_are_named():
+    text = URDF.replace('type="continuous">', 'type="continuous"><dynamics damping="${d * 2}"/>')
+    with pytest.raises(fl.ModelError, match=r"damping.*\n.*'\$\{d \* 2\}': expand it with `xacro"):
+        fl.load(text)
+
+
 def test_sdformat_text_and_usd_archives_are_refused(tmp_path):
     with pytest.raises(fl.ModelError, match="XML text: is an SDFormat file"):
         fl.load('<sdf version="1.7"><model name="m"/></sdf>')

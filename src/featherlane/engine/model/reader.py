@@ -65,8 +65,8 @@ def mujoco_module() -> Any:
 def forget_files() -> None:
     """Clears MuJoCo's cache of meshes, textures and height fields.
 
-    MuJoCo reads a file in the cache again only if its time stamp differs in whole seconds.  An asset in memory is read
-    again only if a hash differs, which is equal for many contents (it combines bytes by `or`).
+    MuJoCo reads a file in the cache again only if its time stamp differs in whole seconds.  Before 4.0, it reads an
+    asset in memory again only if a hash differs, which is equal for many contents.
     """
     mujoco = mujoco_module()
     mujoco.mj_clearCache(mujoco.mj_getCache())

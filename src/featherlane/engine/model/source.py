@@ -127,7 +127,12 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
         raise ModelError(f"{name}: is no XML text; allowed are MJCF and URDF files, and ZIP files with one of them")
     if kind == "robot":
         text, names = with_distinct_names(text)
-    spec = _parsed(mujoco, path, text, files)
+    try:
+        spec = _parsed(mujoco, path, text, files)
+    except ValueError as error:
+        if kind == "robot" and (expression := re.search(r"\$\{[^}]*\}", text)):
+            raise ValueError(f"{error} (it contains {expression[0]!r}: expand it with `xacro FILE > r.urdf`)") from None
+        raise
     if kind == "robot":
         read_as_newest(spec, text, version_numbers(mujoco.__version__))
     resolve(spec, names, package_dirs, path)

@@ -15,6 +15,7 @@ from mjlab.sim import sim as mjlabs  # pyright: ignore[reportMissingImports]
 from mjlab.utils.nan_guard import NanGuard  # pyright: ignore[reportMissingImports]
 
 from featherlane.engine.model import load
+from featherlane.engine.model.load import compile_source
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, constants_of
 from featherlane.engine.simulation.batch.batch import Batch
@@ -70,7 +71,7 @@ class Simulation(Original):
         check_device(device)
         if spec is None and model is None:
             raise ArgumentError("Either model or spec must be provided.")
-        mj_model: Any = spec.compile() if spec is not None else model
+        mj_model: Any = compile_source(spec).mj_model if spec is not None else model
         cfg.mujoco.apply(mj_model)
         self.cfg, self.device, self.num_envs = cfg, device, num_envs
         self.wp_device = warp.get_device(device)
