@@ -23,6 +23,8 @@ from featherlane.errors import ModelError
 ARCHIVE, BINARY = b"PK\x03\x04", b"\x31\xd4\x00\x00"  # first bytes of ZIP files, and of MuJoCo's binary models
 USD = ("#usda", "PXR-USDC")
 DECODED = (".xml", ".urdf")  # suffixes of files that MuJoCo reads into a specification
+XACRO = re.compile(r"\$\{[^}]*\}")
+ATTACHED = re.compile(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]")  # folder of the file of an attached model
 # root elements and formats that MuJoCo does not read, and the programs that convert them
 CONVERTED = {
     "sdf": "an SDFormat file; convert it with `sdformat2mjcf` (pip install sdformat-mjcf), or export a URDF",
@@ -107,37 +109,36 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
         given = type(source).__name__
         raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
     forget_files()
-    files, names, path = _checked_assets(assets), {}, None
-    if is_text(source):
-        name, text = "XML text", encodable("XML text", clean(str(source)))
-    else:
-        path = found_file(source)
-        name = str(path)
-        if _starts_with(path, BINARY):
-            raise ModelError(f"{name}: is a compiled model of MuJoCo, allowed here are MJCF and URDF files")
-        if _starts_with(path, ARCHIVE):
-            text, files = _unpacked(path)
-            path = None
-        else:
-            text = path.read_text(encoding="utf-8-sig", errors="replace")
-    kind = "usd" if text.startswith(USD) else root_element(text)
+    name, path, text, files = _text_of(source)
+    files |= _checked_assets(assets)
+    kind, names = "usd" if text.startswith(USD) else root_element(text), {}
     if kind in CONVERTED:
         raise ModelError(f"{name}: is {CONVERTED[kind]}")
     if not is_text(text):
         raise ModelError(f"{name}: is no XML text; allowed are MJCF and URDF files, and ZIP files with one of them")
     if kind == "robot":
         text, names = with_distinct_names(text)
-    try:
-        spec = _parsed(mujoco, path, text, files)
-    except ValueError as error:
-        if kind == "robot" and (expression := re.search(r"\$\{[^}]*\}", text)):
-            raise ValueError(f"{error} (it contains {expression[0]!r}: expand it with `xacro FILE > r.urdf`)") from None
-        raise
+    spec = _parsed(mujoco, path, text, files)
     if kind == "robot":
         read_as_newest(spec, text, version_numbers(mujoco.__version__))
     resolve(spec, names, package_dirs, path)
-    attached = re.findall(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]", text)
-    return Source(name, spec, text, [os.path.join(spec.modelfiledir, folder) for folder in attached])
+    return Source(name, spec, text, [os.path.join(spec.modelfiledir, folder) for folder in ATTACHED.findall(text)])
+
+
+def _text_of(source: str | Path) -> tuple[str, Path | None, str, dict[str, bytes]]:
+    """Returns name, file, text and assets of a source; the model of an archive has no file.
+
+    Raises:
+        ModelError: the file is missing, or is a binary model, or an archive without one model.
+    """
+    if is_text(source):
+        return "XML text", None, encodable("XML text", clean(str(source))), {}
+    path = found_file(source)
+    if _starts_with(path, BINARY):
+        raise ModelError(f"{path}: is a compiled model of MuJoCo, allowed here are MJCF and URDF files")
+    if _starts_with(path, ARCHIVE):
+        return str(path), None, *_unpacked(path)
+    return str(path), path, path.read_text(encoding="utf-8-sig", errors="replace"), {}
 
 
 def _starts_with(path: Path, start: bytes) -> bool:
@@ -169,14 +170,25 @@ def _unpacked(path: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes]) -> Any:
-    """Returns the specification in XML text, with the folder of its file."""
-    if path is None:
-        included = {name: content for name, content in files.items() if is_text(content.decode(errors="replace"))}
-        return mujoco.MjSpec.from_string(text, include=included, assets=files)
-    if path.suffix in DECODED and root_element(text) != "robot":
-        return mujoco.MjSpec.from_file(str(path))
-    place = path.as_posix() if path.suffix in DECODED else f"{path.as_posix()}.xml"
-    return mujoco.MjSpec.from_file(place, include={place: text.encode()})
+    """Returns the specification in XML text, with the folder of its file.
+
+    Raises:
+        ValueError: MuJoCo cannot parse it.
+    """
+    is_robot = is_urdf(text)
+    try:
+        if path is None:
+            included = {name: content for name, content in files.items() if is_text(content.decode(errors="replace"))}
+            return mujoco.MjSpec.from_string(text, include=included, assets=files)
+        if path.suffix in DECODED and not is_robot:
+            return mujoco.MjSpec.from_file(str(path))
+        place = path.as_posix() if path.suffix in DECODED else f"{path.as_posix()}.xml"
+        return mujoco.MjSpec.from_file(place, include={place: text.encode()})
+    except ValueError as error:
+        if is_robot and (found := XACRO.search(text)):
+            message = str(error).strip()
+            raise ValueError(f"{message} (it contains {found[0]!r}: expand it with `xacro FILE > r.urdf`)") from None
+        raise
 
 
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
