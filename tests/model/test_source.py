@@ -123,7 +123,7 @@ def test_an_archive_without_one_model_is_refused(tmp_path, names):
 
 
 FORMATS = {
-    "m.sdf": ('<?xml version="1.0"?><sdf version="1.7"/>', "SDFormat.*sdformat2mjcf"),
+    "m.sdf": ('<?xml version="1.0"?><sdf version="1.7"/>', "SDFormat.*sdf2mjcf"),
     "m.usda": ("#usda 1.0\n", "USD.*usd_to_urdf"),
     "m.usdc": ("PXR-USDC\0\0", "USD.*usd_to_urdf"),
     "m.dae": ("<COLLADA/>", "COLLADA"),

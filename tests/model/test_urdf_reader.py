@@ -62,6 +62,11 @@ def test_mimic_joints_become_the_equalities_of_the_newest_mujoco():
     assert not spec_of_others.equalities
 
 
+def test_a_joint_that_mimics_itself_is_named():
+    with pytest.raises(fl.ModelError, match=r"joint 'k': got <mimic> of the joint itself"):
+        fl.load(robot(second=MIMIC.replace('"j"', '"k"')))
+
+
 def test_continuous_joints_have_no_limits():
     text = robot(first='<limit lower="-1" upper="1" effort="3"/>')
     spec = mujoco.MjSpec.from_string(text)

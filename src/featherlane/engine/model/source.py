@@ -27,7 +27,7 @@ XACRO = re.compile(r"\$\{[^}]*\}")
 ATTACHED = re.compile(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]")  # folder of the file of an attached model
 # root elements and formats that MuJoCo does not read, and the programs that convert them
 CONVERTED = {
-    "sdf": "an SDFormat file; convert it with `sdformat2mjcf` (pip install sdformat-mjcf), or export a URDF",
+    "sdf": "an SDFormat file; convert it with `sdf2mjcf` (pip install sdformat-mjcf), or export a URDF",
     "usd": "a USD file; convert it with `usd_to_urdf` (pip install nvidia-srl-usd-to-urdf), or export MJCF or URDF",
     "COLLADA": "a COLLADA mesh; load an MJCF or URDF file that refers to meshes",
 }

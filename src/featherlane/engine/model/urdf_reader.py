@@ -19,6 +19,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from featherlane.engine.model.urdf import SCALAR, child_of, elements
+from featherlane.errors import ModelError
 
 MESH_FILE = re.compile(r"""(<mesh\b[^<>]*?\bfilename\s*=\s*)("[^"]*"|'[^']*')""")
 STRIPPATH = re.compile(r"<compiler\b[^<>]*\bstrippath\s*=\s*[\"']true")
@@ -54,7 +55,14 @@ def read_as_newest(spec: Any, text: str, version: tuple[int, ...]) -> None:
         spec: the `mujoco.MjSpec`, modified in place.
         text: the URDF.
         version: numbers of MuJoCo's version.
+
+    Raises:
+        ModelError: a joint mimics itself.
     """
+    mimics = list(_mimics(text))
+    for joint, other, *_ in mimics:
+        if joint == other:
+            raise ModelError(f"joint {joint!r}: got <mimic> of the joint itself, allowed is another joint")
     spec.strippath = STRIPPATH.search(text) is not None
     if version < FREES_CONTINUOUS:
         for joint in elements(text, "joint"):
@@ -70,7 +78,7 @@ def read_as_newest(spec: Any, text: str, version: tuple[int, ...]) -> None:
     if version < READS_MIMIC:
         import mujoco
 
-        for joint, other, offset, multiplier in _mimics(text):
+        for joint, other, offset, multiplier in mimics:
             equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=joint, name2=other)
             equality.data[:2] = offset, multiplier
 
