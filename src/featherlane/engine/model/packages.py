@@ -13,7 +13,6 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
-from urllib.request import url2pathname
 
 from featherlane.engine.model.obj_objects import full_path
 from featherlane.errors import ModelError
@@ -59,6 +58,8 @@ def resolve(spec: Any, names: Mapping[str, str], package_dirs: Folders, file: Pa
             elif PACKAGE.match(given):
                 path = str(_found(f"{kind} {element.name!r}", given, folders, file))
             elif FILE.match(given):
+                from urllib.request import url2pathname  # imports network modules
+
                 path = url2pathname(FILE.sub("", given, count=1))
             elif given.startswith("~"):
                 path = os.path.expanduser(given)
