@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 from xml.dom.minidom import Element
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -42,7 +41,7 @@ def with_distinct_names(text: str) -> tuple[str, dict[str, str]]:
             name = next(name for name in names if name not in stems)
             stems.add(name)
             given[file] = name + (dot + suffix if dot else "")
-        return match[1] + quoteattr(given[file])
+        return f'{match[1]}"{html.escape(given[file])}"'
 
     text = MESH_FILE.sub(replaced, text)
     return text, {name: file for file, name in given.items()}
