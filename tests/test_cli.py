@@ -193,6 +193,32 @@ def test_unread_urdf_elements_are_reported(tmp_path, capfd):
     assert "calibration" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("command", [("inspect",), ("diagnose",), ("simulate", "--seconds", "0.01")])
+@pytest.mark.parametrize("before", [None, "/nowhere"])
+def test_package_dirs_are_searched_by_a_command(command, before, tmp_path, capfd, monkeypatch):
+    monkeypatch.delenv("ROS_PACKAGE_PATH", raising=False)
+    if before is not None:
+        monkeypatch.setenv("ROS_PACKAGE_PATH", before)
+    (tmp_path / "packages" / "robot").mkdir(parents=True)
+    (tmp_path / "packages" / "robot" / "m.obj").write_text(
+        "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n"
+    )
+    (tmp_path / "r.URDF").write_text(
+        '<robot name="r"><link name="a"/><link name="b"><collision><geometry><mesh filename="package://robot/m.obj"/>'
+        '</geometry></collision></link><joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
+        "</robot>"
+    )
+    assert "no package 'robot'" in fails(capfd, *command, tmp_path / "r.URDF")
+    succeeds(*command, tmp_path / "r.URDF", "--package-dirs", "/nowhere", "--package-dirs", tmp_path / "packages")
+    assert os.environ.get("ROS_PACKAGE_PATH") == before
+
+
+@pytest.mark.parametrize("command", ["simulate", "sweep", "view", "inspect", "diagnose", "bench", "compare"])
+def test_each_command_that_loads_a_model_has_package_dirs(command, capfd):
+    succeeds(command, "--help")
+    assert "--package-dirs" in capfd.readouterr().out
+
+
 # ---- video -----------------------------------------------------------------------------------------------
 
 

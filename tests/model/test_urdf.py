@@ -5,6 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.engine.model.urdf import dropped_elements
+from sampling import pairwise
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 ROBOT = (
@@ -23,7 +24,8 @@ ROBOT = (
     + """</link>
   <joint name="hip" type="{kind}"><parent link="base"/><child link="thigh"/><axis xyz="0 0 1"/>
     <limit lower="-1" upper="1" effort="3"/><dynamics damping="1" friction="2"/></joint>
-  <joint name="knee" type="{kind}"><parent link="thigh"/><child link="shank"/><origin xyz="0 0 1"/>{joint}</joint>
+  <joint name="knee" type="{kind}"><parent link="thigh"/><child link="shank"/><origin xyz="0 0 1"/>
+    {limit}{joint}</joint>
   {robot}
 </robot>"""
 )
@@ -31,7 +33,9 @@ ROBOT = (
 
 def urdf(**parts):
     """Returns the robot with one part inserted."""
-    return ROBOT.format(**({"section": "", "link": "", "joint": "", "robot": "", "kind": "revolute"} | parts))
+    limit = "" if "<limit" in parts.get("joint", "") else '<limit lower="-1" upper="1"/>'
+    parts = {"section": "", "link": "", "joint": "", "robot": "", "kind": "revolute", "limit": limit} | parts
+    return ROBOT.format(**parts)
 
 
 def test_elements_that_mujoco_reads_are_not_listed():
@@ -54,7 +58,24 @@ LOSSES = {
     },
     "link 'thigh': <contact_coefficients> is ignored": {"link": '<contact_coefficients mu="0.1"/>'},
     "transmission 't': is ignored": {"robot": '<transmission name="t"/>'},
-    "<gazebo>: is ignored": {"robot": '<gazebo reference="thigh"/>'},
+    "<gazebo>: is ignored": {"robot": "<gazebo/>"},
+    "gazebo 'thigh': is ignored (mu1, gravity)": {"robot": '<gazebo reference="thigh"><mu1/><gravity/></gazebo>'},
+    "link 'thigh': <sdf>, <surface> in <collision> is ignored": {
+        "link": '<collision><sdf/><geometry><sphere radius="1"/></geometry><surface/><sdf/></collision>'
+    },
+    "joint 'knee': <limit> with lower 1 and upper -1 is ignored: the joint has no limits": {
+        "joint": '<limit lower="1" upper="-1"/>'
+    },
+    "joint 'knee': <limit> with lower 0 and upper 0.0 is ignored: the joint has no limits": {
+        "joint": '<limit lower="0" upper="0.0"/>'
+    },
+    "joint 'knee': <limit> lower and upper are missing: the joint has no limits": {"joint": '<limit effort="1"/>'},
+    "joint 'tip': <limit> lower and upper are missing: the joint has no limits": {
+        "robot": '<link name="t"/><joint name="tip" type="prismatic"><parent link="shank"/><child link="t"/></joint>'
+    },
+    "link 'crate': no joint has it as its child; it is fixed to the world, as 'base'": {
+        "robot": '<link name="crate"/>'
+    },
     "<xacro:leg>: is ignored: expand xacro files first, with `xacro FILE > robot.urdf`": {"robot": "<xacro:leg/>"},
     "ros2_control 'c': is ignored": {"robot": '<ros2_control name="c"/>'},
     "<mujoco>: <actuator> is ignored": {"section": "<actuator/>"},
@@ -65,7 +86,7 @@ LOSSES = {
 def test_unread_elements_are_named(line):
     text = urdf(**LOSSES[line])
     assert dropped_elements(text) == [line]
-    mujoco.MjModel.from_xml_string(text)  # MuJoCo accepts it without a warning
+    mujoco.MjSpec.from_string(text)  # MuJoCo reads it
 
 
 def test_a_one_sided_limit_is_ignored_by_mujoco():
@@ -78,6 +99,7 @@ def test_mimic_of_a_joint_that_is_not_scalar_is_named():
     expected = "joint 'knee': <mimic> is ignored: it needs a revolute, continuous or prismatic joint"
     assert dropped_elements(text) == [expected]
     assert mujoco.MjModel.from_xml_string(text).neq == 0
+    assert dropped_elements(urdf(joint='<mimic joint="nope"/>')) == [expected]
 
 
 def test_equal_unread_elements_share_a_line():
@@ -134,6 +156,62 @@ def test_a_file_within_its_package_finds_it(package):
     file = package / "my_robot" / "urdf" / "robot.urdf"
     file.parent.mkdir()
     file.write_text(urdf(link=MESH))
+    assert meshes(file) == 1
+
+
+FORMS = ["package:///{}", "package://{}", "Package:/{}", "package:\\\\{}"]
+INSIDE = ["my_robot/meshes/a part.obj", "my_robot//meshes/a%20part.obj", "my_robot/./x/../meshes\\a part.obj"]
+
+
+@pytest.mark.parametrize(("form", "inside"), pairwise(FORMS, INSIDE))
+def test_forms_of_package_uris(package, form, inside):
+    text = urdf(link=MESH.replace("package://my_robot/meshes/a%20part.obj", form.format(inside)))
+    assert meshes(text, package_dirs=package) == 1
+
+
+@pytest.mark.parametrize(
+    "uri", ["package://", "package:///", "package://..", "package://./my_robot", "package://my_robot/../other"]
+)
+def test_uris_without_a_package_or_outside_of_it_are_refused(package, uri):
+    (package / "other").mkdir()
+    (package / "other" / "m.obj").write_text(TETRAHEDRON)
+    text = urdf(link=MESH.replace("package://my_robot/meshes/a%20part.obj", f"{uri}/m.obj"))
+    with pytest.raises(fl.ModelError, match=r"mesh 'm': got package:.*allowed (is|are)"):
+        fl.load(text, package_dirs=package)
+
+
+@pytest.mark.parametrize("name", ["*", "?y_robot", "[m]y_robot", "**"])
+def test_characters_of_patterns_belong_to_a_name(package, name):
+    text = urdf(link=MESH.replace("my_robot", name))
+    with pytest.raises(fl.ModelError, match="no package"):
+        fl.load(text, package_dirs=package)
+    (package / "my_robot").rename(package / name)
+    assert meshes(text, package_dirs=package) == 1
+
+
+def test_an_unknown_user_is_a_name(package):
+    assert meshes(urdf(link=MESH), package_dirs=["~nobody9/x", package]) == 1
+
+
+def test_forms_of_file_names(package, monkeypatch):
+    folder = package / "my_robot" / "meshes"
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    file = package / "my_robot" / "robot.urdf"
+    (folder / "b%20.obj").write_text(TETRAHEDRON)
+    uri = folder.as_uri()
+    for name in (f"{uri}/a%20part.obj", f"FILE://localhost{uri.removeprefix('file://')}/a part.obj", "~/a part.obj",
+                 "meshes/a part.obj", "meshes/a%20part.obj", "meshes\\a part.obj", "./x/..//meshes/a part.obj",
+                 "file:meshes/b%2520.obj", "meshes/b%20.obj"):  # fmt: skip
+        file.write_text(urdf(link=MESH.replace("package://my_robot/meshes/a%20part.obj", name)))
+        assert meshes(file) == 1, name
+    robot = '<mujoco><asset><mesh name="m" file="~/a part.obj"/></asset></mujoco>'
+    assert fl.load(robot).nmesh == fl.load(robot.replace("~", uri)).nmesh == 1
+
+
+def test_strippath_reads_the_last_part_of_a_name(package):
+    file = package / "my_robot" / "meshes" / "robot.urdf"
+    file.write_text(urdf(link=MESH.replace("%20", " "), section='<compiler strippath="true"/>'))
     assert meshes(file) == 1
 
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ REAL = (
     "robosuite/grippers/fourier_left_hand",
 )
 ROUNDING = 1e-9  # relative, absolute for the smallest values: versions sum in different orders
+AXES = 3e-8  # relative to the largest entry: versions before 3.14 compute principal axes to this accuracy
 STEPS = 20
 FAR = 1e-4  # m or rad after so many steps: hull contacts come in another order, solvers stop at different iterations
 FACES = set(
@@ -57,6 +59,64 @@ ACTUATED = "robosuite/grippers/fourier_left_hand"  # moves differently because i
 ASLEEP = """<mujoco><option><flag sleep="enable" energy="enable"/></option><worldbody>
   <geom type="plane" size="5 5 1"/><body pos="0 0 .0998" sleep="init"><freejoint/><geom type="box" size=".1 .1 .1"/>
   </body></worldbody></mujoco>"""
+
+INERTIAL = """<inertial><origin xyz="0.1 0 0.2" rpy="0.3 -0.4 0.5"/><mass value="2"/>
+<inertia ixx="1" iyy="2" izz="2.5" ixy="0.2" ixz="-0.1" iyz="0.3"/></inertial>"""
+SHAPES = "".join(
+    f'<collision><origin xyz="0 0 0.1" rpy="0.1 0.2 0.3"/><geometry>{shape}</geometry></collision>'
+    for shape in (
+        '<box size="0.1 0.2 0.3"/>',
+        '<cylinder radius="0.1" length="0.2"/>',
+        '<capsule radius="0.1" length="0.2"/>',
+        '<sphere radius="0.1"/>',
+        '<mesh filename="left/m.obj"/>',
+        '<mesh filename="right/m.obj" scale="1 2 1"/>',
+    )
+)
+MESH = "o first\nv 0 0 0\nv {0} 0 0\nv 0 {0} 0\nv 0 0 {0}\nf 1 3 2\nf 1 2 4\no second\nf 2 3 4\nf 3 1 4\n"
+ASSETS = {"left/m.obj": MESH.format(0.2), "right/m.obj": MESH.format(0.1)}
+LIMIT = '<axis xyz="0 1 2"/><limit lower="-1" upper="1" effort="3"/><dynamics damping="0.2" friction="0.3"/>'
+# type of the joint, its content, content of its link
+URDFS = {
+    "inertia": [("floating", "", INERTIAL)],
+    "shapes": [("floating", "", SHAPES)],
+    "joints": [
+        ("revolute", LIMIT, INERTIAL),
+        ("prismatic", LIMIT, INERTIAL),
+        ("planar", '<origin xyz="1 0 0" rpy="1 2 3"/><axis xyz="0 0 1"/>', INERTIAL),
+        ("spherical", "", INERTIAL),
+    ],
+    "continuous": [("continuous", LIMIT, INERTIAL)],
+    "merged": [
+        ("continuous", LIMIT, INERTIAL),
+        ("fixed", '<origin xyz="1 0 0.3" rpy="1 2 3"/>', INERTIAL),
+        ("fixed", '<origin rpy="1 2 3"/>', SHAPES),
+        ("revolute", LIMIT, INERTIAL),
+    ],
+    "mimic": [
+        ("continuous", '<mimic joint="joint1" multiplier="-2" offset="0.1"/>', INERTIAL),
+        ("prismatic", LIMIT, INERTIAL),
+        ("revolute", '<mimic joint="absent"/>', INERTIAL),
+    ],
+    "limits": [
+        ("revolute", limit, INERTIAL)
+        for limit in ("", '<limit upper="1"/>', '<limit lower="1" upper="-1"/>', '<limit lower="0" upper="0"/>')
+    ],
+}
+OF_URDF = (
+    "jnt_type jnt_axis jnt_range jnt_limited jnt_actfrcrange jnt_actfrclimited dof_damping dof_frictionloss geom_type "
+    "geom_contype eq_type eq_obj1id eq_obj2id eq_data qpos0"
+).split()
+
+
+def urdf(parts) -> str:
+    """Returns a chain of links."""
+    text = '<link name="link0"/>'
+    for k, (kind, joint, link) in enumerate(parts):
+        text += f'<link name="link{k + 1}">{link}</link><joint name="joint{k}" type="{kind}">{joint}'
+        text += f'<parent link="link{k}"/><child link="link{k + 1}"/></joint>'
+    return f'<robot name="r">{text}</robot>'
+
 
 # models read in a process of another version, as arrays by model and field
 READ = """
@@ -95,6 +155,23 @@ def arrays() -> dict[str, np.ndarray]:
             value = model.size_values()[field.name] if field.kind == "size" else getattr(model, field.name)
             found[f"{name}:{field.name}"] = np.array(value)
         found[f"{name}:moved"] = moved(model)
+    return found | urdf_arrays()
+
+
+def urdf_arrays() -> dict[str, np.ndarray]:
+    """Returns fields of URDF models that no version may change, and what depends on all inertias."""
+    import featherlane as fl
+
+    found = {}
+    for name, parts in URDFS.items():
+        with warnings.catch_warnings(action="ignore"):
+            model = load(urdf(parts), assets=ASSETS)
+        for field in OF_URDF:
+            found[f"{name}:urdf {field}"] = np.array(getattr(model, field))
+        data = fl.Data(model)
+        data.qvel[:] = 1.0
+        fl.forward(model, data)
+        found |= {f"{name}:urdf M": fl.query.full_m(model, data), f"{name}:urdf qacc": np.array(data.qacc)}
     return found
 
 
@@ -133,7 +210,10 @@ def test_a_model_is_equal_in_all_mujoco_versions_except_for_listed_fields(versio
     found, seen = dict(np.load(target)), set()
     for key, value in newest.items():
         name, field = key.split(":")
-        if field == "moved":
+        if field.startswith("urdf "):
+            largest = np.abs(value).max(initial=1.0)
+            np.testing.assert_allclose(found[key], value, rtol=0, atol=AXES * largest, err_msg=key)
+        elif field == "moved":
             if name != ACTUATED or number >= (3, 16):
                 np.testing.assert_allclose(found[key], value, rtol=0, atol=FAR, err_msg=key)
         elif value.shape != found[key].shape or not np.allclose(found[key], value, rtol=ROUNDING, atol=1e-12):

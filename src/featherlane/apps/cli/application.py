@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,7 @@ application = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+PACKAGE_PATH = "ROS_PACKAGE_PATH"
 RECORD_BAD = 16  # number of recorded steps of each world
 
 
@@ -69,6 +71,31 @@ Nodes = Annotated[
         metavar="ADDRESS|N",
         help="Ray cluster to run on (HOST:PORT of its head node, or auto), or the number of workers "
         "on this machine. Requires: pip install 'featherlane[distributed]'.",
+        show_default=False,
+    ),
+]
+
+
+def _add_packages(context: typer.Context, folders: list[Path] | None) -> list[Path] | None:
+    """Adds folders to ROS_PACKAGE_PATH while the command runs; its child processes search them, too."""
+    if folders:
+        before = os.environ.get(PACKAGE_PATH)
+        os.environ[PACKAGE_PATH] = os.pathsep.join(
+            [*(os.path.expanduser(folder) for folder in folders), *([before] if before else [])]
+        )
+        context.call_on_close(
+            lambda: os.environ.pop(PACKAGE_PATH) if before is None else os.environ.update({PACKAGE_PATH: before})
+        )
+    return folders
+
+
+PackageDirs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--package-dirs",
+        metavar="DIR",
+        help="Folder that contains ROS packages, or a package, for package:// paths of a URDF. Can be repeated.",
+        callback=_add_packages,
         show_default=False,
     ),
 ]
@@ -157,9 +184,11 @@ def _simulate(
         ),
     ] = None,
     settings: Settings = None,
+    package_dirs: PackageDirs = None,
     as_json: Json = False,
 ) -> int:
     """Simulate worlds of a model; report speed, solver convergence and status counts."""
+    del package_dirs  # of the environment, see _add_packages
     given = locals() | {"dtype": dtype.value, "settings": tuple(settings or ())}  # all parameters by name
     from featherlane.apps.cli.simulate import Request, simulate
 
@@ -184,9 +213,11 @@ def _sweep(
     chunk: Annotated[
         int, typer.Option(metavar="N", help="Number of samples that run at once; 0: as many as take a few seconds.")
     ] = 0,
+    package_dirs: PackageDirs = None,
     as_json: Json = False,
 ) -> int:
     """Run a parameter sweep: many rollouts with different parameters, each reduced to a few numbers."""
+    del package_dirs
     given = locals()  # all parameters by name
     from featherlane.apps.cli.sweep import Request, run_sweep
 
@@ -253,8 +284,10 @@ def _view(
             "machine can open the page.",
         ),
     ] = True,
+    package_dirs: PackageDirs = None,
 ) -> int:
     """Show worlds in the browser: run, rewind, drag, edit, plot. Requires: pip install 'featherlane[view]'."""
+    del package_dirs
     given = locals() | {"dtype": dtype.value, "settings": tuple(settings or ())}  # all parameters by name
     from featherlane.apps.cli.view import Request, serve_page
 
@@ -262,8 +295,9 @@ def _view(
 
 
 @application.command("inspect")
-def _inspect(source: Source, as_json: Json = False) -> None:
+def _inspect(source: Source, package_dirs: PackageDirs = None, as_json: Json = False) -> None:
     """Describe a model: sizes, kinematic tree, sparsity and cost, features, unsupported features."""
+    del package_dirs
     from featherlane.apps.cli.inspect import inspect
 
     inspect(source, as_json)
@@ -278,9 +312,11 @@ def _diagnose(
     self_test: Annotated[
         bool, typer.Option("--self-test", help="Test the installation in seconds: accuracy, bits, MuJoCo.")
     ] = False,
+    package_dirs: PackageDirs = None,
     as_json: Json = False,
 ) -> int:
     """Check a model for errors, instabilities, elements without effect, and slow settings, or test the installation."""
+    del package_dirs
     from featherlane.apps.cli.diagnose import diagnose_source, run_self_test
 
     if self_test == (source is not None):
@@ -307,13 +343,14 @@ def _bench(
         bool, typer.Option("--smooth", help="Disable contacts and constraints in both simulators.")
     ] = False,
     stages: Annotated[bool, typer.Option(help="Also measure each stage of a step.")] = True,
+    package_dirs: PackageDirs = None,
     as_json: Json = False,
 ) -> None:
     """Measure speed against MuJoCo, alternating in one process from the same settled states."""
     from featherlane.apps.cli.bench import bench
     from featherlane.apps.measure.speed_comparison import Course
 
-    del against  # one alternative so far
+    del against, package_dirs  # one alternative so far
     course = Course(dtype.value, worlds, threads, nstep=steps, rounds=rounds, settle=seconds, seed=seed, smooth=smooth)
     bench(sources, course, stages, as_json)
 
@@ -363,9 +400,11 @@ def _compare(
             show_default=False,
         ),
     ] = None,
+    package_dirs: PackageDirs = None,
     as_json: Json = False,
 ) -> int:
     """Solve the same states with several solvers from a cold start, and report their convergence."""
+    del package_dirs
     from featherlane.apps.cli.compare import compare, compare_contact_models
     from featherlane.apps.measure.contact_models import SOLVERS as ALL_SOLVERS
     from featherlane.apps.measure.contact_models import Contest

@@ -7,7 +7,6 @@ raise an error that names them.
 from __future__ import annotations
 
 import copy
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.engine.model.actuators import check_actuators
-from featherlane.engine.model.arguments import instance
-from featherlane.engine.model.assignment import encodable
 from featherlane.engine.model.bundle import bundled_file, resolve_name
 from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.decomposition import Decomposition, decompose
@@ -27,53 +24,25 @@ from featherlane.engine.model.fields import DERIVED
 from featherlane.engine.model.link import Link, listed
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.mujoco_arrays import centred_inertias, read_sizes, with_missing_fields
-from featherlane.engine.model.mujoco_versions import check_compiled
+from featherlane.engine.model.mujoco_versions import check_compiled, merges_wrongly
+from featherlane.engine.model.obj_objects import merged_objects
 from featherlane.engine.model.option import check_options
-from featherlane.engine.model.packages import SCHEME, Folders, listed_folders, resolve
-from featherlane.engine.model.reader import heard, hint, mujoco_module
+from featherlane.engine.model.packages import Folders
+from featherlane.engine.model.reader import forget_files, heard, hint, mujoco_module
 from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
+from featherlane.engine.model.source import Source, clean, found_file, is_binary, is_text, is_urdf, read_source
 from featherlane.engine.model.tables import check_tables
-from featherlane.engine.model.urdf import dropped_elements, link_names
+from featherlane.engine.model.urdf import dropped_elements, link_names, root_links
 from featherlane.engine.model.variant import Declared, Variants, compile_variants, select
 from featherlane.errors import ModelError, UnsupportedFeatureError
 
+OBJECTS = "MuJoCo reads only the faces of the first object of an OBJ file, here all objects are read: {}"
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
     '<mujoco><compiler fusestatic="false"/></mujoco> to the robot'
 )
-
-
-def _find(source: str | Path) -> Path:
-    """Returns the file of a path."""
-    path = Path(encodable("path", str(source))).expanduser()
-    try:
-        is_folder, is_file = path.is_dir(), path.is_file()
-    except OSError as error:
-        raise ModelError(f"{str(source)[:60]!r}: {error.strerror}") from None
-    if is_file:
-        return path
-    raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file" if is_folder else f"{path}: no such file")
-
-
-def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
-    """Returns the assets in MuJoCo's form: bytes by file name."""
-    result = {}
-    instance("assets", assets, Mapping | None, "a dict of contents by file name")
-    for name, content in (assets or {}).items():
-        if not isinstance(content, str | bytes | bytearray):
-            raise ModelError(f"asset {name!r}: got {type(content).__name__}, allowed are bytes or str")
-        if isinstance(content, str):
-            content = encodable(f"asset {str(name)!a}", content).encode()
-        result[encodable("assets", str(name))] = bytes(content)
-    return result
-
-
-def _is_urdf(text: str) -> bool:
-    """Returns whether XML text has `robot` as its first element."""
-    first = re.search(r"<([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^>]*>", "", text, flags=re.S))
-    return first is not None and first.group(1) == "robot"
 
 
 class Compiled(NamedTuple):
@@ -109,59 +78,37 @@ UNCHANGED = Meshes()
 
 def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes) -> Compiled:
     """Compiles a source, after the changes of its meshes."""
-    listed_folders(package_dirs)
-    if assets is not None and not _is_text(source):
-        raise ModelError("assets: allowed only with XML text; a file finds its own")
+    if not (isinstance(source, mujoco.MjModel) or is_binary(source)):
+        return _changed(source, read_source(source, assets, package_dirs), meshes)
+    given = "an MjModel" if isinstance(source, mujoco.MjModel) else "a binary model"
+    for name in (*meshes.given, *([] if assets is None else ["assets"])):
+        raise ModelError(f"{name}: got {given}, allowed are a path, XML text and an MjSpec")
     if isinstance(source, mujoco.MjModel):
-        for name in meshes.given:
-            raise ModelError(f"{name}: got an MjModel, allowed are a path, XML text and an MjSpec")
         return Compiled(copy.copy(source), "MjModel")
-    if isinstance(source, mujoco.MjSpec):
-        if not meshes.given:
-            return Compiled(source.compile(), "MjSpec")
-        return _changed(source.copy(), meshes, "MjSpec")
-    path, text = _found(source)
-    files, name = _checked_assets(assets), "XML text" if path is None else str(path)
-    is_resolved = SCHEME in text and _is_urdf(text)
-    if is_resolved or meshes.given:
-        spec = _spec(mujoco, path, text, files)
-        if is_resolved:
-            resolve(spec, package_dirs, path)
-        return _changed(spec, meshes, name, text)
-    if path is None:
-        return Compiled(mujoco.MjModel.from_xml_string(text, files), name, text)
-    return Compiled(mujoco.MjModel.from_xml_path(name), name, text)
+    path = str(found_file(source))
+    return Compiled(mujoco.MjModel.from_binary_path(path), path)
 
 
-def _changed(spec: Any, meshes: Meshes, name: str, text: str = "") -> Compiled:
-    """Compiles a specification, some of whose meshes become SDF geoms or convex parts."""
-    found: list[Decomposition] = []
+def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
+    """Compiles a specification, after the changes of its meshes; a given MjSpec is copied before it is changed."""
+    contents, merged = merged_objects(read.spec, read.folders)
+    spec, found, keeps_bodies = read.spec, [], merges_wrongly(read.spec)
+    if spec is source and (meshes.given or contents or keeps_bodies):
+        spec = spec.copy()
+    spec.assets.update(contents)
+    if keeps_bodies:
+        spec.compiler.fusestatic = False
     if meshes.collision is not None:
         use_fields(spec, meshes.collision)
     if meshes.convex_decomposition is not None:
         found = decompose(spec, meshes.convex_decomposition)
-    return Compiled(spec.compile(), name, text, found)
-
-
-def _found(source: str | Path) -> tuple[Path | None, str]:
-    """Returns the file of a source (None for XML text) and its text."""
-    if _is_text(source):
-        return None, encodable("XML text", _clean(str(source)))
-    path = _find(source)
-    return path, path.read_text(encoding="utf-8-sig", errors="replace")
-
-
-def _spec(mujoco: Any, path: Path | None, text: str, assets: dict[str, bytes]) -> Any:
-    return mujoco.MjSpec.from_string(text, assets=assets) if path is None else mujoco.MjSpec.from_file(str(path))
-
-
-def _clean(text: str) -> str:
-    """Returns XML text without the characters that may precede its first `<`."""
-    return text.lstrip("\ufeff \t\r\n")
-
-
-def _is_text(source: Any) -> bool:
-    return isinstance(source, str) and _clean(source).startswith("<")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mj_model = spec.compile()
+    texts = dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught)
+    for text in (*texts, *([f"{read.name}: {OBJECTS.format(', '.join(merged))}"] if merged else [])):
+        warnings.warn(text, stacklevel=6)
+    return Compiled(mj_model, read.name, read.text, found)
 
 
 @contextmanager
@@ -173,10 +120,10 @@ def _errors_of(source: Any) -> Iterator[None]:
     except ModelError:
         raise
     except (ValueError, mujoco.FatalError) as error:
-        if _is_text(source):
+        if is_text(source):
             where = "XML text"
         else:
-            where = str(_find(source)) if isinstance(source, str | Path) else type(source).__name__
+            where = str(found_file(source)) if isinstance(source, str | Path) else type(source).__name__
         text = str(error).strip()
         raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
@@ -196,7 +143,7 @@ def compile_source(
         InstallationError: `mujoco` is missing, too old or broken; with the command that repairs it.
     """
     mujoco = mujoco_module()
-    is_empty = isinstance(source, str) and not _clean(source)
+    is_empty = isinstance(source, str) and not clean(source)
     if is_empty or not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
         given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
@@ -215,18 +162,10 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
     Raises:
         ModelError: the source cannot be found or read, or is an MjModel.
     """
-    mujoco = mujoco_module()
-    if isinstance(source, mujoco.MjSpec):
-        return source.copy()
-    if not isinstance(source, str | Path):
-        given = type(source).__name__
-        raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
     source = resolve_name(source)
     with heard(), _errors_of(source):
-        path, text = _found(source)
-        spec = _spec(mujoco, path, text, _checked_assets(assets))
-        resolve(spec, package_dirs, path)
-        return spec
+        spec = read_source(source, assets, package_dirs).spec
+        return spec.copy() if spec is source else spec
 
 
 def load(
@@ -242,7 +181,8 @@ def load(
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
     Args:
-        source: the path of an MJCF or URDF file, XML text that starts with `<`, a `mujoco.MjModel` (copied), a
+        source: the path of an MJCF or URDF file of any suffix, of a ZIP file with one such file and its assets, or of
+            a model saved by `mj_saveModel`; XML text that starts with `<`, a `mujoco.MjModel` (copied), a
             `mujoco.MjSpec` (compiled), or the name of a bundled model: `humanoid` is the model, `./humanoid` a file.
         assets: files that XML text refers to, content by name.
         links: joints between bodies outside the tree, one or several `Link`; such a model has the contact model `lcp`.
@@ -265,6 +205,7 @@ def load(
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
+            OBJ files of several objects: all are read here, MuJoCo reads the faces of the first.
 
     Raises:
         UnsupportedFeatureError: the model has unsupported features that would change its motion; lists all.  Or a
@@ -277,6 +218,7 @@ def load(
             it.
     """
     meshes = Meshes(convex_decomposition, collision)
+    forget_files()  # also those of an MjSpec
     model = load_unchecked(source, assets, links=links, package_dirs=package_dirs, meshes=meshes, variants=variants)
     model.check_edits()
     return model
@@ -315,17 +257,19 @@ def load_unchecked(
         if variants is None:
             model = from_mujoco(mj_model, name, links)
         else:
-            spec = specification(source, assets, package_dirs)
             with _errors_of(source):
+                read = read_source(source, assets, package_dirs)
+                spec = read.spec.copy()
+                spec.assets.update(merged_objects(spec, read.folders)[0])
                 found, labelled = compile_variants(spec, variants)
             model = _with_variants(found, labelled, name, links)
     model.decompositions = decompositions
-    if text and _is_urdf(text):
+    if is_urdf(text):
         model.dropped = dropped_elements(text)
         if model.dropped:
             warnings.warn(f"{name}: not read from the URDF: {'; '.join(model.dropped)}", stacklevel=3)
-        bodies = {*model.names("body")}
-        model.fused = [link for link in link_names(text) if link not in bodies]
+        kept = {*model.names("body"), *root_links(text)[1:]}
+        model.fused = [link for link in link_names(text) if link not in kept]
         if model.fused:
             warnings.warn(f"{name}: {FUSED.format(', '.join(map(repr, model.fused)))}", stacklevel=3)
     return model

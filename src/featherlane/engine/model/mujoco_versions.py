@@ -1,5 +1,7 @@
 """Rejects models of MuJoCo before 4.0 that MuJoCo 4.0 does not compile, or stores in another format; by name.
 
+Bodies that MuJoCo before 3.11 would merge wrongly are kept.
+
 All computations assume a model as compiled by MuJoCo 4.0.  Some models accepted by older versions would cause reads
 beyond the end of an array.
 
@@ -18,9 +20,27 @@ from featherlane.engine.model.names import element
 from featherlane.engine.model.reader import SPLIT, mujoco_module, version_numbers
 from featherlane.errors import ModelError
 
+MERGES = (3, 11)  # since this version `fusestatic` merges inertias of bodies with another orientation or position
 SERVOS = (3, 12)  # since this version actuator_ctrlspec has the inputs of a DC motor, which were in its gain parameters
 HISTORIES = (3, 14)  # since this version a history has a value for each control of an actuator
 VOLUMES = (3, 16)  # since this version mj_setConst computes bounding spheres and boxes
+
+
+def merges_wrongly(spec) -> bool:
+    """Returns whether this MuJoCo merges bodies with `fusestatic`, and misplaces the inertia of one.
+
+    MuJoCo before 3.11 composes the frames of a body and of its inertia in the wrong order.
+    """
+    if version_numbers(mujoco_module().__version__) >= MERGES or not spec.compiler.fusestatic:
+        return False
+    bodies = [(body, False) for body in spec.worldbody.bodies]
+    while bodies:
+        body, carried = bodies.pop()
+        static = not len(body.joints) and not body.mocap
+        if carried and static and (body.mass > 0 if body.explicitinertial else len(body.geoms)):
+            return True
+        bodies += [(child, carried or not static) for child in body.bodies]
+    return False
 
 
 def check_compiled(mj) -> None:

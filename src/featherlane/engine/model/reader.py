@@ -62,6 +62,16 @@ def mujoco_module() -> Any:
     return mujoco
 
 
+def forget_files() -> None:
+    """Clears MuJoCo's cache of meshes, textures and height fields.
+
+    MuJoCo reads a file in the cache again only if its time stamp differs in whole seconds.  Before 4.0, it reads an
+    asset in memory again only if a hash differs, which is equal for many contents.
+    """
+    mujoco = mujoco_module()
+    mujoco.mj_clearCache(mujoco.mj_getCache())
+
+
 @contextmanager
 def heard() -> Iterator[None]:
     """Converts MuJoCo's warnings to Python warnings, each text once: MuJoCo prints them, and appends them to
@@ -185,7 +195,9 @@ def _repair(found: Mapping[str, str]) -> str:
 
 
 def hint(message: str, version: str) -> str:
-    """Returns a hint for a parser's message: mesh formats, or a word that a newer MuJoCo supports or has removed."""
+    """Returns a hint for a parser's message: formats, or a word that a newer MuJoCo supports or has removed."""
+    if "from mjb" in message:
+        return f" (the file is damaged, or of another MuJoCo version; save it with MuJoCo {version})"
     if "no decoder found for mesh" in message:
         return " (MuJoCo reads meshes in STL, OBJ and MSH files; convert the file and change its name in the model)"
     if CABLE in message and version_numbers(version) >= SPLIT:

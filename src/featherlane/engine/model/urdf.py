@@ -2,7 +2,7 @@
 
 MuJoCo 4 reads links (inertial, collision, visual), joints (origin, axis, dynamics, limit, and mimic as an equality
 between two scalar joints), materials, and its own `<mujoco>` section.  Everything else in the file is skipped.
-Visual elements (visuals, textures) are not listed: they cannot change the motion.
+Visual elements (visuals, textures, materials) are not listed: they cannot change the motion.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ READ = {
     "joint": {"origin", "parent", "child", "axis", "dynamics", "limit", "mimic"},
     "mujoco": {"compiler", "option", "size"},
 }
+NESTED = {"inertial": {"origin", "mass", "inertia"}, "collision": {"origin", "geometry", "material"}}
 READ_ATTRIBUTES = {"dynamics": {"damping", "friction"}, "limit": {"lower", "upper", "effort"}}
 SCALAR = ("revolute", "continuous", "prismatic")
+LIMITED = ("revolute", "prismatic")
 
 
 def dropped_elements(text: str) -> list[str]:
@@ -29,35 +31,54 @@ def dropped_elements(text: str) -> list[str]:
         Lines such as `joint 'knee': <calibration> is ignored`, one per kind of loss, in document order;
         empty if the text is not XML (MuJoCo's parser reports the reason) or not URDF.
     """
-    found: dict[str, list[str]] = {}
-    for element in _elements(text):
-        for loss in _losses(element):
-            found.setdefault(loss, []).append(_label(element))
-    return [f"{', '.join(labels)}: {loss}" for loss, labels in found.items()]
+    found: dict[str, dict[str, None]] = {}
+    scalar = {joint.getAttribute("name") for joint in elements(text, "joint") if joint.getAttribute("type") in SCALAR}
+    for element in elements(text):
+        for loss in _losses(element, scalar):
+            found.setdefault(loss, {})[_label(element)] = None
+    lines = [f"{', '.join(labels)}: {loss}" for loss, labels in found.items()]
+    first, *others = root_links(text) or [""]
+    return lines + [
+        f"link {name!r}: no joint has it as its child; it is fixed to the world, as {first!r}" for name in others
+    ]
 
 
 def link_names(text: str) -> list[str]:
     """Returns the names of a URDF's links, in document order; empty if the text is not URDF."""
-    return [element.getAttribute("name") for element in _elements(text) if element.tagName == "link"]
+    return [link.getAttribute("name") for link in elements(text, "link")]
 
 
-def _elements(text: str) -> list[Element]:
-    """Returns the children of the robot; empty if the text is not URDF."""
+def root_links(text: str) -> list[str]:
+    """Returns the names of links that are no child of a joint, in document order; a valid URDF has one."""
+    ends = [child_of(joint, "child") for joint in elements(text, "joint")]
+    children = {end.getAttribute("link") for end in ends if end is not None}
+    return [name for name in link_names(text) if name not in children]
+
+
+def elements(text: str, tag: str = "") -> list[Element]:
+    """Returns the children of the robot, of one kind if a tag is given; empty if the text is not URDF."""
     try:
         # namespaces are removed: published files use undeclared prefixes
         robot = expatbuilder.parseString(text, namespaces=False).documentElement
     except ExpatError:
         return []
-    return list(_children(robot)) if robot is not None and robot.tagName == "robot" else []
+    found = list(_children(robot)) if robot is not None and robot.tagName == "robot" else []
+    return [element for element in found if tag in ("", element.tagName)]
 
 
-def _losses(element: Element) -> Iterator[str]:
-    """Yields the ignored parts of a child of the robot."""
+def child_of(element: Element, tag: str) -> Element | None:
+    """Returns the first child with a tag, None without one."""
+    return next((child for child in _children(element) if child.tagName == tag), None)
+
+
+def _losses(element: Element, scalar: set[str]) -> Iterator[str]:
+    """Yields the ignored parts of a child of the robot; `scalar` has the names of joints that can be mimicked."""
     if element.tagName.startswith("xacro:"):
         yield "is ignored: expand xacro files first, with `xacro FILE > robot.urdf`"
         return
     if element.tagName not in READ["robot"]:
-        yield "is ignored"
+        inside = ", ".join(dict.fromkeys(child.tagName for child in _children(element)))
+        yield f"is ignored ({inside})" if element.tagName == "gazebo" and inside else "is ignored"
         return
     if element.tagName not in READ:
         return
@@ -65,14 +86,34 @@ def _losses(element: Element) -> Iterator[str]:
         tag = child.tagName
         if tag not in READ[element.tagName]:
             yield f"<{tag}> is ignored"
-        elif tag == "mimic" and element.getAttribute("type") not in SCALAR:
-            yield "<mimic> is ignored: it needs a revolute, continuous or prismatic joint"
+        elif tag == "mimic":
+            if element.getAttribute("type") not in SCALAR or child.getAttribute("joint") not in scalar:
+                yield "<mimic> is ignored: it needs a revolute, continuous or prismatic joint"
+        elif tag in NESTED:
+            unread = [part.tagName for part in _children(child) if part.tagName not in NESTED[tag]]
+            if unread:
+                yield f"{', '.join(f'<{part}>' for part in dict.fromkeys(unread))} in <{tag}> is ignored"
         elif tag in READ_ATTRIBUTES:
             unread = [name for name in dict(child.attributes.items()) if name not in READ_ATTRIBUTES[tag]]
             if unread:
                 yield f"<{tag}> {', '.join(unread)} is ignored"
-            if tag == "limit" and child.hasAttribute("lower") != child.hasAttribute("upper"):
-                yield "<limit> with only one of lower and upper is ignored: the joint has no limits"
+    if element.tagName == "joint" and element.getAttribute("type") in LIMITED:
+        yield from _lost_limit(child_of(element, "limit"))
+
+
+def _lost_limit(limit: Element | None) -> Iterator[str]:
+    """Yields why a revolute or prismatic joint has no limits; nothing if it has them."""
+    given = [limit.getAttribute(name) for name in ("lower", "upper")] if limit is not None else ["", ""]
+    if not all(given):
+        lost = "with only one of lower and upper is ignored" if any(given) else "lower and upper are missing"
+        yield f"<limit> {lost}: the joint has no limits"
+        return
+    try:
+        lower, upper = map(float, given)
+    except ValueError:  # MuJoCo's reader reports it
+        return
+    if lower >= upper:
+        yield f"<limit> with lower {given[0]} and upper {given[1]} is ignored: the joint has no limits"
 
 
 def _children(element: Element) -> Iterator[Element]:
@@ -80,5 +121,5 @@ def _children(element: Element) -> Iterator[Element]:
 
 
 def _label(element: Element) -> str:
-    name = element.getAttribute("name")
+    name = element.getAttribute("name") or element.getAttribute("reference")
     return f"{element.tagName} {name!r}" if name else f"<{element.tagName}>"

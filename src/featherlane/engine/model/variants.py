@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.engine.model.load import load, specification
+from featherlane.engine.model.load import load_unchecked, specification
 from featherlane.engine.model.model import Model
 from featherlane.errors import ModelError
 
@@ -78,7 +78,9 @@ def _variant(original, parameter, edit) -> Model:
     spec = original.copy()
     edit(spec, parameter)
     try:
-        return load(spec)
+        model = load_unchecked(spec)  # with the files that `specification` read
+        model.check_edits()
+        return model
     except ModelError as error:
         error.args = (f"variant {parameter!r}: {error}",)
         raise

@@ -17,7 +17,7 @@ from mjlab.utils.nan_guard import NanGuard  # pyright: ignore[reportMissingImpor
 
 from featherlane import Batch, Model, load
 from featherlane.errors import ArgumentError, ModelError, UnsupportedFeatureError
-from featherlane.extension import dependent_fields
+from featherlane.extension import compile_source, dependent_fields
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors, check_device, worlds_that_differ
 from featherlane.integrations.mjlab.variants import assigned, declared, shown
 
@@ -69,7 +69,7 @@ class Simulation(Original):
         check_device(device)
         if spec is None and model is None:
             raise ArgumentError("Either model or spec must be provided.")
-        mj_model: Any = spec.compile() if spec is not None else model
+        mj_model: Any = compile_source(spec).mj_model if spec is not None else model
         cfg.mujoco.apply(mj_model)
         self.cfg, self.device, self.num_envs = cfg, device, num_envs
         self.wp_device = warp.get_device(device)

@@ -1,0 +1,204 @@
+"""Reads a source of models into a `mujoco.MjSpec`: a path, XML text, or a specification.
+
+The content of a file decides on its format, not its suffix.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from featherlane.engine.model.arguments import instance
+from featherlane.engine.model.assignment import encodable
+from featherlane.engine.model.packages import Folders, listed_folders, resolve
+from featherlane.engine.model.reader import forget_files, mujoco_module, version_numbers
+from featherlane.engine.model.urdf_reader import read_as_newest, with_distinct_names
+from featherlane.errors import ModelError
+
+ARCHIVE, BINARY = b"PK\x03\x04", b"\x31\xd4\x00\x00"  # first bytes of ZIP files, and of MuJoCo's binary models
+USD = ("#usda", "PXR-USDC")
+DECODED = (".xml", ".urdf")  # suffixes of files that MuJoCo reads into a specification
+XACRO = re.compile(r"\$\{[^}]*\}")
+ATTACHED = re.compile(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]")  # folder of the file of an attached model
+# root elements and formats that MuJoCo does not read, and the programs that convert them
+CONVERTED = {
+    "sdf": "an SDFormat file; convert it with `sdf2mjcf` (pip install sdformat-mjcf), or export a URDF",
+    "usd": "a USD file; convert it with `usd_to_urdf` (pip install nvidia-srl-usd-to-urdf), or export MJCF or URDF",
+    "COLLADA": "a COLLADA mesh; load an MJCF or URDF file that refers to meshes",
+}
+
+
+class Source(NamedTuple):
+    """Holds a source that was read.
+
+    Attributes:
+        name: its name for messages.
+        spec: its `mujoco.MjSpec`; the given object if the source is one.
+        text: its XML text, or "".
+        folders: folders of attached models, in which their meshes are.
+    """
+
+    name: str
+    spec: Any
+    text: str = ""
+    folders: Sequence[str] = ()
+
+
+def is_text(source: Any) -> bool:
+    """Returns whether a source is XML text."""
+    return isinstance(source, str) and clean(source).startswith("<")
+
+
+def clean(text: str) -> str:
+    """Returns XML text without the characters that may precede its first `<`."""
+    return text.lstrip("\ufeff \t\r\n")
+
+
+def root_element(text: str) -> str:
+    """Returns the name of the first element of XML text, or ""."""
+    first = re.search(r"<([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^>]*>", "", text, flags=re.S))
+    return "" if first is None else first.group(1)
+
+
+def is_urdf(text: str) -> bool:
+    """Returns whether XML text has `robot` as its first element."""
+    return root_element(text) == "robot"
+
+
+def found_file(source: str | Path) -> Path:
+    """Returns the file of a path.
+
+    Raises:
+        ModelError: there is no such file.
+    """
+    path = Path(os.path.expanduser(encodable("path", str(source))))
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except OSError as error:
+        raise ModelError(f"{str(source)[:60]!r}: {error.strerror}") from None
+    if is_file:
+        return path
+    raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file" if is_folder else f"{path}: no such file")
+
+
+def is_binary(source: Any) -> bool:
+    """Returns whether a source is the path of a binary model of MuJoCo (`mj_saveModel`)."""
+    return isinstance(source, str | Path) and not is_text(source) and _starts_with(found_file(source), BINARY)
+
+
+def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: Folders) -> Source:
+    """Reads a source; arguments as for `load`.
+
+    Raises:
+        ModelError: the source cannot be found or has a format that MuJoCo does not read, or a file of a package is
+            missing.
+        ValueError: MuJoCo cannot parse it.
+    """
+    mujoco = mujoco_module()
+    listed_folders(package_dirs)
+    if assets is not None and not is_text(source):
+        raise ModelError("assets: allowed only with XML text; a file finds its own")
+    if isinstance(source, mujoco.MjSpec):
+        return Source("MjSpec", source)
+    if not isinstance(source, str | Path):
+        given = type(source).__name__
+        raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
+    forget_files()
+    name, path, text, files = _text_of(source)
+    files |= _checked_assets(assets)
+    kind, names = "usd" if text.startswith(USD) else root_element(text), {}
+    if kind in CONVERTED:
+        raise ModelError(f"{name}: is {CONVERTED[kind]}")
+    if not is_text(text):
+        raise ModelError(f"{name}: is no XML text; allowed are MJCF and URDF files, and ZIP files with one of them")
+    if kind == "robot":
+        text, names = with_distinct_names(text)
+    spec = _parsed(mujoco, path, text, files)
+    if kind == "robot":
+        read_as_newest(spec, text, version_numbers(mujoco.__version__))
+    resolve(spec, names, package_dirs, path)
+    return Source(name, spec, text, [os.path.join(spec.modelfiledir, folder) for folder in ATTACHED.findall(text)])
+
+
+def _text_of(source: str | Path) -> tuple[str, Path | None, str, dict[str, bytes]]:
+    """Returns name, file, text and assets of a source; the model of an archive has no file.
+
+    Raises:
+        ModelError: the file is missing, or is a binary model, or an archive without one model.
+    """
+    if is_text(source):
+        return "XML text", None, encodable("XML text", clean(str(source))), {}
+    path = found_file(source)
+    if _starts_with(path, BINARY):
+        raise ModelError(f"{path}: is a compiled model of MuJoCo, allowed here are MJCF and URDF files")
+    if _starts_with(path, ARCHIVE):
+        return str(path), None, *_unpacked(path)
+    return str(path), path, path.read_text(encoding="utf-8-sig", errors="replace"), {}
+
+
+def _starts_with(path: Path, start: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(start)) == start
+
+
+def _unpacked(path: Path) -> tuple[str, dict[str, bytes]]:
+    """Returns the text of the model in a ZIP file, and the other files by their path from the model's folder.
+
+    Raises:
+        ModelError: the file is damaged, or the folder nearest to its root does not have one model.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+    except zipfile.BadZipFile as error:
+        raise ModelError(f"{path}: {error}") from None
+    if any(name.lower().endswith((".usd", ".usda", ".usdc")) for name in files):
+        raise ModelError(f"{path}: is {CONVERTED['usd']}")
+    models = [name for name in files if name.lower().endswith(DECODED)]
+    models = [name for name in models if name.count("/") == min(other.count("/") for other in models)]
+    if len(models) != 1:
+        shown = ", ".join(models) or "no model"
+        raise ModelError(f"{path}: has {shown}; allowed are archives with one MJCF or URDF file and its assets")
+    text = files.pop(models[0]).decode("utf-8-sig", errors="replace")
+    folder = posixpath.dirname(models[0])
+    return text, {posixpath.relpath(name, folder or "."): content for name, content in files.items()}
+
+
+def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes]) -> Any:
+    """Returns the specification in XML text, with the folder of its file.
+
+    Raises:
+        ValueError: MuJoCo cannot parse it.
+    """
+    is_robot = is_urdf(text)
+    try:
+        if path is None:
+            included = {name: content for name, content in files.items() if is_text(content.decode(errors="replace"))}
+            return mujoco.MjSpec.from_string(text, include=included, assets=files)
+        if path.suffix in DECODED and not is_robot:
+            return mujoco.MjSpec.from_file(str(path))
+        place = path.as_posix() if path.suffix in DECODED else f"{path.as_posix()}.xml"
+        return mujoco.MjSpec.from_file(place, include={place: text.encode()})
+    except ValueError as error:
+        if is_robot and (found := XACRO.search(text)):
+            message = str(error).strip()
+            raise ValueError(f"{message} (it contains {found[0]!r}: expand it with `xacro FILE > r.urdf`)") from None
+        raise
+
+
+def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
+    """Returns the assets in MuJoCo's form: bytes by file name."""
+    result = {}
+    instance("assets", assets, Mapping | None, "a dict of contents by file name")
+    for name, content in (assets or {}).items():
+        if not isinstance(content, str | bytes | bytearray):
+            raise ModelError(f"asset {name!r}: got {type(content).__name__}, allowed are bytes or str")
+        if isinstance(content, str):
+            content = encodable(f"asset {str(name)!a}", content).encode()
+        result[encodable("assets", str(name))] = bytes(content)
+    return result
