@@ -84,9 +84,9 @@ def box_interior(size, p, exact):
 
 @kernel
 def box_field(size, p, exact):
-    """Returns the jet of a box about the origin: outside, the distance |max(|p| - size, 0)|, inside `box_interior`.
+    """Returns the jet of a box about the origin: outside the distance |max(|p| - size, 0)|, inside `box_interior`.
 
-    size: half sides [m]; exact: inside, 1: the distance to the nearest face, 0: MuJoCo's field.
+    size: half sides [m].  exact: 1: the field inside is the distance to the nearest face; 0: it is MuJoCo's.
     """
     excess = fabs(p) - size
     outside = (excess[0] >= 0.0) | (excess[1] >= 0.0) | (excess[2] >= 0.0)

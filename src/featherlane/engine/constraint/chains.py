@@ -63,12 +63,12 @@ def list_pair(m, dofs, marks, first, second, start):
 
 @kernel
 def list_row(m, d, k, dofs, marks, start):
-    """Lists the dofs of scalar row k and their ancestors, without marks; returns their number."""
+    """Lists the dofs of row k and their ancestors, descending; returns their number.  All marks are 0 after it."""
     n = 0
-    entries = d.row_dofnum[k]
+    last = d.row_dofadr[k] + d.row_dofnum[k] - 1
     # from the last dof to the first: little is left to sort.  Any mark serves: it only prevents repetitions
-    for e in range(entries):
-        n = append_chain(m, dofs, marks, d.row_dof[d.row_dofadr[k] + entries - 1 - e], FIRST, start, n)
+    for e in range(d.row_dofnum[k]):
+        n = append_chain(m, dofs, marks, d.row_dof[last - e], FIRST, start, n)
     sort_descending(dofs, start, n)
     clear_marks(dofs, marks, start, n)
     return n

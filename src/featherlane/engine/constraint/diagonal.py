@@ -22,9 +22,12 @@ def wants_exact(m):
 
 @kernel
 def list_chains(m, d, i, j):
-    """Lists dofs i and j (-1: none) and their ancestors, descending, with row entries 0; returns their number."""
+    """Lists dofs i and j (-1: none) and their ancestors, descending, with row entries 0; returns their number.
+
+    exact.place[dof] <- the position of a listed dof in the list.
+    """
     for c in range(m.nv):
-        d.exact.place[c] = 0  # marks, which the positions replace
+        d.exact.place[c] = 0  # until the list is complete, `list_pair` uses exact.place for its marks
     n = list_pair(m, d.exact.dof, d.exact.place, i, j, start=0)
     for p in range(n):
         d.exact.place[d.exact.dof[p]] = p

@@ -169,19 +169,19 @@ def tendon_equality_error(m, d, e):
 
 @kernel
 def write_tendon_equality(m, d, k, adr, e, present):
-    """Writes row k without error and D, its entries from adr on: equality e of two tendons, or of one and a constant.
+    """Writes the Jacobian of row k, entries from adr on, for equality e of two tendons, or of one and a constant.
 
     present: mask of worlds in which e is active.
-    Returns the error, A, the number of entries and the mask of worlds that have the row.
+    Returns (error, A, number of entries, mask of worlds that have the row); the caller stores the error and D.
     """
     i, j = m.eq_obj1id[e], m.eq_obj2id[e]
-    pos, slope = tendon_equality_error(m, d, e)
+    error, slope = tendon_equality_error(m, d, e)
     n, present = store_difference_jacobian(m, d, adr, i, j, slope, present)
     place_rows_at(d, k, size=1, adr=adr, n=n, kind=EQUALITY, ident=e)
     A = tendon_inverse_inertia(m, d, k, i)  # with `diagexact` that of the row
     if j >= 0 and not wants_exact(m):
-        A = A + m.tendon_invweight0[j]
-    return pos, A, n, present
+        A = A + m.tendon_invweight0[j]  # the estimate is the sum over both tendons
+    return error, A, n, present
 
 
 def tendon_capacity(model) -> tuple[int, int]:

@@ -103,7 +103,7 @@ def pixel_ray(m, d, i, column, row):
     """Returns (origin, unit direction) of the ray through the centre of a pixel; row 0 is the top of the image.
 
     i: the camera; column, row: the pixel.  Orthographic cameras have parallel rays; fovy is then the height of the
-    image [m], and its width is equal.
+    image [m], and also its width, as in MuJoCo, whatever its number of pixels.
     """
     pos, R = d.cam_xpos[i], d.cam_xmat[i]
     u, v = column + 0.5, row + 0.5  # centre of the pixel, right and down
@@ -113,9 +113,9 @@ def pixel_ray(m, d, i, column, row):
         direction = normalize3(R @ Vec3((u - cx) / fx, (cy - v) / fy, -1.0))[0]
     else:
         width_px, height_px = image_size(m, i)
-        half_height = 0.5 * m.cam_fovy[i]
-        x = (2.0 * u - width_px) / width_px * half_height
-        y = (height_px - 2.0 * v) / height_px * half_height
+        half_size = 0.5 * m.cam_fovy[i]
+        x = (2.0 * u - width_px) / width_px * half_size
+        y = (height_px - 2.0 * v) / height_px * half_size
         pos = pos + R @ Vec3(x, y, 0.0)
         direction = -R.columns[2]
     return pos, direction

@@ -120,7 +120,7 @@ def range_of_cells(start, end, radius, grid, axis):
 
 
 @kernel
-def choose_fixed(m, d, p, origin, bundle, chosen, n):
+def choose_fixed(m, d, p, line, bundle, chosen, n):
     """Inserts the fixed geoms near a bundle of rays, from the grid's cells; returns the number of chosen geoms.
 
     A cylinder about the bundle's axis holds all rays until they are below the lowest geom.  The geoms are those of the
@@ -175,17 +175,17 @@ def choose_near(m, d, p, frame, bounds, chosen):
     pos, R = frame
     numbers = tuple(read_lane(bounds, i, 0) for i in range(10))
     center, axis = R @ Vec3(numbers[0:3]), R @ Vec3(numbers[3:6])
-    origin = pos + center, axis
-    # spoiled: not finite if the frame or a geom's pose is not
+    line = (pos + center, axis)
     bundle = numbers[6:10]
-    spoiled = dot(pos, R.columns[0] + R.columns[1])
+    # a number that is not finite if the frame or a geom's pose is not; its value has no meaning
+    spoiled = dot(pos, R.columns[0] + R.columns[1])  # the third column is the product of these
     n = 0
     for k in range(d.camera.ncandidate[0]):
-        n, pose = choose_geom(m, d, d.camera.candidate[k], origin, bundle, chosen, n)
+        n, pose = choose_geom(m, d, d.camera.candidate[k], line, bundle, chosen, n)
         spoiled = spoiled + pose
     if p.ground != 0:
         n = choose_fixed(m, d, p, origin, bundle, chosen, n)
-    return n, where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)  # inf - inf is NaN, too
+    return n, where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)  # NaN - NaN and inf - inf are NaN
 
 
 # ---- vertical rays ---------------------------------------------------------------------------------------------------

@@ -213,7 +213,7 @@ def texture_colour(m, d, p, g, textures, local, normal, mapped):
 
 @kernel
 def sky_colour(m, d, p, direction):
-    """Returns the colour of the sky in a direction, black without one.
+    """Returns the colour of the sky in a direction; black if the model has no sky.
 
     MuJoCo's sky texture has its y axis upwards, along the world's z axis.
     """
@@ -223,7 +223,7 @@ def sky_colour(m, d, p, direction):
         # the first texel in two parts that float32 represents exactly
         start = p.sky_texel // 4096, p.sky_texel % 4096
         image = start, face * p.sky_stride, (p.sky_width, p.sky_width)
-        colour = interpolated(m, doubles(d, p.texels), image, (s, t), false_mask(d))
+        colour = interpolated(m, doubles(d, p.texels), image, (s, t), repeats=false_mask(d))
     return colour
 
 

@@ -75,10 +75,10 @@ def is_list_valid(m, d):
 
 @kernel
 def allowed_motion(m, d, g):
-    """Returns (move, turn): by how much the list allows geom g to move [m, per axis] and turn [per cosine].
+    """Returns (move, turn): how far the list allows geom g to move along an axis [m] and to change a direction cosine.
 
-    Both are AHEAD steps at the current velocity plus a fixed part.  They are zero for a geom welded to the world, which
-    only model edits move.
+    Both are AHEAD steps at the current velocity plus a fixed part; a cosine changes at most at the rate |angular
+    velocity|.  They are zero for a geom welded to the world, which only edits of the model move.
     """
     b = m.geom_bodyid[g]
     move, turn = 0.0, 0.0

@@ -26,12 +26,13 @@ def _assemble_implicit_matrix(m, d):
         d.qLU[e] = -(h * d.qDeriv[e])
     for i in range(m.nv):
         row_M, number = m.M_rowadr[i], m.M_rownnz[i]
-        # the last entry of M's row is on the diagonal; a simple body's row has only this one
+        # up to its diagonal, row i of qLU has the columns of M's row i: both are added entry by entry
         first = diagonal_address(m, i, FULL) + 1 - number
         for c in range(number):
             d.qLU[first + c] = d.qLU[first + c] + d.M[row_M + c]
         for c in range(number - 1):
             j = m.M_colind[row_M + c]
+            # dofs from j to i descend from j, so row j has all these columns: (j, i) is i - j behind (j, j)
             ji = diagonal_address(m, j, FULL) + i - j
             d.qLU[ji] = d.qLU[ji] + d.M[row_M + c]
 

@@ -31,18 +31,19 @@ from featherlane.engine.model.integrator import has_metric
 def solve_inertia(m, d, x):
     """x <- M^-1 x, by the method of the model; returns 1 if a pivot of articulated bodies is singular, else 0.
 
-    Reads:  M, or with requested outputs qLD and qLDiagInv.
-    Writes: x (nv,); qH, qHDiagInv: the factor of M, or with articulated bodies aba_*, cacc, cfrc.
+    Articulated bodies need no factor of M.  If all outputs are requested, `factor_m` has written it to qLD.
+    Reads:  M; qLD and qLDiagInv if all outputs are requested.
+    Writes: x (nv,); else qH, qHDiagInv: the factor of M; with articulated bodies aba_*, cacc, cfrc, and qHDiagInv = 0.
     """
     singular = 0.0
     if uses_articulated(m):
         # no values are added to M's diagonal
         clear(d.qHDiagInv, m.nv)
         singular = articulated_solve(m, d, d.qHDiagInv, x)
-    elif d.want_all:  # all outputs are requested, so `factor_m` wrote qLD
+    elif d.want_all:
         solve_factored(m, d.qLD, d.qLDiagInv, x)
     else:
-        # in the integrator's buffer: 15 KB less memory traffic in a tile of humanoids
+        # the factor goes to the integrator's buffer qH, not to qLD: 15 KB less memory traffic in a tile of humanoids
         factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, own=1)
     return singular
 

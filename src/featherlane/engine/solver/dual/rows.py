@@ -179,9 +179,8 @@ def make_blocks(m, d):
     Scratch: primal.*.
     Cost:   O(rows * depth^2).
     """
-    # start, row: next free positions in dual.dof and dual.Y;  whole: rows without friction are needed, too
-    start, row = 0, 0
-    whole = in_forces(m)
+    start, row = 0, 0  # next free positions in dual.dof and dual.Y
+    all_rows = in_forces(m)  # rows without friction are needed, too
     inverse = metric_factor(m, d)[1]  # 1 / D
     d.dual.ndual[0] = 0
     for i in range(m.nv):
@@ -192,10 +191,10 @@ def make_blocks(m, d):
             break
         if q < d.nrow[0]:
             dim = 1
-            needed = whole or d.row_type[q] in (FRICTION_DOF, FRICTION_TENDON)
+            needed = all_rows or d.row_type[q] in (FRICTION_DOF, FRICTION_TENDON)
         else:
             dim = d.con_dim[q - d.nrow[0]]
-            needed = whole or dim > 1
+            needed = all_rows or dim > 1  # with friction
         n = 0
         if not needed:
             store_block_addresses(d, q, start, n=0, row=row)

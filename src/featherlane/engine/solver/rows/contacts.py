@@ -134,7 +134,7 @@ def contact_forces(m, d, k):
 
 @kernel
 def store_contact_forces(m, d):
-    """Stores con_force of all contacts: forces along normal and tangents, moments about them.
+    """Stores con_force of all contacts: forces along the normal and the tangents, and moments about these axes.
 
     The basis is scaled by friction: a force f_i along mu_i t_i is mu_i f_i along t_i.  con_friction has mu_1 to mu_5.
     """

@@ -54,7 +54,11 @@ REPORTS = 2  # values of a step besides its gradients: KNOWN, NEAREST
 
 @kernel
 def pull_tangent(m, p):
-    """Applies the transposed tangent of q' = q (+) h v': by_v += h J^T by_q;  by_q of a quaternion <- exp(r) by_q."""
+    """Takes derivatives by the next position q' = q (+) h v' back to q and v': the transposed tangent of tangent.py.
+
+    dq' = exp(-r) dq + h J dv', so by_v += h J^T by_q and by_q <- exp(-r)^T by_q.  Here r = h w' is the rotation of the
+    step, and J its right Jacobian; joints without quaternion have exp(-r) = J = 1.
+    """
     h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
@@ -64,7 +68,7 @@ def pull_tangent(m, p):
         if has_quaternion(kind):
             gradient = Vec3(p.by_q[v : v + 3])
             for c in range(3):
-                # columns of J and of exp(-r)
+                # dot products with the columns of J and exp(-r) are products with J^T and exp(-r)^T
                 p.by_v[v + c] = fma(h, dot(p.dof_tangent[v + c], gradient), p.by_v[v + c])
                 p.by_q[v + c] = dot(p.dof_back[v + c], gradient)
         else:

@@ -142,26 +142,27 @@ def _side_of_limit(m, d, k, i):
 
 @kernel
 def _set_rows(m, d, p):
-    """row_* <- rates of each separate general row at the solution.
+    """row_* <- rates of each row of an equality or of a ball's limit.
 
-    ten_* += those of the tendons' limits and dry friction.
+    ten_* += those of the limits and the dry friction of tendons.
+    Connects and welds are in fastening_rates.py, rows of single dofs in dof_rates.py.
     """
     shortest = shortest_timeconst(m)
-    for k in range(d.ndofrow[0], d.nrow[0]):
+    for k in range(d.ndofrow[0], d.nrow[0]):  # the rows behind those of single dofs
         kind, i = d.row_type[k], d.row_id[k]
         f, D, stiffness, B = row_rates(m, d, k, shortest)
         p.row_bend[k], p.row_swing[k] = zeros(2)  # those of a row without polynomial
-        friction = where(D > 0.0, D * B, 0.0)
-        # an equality that is no connect or weld, or the limit of a ball
+        damping = where(D > 0.0, D * B, 0.0)  # 0 without a row, even if B is infinite
         if _is_separate(m, d, k):
             p.row_force[k] = where(D > 0.0, f, 0.0)
-            p.row_stiffness[k], p.row_friction[k], p.row_curvature[k] = stiffness, friction, D
+            p.row_stiffness[k], p.row_friction[k], p.row_curvature[k] = stiffness, damping, D
             if _has_polynomial(m, d, k):
                 _set_polynomial_rates(m, d, p, k, B, f, D)
-        elif kind != EQUALITY:  # connects and welds are in fastening_rates.py
+        elif kind != EQUALITY:
+            # dry friction at its bound has a force, but D = 0
             p.ten_force[i] = fma(_side_of_limit(m, d, k, i), f, p.ten_force[i])
             p.ten_stiffness[i] = p.ten_stiffness[i] + stiffness
-            p.ten_friction[i] = p.ten_friction[i] + friction
+            p.ten_friction[i] = p.ten_friction[i] + damping
             p.ten_curvature[i] = p.ten_curvature[i] + D
 
 

@@ -85,12 +85,13 @@ def _is_clamped(m):
 def _numbers_serve(m, d, p):
     """Returns the mask of worlds whose parameters have formulas.
 
-    These have no adhesion, no tendons with armature, no surface velocity and, under coulomb, no static friction.
+    Formulas need worlds without adhesion, tendons with armature, surface velocity and, under coulomb, static friction;
+    a model without clamped joints (`_is_clamped`); and with implicitfast a constant matrix K, unless its correction
+    is differenced (rate_lag).
     """
     known = not_(has_adhesion(m, d) | _adds_inertia(m))
     if _is_clamped(m):
         known = false_mask(d)
-    # with rate_lag, p is differenced
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         known = known & not_(_lag_varies(m))
     if m.flg_surfacevel:  # the model may have surface velocities

@@ -358,18 +358,21 @@ def sum_panel_eight(s, e):
 
 @kernel
 def expand_free(m1, d1, t):
-    """Runs `expand_tree` for a free body, in registers; products are subtracted in the order in which x is computed."""
-    A, inverse, sums, x_start = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
-    start = d1.panel.adr[t]
+    """Computes x of a free body t, as `expand_tree` does, with x in registers.
+
+    The products with the body's own dofs are subtracted from the last dof down: as soon as their x is known.
+    """
+    A, inverse = d1.panel.values, d1.panel.inverse
+    start, x_start = d1.panel.adr[t], d1.panel.start[t]
     last = m1.tree_dofadr[t] + FREE - 1
-    # products with later trees
+    # products with later trees: six vectors go through memory, so that the parts of each can be added
+    sums = d1.panel.sum
     eights(sums)[0:6] = row_products(m1, d1, t, row=0, count=FREE)
     x = d1.panel.x[x_start : x_start + FREE]
     x = tuple(x[r] - sum_panel_eight(sums, 8 * r) for r in range(FREE))
-    # products with the body's own later dofs, at start + 8 r + c
-    for r in unrolled(range(FREE - 1, -1, -1)):  # backward: row r needs x of the later dofs
+    for r in unrolled(range(FREE - 1, -1, -1)):  # backward: row r needs x of the dofs behind it
         y = x[r]
-        for c in unrolled(range(FREE - 1, r, -1)):
+        for c in unrolled(range(FREE - 1, r, -1)):  # entry (r, c) is at start + 8 r + c
             y = fma(-A[start + 8 * r + c], x[c], y)
         x = tuple(y * inverse[last - r] if k == r else x[k] for k in range(FREE))
     d1.panel.x[x_start : x_start + FREE] = x

@@ -169,7 +169,10 @@ def count_entering(r1, last):
 
 @kernel
 def rebuild_factor(r1):
-    """Rebuilds the factor of the places that are still BETWEEN; rows before the first other one, or gap, are kept."""
+    """Rebuilds the factor of the places that are still BETWEEN.
+
+    The rows before the first gap, and before the first place that is not BETWEEN, do not change and are kept.
+    """
     nfactor = r1.one.nfactor[0]
     kept, done = 0, 0
     while kept < nfactor and done == 0:
@@ -178,6 +181,7 @@ def rebuild_factor(r1):
             kept += 1
         else:
             done = 1
+    # takes the other rows out; entries of one.D behind the factor are 0
     for j in range(kept, nfactor):
         r1.one.D[j] = 0.0
         if r1.one.factor[j] >= 0:
