@@ -120,7 +120,7 @@ def range_of_cells(start, end, radius, grid, axis):
 
 
 @kernel
-def choose_fixed(m, d, p, line, bundle, chosen, n):
+def choose_fixed(m, d, p, origin, bundle, chosen, n):
     """Inserts the fixed geoms near a bundle of rays, from the grid's cells; returns the number of chosen geoms.
 
     A cylinder about the bundle's axis holds all rays until they are below the lowest geom.  The geoms are those of the
@@ -184,7 +184,7 @@ def choose_near(m, d, p, frame, bounds, chosen):
         n, pose = choose_geom(m, d, d.camera.candidate[k], line, bundle, chosen, n)
         spoiled = spoiled + pose
     if p.ground != 0:
-        n = choose_fixed(m, d, p, origin, bundle, chosen, n)
+        n = choose_fixed(m, d, p, line, bundle, chosen, n)
     return n, where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)  # NaN - NaN and inf - inf are NaN
 
 
