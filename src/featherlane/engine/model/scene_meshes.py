@@ -4,13 +4,14 @@ Coordinates are those of RViz: transforms of nodes and COLLADA's `<unit>` are ap
 is ignored: authors of robots align meshes with links in RViz, and MoveIt and Pinocchio ignore it, too.  A glTF file has
 y up, which is turned to z as in RViz and Drake.  A node that mirrors also reverses the order of corners.
 Source: COLLADA 1.4.1 specification; Khronos Group, glTF 2.0 specification, sec. 3.4 and 3.7.4; RViz, mesh loader
-    (glTF: since 2025); Drake, `Mesh`; MuJoCo, XML reference, MSH file format.
+    (glTF: since 15.1.4); Drake, `Mesh`; MuJoCo, XML reference, MSH file format.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import struct
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -24,6 +25,8 @@ from featherlane.engine.model.mesh_files import contents_at, files_of, reduced
 from featherlane.errors import ModelError
 
 MSH = "model/vnd.mujoco.msh"
+UNREAD = "materials and textures"
+MATERIALS = re.compile(rb"<(bind_material|library_(?:images|effects|materials))\b(?:[^>]*/>|.*?</\1\s*>)", re.DOTALL)
 COLLADA, GLTF = ".dae", (".glb", ".gltf")
 GLB = b"glTF"  # first bytes of a binary glTF file; the length of its JSON text is at byte 12, the text at byte 20
 
@@ -81,17 +84,18 @@ def use_contents(spec: Any, contents: dict[str, bytes]) -> None:
 def _collada(collada: Any, content: bytes) -> tuple[np.ndarray, list[str]]:
     """Returns the triangles (n, 3, 3) [m] of a COLLADA file, and what is not read."""
     ignored = [collada.common.DaeBrokenRefError, collada.common.DaeUnsupportedError]
+    content, count = MATERIALS.subn(b"", content)  # a missing material would discard the geometry
     scene = collada.Collada(io.BytesIO(content), ignore=ignored)
     parts = [np.zeros((0, 3, 3))]
-    for geometry in scene.scene.objects("geometry") if scene.scene is not None else ():
-        for primitive in geometry.primitives():
+    for placed in scene.scene.objects("geometry") if scene.scene is not None else ():
+        turn, order = placed.matrix[:3, :3], slice(None)
+        if np.linalg.det(turn) < 0:
+            order = slice(None, None, -1)
+        for primitive in placed.original.primitives:
             surface = primitive.triangleset() if hasattr(primitive, "triangleset") else primitive
-            if isinstance(surface, collada.triangleset.BoundTriangleSet) and surface.vertex is not None:
-                order = slice(None, None, -1 if np.linalg.det(geometry.matrix[:3, :3]) < 0 else 1)
-                parts.append(surface.vertex[surface.vertex_index[:, order]])
-    lost = ["materials and textures"] if len(scene.materials) else []
-    lost += ["skinned geometry"] if scene.scene is not None and any(scene.scene.objects("controller")) else []
-    lost += [str(error) for error in scene.errors]
+            if isinstance(surface, collada.triangleset.TriangleSet) and surface.vertex is not None:
+                parts.append((surface.vertex @ turn.T + placed.matrix[:3, 3])[surface.vertex_index[:, order]])
+    lost = [UNREAD] * (count > 0) + ["skinned geometry"] * (len(scene.controllers) > 0) + list(map(str, scene.errors))
     return np.concatenate(parts) * (scene.assetInfo.unitmeter or 1.0), lost
 
 
@@ -109,7 +113,7 @@ def _gltf(trimesh: Any, content: bytes, spec: Any, path: str) -> tuple[np.ndarra
         skip_materials=True,
     )
     parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh)]
-    lost = ["materials and textures"] if header.get("materials") else []
+    lost = [UNREAD] if header.get("materials") else []
     corners = np.concatenate([np.zeros((0, 3, 3)), *(part.vertices[part.faces] for part in parts)])
     return corners[..., (0, 2, 1)] * (1.0, -1.0, 1.0), lost  # (x, y, z) becomes (x, -z, y)
 
