@@ -28,7 +28,8 @@ def files_of(spec: Any, meshes: Sequence[Any], folders: Sequence[str]) -> Iterat
             paths = [full_path(spec, mesh, spec.modelfiledir)]
         else:
             paths = [*stored.get(mesh.name, []), *(full_path(spec, mesh, folder) for folder in folders)]
-        yield mesh, *next(contents_at(spec, paths), ("", b""))
+        path, content = next(contents_at(spec, paths), ("", b""))
+        yield mesh, path, content
 
 
 def contents_at(spec: Any, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
