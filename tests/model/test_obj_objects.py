@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.engine.model.obj_objects import number_of_objects, one_object, reduced
+from featherlane.engine.model.mesh_files import reduced
+from featherlane.engine.model.obj_objects import number_of_objects, one_object
 
 CORNERS = [(x, y, z) for x in (0, 0.1) for y in (0, 0.1) for z in (0, 0.1)]
 SQUARES = [(1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4)]

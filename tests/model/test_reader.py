@@ -112,7 +112,7 @@ def test_a_missing_mujoco_is_reported_with_the_install_command(monkeypatch):
         ("invalid keyword: '(null)'", "3.15.0", "installed is MuJoCo 3.15.0; a newer version may support it"),
         ("Schema violation: unrecognized attribute: 'springyeild'", "4.0.0", ""),
         ("unrecognized name 'palm' of sensorized object", "3.12.0", ""),
-        ("no decoder found for mesh file 'hip.dae'", "4.0.1", "STL, OBJ and MSH files"),
+        ("no decoder found for mesh file 'hip.ply'", "4.0.1", "STL, OBJ, MSH, COLLADA and glTF files"),
     ],
 )
 def test_unknown_keywords_and_formats_are_reported(message, version, said):

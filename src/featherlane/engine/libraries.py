@@ -44,6 +44,7 @@ class Library(NamedTuple):
 
 LIBRARIES = {
     "coacd": Library("coacd", "coacd", "1.0.14", "1.0.7"),
+    "collada": Library("pycollada", "meshes", "0.9.3", "0.9"),
     "dm_control": Library("dm-control", "dm-control", "1.0.50", "1.0.50"),
     "gymnasium": Library(
         "gymnasium",
@@ -124,6 +125,7 @@ LIBRARIES = {
     "stable_baselines3": Library("stable-baselines3", "sb3", "2.9.2", "2.7"),
     "torch": Library("torch", "torch", "2.13.0", "2.4"),
     "torchrl": Library("torchrl", "torchrl", "0.14.1", "0.11"),
+    "trimesh": Library("trimesh", "meshes", "5.2.0", "4.12"),
     "unilab": Library(
         "unilab", "unilab", "1.5.2", "1.5.2", "1.6", {"_envs": "of unilab.base.registry: factories of registered tasks"}
     ),

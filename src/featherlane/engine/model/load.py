@@ -29,6 +29,7 @@ from featherlane.engine.model.obj_objects import merged_objects
 from featherlane.engine.model.option import check_options
 from featherlane.engine.model.packages import Folders
 from featherlane.engine.model.reader import forget_files, heard, hint, mujoco_module
+from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
@@ -39,6 +40,7 @@ from featherlane.engine.model.variant import Declared, Variants, compile_variant
 from featherlane.errors import ModelError, UnsupportedFeatureError
 
 OBJECTS = "MuJoCo reads only the faces of the first object of an OBJ file, here all objects are read: {}"
+UNREAD = "not read from mesh files: {}"
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
     '<mujoco><compiler fusestatic="false"/></mujoco> to the robot'
@@ -89,13 +91,21 @@ def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Me
     return Compiled(mujoco.MjModel.from_binary_path(path), path)
 
 
+def _contents(read: Source) -> tuple[dict[str, bytes], list[str]]:
+    """Returns contents of mesh files that MuJoCo does not read, or not completely, by path; and texts of warnings."""
+    contents, merged = merged_objects(read.spec, read.folders)
+    scenes, unread = converted_scenes(read.spec, read.folders)
+    texts = [(OBJECTS, ", ".join(merged)), (UNREAD, "; ".join(unread))]
+    return contents | scenes, [f"{read.name}: {text.format(what)}" for text, what in texts if what]
+
+
 def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
     """Compiles a specification, after the changes of its meshes; a given MjSpec is copied before it is changed."""
-    contents, merged = merged_objects(read.spec, read.folders)
+    contents, texts = _contents(read)
     spec, found, keeps_bodies = read.spec, [], merges_wrongly(read.spec)
     if spec is source and (meshes.given or contents or keeps_bodies):
         spec = spec.copy()
-    spec.assets.update(contents)
+    use_contents(spec, contents)
     if keeps_bodies:
         spec.compiler.fusestatic = False
     if meshes.collision is not None:
@@ -105,8 +115,7 @@ def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         mj_model = spec.compile()
-    texts = dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught)
-    for text in (*texts, *([f"{read.name}: {OBJECTS.format(', '.join(merged))}"] if merged else [])):
+    for text in (*dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts):
         warnings.warn(text, stacklevel=6)
     return Compiled(mj_model, read.name, read.text, found)
 
@@ -205,7 +214,8 @@ def load(
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
-            OBJ files of several objects: all are read here, MuJoCo reads the faces of the first.
+            OBJ files of several objects: all are read here, MuJoCo reads the faces of the first.  Materials and
+            textures of COLLADA and glTF files, which are not read.
 
     Raises:
         UnsupportedFeatureError: the model has unsupported features that would change its motion; lists all.  Or a
@@ -213,9 +223,9 @@ def load(
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
             an invalid value (NaN, a negative mass): MuJoCo compiles some of these.  Or a mesh to be divided is
             degenerate or not watertight.  Or a mesh of an SDF geom is degenerate, not watertight or intersects itself,
-            or its octree exceeds the limit of nodes.
-        InstallationError: `mujoco` is missing, too old or broken, or `coacd` is missing; with the command that repairs
-            it.
+            or its octree exceeds the limit of nodes.  Or a COLLADA or glTF file is damaged or has no triangles.
+        InstallationError: `mujoco` is missing, too old or broken, or a library for meshes is missing; with the command
+            that repairs it.
     """
     meshes = Meshes(convex_decomposition, collision)
     forget_files()  # also those of an MjSpec
@@ -260,7 +270,7 @@ def load_unchecked(
             with _errors_of(source):
                 read = read_source(source, assets, package_dirs)
                 spec = read.spec.copy()
-                spec.assets.update(merged_objects(spec, read.folders)[0])
+                use_contents(spec, _contents(read)[0])
                 found, labelled = compile_variants(spec, variants)
             model = _with_variants(found, labelled, name, links)
     model.decompositions = decompositions

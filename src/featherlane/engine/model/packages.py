@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from featherlane.engine.model.obj_objects import full_path
+from featherlane.engine.model.mesh_files import full_path
 from featherlane.errors import ModelError
 
 PACKAGE = re.compile(r"package:[/\\]+", re.IGNORECASE)

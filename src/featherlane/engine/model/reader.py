@@ -199,7 +199,7 @@ def hint(message: str, version: str) -> str:
     if "from mjb" in message:
         return f" (the file is damaged, or of another MuJoCo version; save it with MuJoCo {version})"
     if "no decoder found for mesh" in message:
-        return " (MuJoCo reads meshes in STL, OBJ and MSH files; convert the file and change its name in the model)"
+        return " (allowed are STL, OBJ, MSH, COLLADA and glTF files; convert the file and change its name in the model)"
     if CABLE in message and version_numbers(version) >= SPLIT:
         return f" (MuJoCo 4.0 removed {CABLE}, and Featherlane does not compute it; use a chain of bodies with springs)"
     if version_numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
