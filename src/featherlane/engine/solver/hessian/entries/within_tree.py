@@ -130,6 +130,7 @@ def multiply_cone_matrix(d, k, weights, x, y):
 
     With s = t . x + u . y along the direction of slip:
         f_n = w x_n - e s,   f_i = (q s - e x_n) t_i + b x_i,   g_i = (q s - e x_n) u_i + b y_i.
+    g of a contact without turns is not used.
     """
     (w, e, q, b), t, u = weights
     s = fma(t[0], x[1], t[1] * x[2])

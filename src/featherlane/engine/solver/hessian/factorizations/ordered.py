@@ -46,7 +46,7 @@ FILLED = 1.5  # times those without fill-in: another order does not improve stac
 # ---- selection of worlds -------------------------------------------------------------------------------------------
 @kernel
 def couple_trees_of_row(m, d, k):
-    """Couples the trees of general row k in the graph, each two."""
+    """Couples each two trees of general row k in the graph."""
     first = d.row_dofadr[k]
     for a in range(first, first + d.row_dofnum[k]):
         t = m.dof_treeid[d.row_dof[a]]
@@ -78,9 +78,9 @@ def mark_ordered(m, d):
 
     It has more than COSTLY multiplications, and more than FILLED times those without fill-in.
     Discards panels of another step's rows (panel.fits = 0).
-    Returns (1 if some active world is marked, 1 if some active world is not).
+    Returns (1 if some active world has ordered = 1, else 0; 1 if some active world has ordered = 0, else 0).
     """
-    some_marked, some_other = 0, 0
+    some_marked, some_unmarked = 0, 0
     d.panel.fits[0] = 0
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
@@ -91,8 +91,8 @@ def mark_ordered(m, d):
                 some_marked = 1
             else:
                 write_lane(d.ordered, 0, lane, 0.0)
-                some_other = 1
-    return some_marked, some_other
+                some_unmarked = 1
+    return some_marked, some_unmarked
 
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
@@ -109,7 +109,8 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
     # first column of the other tree, -1 if the world does not couple the trees
     column = find_column(d, t, u) if t_is_first else find_column(d, u, t)
     first = m.block_dofadr[c]
-    for i in range(m.block_dofadr[b], m.block_dofadr[b] + m.block_dofnum[b] if column >= 0 else 0):
+    end = m.block_dofadr[b] + m.block_dofnum[b] if column >= 0 else 0  # no rows if the world does not couple the trees
+    for i in range(m.block_dofadr[b], end):
         for j in range(first, first + m.block_dofnum[c]):
             if t_is_first:
                 target = entry_index(d.panel.adr[t], size_t, last_t - i, column + last_u - j)
@@ -120,9 +121,9 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
 
 @kernel
 def load_row_within_tree(m, d, lane, i, t, entry, c):
-    """Copies one world's entries of dof i with the dofs up to i of block c of the same tree t to the tree's panel.
+    """Copies one world's entries H_ij to the panel of tree t: dof i, and the dofs j <= i of block c of the same tree.
 
-    entry: position of the first of them in hessian.H.
+    entry: position of the first H_ij in hessian.H.
     """
     size, first = m.tree_dofnum[t], m.block_dofadr[c]
     last = m.tree_dofadr[t] + size - 1
@@ -161,7 +162,7 @@ def place_world(m, d, lane):
     Writes: ordered; graph.*, panel.*, panel.values (zeros).
     Cost:   O(entries of the factor).
     """
-    # a tile of several worlds has panels for one at a time; fits = 0: none yet
+    # a tile of several worlds has panels for one world at a time; fits = 0: the tile has no panels yet
     if width(d) > 1 or d.panel.fits[0] == 0:
         build_graph(m, d, lane)
         order_trees(m, d)
@@ -300,5 +301,5 @@ def substitute_ordered(m, d):
 
 @kernel
 def has_decoupled_trees(d):
-    """Returns worlds whose search direction ignores the couplings of trees."""
+    """Returns the mask of worlds whose search direction ignores the couplings of trees."""
     return d.ordered[0] > 1.5  # `place_world` sets 2
