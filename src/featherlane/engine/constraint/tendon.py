@@ -133,10 +133,11 @@ def store_difference_jacobian(m, d, adr, i, j, slope, present):
 
     Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.
     """
-    # n: entries written;  at_i, at_j: places in both rows
-    n, at_i, at_j, nonzero = 0, 0, 0, false_mask(d)
+    n = 0  # entries written
+    at_i, at_j = 0, 0  # places in rows i and j
+    nonzero = false_mask(d)
     dof_i, dof_j = tendon_dof(m, i, c=0), tendon_dof(m, j, c=0)
-    # merge the dofs of both rows, which are sorted
+    # merge the dofs of both rows, which ascend
     while dof_i < m.nv or dof_j < m.nv:
         J = 0.0
         d.row_dof[adr + n] = min(dof_i, dof_j)

@@ -35,7 +35,7 @@ def is_free_joint_dof(m, i):
 
 @kernel
 def _compute_row(m, d, i, f, start, diagonal):
-    """M_ij <- S_j^T f for the ancestors j of DoF i; f = I^c S_i moves the composite body at unit acceleration of i.
+    """M_ij <- S_j^T f for the ancestors j of DoF i.  f = I^c S_i is the force per unit acceleration of DoF i.
 
     start, diagonal: addresses in M of the row's first entry and of M_ii, which is not written.
     """
@@ -52,8 +52,8 @@ def _compute_row(m, d, i, f, start, diagonal):
 def _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nshared):
     """Computes the first nshared entries of rows i and i - 1, its parent: their columns are the same ancestors j.
 
-    M_ij = S_j^T f with f = I^c S_i, and likewise with f_parent for the parent DoF; each S_j is read once for both rows,
-    which takes a quarter less time.  start, start_parent: addresses of the two rows in M.
+    M_ij = S_j^T f with f = I^c S_i, and M_i-1,j = S_j^T f_parent with f_parent = I^c S_i-1.  Each S_j is read once for
+    both rows, which takes a quarter less time.  start, start_parent: addresses of rows i and i - 1 in M.
     """
     first = 0
     if nshared >= 3 and is_free_joint_dof(m, m.M_colind[start_parent]):
@@ -181,7 +181,7 @@ def solve_columns(m, LD, inverse, X):
 
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
-    """LD, inverse <- factor of `source`, and x <- source^-1 x, in one sweep; bitwise identical to two.
+    """LD, inverse <- factor of `source`, and x <- source^-1 x; bitwise identical to `factor` and `solve_factored`.
 
     own: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
     """
@@ -221,7 +221,7 @@ def solve_m(m, d):
 
 @stage
 def half_solve(m, d):
-    """qvec <- D^-1/2 L^-T qvec, so that its square is qvec^T M^-1 qvec.
+    """qvec <- D^-1/2 L^-T qvec; the squared length of the result is qvec^T M^-1 qvec.
 
     Source: MuJoCo mj_solveM2.
     Reads:  qLD, qLDiagInv, qvec.   Writes: qvec (nv,).   Cost: O(nv * depth).

@@ -37,7 +37,7 @@ def place_dofs(block):
 
 @kernel
 def eliminate_dofs(rows, L, block, p, chain, height, count):
-    """Subtracts the entries y_i of `height` DoFs i from those of their ancestors j: y_j -= L_ij y_i.
+    """Eliminates `height` DoFs i from the rows: y_j -= L_ij y_i for all their ancestors j.
 
     Args:
         p: position of the first of these DoFs in the list; the others follow it.

@@ -119,7 +119,7 @@ def solve_first(m, d):
     if recursion and matrix:
         swap_search_and_Mv(m, d)
     if matrix:
-        # ORDERED factors one world after the other in the same panels: no factor is kept, and `substitute` recomputes it
+        # ORDERED factors the worlds one by one in the same panels: none is kept, so `substitute` recomputes each
         d.hessian.kept[0] = 0 if d.hessian.pattern[0] == ORDERED else 1
         if d.hessian.pattern[0] == ORDERED:
             solve_ordered(m, d)

@@ -143,7 +143,7 @@ def add_stiffness_row(m, d, i):
 
 @kernel
 def store_two_rows(m, d, A, i):
-    """Computes rows i and k = i - 1 of H = A + S^T K^c S; dof k is the parent of i.  Each S_j is read once for both rows.
+    """Computes rows i and k = i - 1, the parent of i, of H = A + S^T K^c S.  Each S_j is read once for both rows.
 
     With f = K^c S_i and g = K^c S_k:  H_ij = A_ij + S_j . f,  H_kj = A_kj + S_j . g.  Both rows of A are full.
     """

@@ -43,7 +43,7 @@ def add_dof_rows(m, d):
 
 @kernel
 def add_weighted_entries(d, e, stride, weighted, x):
-    """Returns x + sum over three rows r of weighted_r J_r; J_r = row_J[e + r stride] is the entry of one dof in row r."""
+    """Returns x + sum over three rows r of weighted_r J_r, with J_r = row_J[e + r stride], the entries of one dof."""
     return fma(
         weighted[0],
         d.row_J[e],

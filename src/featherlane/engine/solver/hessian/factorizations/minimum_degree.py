@@ -150,7 +150,7 @@ def count_in_model_order(m1, d1):
 
     The model's order is from the last tree to the first, so the row of tree t has its neighbours u < t.  Trees without
     such neighbours are not counted.
-    Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which afterwards have the fill-in.
+    Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which it overwrites.
     """
     # a tree with s dofs and n columns costs s n^2 / 2
     with_fill, without_fill = 0.0, 0.0

@@ -112,7 +112,7 @@ def place_panels(m1, d1):
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
 def factor_free(d1, start, width, last, x_start):
-    """Factors a free body's own rows, as `factor_tree` does: first its own columns, in registers, then all others.
+    """Factors a free body's own rows as `factor_tree` does: first its own columns, in registers, then all others.
 
     Row r += s_kr row k for the rows k < r, with s_kr = -A_kr / D_k; the same for x.
     start: index of the panel's first entry.  width: number of its columns.  last: last dof.  x_start: start of x.
@@ -121,8 +121,8 @@ def factor_free(d1, start, width, last, x_start):
     values = d1.panel.values
     vectors = eights(d1.panel.values)
     A = tuple(tuple(values[start + 8 * k + r] for r in range(FREE)) for k in range(FREE))
-    x = d1.panel.x[x_start : x_start + FREE]
-    s = A  # a placeholder: s[k], the multipliers of row k, is set when row k is eliminated
+    # A in s is a placeholder: s[k], the multipliers of row k, is set when row k is eliminated
+    x, s = d1.panel.x[x_start : x_start + FREE], A
     # own columns c >= r, the upper triangle
     for k in unrolled(range(FREE)):
         inverse = 1.0 / nonzero_pivot(A[k][k])
@@ -174,7 +174,8 @@ def store_multipliers(m1, d1, t, u, source, size, groups):
 
     -L_kr = -A_kr / D_k for row r of u and row k of t;  x_r += -L_kr x_k.  Eight rows of u at once:
     panel.scale[8 (r // 8 * size + k) + r % 8].
-    source: vector of row 0 of u's columns in the panel of t.  size: number of dofs of t.  groups: number of groups of u's own columns.
+    source: vector of row 0 of u's columns in the panel of t.  size: number of dofs of t.  groups: number of groups
+    of u's own columns.
     """
     vectors, x, scale = eights(d1.panel.values), eights(d1.panel.x), eights(d1.panel.scale)
     last = m1.tree_dofadr[t] + size - 1
