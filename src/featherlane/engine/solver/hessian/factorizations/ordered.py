@@ -108,15 +108,16 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
     t_is_first = d.graph.place[t] < d.graph.place[u]  # in the elimination order
     # first column of the other tree, -1 if the world does not couple the trees
     column = find_column(d, t, u) if t_is_first else find_column(d, u, t)
-    first = m.block_dofadr[c]
-    end = m.block_dofadr[b] + m.block_dofnum[b] if column >= 0 else 0  # no rows if the world does not couple the trees
-    for i in range(m.block_dofadr[b], end):
-        for j in range(first, first + m.block_dofnum[c]):
+    first_j = m.block_dofadr[c]
+    first_i = m.block_dofadr[b]
+    end_i = first_i + m.block_dofnum[b] if column >= 0 else 0  # no dofs i if the world does not couple the trees
+    for i in range(first_i, end_i):
+        for j in range(first_j, first_j + m.block_dofnum[c]):
             if t_is_first:
                 target = entry_index(d.panel.adr[t], size_t, last_t - i, column + last_u - j)
             else:
                 target = entry_index(d.panel.adr[u], size_u, last_u - j, column + last_t - i)
-            d.panel.values[target] = read_lane(d.hessian.H, d.hessian.rowadr[i] + place + j - first, lane)
+            d.panel.values[target] = read_lane(d.hessian.H, d.hessian.rowadr[i] + place + j - first_j, lane)
 
 
 @kernel
