@@ -49,14 +49,14 @@ def clear_marks(dofs, marks, start, n):
 
 
 @kernel
-def list_pair(m, dofs, marks, first, second, start):
-    """Lists the dofs that move two bodies, with their marks; returns their number.
+def list_pair(m, dofs, marks, last1, last2, start):
+    """Lists the dofs that move two bodies, and sets their marks; returns their number.
 
-    first, second: last dofs of the two bodies, -1: none.
+    last1, last2: last dof of the body with the mark FIRST, and with the mark SECOND; -1: none.
     """
     # the chain of the later dof comes first, so that little is left to sort
-    n = append_chain(m, dofs, marks, max(first, second), FIRST if first > second else SECOND, start, n=0)
-    n = append_chain(m, dofs, marks, min(first, second), SECOND if first > second else FIRST, start, n)
+    n = append_chain(m, dofs, marks, max(last1, last2), FIRST if last1 > last2 else SECOND, start, n=0)
+    n = append_chain(m, dofs, marks, min(last1, last2), SECOND if last1 > last2 else FIRST, start, n)
     sort_descending(dofs, start, n)
     return n
 

@@ -16,7 +16,7 @@ from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve
 
 @kernel
 def wants_exact(m):
-    """Returns whether the diagonal is recomputed in each state."""
+    """Returns whether the flag `diagexact` is set: A of each row is J M^-1 J^T in the current state."""
     return m.opt_enableflags & ENABLE_DIAGEXACT != 0
 
 

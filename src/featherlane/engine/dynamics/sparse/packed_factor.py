@@ -38,17 +38,17 @@ def packed_factor(entry):
     def compute_columns(p, s, L, i, j, height):
         """Stores u in columns j and j + 1 of rows i to i + height - 1; rows j and j + 1 of L must be complete."""
         row = tuple(triangle_index(i + r, 0) for r in range(height))
-        first = triangle_index(j, 0)
-        second = triangle_index(j + 1, 0)
+        row_j = triangle_index(j, 0)
+        row_next = triangle_index(j + 1, 0)
         u_j = tuple(entry(p, s, i + r, j, diagonal=0) for r in range(height))
         u_next = tuple(entry(p, s, i + r, j + 1, diagonal=0) for r in range(height))
         for k in range(j):
             u = tuple(L[row[r] + k] for r in range(height))
-            L_j, L_next = L[first + k], L[second + k]
+            L_j, L_next = L[row_j + k], L[row_next + k]
             u_j = tuple(fma(-u[r], L_j, u_j[r]) for r in range(height))
             u_next = tuple(fma(-u[r], L_next, u_next[r]) for r in range(height))
         for r in unrolled(range(height)):
-            L[row[r] + j], L[row[r] + j + 1] = u_j[r], fma(-u_j[r], L[second + j], u_next[r])
+            L[row[r] + j], L[row[r] + j + 1] = u_j[r], fma(-u_j[r], L[row_next + j], u_next[r])
 
     @kernel
     def complete_rows(p, s, L, i, least, height):

@@ -47,10 +47,10 @@ def clear_couplings(m, d):
 def ordered_arms(m, d, k):
     """Returns (r, r'): the arms of contact k on the body with the higher dofs, and on the other one."""
     c = d.contact[k]
-    first, other = c.arm[0], c.arm[1]
+    r, r_other = c.arm[0], c.arm[1]
     if c.body[0] < c.body[1]:
-        first, other = other, first
-    return first, other
+        r, r_other = r_other, r
+    return r, r_other
 
 
 @kernel

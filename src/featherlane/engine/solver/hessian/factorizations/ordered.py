@@ -180,14 +180,14 @@ def place_world(m, d, lane):
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
-def copy_entries(m, d, lane, e, t, row, column, count, out):
-    """Copies `count` entries of a row of t's panel, from a column on, to one world's hessian.H from e on, or back.
+def copy_entries(m, d, lane, e, t, row, column, count, to_hessian):
+    """Copies `count` entries between one world's hessian.H, from e on, and a row of t's panel, from a column on.
 
-    out: 1 copies from the panel to H, 0 from H to the panel.  Returns the position behind the entries in H.
+    to_hessian: 1 copies from the panel to H, 0 from H to the panel.  Returns the position behind the entries in H.
     """
     for c in range(column, column + count):
         panel_entry = entry_index(d.panel.adr[t], m.tree_dofnum[t], row, c)
-        if out:
+        if to_hessian:
             write_lane(d.hessian.H, e, lane, d.panel.values[panel_entry])
         else:
             d.panel.values[panel_entry] = read_lane(d.hessian.H, e, lane)
@@ -196,23 +196,31 @@ def copy_entries(m, d, lane, e, t, row, column, count, out):
 
 
 @kernel
-def copy_factor(m, d, lane, out):
-    """Copies one world's factor from its panels to its H and hessian.dinv, row after row without gaps, or back.
+def copy_factor(m, d, lane, to_hessian):
+    """Copies one world's factor between its panels and hessian.H, hessian.dinv, which hold its rows without gaps.
 
-    out: 1 copies from the panels, 0 to the panels.
+    to_hessian: 1 copies from the panels to H, 0 from H to the panels.
     """
     e = 0  # position in H
     for k in range(d.ngraph):
         t = d.graph.order[k]
         for r in range(m.tree_dofnum[t]):
             # the tree's own columns from the diagonal on, then those of the trees in its row
-            e = copy_entries(m, d, lane, e, t, row=r, column=r, count=m.tree_dofnum[t] - r, out=out)
+            e = copy_entries(m, d, lane, e, t, row=r, column=r, count=m.tree_dofnum[t] - r, to_hessian=to_hessian)
             for at in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
                 e = copy_entries(
-                    m, d, lane, e, t, row=r, column=d.graph.colplace[at], count=m.tree_dofnum[d.graph.col[at]], out=out
+                    m,
+                    d,
+                    lane,
+                    e,
+                    t,
+                    row=r,
+                    column=d.graph.colplace[at],
+                    count=m.tree_dofnum[d.graph.col[at]],
+                    to_hessian=to_hessian,
                 )
     for i in range(m.nv):
-        if out:
+        if to_hessian:
             write_lane(d.hessian.dinv, i, lane, d.panel.inverse[i])
         else:
             d.panel.inverse[i] = read_lane(d.hessian.dinv, i, lane)
@@ -280,7 +288,7 @@ def factor_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             factor_world(m, d, lane)
-            copy_factor(m, d, lane, out=1)
+            copy_factor(m, d, lane, to_hessian=1)
 
 
 @stage
@@ -293,7 +301,7 @@ def substitute_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             place_world(m, d, lane)
-            copy_factor(m, d, lane, out=0)
+            copy_factor(m, d, lane, to_hessian=0)
             load_search(m, d, lane)
             reduce_panels(m, d)  # panel.x <- L^-T panel.x
             expand_panels(m, d)
