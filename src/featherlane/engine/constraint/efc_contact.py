@@ -54,7 +54,7 @@ def _add_surface_velocity(m, d, er, k, dim, geom, sign):
 def _write_directions(m, d, er, k, dim):
     """Writes direction_J and direction_vel of the contact in slot k, along its first `dim` directions.
 
-    The velocity is computed from the bodies' velocities, which an integration step does not change.
+    The velocity is computed from cvel, because the integration of a step changes qvel, but not cvel.
     """
     contact = d.contact[k]
     for r in range(dim):

@@ -39,7 +39,7 @@ def limit_to_step(m, h, solref, imp, authored):
         largest_K = 1.0 / fmax(h * h * imp, MINVAL)  # h^2 K d = 1
         # s = h B + h^2 K d = h B + 1: the bound of s is one of B
         largest_B = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
-        # the damping ratio B / (2 sqrt(K)) does not change
+        # the damping ratio B / (2 sqrt(K)) does not change; K > 0 in worlds that are too stiff
         same_ratio = B * sqrt(largest_K / where(too_stiff, K, 1.0))
         B = where(too_stiff, clip(same_ratio, 0.0, fmax(largest_B, 0.0)), B)
         K = where(too_stiff, largest_K, K)
@@ -178,7 +178,7 @@ def rescale_rows(m, d):
 
 @stage
 def factor_backbone(m, d):
-    """Factors Mhat with the diagonal of the metric into qH, qHDiagInv: MuJoCo's exact diagonal uses this matrix.
+    """Stores the factor of M + fluid drag, with the metric's diagonal: the matrix of MuJoCo's exact diagonal.
 
     Tendons and actuators that couple dofs contribute only their diagonal; a fluid's drag contributes all its entries.
     Reads:  M (nC,), Mhat (nC,); in a fluid cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.

@@ -241,17 +241,17 @@ def equality_response(m, e, r):
 
 
 @kernel
-def store_equality_row(d, k, response, pos, rate, A, present):
-    """Writes row k of an equality: aref = -damping J v - stiffness pos - scale (dJ/dt) v.
+def store_equality_row(d, k, response, error, rate, A, present):
+    """Writes row k of an equality: aref = -damping J v - stiffness error - scale (dJ/dt) v.
 
-    response: (stiffness, damping, impedance, scale) of `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of
-    J M^-1 J^T; present: mask of worlds that have the row.
+    response: (stiffness, damping, impedance, scale) of `equality_response`; error: position error; rate: (dJ/dt) v;
+    A: estimate of J M^-1 J^T; present: mask of worlds that have the row.
     """
     v = row_product(d, k, d.qvel)
     D = inverse_regularisation(response.imp, A)
     bound = UNBOUNDED
-    aref = -fma(response.damping, v, response.stiffness * pos) - rate * response.scale
-    store_row(d, k, present, (pos, 0.0), v, D, aref, bounds=(-bound, bound))
+    aref = -fma(response.damping, v, response.stiffness * error) - rate * response.scale
+    store_row(d, k, present, (error, 0.0), v, D, aref, bounds=(-bound, bound))
 
 
 @kernel
@@ -294,11 +294,11 @@ def write_fastening_rows(m, d, k, adr, n, e, present):
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)  # spatial accelerations at qacc = 0
     place_rows_at(d, k, size=equality_row_count(m, e), adr=adr, n=n, kind=EQUALITY, ident=e)
 
-    pos = p1 - p2
+    anchor_error = p1 - p2
     # (dJ/dt) v of the three translations: difference of the anchors' accelerations at qacc = 0
     dJv = anchor_motion(d.cvel[b1], a1, r1)[1] - anchor_motion(d.cvel[b2], a2, r2)[1]
     point_columns(m, d, e, adr, n, (r1, r2), present)
-    error2 = dot(pos, pos)  # squared norm of all errors
+    error2 = dot(anchor_error, anchor_error)  # squared norm of all errors
     if weld:  # three rotations follow
         rotation = weld_turn(m, d, e)
         turn_error = rotation.scale * Vec3(rotation.turn[1:4])
@@ -311,7 +311,7 @@ def write_fastening_rows(m, d, k, adr, n, e, present):
     # estimates of A: sums of the bodies' inverse weights in qpos0
     for c in range(3):
         A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear)
-        store_equality_row(d, k + c, response, pos[c], dJv[c], A, present)
+        store_equality_row(d, k + c, response, anchor_error[c], dJv[c], A, present)
     for c in range(3 if weld else 0):
         A = chosen_diagonal(m, d, k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular)
         store_equality_row(d, k + 3 + c, response, turn_error[c], turn_dJv[c], A, present)
@@ -360,12 +360,12 @@ def write_equality_rows(m, d, row, entry):
                         n = 0
             # one row; no row for tendons whose lengths depend on no dof
             elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
-                # pos: error;  A: estimate of J M^-1 J^T
+                # A: estimate of J M^-1 J^T
                 if m.eq_type[e] == EQ_JOINT:
-                    pos, A, n = write_joint_equality(m, d, row, entry, e, present)
+                    error, A, n = write_joint_equality(m, d, row, entry, e, present)
                 else:
-                    pos, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
-                store_equality_row(d, row, equality_response(m, e, pos), pos, rate=0.0, A=A, present=present)
+                    error, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
+                store_equality_row(d, row, equality_response(m, e, error), error, rate=0.0, A=A, present=present)
             if n > 0:
                 row = row + rows
                 entry = entry + n * rows

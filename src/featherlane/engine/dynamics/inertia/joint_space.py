@@ -123,7 +123,7 @@ def crb(m, d):
         p = m.body_parentid[i]
         # a body without children (lastchild 0) has the composite inertia cinert
         I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
-        # want_all: all outputs are requested; a step does not read crb of a leaf
+        # crb of a leaf is stored only if all outputs are requested: a step does not read it
         if d.want_all:
             d.crb[i] = I
         if p > 0:  # the world has no DoFs
@@ -136,7 +136,7 @@ def crb(m, d):
 
 @stage(jr=JACOBIAN)
 def dense_inertia(m, d, jr):
-    """Computes the dense inertia matrix, both halves.
+    """Computes jac_M, the dense inertia matrix with both triangles.
 
     Reads:  M.
     Writes: jac_M (jac_nv, jac_nv) [kg, kg m, kg m^2].   Cost: O(nv^2).

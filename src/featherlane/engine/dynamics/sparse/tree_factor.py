@@ -156,7 +156,7 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
         inverse = 1.0 / D
         # row r of the factor: D_r, then L_r,r+j
         L_r = tuple(x[r][j] * inverse if j > 0 else D for j in range(height - r))
-        # the rows above, u > r: A_u,u+j -= L_ru A_r,u+j
+        # the rows above, u > r: A_u,u+j -= L_ru A_r,u+j;  row r becomes L_r;  rows u < r are complete
         x = tuple(
             tuple(
                 fma(-L_r[u - r], x[r][u - r + j], x[u][j]) if u > r else L_r[j] if u == r else x[u][j]
@@ -248,7 +248,8 @@ def complete_rows(rows, listed, system, chain, own, reduce, height):
     while c + width <= ncommon:
         complete_entries(rows, listed, system, chain, c, corner, height, width)
         c += width
-    # the remaining one to three columns: two if bit 1 of their number is set, one if bit 0 is
+    # the remaining columns: with width 4 up to three, two of them if bit 1 of ncommon is set, one if bit 0 is;  with
+    # width 2 at most one
     if width == 4 and ncommon & 2:
         complete_entries(rows, listed, system, chain, c, corner, height, width=2)
         c += 2

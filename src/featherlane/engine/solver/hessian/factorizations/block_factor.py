@@ -168,11 +168,11 @@ def factor_rows(d, block):
 
 @kernel
 def update_block_rows(d, row, width, source, columns, triangle):
-    """Updates `columns` columns of the target's rows, which begin at row, row + width, ... in H, two at a time.
+    """Updates `columns` columns of the target's rows, which begin at row, row + width, ... in H: two rows at a time.
 
     The target has source.w rows, one for each multiplier of a source row.
-    triangle: 1 if the diagonal block follows these columns; of it, row i is updated up to column i.  The first of two
-    rows gets one more entry, right of its diagonal, which is not used.  0: no further columns.
+    triangle: 0: only these columns.  1: the diagonal block follows them; row i is updated up to its column i.  In the
+    first of two rows, the entry right of the diagonal is also computed, but not used.
     """
     i = 0
     while i + 2 <= source.w:
@@ -218,7 +218,7 @@ def eliminate_from(m, d, block, b, at):
     while e <= end:
         first_f, last_f, last_e = find_run(d, e, end, f)
         start = d.hessian.blockplace[e]
-        # the columns of the run.  Of the target itself, only the lower triangle is updated
+        # columns of the run; if it ends with the target itself: those before, then the lower triangle of the target
         columns = d.hessian.blockplace[last_e] - start
         triangle = 1
         if last_e < end:

@@ -65,7 +65,7 @@ def entry_index(start, size, row, column):
 
 @stage
 def clear_panels(m1, d1):
-    """Clears the panels that are in use.
+    """Sets all entries of the placed panels to zero.
 
     Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
     """
