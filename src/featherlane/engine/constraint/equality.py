@@ -223,8 +223,8 @@ def turn_columns(m, d, e, adr, n, rotation, present):
 class Response(NamedTuple):
     """The parameters of a_ref and D that the rows of one equality share."""
 
-    stiffness: Any  # K d, at the end of the step under the integrator `discrete`
-    damping: Any  # B, likewise
+    stiffness: Any  # of `reference_at_end`: K d in continuous time
+    damping: Any  # of `reference_at_end`: B in continuous time
     imp: Any  # impedance
     scale: Any  # factor of parts of a_ref that are constant over the step
 

@@ -141,7 +141,7 @@ def add_to_parent(d, i, p):
 def solve_inward(m, d, extra, x, moving):
     """Eliminates all DoFs from the leaves to the root: IA and U / D of each DoF, and u in x.
 
-    D = S^T IA S + armature,  u = (x - S^T pA) / D,  pA += U u;  the parent's IA and pA grow by those of its children.
+    D = S^T IA S + armature,  u = (x - S^T pA) / D,  pA += U u;  IA and pA of a child are added to its parent.
     moving: 1: bodies have velocities: after the elimination of a DoF, pA += IA c with c = dS/dt qvel;  `extra` is not
         used.  0: bodies are at rest; the values `extra` (nv,) are added to the armature.
     Returns with moving=0: 1 in worlds with a singular pivot D, else 0.

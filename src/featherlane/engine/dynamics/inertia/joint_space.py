@@ -160,7 +160,7 @@ def inertia_rows(m):
 @kernel
 def factor(m, source, LD, inverse):
     """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
-    # own=1: the diagonal, too, is that of `source`;  reduce=0: no column is solved, so f is not used
+    # own=1: the diagonal is also taken from `source`;  reduce=0: no column is solved, so f is not used
     system = System(source=source, A=LD, inverse=inverse, f=inverse, inertia=1)
     factor_columns(inertia_rows(m), listed=0, system=system, own=1, reduce=0)
 

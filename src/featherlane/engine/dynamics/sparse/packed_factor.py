@@ -102,7 +102,7 @@ def packed_factor(entry):
 
 @kernel
 def solve_packed(L, n, x):
-    """x <- A^-1 x with the factor L: two rows at once of L y = x, then of L^T x = D^-1 y from the last ones."""
+    """x <- A^-1 x with the factor L: solves L y = x, then L^T x = D^-1 y from the last row on, two rows at a time."""
     for i in range(0, n - 1, 2):
         row = triangle_index(i, 0)
         next_row = triangle_index(i + 1, 0)

@@ -212,7 +212,7 @@ def complete_entries(rows, listed, system, chain, c, corner, height, width):
     """Computes entries c to c + width - 1 of the rows i to i - height + 1 of a chain: columns of common ancestors.
 
     A_ij -= L_ki A_kj for each row k below, then for each row k of the chain.
-    The L of rows below are stored in A; those of the chain are in corner: L_(i-u),(i-r) is corner[u][r - u].
+    A holds L of the rows below, and `corner` L of the chain: L_(i-u),(i-r) is corner[u][r - u].
     """
     A = system.A
     i, depth, start, nbelow = chain

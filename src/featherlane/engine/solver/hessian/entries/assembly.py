@@ -102,7 +102,7 @@ def is_full(m, i):
 
 @kernel
 def clear_hessian_row(m, d, i):
-    """Sets row i of H to zero if M has fewer entries there, so that storing those of M does not overwrite all."""
+    """Sets row i of H to zero if M has fewer entries there, because storing row i of M does not overwrite all."""
     if d.hessian.rownnz[i] > m.M_rownnz[i]:
         for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
             d.hessian.H[e] = 0.0
@@ -212,7 +212,7 @@ def assemble_block_row(m, d, A, i):
     b = m.dof_blockid[i]
     row = d.hessian.rowadr[i]
     end = m.block_dofadr[b] + m.block_dofnum[b]  # the dof behind the block
-    # the entries up to the diagonal, then those of the end - i - 1 later dofs of the block
+    # the row has rownnz[i] entries up to the diagonal, then end - i - 1 entries for the later dofs of the block
     for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
     stiff = has_stiffness(d, m.dof_bodyid[i])  # K^c of the body is not 0
@@ -231,7 +231,7 @@ def assemble_block_row(m, d, A, i):
         first = m.block_dofadr[m.dof_blockid[j]]
         entry = row + d.hessian.blockplace[e]  # H_ij of the dof `first`
         n = j - first + 1  # dofs up to j
-        if full:  # the entry of `first` stands behind those of its ancestors
+        if full:  # row i of A has the entries of the ancestors of `first`, then that of `first`
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
                 d.hessian.H[entry + c] = A[A_entry + c]

@@ -45,7 +45,7 @@ def clear_couplings(m, d):
 
 @kernel
 def ordered_arms(m, d, k):
-    """Returns (r, r'): the arms of contact k on the body with the higher dofs, and on the other one."""
+    """Returns (r, r'): the arms of contact k on the body with the higher dofs, and on that with the lower dofs."""
     c = d.contact[k]
     r, r_other = c.arm[0], c.arm[1]
     if c.body[0] < c.body[1]:

@@ -151,7 +151,7 @@ def eliminate_axis(m, d, b, k, U, D, w):
 def eliminate_dof(m, d, b, k, x):
     """Eliminates dof k, whose E has only the entry E_kk, from body b: x_k <- (x_k - S . f) / D.
 
-    U = IA S,  D = S . U + armature + E_kk.   Writes: x[k], hessian.dof_K[k, 0] = 1 / D, and those of `eliminate_axis`.
+    U = IA S,  D = S . U + armature + E_kk.   Writes: x[k], hessian.dof_K[k, 0] = 1 / D, fields of `eliminate_axis`.
     """
     S = d.cdof[k]
     U = multiply_packed(d.aba_inertia, SIZE * b, S)

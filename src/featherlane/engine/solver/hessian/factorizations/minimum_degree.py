@@ -22,7 +22,7 @@ def lowest_bit(x):
 
 @kernel
 def clear_graph(m, d):
-    """Clears the graph: no tree is coupled to another one."""
+    """Removes all couplings from the graph."""
     for k in range(d.ngraph * d.ngraphword):
         d.graph.bits[k] = 0
 

@@ -100,13 +100,13 @@ def mark_ordered(m, d):
 def load_block_between_trees(m, d, lane, b, t, place, c, u):
     """Copies the entries of block b of tree t with block c of tree u from one world's H to its panels.
 
-    place: that of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
-    The panel of the tree that is eliminated first has the entries: its dofs as rows, those of the other as columns.
+    place: first place of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
+    The panel of the tree that is eliminated first has the entries; its dofs are rows, the dofs of the later tree columns.
     """
     size_t, size_u = m.tree_dofnum[t], m.tree_dofnum[u]
     last_t, last_u = m.tree_dofadr[t] + size_t - 1, m.tree_dofadr[u] + size_u - 1
     t_is_first = d.graph.place[t] < d.graph.place[u]  # in the elimination order
-    # first column of the other tree, -1 if the world does not couple the trees
+    # first column of the later tree, -1 if the world does not couple the trees
     column = find_column(d, t, u) if t_is_first else find_column(d, u, t)
     first_j = m.block_dofadr[c]
     first_i = m.block_dofadr[b]

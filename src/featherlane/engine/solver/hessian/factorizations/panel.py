@@ -137,7 +137,7 @@ def factor_free(d1, start, width, last, x_start):
         for r in unrolled(range(k, FREE)):
             values[start + 8 * k + r] = A[k][r]
     d1.panel.x[x_start : x_start + FREE] = x
-    # the other groups: the columns of later trees
+    # all groups but the first: the columns of later trees
     for c in range(1, width // 8):
         group = start // 8 + FREE * c  # vector of row 0 in group c
         rows = vectors[group : group + FREE]
@@ -210,7 +210,7 @@ def update_row(d1, target, rows, source, size, r, count):
 
 @kernel
 def update_free_columns(d1, target, source, count):
-    """Updates `count` groups of columns of a free body by those of another one: row r += sum over k of s_kr row k.
+    """Updates `count` groups of columns of a free body: row r += sum over k of s_kr (row k of an eliminated free body).
 
     target, source: vector of row 0 of the first group.  The multipliers s_kr = -L_kr = panel.scale[8 k + r] are those
     of `store_multipliers`; each is read once.
@@ -238,7 +238,7 @@ def update_free(d1, target, source, count):
 
 @kernel
 def update_tree_rows(d1, target, rows, source, size, count):
-    """Updates all `rows` rows of a tree by those of an eliminated tree with `size` rows, in `count` groups of columns.
+    """Runs `update_row` for all `rows` rows of a tree; the eliminated tree has `size` rows.
 
     target, source: vector of row 0 of the first group.
     """
@@ -259,7 +259,7 @@ def update_tree(m1, d1, t, u, at):
     start_t, start_u = d1.panel.adr[t] // 8, d1.panel.adr[u] // 8  # first vectors of both panels
     size, rows = m1.tree_dofnum[t], m1.tree_dofnum[u]  # their numbers of rows
     e, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[u]  # the next entries of graph.col in the rows of t and u
-    end = d1.graph.rowadr[t] + d1.graph.rownnz[t]  # behind those of t
+    end = d1.graph.rowadr[t] + d1.graph.rownnz[t]  # end of the row of t
     # the run: vectors of row 0 of its first group in both panels, and its number of groups so far
     source, target = start_t + d1.graph.colplace[e] // 8 * size, start_u
     count = padded_size(m1, u) // 8
