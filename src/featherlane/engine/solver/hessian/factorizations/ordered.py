@@ -101,7 +101,7 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
     """Copies the entries of block b of tree t with block c of tree u from one world's H to its panels.
 
     place: first place of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
-    The panel of the tree that is eliminated first has the entries; its dofs are rows, the dofs of the later tree columns.
+    The panel of the tree that is eliminated first has the entries: its dofs are rows, the later dofs columns.
     """
     size_t, size_u = m.tree_dofnum[t], m.tree_dofnum[u]
     last_t, last_u = m.tree_dofadr[t] + size_t - 1, m.tree_dofadr[u] + size_u - 1
