@@ -238,7 +238,7 @@ def update_free(d1, target, source, count):
 
 @kernel
 def update_tree_rows(d1, target, rows, source, size, count):
-    """Updates all `rows` rows of a tree in `count` groups of columns, as `update_row`; the eliminated tree has `size` rows.
+    """Updates all `rows` rows of a tree in `count` groups of columns, as `update_row`; size: rows of the eliminated tree.
 
     target, source: vector of row 0 of the first group.
     """
