@@ -238,9 +238,9 @@ def update_free(d1, target, source, count):
 
 @kernel
 def update_tree_rows(d1, target, rows, source, size, count):
-    """Updates all `rows` rows of a tree in `count` groups of columns, as `update_row`; size: rows of the eliminated tree.
+    """Updates all `rows` rows of a tree in `count` groups of columns, as `update_row` does.
 
-    target, source: vector of row 0 of the first group.
+    target, source: vector of row 0 of the first group.  size: number of rows of the eliminated tree.
     """
     if size == FREE and rows == FREE:
         update_free(d1, target, source, count)
