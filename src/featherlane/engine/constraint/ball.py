@@ -21,9 +21,9 @@ def ball_axis_angle(q):
 
     The axis of the identity is (1, 0, 0).
     """
-    # u, s: axis and sine of half the angle, up to the sign of q;  for s < MINVAL, u is (1, 0, 0) and keeps its sign
+    # u, s: unit axis, and sine of half the angle, up to the sign of q;  for s < MINVAL, u is (1, 0, 0)
     u, s = normalize3((q[1], q[2], q[3]))
-    # q and -q are the same rotation: use the one with w >= 0
+    # q and -q are the same rotation: use the one with w >= 0;  (1, 0, 0) keeps its sign
     turn = where((q[0] < 0.0) & (s >= MINVAL), -1.0, 1.0)
     return turn * u, 2.0 * atan2(s, fabs(q[0]))
 
@@ -46,16 +46,16 @@ def write_ball_limit(m, d, k, adr, j, axis, dist, present):
     place_rows_at(d, k, size=1, adr=adr, n=3, kind=LIMIT_JOINT, ident=j)
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first]))
     aref = -fma(damping, v, stiffness * r)
-    vel = row_product(d, k, d.qvel)
+    vel = row_product(d, k, d.qvel)  # v with the rounding of `row_product`, as in other general rows
     bounds = (0.0, UNBOUNDED)  # the limit only pushes
     store_row(d, k, present, (dist, joint.margin), vel, D, aref, bounds)
 
 
 @kernel
 def write_ball_limits(m, d, k, adr):
-    """Writes limit rows of balls, rows from k on, entries from adr on; the larger entry of the range bounds the angle.
+    """Writes the limits of balls to rows from k on, entries from adr on; returns the next row and the next entry.
 
-    Returns the indices of the next row and the next entry.
+    The larger entry of the range bounds the angle.
     Source: MuJoCo's documentation, "XML reference", body/joint/range.
     """
     for j in range(m.njnt):

@@ -15,8 +15,8 @@ FIRST, SECOND, BOTH = 1, 2, 3
 def append_chain(m, dofs, marks, i, mark, start, n):
     """Appends dof i (-1: none) and its ancestors to a list of n dofs; returns their new number.
 
-    Adds the bit `mark` to their marks.  A dof that has a mark is already in the list; above one that has this bit, all
-    have it.
+    Adds the bit `mark` to their marks.  A dof with a mark is already in the list.  If a dof has the bit `mark`, all its
+    ancestors have it, too, so the loop ends there.
     """
     while i >= 0 and marks[i] & mark == 0:
         if marks[i] == 0:
@@ -49,14 +49,14 @@ def clear_marks(dofs, marks, start, n):
 
 
 @kernel
-def list_pair(m, dofs, marks, first, second, start):
-    """Lists the dofs that move two bodies, with their marks; returns their number.
+def list_pair(m, dofs, marks, last1, last2, start):
+    """Lists the dofs that move two bodies, and sets their marks; returns their number.
 
-    first, second: last dofs of the two bodies, -1: none.
+    last1, last2: last dof of the body with the mark FIRST, and with the mark SECOND; -1: none.
     """
-    # the chain of the later dof comes first: little is left to sort
-    n = append_chain(m, dofs, marks, max(first, second), FIRST if first > second else SECOND, start, n=0)
-    n = append_chain(m, dofs, marks, min(first, second), SECOND if first > second else FIRST, start, n)
+    # the chain of the later dof comes first, so that little is left to sort
+    n = append_chain(m, dofs, marks, max(last1, last2), FIRST if last1 > last2 else SECOND, start, n=0)
+    n = append_chain(m, dofs, marks, min(last1, last2), SECOND if last1 > last2 else FIRST, start, n)
     sort_descending(dofs, start, n)
     return n
 

@@ -38,30 +38,29 @@ def contact_inertia(m, d, k, condim, mu2):
     inverse masses by rotation.
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
-    # A = w_1 + w_2, for an edge (1 + mu_1^2) (w_1 + w_2)
     edge = 1 if condim > 1 and has_pyramids(m) else 0  # 1: the first row is an edge of a pyramid
     A = m.body_invweight0[b1].linear + m.body_invweight0[b2].linear
     if wants_exact(m):
         A = exact_contact_diagonal(m, d, k, b1, b2, edge)
     elif edge:
-        A = fma(mu2, A, A)
+        A = fma(mu2, A, A)  # (1 + mu_1^2) A
     if m.opt_contact_model == COULOMB:
         A = fmax(A, ROTATION_SHARE * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2)))
     return A
 
 
 @kernel
-def contact_inertia_rate(m, d, k, first, second):
+def contact_inertia_rate(m, d, k, shift1, shift2):
     """Returns dA / A of `contact_inertia` at contact k under Coulomb's law, by displacements of the levers r_1, r_2.
 
-    first, second: displacements of r_1, r_2 [m].  With the bodies' angular inverse weights w,
-        A = ROTATION_SHARE (w_1 |r_1|^2 + w_2 |r_2|^2),    dA = 2 ROTATION_SHARE (w_1 r_1 . first + w_2 r_2 . second).
-    In the code, `rotation` is this A and `half_change` is w_1 r_1 . first + w_2 r_2 . second.
-    Where the sum of the linear weights is larger, A is that sum, which is constant.
+    shift1, shift2: displacements of r_1, r_2 [m].  With the bodies' angular inverse weights w,
+        A = ROTATION_SHARE (w_1 |r_1|^2 + w_2 |r_2|^2),    dA = 2 ROTATION_SHARE (w_1 r_1 . shift1 + w_2 r_2 . shift2).
+    In the code, `rotation` is this A and `half_change` is w_1 r_1 . shift1 + w_2 r_2 . shift2.
+    In worlds in which the sum of the linear weights is larger, A is this sum, which is constant, and dA = 0.
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     rotation = ROTATION_SHARE * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2))
-    half_change = m.body_invweight0[b1].angular * dot(contact_lever(d, k, b1), first)
-    half_change = fma(m.body_invweight0[b2].angular, dot(contact_lever(d, k, b2), second), half_change)
+    half_change = m.body_invweight0[b1].angular * dot(contact_lever(d, k, b1), shift1)
+    half_change = fma(m.body_invweight0[b2].angular, dot(contact_lever(d, k, b2), shift2), half_change)
     is_rotation = rotation > fmax(m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, MINVAL)
     return where(is_rotation, 2.0 * ROTATION_SHARE * half_change / where(is_rotation, rotation, 1.0), 0.0)

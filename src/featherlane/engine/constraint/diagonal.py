@@ -16,7 +16,7 @@ from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve
 
 @kernel
 def wants_exact(m):
-    """Returns whether the diagonal is recomputed in each state."""
+    """Returns whether the flag `diagexact` is set: A of each row is J M^-1 J^T in the current state."""
     return m.opt_enableflags & ENABLE_DIAGEXACT != 0
 
 
@@ -93,7 +93,8 @@ def exact_contact_diagonal(m, d, k, b1, b2, edge):
     Writes: exact.*.
     """
     c = d.contact[k]
-    last1, last2, u = m.body_lastdof[b1], m.body_lastdof[b2], c.frame.rows[0]
+    last1, last2 = m.body_lastdof[b1], m.body_lastdof[b2]
+    u = c.frame.rows[0]
     if edge:
         u = fma(c.friction[0], c.frame.rows[1], u)
     p = c.pos
@@ -101,8 +102,8 @@ def exact_contact_diagonal(m, d, k, b1, b2, edge):
     r1 = p - d.subtree_com[m.body_rootid[b1]]
     r2 = p - d.subtree_com[m.body_rootid[b2]]
     n = list_chains(m, d, last1, last2)
-    # J_i = u . (velocity of body 2 at the contact - that of body 1) per unit velocity of dof i; a dof above both bodies
-    # cancels: it moves both at the contact point equally
+    # J_i = u . (velocity of body 2 at the contact - that of body 1) per unit velocity of dof i.  If dof i is above both
+    # bodies, it moves both equally there, and its two terms cancel
     i, j = last1, last2  # dofs of bodies 1 and 2, from the last one to the root
     minus_u = -1.0 * u
     while j >= 0:

@@ -57,9 +57,9 @@ def _list_sources(d, er):
 
 @kernel
 def _write_state(er, i, hi):
-    """Writes efc_state of row i, the part of its cost in which its force is, and efc_frictionloss.
+    """Writes efc_state of row i, the piece of its cost (linear, quadratic, satisfied), and efc_frictionloss.
 
-    Friction loss is bounded by +-hi, a limit by 0.
+    hi: largest force.  The force of friction loss is between -hi and hi, that of a limit at least 0.
     """
     f, kind = er.efc_force[i], er.efc_type[i]
     state = STATE_QUADRATIC
@@ -98,8 +98,8 @@ def _solver_parameters(m, d, er, i):
     """Returns (solref, solimp) of row i."""
     kind, ident = er.efc_type[i], er.efc_id[i]
     if kind >= CONTACT_FRICTIONLESS:  # the kinds of contacts have the largest numbers
-        ident = er.contact_slot[ident]
-        solref, solimp = d.con_solref[ident], d.con_solimp[ident]
+        k = er.contact_slot[ident]
+        solref, solimp = d.con_solref[k], d.con_solimp[k]
     else:
         solref, solimp = row_parameters(m, kind, ident)
     return solref, solimp
@@ -107,14 +107,14 @@ def _solver_parameters(m, d, er, i):
 
 @kernel
 def _violation(m, er, i, first):
-    """Returns the position error less the margin; the rows of a connect or weld share the norm of their errors.
+    """Returns the position error of row i less the margin; for a connect or weld, the norm of the errors of its rows.
 
-    first: the row whose error counts, the first row of an elliptic contact, else i.  Equalities are the first rows.
+    first: the row whose error is used: the first one of an elliptic contact's rows, else i.
     """
     r = er.efc_pos[first] - er.efc_margin[first]
     if er.efc_type[i] == EQUALITY and m.eq_type[er.efc_id[i]] in (EQ_CONNECT, EQ_WELD):
         square = 0.0
-        for k in range(er.efc_count[1]):  # equalities
+        for k in range(er.efc_count[1]):  # rows of equalities, which come first
             if er.efc_id[k] == er.efc_id[i]:
                 square += er.efc_pos[k] * er.efc_pos[k]
         r = sqrt(square)
@@ -132,7 +132,7 @@ def _write_softness(m, d, er, i):
     r = _violation(m, er, i, first)
     imp, rate = split_tangents(impedance(solimp, seed(r, 1.0)), 1)  # rate: derivative of the impedance by r
     K, B = reference(solref, solimp, shortest)
-    # friction has no stiffness
+    # friction loss, and friction of a contact below, has no stiffness
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         K = 0.0
         B = loss_damping(m, solref, solimp, shortest)
@@ -172,7 +172,7 @@ def efc_numbers(m, d, er):
         er.efc_count[k] = 0
     for k in range(d.nrow[0]):
         _count_row(er, d.row_present[k], d.row_type[k])
-    before = er.efc_count[0]  # rows that precede those of contacts
+    before = er.efc_count[0]  # number of rows that precede those of contacts
     er.efc_count[0] = list_contacts(m, d, er, before)
 
 

@@ -30,7 +30,7 @@ def _add_body_velocity(m, d, er, k, dim, body, sign):
     for r in range(dim):
         axis = c.frame.rows[r % 3]
         er.direction_vel[r] += sign * (dot(axis, v) if r < 3 else dot(axis, omega))
-    # column of each dof above the body: its velocity per unit of the dof
+    # the column of each dof above the body is the velocity at unit velocity of the dof
     dof = m.body_lastdof[body]
     while dof >= 0:
         omega = d.cdof[dof].angular
@@ -54,7 +54,7 @@ def _add_surface_velocity(m, d, er, k, dim, geom, sign):
 def _write_directions(m, d, er, k, dim):
     """Writes direction_J and direction_vel of the contact in slot k, along its first `dim` directions.
 
-    The velocity is computed from the bodies' velocities, which an integration step does not change.
+    The velocity is computed from cvel, because the integration of a step changes qvel, but not cvel.
     """
     contact = d.contact[k]
     for r in range(dim):
@@ -112,10 +112,10 @@ def _write_friction_row(d, er, i, k, r):
 
 @kernel
 def _write_cone_forces(d, er, i, k, dim):
-    """Writes the forces of the contact in slot k, elliptic or without friction, to rows i .. i + dim - 1; their state.
+    """Writes force and state of rows i .. i + dim - 1: the contact in slot k, elliptic or without friction.
 
-    N: normal force; T: length of the friction residuals, scaled by friction.  With N = 0 the contact is satisfied.  It
-    sticks (quadratic) if the friction Dt T is within the cone, at most N, else it slips (cone).
+    N: normal force; T: length of the friction residuals, scaled by friction.  If N = 0, the state is satisfied.  If the
+    friction Dt T is at most N, the contact sticks, and its state is quadratic; else it slips, and its state is cone.
     """
     c = d.contact[k]
     state, square = STATE_SATISFIED, 0.0
@@ -171,7 +171,7 @@ def write_contact_rows(m, d, er, contact, i):
             # two edges per direction: normal + and - mu_r (direction r)
             _write_normal_row(d, er, i + 2 * r - 2, k, r, sign=1.0)
             _write_normal_row(d, er, i + 2 * r - 1, k, r, sign=-1.0)
-        # a solver in forces, or the no-slip solver, has stored its own
+        # a solver in forces, or the no-slip solver, has stored the force of each edge
         for r in range(rows if in_forces(m) or m.opt_noslip_iterations > 0 else 0):
             er.efc_force[i + r] = d.dual.f[d.nrow[0] + k, r]
     for r in range(rows):

@@ -27,9 +27,9 @@ from featherlane.engine.model.integrator import has_metric
 def limit_to_step(m, h, solref, imp, authored):
     """Returns (K, B) of a contact or limit; `refsafe` limits the stiffness to what the step can resolve.
 
-    With h^2 K d > 1 a row would separate faster than it approached: K becomes 1 / (h^2 d), with the same damping ratio;
-    the damping is bounded by that of the largest impedance: s <= (MAXIMP - d) / (d (1 - MAXIMP)).  A solref that
-    specifies stiffness and damping directly is not changed.
+    With h^2 K d > 1 a row would separate faster than it approached: K becomes 1 / (h^2 d), and B keeps the damping
+    ratio.  B is bounded so that the impedance at the end of the step is at most MAXIMP, that is
+    s <= (MAXIMP - d) / (d (1 - MAXIMP)).  A solref that specifies stiffness and damping directly is not changed.
     h: time step [s]; imp: the impedance d; authored: (K, B) of the solref.
     """
     K, B = authored
@@ -39,7 +39,7 @@ def limit_to_step(m, h, solref, imp, authored):
         largest_K = 1.0 / fmax(h * h * imp, MINVAL)  # h^2 K d = 1
         # s = h B + h^2 K d = h B + 1: the bound of s is one of B
         largest_B = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
-        # the damping ratio B / (2 sqrt(K)) does not change
+        # the damping ratio B / (2 sqrt(K)) does not change; K > 0 in worlds that are too stiff
         same_ratio = B * sqrt(largest_K / where(too_stiff, K, 1.0))
         B = where(too_stiff, clip(same_ratio, 0.0, fmax(largest_B, 0.0)), B)
         K = where(too_stiff, largest_K, K)
@@ -94,9 +94,9 @@ def _diagonal_address(m, i):
 
 @kernel
 def _add_dof(m, d, i, J, bare, hat):
-    """Returns (bare, hat) plus dof i's terms J^2 / M_ii and J^2 / Mhat_ii; J: the row's Jacobian entry.
+    """Returns (bare + J^2 / M_ii, hat + J^2 / Mhat_ii); J: the row's Jacobian entry at dof i.
 
-    Reads: M, exact.diagonal, the diagonal of Mhat.
+    Reads:  M, exact.diagonal (the diagonal of the metric).
     """
     square = J * J
     return bare + square / d.M[_diagonal_address(m, i)], hat + square / d.exact.diagonal[i]
@@ -128,17 +128,16 @@ def _contact_ratio(m, d, k):
     u = c.frame.rows[0]
     if has_pyramids(m) and c.dim > 1:
         u = u + c.friction[0] * c.frame.rows[1]
-    first, second = _unit_wrench(m, d, k, b1, u), _unit_wrench(m, d, k, b2, u)
-    # bare, hat: sums of J_i^2 / M_ii and J_i^2 / Mhat_ii
+    wrench1, wrench2 = _unit_wrench(m, d, k, b1, u), _unit_wrench(m, d, k, b2, u)
     i, j = m.body_lastdof[b1], m.body_lastdof[b2]
-    bare, hat = 0.0, 0.0
+    bare, hat = 0.0, 0.0  # sums of J_i^2 / M_ii and J_i^2 / Mhat_ii
     while i != j:  # ascend from the later dof
         if i > j:
-            # J of dof i is its cdof . wrench; its sign is squared away
-            bare, hat = _add_dof(m, d, i, dot(d.cdof[i], first), bare, hat)
+            # J of dof i is +-cdof . wrench: only its square is used
+            bare, hat = _add_dof(m, d, i, dot(d.cdof[i], wrench1), bare, hat)
             i = m.dof_parentid[i]
         else:
-            bare, hat = _add_dof(m, d, j, dot(d.cdof[j], second), bare, hat)
+            bare, hat = _add_dof(m, d, j, dot(d.cdof[j], wrench2), bare, hat)
             j = m.dof_parentid[j]
     return _inertia_ratio(bare, hat)
 
@@ -164,7 +163,7 @@ def rescale_rows(m, d):
         if k < d.ndofrow[0]:  # of a row on one dof i, the ratio is Mhat_ii / M_ii
             i = d.row_dof[k]
             d.row_D[k] = d.row_D[k] * (d.exact.diagonal[i] / d.M[_diagonal_address(m, i)])
-        elif d.row_type[k] <= LIMIT_TENDON:  # all types but the rows of the metric, whose D is exact
+        elif d.row_type[k] <= LIMIT_TENDON:  # all types except METRIC: its rows are terms of the metric, D is exact
             bare, hat = 0.0, 0.0
             for e in row_entries(d, k):
                 bare, hat = _add_dof(m, d, d.row_dof[e], d.row_J[e], bare, hat)
@@ -179,7 +178,7 @@ def rescale_rows(m, d):
 
 @stage
 def factor_backbone(m, d):
-    """Factors Mhat with the diagonal of the metric into qH, qHDiagInv: MuJoCo's exact diagonal uses this matrix.
+    """Stores the factor of M + fluid drag, with the metric's diagonal: the matrix of MuJoCo's exact diagonal.
 
     Tendons and actuators that couple dofs contribute only their diagonal; a fluid's drag contributes all its entries.
     Reads:  M (nC,), Mhat (nC,); in a fluid cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.

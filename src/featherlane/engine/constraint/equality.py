@@ -56,7 +56,7 @@ def local_anchor(m, e, side):
     """Returns the anchor of equality e on side 0 or 1, in the frame of that body."""
     equality = m.equality[e]
     i = equality.obj1id if side == 0 else equality.obj2id
-    place = side if equality.type == EQ_CONNECT else 1 - side  # a weld stores the second body's anchor first
+    place = side if equality.type == EQ_CONNECT else 1 - side  # a weld stores the anchor on the second body first
     if equality.objtype == OBJ_SITE:
         p = m.site_pos[i]
     else:
@@ -67,7 +67,7 @@ def local_anchor(m, e, side):
 
 @kernel
 def anchor(m, d, e, side):
-    """Returns the anchor in world axes."""
+    """Returns the anchor of equality e on side 0 or 1, in world axes [m]."""
     b = fastened_body(m, e, side)
     return d.xpos[b] + d.xmat[b] @ local_anchor(m, e, side)
 
@@ -197,11 +197,11 @@ def point_columns(m, d, e, adr, n, arms, present):
 
 
 @kernel
-def turn_columns(m, d, e, adr, n, held, present):
-    """Writes three rows from entry adr on: Jacobian of scale vec(turn), of rate scale vec(y turn) / 2.
+def turn_columns(m, d, e, adr, n, rotation, present):
+    """Writes three rows from entry adr on: the Jacobian of scale vec(turn), whose rate is scale vec(y turn) / 2.
 
-    Here y = R^T (omega_1 - omega_2), so a dof above both bodies has no entry.
-    n: dofs per row, in row_dof; held: a `Turn`; present: mask of worlds that have the rows.
+    Here y = R^T (omega_1 - omega_2), so the entries of a dof above both bodies are 0.
+    n: dofs per row, in row_dof; rotation: a `Turn`; present: mask of worlds that have the rows.
     """
     # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
     c1, c2 = 0, 0
@@ -211,7 +211,7 @@ def turn_columns(m, d, e, adr, n, held, present):
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         column = Vec3(zeros(3))
         if on1 != on2:  # S_rot is omega_1 or omega_2
-            column = held.scale * half_turn(held.turn, held.R.T @ d.cdof[i].angular)
+            column = rotation.scale * half_turn(rotation.turn, rotation.R.T @ d.cdof[i].angular)
         if on2:  # omega_2 has a minus sign in y
             column = -column
         store_column(d, adr + c, n, column, present)
@@ -223,15 +223,15 @@ def turn_columns(m, d, e, adr, n, held, present):
 class Response(NamedTuple):
     """The parameters of a_ref and D that the rows of one equality share."""
 
-    K: Any  # stiffness at the end of the step, impedance included
-    B: Any  # damping at the end of the step
+    stiffness: Any  # of `reference_at_end`: K d in continuous time
+    damping: Any  # of `reference_at_end`: B in continuous time
     imp: Any  # impedance
     scale: Any  # factor of parts of a_ref that are constant over the step
 
 
 @kernel
 def equality_response(m, e, r):
-    """Returns the response of equality e to an error of norm r."""
+    """Returns the parameters of the rows of equality e, whose errors have the norm r."""
     solimp = m.eq_solimp[e]
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     imp = impedance(solimp, r)
@@ -241,27 +241,28 @@ def equality_response(m, e, r):
 
 
 @kernel
-def store_equality_row(d, k, response, pos, rate, A, present):
-    """Writes row k of an equality: aref = -damping J v - stiffness pos - (dJ/dt) v.
+def store_equality_row(d, k, response, error, rate, A, present):
+    """Writes row k of an equality: aref = -damping J v - stiffness error - scale (dJ/dt) v.
 
-    response: from `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds.
+    response: (stiffness, damping, impedance, scale) of `equality_response`; error: position error; rate: (dJ/dt) v;
+    A: estimate of J M^-1 J^T; present: mask of worlds that have the row.
     """
     v = row_product(d, k, d.qvel)
     D = inverse_regularisation(response.imp, A)
     bound = UNBOUNDED
-    aref = -fma(response.B, v, response.K * pos) - rate * response.scale
-    store_row(d, k, present, (pos, 0.0), v, D, aref, bounds=(-bound, bound))
+    aref = -fma(response.damping, v, response.stiffness * error) - rate * response.scale
+    store_row(d, k, present, (error, 0.0), v, D, aref, bounds=(-bound, bound))
 
 
 @kernel
-def turn_motion(held, w1, w2, alpha1, alpha2):
+def turn_motion(rotation, w1, w2, alpha1, alpha2):
     """Returns (t', t'') of a weld's rotation error t = scale vec(turn), at angular velocities and accelerations.
 
     t' = scale vec(y turn) / 2 and t'' = scale (vec(y' turn) / 2 - |y|^2 vec(turn) / 4), with y = R^T (w1 - w2) and
     y' = R^T (alpha1 - alpha2 - w2 x (w1 - w2)).
-    held: a `Turn`.  At the accelerations for qacc = 0, t'' is (dJ/dt) v.
+    rotation: a `Turn`.  At the accelerations for qacc = 0, t'' is (dJ/dt) v.
     """
-    R, turn, scale = held
+    R, turn, scale = rotation
     relative = w1 - w2
     y = R.T @ relative
     half_rate = half_turn(turn, R.T @ (alpha1 - alpha2 - cross(w2, relative)))
@@ -293,23 +294,24 @@ def write_fastening_rows(m, d, k, adr, n, e, present):
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)  # spatial accelerations at qacc = 0
     place_rows_at(d, k, size=equality_row_count(m, e), adr=adr, n=n, kind=EQUALITY, ident=e)
 
-    pos = p1 - p2
+    anchor_error = p1 - p2
     # (dJ/dt) v of the three translations: difference of the anchors' accelerations at qacc = 0
     dJv = anchor_motion(d.cvel[b1], a1, r1)[1] - anchor_motion(d.cvel[b2], a2, r2)[1]
     point_columns(m, d, e, adr, n, (r1, r2), present)
-    error2 = dot(pos, pos)  # squared norm of all errors
+    error2 = dot(anchor_error, anchor_error)  # squared norm of all errors
     if weld:  # three rotations follow
-        held = weld_turn(m, d, e)
-        turn_error = held.scale * Vec3(held.turn[1:4])
-        _, turn_dJv = turn_motion(held, d.cvel[b1].angular, d.cvel[b2].angular, a1.angular, a2.angular)
+        rotation = weld_turn(m, d, e)
+        turn_error = rotation.scale * Vec3(rotation.turn[1:4])
+        # (dJ/dt) v of the three rotations
+        _, turn_dJv = turn_motion(rotation, d.cvel[b1].angular, d.cvel[b2].angular, a1.angular, a2.angular)
         error2 = error2 + dot(turn_error, turn_error)
-        turn_columns(m, d, e, adr + 3 * n, n, held, present)
+        turn_columns(m, d, e, adr + 3 * n, n, rotation, present)
     present = moves_any(d, adr, equality_row_count(m, e) * n, present)  # of the entries of all 3 or 6 rows
     response = equality_response(m, e, sqrt(error2))
     # estimates of A: sums of the bodies' inverse weights in qpos0
     for c in range(3):
         A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear)
-        store_equality_row(d, k + c, response, pos[c], dJv[c], A, present)
+        store_equality_row(d, k + c, response, anchor_error[c], dJv[c], A, present)
     for c in range(3 if weld else 0):
         A = chosen_diagonal(m, d, k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular)
         store_equality_row(d, k + 3 + c, response, turn_error[c], turn_dJv[c], A, present)
@@ -353,17 +355,17 @@ def write_equality_rows(m, d, row, entry):
                 last1, last2 = last_dofs(m, e)
                 n = list_dofs(m, d, entry, last1, last2)
                 if n > 0:
-                    having = write_fastening_rows(m, d, row, entry, n, e, present)
-                    if not any_(having):  # no world has the rows: the next equality overwrites them
+                    with_rows = write_fastening_rows(m, d, row, entry, n, e, present)  # mask of worlds
+                    if not any_(with_rows):  # the next equality overwrites the rows
                         n = 0
-            # one row, which lengths of tendons that depend on no dof do not have
+            # one row; no row for tendons whose lengths depend on no dof
             elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
-                # pos: error;  A: estimate of J M^-1 J^T
+                # A: estimate of J M^-1 J^T
                 if m.eq_type[e] == EQ_JOINT:
-                    pos, A, n = write_joint_equality(m, d, row, entry, e, present)
+                    error, A, n = write_joint_equality(m, d, row, entry, e, present)
                 else:
-                    pos, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
-                store_equality_row(d, row, equality_response(m, e, pos), pos, rate=0.0, A=A, present=present)
+                    error, A, n, present = write_tendon_equality(m, d, row, entry, e, present)
+                store_equality_row(d, row, equality_response(m, e, error), error, rate=0.0, A=A, present=present)
             if n > 0:
                 row = row + rows
                 entry = entry + n * rows

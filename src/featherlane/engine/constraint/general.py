@@ -32,10 +32,10 @@ def place_rows_at(d, k, size, adr, n, kind, ident):
     for r in range(size):
         d.row_dofadr[k + r] = adr + r * n
         d.row_dofnum[k + r] = n
-        d.row_rownum[k + r] = size - r  # rows with these dofs, from this one on
+        d.row_rownum[k + r] = size - r  # number of rows with these dofs from row k + r on
         d.row_type[k + r] = kind
         d.row_id[k + r] = ident
-        # the first row's dofs are already stored; the others have the same
+        # the first row's dofs are already stored; the next rows get copies
         for e in range(n if r > 0 else 0):
             d.row_dof[adr + r * n + e] = d.row_dof[adr + e]
 
@@ -44,7 +44,7 @@ def place_rows_at(d, k, size, adr, n, kind, ident):
 def row_parameters(m, kind, ident):
     """Returns (solref, solimp) of a scalar row of type `kind` (mjtConstraint); ident: its dof, joint, tendon, equality.
 
-    A row of another type has those of the limit of joint `ident`.
+    A row of any other type is the limit of joint `ident`.
     """
     if kind == EQUALITY:
         solref, solimp = m.eq_solref[ident], m.eq_solimp[ident]
@@ -97,15 +97,15 @@ def store_row(d, k, present, error, vel, D, aref, bounds):
 def coupling_error(m, e, x, y):
     """Returns (error, slope) of equality e of two joints or tendons; slope: prescribed derivative of x by y.
 
-    x - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4),    a_1 + 2 a_2 y + 3 a_3 y^2 + 4 a_4 y^3
-    x, y: displacements of both from qpos0.  With one object the terms of y are left out.
+        error = x - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4),    slope = a_1 + 2 a_2 y + 3 a_3 y^2 + 4 a_4 y^3
+    x, y: displacements of the first and the second object from qpos0.  Without a second object, error = x - a_0.
     """
     first = NEQDATA * e  # eq_data: a_0 .. a_4
-    pos = x - m.eq_data[first]
+    error = x - m.eq_data[first]
     slope = 0.0
     if m.eq_obj2id[e] >= 0:
         a1, a2, a3, a4 = m.eq_data[first + 1 : first + 5]
         # the polynomial without a_0, and its derivative, by Horner's scheme
-        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
+        error = error - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
         slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
-    return pos, slope
+    return error, slope

@@ -41,11 +41,10 @@ def impedance(solimp, r):
     from_end = where(lower, x, fmax(1.0 - x, 0.0))
     half_width = where(lower, mid, 1.0 - mid)
     ratio = from_end / half_width
-    y = from_end * ratio  # the case p = 2: w (u / w)^2
-    # powers 1 and 2 need no pow
-    general = not_((p == 1.0) | (p == 2.0))
-    if any_(general):
-        y = where(general, half_width * pow_(ratio, p), y)
+    y = from_end * ratio  # for p = 2: w (u / w)^2.  p = 1 is set below: y = x
+    needs_pow = not_((p == 1.0) | (p == 2.0))
+    if any_(needs_pow):
+        y = where(needs_pow, half_width * pow_(ratio, p), y)
     y = where(p == 1.0, x, where(lower, y, 1.0 - y))
 
     # y rises from 0 to 1: d = dmin + y (dmax - dmin)

@@ -44,22 +44,23 @@ def joint_equality_error(m, d, e):
 
 @kernel
 def write_joint_equality(m, d, k, adr, e, present):
-    """Writes row k without error and D, its entries from adr on: equality e of two joints, or of one and a constant.
+    """Writes the Jacobian of row k, entries from adr on, for equality e of two joints, or of one and a constant.
 
-    J is 1 at joint 1's dof and -slope at joint 2's, in worlds of the mask `present`, in which e is active.
-    Returns the error, A and the number of entries.
+    J is 1 at joint 1's dof and -slope at joint 2's.  present: mask of worlds in which e is active.
+    Returns (error, A, number of entries); the caller stores the error and D.
     """
     n = list_joint_dofs(m, d, adr, e)
-    i1, j2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e]
+    i1 = m.jnt_dofadr[m.eq_obj1id[e]]
+    j2 = m.eq_obj2id[e]
     A = m.dof_invweight0[i1]
-    pos, slope = joint_equality_error(m, d, e)
+    error, slope = joint_equality_error(m, d, e)
     for c in range(n):
         d.row_J[adr + c] = where(present & (d.row_dof[adr + c] == i1), 1.0, 0.0)
     if j2 >= 0:
         i2 = m.jnt_dofadr[j2]
-        A = A + m.dof_invweight0[i2]
+        A = A + m.dof_invweight0[i2]  # the estimate is the sum over both joints
         for c in range(n):
-            if d.row_dof[adr + c] == i2:  # subtracted: both joints may be the same
+            if d.row_dof[adr + c] == i2:  # i2 = i1 if both joints are the same: J = 1 - slope
                 d.row_J[adr + c] = where(present, d.row_J[adr + c] - slope, 0.0)
     place_rows_at(d, k, size=1, adr=adr, n=n, kind=EQUALITY, ident=e)
-    return pos, chosen_diagonal(m, d, k, A), n
+    return error, chosen_diagonal(m, d, k, A), n

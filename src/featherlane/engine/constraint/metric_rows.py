@@ -32,9 +32,9 @@ from featherlane.engine.model.integrator import has_metric
 
 @kernel
 def _write_metric_row(d, k, adr, J, dof, first, n, s):
-    """Writes row k, its entries from adr on: the n entries of a sparse Jacobian from `first` on, with D = s.
+    """Writes row k with D = s and, from adr on, the n entries J[first ..] of a sparse matrix.
 
-    J: values of the sparse matrix; dof: its column indices; s: factor of J^T J in the metric, 0: the world has no row.
+    dof: column indices of the matrix; s: factor of J^T J in the metric, 0 in worlds that do not have the row.
     """
     present = s > 0.0
     bound = UNBOUNDED
@@ -48,9 +48,9 @@ def _write_metric_row(d, k, adr, J, dof, first, n, s):
 
 @kernel
 def write_metric_rows(m, d, k, adr):
-    """Writes rows from k on, entries from adr on: of tendons, then of actuators that do not act on joints.
+    """Writes metric rows from k on, entries from adr on: of tendons, then of actuators that do not act on joints.
 
-    Returns the next row.  An actuator has one row per output.
+    An actuator has one row per output.  Returns the next row.
     """
     if has_metric(m):
         if has_tendon_metric(m):
@@ -84,7 +84,7 @@ def release_metric(m, d):
     if has_metric(m):
         for k in range(d.ndofrow[0], d.nrow[0]):
             if d.row_type[k] == METRIC:
-                # the row's force is -D (J a): minus it is added
+                # minus the row's force, which is -D (J a)
                 add_joint_force(d, k, d.row_D[k] * d.primal.row_x[k], d.qfrc_constraint)
 
 

@@ -190,7 +190,7 @@ def make_general_rows(m, d):
 
 @kernel
 def acts(m, d, k, r):
-    """Returns the mask of worlds where contact k acts; r: its distance minus its margin [m].
+    """Returns the mask of worlds in which contact k acts; r: its distance minus its margin [m].
 
     A contact acts if it is within its margin, or adhesive and in the gap, or predicted within the step (`speculative`).
     """
@@ -228,9 +228,10 @@ def cone_friction_row(m, d, k, D, A, mu2, imp, B, shortest):
 
 @kernel
 def rebound_row(m, d, k, A, D, damping, stiffpos):
-    """Returns (D, damping, stiffpos) of contact k's normal row: rigid, with a = -(1 + e) J v / h, where it rebounds.
+    """Returns (D, damping, stiffpos) of contact k's normal row: in worlds in which it rebounds, a rigid row.
 
-    e: restitution;  h: time step;  A: estimate of J M^-1 J^T;  the other arguments: those of a contact without rebound.
+    Its a_ref is -(1 + e) J v / h, with the restitution e and the time step h: the step multiplies J v by -e.
+    A: estimate of J M^-1 J^T.  D, damping, stiffpos: values without rebound, returned for all other worlds.
     """
     hits = bounces(m, d, k)  # mask: e > 0 and the approach is fast enough
     D = where(hits, STICK / fmax(A, MINVAL), D)
@@ -258,7 +259,7 @@ def compute_contact_row(m, d, k, shortest):
     K, B = limit_to_step(m, timestep(m), c.solref, imp, authored)
     stiffness, damping, imp = reference_at_end(m, K, B, imp)
     stiffpos = stiffness * r
-    # an absent contact may have mu = 0, by which is divided below
+    # 1 for an absent contact, which may have mu = 0: divisions by mu^2 follow
     mu2 = where(present, c.friction[0] * c.friction[0], 1.0)
     A = contact_inertia(m, d, k, c.dim, mu2)
     D = inverse_regularisation(imp, A)
@@ -267,7 +268,7 @@ def compute_contact_row(m, d, k, shortest):
     if c.dim > 1 and has_pyramids(m):
         D = D * fmax(m.opt_impratio[0], MINVAL) / (2.0 * mu2)
     elif c.dim > 1:
-        # its B is that of the solref, before the limit by the step: friction has no stiffness to limit
+        # authored[1]: B of the solref without `limit_to_step`, which limits a stiffness; friction has none
         Dt, slip, friction_damping = cone_friction_row(m, d, k, D, A, mu2, imp, authored[1], shortest)
     if m.opt_contact_model == COULOMB:
         D, damping, stiffpos = rebound_row(m, d, k, A, D, damping, stiffpos)
@@ -308,9 +309,9 @@ def make_contact_rows(m, d):
 def add_adhesion_reference(m, d):
     """Adds R adhesion to aref of the normals of adhesive contacts, divided among the edges of a pyramid.
 
-    aref = -B J v - con_stiffpos, and R = 1 / D, so con_stiffpos is reduced.  The row balances the adhesive force
-    without additional penetration.  So the row's force minus the adhesion lies in a friction cone shifted down along
-    the normal.
+    aref = -B J v - con_stiffpos and R = 1 / D, so con_stiffpos is reduced by R adhesion.  The row then balances the
+    adhesive force without additional penetration: its force minus the adhesion lies in a friction cone that is shifted
+    down along the normal.
     Source: MuJoCo 4, chapter Computation, "Adhesion".
     """
     for k in range(d.ncon_slot[0]):
@@ -327,7 +328,7 @@ def add_adhesion_reference(m, d):
 
 @kernel
 def contact_row_count(m, d, k):
-    """Returns the number of rows of the contact in slot k, in worlds that have rows for it."""
+    """Returns the number of rows of contact k in worlds in which it has rows."""
     dim = d.con_dim[k]
     return 2 * (dim - 1) if dim > 1 and has_pyramids(m) else dim
 
@@ -343,8 +344,8 @@ def count_row(m, d, k, unused, count):
 @kernel
 def count_contact(m, d, k, unused, count):
     """Returns `count` plus the number of rows of contact k."""
-    here = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
-    return count + where(here, 1.0 * contact_row_count(m, d, k), 0.0)
+    has_rows = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
+    return count + where(has_rows, 1.0 * contact_row_count(m, d, k), 0.0)
 
 
 count_rows = fold_rows(count_row, count_contact)
@@ -366,9 +367,9 @@ def make_rows(m, d):
     make_general_rows(m, d)
     make_contact_rows(m, d)
     if exact and discrete:
-        factor(m, d.Mhat, d.qH, d.qHDiagInv)  # of the whole metric, which the solver reads
+        factor(m, d.Mhat, d.qH, d.qHDiagInv)  # the solver reads the factor of the whole metric
     elif discrete:
-        rescale_rows(m, d)  # D, from estimates with M, to the metric
+        rescale_rows(m, d)  # estimates of D with M become estimates with the metric
     if m.flg_adhesion:
         add_adhesion_reference(m, d)
     d.nefc[0] = count_rows(m, d, 0, 0.0)

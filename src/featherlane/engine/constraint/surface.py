@@ -23,7 +23,7 @@ from featherlane.engine.collision.user_contacts import NO_CANDIDATE
 
 @kernel
 def surface_velocity(m, d, g, p):
-    """Returns (sigma(p), R w) of geom g at the world point p; zeros for g = -1, no geom."""
+    """Returns (velocity sigma(p), angular velocity R w) of the belt of geom g at point p; zeros for g = -1, no geom."""
     v, w = Vec3(zeros(3)), Vec3(zeros(3))
     if g >= 0:
         R = d.geom_xmat[g]
@@ -73,7 +73,7 @@ def leading_geoms(m, d, k):
 
 @kernel
 def mix_restitution(m, d, k):
-    """Sets con_restitution and con_restitution_vel of a detected contact; user-defined ones keep their own."""
+    """Sets con_restitution and con_restitution_vel of contact k; a user-defined contact has its own values."""
     c = d.contact[k]
     if c.cand != NO_CANDIDATE:
         g, h = leading_geoms(m, d, k)
@@ -110,7 +110,7 @@ def set_slip_friction(m, d, k):
         g, h = leading_geoms(m, d, k)
         mu_static = fmax(m.geom_friction_static[g], m.geom_friction_static[h])
         if any_((mu_static > 0.0) & (contact.present > 0.0)):
-            # rows may be made twice, so con_friction may already hold this law's value
+            # not from con_friction: if rows are made twice, it already holds the result of this law
             mu = friction(m, pair_id=-1, geom1=contact.geom[0], geom2=contact.geom[1])[0]  # mu_k
             u = _relative_velocity(m, d, k)
             n = contact.frame.rows[0]

@@ -29,8 +29,8 @@ from featherlane.engine.dynamics.awake import sleeping, tendon_awake
 def store_tendon_jacobian(m, d, adr, i, sign, present):
     """Writes entries from adr on: sign times row i of the tendons' Jacobian.
 
-    Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.  If a
-    length depends on no dof in this state, D would be unbounded.
+    Returns (number of entries, mask of worlds of `present` in which an entry is not 0).  All other worlds have no row:
+    the length depends on no dof in this state, and D would be unbounded.
     """
     first, n = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
     nonzero = false_mask(d)
@@ -131,12 +131,13 @@ def tendon_dof(m, i, c):
 def store_difference_jacobian(m, d, adr, i, j, slope, present):
     """Writes entries from adr on: row i of the tendons' Jacobian minus slope times row j (-1: none), dofs ascending.
 
-    Returns their number, and the mask of worlds that have the row: those of `present` in which an entry is not 0.
+    Returns (number of entries, mask of worlds of `present` in which an entry is not 0): these worlds have the row.
     """
-    # n: entries written;  at_i, at_j: places in both rows
-    n, at_i, at_j, nonzero = 0, 0, 0, false_mask(d)
+    n = 0  # entries written
+    at_i, at_j = 0, 0  # places in rows i and j
+    nonzero = false_mask(d)
     dof_i, dof_j = tendon_dof(m, i, c=0), tendon_dof(m, j, c=0)
-    # merge the dofs of both rows, which are sorted
+    # merge the dofs of both rows, which ascend
     while dof_i < m.nv or dof_j < m.nv:
         J = 0.0
         d.row_dof[adr + n] = min(dof_i, dof_j)

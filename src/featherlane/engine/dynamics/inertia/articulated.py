@@ -93,7 +93,7 @@ def recurses(m) -> bool:
 
 @kernel
 def needs_factor(m, d):
-    """Returns whether the factor of M is computed in each step, and stored in qLD."""
+    """Returns whether each step computes the factor of M in qLD: for requested outputs, or for exact diagonals."""
     return d.want_all or m.opt_enableflags & ENABLE_DIAGEXACT != 0
 
 
@@ -118,13 +118,13 @@ def subtract_outer(d, start, k, U, inverse):
 
 
 @kernel
-def _eliminate_dof(d, start, k, S, extra):
+def _eliminate_dof(d, start, k, S, armature):
     """Eliminates DoF k with axis S from the articulated inertia that starts at aba_inertia[start]; returns (U, 1 / D).
 
-    U = IA S;  D = S^T U + extra;  IA -= U U^T / D;  aba_axis[k] <- U / D.
+    U = IA S;  D = S^T U + armature;  IA -= U U^T / D;  aba_axis[k] <- U / D.
     """
     U = multiply_packed(d.aba_inertia, start, S)
-    inverse = 1.0 / clamped_pivot(dot(S, U) + extra)
+    inverse = 1.0 / clamped_pivot(dot(S, U) + armature)
     subtract_outer(d, start, k, U, inverse)
     return U, inverse
 
@@ -141,9 +141,9 @@ def add_to_parent(d, i, p):
 def solve_inward(m, d, extra, x, moving):
     """Eliminates all DoFs from the leaves to the root: IA and U / D of each DoF, and u in x.
 
-    D = S^T IA S + armature,  u = (x - S^T pA) / D,  pA += U u;  the parent's IA and pA grow by those of its children.
-    moving: 1: bodies have velocities, pA += IA c with c = dS/dt qvel and IA after the elimination;  0: they rest, and
-        D has the further terms `extra` (nv,).
+    D = S^T IA S + armature,  u = (x - S^T pA) / D,  pA += U u;  IA and pA of a child are added to its parent.
+    moving: 1: bodies have velocities: after the elimination of a DoF, pA += IA c with c = dS/dt qvel;  `extra` is not
+        used.  0: bodies are at rest; the values `extra` (nv,) are added to the armature.
     Returns with moving=0: 1 in worlds with a singular pivot D, else 0.
     """
     singular = 0.0
@@ -152,10 +152,10 @@ def solve_inward(m, d, extra, x, moving):
         # from the body's last DoF to its first
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             S, pA = d.cdof[k], d.cfrc[i]
-            diagonal = m.dof_armature[k] + reflected_armature(m, k)
+            armature = m.dof_armature[k] + reflected_armature(m, k)
             if not moving:
-                diagonal = diagonal + extra[k]
-            U, inverse = _eliminate_dof(d, SIZE * i, k, S, diagonal)
+                armature = armature + extra[k]
+            U, inverse = _eliminate_dof(d, SIZE * i, k, S, armature)
             if not moving:  # M is not computed here: the pivot is compared with M_kk at qpos0
                 singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
             u = (x[k] - dot(S, pA)) * inverse
@@ -171,7 +171,10 @@ def solve_inward(m, d, extra, x, moving):
 
 @kernel
 def solve_dof_outward(d, k, x, acc):
-    """x_k <- u - (U / D)^T a, with u in x_k and the acceleration a inward of DoF k; returns that outward of it."""
+    """x_k <- u - (U / D)^T a with u in x_k; returns a + S_k x_k.
+
+    acc, a: acceleration before DoF k, on the side of the root; the result is that behind it.
+    """
     qacc = x[k] - dot(d.aba_axis[k], acc)
     x[k] = qacc
     return fma(qacc, d.cdof[k], acc)
@@ -212,9 +215,9 @@ def articulated_solve(m, d, extra, x):
 
 @kernel
 def articulated_multiply(m, d, x, y):
-    """y <- M x by Newton-Euler at rest: accelerations a += S x outwards, forces f = I a + sum of children f back.
+    """y <- M x by the recursive Newton-Euler algorithm at rest, with the accelerations x of the DoFs.
 
-    y_k = S_k^T f + armature x_k.
+    Outward: a = a of the parent + sum of S_k x_k.  Inward: f = I a + f of the children, y_k = S_k^T f + armature x_k.
     Reads:  cinert, cdof.   Writes: y (nv,); cacc, cfrc.   Cost: O(nv).
     """
     d.cacc[0] = zeros(6)
@@ -264,6 +267,6 @@ def aba(m, d):
         vel = d.cvel[i]
         store_rigid(d, i)  # IA_i = I_i
         d.cfrc[i] = cross_force(vel, d.cinert[i] @ vel)  # pA_i
-    solve_inward(m, d, tau, tau, moving=1)
+    solve_inward(m, d, extra=tau, x=tau, moving=1)  # extra is not used with moving=1
     d.cacc[0] = world_acceleration(m)
     solve_outward(m, d, tau, moving=1)

@@ -35,7 +35,7 @@ def is_free_joint_dof(m, i):
 
 @kernel
 def _compute_row(m, d, i, f, start, diagonal):
-    """M_ij <- S_j^T f for the ancestors j of DoF i; f = I^c S_i moves the composite body at unit acceleration of i.
+    """M_ij <- S_j^T f for the ancestors j of DoF i.  f = I^c S_i is the force per unit acceleration of DoF i.
 
     start, diagonal: addresses in M of the row's first entry and of M_ii, which is not written.
     """
@@ -52,8 +52,8 @@ def _compute_row(m, d, i, f, start, diagonal):
 def _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nshared):
     """Computes the first nshared entries of rows i and i - 1, its parent: their columns are the same ancestors j.
 
-    M_ij = S_j^T f with f = I^c S_i, and likewise with f_parent for the parent DoF; each S_j is read once for both rows,
-    which takes a quarter less time.  start, start_parent: addresses of the two rows in M.
+    M_ij = S_j^T f with f = I^c S_i, and M_i-1,j = S_j^T f_parent with f_parent = I^c S_i-1.  Each S_j is read once for
+    both rows, which takes a quarter less time.  start, start_parent: addresses of rows i and i - 1 in M.
     """
     first = 0
     if nshared >= 3 and is_free_joint_dof(m, m.M_colind[start_parent]):
@@ -123,7 +123,7 @@ def crb(m, d):
         p = m.body_parentid[i]
         # a body without children (lastchild 0) has the composite inertia cinert
         I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
-        # want_all: all outputs are requested; a step does not read crb of a leaf
+        # crb of a leaf is stored only if all outputs are requested: a step does not read it
         if d.want_all:
             d.crb[i] = I
         if p > 0:  # the world has no DoFs
@@ -136,7 +136,7 @@ def crb(m, d):
 
 @stage(jr=JACOBIAN)
 def dense_inertia(m, d, jr):
-    """Computes the dense inertia matrix, both halves.
+    """Computes jac_M, the dense inertia matrix with both triangles.
 
     Reads:  M.
     Writes: jac_M (jac_nv, jac_nv) [kg, kg m, kg m^2].   Cost: O(nv^2).
@@ -160,7 +160,7 @@ def inertia_rows(m):
 @kernel
 def factor(m, source, LD, inverse):
     """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
-    # own=1: the diagonal, too, is that of `source`;  reduce=0: no column is solved, so f is not used
+    # own=1: the diagonal is also taken from `source`;  reduce=0: no column is solved, so f is not used
     system = System(source=source, A=LD, inverse=inverse, f=inverse, inertia=1)
     factor_columns(inertia_rows(m), listed=0, system=system, own=1, reduce=0)
 
@@ -181,7 +181,7 @@ def solve_columns(m, LD, inverse, X):
 
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
-    """LD, inverse <- factor of `source`, and x <- source^-1 x, in one sweep; bitwise identical to two.
+    """LD, inverse <- factor of `source`, and x <- source^-1 x; bitwise identical to `factor` and `solve_factored`.
 
     own: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
     """
@@ -221,7 +221,7 @@ def solve_m(m, d):
 
 @stage
 def half_solve(m, d):
-    """qvec <- D^-1/2 L^-T qvec, so that its square is qvec^T M^-1 qvec.
+    """qvec <- D^-1/2 L^-T qvec; the squared length of the result is qvec^T M^-1 qvec.
 
     Source: MuJoCo mj_solveM2.
     Reads:  qLD, qLDiagInv, qvec.   Writes: qvec (nv,).   Cost: O(nv * depth).

@@ -45,7 +45,7 @@ def metric_times(m, d, x, y):
 
 @kernel
 def inverse_metric_times(m, d, x):
-    """x <- A^-1 x by recursion, or by the factor computed for the unconstrained acceleration.
+    """x <- A^-1 x: by the recursion of articulated bodies, or by the factor of the unconstrained acceleration.
 
     The model alone selects the method, so results are bitwise identical for any requested outputs.
     Reads:  the factor (qLD, qLDiagInv) that `factor_m` stored for requested outputs, else (qH, qHDiagInv), which the
@@ -64,7 +64,7 @@ def inverse_metric_times(m, d, x):
 
 @kernel
 def metric_diagonal(m, d, i):
-    """Returns A_ii, the last entry of row i; if M is not computed, the model's mean value."""
+    """Returns A_ii, the last entry of row i; with articulated bodies, without M, the mean inertia of the model."""
     if uses_articulated(m):
         diagonal = m.stat_meaninertia[0]
     else:

@@ -37,7 +37,7 @@ def place_dofs(block):
 
 @kernel
 def eliminate_dofs(rows, L, block, p, chain, height, count):
-    """Subtracts the entries y_i of `height` DoFs i from those of their ancestors j: y_j -= L_ij y_i.
+    """Eliminates `height` DoFs i from the rows: y_j -= L_ij y_i for all their ancestors j.
 
     Args:
         p: position of the first of these DoFs in the list; the others follow it.
@@ -47,12 +47,12 @@ def eliminate_dofs(rows, L, block, p, chain, height, count):
     Returns the final y_i: result[r][c] is the entry of DoF chain[r] in row c.
     """
     y = block.y
-    first = block.first + p
+    e_i = block.first + p  # address of the entry of DoF chain[0] in the first row
     # row[r]: address of L's row of chain[r].  It has the ncommon ancestors of the whole chain, then chain[height - 1]
     # ... chain[r]
     row = tuple(rows.adr[chain[r]] for r in range(height))
     ncommon = rows.nnz[chain[0]] - height
-    x = tuple(tuple(y[first + r + c * block.n] for c in range(count)) for r in range(height))
+    x = tuple(tuple(y[e_i + r + c * block.n] for c in range(count)) for r in range(height))
     # within the chain, from DoF chain[u] to its ancestors chain[r], r > u: y_r -= L_ur y_u
     for u in unrolled(range(height)):
         x = tuple(

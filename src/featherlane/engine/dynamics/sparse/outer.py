@@ -31,7 +31,7 @@ def add_outer(m, J, dof, first, number, s, A):
         e = m.M_rowadr[dof[r]]
         diagonal = e + m.M_rownnz[dof[r]] - 1
         scaled = s * J[r]
-        # the columns up to the diagonal
+        # J's dofs up to dof[r], the diagonal: only the lower triangle is stored
         for c in range(first, r + 1):
             while e < diagonal and m.M_colind[e] < dof[c]:
                 e += 1

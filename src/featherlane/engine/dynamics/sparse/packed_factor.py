@@ -36,27 +36,26 @@ def packed_factor(entry):
 
     @kernel
     def compute_columns(p, s, L, i, j, height):
-        """Computes u in columns j and j + 1 of rows i to i + height - 1; rows j and j + 1 of L are complete."""
+        """Stores u in columns j and j + 1 of rows i to i + height - 1; rows j and j + 1 of L must be complete."""
         row = tuple(triangle_index(i + r, 0) for r in range(height))
-        first = triangle_index(j, 0)
-        second = triangle_index(j + 1, 0)
+        row_j = triangle_index(j, 0)
+        row_next = triangle_index(j + 1, 0)
         u_j = tuple(entry(p, s, i + r, j, diagonal=0) for r in range(height))
         u_next = tuple(entry(p, s, i + r, j + 1, diagonal=0) for r in range(height))
         for k in range(j):
             u = tuple(L[row[r] + k] for r in range(height))
-            L_j, L_next = L[first + k], L[second + k]
+            L_j, L_next = L[row_j + k], L[row_next + k]
             u_j = tuple(fma(-u[r], L_j, u_j[r]) for r in range(height))
             u_next = tuple(fma(-u[r], L_next, u_next[r]) for r in range(height))
         for r in unrolled(range(height)):
-            L[row[r] + j], L[row[r] + j + 1] = u_j[r], fma(-u_j[r], L[second + j], u_next[r])
+            L[row[r] + j], L[row[r] + j + 1] = u_j[r], fma(-u_j[r], L[row_next + j], u_next[r])
 
     @kernel
     def complete_rows(p, s, L, i, least, height):
-        """Computes L and 1 / D of row i and, with height 2, of row i + 1, from u in their columns before i."""
+        """Stores L and 1 / D of row i, and with height 2 of row i + 1, given u in their columns before i."""
         row = tuple(triangle_index(i + r, 0) for r in range(height))
-        # D: pivots;  u_between: u of row i + 1 in column i
         D = tuple(entry(p, s, i + r, i + r, diagonal=1) for r in range(height))
-        u_between = 0.0
+        u_between = 0.0  # u of row i + 1 in column i
         if height == 2:
             u_between = entry(p, s, i + 1, i, diagonal=0)
         for k in range(i):
@@ -77,8 +76,8 @@ def packed_factor(entry):
 
     @kernel
     def factor(p, s, L, n, least):
-        """L <- L, 1 / D."""
-        # four rows at once: u in the columns before them, then two pairs of rows
+        """L <- L, with 1 / D on its diagonal, of the n x n matrix with the entries `entry`."""
+        # four rows at a time: u in the columns before them; then the first two rows, and the last two rows
         for four in range(n // 4):
             i = 4 * four
             for pair in range(2 * four):
@@ -86,7 +85,7 @@ def packed_factor(entry):
             complete_rows(p, s, L, i, least, height=2)
             compute_columns(p, s, L, i + 2, i, height=2)
             complete_rows(p, s, L, i + 2, least, height=2)
-        # the last one to three rows: a pair, a single one
+        # the last one to three rows: a pair if bit 1 of n is set, a single row if bit 0 is
         i = n // 4 * 4
         if n & 2:
             for pair in range(i // 2):
@@ -103,7 +102,7 @@ def packed_factor(entry):
 
 @kernel
 def solve_packed(L, n, x):
-    """x <- A^-1 x with the factor L: two rows at once of L y = x, then of L^T x = D^-1 y from the last ones."""
+    """x <- A^-1 x with the factor L: solves L y = x, then L^T x = D^-1 y from the last row on, two rows at a time."""
     for i in range(0, n - 1, 2):
         row = triangle_index(i, 0)
         next_row = triangle_index(i + 1, 0)

@@ -38,7 +38,7 @@ SINGULAR, SINGULAR32 = 1e-15, 5e-7  # D_i / A_ii that is only rounding: 4 roundi
 
 @kernel
 def clamped_pivot(x):
-    """Returns the pivot x of an inertia, MINVAL if it is less by rounding: a singular one does not divide by zero.
+    """Returns the pivot x of an inertia, or MINVAL if rounding has made it less: no division by zero if it is singular.
 
     Source: MuJoCo mj_factorI.  Deviation: a pivot below -ROUNDED, of an invalid inertia, is kept.
     """
@@ -47,17 +47,17 @@ def clamped_pivot(x):
 
 @kernel
 def is_singular(d, inverse, diagonal):
-    """Returns whether the pivot D = 1 / inverse of an inertia A is zero up to rounding.
+    """Returns the mask of worlds in which the pivot D_i = 1 / inverse of an inertia A is zero up to rounding.
 
-    That is D <= max(MINVAL, SINGULAR A_ii), after `clamped_pivot`; diagonal: A_ii.
+    That is D_i <= max(MINVAL, SINGULAR A_ii), after `clamped_pivot`.  diagonal: A_ii.
     """
     relative = SINGULAR32 if single_precision(d) else SINGULAR
-    return inverse * fmax(MINVAL, relative * diagonal) > 0.999  # instead of 1: 1 / D is rounded
+    return inverse * fmax(MINVAL, relative * diagonal) > 0.999  # not 1, because 1 / D_i is rounded
 
 
 @kernel
 def nonzero_pivot(x):
-    """Returns the pivot x of a Hessian, MINVAL if it is 0; a negative one is kept, because it shows lost digits."""
+    """Returns the pivot x of a Hessian, MINVAL if it is 0; a negative pivot is kept, because it reveals lost digits."""
     return where(fabs(x) < MINVAL, MINVAL, x)
 
 
@@ -129,7 +129,7 @@ class Chain(NamedTuple):
 
 @kernel
 def row_below(rows, listed, start, t):
-    """Returns the t-th row below: start - t, or if listed entry start + t of `belowrow`."""
+    """Returns the t-th row below: row start - t; if the rows are listed, entry start + t of `belowrow`."""
     k = start - t
     if listed:
         k = rows.belowrow[start + t]
@@ -156,7 +156,7 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
         inverse = 1.0 / D
         # row r of the factor: D_r, then L_r,r+j
         L_r = tuple(x[r][j] * inverse if j > 0 else D for j in range(height - r))
-        # the rows above, u > r: A_u,u+j -= L_ru A_r,u+j
+        # the rows above, u > r: A_u,u+j -= L_ru A_r,u+j;  row r becomes L_r;  rows u < r are complete
         x = tuple(
             tuple(
                 fma(-L_r[u - r], x[r][u - r + j], x[u][j]) if u > r else L_r[j] if u == r else x[u][j]
@@ -212,7 +212,7 @@ def complete_entries(rows, listed, system, chain, c, corner, height, width):
     """Computes entries c to c + width - 1 of the rows i to i - height + 1 of a chain: columns of common ancestors.
 
     A_ij -= L_ki A_kj for each row k below, then for each row k of the chain.
-    The L of rows below are stored in A; those of the chain are in corner: L_(i-u),(i-r) is corner[u][r - u].
+    A holds L of the rows below, and `corner` L of the chain: L_(i-u),(i-r) is corner[u][r - u].
     """
     A = system.A
     i, depth, start, nbelow = chain
@@ -220,7 +220,7 @@ def complete_entries(rows, listed, system, chain, c, corner, height, width):
     # x[r][j]: entry c + j of row i - r
     x = tuple(tuple(system.source[first[r] + j] for j in range(width)) for r in range(height))
     for t in range(nbelow):
-        row_k = rows.adr[row_below(rows, listed, start, t)]
+        row_k = rows.adr[row_below(rows, listed, start, t)]  # address of row k
         L_k = tuple(A[row_k + depth - r] for r in range(height))
         A_k = tuple(A[row_k + c + j] for j in range(width))
         x = tuple(tuple(fma(-L_k[r], A_k[j], x[r][j]) for j in range(width)) for r in range(height))
@@ -248,7 +248,8 @@ def complete_rows(rows, listed, system, chain, own, reduce, height):
     while c + width <= ncommon:
         complete_entries(rows, listed, system, chain, c, corner, height, width)
         c += width
-    # the remaining one to three columns: two if bit 1 of their number is set, one if bit 0 is
+    # the remaining columns: with width 4 up to three, two of them if bit 1 of ncommon is set, one if bit 0 is;  with
+    # width 2 at most one
     if width == 4 and ncommon & 2:
         complete_entries(rows, listed, system, chain, c, corner, height, width=2)
         c += 2
@@ -258,7 +259,7 @@ def complete_rows(rows, listed, system, chain, own, reduce, height):
 
 @kernel
 def factor_columns(rows, listed, system, own, reduce):
-    """A <- L^T D L of the system's matrix and inverse <- 1 / D, for four rows of a chain at a time, or two.
+    """system.A <- L^T D L of the system's matrix, system.inverse <- 1 / D: four rows of a chain at a time, two or one.
 
     Args:
         listed: whether the descendants of each row are listed in `rows.belowrow`; else they directly follow it.
@@ -345,7 +346,7 @@ def expand_rows(rows, L, inverse, x, k, quotient, height):
 def expand_columns(rows, L, inverse, x, most):
     """x <- L^-1 D^-1 x, from the first row to the last; inverse: 1 / D.
 
-    Rows of a chain are computed at once; here each is a child of the row before, not always the only one.
+    Rows of a chain are computed at once; here each row is a child of the row before, but not always its only child.
     most: largest number of these rows, whose sums fit into registers: 4 if x[k] is a value, 2 if it is a row of values,
     such as Vec4.
     """
@@ -365,9 +366,9 @@ def expand_columns(rows, L, inverse, x, most):
 
 @kernel
 def multiply_rows(rows, A, x, y, k, height):
-    """Adds the terms of entries A_kj, j <= k, of rows k to k + height - 1 to y = A x: A_kj x_j to y_k, A_kj x_k to y_j.
+    """Adds the terms of rows k to k + height - 1 of A to y = A x: A_kj x_j to y_k, and A_kj x_k to y_j, for j <= k.
 
-    y_k is first written here; y_j has the terms of the rows before k.  height: 1, or 2 for a parent k and its child.
+    y_k is set here; y_j already has the terms of the rows before k.  height: 1, or 2 for dof k and its child k + 1.
     """
     # row[r]: address of row k + r;  depth: number of ancestors j of k, common to these rows
     row = tuple(rows.adr[k + r] for r in range(height))

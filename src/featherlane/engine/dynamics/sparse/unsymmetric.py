@@ -51,12 +51,12 @@ def ancestor(rows, dense, k, c):
 def factor_unsymmetric(rows, dense, A, inverse):
     """A <- U and L in place, inverse <- 1 / diagonal of U, which may be negative."""
     for k in range(rows.n):
-        inverse[k] = DEPENDENT * fabs(A[diagonal(rows, dense, k)])  # the least pivot of row k, until it is eliminated
+        inverse[k] = DEPENDENT * fabs(A[diagonal(rows, dense, k)])  # bound of pivot k, until 1 / pivot replaces it
     for k in range(rows.n - 1, -1, -1):
         nancestors = k if dense else rows.diag[k]
         A_kk = A[diagonal(rows, dense, k)]
         row_k = diagonal(rows, dense, k) - nancestors
-        regular = fabs(A_kk) > inverse[k]
+        regular = fabs(A_kk) > inverse[k]  # the pivot is more than rounding
         inverse_k = where(regular, 1.0 / where(regular, A_kk, 1.0), 0.0)
         inverse[k] = inverse_k
         for c in range(nancestors):
@@ -67,14 +67,14 @@ def factor_unsymmetric(rows, dense, A, inverse):
             diagonal_i = diagonal(rows, dense, i)
             U_ik = A[diagonal_i + k - i]
             for c in range(nancestors):
-                # row i has its r ancestors at the same places as row k
+                # row i has its r ancestors at the same places as row k; (i, j) of a descendant j is j - i after (i, i)
                 e = diagonal_i - r + c if c <= r else diagonal_i + ancestor(rows, dense, k, c) - i
                 A[e] = fma(-U_ik, A[row_k + c], A[e])
 
 
 @kernel
 def solve_unsymmetric(rows, dense, A, inverse, x):
-    """x <- A^-1 x with the factors of `factor_unsymmetric`: U^-1 x from the last row, then L^-1 x from the first."""
+    """x <- A^-1 x with the factors of `factor_unsymmetric`: U^-1 x from the last row on, then L^-1 x from the first."""
     for k in range(rows.n - 1, -1, -1):
         x_k = x[k] * inverse[k]
         x[k] = x_k

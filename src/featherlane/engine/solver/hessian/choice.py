@@ -38,7 +38,8 @@ def build_coupled_rows(m, d, label):
     kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
     fill = 1  # BLOCKS is factored in place, so it stores the fill-in
     if label == ORDERED:
-        # the fill-in is in the panels; if contacts alone couple free bodies, so are the couplings of these
+        # the panels hold the fill-in, and the contacts of two free bodies: H needs entries between free bodies only for
+        # general rows
         fill = 0 if d.nrow[0] > d.ndofrow[0] else -1
     if not kept or d.hessian.fill[0] != fill or not has_same_couplings(d):
         d.hessian.fill[0] = fill
@@ -80,10 +81,10 @@ def select_factorization(m, d):
     list_couplings(m, d)  # writes hessian.coupling_key, ncoupling
     if d.hessian.ncoupling[0] > 0:
         store_contact_couplings(m, d)  # writes hessian.con_coupling
-        some_ordered, some_other = 0, 1  # whether some world needs ORDERED, and some world does not
+        some_ordered, some_unordered = 0, 1  # whether some world needs ORDERED, and some world does not
         if d.ngraph > 0:  # the model has enough trees for ORDERED
-            some_ordered, some_other = mark_ordered(m, d)
-        if some_ordered and some_other:  # the caller splits the tile
+            some_ordered, some_unordered = mark_ordered(m, d)
+        if some_ordered and some_unordered:  # the caller splits the tile
             d.con_overflow[0] = 1
         else:
             build_coupled_rows(m, d, ORDERED if some_ordered else BLOCKS)  # sets con_overflow if rows do not fit

@@ -119,7 +119,7 @@ def solve_first(m, d):
     if recursion and matrix:
         swap_search_and_Mv(m, d)
     if matrix:
-        # one world at a time in one panel: its factor is not kept; a second right-hand side recomputes it
+        # ORDERED factors the worlds one by one in the same panels: none is kept, so `substitute` recomputes each
         d.hessian.kept[0] = 0 if d.hessian.pattern[0] == ORDERED else 1
         if d.hessian.pattern[0] == ORDERED:
             solve_ordered(m, d)
@@ -223,12 +223,12 @@ def substitute_columns(m, d, X):
 
 @kernel
 def leaves_out(d):
-    """Returns a mask of worlds whose H lacks the couplings of trees, thus is not the second derivative of the cost."""
+    """Returns the mask of worlds whose H lacks the couplings of trees: it is not the second derivative of the cost."""
     if d.hessian.pattern[0] == APART:
-        out = d.ordered[0] >= 0.0  # true in all worlds
+        mask = d.ordered[0] >= 0.0  # true in all worlds
     else:
-        out = has_decoupled_trees(d)
-    return out
+        mask = has_decoupled_trees(d)
+    return mask
 
 
 # ---- stages for Python ---------------------------------------------------------------------------------------------

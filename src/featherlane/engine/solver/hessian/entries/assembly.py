@@ -102,7 +102,7 @@ def is_full(m, i):
 
 @kernel
 def clear_hessian_row(m, d, i):
-    """Sets row i of H to zero if not all of its entries are those of M."""
+    """Sets row i of H to zero if M has fewer entries there, because storing row i of M does not overwrite all."""
     if d.hessian.rownnz[i] > m.M_rownnz[i]:
         for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
             d.hessian.H[e] = 0.0
@@ -110,7 +110,7 @@ def clear_hessian_row(m, d, i):
 
 @kernel
 def store_inertia_row(m, d, A, i):
-    """Computes row i of ancestors: H_ij = A_ij, of the metric A (M, or that of the integrator)."""
+    """Stores row i of ancestors: H_ij = A_ij, with A the metric (M, or that of the integrator), 0 at other entries."""
     clear_hessian_row(m, d, i)
     # H_ij is at rowadr[i] + rownnz[j] - 1 = before + rownnz[j]
     before = d.hessian.rowadr[i] - 1
@@ -143,7 +143,7 @@ def add_stiffness_row(m, d, i):
 
 @kernel
 def store_two_rows(m, d, A, i):
-    """Computes rows i and k = i - 1, its parent, of H = A + S^T K^c S: each S_j is read once for both.
+    """Computes rows i and k = i - 1, the parent of i, of H = A + S^T K^c S.  Each S_j is read once for both rows.
 
     With f = K^c S_i and g = K^c S_k:  H_ij = A_ij + S_j . f,  H_kj = A_kj + S_j . g.  Both rows of A are full.
     """
@@ -193,9 +193,9 @@ def assemble_ancestor_rows(m, d):
 
 @kernel
 def add_stiffness_to_block(m, d, entry, first, n, f):
-    """Adds S_j . f to H_ij for the first n dofs j of a block, whose first dof is `first` and whose entries start there.
+    """Adds S_j . f to H_ij for the first n dofs j of a block: first, first + 1, ...
 
-    entry: position of H_ij in hessian.H for the first dof j.  f: K^c S_i.
+    entry: position in hessian.H of H_ij with j = first.  f: K^c S_i.
     """
     start = 0
     if is_free_translation(m, first):  # a free joint's translations are always three
@@ -208,11 +208,11 @@ def add_stiffness_to_block(m, d, entry, first, n, f):
 
 @kernel
 def assemble_block_row(m, d, A, i):
-    """Computes row i of A + S^T K^c S in its block's row; all other entries up to the end of the block are zero."""
+    """Computes row i of H = A + S^T K^c S in block rows; its other entries, up to the end of its block, become 0."""
     b = m.dof_blockid[i]
     row = d.hessian.rowadr[i]
     end = m.block_dofadr[b] + m.block_dofnum[b]  # the dof behind the block
-    # the entries up to the diagonal, then those of the end - i - 1 later dofs of the block
+    # the row has rownnz[i] entries up to the diagonal, then end - i - 1 entries for the later dofs of the block
     for e in range(row, row + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
     stiff = has_stiffness(d, m.dof_bodyid[i])  # K^c of the body is not 0
@@ -231,7 +231,7 @@ def assemble_block_row(m, d, A, i):
         first = m.block_dofadr[m.dof_blockid[j]]
         entry = row + d.hessian.blockplace[e]  # H_ij of the dof `first`
         n = j - first + 1  # dofs up to j
-        if full:  # the entry of `first` stands behind those of its ancestors
+        if full:  # row i of A has the entries of the ancestors of `first`, then that of `first`
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
                 d.hessian.H[entry + c] = A[A_entry + c]
@@ -242,9 +242,9 @@ def assemble_block_row(m, d, A, i):
 
 @kernel
 def is_pushing(m, d, k):
-    """Returns the mask of worlds in which contact k has a row that is not at a bound, so it adds to H.
+    """Returns the mask of worlds in which contact k adds to H: some row of it is not at a bound.
 
-    Worlds that the solver has finished need no contacts.
+    Worlds that the solver has finished are left out, because their H is not used.
     """
     c = d.contact[k]
     if c.dim == 1:
@@ -258,7 +258,7 @@ def is_pushing(m, d, k):
 
 @kernel
 def add_contact_stiffness(m, d, k, side):
-    """Adds contact k's stiffness to hessian.body_K of the body that it pushes (side 0), or the other (side 1)."""
+    """Adds the stiffness of contact k to K_b, hessian.body_K, of its body b on side 0 or 1."""
     c = d.contact[k]
     b, r = c.body[side], c.arm[side]
     begin_stiffness(d, b)
@@ -298,7 +298,7 @@ def add_between_trees(m, d, k):
     F = point_stiffness(m, d, k)
     begin_stiffness(d, c.body[0])
     begin_stiffness(d, c.body[1])
-    # writes hessian.body_K of both bodies, and hessian.coupling_K between them
+    # each call adds to hessian.body_K of a body, or to hessian.coupling_K between both bodies
     if c.dim > 3:
         A, p, s = turning_stiffness(m, d, k)
         add_turning(d, c.body[0], r, A, p, s)
@@ -311,7 +311,7 @@ def add_between_trees(m, d, k):
 
 @kernel
 def assemble_bodies(m, d):
-    """Computes stiffnesses of bodies, and between bodies of two trees, of all contacts except those within one tree.
+    """Computes the stiffnesses of bodies, and between bodies of two trees, by all contacts except those within a tree.
 
     Writes: hessian.body_K (composed toward the root), coupling_K, con_F, con_A, con_p, con_s; body_reached.
     """
@@ -320,7 +320,7 @@ def assemble_bodies(m, d):
         k = d.primal.slot[e]
         other = d.con_body[k, 1]  # 0 if it does not move
         if in_panel(m, d, k):
-            # for the panels, also zeros if no row pushes
+            # stored for the panels; also if no row pushes: F is 0 then, and replaces that of another iteration
             d.hessian.con_F[k] = point_stiffness(m, d, k)
             if d.con_dim[k] > 3:
                 d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = turning_stiffness(m, d, k)

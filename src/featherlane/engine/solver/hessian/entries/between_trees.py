@@ -34,7 +34,7 @@ def within_tree(m, d, k):
 
 @kernel
 def clear_couplings(m, d):
-    """Sets the stiffness hessian.coupling_K between all bodies of two trees to zero, except if panels add it."""
+    """Sets hessian.coupling_K of all couplings between two trees to zero, except couplings that panels add."""
     for k in range(d.hessian.ncoupling[0]):
         tip, other = coupling_tips(d, k)
         added_by_panels = d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)
@@ -45,19 +45,20 @@ def clear_couplings(m, d):
 
 @kernel
 def ordered_arms(m, d, k):
-    """Returns (r, r'): the arms of contact k on the body with the higher dofs, and on the other one."""
+    """Returns (r, r'): the arms of contact k on the body with the higher dofs, and on that with the lower dofs."""
     c = d.contact[k]
-    first, other = c.arm[0], c.arm[1]
+    r, r_other = c.arm[0], c.arm[1]
     if c.body[0] < c.body[1]:
-        first, other = other, first
-    return first, other
+        r, r_other = r_other, r
+    return r, r_other
 
 
 @kernel
 def add_point_stiffness(m, d, k, F):
     """Adds q F q'^T = [[ [r] F [r']^T, [r] F ], [ F [r']^T, F ]] to K for a 3x3 stiffness F of contact k's point."""
     r, r_other = ordered_arms(m, d, k)
-    coupling, f = d.hessian.con_coupling[k], F.rows
+    coupling = d.hessian.con_coupling[k]
+    f = F.rows
     g = tuple(cross(r_other, f[i]) for i in range(3))  # rows of F [r']^T
     a = tuple(cross(r, Vec3(g[i][c] for i in range(3))) for c in range(3))  # columns of [r] F [r']^T
     h = tuple(cross(r, f[i]) for i in range(3))  # columns of [r] F
@@ -70,7 +71,8 @@ def add_point_stiffness(m, d, k, F):
 def add_turning_stiffness(m, d, k, A, p, s):
     """Adds the turns of contact k to K: [[A + p (r' x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]]."""
     r, r_other = ordered_arms(m, d, k)
-    coupling, a = d.hessian.con_coupling[k], A.rows
+    coupling = d.hessian.con_coupling[k]
+    a = A.rows
     rs, rs_other = cross(r, s), cross(r_other, s)
     for i in unrolled(range(3)):
         K = d.hessian.coupling_K[coupling, i]  # row i: rotations
@@ -90,7 +92,7 @@ def is_free_translation(m, j):
 
 @kernel
 def count_dofs_above(m, block, tip):
-    """Returns how many dofs of a block are above dof tip, including it: all of them, except in the block of tip."""
+    """Returns how many dofs of a block are above dof `tip`, or tip itself: all, except in the block that has tip."""
     n = tip + 1 - m.block_dofadr[block]
     return n if n < m.block_dofnum[block] else m.block_dofnum[block]
 

@@ -42,7 +42,7 @@ def couples_free_bodies(m, d, k):
 def add_coupling(m, d, count, i, j):
     """Appends the coupling of the branches that end with dofs i and j to the list hessian.coupling_key.
 
-    It is omitted if it equals the last one of the list: neighbouring slots often join the same bodies.
+    The coupling is omitted if it is the last one of the list: neighbouring slots often join the same bodies.
     count: length of the list.  Returns the new length.
     """
     key = coupling_key_of(i, j)
@@ -53,12 +53,12 @@ def add_coupling(m, d, count, i, j):
 
 
 @kernel
-def is_branch_end(m, d, i, tips):
-    """Checks that dof i is above none of the tips found so far, the first `tips` dofs in hessian.coupling_room.
+def is_branch_end(m, d, i, ntips):
+    """Checks whether dof i is above none of the tips found so far, the first `ntips` dofs in hessian.coupling_room.
 
-    The search begins with the last one, which is the nearest.
+    The search begins with the last tip, which is the nearest.
     """
-    t = tips - 1
+    t = ntips - 1
     while t >= 0 and not is_above(m, i, d.hessian.coupling_room[t]):
         t -= 1
     return t < 0
@@ -68,23 +68,23 @@ def is_branch_end(m, d, i, tips):
 def add_row_couplings(m, d, k, unused, count):
     """Appends the couplings of scalar row k to the list hessian.coupling_key: each pair of its branch tips.
 
-    With three or more branches, each two are coupled: their trees need entries with each other even if the pattern's
+    With three or more branches, each two are coupled: their trees need entries with each other, even if the pattern's
     rows have no fill-in.
     count: length of the list.  Returns the new length.  Scratch: hessian.coupling_room, the tips found so far.
     """
-    # tips: number of branches found so far;  below: the row's dof visited before, the next higher one, -1 at first
     first = d.row_dofadr[k]
-    tips, below = 0, -1
+    ntips = 0  # branches found so far
+    previous = -1  # the row's dof visited before, which is the next higher one; -1: none
     # from the last dof to the first: a dof that is above none of those visited before ends a branch
     for e in range(first + d.row_dofnum[k] - 1, first - 1, -1):
         dof = d.row_dof[e]
-        # the parent of the dof visited before is on its branch: no search
-        if (below < 0 or m.dof_parentid[below] != dof) and is_branch_end(m, d, dof, tips):
-            for t in range(tips):
+        # the parent of the previous dof is on the same branch: no search
+        if (previous < 0 or m.dof_parentid[previous] != dof) and is_branch_end(m, d, dof, ntips):
+            for t in range(ntips):
                 count = add_coupling(m, d, count, d.hessian.coupling_room[t], dof)
-            d.hessian.coupling_room[tips] = dof
-            tips += 1
-        below = dof
+            d.hessian.coupling_room[ntips] = dof
+            ntips += 1
+        previous = dof
     return count
 
 
@@ -119,7 +119,7 @@ def list_couplings(m, d):
 
 @kernel
 def find_coupling(m, d, i, j):
-    """Returns the number of the coupling of the branches that end with dofs i and j, by binary search for its key."""
+    """Returns the number of the listed coupling of branches that end with dofs i and j: a binary search for its key."""
     key = coupling_key_of(i, j)
     low = 0
     high = d.hessian.ncoupling[0] - 1
@@ -146,9 +146,9 @@ def store_contact_couplings(m, d):
 def has_same_couplings(d):
     """Checks whether this step's couplings are those of the current pattern (hessian.coupling_last).
 
-    The step has at least one coupling.
+    The step must have at least one coupling: without any, the result would be true for all patterns.
     """
-    k = 0  # number of equal couplings so far; it stays 0 if the lists differ in length
+    k = 0  # number of leading couplings that are equal; it stays 0 if the lists differ in length
     # ncoupling: number of couplings [0] in this step, [1] in the pattern
     if d.hessian.ncoupling[0] == d.hessian.ncoupling[1]:
         while k < d.hessian.ncoupling[0] and d.hessian.coupling_key[k] == d.hessian.coupling_last[k]:

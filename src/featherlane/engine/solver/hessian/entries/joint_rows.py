@@ -43,7 +43,7 @@ def add_dof_rows(m, d):
 
 @kernel
 def add_weighted_entries(d, e, stride, weighted, x):
-    """Returns x + sum over three rows r of weighted_r J_r, with J_r = row_J[e + r stride]: entries of one dof."""
+    """Returns x + sum over three rows r of weighted_r J_r, with J_r = row_J[e + r stride], the entries of one dof."""
     return fma(
         weighted[0],
         d.row_J[e],
@@ -69,11 +69,11 @@ def add_to_ancestor_row(m, d, first, stride, a, weighted):
 
 @kernel
 def add_to_block_row(m, d, first, stride, a, weighted):
-    """Adds to row i in block rows, with the arguments of `add_to_ancestor_row`."""
+    """Adds H_ij += sum over three rows r of D_r J_ri J_rj to row i in block rows; arguments: `add_to_ancestor_row`."""
     i = d.row_dof[first + a]
     row = d.hessian.rowadr[i]
-    e = diagonal_block(m, d, i)  # entry of the row's block list
-    for b in range(a, -1, -1):  # descending: `find_block` searches backward
+    e = diagonal_block(m, d, i)  # entry of the row's block list, for the block of dof j
+    for b in range(a, -1, -1):  # descending, because `find_block` searches backward
         j = d.row_dof[first + b]
         e = find_block(m, d, e, j)
         entry = row + place_in_block(m, d, e, j)
@@ -86,8 +86,8 @@ def add_general_stiffness(m, d):
     k = d.ndofrow[0]
     while k < d.nrow[0]:
         first, dofs = d.row_dofadr[k], d.row_dofnum[k]
-        # three rows with the weights D, whose entries are `stride` apart.  A single row is added as three, two of them
-        # with weight 0 at the same entries
+        # three rows with the weights D, whose entries of a dof are `stride` apart.  A single row is added three times,
+        # twice with weight 0
         D = (free_weight(d, k), 0.0, 0.0)
         stride, rows = 0, 1
         if d.row_rownum[k] >= 3:

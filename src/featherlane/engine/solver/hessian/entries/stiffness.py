@@ -42,7 +42,7 @@ def has_stiffness(d, b):
 
 @kernel
 def begin_stiffness(d, b):
-    """Sets K_b = 0, before the first contact on body b."""
+    """Sets K_b = 0 if no contact has been added to body b yet."""
     if d.body_reached[b] != STIFF:
         d.body_reached[b] = STIFF
         d.hessian.body_K[b] = zeros(21)
@@ -67,17 +67,18 @@ def pyramid_stiffness(d, k):
     n, u, v = d.con_basis[k].rows
     w_nn, w_nu, w_uu, w_nv, w_vv = pyramid_weights(d.con_D[k], d.primal.con_y[k])
     # F = P n^T + Pu u^T + Pv v^T, with P = w_nn n + w_nu u + w_nv v, Pu = w_nu n + w_uu u, Pv = w_nv n + w_vv v
-    Pu, Pv, tangential = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v), fma(w_nu, u, w_nv * v)
+    Pu, Pv = fma(w_nu, n, w_uu * u), fma(w_nv, n, w_vv * v)
+    tangential = fma(w_nu, u, w_nv * v)
     P = fma(w_nn, n, tangential)
     return Sym3(fma(P[i], n[j], fma(Pu[i], u[j], Pv[i] * v[j])) for i, j in UPPER)
 
 
 @kernel
 def normal_stiffness(d, k):
-    """Returns F of a contact without friction: w n n^T."""
+    """Returns F of a contact without friction: w n n^T, with w = D if it pushes, else 0."""
     n = d.con_basis[k].rows[0]
-    p = one_sided_weight(d.con_D[k], d.primal.con_y[k][0]) * n
-    return Sym3(p[i] * n[j] for i, j in UPPER)
+    wn = one_sided_weight(d.con_D[k], d.primal.con_y[k][0]) * n
+    return Sym3(wn[i] * n[j] for i, j in UPPER)
 
 
 @kernel
@@ -89,10 +90,10 @@ def cone_stiffness(m, d, k):
     n, u, v = d.con_basis[k].rows
     (w, e, q, b), inverse_T = cone_weights(m, d, k)
     t = fma(d.primal.con_y[k][1] * inverse_T, u, d.primal.con_y[k][2] * inverse_T * v)
-    # F = c n^T + s t^T + x u^T + y v^T, with c = w n - e t, s = q t - e n, x = b u, y = b v
-    c, s = fma(w, n, -e * t), fma(q, t, -e * n)
-    x, y = b * u, b * v
-    return Sym3(fma(c[i], n[j], fma(s[i], t[j], fma(x[i], u[j], y[i] * v[j]))) for i, j in UPPER)
+    # F = g n^T + s t^T + b u u^T + b v v^T, with g = w n - e t, s = q t - e n
+    g, s = fma(w, n, -e * t), fma(q, t, -e * n)
+    bu, bv = b * u, b * v
+    return Sym3(fma(g[i], n[j], fma(s[i], t[j], fma(bu[i], u[j], bv[i] * v[j]))) for i, j in UPPER)
 
 
 @stage

@@ -130,6 +130,7 @@ def multiply_cone_matrix(d, k, weights, x, y):
 
     With s = t . x + u . y along the direction of slip:
         f_n = w x_n - e s,   f_i = (q s - e x_n) t_i + b x_i,   g_i = (q s - e x_n) u_i + b y_i.
+    g of a contact without turns is not used.
     """
     (w, e, q, b), t, u = weights
     s = fma(t[0], x[1], t[1] * x[2])
@@ -144,7 +145,8 @@ def multiply_cone_matrix(d, k, weights, x, y):
 def pyramid_matrix_weights(d, k):
     """Returns the weights of a pyramid with turns, for `multiply_pyramid_matrix`: (nn, n1, 11, n2, 22), c, w.
 
-    The five are those of pairs of n and tangents; c_i and w_i those of n with turn i, and of turn i with itself.
+    nn to 22: weights of pairs of n and the tangents 1, 2.  c_i: weight of n with turn i.  w_i: weight of turn i with
+    itself.
     """
     w_nn, w_n1, w_11, w_n2, w_22 = pyramid_weights(d.con_D[k], d.primal.con_y[k])  # of the tangents' edges
     c, w = turning_weights(d, k)
@@ -163,7 +165,7 @@ def multiply_pyramid_matrix(weights, x, y):
 
 @kernel
 def pair_jacobian_column(m, d, k, a):
-    """Returns column a of J as (x, y): the rows along n and the tangents, and those along the turns, else 0."""
+    """Returns column a of J as (x, y): its rows along n and the tangents, and its rows along the turns (0 if none)."""
     turns = Vec3(zeros(3))
     if d.con_dim[k] > 3:
         turns = d.hessian.pair_J[m.nv + a]

@@ -88,7 +88,7 @@ def takes_recursion(m, d):
 # ---- stiffnesses ---------------------------------------------------------------------------------------------------
 @kernel
 def assemble_world_contacts(m, d):
-    """Computes body_K of the contacts with the world."""
+    """Computes hessian.body_K, the stiffness K_b of each body by its contacts with the world."""
     clear_stiffness(m, d)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
@@ -99,7 +99,7 @@ def assemble_world_contacts(m, d):
 
 @kernel
 def assemble_dof_stiffness(m, d):
-    """Computes E, in hessian.dof_K: D J^T J of the rows on one dof or one ball joint that are not at a bound."""
+    """Computes E = sum of D J^T J, in hessian.dof_K: of the rows on one dof or one ball joint, unless at a bound."""
     for k in range(3 * m.nv):  # with one index: all values of dof_K (nv, 3)
         d.hessian.dof_K[k] = 0.0
     # the dofs of a row are consecutive dofs of one joint, ascending
@@ -110,8 +110,8 @@ def assemble_dof_stiffness(m, d):
             for a in range(d.row_dofnum[k]):
                 i = d.row_dof[first + a]
                 weighted = weight * d.row_J[first + a]
-                for b in range(a + 1):  # E_i,i-b += D J_i J_i-b
-                    d.hessian.dof_K[i, b] = fma(weighted, d.row_J[first + a - b], d.hessian.dof_K[i, b])
+                for c in range(a + 1):  # E_i,i-c += D J_i J_i-c
+                    d.hessian.dof_K[i, c] = fma(weighted, d.row_J[first + a - c], d.hessian.dof_K[i, c])
 
 
 @kernel
@@ -136,7 +136,8 @@ def eliminate_axis(m, d, b, k, U, D, w):
     """Eliminates dof k from body b; returns (1 / D, w / D).
 
     IA -= U U^T / D, and the body's force f += (w / D) U.
-    U: IA S_k, less the part of other dofs of a ball joint.  D: pivot.  w: x_k - S_k . f, less the same part.
+    U: IA S_k.  w: x_k - S_k . f.  In a ball joint, the parts of the dofs eliminated before are subtracted from both.
+    D: pivot.
     Writes: aba_inertia, cfrc of body b; aba_axis of dof k = U / D.
     """
     inverse = 1.0 / nonzero_pivot(D)
@@ -148,9 +149,9 @@ def eliminate_axis(m, d, b, k, U, D, w):
 
 @kernel
 def eliminate_dof(m, d, b, k, x):
-    """Eliminates dof k without couplings in E from body b: x_k <- (x_k - S . f) / D.
+    """Eliminates dof k, whose E has only the entry E_kk, from body b: x_k <- (x_k - S . f) / D.
 
-    U = IA S,  D = S . U + armature + E_kk.   Writes: x[k], hessian.dof_K[k, 0] = 1 / D, and those of `eliminate_axis`.
+    U = IA S,  D = S . U + armature + E_kk.   Writes: x[k], hessian.dof_K[k, 0] = 1 / D, fields of `eliminate_axis`.
     """
     S = d.cdof[k]
     U = multiply_packed(d.aba_inertia, SIZE * b, S)

@@ -76,7 +76,7 @@ def update_tile(d, rows, source, i, c, height, width):
 def update_two_rows(d, row, next_row, source, i, columns):
     """Updates `columns` columns of the target's rows i and i + 1, which begin at row and next_row in H.
 
-    Tiles of 2 x 6 entries fit into the registers; narrower ones take the rest.
+    Tiles of 2 x 6 entries fit into the registers; narrower tiles cover the remaining columns.
     """
     c = 0
     while c + 6 <= columns:
@@ -159,7 +159,7 @@ def factor_rows(d, block):
         i -= 2
     if i == 0:
         eliminate_rows(d, block, i=0, height=1)
-    # the multipliers are the block's part of L
+    # L in the block's own columns: the multipliers P
     for k in range(1, block.size):
         own_columns = block.adr + k * block.stride + block.above
         for c in range(k):
@@ -168,11 +168,11 @@ def factor_rows(d, block):
 
 @kernel
 def update_block_rows(d, row, width, source, columns, triangle):
-    """Updates `columns` columns of the target's rows, which begin at row, row + width, ... in H, two at a time.
+    """Updates `columns` columns of the target's rows, which begin at row, row + width, ... in H: two rows at a time.
 
     The target has source.w rows, one for each multiplier of a source row.
-    triangle: 1 if the diagonal block follows these columns; of it, row i is updated up to column i.  The first of two
-    rows gets one more entry, right of its diagonal, which is not used.  0: no further columns.
+    triangle: 0: only these columns.  1: the diagonal block follows them; row i is updated up to its column i.  In the
+    first of two rows, the entry right of the diagonal is also computed, but not used.
     """
     i = 0
     while i + 2 <= source.w:
@@ -184,25 +184,26 @@ def update_block_rows(d, row, width, source, columns, triangle):
 
 @kernel
 def find_run(d, e, end, f):
-    """Returns the next run of blocks in two row lists: (its first entry, its last entry in the target's list, last e).
+    """Returns (first_f, last_f, last_e): the next run of blocks that are adjacent in two row lists.
 
-    The run begins with block e of the source's list, which ends at `end`; f: where to search in the target's list.
+    The run begins with entry e of the source's list, whose last entry is `end`, and ends with last_e.  In the target's
+    list it goes from first_f to last_f; f: entry from which first_f is searched.
     """
     while d.hessian.blockcol[f] != d.hessian.blockcol[e]:
         f += 1
-    first = f
+    first_f = f
     while e < end and d.hessian.blockcol[f + 1] == d.hessian.blockcol[e + 1]:
         e += 1
         f += 1
-    return first, f, e
+    return first_f, f, e
 
 
 @kernel
 def eliminate_from(m, d, block, b, at):
     """Subtracts block b, whose rows are complete, from the rows of the target: block `at` of the row list of b.
 
-    The columns of the target's rows that the rows of b have, too, are updated run by run: blocks that are adjacent in
-    both row lists.  Then L is stored in the target's columns.
+    The columns that the rows of both have are updated run by run; a run is blocks that are adjacent in both row lists.
+    Then L replaces A in the target's columns of the rows of b.
     """
     end = d.hessian.blockadr[b] + at  # the target's entry in the list of b; the target is the last one in its own list
     target_block = d.hessian.blockcol[end]
@@ -217,7 +218,7 @@ def eliminate_from(m, d, block, b, at):
     while e <= end:
         first_f, last_f, last_e = find_run(d, e, end, f)
         start = d.hessian.blockplace[e]
-        # the columns of the run.  Of the target itself, only the lower triangle is updated
+        # columns of the run; if it ends with the target itself: those before, then the lower triangle of the target
         columns = d.hessian.blockplace[last_e] - start
         triangle = 1
         if last_e < end:
@@ -226,7 +227,7 @@ def eliminate_from(m, d, block, b, at):
         source = Sources(adr=block.adr + start, stride=block.stride, n=block.size, pivot=0, w=w)
         update_block_rows(d, target_row + d.hessian.blockplace[first_f], width, source, columns, triangle)
         e, f = last_e + 1, last_f + 1
-    # L replaces A in the target's columns
+    # P = L, of `store_multipliers`
     for k in range(block.size):
         for i in range(w):
             d.hessian.H[block.adr + k * block.stride + place + i] = d.hessian.pivot[k * w + i]

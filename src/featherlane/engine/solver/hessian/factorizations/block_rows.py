@@ -29,7 +29,7 @@ def mark_ancestors(m, d, c, b, lowest):
 
     lowest: lowest block of the row so far.  Returns the new one.
     """
-    while c >= 0 and d.hessian.blockmark[c] != b:
+    while c >= 0 and d.hessian.blockmark[c] != b:  # all blocks above a marked one are marked
         d.hessian.blockmark[c] = b
         lowest = c if c < lowest else lowest
         c = m.block_parentid[c]

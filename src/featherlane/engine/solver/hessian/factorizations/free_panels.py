@@ -40,7 +40,7 @@ def store_axes(m, d, lane):
 
 @kernel
 def find_column(d, t, u):
-    """Returns the first column of tree u in the panel of t, -1 if it has none."""
+    """Returns the first column of tree u in the panel of tree t, -1 if the panel has no columns of u."""
     e = d.graph.rowadr[t]
     end = e + d.graph.rownnz[t]
     while e < end and d.graph.col[e] != u:
@@ -50,7 +50,7 @@ def find_column(d, t, u):
 
 @kernel
 def angular_velocity_rows(d, t):
-    """Returns R of free body t."""
+    """Returns R of free body t: three vectors, the components of its dofs' rotation axes."""
     axes = eights(d.panel.axes)
     return Vec3(axes[FREE * t + c] for c in range(3))
 
@@ -75,7 +75,7 @@ def stiffness_products(d, lane, k, t, P):
     F, A, p and s are those of one world, lane `lane` of hessian.con_F, con_A, con_p and con_s.
     """
     f = read_lane(d.hessian.con_F, k, lane) @ P
-    g = P  # a placeholder, which is not used without turns
+    g = P  # any three vectors: without turns g is not used
     if d.con_dim[k] > 3:
         p, s = read_lane(d.hessian.con_p, k, lane), read_lane(d.hessian.con_s, k, lane)
         R = angular_velocity_rows(d, t)
@@ -125,7 +125,7 @@ def add_contact(m, d, lane, k):
         P = store_point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), place=1)
         products_u = stiffness_products(d, lane, k, u, P)
         add_block(d, sign=1.0, k=k, t=u, place=1, column=0, products=products_u)
-        # a tree has no column in the panel of the other one if trees are decoupled
+        # if trees are decoupled, a panel has columns of its own tree only
         if d.graph.place[t] < d.graph.place[u]:
             column = find_column(d, t, u)
             if column >= 0:
@@ -143,6 +143,6 @@ def add_contacts(m, d, lane):
         k = d.primal.slot[e]
         if in_panel(m, d, k):
             F = read_lane(d.hessian.con_F, k, lane)
-            # F is zero if no row pushes; con_D is zero if the world does not have the contact
+            # F, positive semidefinite, is 0 if no row pushes: then so is its trace.  con_D is 0 in worlds without k
             if any_((F.xx + F.yy + F.zz > 0.0) & (read_lane(d.con_D, k, lane) > 0.0)):
                 add_contact(m, d, lane, k)

@@ -22,7 +22,7 @@ def lowest_bit(x):
 
 @kernel
 def clear_graph(m, d):
-    """Clears the graph: no tree is coupled to another one."""
+    """Removes all couplings from the graph."""
     for k in range(d.ngraph * d.ngraphword):
         d.graph.bits[k] = 0
 
@@ -72,7 +72,7 @@ def remove_from_degree_list(d1, t):
 
 @kernel
 def merge_neighbours(d1, t, u):
-    """Adds the neighbours of t to those of u, and removes t, and u itself."""
+    """Adds the neighbours of t to those of u, and removes t and u itself from them."""
     row_t, row_u = t * d1.ngraphword, u * d1.ngraphword
     for w in range(d1.ngraphword):
         d1.graph.bits[row_u + w] = d1.graph.bits[row_u + w] | d1.graph.bits[row_t + w]
@@ -153,12 +153,12 @@ def count_in_model_order(m1, d1):
     Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which it overwrites.
     """
     # a tree with s dofs and n columns costs s n^2 / 2
-    with_fill, without = 0.0, 0.0
+    with_fill, without_fill = 0.0, 0.0
     for t in range(d1.ngraph):
         size = m1.tree_dofnum[t]
         n = row_width(m1, d1, t, end=t)
         if n > size:  # the tree has a neighbour u < t
-            without = without + 0.5 * size * n * n
+            without_fill = without_fill + 0.5 * size * n * n
     for k in range(d1.ngraph):
         t = d1.ngraph - 1 - k  # the model's order: from the last tree
         size = m1.tree_dofnum[t]
@@ -169,9 +169,9 @@ def count_in_model_order(m1, d1):
             bits = d1.graph.bits[row + w]
             while bits != 0:
                 u = w * WORD_BITS + lowest_bit(bits)
-                bits = bits & (bits - 1)
+                bits = bits & (bits - 1)  # clears the lowest bit
                 merge_neighbours(d1, t, u)
         if n > size:
             with_fill = with_fill + 0.5 * size * n * n
     d1.panel.cost[0] = with_fill
-    d1.panel.cost[1] = without
+    d1.panel.cost[1] = without_fill

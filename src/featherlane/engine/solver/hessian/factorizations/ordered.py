@@ -46,7 +46,7 @@ FILLED = 1.5  # times those without fill-in: another order does not improve stac
 # ---- selection of worlds -------------------------------------------------------------------------------------------
 @kernel
 def couple_trees_of_row(m, d, k):
-    """Couples the trees of general row k in the graph, each two."""
+    """Couples each two trees of general row k in the graph."""
     first = d.row_dofadr[k]
     for a in range(first, first + d.row_dofnum[k]):
         t = m.dof_treeid[d.row_dof[a]]
@@ -78,9 +78,9 @@ def mark_ordered(m, d):
 
     It has more than COSTLY multiplications, and more than FILLED times those without fill-in.
     Discards panels of another step's rows (panel.fits = 0).
-    Returns (1 if some active world is marked, 1 if some active world is not).
+    Returns (1 if some active world has ordered = 1, else 0; 1 if some active world has ordered = 0, else 0).
     """
-    some_marked, some_other = 0, 0
+    some_marked, some_unmarked = 0, 0
     d.panel.fits[0] = 0
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
@@ -91,8 +91,8 @@ def mark_ordered(m, d):
                 some_marked = 1
             else:
                 write_lane(d.ordered, 0, lane, 0.0)
-                some_other = 1
-    return some_marked, some_other
+                some_unmarked = 1
+    return some_marked, some_unmarked
 
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
@@ -100,29 +100,31 @@ def mark_ordered(m, d):
 def load_block_between_trees(m, d, lane, b, t, place, c, u):
     """Copies the entries of block b of tree t with block c of tree u from one world's H to its panels.
 
-    place: that of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
-    The panel of the tree that is eliminated first has the entries: its dofs as rows, those of the other as columns.
+    place: first place of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
+    The panel of the tree that is eliminated first has the entries: its dofs are rows, the later dofs columns.
     """
     size_t, size_u = m.tree_dofnum[t], m.tree_dofnum[u]
     last_t, last_u = m.tree_dofadr[t] + size_t - 1, m.tree_dofadr[u] + size_u - 1
     t_is_first = d.graph.place[t] < d.graph.place[u]  # in the elimination order
-    # first column of the other tree, -1 if the world does not couple the trees
+    # first column of the later tree, -1 if the world does not couple the trees
     column = find_column(d, t, u) if t_is_first else find_column(d, u, t)
-    first = m.block_dofadr[c]
-    for i in range(m.block_dofadr[b], m.block_dofadr[b] + m.block_dofnum[b] if column >= 0 else 0):
-        for j in range(first, first + m.block_dofnum[c]):
+    first_j = m.block_dofadr[c]
+    first_i = m.block_dofadr[b]
+    end_i = first_i + m.block_dofnum[b] if column >= 0 else 0  # no dofs i if the world does not couple the trees
+    for i in range(first_i, end_i):
+        for j in range(first_j, first_j + m.block_dofnum[c]):
             if t_is_first:
                 target = entry_index(d.panel.adr[t], size_t, last_t - i, column + last_u - j)
             else:
                 target = entry_index(d.panel.adr[u], size_u, last_u - j, column + last_t - i)
-            d.panel.values[target] = read_lane(d.hessian.H, d.hessian.rowadr[i] + place + j - first, lane)
+            d.panel.values[target] = read_lane(d.hessian.H, d.hessian.rowadr[i] + place + j - first_j, lane)
 
 
 @kernel
 def load_row_within_tree(m, d, lane, i, t, entry, c):
-    """Copies one world's entries of dof i with the dofs up to i of block c of the same tree t to the tree's panel.
+    """Copies one world's entries H_ij to the panel of tree t: dof i, and the dofs j <= i of block c of the same tree.
 
-    entry: position of the first of them in hessian.H.
+    entry: position of the first H_ij in hessian.H.
     """
     size, first = m.tree_dofnum[t], m.block_dofadr[c]
     last = m.tree_dofadr[t] + size - 1
@@ -161,7 +163,7 @@ def place_world(m, d, lane):
     Writes: ordered; graph.*, panel.*, panel.values (zeros).
     Cost:   O(entries of the factor).
     """
-    # a tile of several worlds has panels for one at a time; fits = 0: none yet
+    # a tile of several worlds has panels for one world at a time; fits = 0: the tile has no panels yet
     if width(d) > 1 or d.panel.fits[0] == 0:
         build_graph(m, d, lane)
         order_trees(m, d)
@@ -178,14 +180,14 @@ def place_world(m, d, lane):
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
-def copy_entries(m, d, lane, e, t, row, column, count, out):
-    """Copies `count` entries of a row of t's panel, from a column on, to one world's hessian.H from e on, or back.
+def copy_entries(m, d, lane, e, t, row, column, count, to_hessian):
+    """Copies `count` entries between one world's hessian.H, from e on, and a row of t's panel, from a column on.
 
-    out: 1 copies from the panel to H, 0 from H to the panel.  Returns the position behind the entries in H.
+    to_hessian: 1 copies from the panel to H, 0 from H to the panel.  Returns the position behind the entries in H.
     """
     for c in range(column, column + count):
         panel_entry = entry_index(d.panel.adr[t], m.tree_dofnum[t], row, c)
-        if out:
+        if to_hessian:
             write_lane(d.hessian.H, e, lane, d.panel.values[panel_entry])
         else:
             d.panel.values[panel_entry] = read_lane(d.hessian.H, e, lane)
@@ -194,23 +196,31 @@ def copy_entries(m, d, lane, e, t, row, column, count, out):
 
 
 @kernel
-def copy_factor(m, d, lane, out):
-    """Copies one world's factor from its panels to its H and hessian.dinv, row after row without gaps, or back.
+def copy_factor(m, d, lane, to_hessian):
+    """Copies one world's factor between its panels and hessian.H, hessian.dinv, which hold its rows without gaps.
 
-    out: 1 copies from the panels, 0 to the panels.
+    to_hessian: 1 copies from the panels to H, 0 from H to the panels.
     """
     e = 0  # position in H
     for k in range(d.ngraph):
         t = d.graph.order[k]
         for r in range(m.tree_dofnum[t]):
             # the tree's own columns from the diagonal on, then those of the trees in its row
-            e = copy_entries(m, d, lane, e, t, row=r, column=r, count=m.tree_dofnum[t] - r, out=out)
+            e = copy_entries(m, d, lane, e, t, row=r, column=r, count=m.tree_dofnum[t] - r, to_hessian=to_hessian)
             for at in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
                 e = copy_entries(
-                    m, d, lane, e, t, row=r, column=d.graph.colplace[at], count=m.tree_dofnum[d.graph.col[at]], out=out
+                    m,
+                    d,
+                    lane,
+                    e,
+                    t,
+                    row=r,
+                    column=d.graph.colplace[at],
+                    count=m.tree_dofnum[d.graph.col[at]],
+                    to_hessian=to_hessian,
                 )
     for i in range(m.nv):
-        if out:
+        if to_hessian:
             write_lane(d.hessian.dinv, i, lane, d.panel.inverse[i])
         else:
             d.panel.inverse[i] = read_lane(d.hessian.dinv, i, lane)
@@ -278,7 +288,7 @@ def factor_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             factor_world(m, d, lane)
-            copy_factor(m, d, lane, out=1)
+            copy_factor(m, d, lane, to_hessian=1)
 
 
 @stage
@@ -291,7 +301,7 @@ def substitute_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             place_world(m, d, lane)
-            copy_factor(m, d, lane, out=0)
+            copy_factor(m, d, lane, to_hessian=0)
             load_search(m, d, lane)
             reduce_panels(m, d)  # panel.x <- L^-T panel.x
             expand_panels(m, d)
@@ -300,5 +310,5 @@ def substitute_ordered(m, d):
 
 @kernel
 def has_decoupled_trees(d):
-    """Returns worlds whose search direction ignores the couplings of trees."""
+    """Returns the mask of worlds whose search direction ignores the couplings of trees."""
     return d.ordered[0] > 1.5  # `place_world` sets 2

@@ -65,7 +65,7 @@ def entry_index(start, size, row, column):
 
 @stage
 def clear_panels(m1, d1):
-    """Clears the panels that are in use.
+    """Sets all entries of the placed panels to zero.
 
     Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
     """
@@ -112,7 +112,7 @@ def place_panels(m1, d1):
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
 def factor_free(d1, start, width, last, x_start):
-    """Factors a free body's own rows, as `factor_tree`: its own columns in registers, then all others.
+    """Factors a free body's own rows as `factor_tree` does: first its own columns, in registers, then all others.
 
     Row r += s_kr row k for the rows k < r, with s_kr = -A_kr / D_k; the same for x.
     start: index of the panel's first entry.  width: number of its columns.  last: last dof.  x_start: start of x.
@@ -121,7 +121,8 @@ def factor_free(d1, start, width, last, x_start):
     values = d1.panel.values
     vectors = eights(d1.panel.values)
     A = tuple(tuple(values[start + 8 * k + r] for r in range(FREE)) for k in range(FREE))
-    x, s = d1.panel.x[x_start : x_start + FREE], A  # s[k] is set when row k is eliminated
+    # A in s is a placeholder: s[k], the multipliers of row k, is set when row k is eliminated
+    x, s = d1.panel.x[x_start : x_start + FREE], A
     # own columns c >= r, the upper triangle
     for k in unrolled(range(FREE)):
         inverse = 1.0 / nonzero_pivot(A[k][k])
@@ -136,9 +137,9 @@ def factor_free(d1, start, width, last, x_start):
         for r in unrolled(range(k, FREE)):
             values[start + 8 * k + r] = A[k][r]
     d1.panel.x[x_start : x_start + FREE] = x
-    # the other groups: the columns of later trees
+    # all groups but the first: the columns of later trees
     for c in range(1, width // 8):
-        group = start // 8 + FREE * c
+        group = start // 8 + FREE * c  # vector of row 0 in group c
         rows = vectors[group : group + FREE]
         for k in unrolled(range(FREE - 1)):
             rows = tuple(fma(s[k][r], rows[k], rows[r]) if r > k else rows[r] for r in range(FREE))
@@ -162,18 +163,19 @@ def factor_tree(m1, d1, t):
             for r in range(k + 1, size):
                 s = -(A[entry_index(start, size, k, r)] * inverse)
                 for c in range(r // 8, width // 8):  # groups of columns, from that of the diagonal on
-                    group = start // 8 + c * size
+                    group = start // 8 + c * size  # vector of row 0
                     vectors[group + r] = fma(s, vectors[group + k], vectors[group + r])
                 x[x_start + r] = fma(s, x[x_start + k], x[x_start + r])
 
 
 @kernel
 def store_multipliers(m1, d1, t, u, source, size, groups):
-    """Computes the multipliers of eliminated tree t for the rows of tree u, and subtracts t's part of x from u's.
+    """Stores the multipliers of eliminated tree t for the rows of tree u, and eliminates x of t from x of u.
 
     -L_kr = -A_kr / D_k for row r of u and row k of t;  x_r += -L_kr x_k.  Eight rows of u at once:
     panel.scale[8 (r // 8 * size + k) + r % 8].
-    source: vector of row 0 of u's columns in the panel of t.  size: dofs of t.  groups: of eight columns of u.
+    source: vector of row 0 of u's columns in the panel of t.  size: number of dofs of t.  groups: number of groups
+    of u's own columns.
     """
     vectors, x, scale = eights(d1.panel.values), eights(d1.panel.x), eights(d1.panel.scale)
     last = m1.tree_dofadr[t] + size - 1
@@ -208,7 +210,7 @@ def update_row(d1, target, rows, source, size, r, count):
 
 @kernel
 def update_free_columns(d1, target, source, count):
-    """Updates `count` groups of columns of a free body by those of another one: row r += sum over k of s_kr row k.
+    """Updates `count` groups of columns of a free body: row r += sum over k of s_kr (row k of an eliminated free body).
 
     target, source: vector of row 0 of the first group.  The multipliers s_kr = -L_kr = panel.scale[8 k + r] are those
     of `store_multipliers`; each is read once.
@@ -225,7 +227,7 @@ def update_free_columns(d1, target, source, count):
 
 @kernel
 def update_free(d1, target, source, count):
-    """Runs `update_free_columns` for any number of groups, two at a time."""
+    """Runs `update_free_columns` for `count` groups, two at a time."""
     c = 0
     while c + 2 <= count:
         update_free_columns(d1, target + FREE * c, source + FREE * c, count=2)
@@ -236,9 +238,9 @@ def update_free(d1, target, source, count):
 
 @kernel
 def update_tree_rows(d1, target, rows, source, size, count):
-    """Updates all `rows` rows of a tree by those of an eliminated tree with `size` rows, in `count` groups of columns.
+    """Updates all `rows` rows of a tree in `count` groups of columns, as `update_row` does.
 
-    target, source: vector of row 0 of the first group.
+    target, source: vector of row 0 of the first group.  size: number of rows of the eliminated tree.
     """
     if size == FREE and rows == FREE:
         update_free(d1, target, source, count)
@@ -257,7 +259,7 @@ def update_tree(m1, d1, t, u, at):
     start_t, start_u = d1.panel.adr[t] // 8, d1.panel.adr[u] // 8  # first vectors of both panels
     size, rows = m1.tree_dofnum[t], m1.tree_dofnum[u]  # their numbers of rows
     e, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[u]  # the next entries of graph.col in the rows of t and u
-    end = d1.graph.rowadr[t] + d1.graph.rownnz[t]  # behind those of t
+    end = d1.graph.rowadr[t] + d1.graph.rownnz[t]  # end of the row of t
     # the run: vectors of row 0 of its first group in both panels, and its number of groups so far
     source, target = start_t + d1.graph.colplace[e] // 8 * size, start_u
     count = padded_size(m1, u) // 8
@@ -265,8 +267,8 @@ def update_tree(m1, d1, t, u, at):
         store_multipliers(m1, d1, t, u, source, size=FREE, groups=1)
     else:
         store_multipliers(m1, d1, t, u, source, size, count)
-    # own columns of a tree with more than eight dofs: a separate run.  Row r has no entries left of its diagonal, in
-    # group r // 8
+    # u's own columns, if u has more than eight dofs, are a separate run: row r begins with the group r // 8 of its
+    # diagonal
     if count > 1:
         for r in range(rows):
             c = r // 8
@@ -338,8 +340,8 @@ def row_products(m1, d1, t, row, count):
     vectors, X = eights(d1.panel.values), eights(d1.panel.x)
     size = m1.tree_dofnum[t]
     start = d1.panel.adr[t] // 8 + row
-    nothing = eights(d1.panel.zero)[0]
-    sums = tuple(nothing for _ in range(count))
+    zero = eights(d1.panel.zero)[0]
+    sums = tuple(zero for _ in range(count))
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
         u = d1.graph.col[e]
         group = start + d1.graph.colplace[e] // 8 * size
@@ -352,7 +354,7 @@ def row_products(m1, d1, t, row, count):
 
 @kernel
 def sum_panel_eight(s, e):
-    """Returns the sum of eight numbers of s from e on, in pairs."""
+    """Returns the sum of the eight numbers s[e : e + 8], added in pairs."""
     return ((s[e] + s[e + 1]) + (s[e + 2] + s[e + 3])) + ((s[e + 4] + s[e + 5]) + (s[e + 6] + s[e + 7]))
 
 

@@ -49,7 +49,7 @@ def path_cost(m, d):
     cost = 0
     for i in range(m.nv):
         parent = d.hessian.parent[i]
-        length = d.hessian.below[parent] + 1 if parent >= 0 else 1  # lengths are in hessian.below
+        length = d.hessian.below[parent] + 1 if parent >= 0 else 1
         d.hessian.below[i] = length
         cost += length * length
     return cost
@@ -57,7 +57,7 @@ def path_cost(m, d):
 
 @kernel
 def closes_paths(m, d):
-    """Checks whether rows closed under paths are cheaper than the block rows just found: if they add little fill-in.
+    """Checks whether rows closed under paths are cheaper than the block rows of `find_block_rows`.
 
     The cost of rows is the sum of the squares of their lengths.
     Reads:  hessian.rownnz of the block rows, hessian.coupling_key.   Writes: hessian.parent, hessian.below (lengths).

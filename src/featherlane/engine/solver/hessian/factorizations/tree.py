@@ -47,7 +47,10 @@ def use_model_tree(m, d, label):
 
 @kernel
 def mark_all_contacts_unpaired(m, d):
-    """Marks contacts within one tree as stiffnesses of their bodies, too (body_reached): trees are decoupled."""
+    """Sets body_reached from PAIRED to REACHED: contacts within one tree become stiffnesses of their bodies, too.
+
+    The trees are decoupled, with the pattern APART.
+    """
     for b in range(m.nbody):
         if d.body_reached[b] > 0:
             d.body_reached[b] = REACHED
