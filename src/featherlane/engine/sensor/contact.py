@@ -125,8 +125,10 @@ def next_contact(m, d, s, last, lane):
 
     Contacts are ordered by sort key; equal keys by slot.
     """
-    found, first = -1, 0
-    last_key, best = 0.0, 0.0
+    found = -1
+    first = 0
+    found_key = 0.0
+    last_key = 0.0
     if last >= 0:
         last_key = sort_key(m, d, last, s.reduce, lane)
     # without reduction, contacts are in the order of slots
@@ -137,10 +139,10 @@ def next_contact(m, d, s, last, lane):
             break  # the first one is the next one
         if matched_direction(m, d, s, k, lane):
             key = sort_key(m, d, k, s.reduce, lane)
-            # of the contacts behind the last one, the one with the smallest key
-            later = last < 0 or key > last_key or (key == last_key and k > last)
-            if later and (found < 0 or key < best):
-                found, best = k, key
+            # of the contacts after `last`, the one with the smallest key
+            is_after = last < 0 or key > last_key or (key == last_key and k > last)
+            if is_after and (found < 0 or key < found_key):
+                found, found_key = k, key
     return found
 
 
@@ -302,7 +304,7 @@ def write_net_contact(m, d, s, out, row, nfound, lane):
 # ---- the sensor -----------------------------------------------------------------------------------------------------
 @kernel
 def write_world_contacts(m, d, s, out, at, lane):
-    """Writes the selected contacts of one world to n rows of `out`, at = (first row, n); zeros if fewer match."""
+    """Writes the selected contacts of one world to n rows of `out`, at = (first row, n); zeros behind them."""
     first, n = at
     size = field_size(s.fields)
     nfound = count_matches(m, d, s, lane)
@@ -313,7 +315,7 @@ def write_world_contacts(m, d, s, out, at, lane):
         if nfound > 0:
             write_net_contact(m, d, s, out, first, nfound, lane)
     else:
-        # n // size contacts have a place
+        # n rows have places for n // size contacts
         for place in range(min(n // size, nfound)):
             last = next_contact(m, d, s, last, lane)
             write_contact_fields(m, d, s, out, first + place * size, last, nfound, lane)

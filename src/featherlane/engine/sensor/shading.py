@@ -93,18 +93,18 @@ def gather3(table, k):
 
 @kernel
 def corner_weights(a, b, c, point):
-    """Returns the weights (of a, of b, of c) of a triangle's corners at a point of its plane; (1, 0, 0) if it is flat.
+    """Returns the weights of a triangle's corners a, b, c at a point of its plane; (1, 0, 0) if it has no area.
 
     They solve point - a = weight_b (b - a) + weight_c (c - a), by its normal equations.
     """
     u, v, w = b - a, c - a, point - a
     uu, uv, vv, wu, wv = dot(u, u), dot(u, v), dot(v, v), dot(w, u), dot(w, v)
     det = fma(uu, vv, -uv * uv)
-    good = det > 0.0
-    scale = 1.0 / where(good, det, 1.0)
+    has_area = det > 0.0
+    scale = 1.0 / where(has_area, det, 1.0)
     # (vv wu - uv wv) / det and (uu wv - uv wu) / det
-    weight_b = where(good, fma(vv, wu, -uv * wv) * scale, 0.0)
-    weight_c = where(good, fma(uu, wv, -uv * wu) * scale, 0.0)
+    weight_b = where(has_area, fma(vv, wu, -uv * wv) * scale, 0.0)
+    weight_c = where(has_area, fma(uu, wv, -uv * wu) * scale, 0.0)
     return 1.0 - weight_b - weight_c, weight_b, weight_c
 
 
@@ -283,7 +283,8 @@ def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, 
     light = LIGHT * k
     pos = p.light_frame[k, 0]
     direction = p.light_frame[k, 1]
-    fade, distance = 1.0, 1e20  # a; a directional light is infinitely far
+    fade = 1.0  # the attenuation a
+    distance = 1e20  # a directional light is infinitely far
     to_light = -direction
     if whole(table[light + KIND]) != LIGHT_DIRECTIONAL:
         to_light, distance = normalize3(pos - point)

@@ -17,7 +17,7 @@ def texel(m, texels, start, wide, column, row):
 
     Args:
         texels: the texels of all textures.
-        start: of the image's first texel, in two parts: start[0] * 4096 + start[1].
+        start: the place of the image's first texel, in two parts: start[0] * 4096 + start[1].
         column, row: whole numbers within the image.
     """
     # in float64, since an address may exceed 2^24: adding the float64 number `zero` converts

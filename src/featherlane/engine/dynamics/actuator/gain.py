@@ -45,9 +45,8 @@ def _affine(prm, length, velocity):
 def driving_value(m, d, i):
     """Returns the gain's factor: the control, the voltage of a motor without inductance, or the last activation."""
     actuator = m.actuator[i]
-    at_once = actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT)
     x = 0.0
-    if at_once:
+    if actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT):  # a motor without inductance
         x = voltage(m, d, i)
     elif actuator.actnum > 0:
         x = early_activation(m, d, i, actuator.actadr + actuator.actnum - 1)

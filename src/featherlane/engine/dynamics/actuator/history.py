@@ -199,7 +199,7 @@ def _reset_control(m, d, i, a, n, mask):
 
 @kernel
 def _reset_sensor(m, d, i, a, n, mask):
-    """Resets the n samples of sensor i: one per step before time 0, or with a period one per tick.
+    """Resets the n samples of sensor i: one per step before time 0, or for a sensor with a period one per tick.
 
     Ticks are one period apart; the last one is at the phase, or if that is 0 one period before time 0.  The time of a
     sample is that of the first step at or after its tick.
@@ -207,7 +207,7 @@ def _reset_sensor(m, d, i, a, n, mask):
     h, period, phase = m.opt_timestep[0], m.sensor_interval[i, 0], m.sensor_interval[i, 1]
     has_period = period > 0.0
     last = where(has_period, where(phase == 0.0, -period, phase), -h)
-    _reset_samples(d, a, n, m.sensor_dim[i], last, mask)
+    _reset_samples(d, a, n, m.sensor_dim[i], user=last, mask=mask)
     for k in range(n):
         tick = last - (n - 1 - k) * period
         step_time = -(floor(-(tick / h)) * h)  # ceil(tick / h) h

@@ -10,7 +10,7 @@ direction.  Actuators with a clamped force have no rates.  With the solver PGS n
 a fluid, D has the symmetric rates of drag and viscous resistance.
 The matrix Mhat has M's pattern: joints and most actuators on them.  The terms of tendons and other actuators
 ("couplings") are rows of the solver (constraint/metric_rows.py): qacc_smooth does not include them.
-takes_couplings(m) says whether the model's solver takes such rows; PGS does not.
+takes_couplings(m) returns whether the model's solver takes such rows; PGS does not.
 LOWER is the pattern of M (sparse/outer.py).
 
 Imported kernels:

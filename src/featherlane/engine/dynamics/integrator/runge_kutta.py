@@ -40,7 +40,7 @@ def _third_coefficient(t):
         t2, fma(t2, fma(t2, fma(t2, 1.0 / 47900160.0, 1.0 / 1209600.0), 1.0 / 30240.0), 1.0 / 720.0), 1.0 / 12.0
     )
     s, c = sincos(0.5 * t)
-    sine = where(s == 0.0, 1.0, s)
+    sine = where(s == 0.0, 1.0, s)  # s is 0 at t = 0, where the series applies
     is_small = t < SMALL_ANGLE
     formula = (1.0 - (0.5 * t) * (c / sine)) / fmax(t2, SMALL_ANGLE * SMALL_ANGLE)
     return where(is_small, series, formula)
@@ -50,7 +50,8 @@ def _third_coefficient(t):
 def rotation_rate(u, w):
     """Returns dexp^-1_u(w): the rate of the rotation vector u of a body with the angular velocity w in its axes.
 
-    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by its shortest equivalent of length |rest|.
+    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by the shortest vector of the same rotation, of length
+    |rest|.
     """
     angle = sqrt(dot(u, u))
     turns = rint(angle / TURN)
