@@ -127,8 +127,8 @@ def next_contact(m, d, s, last, lane):
     """
     found = -1
     first = 0
-    found_key = 0.0
     last_key = 0.0
+    found_key = 0.0
     if last >= 0:
         last_key = sort_key(m, d, last, s.reduce, lane)
     # without reduction, contacts are in the order of slots

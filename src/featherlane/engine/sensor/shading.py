@@ -174,14 +174,14 @@ def repeated_place(kind, s, t, size, repeats, uniform, is_mapped):
 
 
 @kernel
-def texture_colour(m, d, p, g, textures, local, normal, mapped):
+def texture_colour(m, d, p, g, texture_kind, local, normal, mapped):
     """Returns the colour of each lane's texture at a point of geom g, white without one.
 
-    The place in the image is computed for both kinds of textures, FLAT and CUBE, and selected by the mask `flat`.
+    The place in the image is computed for both kinds of textures, FLAT and CUBE, and selected by the mask `is_flat`.
 
     Args:
         g: the lane's geom, a value.
-        textures: kind of the lane's texture: NO_TEXTURE, FLAT or CUBE, a value.
+        texture_kind: kind of the lane's texture: NO_TEXTURE, FLAT or CUBE, a value.
         local, normal: point and surface normal in the geom's frame.
         mapped: (mask, s, t): whether the geom has coordinates of the texture, and these.
     """
@@ -189,7 +189,7 @@ def texture_colour(m, d, p, g, textures, local, normal, mapped):
     surface = SURFACE * g
     kind = gather(table, surface + SHAPE)
     size, q = local_places(m, g, kind, local)
-    flat = textures == 1.0 * FLAT
+    is_flat = texture_kind == 1.0 * FLAT
     uniform = gather(table, surface + UNIFORM) > 0.0
     # FLAT: the place on the surface, repeated
     repeats = gather(table, surface + REPEAT_X), gather(table, surface + REPEAT_Y)
@@ -199,15 +199,15 @@ def texture_colour(m, d, p, g, textures, local, normal, mapped):
     has_sizes = (kind >= 1.0 * SPHERE) & (kind <= 1.0 * BOX)  # in all axes
     direction = tuple(where(has_sizes, q[i], local[i]) * where(uniform, size[i], 1.0) for i in range(3))
     face, s_cube, t_cube = cube_face(direction)
-    place = where(flat, s, s_cube), where(flat, t, t_cube)
+    place = where(is_flat, s, s_cube), where(is_flat, t, t_cube)
     # the image: (first texel in two parts, first row, (texels in a row, rows)); the six faces of a cube, each wide x
     # wide, are `high` rows apart
     first_texel = gather(table, surface + TEXEL_HIGH), gather(table, surface + TEXEL_LOW)
     wide, high = gather(table, surface + WIDE), gather(table, surface + HIGH)
     wide = where(wide > 0.0, wide, 1.0)
-    image = first_texel, where(flat, 0.0, face * high), (wide, where(flat, high, wide))
-    colour = interpolated(m, texels, image, place, repeats=flat)
-    is_white = textures == 1.0 * NO_TEXTURE
+    image = first_texel, where(is_flat, 0.0, face * high), (wide, where(is_flat, high, wide))
+    colour = interpolated(m, texels, image, place, repeats=is_flat)
+    is_white = texture_kind == 1.0 * NO_TEXTURE
     return Vec3(where(is_white, 1.0, x) for x in colour)
 
 
@@ -330,10 +330,10 @@ def shade(m, d, p, origin, direction, seen, colours):
         face_normal = d.ray.normal[0]
         normal = face_normal
         point = fma(distance, direction, origin)
-        kind, textures = gather(table, surface + SHAPE), gather(table, surface + TEXTURE)
+        kind, texture_kind = gather(table, surface + SHAPE), gather(table, surface + TEXTURE)
         is_mesh = seen & (kind == 1.0 * MESH)
         texture = Vec3(1.0, 1.0, 1.0)
-        if any_(is_mesh | (textures > 0.0)):
+        if any_(is_mesh | (texture_kind > 0.0)):
             # the point and the normal in the geom's frame; R by rows
             k = 9.0 * g
             row0 = gather_components(d.geom_xmat, k)
@@ -347,8 +347,8 @@ def shade(m, d, p, origin, direction, seen, colours):
                 smooth, s, t = on_mesh(d, p, is_mesh, local, local_normal)
                 mapped = is_mesh & (gather(table, surface + MAPPED) > 0.0), s, t
                 normal = where(is_mesh, R @ smooth, normal)
-            if any_(textures > 0.0):
-                texture = texture_colour(m, d, p, g, textures, local, local_normal, mapped)
+            if any_(texture_kind > 0.0):
+                texture = texture_colour(m, d, p, g, texture_kind, local, local_normal, mapped)
         colour = gather3(base, 3.0 * g)
         emission = gather(table, surface + EMISSION)
         specular = gather(table, surface + SPECULAR)

@@ -104,7 +104,7 @@ def tactile(m, d, i):
 def _find_cell(m1, first, n, x):
     """Returns the cell of x among n cells whose n + 1 edges are grid_edge[first ...]; -1: none.
 
-    Its upper edge belongs to a cell.
+    A cell includes its upper edge, but not its lower one.
     """
     edge = 0
     while edge <= n and x > m1.grid_edge[first + edge]:

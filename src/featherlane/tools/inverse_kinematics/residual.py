@@ -51,16 +51,17 @@ def _dof_motion(m, d, dof, j, point):
     The point moves with the joint's body; world axes.
     """
     kind, local = m.jnt_type[j], dof - m.jnt_dofadr[j]  # which DoF of the joint
-    v, w = d.xaxis[j], Vec3(zeros(3))
-    # a free joint translates along the world's axes, a slide along xaxis
+    axis = d.xaxis[j]
+    v, w = axis, Vec3(zeros(3))  # of a slide
     if is_free_joint(kind) and is_translation(kind, local):
+        # a free joint translates along the world's axes
         v = Vec3(1.0 if local == c else 0.0 for c in range(3))
     elif not is_translation(kind, local):
         if has_quaternion(kind):
             # rotations: DoFs 0 to 2 of a ball, 3 to 5 of a free joint, about the body's axes
-            v = d.xmat[m.jnt_bodyid[j]].columns[local % 3]
-        w = v
-        v = cross(w, point - d.xanchor[j])
+            axis = d.xmat[m.jnt_bodyid[j]].columns[local % 3]
+        w = axis
+        v = cross(axis, point - d.xanchor[j])
     return v, w
 
 
@@ -71,9 +72,9 @@ def _add_rows(d, p, t, e, weight):
 
     With s = weight^2:  cost += s |e|^2 / 2,  g += s J^T e,  A += s J^T J.   Writes: trial_cost, trial_g, trial_A.
     """
-    n, s = p.ndof, weight * weight
+    s = weight * weight
     p.trial_cost[0] = fma(0.5 * s, dot(e, e), p.trial_cost[0])
-    for i in range(n):
+    for i in range(p.ndof):
         if p.moves[t, i]:
             weighted = s * p.column[i]
             p.trial_g[i] = p.trial_g[i] + dot(weighted, e)
@@ -226,8 +227,8 @@ def _add_equality(m, d, p, t, e):
 @kernel
 def _add_posture(m, d, p):
     """Adds the distance to the posture of each DoF that moves: e = q* (-) q, one row per DoF."""
-    n, stiffness2 = p.ndof, p.stiffness[0] * p.stiffness[0]
-    for i in range(n):
+    stiffness2 = p.stiffness[0] * p.stiffness[0]
+    for i in range(p.ndof):
         dof, j = p.dof[i], p.dof_joint[i]
         adr, local, kind = m.jnt_qposadr[j], dof - m.jnt_dofadr[j], m.jnt_type[j]
         e = p.posture[adr + local] - d.qpos[adr + local]  # of a slide, a hinge or a translation

@@ -45,8 +45,9 @@ def _affine(prm, length, velocity):
 def driving_value(m, d, i):
     """Returns the gain's factor: the control, the voltage of a motor without inductance, or the last activation."""
     actuator = m.actuator[i]
+    is_voltage_driven = actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT)
     x = 0.0
-    if actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT):  # a motor without inductance
+    if is_voltage_driven:
         x = voltage(m, d, i)
     elif actuator.actnum > 0:
         x = early_activation(m, d, i, actuator.actadr + actuator.actnum - 1)

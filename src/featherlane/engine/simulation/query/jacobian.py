@@ -65,7 +65,7 @@ def to_local(p, R):
 
 @stage(p=JACOBIAN)
 def object_quantity(m, d, p, quantity, kind, i, local):
-    """Computes a quantity of an object, whose positions and, if it depends on them, motions the tile has.
+    """Computes a quantity of an object; the tile has the positions, velocities or accelerations on which it depends.
 
     quantity: JAC, ...; kind: an mjtObj, or 0 for a point of a body in world axes; i: index of the object; local: 1: in
     the axes of the object, 0: in world axes.
