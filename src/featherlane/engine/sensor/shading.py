@@ -360,12 +360,12 @@ def shade(m, d, p, origin, direction, seen, colours):
         # the module's formula, regrouped: colour = texture * (colour * (emission + sum of matt) + sum of gloss)
         for k in range(p.nlight):
             matt, gloss = light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, SKIN * distance, seen)
-            light = fma(matt, colour, gloss)
+            reflected = fma(matt, colour, gloss)
             # lights with shadows are separate passes, each limited to 1
             if whole(doubles(d, p.lights)[LIGHT * k + CASTS]) == 1:
-                shadowed = shadowed + clip(light, 0.0, 1.0)
+                shadowed = shadowed + clip(reflected, 0.0, 1.0)
             else:
-                plain = plain + light
+                plain = plain + reflected
         lit = clip(plain, 0.0, 1.0) + shadowed
         rgb = where(seen, Vec3(texture[i] * lit[i] for i in range(3)), rgb)
     p.rgb[0:3] = 255.0 * clip(rgb, 0.0, 1.0)

@@ -41,9 +41,10 @@ def _touching_worlds(m, d, weld, g):
 
 @kernel
 def _add_geom(m, d, i, g, mask):
-    """Adds what the points of sensor i measure of geom g, in worlds of the mask.
+    """Adds the depths [m] and sliding speeds [m/s] of sensor i's points in geom g to its values, in worlds of the mask.
 
-    The sensor's values are the depths of all n points, then their sliding speeds along tangent 0, then along tangent 1.
+    The values are the largest depth of each of the n points, then the sums of their sliding speeds along tangent 0,
+    then along tangent 1.
     """
     sensor = m.sensor[i]
     geom = m.geom[g]

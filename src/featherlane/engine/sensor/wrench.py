@@ -60,9 +60,10 @@ def add_contact_forces(m, d, active):
 def weld_moment(m, d, e, f):
     """Returns the moment on the first body of forces f along the rotation error of weld e, in world axes.
 
-    The error has the rate scale vec(y turn) / 2.  Here turn = (turn_0, turn_v) is the error as a quaternion, R the
-    matrix of `frame`, the frame of the error, and scale the weld's torquescale.  With y = R^T (omega_1 - omega_2) the
-    power f . scale (turn_0 y + y x turn_v) / 2 is (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
+    turn = (turn_0, turn_v) is the error as a quaternion, R the matrix of its frame, and scale the weld's torquescale.
+    With y = R^T (omega_1 - omega_2) the error has the rate scale vec(y turn) / 2.  So the power of the forces is
+
+        f . scale (turn_0 y + y x turn_v) / 2 = (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2
     """
     frame, turn = orientations(m, d, e)
     moment = fma(turn.w, f, cross(Vec3(turn.x, turn.y, turn.z), f))

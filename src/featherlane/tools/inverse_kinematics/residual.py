@@ -72,9 +72,10 @@ def _add_rows(d, p, t, e, weight):
 
     With s = weight^2:  cost += s |e|^2 / 2,  g += s J^T e,  A += s J^T J.   Writes: trial_cost, trial_g, trial_A.
     """
+    n = p.ndof
     s = weight * weight
     p.trial_cost[0] = fma(0.5 * s, dot(e, e), p.trial_cost[0])
-    for i in range(p.ndof):
+    for i in range(n):
         if p.moves[t, i]:
             weighted = s * p.column[i]
             p.trial_g[i] = p.trial_g[i] + dot(weighted, e)
@@ -202,13 +203,13 @@ def _add_fastening(m, d, p, t, e):
     _add_rows(d, p, t, apart, p.weight[t][0])
     if m.eq_type[e] == EQ_WELD:
         # without a torquescale a weld does not hold the orientation
-        on = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
+        holds = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
         frame, turn = orientations(m, d, e)
         # turn = q_2* q_1 is the rotation from the second frame to the first, in the axes of `frame` = q_2
-        rotation = -on * (frame @ quat_log(turn.unit))
+        rotation = -holds * (frame @ quat_log(turn.unit))
         for i in range(p.ndof):
             _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1)
-            p.column[i] = (on if p.moves[t, i] > 0 else -on) * w
+            p.column[i] = (holds if p.moves[t, i] > 0 else -holds) * w
         p.trial_error[t][1] = norm3(rotation)
         _add_rows(d, p, t, rotation, p.weight[t][1])
 
@@ -227,8 +228,9 @@ def _add_equality(m, d, p, t, e):
 @kernel
 def _add_posture(m, d, p):
     """Adds the distance to the posture of each DoF that moves: e = q* (-) q, one row per DoF."""
+    n = p.ndof
     stiffness2 = p.stiffness[0] * p.stiffness[0]
-    for i in range(p.ndof):
+    for i in range(n):
         dof, j = p.dof[i], p.dof_joint[i]
         adr, local, kind = m.jnt_qposadr[j], dof - m.jnt_dofadr[j], m.jnt_type[j]
         e = p.posture[adr + local] - d.qpos[adr + local]  # of a slide, a hinge or a translation

@@ -56,7 +56,7 @@ def _bound_tendon_forces(m, d):
 def _bound_forces(m, d):
     """Clamps each actuator_force to the actuator's range.
 
-    The force of a disabled actuator is 0 before; as any other, it is clamped, which matters if its range excludes 0.
+    A disabled actuator has the force 0, which is clamped as well: its range may exclude 0.
     """
     for i in range(m.nactuator):
         actuator = m.actuator[i]

@@ -56,7 +56,7 @@ def _implicit_torque(c, D, w, h):
     )
     dw = h * (inverse @ L_cross_w)
     torque = L_cross_w + cross(L, dw)
-    return where(exists, torque, Vec3(zeros(3)))
+    return where(exists, torque, Vec3(zeros(3)))  # only a body without inertia has a singular matrix
 
 
 @kernel

@@ -85,9 +85,10 @@ def _tangent_point(a, r, square, turn):
 
 @kernel
 def _turn_direction(a, b, side, has_side):
-    """Returns (turn, far) of the path from a to b around 0: +1 left or -1 right, mask: more than half a circle.
+    """Returns (turn, far) of the path from a to b around the origin.
 
-    With a side point (has_side = 1) the path has the direction of a, side, b; it is the far one if side is not on the
+    turn: 1 to the left, -1 to the right;  far: mask of worlds where the path turns by more than pi.
+    With a side point (has_side = 1) the path has the direction of a, side, b; it is the far one if `side` is not on the
     short arc.
     """
     ab = cross2(a, b)
@@ -105,8 +106,8 @@ def _turn_direction(a, b, side, has_side):
 def round_circle(a, b, r, outside, side, has_side):
     """Returns (mask, p, q, arc): whether the path from a to b follows the circle, from p to q, and the arc's length.
 
-    A segment with an end on the circle meets it by rounding, so phi also decides: it is negative if the end points are
-    closer than their tangents, and the segment has the direction of the path.
+    It does if the path is the far one, or if the straight segment meets the circle and phi >= 0.  The test of phi is
+    for an end on the circle: its segment meets the circle by rounding.
 
     Args:
         a, b: the end points in the plane of the circle with radius r about 0.
