@@ -7,7 +7,7 @@ from featherlane.engine.sensor.position import copy_outputs, write_values
 
 @kernel
 def wrench_at_site(m, d, s):
-    """Returns the (force, moment) [N, N m] that the parent of site s's body exerts on this body: at the site, in the site's axes."""
+    """Returns the (force, moment) [N, N m] of its parent on the body of site s: at the site, in the site's axes."""
     b, R = m.site_bodyid[s], d.site_xmat[s]
     f = d.cfrc_int[b]
     arm = d.site_xpos[s] - d.subtree_com[m.body_rootid[b]]

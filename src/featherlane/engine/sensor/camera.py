@@ -74,7 +74,7 @@ def focal_lengths(m, i, image):
 
 @kernel
 def principal_point(m, i):
-    """Returns the pixel coordinates (x, y) of camera i's optical axis; the image's centre if it is defined by fovy."""
+    """Returns the pixel coordinates (x, y) of camera i's optical axis; by fovy the image's centre."""
     camera = m.camera[i]
     width_px, height_px = image_size(m, i)
     sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]

@@ -101,7 +101,7 @@ def choose_geom(m, d, g, line, bundle, chosen, n):
 @kernel
 def finite_or_zero(x):
     """Returns a number of one world, 0 in place of one that is not finite."""
-    return x if fabs(x) < FAR else 0.0 * FAR
+    return x if fabs(x) < FAR else 0.0
 
 
 @kernel

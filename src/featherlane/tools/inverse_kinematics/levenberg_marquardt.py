@@ -41,7 +41,8 @@ def _clamp_joint(m, d, j):
             q, low, high = d.qpos[adr], joint.range.lower, joint.range.upper
             d.qpos[adr] = where(q < low, low, where(q > high, high, q))
         elif is_ball(kind):
-            q, largest = Quat(d.qpos[adr : adr + 4]), joint.range.upper
+            q = Quat(d.qpos[adr : adr + 4])
+            largest = joint.range.upper
             rotation_vector = quat_log(q.unit)
             angle = norm3(rotation_vector)
             beyond = angle > largest

@@ -122,7 +122,8 @@ def _add_look(m, d, p, t, pos, quat):
     axis_x_u = cross(axis, u)
     sine, cosine = norm3(axis_x_u), dot(axis, u)
     angle = atan2(sine, cosine)
-    # an axis that points away turns about any perpendicular: axis x (x or y, whichever is less parallel)
+    # an axis that points away turns about any perpendicular: its cross product with the x axis, if its x component is
+    # the smallest one, else with the y axis
     x_smallest = (fabs(axis[0]) <= fabs(axis[1])) & (fabs(axis[0]) <= fabs(axis[2]))
     perpendicular = normalize3(cross(axis, Vec3(where(x_smallest, 1.0, 0.0), where(x_smallest, 0.0, 1.0), 0.0)))[0]
     rotation_axis = where(sine < MINVAL, perpendicular, 1.0 / fmax(sine, MINVAL) * axis_x_u)

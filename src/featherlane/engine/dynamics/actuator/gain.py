@@ -132,9 +132,9 @@ def gain_force(m, d, i):
 
 @kernel
 def simple_force(m, d, i):
-    """Returns the force of an actuator in `actuator_simple`, bitwise as `gain_force`, without tests for other types.
+    """Returns the force of actuator i with `actuator_simple`, bitwise as `gain_force`, without tests for other types.
 
-    It has a fixed or affine gain, no or an affine bias, and is driven by one control.
+    Such an actuator has a fixed or affine gain, no or an affine bias, and is driven by one control.
     """
     actuator = m.actuator[i]
     o = actuator.outadr

@@ -153,24 +153,24 @@ def interpolate(d, a, n, dim, c, t, bracket, order):
     Source: MuJoCo mju_historyRead.
     """
     i, is_alone = bracket
-    high = _sample_value(d, a, n, dim, c, i)
-    low = _sample_value(d, a, n, dim, c, i - 1.0)
-    value = low
+    x1 = _sample_value(d, a, n, dim, c, i)
+    x0 = _sample_value(d, a, n, dim, c, i - 1.0)
+    value = x0
     if order != INTERP_ZOH:
         start = _sample_time(d, a, n, clip(i - 1.0, 0.0, n - 1.0))
         span = _sample_time(d, a, n, i) - start
         s = (t - start) / where(span == 0.0, 1.0, span)
         if order == INTERP_LINEAR:
-            value = low + s * (high - low)
+            value = x0 + s * (x1 - x0)
         else:
-            # cubic Hermite polynomial
+            # cubic Hermite polynomial, with the slopes by s
             s2 = s * s
             s3 = s2 * s
-            low_slope = span * _slope(d, a, n, dim, c, i - 1.0)
-            high_slope = span * _slope(d, a, n, dim, c, i)
-            value = (2.0 * s3 - 3.0 * s2 + 1.0) * low + (s3 - 2.0 * s2 + s) * low_slope
-            value = value + (3.0 * s2 - 2.0 * s3) * high + (s3 - s2) * high_slope
-    return where(is_alone, high, value)
+            slope0 = span * _slope(d, a, n, dim, c, i - 1.0)
+            slope1 = span * _slope(d, a, n, dim, c, i)
+            value = (2.0 * s3 - 3.0 * s2 + 1.0) * x0 + (s3 - 2.0 * s2 + s) * slope0
+            value = value + (3.0 * s2 - 2.0 * s3) * x1 + (s3 - s2) * slope1
+    return where(is_alone, x1, value)
 
 
 # ---- histories after a reset ---------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def _meets_circle(a, b, r):
     square = fma(dx, dx, dy * dy)
     s = clip(-fma(dx, a[0], dy * a[1]) / fmax(square, MINVAL), 0.0, 1.0)
     nearest = (fma(s, dx, a[0]), fma(s, dy, a[1]))
-    return (dot2(nearest, nearest) <= r * r) & (square >= MINVAL)
+    return (dot2(nearest, nearest) <= r * r) & (square >= MINVAL)  # ends that coincide have no segment
 
 
 @kernel
