@@ -162,7 +162,7 @@ def count_matches(m, d, s, lane):
 def field_size(fields):
     """Returns the number of reported values per contact.
 
-    `found` (bit 0) and `dist` (bit 3) have one value, the others of MuJoCo's nine fields three, geoms two.
+    `found` (bit 0) and `dist` (bit 3) have one value, MuJoCo's seven other fields three, and geoms two.
     """
     n = 0
     for bit in range(9):

@@ -112,7 +112,8 @@ def corner_weights(a, b, c, point):
 def on_mesh(d, p, is_mesh, local, normal):
     """Returns (normal, s, t) at a point of a mesh: interpolated between the corners of the triangle that the ray hit.
 
-    (s, t) is the place in the texture.  The face's normal stays where the interpolated one points the other way.
+    (s, t) is the place in the texture.  Where the interpolated normal points to the opposite side of the face, the
+    face's normal is returned.
 
     Args:
         is_mesh: mask of lanes whose geom is a mesh.
@@ -258,7 +259,7 @@ def reached_by_light(m, d, lit, point, to_light, distance):
     """Returns the lanes of the mask `lit` in which no geom is between a point and a light.
 
     to_light: unit direction; distance: to the light [m].
-    Overwrites ray.*, the results of `cast`; ray.culls: 0 in order to hit back sides, too.
+    Overwrites ray.*, the results of `cast`.  ray.culls is 0 meanwhile, so that rays also hit back sides.
     """
     d.ray.point[0] = point
     d.ray.direction[0] = to_light

@@ -48,19 +48,19 @@ def _add_geom(m, d, i, g, mask):
     """
     sensor = m.sensor[i]
     geom = m.geom[g]
-    own = sensor.refid  # the geom with the points
+    surface = sensor.refid  # the geom with the points
     n = sensor.dim // 3
     out = d.sensor_now
     adr = sensor.adr
     first = sensor.taxel  # the sensor's first point in the list of all sensors' points
-    weld = m.body_weldid[m.geom_bodyid[own]]  # the body to which that of `own` is welded: both move alike
-    own_R, geom_R = d.geom_xmat[own], d.geom_xmat[g]
+    weld = m.body_weldid[m.geom_bodyid[surface]]  # the body to which that of the surface is welded: they move as one
+    surface_R, geom_R = d.geom_xmat[surface], d.geom_xmat[g]
     size = geom.size
-    own_pos, geom_pos = d.geom_xpos[own], d.geom_xpos[g]
+    surface_pos, geom_pos = d.geom_xpos[surface], d.geom_xpos[g]
     body = geom.bodyid
     for j in range(n):
         t = first + j
-        point = own_pos + own_R @ m.taxel_pos[t]
+        point = surface_pos + surface_R @ m.taxel_pos[t]
         local = geom_R.T @ (point - geom_pos)
         # exact=0: inside a box MuJoCo's field, not the distance to the nearest face
         distance, _ = signed_distance(m, geom.field, geom.fieldadr, size, local, exact=0)
@@ -68,15 +68,14 @@ def _add_geom(m, d, i, g, mask):
         depth = -distance
         if any_(inside):
             # velocity of the point minus that of geom g there
-            own_vel = motion_at(m, d, d.cvel[weld], weld, point).linear
-            sliding = own_R.T @ (own_vel - motion_at(m, d, d.cvel[body], body, point).linear)
+            surface_vel = motion_at(m, d, d.cvel[weld], weld, point).linear
+            sliding = surface_R.T @ (surface_vel - motion_at(m, d, d.cvel[body], body, point).linear)
             out[adr + j] = where(inside, fmax(out[adr + j], depth), out[adr + j])
             for c in unrolled(range(2)):
-                # taxel_tangent: two vectors for each point
-                at = 6 * t + 3 * c
-                tangent = Vec3(m.taxel_tangent[at : at + 3])
-                value = adr + (c + 1) * n + j
-                out[value] = where(inside, out[value] + fabs(dot(sliding, tangent)), out[value])
+                first_entry = 6 * t + 3 * c  # taxel_tangent: two vectors for each point
+                tangent = Vec3(m.taxel_tangent[first_entry : first_entry + 3])
+                k = adr + (c + 1) * n + j  # the depths come first
+                out[k] = where(inside, out[k] + fabs(dot(sliding, tangent)), out[k])
 
 
 @kernel
@@ -138,8 +137,8 @@ def _add_contact(m, d, i, k, lane):
         channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):
             if c < sensor.grid[2]:
-                value = sensor.adr + columns * (rows * c + row) + column
-                write_lane(d.sensor_now, value, lane, read_lane(d.sensor_now, value, lane) + channels[c])
+                a = sensor.adr + columns * (rows * c + row) + column
+                write_lane(d.sensor_now, a, lane, read_lane(d.sensor_now, a, lane) + channels[c])
 
 
 @stage

@@ -37,9 +37,8 @@ def _clamp_joint(m, d, j):
     adr, kind = joint.qposadr, joint.type
     if joint.limited:
         if is_scalar(kind):
-            # NaN remains
             q, low, high = d.qpos[adr], joint.range.lower, joint.range.upper
-            d.qpos[adr] = where(q < low, low, where(q > high, high, q))
+            d.qpos[adr] = where(q < low, low, where(q > high, high, q))  # NaN remains
         elif is_ball(kind):
             q = Quat(d.qpos[adr : adr + 4])
             largest = joint.range.upper

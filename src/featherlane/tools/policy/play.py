@@ -97,8 +97,8 @@ def set_initial_states(m, d, p, resting):
 def begin_episodes(m, d, p, resting):
     """Sets initial states, and stores their observations, `before` and `warning` until the end of the step.
 
-    `warning` counts from 0 in worlds that start.  In the other worlds it does not change, although `forward_to` counts
-    there, too.
+    `warning` counts from 0 in worlds that start.  In other worlds it does not change, although `forward_to` also counts
+    there.
     Writes: the states, warning, start_obs, start_before, start_status; what `forward_to` writes.
     """
     set_initial_states(m, d, p, resting)

@@ -12,7 +12,7 @@ largest voltage, `slew` the largest rate of its setpoint, Imax the bound of its 
 The optional states of a motor, one activation each, are the bits SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT of
 actuator_states.  A bound of 0 means no bound.
 Source: MuJoCo 4, "DC motor actuators", technical note; Canudas de Wit et al. 1995 for the friction.
-    Deviation: a te below MINVAL is replaced by MINVAL in i', too, so the current follows at once; MuJoCo uses te there.
+    Deviation: also in i' a te below MINVAL is replaced by MINVAL, so the current follows at once; MuJoCo uses te there.
 """
 
 from featherlane.engine.prelude import *

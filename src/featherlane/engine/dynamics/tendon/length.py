@@ -40,8 +40,8 @@ def _fixed_length(m, d, i):
     length = 0.0
     row = m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
-        j, coefficient, e = m.wrap_objid[k], m.wrap_prm[k], row
-        # e: the entry of the row whose DoF is that of joint j
+        j, coefficient = m.wrap_objid[k], m.wrap_prm[k]
+        e = row  # finds the entry whose DoF is that of joint j
         while m.ten_J_colind[e] != m.jnt_dofadr[j]:
             e += 1
         d.ten_J[e] = coefficient

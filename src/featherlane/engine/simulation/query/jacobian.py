@@ -58,9 +58,9 @@ def to_local(p, R):
     """
     n = p.jac_nv
     for column in range(2 * n):  # of the translational rows, then of the rotational ones
-        at = 3 * n * (column // n) + column % n
-        v = R.T @ Vec3(p.jac[at], p.jac[at + n], p.jac[at + 2 * n])
-        p.jac[at], p.jac[at + n], p.jac[at + 2 * n] = v[0], v[1], v[2]
+        e = 3 * n * (column // n) + column % n  # the column's first entry
+        v = R.T @ Vec3(p.jac[e], p.jac[e + n], p.jac[e + 2 * n])
+        p.jac[e], p.jac[e + n], p.jac[e + 2 * n] = v[0], v[1], v[2]
 
 
 @stage(p=JACOBIAN)
