@@ -110,13 +110,13 @@ def range_of_cells(start, end, radius, grid, axis):
 
     start, end: coordinates of the segment along the axis [m]; grid: the numbers of the module's table.
     """
-    low = read_lane(grid, CORNER + axis, 0)
+    corner = read_lane(grid, CORNER + axis, 0)
     inverse = read_lane(grid, INVERSE_SIDE, 0)
     n = read_lane(grid, NCELL + axis, 0)
     lower = fmin(start, end) - radius
     upper = fmax(start, end) + radius
-    first = clip(floor((lower - low) * inverse), 0.0, n - 1.0)
-    last = clip(floor((upper - low) * inverse), 0.0, n - 1.0)
+    first = clip(floor((lower - corner) * inverse), 0.0, n - 1.0)
+    last = clip(floor((upper - corner) * inverse), 0.0, n - 1.0)
     return whole(first), whole(last)
 
 
@@ -154,14 +154,14 @@ def choose_fixed(m, d, p, line, bundle, chosen, n):
         length = 0.0 * length  # no common direction: a circle around the centre
     radius = radius + read_lane(grid, EXTENT, 0)
     # cells under the cylinder: columns along x, rows along y
-    first, last = range_of_cells(x - behind * axis_x, x + length * axis_x, radius, grid, axis=0)
-    low, high = range_of_cells(y - behind * axis_y, y + length * axis_y, radius, grid, axis=1)
+    first_column, last_column = range_of_cells(x - behind * axis_x, x + length * axis_x, radius, grid, axis=0)
+    first_row, last_row = range_of_cells(y - behind * axis_y, y + length * axis_y, radius, grid, axis=1)
     ncolumn = whole(read_lane(grid, NCELL, 0))
     geoms = GRID + 1 + ncolumn * whole(read_lane(grid, NCELL + 1, 0))  # first place of the list of geoms
-    for row in range(low, high + 1):
+    for row in range(first_row, last_row + 1):
         # the lists of a row's cells follow each other: from that of the first cell to the end of the last one's
-        start = whole(read_lane(grid, GRID + ncolumn * row + first, 0))
-        for k in range(start, whole(read_lane(grid, GRID + ncolumn * row + last + 1, 0))):
+        start = whole(read_lane(grid, GRID + ncolumn * row + first_column, 0))
+        for k in range(start, whole(read_lane(grid, GRID + ncolumn * row + last_column + 1, 0))):
             n, _ = choose_geom(m, d, whole(read_lane(grid, geoms + k, 0)), line, bundle, chosen, n)
     return n
 

@@ -23,8 +23,8 @@ from featherlane.tools.inverse_kinematics.residual import ik_residual
 RUNNING, REACHED, STATIONARY, FAILED = -1.0, 0.0, 1.0, 3.0  # IkStatus; its ITERATION_LIMIT is set by the caller
 FIRST_DAMPING = 1e-3  # first damping, in units of the largest diagonal entry of A
 FAR = 1e30  # a larger cost is not finite
-# float64: least damping in the same units; cosine of residual and columns, decrease of the cost, and step [m, rad] at
-# which a world has stopped
+# float64, then float32.  LEAST: least damping, in the same units.  A world stops at this COSINE of the angle between
+# residual and columns, at this relative DECREASE of the cost, or at a SHORT step [m, rad]
 LEAST, COSINE, DECREASE, SHORT = 1e-11, 1e-7, 1e-10, 1e-10
 LEAST32, COSINE32, DECREASE32, SHORT32 = 1e-5, 1e-4, 1e-5, 1e-6
 

@@ -156,7 +156,7 @@ def early_activation(m, d, i, a):
 def advance_activations(m, d, rates):
     """act <- values after a step with these rates; activations of disabled groups have the rate 0.
 
-    A setpoint of an angle becomes the equivalent one nearest to the length.
+    The setpoint of an angle servo becomes the equivalent one nearest to the length.
     rates: (na,) act_dot.
     Source: MuJoCo mj_advance.
     """

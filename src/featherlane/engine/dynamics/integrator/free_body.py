@@ -93,9 +93,10 @@ def bias_rate(m, d, i, w, axis):
 
 @kernel
 def _add_bias_rates(m, d, i, dof):
-    """block += h d(bias) / d qvel of free body i, in the columns of its rotations about body axes.
+    """block += h d(bias) / d qvel of free body i, in the columns of its rotations.
 
-    The bias does not depend on the linear velocity.
+    Rotational DoF k changes the angular velocity along axis k of the body.  The bias is independent of the linear
+    velocity.
     """
     h = timestep(m)
     R = d.xmat[i]

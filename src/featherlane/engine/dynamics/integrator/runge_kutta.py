@@ -116,11 +116,11 @@ def _set_rates(m, d, h):
 def rk4_stage(m, d, k):
     """Adds the acceleration of stage k - 1 and sets the state of stage k = 1, 2, 3.
 
-    q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the previous stage.
+    q = q0 (+) s h rate, v = v0 + s h qacc, with s = 1/2, 1/2, 1 and the rate and acceleration of the previous stage.
     Reads:  qacc, act_dot, rk.*.   Writes: qpos, qvel, act, time, rk.rate, rk.velocity, rk.acceleration, rk.act_dot.
     """
-    fraction = 0.5 if k < 3 else 1.0
-    offset = fraction * timestep(m)
+    s = 0.5 if k < 3 else 1.0
+    offset = s * timestep(m)
     # weights of the stages: 1/6, 1/3, 1/3, and 1/6 in rk4_finish
     if k == 1:
         _add_stage(m, d, 1.0 / 6.0)
@@ -132,7 +132,7 @@ def rk4_stage(m, d, k):
     for a in range(m.na):
         d.act[a] = fma(offset, d.act_dot[a], d.rk.act[a])
     _set_rates(m, d, offset)
-    d.time[0] = d.rk.time[0] + fraction * m.opt_timestep[0]
+    d.time[0] = d.rk.time[0] + s * m.opt_timestep[0]
 
 
 @kernel

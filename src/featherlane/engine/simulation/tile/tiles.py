@@ -99,7 +99,7 @@ def sign_contacts(m, d):
     last_bit = -1
     for k in range(d.ncon_slot[0]):
         pair = d.con_cand[k]
-        bit = (pair if m.ncand <= bits else pair * bits // m.ncand) % bits  # also for pair -1 from 0 to bits - 1
+        bit = (pair if m.ncand <= bits else pair * bits // m.ncand) % bits  # from 0 to bits - 1, also for pair -1
         # -1: no candidate pair; the slots of a pair are consecutive, so its bit is added once
         if pair >= 0 and bit != last_bit:
             word = bit // SIGNATURE_BITS
