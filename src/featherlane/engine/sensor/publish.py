@@ -44,9 +44,9 @@ def _is_due(m, d, i):
 def _publish_history(m, d, i):
     """sensordata of sensor i <- its current values; those of its history in worlds with a delay or between samples."""
     sensor = m.sensor[i]
-    adr, dim = sensor.adr, sensor.dim
-    nsample, order = sensor.history[0], sensor.history[1]
-    history = sensor.historyadr
+    adr = sensor.adr
+    nsample = sensor.history[0]  # history[1]: order of the interpolation
+    history, dim = sensor.historyadr, sensor.dim
     delay = sensor.delay
     # a delayed value; between two ticks, that of the last sample
     reads_history = (delay > 0.0) | not_(_is_due(m, d, i))
@@ -54,7 +54,7 @@ def _publish_history(m, d, i):
     # the samples before and after time t
     around = find_bracket(d, history, nsample, t)
     for c in range(dim):
-        past = interpolate(d, history, nsample, dim, c, t, bracket=around, order=order)
+        past = interpolate(d, history, nsample, dim, c, t, bracket=around, order=sensor.history[1])
         d.sensordata[adr + c] = where(reads_history, past, d.sensor_now[adr + c])
 
 

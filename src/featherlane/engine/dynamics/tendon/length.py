@@ -89,7 +89,7 @@ def _forces_to_dofs(m, d, i):
         b, parent_dof = m.dof_bodyid[k], m.dof_parentid[k]
         f = d.cfrc[b]
         d.ten_J[e] = dot(d.cdof[k], f)
-        # the body's first DoF, the last one in this order: f is complete
+        # once per body, at its first DoF
         if parent_dof >= 0 and m.body_dofadr[b] == k:
             d.cfrc[m.dof_bodyid[parent_dof]] += f
 
