@@ -40,7 +40,7 @@ def tree_awake(d, t):
 
 @kernel
 def tendon_awake(m, d, i):
-    """Returns the mask where a tree along tendon i is awake; a tendon along more than two trees keeps them awake.
+    """Returns the mask of worlds where a tree along tendon i is awake: all, if it is along more than two trees.
 
     treenum: number of trees along the tendon;  treeid: the first two of them.
     """

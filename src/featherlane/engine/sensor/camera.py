@@ -65,22 +65,22 @@ def focal_lengths(m, i, image):
     camera = m.camera[i]
     width_px, height_px = image
     sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]
-    given = (sensor_x != 0.0) & (sensor_y != 0.0)
+    has_size = (sensor_x != 0.0) & (sensor_y != 0.0)
     sine, cosine = sincos(RAD_PER_HALF_DEGREE * camera.fovy)
     by_fovy = 0.5 * height_px * (cosine / where(sine == 0.0, 1.0, sine))
-    fx = where(given, camera.intrinsic.fx / where(given, sensor_x, 1.0) * width_px, by_fovy)
-    return fx, where(given, camera.intrinsic.fy / where(given, sensor_y, 1.0) * height_px, by_fovy)
+    fx = where(has_size, camera.intrinsic.fx / where(has_size, sensor_x, 1.0) * width_px, by_fovy)
+    return fx, where(has_size, camera.intrinsic.fy / where(has_size, sensor_y, 1.0) * height_px, by_fovy)
 
 
 @kernel
 def principal_point(m, i):
-    """Returns the pixel coordinates (x, y) of camera i's optical axis; the image's centre if it is defined by fovy."""
+    """Returns the pixel coordinates (x, y) of camera i's optical axis; by fovy the image's centre."""
     camera = m.camera[i]
     width_px, height_px = image_size(m, i)
     sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]
-    given = (sensor_x != 0.0) & (sensor_y != 0.0)
-    cx = where(given, camera.intrinsic.cx / where(given, sensor_x, 1.0) * width_px, 0.5 * width_px)
-    return cx, where(given, camera.intrinsic.cy / where(given, sensor_y, 1.0) * height_px, 0.5 * height_px)
+    has_size = (sensor_x != 0.0) & (sensor_y != 0.0)
+    cx = where(has_size, camera.intrinsic.cx / where(has_size, sensor_x, 1.0) * width_px, 0.5 * width_px)
+    return cx, where(has_size, camera.intrinsic.cy / where(has_size, sensor_y, 1.0) * height_px, 0.5 * height_px)
 
 
 @kernel
@@ -144,9 +144,9 @@ def image_ray(m, d, i, image, column, row):
     if camera.projection == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image)
         sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]
-        given = (sensor_x != 0.0) & (sensor_y != 0.0)
-        x = where(given, x + camera.intrinsic.cx / where(given, sensor_x, 1.0) * width_px, x)
-        y = where(given, y + camera.intrinsic.cy / where(given, sensor_y, 1.0) * height_px, y)
+        has_size = (sensor_x != 0.0) & (sensor_y != 0.0)
+        x = where(has_size, x + camera.intrinsic.cx / where(has_size, sensor_x, 1.0) * width_px, x)
+        y = where(has_size, y + camera.intrinsic.cy / where(has_size, sensor_y, 1.0) * height_px, y)
         direction = normalize3(R @ Vec3(x / fx, y / fy, -1.0))[0]
     else:
         metres_per_pixel = camera.fovy / height_px

@@ -72,10 +72,11 @@ def is_side(m, d, k, side, kind, obj):
 
 
 @kernel
-def match_direction(m, d, s, k):
-    """Returns 0 if contact k does not match the selection s, 1 if it does, 2 if it does with a reversed normal.
+def direction_of_objects(m, d, s, k):
+    """Returns 0 if the objects of contact k do not match selection s, 1 if they do, 2 with a reversed normal.
 
-    The normal points from the first object to the second; away from the first alone; towards the second alone.
+    The reported normal points from the first object to the second.  If only one of them is given, it points away from
+    the first object, or towards the second.
     """
     # no object matches both sides: without any object, every contact matches
     if is_side(m, d, k, side=0, kind=s.kind1, obj=s.id1) and is_side(m, d, k, side=1, kind=s.kind2, obj=s.id2):
@@ -97,12 +98,12 @@ def in_site(m, d, s, k, lane):
 
 
 @kernel
-def matched_direction(m, d, s, k, lane):
-    """Returns 0 if contact k does not match the selection s, 1 if it does, 2 if it does with a reversed normal.
+def direction_in_world(m, d, s, k, lane):
+    """Returns 0 if contact k of one world does not match selection s, 1 if it does, 2 with a reversed normal.
 
-    It does not match in a world that lacks it, or outside of the selection's site.
+    A contact that the world lacks, or that is outside of the selection's site, does not match.
     """
-    direction = match_direction(m, d, s, k) if read_lane(d.con_present, k, lane) > 0.0 else 0
+    direction = direction_of_objects(m, d, s, k) if read_lane(d.con_present, k, lane) > 0.0 else 0
     return direction if direction and in_site(m, d, s, k, lane) else 0
 
 
@@ -125,8 +126,10 @@ def next_contact(m, d, s, last, lane):
 
     Contacts are ordered by sort key; equal keys by slot.
     """
-    found, first = -1, 0
-    last_key, best = 0.0, 0.0
+    found = -1
+    first = 0
+    last_key = 0.0
+    found_key = 0.0
     if last >= 0:
         last_key = sort_key(m, d, last, s.reduce, lane)
     # without reduction, contacts are in the order of slots
@@ -135,12 +138,12 @@ def next_contact(m, d, s, last, lane):
     for k in range(first, d.ncon_slot[0]):
         if s.reduce == REDUCE_NONE and found >= 0:
             break  # the first one is the next one
-        if matched_direction(m, d, s, k, lane):
+        if direction_in_world(m, d, s, k, lane):
             key = sort_key(m, d, k, s.reduce, lane)
-            # of the contacts behind the last one, the one with the smallest key
-            later = last < 0 or key > last_key or (key == last_key and k > last)
-            if later and (found < 0 or key < best):
-                found, best = k, key
+            # of the contacts after `last`, the one with the smallest key
+            is_after = last < 0 or key > last_key or (key == last_key and k > last)
+            if is_after and (found < 0 or key < found_key):
+                found, found_key = k, key
     return found
 
 
@@ -149,7 +152,7 @@ def count_matches(m, d, s, lane):
     """Returns the number of matching contacts of one world."""
     n = 0
     for k in range(d.ncon_slot[0]):
-        if matched_direction(m, d, s, k, lane):
+        if direction_in_world(m, d, s, k, lane):
             n += 1
     return n
 
@@ -159,7 +162,7 @@ def count_matches(m, d, s, lane):
 def field_size(fields):
     """Returns the number of reported values per contact.
 
-    `found` (bit 0) and `dist` (bit 3) have one value, the others of MuJoCo's nine fields three, geoms two.
+    `found` (bit 0) and `dist` (bit 3) have one value, MuJoCo's seven other fields three, and geoms two.
     """
     n = 0
     for bit in range(9):
@@ -232,7 +235,7 @@ def write_contact_fields(m, d, s, out, row, k, nfound, lane):
     nfound: number of matching contacts, the value of the field `found`.
     """
     fields = s.fields
-    direction = match_direction(m, d, s, k)
+    direction = direction_of_objects(m, d, s, k)
     force, torque = force_of(m, d, k, lane)
     force, torque = reversed_vector(force, direction), reversed_vector(torque, direction)
     sign = 1.0 if direction == 1 else -1.0
@@ -261,7 +264,7 @@ def centre_of_force(m, d, s, lane):
     centre = Vec3(zeros(3))
     total = 0.0
     for k in range(d.ncon_slot[0]):
-        if matched_direction(m, d, s, k, lane):
+        if direction_in_world(m, d, s, k, lane):
             force, _ = force_of(m, d, k, lane)
             weight = sqrt(dot(force, force))
             centre = fma(weight, read_lane(d.con_pos, k, lane), centre)
@@ -274,7 +277,7 @@ def net_wrench(m, d, s, centre, lane):
     """Returns the total (force, moment about the centre) of all matching contacts, in world axes."""
     total_force, total_moment = Vec3(zeros(3)), Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
-        direction = matched_direction(m, d, s, k, lane)
+        direction = direction_in_world(m, d, s, k, lane)
         if direction:
             R = read_lane(d.con_frame, k, lane)
             force, torque = force_of(m, d, k, lane)
@@ -302,7 +305,7 @@ def write_net_contact(m, d, s, out, row, nfound, lane):
 # ---- the sensor -----------------------------------------------------------------------------------------------------
 @kernel
 def write_world_contacts(m, d, s, out, at, lane):
-    """Writes the selected contacts of one world to n rows of `out`, at = (first row, n); zeros if fewer match."""
+    """Writes the selected contacts of one world to n rows of `out`, at = (first row, n); zeros behind them."""
     first, n = at
     size = field_size(s.fields)
     nfound = count_matches(m, d, s, lane)
@@ -313,7 +316,7 @@ def write_world_contacts(m, d, s, out, at, lane):
         if nfound > 0:
             write_net_contact(m, d, s, out, first, nfound, lane)
     else:
-        # n // size contacts have a place
+        # n rows have places for n // size contacts
         for place in range(min(n // size, nfound)):
             last = next_contact(m, d, s, last, lane)
             write_contact_fields(m, d, s, out, first + place * size, last, nfound, lane)

@@ -42,7 +42,7 @@ def nearest_of_world(m, d, i, lane):
     """distance.dist, distance.fromto <- the smallest distance of all pairs of geoms in one world, and its segment.
 
     i: the sensor.  The smallest distance so far, distance.limit, is the limit for the next pairs: a pair farther apart
-    is skipped.  Without a pair below the cutoff, they are the cutoff and zeros.
+    is skipped.  Without a pair below the cutoff, the distance is the cutoff, and the segment is zeros.
     """
     # each object is a geom, or a body with consecutive geoms
     sensor = m.sensor[i]
@@ -82,7 +82,6 @@ def nearest_geoms(m, d, i):
     elif m.sensor_type[i] == SENS_GEOMNORMAL:
         between = Vec3(d.distance.fromto[3:6]) - Vec3(d.distance.fromto[0:3])
         length = norm3(between)
-        # MINVAL of MuJoCo guards the division
-        d.sensor_now[a : a + 3] = where(length > 0.0, between / fmax(length, 1e-15), Vec3(zeros(3)))
+        d.sensor_now[a : a + 3] = where(length > 0.0, between / fmax(length, MINVAL), Vec3(zeros(3)))
     else:
         d.sensor_now[a : a + 6] = d.distance.fromto[0:6]

@@ -33,7 +33,8 @@ def near_bundle(m, d, g, origin, axis, rho, slope):
 @kernel
 def bundle_of_block(m, d, i, image, corner, extent):
     """Returns (origin, axis, rho, slope) of the rays through a block of pixels; arguments of `choose_geoms`."""
-    (column, row), (ncolumn, nrow) = corner, extent
+    column, row = corner
+    ncolumn, nrow = extent
     # the axis is the ray through the block's centre; image_ray adds half a pixel
     origin, axis = image_ray(m, d, i, image, column + 0.5 * ncolumn - 0.5, row + 0.5 * nrow - 0.5)
     # rho: largest distance of an origin from the axis' origin; slope: largest slope of a ray from the axis

@@ -24,7 +24,7 @@ def in_reference_axes(m, d, i, v):
 
 @kernel
 def framepos(m, d, i):
-    """Writes sensor i: position of an object, in world axes or relative to the reference frame."""
+    """Writes sensor i: position [m] of an object, in world axes or relative to the reference frame."""
     sensor = m.sensor[i]
     v = object_pos(d, sensor.objtype, sensor.objid)
     if sensor.refid >= 0:
@@ -51,7 +51,7 @@ def framequat(m, d, i):
 
 @kernel
 def subtreecom(m, d, i):
-    """Writes sensor i: centre of mass of a subtree."""
+    """Writes sensor i: centre of mass [m] of a subtree."""
     write_values(m, d, i, d.subtree_com[m.sensor_objid[i]])
 
 
@@ -70,20 +70,20 @@ def camprojection(m, d, i):
 
 @kernel
 def jointpos(m, d, i):
-    """Writes sensor i: coordinate of a slide or hinge."""
+    """Writes sensor i: coordinate [m, rad] of a slide or hinge."""
     d.sensor_now[m.sensor_adr[i]] = d.qpos[m.jnt_qposadr[m.sensor_objid[i]]]
 
 
 @kernel
 def ballquat(m, d, i):
-    """Writes sensor i: orientation of a ball joint."""
+    """Writes sensor i: orientation of a ball joint, a quaternion."""
     a = m.jnt_qposadr[m.sensor_objid[i]]
     write_values(m, d, i, Quat(d.qpos[a : a + 4]).unit)
 
 
 @kernel
 def tendonpos(m, d, i):
-    """Writes sensor i: length of a tendon."""
+    """Writes sensor i: length [m] of a tendon."""
     d.sensor_now[m.sensor_adr[i]] = d.ten_length[m.sensor_objid[i]]
 
 
@@ -97,11 +97,11 @@ def copy_outputs(m, d, i, rows):
 
 @kernel
 def actuatorpos(m, d, i):
-    """Writes sensor i: lengths of an actuator."""
+    """Writes sensor i: lengths [m, rad] of an actuator's outputs."""
     copy_outputs(m, d, i, d.actuator_length)
 
 
 @kernel
 def clock(m, d, i):
-    """Writes sensor i: the time."""
+    """Writes sensor i: the time [s]."""
     d.sensor_now[m.sensor_adr[i]] = d.time[0]

@@ -1,7 +1,9 @@
 """Publishes current sensor values to sensordata: cutoff, period and delay.
 
-The history of sensor i holds its last history[0] samples, from historyadr on in the field `history`; its first value is
-the time of the last sample of a sensor with a period.  Imported kernels, for a history of n samples at address a:
+The history of sensor i holds its last history[0] samples, from historyadr on in the field `history`.  A sensor with a
+period is sampled at ticks, one period apart; the first value of its history is the time of its last tick.
+
+Imported kernels, for a history of n samples at address a:
 
     find_bracket(d, a, n, t)                                the samples before and after time t
     interpolate(d, a, n, dim, c, t, bracket, order)         component c of dim at time t, by the order of interpolation
@@ -33,26 +35,24 @@ def cut_off(m, d, i):
 
 @kernel
 def _is_due(m, d, i):
-    """Returns the mask of worlds where a period has passed since the last sample of sensor i; all without a period.
-
-    The first value of a history is the time of the last sample of a sensor with a period.
-    """
-    period, last = m.sensor_interval[i, 0], d.history[m.sensor_historyadr[i]]
-    return not_(period > 0.0) | (last + period <= d.time[0])
+    """Returns the mask of worlds where sensor i is sampled: a period has passed since its last tick, or it has none."""
+    period, last_tick = m.sensor_interval[i, 0], d.history[m.sensor_historyadr[i]]
+    return not_(period > 0.0) | (last_tick + period <= d.time[0])
 
 
 @kernel
 def _publish_history(m, d, i):
     """sensordata of sensor i <- its current values; those of its history in worlds with a delay or between samples."""
     sensor = m.sensor[i]
-    # sensor.history: number of samples, order of the interpolation
-    adr, nsample, history, dim = sensor.adr, sensor.history[0], sensor.historyadr, sensor.dim
+    adr = sensor.adr
+    nsample = sensor.history[0]  # history[1]: order of the interpolation
+    history, dim = sensor.historyadr, sensor.dim
     delay = sensor.delay
+    # a delayed value; between two ticks, that of the last sample
     reads_history = (delay > 0.0) | not_(_is_due(m, d, i))
     t = d.time[0] - delay
     # the samples before and after time t
     around = find_bracket(d, history, nsample, t)
-    # reads_history: a delayed value, or with a period that of the last sample
     for c in range(dim):
         past = interpolate(d, history, nsample, dim, c, t, bracket=around, order=sensor.history[1])
         d.sensordata[adr + c] = where(reads_history, past, d.sensor_now[adr + c])
@@ -88,6 +88,6 @@ def sample_sensors(m, d):
         # user sensors that are Python functions are written after the step, outside of kernels
         if nsample > 0 and (sensor.type != SENS_USER or d.user_sensor[i] != 0):
             due = _is_due(m, d, i)
-            # the time of the last sample, in steps of the period
+            # the time of this tick: one period after the last one
             d.history[history] = where(due, d.history[history] + sensor.interval[0], d.history[history])
             insert_sample(d, history, nsample, sensor.dim, d.time[0], d.sensor_now, sensor.adr, due)

@@ -68,19 +68,20 @@ def insert_geom(chosen, n, g):
 
 
 @kernel
-def choose_geom(m, d, g, origin, bundle, chosen, n):
+def choose_geom(m, d, g, line, bundle, chosen, n):
     """Computes the frame of geom g and inserts it into the n chosen geoms if it is near a bundle of rays.
 
     Args:
-        origin: (centre of the rays' origins, axis of the bundle) in world axes.
+        line: (centre of the rays' origins, axis of the bundle) in world axes.
         bundle: (rho, slope, behind, reach).
         chosen: field of ascending geoms.
 
     Returns:
         (number of chosen geoms, a value that is not finite if the geom's pose is not).
     """
-    (center, axis), (rho, slope, behind, reach) = origin, bundle
-    # two numbers in the precision of the worlds, because shared numbers are combined with each other in float64
+    center, axis = line
+    rho, slope, behind, reach = bundle
+    # both in the precision of the worlds, because shared numbers are combined with each other in float64
     spread = constant_like(axis.x, fmax(slope, 0.0))
     reach = constant_like(axis.x, reach)
     store_geom_frame(m, d, g)  # geom_xpos, geom_xmat
@@ -100,7 +101,7 @@ def choose_geom(m, d, g, origin, bundle, chosen, n):
 @kernel
 def finite_or_zero(x):
     """Returns a number of one world, 0 in place of one that is not finite."""
-    return x if fabs(x) < FAR else 0.0 * FAR
+    return x if fabs(x) < FAR else 0.0
 
 
 @kernel
@@ -109,32 +110,35 @@ def range_of_cells(start, end, radius, grid, axis):
 
     start, end: coordinates of the segment along the axis [m]; grid: the numbers of the module's table.
     """
-    low = read_lane(grid, CORNER + axis, 0)
+    corner = read_lane(grid, CORNER + axis, 0)
     inverse = read_lane(grid, INVERSE_SIDE, 0)
     n = read_lane(grid, NCELL + axis, 0)
     lower = fmin(start, end) - radius
     upper = fmax(start, end) + radius
-    first = clip(floor((lower - low) * inverse), 0.0, n - 1.0)
-    last = clip(floor((upper - low) * inverse), 0.0, n - 1.0)
+    first = clip(floor((lower - corner) * inverse), 0.0, n - 1.0)
+    last = clip(floor((upper - corner) * inverse), 0.0, n - 1.0)
     return whole(first), whole(last)
 
 
 @kernel
-def choose_fixed(m, d, p, origin, bundle, chosen, n):
+def choose_fixed(m, d, p, line, bundle, chosen, n):
     """Inserts the fixed geoms near a bundle of rays, from the grid's cells; returns the number of chosen geoms.
 
     A cylinder about the bundle's axis holds all rays until they are below the lowest geom.  The geoms are those of the
     cells under the bounding rectangle of the cylinder, widened by the largest extent of a geom.
 
-    p: record with the address `ground` of the grid, and `local` for scratch; origin: (centre of the rays' origins, axis
-    of the bundle), world axes; bundle: (rho, slope, behind, reach); chosen: field of ascending geoms, n of them so far.
+    Args:
+        p: record with the address `ground` of the grid, and `local` for scratch.
+        line: (centre of the rays' origins, axis of the bundle) in world axes.
+        bundle: (rho, slope, behind, reach).
+        chosen: field of ascending geoms, n of them so far.
     """
     # doubles: the float64 numbers at an address
     grid = doubles(d, p.ground)
     rho, slope, behind, reach = bundle
     cutoff = d.ray.cutoff[0] + 0.0
-    center, axis = origin
-    # centre and axis as numbers of one world, lane 0: its frame is in all lanes
+    center, axis = line
+    # centre and axis as numbers of one world: all lanes have the frame of the same world, so lane 0 serves
     p.local[0:6] = join(center, axis)
     x, y, z, axis_x, axis_y, axis_z = tuple(finite_or_zero(read_lane(p.local, i, 0)) for i in range(6))
     # the cylinder, from -behind to length along the axis
@@ -150,15 +154,15 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
         length = 0.0 * length  # no common direction: a circle around the centre
     radius = radius + read_lane(grid, EXTENT, 0)
     # cells under the cylinder: columns along x, rows along y
-    first, last = range_of_cells(x - behind * axis_x, x + length * axis_x, radius, grid, axis=0)
-    low, high = range_of_cells(y - behind * axis_y, y + length * axis_y, radius, grid, axis=1)
+    first_column, last_column = range_of_cells(x - behind * axis_x, x + length * axis_x, radius, grid, axis=0)
+    first_row, last_row = range_of_cells(y - behind * axis_y, y + length * axis_y, radius, grid, axis=1)
     ncolumn = whole(read_lane(grid, NCELL, 0))
     geoms = GRID + 1 + ncolumn * whole(read_lane(grid, NCELL + 1, 0))  # first place of the list of geoms
-    for row in range(low, high + 1):
+    for row in range(first_row, last_row + 1):
         # the lists of a row's cells follow each other: from that of the first cell to the end of the last one's
-        start = whole(read_lane(grid, GRID + ncolumn * row + first, 0))
-        for k in range(start, whole(read_lane(grid, GRID + ncolumn * row + last + 1, 0))):
-            n, _ = choose_geom(m, d, whole(read_lane(grid, geoms + k, 0)), origin, bundle, chosen, n)
+        start = whole(read_lane(grid, GRID + ncolumn * row + first_column, 0))
+        for k in range(start, whole(read_lane(grid, GRID + ncolumn * row + last_column + 1, 0))):
+            n, _ = choose_geom(m, d, whole(read_lane(grid, geoms + k, 0)), line, bundle, chosen, n)
     return n
 
 

@@ -93,18 +93,18 @@ def gather3(table, k):
 
 @kernel
 def corner_weights(a, b, c, point):
-    """Returns the weights (of a, of b, of c) of a triangle's corners at a point of its plane; (1, 0, 0) if it is flat.
+    """Returns the weights of a triangle's corners a, b, c at a point of its plane; (1, 0, 0) if it has no area.
 
     They solve point - a = weight_b (b - a) + weight_c (c - a), by its normal equations.
     """
     u, v, w = b - a, c - a, point - a
     uu, uv, vv, wu, wv = dot(u, u), dot(u, v), dot(v, v), dot(w, u), dot(w, v)
     det = fma(uu, vv, -uv * uv)
-    good = det > 0.0
-    scale = 1.0 / where(good, det, 1.0)
+    has_area = det > 0.0
+    scale = 1.0 / where(has_area, det, 1.0)
     # (vv wu - uv wv) / det and (uu wv - uv wu) / det
-    weight_b = where(good, fma(vv, wu, -uv * wv) * scale, 0.0)
-    weight_c = where(good, fma(uu, wv, -uv * wu) * scale, 0.0)
+    weight_b = where(has_area, fma(vv, wu, -uv * wv) * scale, 0.0)
+    weight_c = where(has_area, fma(uu, wv, -uv * wu) * scale, 0.0)
     return 1.0 - weight_b - weight_c, weight_b, weight_c
 
 
@@ -112,7 +112,8 @@ def corner_weights(a, b, c, point):
 def on_mesh(d, p, is_mesh, local, normal):
     """Returns (normal, s, t) at a point of a mesh: interpolated between the corners of the triangle that the ray hit.
 
-    (s, t) is the place in the texture.  The face's normal stays where the interpolated one points the other way.
+    (s, t) is the place in the texture.  Where the interpolated normal points to the opposite side of the face, the
+    face's normal is returned.
 
     Args:
         is_mesh: mask of lanes whose geom is a mesh.
@@ -174,14 +175,14 @@ def repeated_place(kind, s, t, size, repeats, uniform, is_mapped):
 
 
 @kernel
-def texture_colour(m, d, p, g, textures, local, normal, mapped):
+def texture_colour(m, d, p, g, texture_kind, local, normal, mapped):
     """Returns the colour of each lane's texture at a point of geom g, white without one.
 
-    The place in the image is computed for both kinds of textures, FLAT and CUBE, and selected by the mask `flat`.
+    The place in the image is computed for both kinds of textures, FLAT and CUBE, and selected by the mask `is_flat`.
 
     Args:
         g: the lane's geom, a value.
-        textures: kind of the lane's texture: NO_TEXTURE, FLAT or CUBE, a value.
+        texture_kind: kind of the lane's texture: NO_TEXTURE, FLAT or CUBE, a value.
         local, normal: point and surface normal in the geom's frame.
         mapped: (mask, s, t): whether the geom has coordinates of the texture, and these.
     """
@@ -189,7 +190,7 @@ def texture_colour(m, d, p, g, textures, local, normal, mapped):
     surface = SURFACE * g
     kind = gather(table, surface + SHAPE)
     size, q = local_places(m, g, kind, local)
-    flat = textures == 1.0 * FLAT
+    is_flat = texture_kind == 1.0 * FLAT
     uniform = gather(table, surface + UNIFORM) > 0.0
     # FLAT: the place on the surface, repeated
     repeats = gather(table, surface + REPEAT_X), gather(table, surface + REPEAT_Y)
@@ -199,15 +200,15 @@ def texture_colour(m, d, p, g, textures, local, normal, mapped):
     has_sizes = (kind >= 1.0 * SPHERE) & (kind <= 1.0 * BOX)  # in all axes
     direction = tuple(where(has_sizes, q[i], local[i]) * where(uniform, size[i], 1.0) for i in range(3))
     face, s_cube, t_cube = cube_face(direction)
-    place = where(flat, s, s_cube), where(flat, t, t_cube)
+    place = where(is_flat, s, s_cube), where(is_flat, t, t_cube)
     # the image: (first texel in two parts, first row, (texels in a row, rows)); the six faces of a cube, each wide x
     # wide, are `high` rows apart
     first_texel = gather(table, surface + TEXEL_HIGH), gather(table, surface + TEXEL_LOW)
     wide, high = gather(table, surface + WIDE), gather(table, surface + HIGH)
     wide = where(wide > 0.0, wide, 1.0)
-    image = first_texel, where(flat, 0.0, face * high), (wide, where(flat, high, wide))
-    colour = interpolated(m, texels, image, place, repeats=flat)
-    is_white = textures == 1.0 * NO_TEXTURE
+    image = first_texel, where(is_flat, 0.0, face * high), (wide, where(is_flat, high, wide))
+    colour = interpolated(m, texels, image, place, repeats=is_flat)
+    is_white = texture_kind == 1.0 * NO_TEXTURE
     return Vec3(where(is_white, 1.0, x) for x in colour)
 
 
@@ -258,7 +259,7 @@ def reached_by_light(m, d, lit, point, to_light, distance):
     """Returns the lanes of the mask `lit` in which no geom is between a point and a light.
 
     to_light: unit direction; distance: to the light [m].
-    Overwrites ray.*, the results of `cast`; ray.culls: 0 in order to hit back sides, too.
+    Overwrites ray.*, the results of `cast`.  ray.culls is 0 meanwhile, so that rays also hit back sides.
     """
     d.ray.point[0] = point
     d.ray.direction[0] = to_light
@@ -283,7 +284,8 @@ def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, 
     light = LIGHT * k
     pos = p.light_frame[k, 0]
     direction = p.light_frame[k, 1]
-    fade, distance = 1.0, 1e20  # a; a directional light is infinitely far
+    fade = 1.0  # the attenuation a
+    distance = 1e20  # a directional light is infinitely far
     to_light = -direction
     if whole(table[light + KIND]) != LIGHT_DIRECTIONAL:
         to_light, distance = normalize3(pos - point)
@@ -329,10 +331,10 @@ def shade(m, d, p, origin, direction, seen, colours):
         face_normal = d.ray.normal[0]
         normal = face_normal
         point = fma(distance, direction, origin)
-        kind, textures = gather(table, surface + SHAPE), gather(table, surface + TEXTURE)
+        kind, texture_kind = gather(table, surface + SHAPE), gather(table, surface + TEXTURE)
         is_mesh = seen & (kind == 1.0 * MESH)
         texture = Vec3(1.0, 1.0, 1.0)
-        if any_(is_mesh | (textures > 0.0)):
+        if any_(is_mesh | (texture_kind > 0.0)):
             # the point and the normal in the geom's frame; R by rows
             k = 9.0 * g
             row0 = gather_components(d.geom_xmat, k)
@@ -346,8 +348,8 @@ def shade(m, d, p, origin, direction, seen, colours):
                 smooth, s, t = on_mesh(d, p, is_mesh, local, local_normal)
                 mapped = is_mesh & (gather(table, surface + MAPPED) > 0.0), s, t
                 normal = where(is_mesh, R @ smooth, normal)
-            if any_(textures > 0.0):
-                texture = texture_colour(m, d, p, g, textures, local, local_normal, mapped)
+            if any_(texture_kind > 0.0):
+                texture = texture_colour(m, d, p, g, texture_kind, local, local_normal, mapped)
         colour = gather3(base, 3.0 * g)
         emission = gather(table, surface + EMISSION)
         specular = gather(table, surface + SPECULAR)
@@ -359,12 +361,12 @@ def shade(m, d, p, origin, direction, seen, colours):
         # the module's formula, regrouped: colour = texture * (colour * (emission + sum of matt) + sum of gloss)
         for k in range(p.nlight):
             matt, gloss = light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, SKIN * distance, seen)
-            light = fma(matt, colour, gloss)
+            reflected = fma(matt, colour, gloss)
             # lights with shadows are separate passes, each limited to 1
             if whole(doubles(d, p.lights)[LIGHT * k + CASTS]) == 1:
-                shadowed = shadowed + clip(light, 0.0, 1.0)
+                shadowed = shadowed + clip(reflected, 0.0, 1.0)
             else:
-                plain = plain + light
+                plain = plain + reflected
         lit = clip(plain, 0.0, 1.0) + shadowed
         rgb = where(seen, Vec3(texture[i] * lit[i] for i in range(3)), rgb)
     p.rgb[0:3] = 255.0 * clip(rgb, 0.0, 1.0)

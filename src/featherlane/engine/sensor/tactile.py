@@ -41,25 +41,26 @@ def _touching_worlds(m, d, weld, g):
 
 @kernel
 def _add_geom(m, d, i, g, mask):
-    """Adds what the points of sensor i measure of geom g, in worlds of the mask.
+    """Adds the depths [m] and sliding speeds [m/s] of sensor i's points in geom g to its values, in worlds of the mask.
 
-    The sensor's values are the depths of all n points, then their sliding speeds along tangent 0, then along tangent 1.
+    The values are the largest depth of each of the n points, then the sums of their sliding speeds along tangent 0,
+    then along tangent 1.
     """
     sensor = m.sensor[i]
     geom = m.geom[g]
-    own = sensor.refid  # the geom with the points
+    surface = sensor.refid  # the geom with the points
     n = sensor.dim // 3
     out = d.sensor_now
     adr = sensor.adr
     first = sensor.taxel  # the sensor's first point in the list of all sensors' points
-    weld = m.body_weldid[m.geom_bodyid[own]]  # the body to which that of `own` is welded: both move alike
-    own_R, geom_R = d.geom_xmat[own], d.geom_xmat[g]
+    weld = m.body_weldid[m.geom_bodyid[surface]]  # the body to which that of the surface is welded: they move as one
+    surface_R, geom_R = d.geom_xmat[surface], d.geom_xmat[g]
     size = geom.size
-    own_pos, geom_pos = d.geom_xpos[own], d.geom_xpos[g]
+    surface_pos, geom_pos = d.geom_xpos[surface], d.geom_xpos[g]
     body = geom.bodyid
     for j in range(n):
         t = first + j
-        point = own_pos + own_R @ m.taxel_pos[t]
+        point = surface_pos + surface_R @ m.taxel_pos[t]
         local = geom_R.T @ (point - geom_pos)
         # exact=0: inside a box MuJoCo's field, not the distance to the nearest face
         distance, _ = signed_distance(m, geom.field, geom.fieldadr, size, local, exact=0)
@@ -67,15 +68,14 @@ def _add_geom(m, d, i, g, mask):
         depth = -distance
         if any_(inside):
             # velocity of the point minus that of geom g there
-            own_vel = motion_at(m, d, d.cvel[weld], weld, point).linear
-            sliding = own_R.T @ (own_vel - motion_at(m, d, d.cvel[body], body, point).linear)
+            surface_vel = motion_at(m, d, d.cvel[weld], weld, point).linear
+            sliding = surface_R.T @ (surface_vel - motion_at(m, d, d.cvel[body], body, point).linear)
             out[adr + j] = where(inside, fmax(out[adr + j], depth), out[adr + j])
             for c in unrolled(range(2)):
-                # taxel_tangent: two vectors for each point
-                at = 6 * t + 3 * c
-                tangent = Vec3(m.taxel_tangent[at : at + 3])
-                value = adr + (c + 1) * n + j
-                out[value] = where(inside, out[value] + fabs(dot(sliding, tangent)), out[value])
+                first_entry = 6 * t + 3 * c  # taxel_tangent: two vectors for each point
+                tangent = Vec3(m.taxel_tangent[first_entry : first_entry + 3])
+                k = adr + (c + 1) * n + j  # the depths come first
+                out[k] = where(inside, out[k] + fabs(dot(sliding, tangent)), out[k])
 
 
 @kernel
@@ -104,7 +104,7 @@ def tactile(m, d, i):
 def _find_cell(m1, first, n, x):
     """Returns the cell of x among n cells whose n + 1 edges are grid_edge[first ...]; -1: none.
 
-    Its upper edge belongs to a cell.
+    A cell includes its upper edge, but not its lower one.
     """
     edge = 0
     while edge <= n and x > m1.grid_edge[first + edge]:
@@ -137,8 +137,8 @@ def _add_contact(m, d, i, k, lane):
         channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):
             if c < sensor.grid[2]:
-                value = sensor.adr + columns * (rows * c + row) + column
-                write_lane(d.sensor_now, value, lane, read_lane(d.sensor_now, value, lane) + channels[c])
+                a = sensor.adr + columns * (rows * c + row) + column
+                write_lane(d.sensor_now, a, lane, read_lane(d.sensor_now, a, lane) + channels[c])
 
 
 @stage

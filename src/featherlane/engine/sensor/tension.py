@@ -51,11 +51,10 @@ def row_force(m, d, i):
         if kind in (FRICTION_TENDON, LIMIT_TENDON) and obj == i:
             force = fma(row_sign(m, d, i, k), f, force)
         elif kind == EQUALITY and m.eq_type[obj] == EQ_TENDON:
+            # the row's Jacobian is J_1 - slope J_2, with the slope of the equality's polynomial
             if m.eq_obj1id[obj] == i:
                 force = force + f
-            # J = J_1 - slope J_2
             if m.eq_obj2id[obj] == i:
-                # slope of the equality's polynomial
                 _, slope = tendon_equality_error(m, d, obj)
                 force = fma(-slope, f, force)
     return force
@@ -136,7 +135,8 @@ def add_path_forces(m, d, i, mask, force):
 
     Elements of the path are sites, geoms between two sites, and pulleys, which divide the force on what follows.
     """
-    part_force, k = force, m.tendon_adr[i]
+    part_force = force
+    k = m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
         if m.wrap_type[k] == WRAP_PULLEY:

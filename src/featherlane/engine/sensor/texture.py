@@ -17,7 +17,7 @@ def texel(m, texels, start, wide, column, row):
 
     Args:
         texels: the texels of all textures.
-        start: of the image's first texel, in two parts: start[0] * 4096 + start[1].
+        start: the place of the image's first texel, in two parts: start[0] * 4096 + start[1].
         column, row: whole numbers within the image.
     """
     # in float64, since an address may exceed 2^24: adding the float64 number `zero` converts
@@ -101,7 +101,7 @@ def latitude(q):
 @kernel
 def box_place(q, normal):
     """Returns (s, t) on the face of a unit box, -1 to 1, that has the normal."""
-    # a face of z: (x, -y); of x: (y, -z); of y: (x, -z); cosines above 0.7 decide
+    # faces normal to z: (x, -y); to x: (y, -z); to y: (x, -z).  A component of the normal above 0.7 selects the face
     on_z, on_x = fabs(normal[2]) > 0.7, fabs(normal[0]) > 0.7
     return 0.5 + 0.5 * where(on_x, q[1], q[0]), 0.5 - 0.5 * where(on_z, q[1], q[2])
 

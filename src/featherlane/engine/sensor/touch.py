@@ -1,4 +1,4 @@
-"""Touch sensors: normal forces of contacts on the site's body, inside the site or, along the normal, behind it.
+"""Touch sensors: normal forces of contacts on the site's body whose normal, from the contact point on, hits the site.
 
 d.active is 1 in the worlds whose contacts are in the tile.  `normal_force` is the normal force of a contact without the
 pull of adhesion.

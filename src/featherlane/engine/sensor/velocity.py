@@ -35,60 +35,60 @@ def site_velocity(m, d, i):
 
 @kernel
 def gyro(m, d, i):
-    """Writes sensor i: angular velocity of a site, in its axes."""
+    """Writes sensor i: angular velocity [rad/s] of a site, in its axes."""
     write_values(m, d, i, site_velocity(m, d, i).angular)
 
 
 @kernel
 def velocimeter(m, d, i):
-    """Writes sensor i: linear velocity of a site, in its axes."""
+    """Writes sensor i: linear velocity [m/s] of a site, in its axes."""
     write_values(m, d, i, site_velocity(m, d, i).linear)
 
 
 @kernel
 def frameangvel(m, d, i):
-    """Writes sensor i: angular velocity of an object."""
+    """Writes sensor i: angular velocity [rad/s] of an object, as `frame_velocity`."""
     write_values(m, d, i, frame_velocity(m, d, i).angular)
 
 
 @kernel
 def framelinvel(m, d, i):
-    """Writes sensor i: linear velocity of an object."""
+    """Writes sensor i: linear velocity [m/s] of an object, as `frame_velocity`."""
     write_values(m, d, i, frame_velocity(m, d, i).linear)
 
 
 @kernel
 def subtreelinvel(m, d, i):
-    """Writes sensor i: linear velocity of the centre of mass of a subtree."""
+    """Writes sensor i: linear velocity [m/s] of the centre of mass of a subtree."""
     write_values(m, d, i, d.subtree_linvel[m.sensor_objid[i]])
 
 
 @kernel
 def subtreeangmom(m, d, i):
-    """Writes sensor i: angular momentum of a subtree about its centre of mass."""
+    """Writes sensor i: angular momentum [kg m^2/s] of a subtree about its centre of mass."""
     write_values(m, d, i, d.subtree_angmom[m.sensor_objid[i]])
 
 
 @kernel
 def jointvel(m, d, i):
-    """Writes sensor i: velocity of a slide or hinge."""
+    """Writes sensor i: velocity [m/s, rad/s] of a slide or hinge."""
     d.sensor_now[m.sensor_adr[i]] = d.qvel[m.jnt_dofadr[m.sensor_objid[i]]]
 
 
 @kernel
 def ballangvel(m, d, i):
-    """Writes sensor i: angular velocity of a ball joint."""
+    """Writes sensor i: angular velocity [rad/s] of a ball joint, in the axes of its body."""
     dof = m.jnt_dofadr[m.sensor_objid[i]]
     write_values(m, d, i, d.qvel[dof : dof + 3])
 
 
 @kernel
 def tendonvel(m, d, i):
-    """Writes sensor i: rate of a tendon's length."""
+    """Writes sensor i: rate of a tendon's length [m/s]."""
     d.sensor_now[m.sensor_adr[i]] = d.ten_velocity[m.sensor_objid[i]]
 
 
 @kernel
 def actuatorvel(m, d, i):
-    """Writes sensor i: rates of an actuator's lengths."""
+    """Writes sensor i: rates of an actuator's lengths [m/s, rad/s]."""
     copy_outputs(m, d, i, d.actuator_velocity)

@@ -23,22 +23,21 @@ from featherlane.engine.sensor.tension import add_body_wrench, tendon_forces
 @kernel
 def set_applied_forces(m, d, active):
     """cfrc_ext <- xfrc_applied, which acts at the bodies' centres of mass, in the active worlds."""
-    # worlds outside of the mask keep theirs
-    none = Force(zeros(6))
-    d.cfrc_ext[0] = where(active, none, d.cfrc_ext[0])
+    # other worlds keep their values
+    zero = Force(zeros(6))
+    d.cfrc_ext[0] = where(active, zero, d.cfrc_ext[0])
     for b in range(1, m.nbody):
-        d.cfrc_ext[b] = where(active, none, d.cfrc_ext[b])
+        d.cfrc_ext[b] = where(active, zero, d.cfrc_ext[b])
         applied = d.xfrc_applied[b]
-        # bodies without a force are skipped
-        pushed = (
+        has_force = (
             fabs(applied[0])
             + fabs(applied[1])
             + fabs(applied[2])
             + (fabs(applied[3]) + fabs(applied[4]) + fabs(applied[5]))
         ) != 0.0
-        if any_(pushed):
+        if any_(has_force):
             add_body_wrench(
-                m, d, b, active & pushed, sign=1.0, force=applied.force, moment=applied.torque, point=d.xipos[b]
+                m, d, b, active & has_force, sign=1.0, force=applied.force, moment=applied.torque, point=d.xipos[b]
             )
 
 
@@ -61,9 +60,10 @@ def add_contact_forces(m, d, active):
 def weld_moment(m, d, e, f):
     """Returns the moment on the first body of forces f along the rotation error of weld e, in world axes.
 
-    The error has the rate scale vec(y turn) / 2.  Here turn = (turn_0, turn_v) is the error as a quaternion, R the
-    matrix of `frame`, the frame of the error, and scale the weld's torquescale.  With y = R^T (omega_1 - omega_2) the
-    power f . scale (turn_0 y + y x turn_v) / 2 is (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
+    turn = (turn_0, turn_v) is the error as a quaternion, R the matrix of its frame, and scale the weld's torquescale.
+    With y = R^T (omega_1 - omega_2) the error has the rate scale vec(y turn) / 2.  So the power of the forces is
+
+        f . scale (turn_0 y + y x turn_v) / 2 = (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2
     """
     frame, turn = orientations(m, d, e)
     moment = fma(turn.w, f, cross(Vec3(turn.x, turn.y, turn.z), f))
@@ -72,9 +72,10 @@ def weld_moment(m, d, e, f):
 
 @kernel
 def add_fastening_forces(m, d, active):
-    """cfrc_ext += forces of connects and welds on the first body, and their opposite on the second, at its anchor each.
+    """cfrc_ext += forces of connects and welds: on the first body, and their opposite on the second, at their anchors.
 
-    A connect or weld has three rows of forces; a weld has three more of its rotation error.   active: mask of worlds.
+    A connect has three rows, whose forces act at the anchors; a weld has three more, of its rotation error.
+    active: mask of worlds.
     """
     k = d.ndofrow[0]
     while k < d.nrow[0]:
@@ -111,7 +112,7 @@ def external_forces(m, d):
 # ---- between bodies -------------------------------------------------------------------------------------------------
 @kernel
 def pass_axis(d, dof, before, vel, acc):
-    """Returns (velocity, acceleration) beyond a dof: vel + S qvel, acc + S qacc + (before x S) qvel.
+    """Returns (velocity, acceleration) after a dof: vel + S qvel, acc + S qacc + (before x S) qvel.
 
     before: velocity before the joint, at which the axis S moves; vel, acc: motions before the dof.
     """

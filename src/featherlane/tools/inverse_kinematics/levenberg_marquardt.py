@@ -23,8 +23,8 @@ from featherlane.tools.inverse_kinematics.residual import ik_residual
 RUNNING, REACHED, STATIONARY, FAILED = -1.0, 0.0, 1.0, 3.0  # IkStatus; its ITERATION_LIMIT is set by the caller
 FIRST_DAMPING = 1e-3  # first damping, in units of the largest diagonal entry of A
 FAR = 1e30  # a larger cost is not finite
-# float64: least damping in the same units; cosine of residual and columns, decrease of the cost, and step [m, rad] at
-# which a world has stopped
+# float64, then float32.  LEAST: least damping, in the same units.  A world stops at this COSINE of the angle between
+# residual and columns, at this relative DECREASE of the cost, or at a SHORT step [m, rad]
 LEAST, COSINE, DECREASE, SHORT = 1e-11, 1e-7, 1e-10, 1e-10
 LEAST32, COSINE32, DECREASE32, SHORT32 = 1e-5, 1e-4, 1e-5, 1e-6
 
@@ -37,11 +37,11 @@ def _clamp_joint(m, d, j):
     adr, kind = joint.qposadr, joint.type
     if joint.limited:
         if is_scalar(kind):
-            # NaN remains
             q, low, high = d.qpos[adr], joint.range.lower, joint.range.upper
-            d.qpos[adr] = where(q < low, low, where(q > high, high, q))
+            d.qpos[adr] = where(q < low, low, where(q > high, high, q))  # NaN remains
         elif is_ball(kind):
-            q, largest = Quat(d.qpos[adr : adr + 4]), joint.range.upper
+            q = Quat(d.qpos[adr : adr + 4])
+            largest = joint.range.upper
             rotation_vector = quat_log(q.unit)
             angle = norm3(rotation_vector)
             beyond = angle > largest
@@ -84,8 +84,8 @@ def _apply_step(m, d, p):
 @kernel
 def _mark_free_dofs(m, d, p):
     """Writes p.free, the DoFs that no limit holds; returns the largest |g_i| / |J_i| of these, |J_i| = sqrt(A_ii)."""
-    n, steepest = p.ndof, 0.0
-    for i in range(n):
+    steepest = 0.0
+    for i in range(p.ndof):
         j, g = p.dof_joint[i], p.g[i]
         joint = m.joint[j]
         held = false_mask(d)
@@ -122,8 +122,9 @@ def _solve(p, mu):
 @kernel
 def _model_decrease(p):
     """Returns g.x - 1/2 x A x: the decrease of the cost by the quadratic model, from the lower triangle of A."""
-    n, total = p.ndof, 0.0
-    for i in range(n):
+    total = 0.0
+    for i in range(p.ndof):
+        # each entry below the diagonal also stands for the one above it, so these products are not halved
         half_Ax = 0.5 * p.A[i, i] * p.x[i]
         for j in range(i):
             half_Ax = fma(p.A[i, j], p.x[j], half_Ax)
@@ -132,21 +133,21 @@ def _model_decrease(p):
 
 
 @kernel
-def _accept_trial(d, p, good):
-    """Copies position, errors, cost and normal equations of the trial, in the worlds of the mask `good`.
+def _accept_trial(d, p, accepted):
+    """Copies position, errors, cost and normal equations of the trial, in worlds of the mask `accepted`.
 
     Reads: qpos, trial_error, trial_cost, trial_g, trial_A.   Writes: q, error, cost, g, A.
     """
     n = p.ndof
     for i in range(p.npos):
-        p.q[i] = where(good, d.qpos[i], p.q[i])
+        p.q[i] = where(accepted, d.qpos[i], p.q[i])
     for t in range(p.nrow):
-        p.error[t] = where(good, p.trial_error[t], p.error[t])
-    p.cost[0] = where(good, p.trial_cost[0], p.cost[0])
+        p.error[t] = where(accepted, p.trial_error[t], p.error[t])
+    p.cost[0] = where(accepted, p.trial_cost[0], p.cost[0])
     for i in range(n):
-        p.g[i] = where(good, p.trial_g[i], p.g[i])
+        p.g[i] = where(accepted, p.trial_g[i], p.g[i])
         for j in range(i + 1):
-            p.A[i, j] = where(good, p.trial_A[i, j], p.A[i, j])
+            p.A[i, j] = where(accepted, p.trial_A[i, j], p.A[i, j])
 
 
 @kernel
@@ -193,38 +194,41 @@ def levenberg_marquardt(m, d, p):
         store_body_frame(m, d, p.frame[k])
     ik_residual(m, d, p)  # trial_*
     _accept_trial(d, p, true_mask(d))  # q, error, cost, g, A
-    status, live = p.status[0], p.status[0] == RUNNING
+    status = p.status[0]
+    running = status == RUNNING
     # mu and nu of the module; a damping of 0 marks a first call
     begins = p.damping[0] == 0.0
     mu = where(begins, FIRST_DAMPING * _largest_diagonal(p), p.damping[0])
     nu = where(begins, 2.0, p.growth[0])
-    status = where(live & _is_reached(d, p), REACHED, status)
-    status = where(live & not_(p.cost[0] < FAR), FAILED, status)
-    live = status == RUNNING
+    status = where(running & _is_reached(d, p), REACHED, status)
+    status = where(running & not_(p.cost[0] < FAR), FAILED, status)
+    running = status == RUNNING
     for _ in range(p.most):
-        if not any_(live):
+        if not any_(running):
             break
         # stationary if the residual is orthogonal to all free columns: |g_i| / (|J_i| |residual|) <= cosine
         steepest = _mark_free_dofs(m, d, p)
-        flat = live & (steepest <= cosine * sqrt(2.0 * p.cost[0]))
-        status = where(flat, STATIONARY, status)
-        live = live & not_(flat)
+        is_stationary = running & (steepest <= cosine * sqrt(2.0 * p.cost[0]))
+        status = where(is_stationary, STATIONARY, status)
+        running = running & not_(is_stationary)
         _solve(p, mu)  # x
-        length = _apply_step(m, d, p)  # qpos, x
+        longest = _apply_step(m, d, p)  # qpos, x
         ik_residual(m, d, p)  # trial_*
-        gain, promised = p.cost[0] - p.trial_cost[0], _model_decrease(p)
-        good = live & (gain > 0.0) & (promised > 0.0)
+        gain = p.cost[0] - p.trial_cost[0]
+        promised = _model_decrease(p)
+        accepted = running & (gain > 0.0) & (promised > 0.0)
         rho = gain / where(promised > 0.0, promised, 1.0)
-        slow = good & (gain <= decrease * p.cost[0]) & (promised <= decrease * p.cost[0])
-        _accept_trial(d, p, good)
+        stalls = accepted & (gain <= decrease * p.cost[0]) & (promised <= decrease * p.cost[0])
+        _accept_trial(d, p, accepted)
         # damping of the next step: mu max(1/3, 1 - (2 rho - 1)^3), or mu nu after a rejected one
         s = 2.0 * rho - 1.0
-        easier = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least * _largest_diagonal(p))
-        mu, nu = where(good, easier, where(live, mu * nu, mu)), where(good, 2.0, where(live, 2.0 * nu, nu))
-        p.niter[0] = where(live, p.niter[0] + 1.0, p.niter[0])
-        status = where(live & (slow | not_(length > short)), STATIONARY, status)
-        status = where(good & _is_reached(d, p), REACHED, status)
-        live = status == RUNNING
+        after_accepted = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least * _largest_diagonal(p))
+        mu = where(accepted, after_accepted, where(running, mu * nu, mu))
+        nu = where(accepted, 2.0, where(running, 2.0 * nu, nu))
+        p.niter[0] = where(running, p.niter[0] + 1.0, p.niter[0])
+        status = where(running & (stalls | not_(longest > short)), STATIONARY, status)
+        status = where(accepted & _is_reached(d, p), REACHED, status)
+        running = status == RUNNING
     for i in range(p.npos):
         d.qpos[i] = p.q[i]
     p.damping[0], p.growth[0], p.status[0] = mu, nu, status

@@ -51,16 +51,17 @@ def _dof_motion(m, d, dof, j, point):
     The point moves with the joint's body; world axes.
     """
     kind, local = m.jnt_type[j], dof - m.jnt_dofadr[j]  # which DoF of the joint
-    v, w = d.xaxis[j], Vec3(zeros(3))
-    # a free joint translates along the world's axes, a slide along xaxis
+    axis = d.xaxis[j]
+    v, w = axis, Vec3(zeros(3))  # of a slide
     if is_free_joint(kind) and is_translation(kind, local):
+        # a free joint translates along the world's axes
         v = Vec3(1.0 if local == c else 0.0 for c in range(3))
     elif not is_translation(kind, local):
         if has_quaternion(kind):
             # rotations: DoFs 0 to 2 of a ball, 3 to 5 of a free joint, about the body's axes
-            v = d.xmat[m.jnt_bodyid[j]].columns[local % 3]
-        w = v
-        v = cross(w, point - d.xanchor[j])
+            axis = d.xmat[m.jnt_bodyid[j]].columns[local % 3]
+        w = axis
+        v = cross(axis, point - d.xanchor[j])
     return v, w
 
 
@@ -71,7 +72,8 @@ def _add_rows(d, p, t, e, weight):
 
     With s = weight^2:  cost += s |e|^2 / 2,  g += s J^T e,  A += s J^T J.   Writes: trial_cost, trial_g, trial_A.
     """
-    n, s = p.ndof, weight * weight
+    n = p.ndof
+    s = weight * weight
     p.trial_cost[0] = fma(0.5 * s, dot(e, e), p.trial_cost[0])
     for i in range(n):
         if p.moves[t, i]:
@@ -120,7 +122,8 @@ def _add_look(m, d, p, t, pos, quat):
     axis_x_u = cross(axis, u)
     sine, cosine = norm3(axis_x_u), dot(axis, u)
     angle = atan2(sine, cosine)
-    # an axis that points away turns about any perpendicular: axis x (x or y, whichever is less parallel)
+    # an axis that points away turns about any perpendicular: its cross product with the x axis, if its x component is
+    # the smallest one, else with the y axis
     x_smallest = (fabs(axis[0]) <= fabs(axis[1])) & (fabs(axis[0]) <= fabs(axis[2]))
     perpendicular = normalize3(cross(axis, Vec3(where(x_smallest, 1.0, 0.0), where(x_smallest, 0.0, 1.0), 0.0)))[0]
     rotation_axis = where(sine < MINVAL, perpendicular, 1.0 / fmax(sine, MINVAL) * axis_x_u)
@@ -201,13 +204,13 @@ def _add_fastening(m, d, p, t, e):
     _add_rows(d, p, t, apart, p.weight[t][0])
     if m.eq_type[e] == EQ_WELD:
         # without a torquescale a weld does not hold the orientation
-        on = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
+        holds = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
         frame, turn = orientations(m, d, e)
         # turn = q_2* q_1 is the rotation from the second frame to the first, in the axes of `frame` = q_2
-        rotation = -on * (frame @ quat_log(turn.unit))
+        rotation = -holds * (frame @ quat_log(turn.unit))
         for i in range(p.ndof):
             _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1)
-            p.column[i] = (on if p.moves[t, i] > 0 else -on) * w
+            p.column[i] = (holds if p.moves[t, i] > 0 else -holds) * w
         p.trial_error[t][1] = norm3(rotation)
         _add_rows(d, p, t, rotation, p.weight[t][1])
 
@@ -226,7 +229,8 @@ def _add_equality(m, d, p, t, e):
 @kernel
 def _add_posture(m, d, p):
     """Adds the distance to the posture of each DoF that moves: e = q* (-) q, one row per DoF."""
-    n, stiffness2 = p.ndof, p.stiffness[0] * p.stiffness[0]
+    n = p.ndof
+    stiffness2 = p.stiffness[0] * p.stiffness[0]
     for i in range(n):
         dof, j = p.dof[i], p.dof_joint[i]
         adr, local, kind = m.jnt_qposadr[j], dof - m.jnt_dofadr[j], m.jnt_type[j]

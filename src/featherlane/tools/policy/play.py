@@ -65,11 +65,12 @@ def set_controls(d, p, resting):
     Writes: action, what `mean_action` writes.
     """
     numbers, n = scalars(p, p.numbers), p.noutput
-    deviation = p.tail + 2 * p.ninput + 1 + 2 * n
+    deviations = p.tail + 2 * p.ninput + 1 + 2 * n
+    lower, upper = deviations + n, deviations + 2 * n
     mean_action(p)  # p.mean
     for k in range(n):
-        p.action[k] = p.mean[k] + numbers[deviation + k] * p.noise[k]
-        clipped = fmin(fmax(p.action[k], numbers[deviation + n + k]), numbers[deviation + 2 * n + k])
+        p.action[k] = p.mean[k] + numbers[deviations + k] * p.noise[k]
+        clipped = fmin(fmax(p.action[k], numbers[lower + k]), numbers[upper + k])
         clipped = where(p.action[k] == p.action[k], clipped, p.action[k])  # NaN stays NaN
         d.ctrl[k] = where(resting, d.ctrl[k], clipped)
 
@@ -96,8 +97,8 @@ def set_initial_states(m, d, p, resting):
 def begin_episodes(m, d, p, resting):
     """Sets initial states, and stores their observations, `before` and `warning` until the end of the step.
 
-    `warning` counts from 0 in worlds that start.  In the other worlds it does not change, although `forward_to` counts
-    there, too.
+    `warning` counts from 0 in worlds that start.  In other worlds it does not change, although `forward_to` also counts
+    there.
     Writes: the states, warning, start_obs, start_before, start_status; what `forward_to` writes.
     """
     set_initial_states(m, d, p, resting)

@@ -94,14 +94,15 @@ def activation(m, d):
         d.act_dot[k] = 0.0
     for i in range(m.nactuator):
         actuator = m.actuator[i]
-        kind, u = actuator.dyntype, actuator.ctrladr  # u: address of the first control
+        kind = actuator.dyntype
+        first_control = actuator.ctrladr
         last = actuator.actadr + actuator.actnum - 1
         if actuator.actnum > 0:
             if kind == DYN_INTEGRATOR:
                 # each control is integrated by one activation; they are the last ones of the actuator
                 number = actuator.ctrlnum
                 for k in range(number):
-                    d.act_dot[last - number + 1 + k] = d.actuator_input[u + k]
+                    d.act_dot[last - number + 1 + k] = d.actuator_input[first_control + k]
             elif kind in (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE):
                 d.act_dot[last] = activation_rate(m, d, i)
             elif kind == DYN_PID:
@@ -112,7 +113,7 @@ def activation(m, d):
                 call_user_rates(m, d, i)
             if actuator.states & PID_PLUGIN:
                 # the plugin's setpoint is the control, or the activation of a filter or integrator
-                setpoint = d.actuator_input[u] if kind == DYN_NONE else d.act[last]
+                setpoint = d.actuator_input[first_control] if kind == DYN_NONE else d.act[last]
                 store_pid_plugin_rates(m, d, i, setpoint)
 
 
@@ -155,7 +156,7 @@ def early_activation(m, d, i, a):
 def advance_activations(m, d, rates):
     """act <- values after a step with these rates; activations of disabled groups have the rate 0.
 
-    A setpoint of an angle becomes the equivalent one nearest to the length.
+    The setpoint of an angle servo becomes the equivalent one nearest to the length.
     rates: (na,) act_dot.
     Source: MuJoCo mj_advance.
     """

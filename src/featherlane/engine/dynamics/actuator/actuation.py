@@ -31,7 +31,10 @@ def is_on_limited_tendon(m, i):
 
 @kernel
 def _bound_tendon_forces(m, d):
-    """Scales the forces actuator_force on a limited tendon until their sum, tendon_actuatorfrc, is in its range."""
+    """Scales the forces actuator_force of the actuators on a limited tendon, so that their sum is in its range.
+
+    tendon_actuatorfrc <- the sum before it is scaled.
+    """
     for t in range(m.ntendon):
         d.tendon_actuatorfrc[t] = 0.0
     for i in range(m.nactuator):
@@ -53,7 +56,7 @@ def _bound_tendon_forces(m, d):
 def _bound_forces(m, d):
     """Clamps each actuator_force to the actuator's range.
 
-    The force of a disabled actuator is 0 before; as any other, it is clamped, which matters if its range excludes 0.
+    A disabled actuator has the force 0, which is clamped as well: its range may exclude 0.
     """
     for i in range(m.nactuator):
         actuator = m.actuator[i]

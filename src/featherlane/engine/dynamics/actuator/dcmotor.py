@@ -12,7 +12,7 @@ largest voltage, `slew` the largest rate of its setpoint, Imax the bound of its 
 The optional states of a motor, one activation each, are the bits SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT of
 actuator_states.  A bound of 0 means no bound.
 Source: MuJoCo 4, "DC motor actuators", technical note; Canudas de Wit et al. 1995 for the friction.
-    Deviation: a te below MINVAL is replaced by MINVAL in i', too, so the current follows at once; MuJoCo uses te there.
+    Deviation: also in i' a te below MINVAL is replaced by MINVAL, so the current follows at once; MuJoCo uses te there.
 """
 
 from featherlane.engine.prelude import *
@@ -98,7 +98,7 @@ def bounded_integral_rate(z, error, bound):
 
 @kernel
 def _bristle_decay(m, d, i):
-    """Returns a in z' = a z + w:  a = -sigma0 |w| / (dry + (still - dry) exp(-(w / speed)^2)).
+    """Returns decay in z' = decay z + w:  decay = -sigma0 |w| / (dry + (still - dry) exp(-(w / speed)^2)).
 
     dry, still: Coulomb and static friction;  speed: that of the Stribeck effect.
     """
@@ -131,7 +131,7 @@ def store_motor_rates(m, d, i):
     """act_dot <- rates of all states of the motor; actuator_input <- a slew-limited control.
 
     Integral: the position error.  Temperature T: (R i^2 - T / RT) / C, RT and C thermal resistance and capacity.
-    Bristle: z' = a z + w.  Current: i', within its bound.
+    Bristle: z' = decay z + w.  Current: i', within its bound.
     """
     prm = _rates(m, i)
     states, o = m.actuator_states[i], m.actuator_outadr[i]
@@ -230,13 +230,16 @@ def mechanical_force(m, d, i):
 
 @kernel
 def _voltage_slope(m, d, i, R):
-    """Returns d force / d voltage: K / R, times the current's response in a step, 0 if its rate is at its bound."""
+    """Returns d force / d voltage: K / R, with inductance times the response of the current within a step.
+
+    It is 0 if the rate of the current is at its bound.
+    """
     slope = _gain(m, i).K / R
     if m.actuator_states[i] & CURRENT:
         slope = slope * lag_response(timestep(m), _rates(m, i).te)
         bound = _rates(m, i).rate  # of |i'|
-        is_bound = (bound > 0.0) & (fabs(_current_rate(m, d, i, R, voltage(m, d, i))) >= bound)
-        slope = where(is_bound, 0.0, slope)
+        at_bound = (bound > 0.0) & (fabs(_current_rate(m, d, i, R, voltage(m, d, i))) >= bound)
+        slope = where(at_bound, 0.0, slope)
     return slope
 
 

@@ -45,9 +45,9 @@ def _affine(prm, length, velocity):
 def driving_value(m, d, i):
     """Returns the gain's factor: the control, the voltage of a motor without inductance, or the last activation."""
     actuator = m.actuator[i]
-    at_once = actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT)
+    is_voltage_driven = actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT)
     x = 0.0
-    if at_once:
+    if is_voltage_driven:
         x = voltage(m, d, i)
     elif actuator.actnum > 0:
         x = early_activation(m, d, i, actuator.actadr + actuator.actnum - 1)
@@ -132,9 +132,9 @@ def gain_force(m, d, i):
 
 @kernel
 def simple_force(m, d, i):
-    """Returns the force of an actuator in `actuator_simple`, bitwise as `gain_force`, without tests for other types.
+    """Returns the force of actuator i with `actuator_simple`, bitwise as `gain_force`, without tests for other types.
 
-    It has a fixed or affine gain, no or an affine bias, and is driven by one control.
+    Such an actuator has a fixed or affine gain, no or an affine bias, and is driven by one control.
     """
     actuator = m.actuator[i]
     o = actuator.outadr

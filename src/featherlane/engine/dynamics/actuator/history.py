@@ -153,24 +153,24 @@ def interpolate(d, a, n, dim, c, t, bracket, order):
     Source: MuJoCo mju_historyRead.
     """
     i, is_alone = bracket
-    high = _sample_value(d, a, n, dim, c, i)
-    low = _sample_value(d, a, n, dim, c, i - 1.0)
-    value = low
+    x1 = _sample_value(d, a, n, dim, c, i)
+    x0 = _sample_value(d, a, n, dim, c, i - 1.0)
+    value = x0
     if order != INTERP_ZOH:
         start = _sample_time(d, a, n, clip(i - 1.0, 0.0, n - 1.0))
         span = _sample_time(d, a, n, i) - start
         s = (t - start) / where(span == 0.0, 1.0, span)
         if order == INTERP_LINEAR:
-            value = low + s * (high - low)
+            value = x0 + s * (x1 - x0)
         else:
-            # cubic Hermite polynomial
+            # cubic Hermite polynomial, with the slopes by s
             s2 = s * s
             s3 = s2 * s
-            low_slope = span * _slope(d, a, n, dim, c, i - 1.0)
-            high_slope = span * _slope(d, a, n, dim, c, i)
-            value = (2.0 * s3 - 3.0 * s2 + 1.0) * low + (s3 - 2.0 * s2 + s) * low_slope
-            value = value + (3.0 * s2 - 2.0 * s3) * high + (s3 - s2) * high_slope
-    return where(is_alone, high, value)
+            slope0 = span * _slope(d, a, n, dim, c, i - 1.0)
+            slope1 = span * _slope(d, a, n, dim, c, i)
+            value = (2.0 * s3 - 3.0 * s2 + 1.0) * x0 + (s3 - 2.0 * s2 + s) * slope0
+            value = value + (3.0 * s2 - 2.0 * s3) * x1 + (s3 - s2) * slope1
+    return where(is_alone, x1, value)
 
 
 # ---- histories after a reset ---------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _reset_control(m, d, i, a, n, mask):
 
 @kernel
 def _reset_sensor(m, d, i, a, n, mask):
-    """Resets the n samples of sensor i: one per step before time 0, or with a period one per tick.
+    """Resets the n samples of sensor i: one per step before time 0, or for a sensor with a period one per tick.
 
     Ticks are one period apart; the last one is at the phase, or if that is 0 one period before time 0.  The time of a
     sample is that of the first step at or after its tick.
@@ -207,7 +207,7 @@ def _reset_sensor(m, d, i, a, n, mask):
     h, period, phase = m.opt_timestep[0], m.sensor_interval[i, 0], m.sensor_interval[i, 1]
     has_period = period > 0.0
     last = where(has_period, where(phase == 0.0, -period, phase), -h)
-    _reset_samples(d, a, n, m.sensor_dim[i], last, mask)
+    _reset_samples(d, a, n, m.sensor_dim[i], user=last, mask=mask)
     for k in range(n):
         tick = last - (n - 1 - k) * period
         step_time = -(floor(-(tick / h)) * h)  # ceil(tick / h) h

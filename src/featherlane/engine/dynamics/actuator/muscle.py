@@ -77,7 +77,7 @@ def _velocity_curve(velocity, fvmax):
 
 @kernel
 def muscle_gain(m, o, prm, length, velocity):
-    """Returns -F FL FV of output o, a Muscle prm."""
+    """Returns -F FL FV [N] of output o; length [m], velocity [m/s]: those of the output; prm: a `Muscle`."""
     optimum = _optimum(m, o, prm)
     FL = _length_curve(_normalized_length(m, o, prm, length, optimum), prm.lmin, prm.lmax)
     FV = _velocity_curve(velocity / fmax(optimum * prm.vmax, MINVAL), prm.fvmax)
@@ -102,7 +102,7 @@ def _passive_curve(length, lmax):
 
 @kernel
 def muscle_bias(m, o, prm, length):
-    """Returns -F FP of output o."""
+    """Returns -F FP [N] of output o; length [m]: that of the output; prm: a `Muscle`."""
     curve = _passive_curve(_normalized_length(m, o, prm, length, _optimum(m, o, prm)), prm.lmax)
     return -(_strength(m, o, prm) * prm.fpmax * curve)
 
@@ -110,7 +110,8 @@ def muscle_bias(m, o, prm, length):
 @kernel
 def _smooth_step(x):
     """Returns 0 below 0, 1 above 1, and 6 x^5 - 15 x^4 + 10 x^3 in between."""
-    y = clip(x, 0.0, 1.0)  # y^3 (3 y (2 y - 5) + 10)
+    y = clip(x, 0.0, 1.0)
+    # y^3 (3 y (2 y - 5) + 10)
     return y * y * y * fma(3.0 * y, fma(2.0, y, -5.0), 10.0)
 
 

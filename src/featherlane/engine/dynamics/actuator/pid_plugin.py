@@ -18,7 +18,7 @@ def _slewed_setpoint(m, d, i, u):
     """Returns the setpoint u, limited to a change of slewmax h since the last step, except in the step at time 0."""
     actuator = m.actuator[i]
     if actuator.states & SLEW:
-        # the last setpoint is stored after the integral, if there is one; INTEGRAL is the bit 2
+        # the last setpoint is stored after the integral, if there is one: INTEGRAL >> 1 is 1
         a = actuator.actadr + ((actuator.states & INTEGRAL) >> 1)
         before = d.act[a]
         max_change = actuator.pidprm.slewmax * timestep(m)

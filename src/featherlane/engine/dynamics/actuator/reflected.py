@@ -18,7 +18,8 @@ def gear_squared(m, k):
 @kernel
 def add_reflected_damping(m, k, coefficients):
     """Returns (b, c, e) of a damping force -v (b + c |v| + e v^2), plus gear squared times those of actuator k."""
-    (b, c, e), actuator = coefficients, m.actuator[k]
+    b, c, e = coefficients
+    actuator = m.actuator[k]
     gear2 = gear_squared(m, k)
     b = fma(actuator.damping, gear2, b)
     c = fma(actuator.dampingpoly.second, gear2, c)

@@ -35,8 +35,8 @@ def is_angle_servo(m, i):
 def length_of_turn(m, d, i):
     """Returns the length of a full turn, 2 pi |gear axis|; 0 unless it is a position servo of an angle.
 
-    Valid if `is_angle_servo`.  The servo's gain kp equals minus the bias's slope in length; between sites it has no
-    translation in its gear.
+    Valid if `is_angle_servo`.  It is a position servo if its gain kp is minus the slope of its bias in length and, for
+    one between sites, its gear has no translation.
     """
     actuator = m.actuator[i]
     gear = m.actuator_gear[actuator.outadr]

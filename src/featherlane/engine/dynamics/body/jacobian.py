@@ -104,16 +104,17 @@ def subtree_jacobian(m, d, jr, body):
     mass = jr.jac_mass[body]
     inverse = where(mass > 0.0, 1.0 / where(mass > 0.0, mass, 1.0), 0.0)
     for dof in range(n):
-        moved = m.dof_bodyid[dof]
-        is_inside = descends(m, moved, body)
-        if not is_inside and descends(m, body, moved):
-            # a DoF of an ancestor moves the whole subtree, that of `body`
-            moved = body
-            is_inside = True
+        # the DoF moves the subtree of body `part`, if that is within the subtree of `body`
+        part = m.dof_bodyid[dof]
+        is_within = descends(m, part, body)
+        if not is_within and descends(m, body, part):
+            # a DoF of an ancestor moves the whole subtree of `body`
+            part = body
+            is_within = True
         # other DoFs do not move the subtree
-        if is_inside:
-            v = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], d.subtree_com[moved]).linear
-            v = jr.jac_mass[moved] * inverse * v
+        if is_within:
+            v = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], d.subtree_com[part]).linear
+            v = jr.jac_mass[part] * inverse * v
             for k in range(3):
                 jr.jac[n * k + dof] = v[k]
 

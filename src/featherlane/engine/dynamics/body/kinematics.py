@@ -142,7 +142,7 @@ def collision_frames(m, d):
 def path_frames(m, d):
     """Computes the frames of the sites and geoms that tendons and transmissions read, bitwise identical to `frames`.
 
-    step_site_turned[k] is 1 if the orientation of site step_site[k] is read, too.
+    step_site_turned[k] is 1 if the orientation of site step_site[k] is also read.
     Reads:  xpos, xquat, xmat, step_site, step_geom.   Writes: site_xpos, site_xmat, geom_xpos, geom_xmat of these.
     """
     for k in range(m.nstepsite):

@@ -56,8 +56,8 @@ def link_point(m, d, k, side):
 
     For a ball or a hinge it is the anchor.  A slider or a fixed link to the world acts at its body's centre of mass.
     A slider between two bodies acts halfway between their centres of mass, so that the forces on both cause no couple.
-    A fixed link between two bodies acts at the second one's centre of mass; on the first body at the point where that
-    is at rest.
+    A fixed link between two bodies acts at the second body's centre of mass; on the first body at the point that
+    coincides with this centre of mass in the rest pose.
     """
     b = m.link_body[k, side]
     point, kind = d.xipos[b], m.link_type[k]

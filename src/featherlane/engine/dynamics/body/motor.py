@@ -21,9 +21,8 @@ from featherlane.engine.model.link import LINK_HINGE
 def joint_at_stop(m, d, j):
     """Returns (mask below the lower limit, mask above the upper one) of slide or hinge j, as for limit rows."""
     joint = m.joint[j]
-    # a limit that is off, or disabled, is reached in no world
     position = d.qpos[joint.qposadr]
-    limited = 0.0
+    limited = 0.0  # a limit that is off, or disabled, is reached in no world
     if joint.limited != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
     below = (limited > 0.0) & (position < joint.range.lower)
@@ -33,9 +32,8 @@ def joint_at_stop(m, d, j):
 @kernel
 def link_at_stop(m, d, k):
     """Returns (mask at the lower stop, mask at the upper one) of link k; if both are reached, the lower one counts."""
-    # a limit that is off, or disabled, is reached in no world
     position = d.link_position[k]
-    limited = 0.0
+    limited = 0.0  # a limit that is off, or disabled, is reached in no world
     if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
     low = (limited > 0.0) & (position <= m.link_range[k].lower)
@@ -59,11 +57,11 @@ def _motor_force_at_stop(velocity, force, fudge, low, high):
 def _add_axial_force(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k: a torque for a hinge, else a force, on its body 0 or 1 (side)."""
     b = m.link_body[k, side]
-    axial = s * link_axis(m, d, k, side=0)  # a torque on a hinge, else a force
-    force = axial
-    torque = Vec3(zeros(3))
+    axial = s * link_axis(m, d, k, side=0)
+    zero = Vec3(zeros(3))
+    force, torque = axial, zero
     if m.link_type[k] == LINK_HINGE:
-        force, torque = torque, force
+        force, torque = zero, axial
     wrench = point_wrench(d, force, moment=torque, point=link_point(m, d, k, side), root=m.body_rootid[b])
     # the DoFs that move the body
     i = m.body_lastdof[b]
@@ -97,8 +95,8 @@ def add_motors_at_stops(m, d, result):
             joint = m.joint[j]
             if is_scalar(joint.type) and joint.limited != 0:
                 low, high = joint_at_stop(m, d, j)
-                # if both stops coincide, the motor is inactive
                 i = joint.dofadr
+                # if both stops coincide, the motor is inactive
                 has_range = joint.range.lower < joint.range.upper
                 f = _motor_force_at_stop(
                     joint.motor_vel, joint.motor_force, joint.motor_fudge, low & has_range, high & has_range

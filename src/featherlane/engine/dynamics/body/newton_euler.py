@@ -84,7 +84,10 @@ def rne_acc(m, d):
 
 @kernel
 def _pass_axis(d, dof, axis_velocity, vel, acc):
-    """Returns (velocity, acceleration) after DoF v: vel + S qvel, acc + dS/dt qvel with dS/dt = axis_velocity x S."""
+    """Returns (velocity, acceleration) after a DoF: vel + S qvel, acc + dS/dt qvel with dS/dt = axis_velocity x S.
+
+    axis_velocity: the spatial velocity with which the axis S moves.
+    """
     S, qvel = d.cdof[dof], d.qvel[dof]
     return fma(qvel, S, vel), fma(qvel, cross_motion(axis_velocity, S), acc)
 
@@ -114,7 +117,7 @@ def bias(m, d):
     """Computes the outputs of `com_vel` and `rne` that a step reads, bitwise identical, without storing axis rates.
 
     Reads:  qvel, cdof, cinert, opt_gravity.   Writes: cvel (nbody, 6), qfrc_bias (nv,) [N, N m]; cacc and cfrc.
-    Frame: world axes at the tree's com.       Cost: O(nv); 0.84 of the time of the two.
+    Frame: world axes at the tree's com.       Cost: O(nv); 0.84 of the time of both stages.
     """
     d.cvel[0] = zeros(6)
     d.cacc[0] = world_acceleration(m)

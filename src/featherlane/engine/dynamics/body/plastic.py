@@ -42,7 +42,7 @@ def ball_reference(m, d, j):
 
 @kernel
 def _yield_ball(d, adr, p, limit):
-    """Updates the reference of a ball, the quaternion at plastic[p], whose quaternion is at qpos[a].
+    """Updates the spring's reference of a ball: the quaternion at plastic[p]; that of the joint is at qpos[adr].
 
     q_ref <- q_ref exp((1 - limit / |x|) x) if |x| > limit, x the rotation vector from q_ref to q.
     """
@@ -76,9 +76,9 @@ def _yield_tendon(d, p, length, limit):
     stretched = length > high + limit
     crushed = not_(stretched) & (length < low - limit)
     shift = where(stretched, (length - limit) - high, where(crushed, (length + limit) - low, 0.0))
-    # a string that can go slack has the lower length 0, which stays while the upper one is stretched
-    can_go_slack = stretched & (low == 0.0) & (high > 0.0)
-    d.plastic[p] = where(can_go_slack, low, low + shift)
+    # a string that can go slack has the rest lengths 0 and high: 0 stays while the string is stretched
+    keeps_low = stretched & (low == 0.0) & (high > 0.0)
+    d.plastic[p] = where(keeps_low, low, low + shift)
     d.plastic[p + 1] = high + shift
 
 

@@ -10,7 +10,7 @@ direction.  Actuators with a clamped force have no rates.  With the solver PGS n
 a fluid, D has the symmetric rates of drag and viscous resistance.
 The matrix Mhat has M's pattern: joints and most actuators on them.  The terms of tendons and other actuators
 ("couplings") are rows of the solver (constraint/metric_rows.py): qacc_smooth does not include them.
-takes_couplings(m) says whether the model's solver takes such rows; PGS does not.
+takes_couplings(m) returns whether the model's solver takes such rows; PGS does not.
 LOWER is the pattern of M (sparse/outer.py).
 
 Imported kernels:
@@ -52,7 +52,7 @@ def _spring_rate(coefficients, x):
 
 @kernel
 def _spring_rates(m, d, j):
-    """Returns (rate of joint j's spring for its first three DoFs, rate for the others: a free joint's rotation).
+    """Returns (rate of joint j's spring for its first three DoFs, rate for the rotations of a free joint).
 
     A spring of a ball or of a free joint has the same rate in every direction, at the length of the deflection.
     """

@@ -68,7 +68,7 @@ def has_single_free_body(m):
 
 @kernel
 def gyroscopic_mode(m, i):
-    """Returns the gyroscopic mode of body i, or that of the option."""
+    """Returns the gyroscopic mode of body i; that of the option if the body has none (-1)."""
     mode = m.body_gyroscopic[i]
     return mode if mode >= 0 else m.opt_gyroscopic
 
@@ -93,7 +93,11 @@ def bias_rate(m, d, i, w, axis):
 
 @kernel
 def _add_bias_rates(m, d, i, dof):
-    """block += h d(bias) / d qvel of free body i; a rotation changes the angular velocity by a body axis."""
+    """block += h d(bias) / d qvel of free body i, in the columns of its rotations.
+
+    Rotational DoF k changes the angular velocity along axis k of the body.  The bias is independent of the linear
+    velocity.
+    """
     h = timestep(m)
     R = d.xmat[i]
     w = R @ Vec3(d.qvel[dof + 3 : dof + 6])
@@ -124,7 +128,10 @@ def _multiply_block(d, dof, touched, x, y):
 
 @kernel
 def _solve_block(d, dof, touched, x):
-    """x <- block^-1 block_x for the six DoFs from dof on, in worlds where `touched` is 0; block <- its factor."""
+    """x <- block^-1 block_x for the six DoFs from dof on, in worlds where `touched` is 0.
+
+    block and block_inverse <- the factor of block.
+    """
     factor_unsymmetric(dense_rows(6), dense=1, A=d.block, inverse=d.block_inverse)
     solve_unsymmetric(dense_rows(6), dense=1, A=d.block, inverse=d.block_inverse, x=d.block_x)
     for r in range(6):

@@ -34,7 +34,7 @@ def _split_inertia(m, i):
     """
     Q, c = m.body_iquat[i].matrix, m.body_inertia[i][0]
     a, b = m.body_inertia[i][1] - c, m.body_inertia[i][2] - c
-    # component r of q_1 is Q[3 r + 1], that of q_2 the next value: pairs of components of q_1, one for each entry of D
+    # entries 1, 4, 7 of Q are q_1, the entries behind them q_2; a pair of them for each of xx, yy, zz, xy, xz, yz
     entries = ((1, 1), (4, 4), (7, 7), (1, 4), (1, 7), (4, 7))
     return c, tuple(fma(a * Q[r], Q[s], b * Q[r + 1] * Q[s + 1]) for r, s in entries)
 
@@ -56,7 +56,7 @@ def _implicit_torque(c, D, w, h):
     )
     dw = h * (inverse @ L_cross_w)
     torque = L_cross_w + cross(L, dw)
-    return where(exists, torque, Vec3(zeros(3)))
+    return where(exists, torque, Vec3(zeros(3)))  # only a body without inertia has a singular matrix
 
 
 @kernel

@@ -72,8 +72,12 @@ def advance_state(m, d, acceleration):
 
 @kernel
 def _is_damped(m, i, coefficients):
-    """Returns the mask of worlds where `euler` damps DoF i: by b > 0, or c or e other than 0, or reflected terms."""
-    (b, c, e), j = coefficients, m.dof_jntid[i]
+    """Returns the mask of worlds where `euler` damps DoF i: b > 0, c or e is not 0, or actuators add terms.
+
+    coefficients: (b, c, e) of the damping force.
+    """
+    b, c, e = coefficients
+    j = m.dof_jntid[i]
     mask = (b > 0.0) | (c != 0.0) | (e != 0.0)
     if m.jnt_actuatorid[j] != -1:
         mask = mask | has_reflected_terms(m, j)

@@ -40,7 +40,7 @@ def _third_coefficient(t):
         t2, fma(t2, fma(t2, fma(t2, 1.0 / 47900160.0, 1.0 / 1209600.0), 1.0 / 30240.0), 1.0 / 720.0), 1.0 / 12.0
     )
     s, c = sincos(0.5 * t)
-    sine = where(s == 0.0, 1.0, s)
+    sine = where(s == 0.0, 1.0, s)  # s is 0 at t = 0, where the series applies
     is_small = t < SMALL_ANGLE
     formula = (1.0 - (0.5 * t) * (c / sine)) / fmax(t2, SMALL_ANGLE * SMALL_ANGLE)
     return where(is_small, series, formula)
@@ -50,7 +50,8 @@ def _third_coefficient(t):
 def rotation_rate(u, w):
     """Returns dexp^-1_u(w): the rate of the rotation vector u of a body with the angular velocity w in its axes.
 
-    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by its shortest equivalent of length |rest|.
+    w + u x w / 2 + k(|u|) u x (u x w), where u is replaced by the shortest vector of the same rotation, of length
+    |rest|.
     """
     angle = sqrt(dot(u, u))
     turns = rint(angle / TURN)
@@ -115,11 +116,11 @@ def _set_rates(m, d, h):
 def rk4_stage(m, d, k):
     """Adds the acceleration of stage k - 1 and sets the state of stage k = 1, 2, 3.
 
-    q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the previous stage.
+    q = q0 (+) s h rate, v = v0 + s h qacc, with s = 1/2, 1/2, 1 and the rate and acceleration of the previous stage.
     Reads:  qacc, act_dot, rk.*.   Writes: qpos, qvel, act, time, rk.rate, rk.velocity, rk.acceleration, rk.act_dot.
     """
-    fraction = 0.5 if k < 3 else 1.0
-    offset = fraction * timestep(m)
+    s = 0.5 if k < 3 else 1.0
+    offset = s * timestep(m)
     # weights of the stages: 1/6, 1/3, 1/3, and 1/6 in rk4_finish
     if k == 1:
         _add_stage(m, d, 1.0 / 6.0)
@@ -131,7 +132,7 @@ def rk4_stage(m, d, k):
     for a in range(m.na):
         d.act[a] = fma(offset, d.act_dot[a], d.rk.act[a])
     _set_rates(m, d, offset)
-    d.time[0] = d.rk.time[0] + fraction * m.opt_timestep[0]
+    d.time[0] = d.rk.time[0] + s * m.opt_timestep[0]
 
 
 @kernel

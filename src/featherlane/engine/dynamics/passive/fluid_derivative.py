@@ -105,7 +105,7 @@ def _torque_rate(m, g, r, w):
 
 @kernel
 def _weighted_differences(q, p, uu):
-    """Returns in component i the sum over j of p_j u_j^2 (q_i - q_j); exact zeros for a sphere."""
+    """Returns in component i the sum over j of p_j uu_j (q_i - q_j), uu: squares u_j^2; exact zeros for a sphere."""
     return Vec3(
         fma(p[1] * uu[1], q[0] - q[1], p[2] * uu[2] * (q[0] - q[2])),
         fma(p[0] * uu[0], q[1] - q[0], p[2] * uu[2] * (q[1] - q[2])),
@@ -164,7 +164,7 @@ def _kutta_rate(m, g, r, u):
     excess = _weighted_differences(q, Vec3(1.0, 1.0, 1.0), times3(e, e))
     l = -times3(excess, e)
     ratio = ne / fmax(nn, TINY)
-    # (q - q^2 ne / nn - ne) e, which multiplies l from the right
+    # l by_l^T collects the terms l ((q - q^2 ne / nn) e)^T and -ne l e^T
     by_l = Vec3(e[i] * fma(-q[i] * q[i], ratio, q[i] - ne) for i in range(3))
     turn = 2.0 * ne * (_outer(e, n) - _outer(n, e))
     return factor * (_outer(l, by_l) + (turn + _diagonal(-ne * excess)))
@@ -237,8 +237,8 @@ def _add_box(m, d, i, mask):
     w, u = velocity_in_fluid(m, d, i, pos, R)
     box, has_mass = inertia_box(m, i)
     angular, linear = _box_rates(m, box, w, u)
-    none = Mat3(zeros(9))
-    rates = (_diagonal(angular), none, none, _diagonal(linear))
+    zero = Mat3(zeros(9))
+    rates = (_diagonal(angular), zero, zero, _diagonal(linear))
     _add_rates_at_point(m, d, i, pos, R, rates, scale=1.0, mask=has_mass & mask)
 
 
@@ -251,9 +251,9 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
     pos, R = geom_pose(m, d, g)
     r = semi_axes(m, g)
     w, u = velocity_in_fluid(m, d, i, pos, R)
-    none = Mat3(zeros(9))
+    zero = Mat3(zeros(9))
     # moment by w, moment by u, force by w, force by u
-    rates = (_torque_rate(m, g, r, w), none, none, _drag_rate(m, g, r, u))
+    rates = (_torque_rate(m, g, r, w), zero, zero, _drag_rate(m, g, r, u))
     if not dissipative:
         aa, al, la, ll = _lift_rates(m, d, g, r, w, u)
         rates = rates[0] + aa, al, la, rates[3] + ll
@@ -264,7 +264,7 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
 
 @kernel
 def _store_body_matrix(m, d, i, dissipative):
-    """crb_drag of body i <- d(wrench) / d(velocity), of its ellipsoids, or in worlds without, its box.
+    """crb_drag of body i <- d(wrench) / d(velocity) of its ellipsoids; in worlds where it has none, of its box.
 
     dissipative: 1: only drag and resistance; 0: also added mass and lift.
     """

@@ -40,8 +40,8 @@ def _fixed_length(m, d, i):
     length = 0.0
     row = m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
-        j, coefficient, e = m.wrap_objid[k], m.wrap_prm[k], row
-        # e: the entry of the row whose DoF is that of joint j
+        j, coefficient = m.wrap_objid[k], m.wrap_prm[k]
+        e = row  # finds the entry whose DoF is that of joint j
         while m.ten_J_colind[e] != m.jnt_dofadr[j]:
             e += 1
         d.ten_J[e] = coefficient
@@ -89,7 +89,7 @@ def _forces_to_dofs(m, d, i):
         b, parent_dof = m.dof_bodyid[k], m.dof_parentid[k]
         f = d.cfrc[b]
         d.ten_J[e] = dot(d.cdof[k], f)
-        # the first DoF of a body is its last one here
+        # once per body, at its first DoF
         if parent_dof >= 0 and m.body_dofadr[b] == k:
             d.cfrc[m.dof_bodyid[parent_dof]] += f
 
@@ -119,13 +119,13 @@ def _add_wrapped_segment(m, d, k, scale):
     a, b, c = m.site_bodyid[s], m.geom_bodyid[g], m.site_bodyid[t]
     x, y = d.site_xpos[s], d.site_xpos[t]
     bends, p, q, arc = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
-    # the path is straight if it does not bend: then the first and the last part are both the whole path
+    # a path that does not bend is straight: both of its straight parts are then the whole path
     p, q = where(bends, p, y), where(bends, q, x)
-    u, first = normalize3(p - x)
-    v, last = normalize3(y - q)
+    u, before = normalize3(p - x)
+    v, after = normalize3(y - q)
     if moving_body(m, a) == moving_body(m, c):
-        # if one body moves both sites, the forces of a straight path cancel, as do those around a geom that it moves;
-        # they are left out, since their rounded sum would be a moment arm
+        # One body moves both sites: the forces of a straight path cancel, as do those of a path around a geom that this
+        # body moves.  They are left out, because the rounding error of their sum would be a moment arm.
         geom_moves_apart = 1.0 if moving_body(m, b) != moving_body(m, a) else 0.0
         scale = where(bends, geom_moves_apart * scale, 0.0)
     u, v = scale * u, scale * v
@@ -133,7 +133,7 @@ def _add_wrapped_segment(m, d, k, scale):
     _add_force(m, d, b, p, where(bends, 1.0, 0.0) * u)
     _add_force(m, d, b, q, where(bends, -1.0, 0.0) * v)
     _add_force(m, d, c, y, v)
-    return where(bends, first + arc + last, first)
+    return where(bends, before + arc + after, before)
 
 
 @kernel

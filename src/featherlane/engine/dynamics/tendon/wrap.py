@@ -57,7 +57,7 @@ def _meets_circle(a, b, r):
     square = fma(dx, dx, dy * dy)
     s = clip(-fma(dx, a[0], dy * a[1]) / fmax(square, MINVAL), 0.0, 1.0)
     nearest = (fma(s, dx, a[0]), fma(s, dy, a[1]))
-    return (dot2(nearest, nearest) <= r * r) & (square >= MINVAL)
+    return (dot2(nearest, nearest) <= r * r) & (square >= MINVAL)  # ends that coincide have no segment
 
 
 @kernel
@@ -85,9 +85,10 @@ def _tangent_point(a, r, square, turn):
 
 @kernel
 def _turn_direction(a, b, side, has_side):
-    """Returns (turn, far) of the path from a to b around 0: +1 left or -1 right, mask: more than half a circle.
+    """Returns (turn, far) of the path from a to b around the origin.
 
-    With a side point (has_side = 1) the path has the direction of a, side, b; it is the far one if side is not on the
+    turn: 1 to the left, -1 to the right;  far: mask of worlds where the path turns by more than pi.
+    With a side point (has_side = 1) the path has the direction of a, side, b; it is the far one if `side` is not on the
     short arc.
     """
     ab = cross2(a, b)
@@ -105,8 +106,8 @@ def _turn_direction(a, b, side, has_side):
 def round_circle(a, b, r, outside, side, has_side):
     """Returns (mask, p, q, arc): whether the path from a to b follows the circle, from p to q, and the arc's length.
 
-    A segment with an end on the circle meets it by rounding, so phi also decides: it is negative if the end points are
-    closer than their tangents, and the segment has the direction of the path.
+    It does if the path is the far one, or if the straight segment meets the circle and phi >= 0.  The test of phi is
+    for an end on the circle: its segment meets the circle by rounding.
 
     Args:
         a, b: the end points in the plane of the circle with radius r about 0.
@@ -150,23 +151,24 @@ def _incidence(A, B, gamma):
 @derivative_rule(_incidence)
 @kernel
 def _incidence_partials(result, A, B, gamma):
-    """Returns the partial derivatives of `_incidence` by A, B and gamma at f = 0: -(df/dx) / (df/dangle).
+    """Returns the partial derivatives of `_incidence` by A, B and gamma at f = 0, each a pair: of the angle and of z.
 
-    z moves by the cosine of the angle.
+    d(angle)/dx = -(df/dx) / (df/dangle), and dz/dx = cos(angle) d(angle)/dx.
     """
     _, z = result
     cosine = sqrt(fmax(fma(-z, z, 1.0), 0.0))  # the angle is at most pi/2
-    along_A, along_B = sqrt(fmax(fma(-A * z, A * z, 1.0), MINVAL)), sqrt(fmax(fma(-B * z, B * z, 1.0), MINVAL))
-    inverse = -1.0 / fmin(A * cosine / along_A + B * cosine / along_B - 2.0, -MINVAL)
-    by_A, by_B = inverse * z / along_A, inverse * z / along_B
+    # the cosines of asin(A z) and asin(B z)
+    cosine_A, cosine_B = sqrt(fmax(fma(-A * z, A * z, 1.0), MINVAL)), sqrt(fmax(fma(-B * z, B * z, 1.0), MINVAL))
+    inverse = -1.0 / fmin(A * cosine / cosine_A + B * cosine / cosine_B - 2.0, -MINVAL)
+    by_A, by_B = inverse * z / cosine_A, inverse * z / cosine_B
     return (by_A, cosine * by_A), (by_B, cosine * by_B), (inverse, cosine * inverse)
 
 
 @kernel
 def through_circle(a, b, r):
-    """Returns (mask, p): whether a tendon from a to b that must pass inside is bent, and where it touches the circle.
+    """Returns (mask, p): whether a tendon from a to b that must pass inside bends, and the point p where it touches.
 
-    It is bent if both ends are outside and the straight segment does not meet the circle of radius r about 0.
+    It bends if both ends are outside and the straight segment does not meet the circle of radius r about 0.
     """
     a_length, b_length = sqrt(dot2(a, a)), sqrt(dot2(b, b))
     bends = (a_length > r) & (b_length > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
@@ -196,28 +198,29 @@ def _any_normal(a):
 
 @kernel
 def _plane_through_origin(p, q):
-    """Returns two unit vectors that span the plane of p, q and the origin: along p, and normal to it, towards q."""
-    first, _ = normalize3(p)
+    """Returns two unit vectors that span the plane of p, q and the origin: along p, and normal to p towards q."""
+    e1, _ = normalize3(p)
     normal, size = normalize3(cross(p, q))
     aligned = size < MINVAL
     if any_(aligned):
-        other = _any_normal(first)
-        normal = where(aligned, other, normal)
-    second, _ = normalize3(cross(normal, first))
-    return first, second
+        any_plane = _any_normal(e1)  # any plane through p contains q
+        normal = where(aligned, any_plane, normal)
+    e2, _ = normalize3(cross(normal, e1))
+    return e1, e2
 
 
 @kernel
 def _plane_axes(p, q, kind):
     """Returns the two axes of the plane of the problem in the frame of the geom.
 
-    For a sphere (kind WRAP_SPHERE) it contains the end points p, q and the centre; for a cylinder it is its x-y plane.
+    The plane of a sphere (kind WRAP_SPHERE) contains the end points p, q and the centre; that of a cylinder is its x-y
+    plane.
     """
     if kind == WRAP_SPHERE:
-        x, y = _plane_through_origin(p, q)
+        e1, e2 = _plane_through_origin(p, q)
     else:
-        x, y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
-    return x, y
+        e1, e2 = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
+    return e1, e2
 
 
 @kernel
@@ -227,18 +230,21 @@ def _contact_heights(p, q, a, u, v, b, arc):
     The height rises from p to q in proportion to the length of the planar path a, u, v, b.
     p, q: the end points;  a, b: their projections;  u, v: the points on the circle;  arc: the length between them.
     """
-    first = sqrt(dot2((a[0] - u[0], a[1] - u[1]), (a[0] - u[0], a[1] - u[1])))
-    last = sqrt(dot2((b[0] - v[0], b[1] - v[1]), (b[0] - v[0], b[1] - v[1])))
-    total = fmax(first + arc + last, MINVAL)
+    before = sqrt(dot2((a[0] - u[0], a[1] - u[1]), (a[0] - u[0], a[1] - u[1])))
+    after = sqrt(dot2((b[0] - v[0], b[1] - v[1]), (b[0] - v[0], b[1] - v[1])))
+    total = fmax(before + arc + after, MINVAL)
     rise = q[2] - p[2]
-    u_height = fma(rise, first / total, p[2])
-    v_height = fma(rise, (first + arc) / total, p[2])
+    u_height = fma(rise, before / total, p[2])
+    v_height = fma(rise, (before + arc) / total, p[2])
     return u_height, v_height, sqrt(fma(arc, arc, (v_height - u_height) * (v_height - u_height)))
 
 
 @kernel
 def _through_in_worlds(inside, path, a, b, r):
-    """Returns the path (mask, u, v, arc) from a to b, in worlds of the mask `inside` that of `through_circle`."""
+    """Returns the path (mask, u, v, arc) from a to b: through the circle in worlds of the mask `inside`, else `path`.
+
+    A path through the circle touches it in one point: u = v, and the arc is 0.
+    """
     bends, u, v, arc = path
     if any_(inside):
         bends_inside, touch = through_circle(a, b, r)
@@ -250,13 +256,13 @@ def _through_in_worlds(inside, path, a, b, r):
 
 @kernel
 def wrap_in_frame(p, q, s, has_side, r, slack, kind):
-    """Returns `wrap` in the frame of the geom, whose centre is 0: (mask, first, last, length).
+    """Returns the result of `wrap` in the frame of the geom, whose centre is 0: (mask, first, last, length).
 
     Args:
         p, q: the end points.
         s: the side site, if `has_side`.
         r: radius of the geom.
-        slack: an end that is inside by less is on the surface.
+        slack: an end that is inside by less counts as on the surface [m].
         kind: mjtWrap.
 
     a, b are the projections of p, q on the plane with the axes e1 and e2, in which the path meets the circle at u and
@@ -296,15 +302,15 @@ def ends_in_frame(m, d, start, end, g, side):
 
 @kernel
 def wrap(m, d, start, end, g, kind, side):
-    """Returns (mask, first, last, length): whether the tendon bends at geom g, between which points, and the length.
+    """Returns (mask, first, last, length): whether the tendon bends at geom g, and its path on the geom.
 
-    The points are in world coordinates; the length is that of the arc between them [m].
+    The path runs from the point `first` to `last`, in world coordinates; the length is that of its arc [m].
 
     Args:
         start, end: the sites before and after the geom.
         g: a sphere or a cylinder, which is treated as infinitely long.
         kind: mjtWrap.
-        side: its side site, or -1.
+        side: the geom's side site, or -1.
     """
     R, centre = d.geom_xmat[g], d.geom_xpos[g]
     has_side = 1 if side >= 0 else 0

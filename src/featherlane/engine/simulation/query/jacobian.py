@@ -58,14 +58,14 @@ def to_local(p, R):
     """
     n = p.jac_nv
     for column in range(2 * n):  # of the translational rows, then of the rotational ones
-        at = 3 * n * (column // n) + column % n
-        v = R.T @ Vec3(p.jac[at], p.jac[at + n], p.jac[at + 2 * n])
-        p.jac[at], p.jac[at + n], p.jac[at + 2 * n] = v[0], v[1], v[2]
+        e = 3 * n * (column // n) + column % n  # the column's first entry
+        v = R.T @ Vec3(p.jac[e], p.jac[e + n], p.jac[e + 2 * n])
+        p.jac[e], p.jac[e + n], p.jac[e + 2 * n] = v[0], v[1], v[2]
 
 
 @stage(p=JACOBIAN)
 def object_quantity(m, d, p, quantity, kind, i, local):
-    """Computes a quantity of an object, whose positions and, if it depends on them, motions the tile has.
+    """Computes a quantity of an object; the tile has the positions, velocities or accelerations on which it depends.
 
     quantity: JAC, ...; kind: an mjtObj, or 0 for a point of a body in world axes; i: index of the object; local: 1: in
     the axes of the object, 0: in world axes.

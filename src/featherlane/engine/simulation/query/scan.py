@@ -111,7 +111,8 @@ def scan_tiles(m, d, b, p, thread, tile):
     elif p.scan_kind == OBJ_CAMERA:
         com_pos(m, d)
         cameras(m, d)
-    W, lanes = width(d), scalars(d, p.rays)  # rows of W values: origin and direction of W rays
+    W = width(d)
+    rays = scalars(d, p.rays)  # rows of W values: origin (3 rows) and direction (3 rows) of W rays
     kind, i = p.scan_kind, p.scan_object
     pos, R = object_pos(d, kind, i), aligned_axes(object_mat(m, d, kind, i), p.alignment)
     # the geoms within the bundle of rays; spoiled: 0, or NaN if a pose is not finite
@@ -120,7 +121,7 @@ def scan_tiles(m, d, b, p, thread, tile):
     if p.vertical:
         measure_shadows(m, d, p)
     d.ray.exclude[0] = 1.0 * (object_body(m, kind, i) if p.excluded == -2 else p.excluded)  # -2: the body of the object
-    # rays of the worlds before this one: the tile's first lane has the place (number of worlds before) nstep W
+    # number of rays of the worlds before: place of the tile's first lane is nstep W times the number of these worlds
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
     # height that a ray without a hit reports: the number behind the BUNDLE bounds
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
@@ -128,7 +129,7 @@ def scan_tiles(m, d, b, p, thread, tile):
         # origin and direction of each lane's ray, in the frame of the object
         for i in range(6):
             for lane in range(W):
-                write_lane(p.local, i, lane, read_lane(lanes, W * (6 * s + i) + lane, 0))
+                write_lane(p.local, i, lane, read_lane(rays, W * (6 * s + i) + lane, 0))
         origin, direction = pos + R @ Vec3(p.local[0:3]), R @ Vec3(p.local[3:6])
         d.ray.point[0] = origin
         d.ray.direction[0] = direction
@@ -136,13 +137,16 @@ def scan_tiles(m, d, b, p, thread, tile):
             cast_vertical(m, d, p)
         else:
             cast_packet(m, d)  # ray.distance, ray.geom, ray.normal
-        met, x, first = d.ray.geom[0] >= 0.0, d.ray.distance[0], (s * W, before)
-        at = fma(where(met, x, 0.0), direction, origin)
-        write_results(d, p, p.distances, first, n=1, x=(x + spoiled,))
-        write_results(d, p, p.heights, first, n=1, x=(where(met, pos[2] - at[2], miss) + spoiled,))
+        hits = d.ray.geom[0] >= 0.0
+        distance = d.ray.distance[0]
+        first = (s * W, before)
+        point = fma(where(hits, distance, 0.0), direction, origin)
+        # + spoiled: NaN if a pose is not finite
+        write_results(d, p, p.distances, first, n=1, x=(distance + spoiled,))
+        write_results(d, p, p.heights, first, n=1, x=(where(hits, pos[2] - point[2], miss) + spoiled,))
         write_results(d, p, p.geoms, first, n=1, x=(d.ray.geom[0],))
         write_results(d, p, p.normals, first, n=3, x=d.ray.normal[0])
-        write_results(d, p, p.points, first, n=3, x=tuple(at[i] + spoiled for i in range(3)))
+        write_results(d, p, p.points, first, n=3, x=tuple(point[i] + spoiled for i in range(3)))
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ BAD_POSITION, BAD_VELOCITY = 1, 2  # values of bad_part
 
 @kernel
 def is_out_of_range(x, n):
-    """Returns a mask: is any of the n values of the field x NaN or beyond LARGEST?"""
+    """Returns the mask of worlds where one of the n values of the field x is NaN or beyond LARGEST."""
     bad = 0.0
     for i in range(n):
         bad = where(fabs(x[i]) <= LARGEST, bad, 1.0)
@@ -106,7 +106,7 @@ def restart_sleep(m, d, mask):
 
 @kernel
 def is_infinite(x, n):
-    """Returns a mask: is any of the n values of the field x infinite or NaN?"""
+    """Returns the mask of worlds where one of the n values of the field x is infinite or NaN."""
     bad = 0.0
     for i in range(n):
         bad = where(x[i] - x[i] == 0.0, bad, 1.0)  # inf - inf is NaN

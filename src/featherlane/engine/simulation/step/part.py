@@ -16,7 +16,8 @@ from featherlane.engine.solver.inverse import constraint_forces
 from featherlane.engine.solver.island import islands
 from featherlane.engine.solver.solve import solve
 
-# purpose of the rows: solve for the acceleration; compute forces at it, of rows and DoFs; or of the DoFs alone
+# purpose of the rows.  SOLVE: solve them for qacc;  STORE_FORCES: compute the forces of rows and DoFs at qacc;
+# KEEP_FORCES: compute those of DoFs alone, and keep the stored forces of the rows
 SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2
 
 

@@ -32,7 +32,7 @@ def may_sleep(m, d, t):
 
 @kernel
 def islands_known(m, d):
-    """Returns the mask of worlds with known islands: all, or with islands disabled those without rows."""
+    """Returns the mask of active worlds whose islands are known: all; with islands disabled, those without rows."""
     mask = d.active[0] > 0.0
     if m.opt_disableflags & DISABLE_ISLAND:
         mask = mask & (d.nisland[0] == 0.0)
@@ -93,7 +93,7 @@ def link_islands(m, d, lane):
                 else:
                     write_lane(d.tree_asleep, d.island_last[island], lane, 1.0 * t)
                 d.island_last[island] = t
-    # the last tree leads to the first
+    # the last tree of an island leads to the first: this closes the cycle
     for island in range(m.ntree):
         if d.island_ready[island] and d.island_first[island] >= 0:
             write_lane(d.tree_asleep, d.island_last[island], lane, 1.0 * d.island_first[island])
@@ -104,7 +104,7 @@ def link_islands(m, d, lane):
 def stop_sleeping_trees(m, d):
     """Sets velocity and acceleration of trees that have just fallen asleep to zero and stores their positions."""
     for t in range(m.ntree):
-        # tree_awake still is that of the last step
+        # tree_awake is still that before this step's `count_still_steps`
         falls = tree_awake(d, t) & (d.tree_asleep[t] >= 0.0)
         if any_(falls):
             first, end = tree_qpos_range(m, t)

@@ -55,7 +55,7 @@ def by_halves(function: Callable) -> Kernel:
 
     @kernel
     def halved(m, d, purpose):
-        """Halves the parts until all fit, down to single worlds; restores `active`."""
+        """Applies the function to halves of the tile, and to smaller parts until all fit; restores `active`."""
         d.lane_active[0] = d.active[0]
         size = width(d) // 2
         counts = load_counts(d)

@@ -30,15 +30,15 @@ from featherlane.engine.simulation.step.tile_parts import by_halves
 def read_asleep(m, d, t, lane):
     """Returns tree_asleep of tree t in the world of a lane, as an int clipped to the valid range."""
     stored = read_lane(d.tree_asleep, t, lane)
-    # a value that is no index counts as the tree itself
+    # a value beyond the last tree, of an invalid state, counts as t: an island of one tree
     return AWAKE if stored < AWAKE else whole(stored) if stored < m.ntree else t
 
 
 @kernel
 def wake_island(m, d, t, lane, counter):
-    """Wakes the island of tree t in the world of a lane: tree_asleep <- counter, -1 to AWAKE.
+    """Wakes the island of tree t in the world of a lane: tree_asleep of its trees <- counter, from AWAKE to -1.
 
-    An already awake tree keeps the lower counter.
+    If tree t is already awake, it gets the lower one of this counter and its present counter.
     """
     member = t
     following = read_asleep(m, d, t, lane)
@@ -180,6 +180,7 @@ def tree_perturbed(m, d, t):
     first, end = tree_qpos_range(m, t)
     for adr in range(first, end):
         changed = where(d.qpos[adr] != d.sleep_qpos[adr], 1.0, changed)
+    # the mocap body that carries the tree, or -1
     mocap = m.body_mocapid[m.body_rootid[m.tree_bodyadr[t]]]
     if mocap >= 0:
         changed = mocap_moved(d, mocap, changed)
@@ -290,8 +291,8 @@ def wake_by_tendons(m, d):
         tendon = m.tendon[i]
         if tendon.limited != 0 and tendon.treenum == 2:  # treeid lists two trees
             t1, t2, length = tendon.treeid[0], tendon.treeid[1], d.ten_length[i]
-            distance = fmin(length - tendon.range.lower, tendon.range.upper - length)
-            wakes = (distance < tendon.margin) & (d.tree_awake[t1] != d.tree_awake[t2])
+            to_limit = fmin(length - tendon.range.lower, tendon.range.upper - length)
+            wakes = (to_limit < tendon.margin) & (d.tree_awake[t1] != d.tree_awake[t2])
             if any_(wakes):
                 woke = 1
                 for lane in range(width(d)):
@@ -308,7 +309,7 @@ def wake_by_tendons(m, d):
 def wake_by_contact(m, d, k, lane):
     """Wakes the sleeping tree that contact slot k touches, in the world of a lane, with the counter of the other tree.
 
-    The other one may be a body without a tree.
+    If the other body has no tree, the sleeping tree becomes fully awake.
     """
     sleeper, other = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
     if is_awake_in(d, sleeper, lane):
@@ -373,7 +374,7 @@ def wake_touched(m, d):
     collide_and_wake(m, d)
     d.con_fresh[0] = 1 - d.con_overflow[0]
     if d.con_overflow[0]:
-        collide_and_wake_parts(m, d, 0)  # its purpose is unused
+        collide_and_wake_parts(m, d, 0)  # the last argument is unused
         d.warning[CONTACTS_FULL] = counted  # dropped contacts are counted when they are found again
     wake_fastened(m, d)
 

@@ -128,14 +128,15 @@ def sort_worlds(a, n, words):
 def misfit(a, world, words):
     """Returns the cost of adding a world to the tile of `union`.
 
-    First counts the pairs that it adds to the union, then those of the union that it lacks.
+    The cost is the number of pairs that it adds to the union; among equal ones the number of pairs of the union that it
+    lacks decides.
     """
     added, lacked = 0, 0
     for word in range(words):
         pattern, union = a.pattern[world * words + word], a.union[word]
-        both = pattern | union
-        added += count_ones(both ^ union)
-        lacked += count_ones(both ^ pattern)
+        joined = pattern | union
+        added += count_ones(joined ^ union)
+        lacked += count_ones(joined ^ pattern)
     return added * a.nbit + lacked
 
 
@@ -145,13 +146,13 @@ def fill_tiles(a, first, n, words):
 
     The next world of a tile is the one in `pool` with the least misfit.
     """
-    waiting, following = 0, 0  # number of worlds in the pool; place of the world that enters it next
+    waiting = 0  # number of worlds in the pool
+    following = 0  # place in sorted_world of the world that enters the pool next
     for place in range(n):
         while waiting < POOL and following < n:
             a.pool[waiting] = a.sorted_world[following]
             waiting, following = waiting + 1, following + 1
-        best = 0
-        # a new tile starts with the first world of the pool
+        best = 0  # place of the next world in the pool; a new tile starts with the first one
         if place % a.tile_width == 0:
             for word in range(words):
                 a.union[word] = 0
@@ -160,9 +161,9 @@ def fill_tiles(a, first, n, words):
             for k in range(1, waiting):
                 if least == 0:
                     break
-                other = misfit(a, a.pool[k], words)
-                if other < least:
-                    least, best = other, k
+                cost = misfit(a, a.pool[k], words)
+                if cost < least:
+                    least, best = cost, k
         world = a.pool[best]
         for word in range(words):
             a.union[word] = a.union[word] | a.pattern[world * words + word]

@@ -95,16 +95,17 @@ def sign_contacts(m, d):
     Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
     """
     clear(d.signature, d.nsignature)
-    bits, last = SIGNATURE_BITS * d.nsignature, -1
+    bits = SIGNATURE_BITS * d.nsignature
+    last_bit = -1
     for k in range(d.ncon_slot[0]):
         pair = d.con_cand[k]
-        bit = (pair if m.ncand <= bits else pair * bits // m.ncand) % bits  # also for pair -1 from 0 to bits - 1
+        bit = (pair if m.ncand <= bits else pair * bits // m.ncand) % bits  # from 0 to bits - 1, also for pair -1
         # -1: no candidate pair; the slots of a pair are consecutive, so its bit is added once
-        if pair >= 0 and bit != last:
+        if pair >= 0 and bit != last_bit:
             word = bit // SIGNATURE_BITS
             weight = 1.0 * (1 << (SIGNATURE_BITS - 1 - bit % SIGNATURE_BITS))
             d.signature[word] = d.signature[word] + d.con_present[k] * weight
-        last = bit
+        last_bit = bit
 
 
 @over_tiles
