@@ -119,7 +119,8 @@ def groups(module: ModuleType) -> dict[str, list[str]]:
             found.setdefault(group, []).append(name[1])
     listed = {name for names in found.values() for name in names}
     found.setdefault("", []).extend(name for name in module.__all__ if name not in listed)
-    shown = {group: [n for n in names if not inspect.ismodule(getattr(module, n))] for group, names in found.items()}
+    own_page = set(map(importlib.import_module, MODULES.values()))
+    shown = {group: [n for n in names if getattr(module, n) not in own_page] for group, names in found.items()}
     return {group: names for group, names in shown.items() if names}
 
 
