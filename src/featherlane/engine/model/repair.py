@@ -26,6 +26,7 @@ from featherlane.engine.model.xml_edits import Edits, Node, start_tag, tree
 
 DENSITY = 1000.0  # kg/m^3, also MuJoCo's density of geoms
 SMALLEST = 1e-3  # kg
+LEAST = 1e-14  # kg m^2, MuJoCo's smallest moment of an inertia that is not 0
 MARGIN = 1e-9  # relative: added to projected moments, so that their rounding does not violate A + B >= C
 ADVICE = "load it with repair=True (--repair), which makes these changes:"
 DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
@@ -196,7 +197,8 @@ def nearest_inertia(tensor: np.ndarray) -> np.ndarray:
     """Returns the nearest inertia tensor (3, 3) in the Frobenius norm, with the same principal axes."""
     moments, axes = np.linalg.eigh(tensor)
     found = nearest_moments(moments)
-    return (axes * (found + max(MARGIN * found.max(), 2.0 * MINVAL))) @ axes.T
+    margin = max(MARGIN * found.max(), 2.0 * LEAST) if found.any() else 0.0
+    return (axes * (found + margin)) @ axes.T
 
 
 def _moments(tensor: np.ndarray) -> np.ndarray:
@@ -257,16 +259,16 @@ def _read_inertial(edits: Edits, link: Node, label: str) -> Inertial | None:
     return found
 
 
-def _project(edits: Edits, each: Inertial, least: float = 0.0) -> None:
-    """Projects an impossible inertia, or one with a moment below the least."""
-    if each.tensor is None:
+def _project(edits: Edits, each: Inertial) -> None:
+    """Projects an impossible inertia."""
+    if each.tensor is None or not each.tensor.any():
         return
     a, b, c = _moments(each.tensor)
-    if a >= least and a + b >= c:
+    if a >= LEAST and a + b >= c:
         return
     each.tensor, each.changed = nearest_inertia(each.tensor), True
     new = ", ".join(f"{moment:.9g}" for moment in np.linalg.eigvalsh(each.tensor))
-    rule = "A + B >= C" if a + b < c else "that they are positive"
+    rule = "A + B >= C" if a + b < c else f"that they are >= {LEAST:g}"
     edits.lines.append(
         f"{each.label}: moments of inertia {a:.9g}, {b:.9g}, {c:.9g} violate {rule}; the nearest are {new}"
     )
@@ -328,10 +330,7 @@ def _give_mass(edits: Edits, group: list[Inertial]) -> None:
         return
     heavy = [each for each in group if (each.mass or 0.0) >= MINVAL]
     turning = [each for each in group if each.tensor is not None and each.tensor.any()]
-    both = [each for each in heavy if each in turning]
-    if both:
-        _project(edits, both[0], MINVAL)
-    elif heavy or turning:
+    if heavy or turning:
         _as_sphere(edits, (heavy or turning)[0])
     elif any(each.computed for each in group):
         for each in group:
