@@ -229,7 +229,7 @@ def test_a_command_repairs_a_urdf_and_lists_the_repairs(tmp_path, capfd):
     assert "--repair" in fails(capfd, "inspect", file)
     for command in (("inspect",), ("diagnose",), ("simulate", "--seconds", "0.01")):
         succeeds(*command, file, "--repair")
-        assert "link 'b': a moving link without mass" in capfd.readouterr().err
+        assert "link 'b': a moving link without mass" in "".join(capfd.readouterr())
     fails(capfd, "inspect", file)
 
 

@@ -193,6 +193,8 @@ def test_visuals_without_size_are_removed(shape):
 
 def test_limits_in_the_wrong_order_are_swapped():
     model = loaded(urdf(joint='<limit lower="2" upper="-1" effort="3"/>'))
+    (finding,) = fl.diagnose(model, ["urdf-repaired"])
+    assert "swapped" in finding.seen
     assert model.jnt_range[0].tolist() == [-1, 2] and model.dropped == []
 
 
@@ -219,7 +221,8 @@ def test_repairs_are_kept_by_copies_and_variants():
     text = urdf(joint='<limit lower="2" upper="-1"/>')
     model = loaded(text)
     assert copy.deepcopy(model).repairs == pickle.loads(pickle.dumps(model)).repairs == model.repairs
-    variants = fl.load(text, repair=True, variants={"mass": {"light": lambda spec: None}})
+    with pytest.warns(UserWarning, match="swapped"):
+        variants = fl.load(text, repair=True, variants={"mass": {"light": lambda spec: None}})
     assert variants.repairs == model.repairs
 
 

@@ -11,6 +11,7 @@ import typer
 
 from featherlane import show_config
 from featherlane.errors import page
+from featherlane.extension import repairing
 
 application = typer.Typer(
     help="Rigid-body dynamics for batches of worlds. Exit codes: 0, success; 2, invalid input, "
@@ -103,10 +104,7 @@ PackageDirs = Annotated[
 
 def _set_repair(context: typer.Context, repair: bool) -> bool:
     """Repairs each URDF that the command loads."""
-    if repair:
-        from featherlane.extension import repairing
-
-        context.with_resource(repairing())
+    context.with_resource(repairing(repair))
     return repair
 
 
