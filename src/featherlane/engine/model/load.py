@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.engine.model.actuators import check_actuators
+from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.bundle import bundled_file, resolve_name
 from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.decomposition import Decomposition, decompose
@@ -239,7 +240,7 @@ def load(
     """
     meshes = Meshes(convex_decomposition, collision)
     forget_files()  # also those of an MjSpec
-    with repairing(repair):
+    with repairing(flag("repair", repair)):
         model = load_unchecked(source, assets, links=links, package_dirs=package_dirs, meshes=meshes, variants=variants)
     model.check_edits()
     return model
