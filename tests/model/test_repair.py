@@ -83,7 +83,8 @@ def test_a_valid_model_has_no_repairs():
 
 def test_only_the_named_element_changes():
     text = urdf(joint='<axis xyz="0, 0, 1"/><limit upper="1" lower="0"/>')
-    assert repaired(text)[0] == text.replace("0, 0, 1", "0 0 1")
+    for start in ("", "\n\n", "\ufeff"):
+        assert repaired(start + text)[0] == start + text.replace("0, 0, 1", "0 0 1")
 
 
 # ---- masses and inertias ---------------------------------------------------------------------------------------------

@@ -268,7 +268,7 @@ def _project(edits: Edits, each: Inertial) -> None:
         return
     each.tensor, each.changed = nearest_inertia(each.tensor), True
     new = ", ".join(f"{moment:.9g}" for moment in np.linalg.eigvalsh(each.tensor))
-    rule = "A + B >= C" if a + b < c else f"that they are >= {LEAST:g}"
+    rule = "A + B >= C" if a + b < c else f"A >= {LEAST:g}"
     edits.lines.append(
         f"{each.label}: moments of inertia {a:.9g}, {b:.9g}, {c:.9g} violate {rule}; the nearest are {new}"
     )

@@ -78,22 +78,23 @@ def tree(text: bytes) -> Node:
     Raises:
         ExpatError: the text is not XML.
     """
+    first = max(text.find(b"<"), 0)  # published files have empty lines before the declaration
     parser = ParserCreate("utf-8")  # namespaces are not checked: published files use undeclared prefixes
     document = Node("", {}, 0, 0)
     path = [document]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        place = parser.CurrentByteIndex
+        place = first + parser.CurrentByteIndex
         found = START_TAG.match(text, place)
         path[-1].children.append(Node(tag, attributes, place, found.end() if found is not None else place))
         path.append(path[-1].children[-1])
 
     def end(tag: str) -> None:
-        node, place = path.pop(), parser.CurrentByteIndex
+        node, place = path.pop(), first + parser.CurrentByteIndex
         node.end = node.inside if _is_empty(text, node) else text.index(b">", place) + 1
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.Parse(text, True)
+    parser.Parse(text[first:], True)
     return document.children[0]
 
 
