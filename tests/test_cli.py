@@ -214,9 +214,23 @@ def test_package_dirs_are_searched_by_a_command(command, before, tmp_path, capfd
 
 
 @pytest.mark.parametrize("command", ["simulate", "sweep", "view", "inspect", "diagnose", "bench", "compare"])
-def test_each_command_that_loads_a_model_has_package_dirs(command, capfd):
+def test_each_command_that_loads_a_model_has_package_dirs_and_repair(command, capfd):
     succeeds(command, "--help")
-    assert "--package-dirs" in capfd.readouterr().out
+    shown = capfd.readouterr().out
+    assert "--package-dirs" in shown and "--repair" in shown
+
+
+def test_a_command_repairs_a_urdf_and_lists_the_repairs(tmp_path, capfd):
+    file = tmp_path / "r.urdf"
+    file.write_text(
+        '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/>'
+        '<child link="b"/></joint></robot>'
+    )
+    assert "--repair" in fails(capfd, "inspect", file)
+    for command in (("inspect",), ("diagnose",), ("simulate", "--seconds", "0.01")):
+        succeeds(*command, file, "--repair")
+        assert "link 'b': a moving link without mass" in "".join(capfd.readouterr())
+    fails(capfd, "inspect", file)
 
 
 # ---- video -----------------------------------------------------------------------------------------------

@@ -119,8 +119,8 @@ def groups(module: ModuleType) -> dict[str, list[str]]:
             found.setdefault(group, []).append(name[1])
     listed = {name for names in found.values() for name in names}
     found.setdefault("", []).extend(name for name in module.__all__ if name not in listed)
-    own_page = set(map(importlib.import_module, MODULES.values()))
-    shown = {group: [n for n in names if getattr(module, n) not in own_page] for group, names in found.items()}
+    apart = {name for name in module.__all__ if getattr(getattr(module, name), "__name__", "") in MODULES.values()}
+    shown = {group: [n for n in names if n not in apart] for group, names in found.items()}
     return {group: names for group, names in shown.items() if names}
 
 

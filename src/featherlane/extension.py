@@ -37,6 +37,7 @@ from featherlane.engine.model.model import peek
 from featherlane.engine.model.mujoco_arrays import binary, read_fields
 from featherlane.engine.model.reader import heard as mujoco_warnings
 from featherlane.engine.model.reader import mujoco_module
+from featherlane.engine.model.repair import repairing
 from featherlane.engine.model.set_const import dependent_fields
 from featherlane.engine.model.source_report import SourceReport, source_report
 from featherlane.engine.model.status import STATUS
@@ -102,6 +103,7 @@ __all__ = [  # noqa: RUF022  in groups
     "mujoco_module",
     "mujoco_warnings",
     "peek",
+    "repairing",
     "source_report",
     "specification",
     # descriptions of fields: layouts (`featherlane.lanes.Layout`) of models and worlds, columns of the field `warning`

@@ -228,6 +228,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "package_dirs": lambda w: (),
     "convex_decomposition": lambda w: None,
     "collision": lambda w: "sdf",
+    "repair": lambda w: True,
     "variants": lambda w: None,
     "phase": lambda w: 0.0,
     "inertia": lambda w: True,

@@ -11,6 +11,7 @@ import typer
 
 from featherlane import show_config
 from featherlane.errors import page
+from featherlane.extension import repairing
 
 application = typer.Typer(
     help="Rigid-body dynamics for batches of worlds. Exit codes: 0, success; 2, invalid input, "
@@ -101,6 +102,22 @@ PackageDirs = Annotated[
 ]
 
 
+def _set_repair(context: typer.Context, repair: bool) -> bool:
+    """Repairs each URDF that the command loads."""
+    context.with_resource(repairing(repair))
+    return repair
+
+
+Repair = Annotated[
+    bool,
+    typer.Option(
+        "--repair",
+        help="Repair a URDF that other simulators accept, such as impossible inertias; a warning lists the repairs.",
+        callback=_set_repair,
+    ),
+]
+
+
 def _show_version(value: bool) -> None:
     if value:
         show_config()
@@ -185,10 +202,11 @@ def _simulate(
     ] = None,
     settings: Settings = None,
     package_dirs: PackageDirs = None,
+    repair: Repair = False,
     as_json: Json = False,
 ) -> int:
     """Simulate worlds of a model; report speed, solver convergence and status counts."""
-    del package_dirs  # of the environment, see _add_packages
+    del package_dirs, repair  # set by their callbacks
     given = locals() | {"dtype": dtype.value, "settings": tuple(settings or ())}  # all parameters by name
     from featherlane.apps.cli.simulate import Request, simulate
 
@@ -214,10 +232,11 @@ def _sweep(
         int, typer.Option(metavar="N", help="Number of samples that run at once; 0: as many as take a few seconds.")
     ] = 0,
     package_dirs: PackageDirs = None,
+    repair: Repair = False,
     as_json: Json = False,
 ) -> int:
     """Run a parameter sweep: many rollouts with different parameters, each reduced to a few numbers."""
-    del package_dirs
+    del package_dirs, repair
     given = locals()  # all parameters by name
     from featherlane.apps.cli.sweep import Request, run_sweep
 
@@ -285,9 +304,10 @@ def _view(
         ),
     ] = True,
     package_dirs: PackageDirs = None,
+    repair: Repair = False,
 ) -> int:
     """Show worlds in the browser: run, rewind, drag, edit, plot. Requires: pip install 'featherlane[view]'."""
-    del package_dirs
+    del package_dirs, repair
     given = locals() | {"dtype": dtype.value, "settings": tuple(settings or ())}  # all parameters by name
     from featherlane.apps.cli.view import Request, serve_page
 
@@ -295,9 +315,9 @@ def _view(
 
 
 @application.command("inspect")
-def _inspect(source: Source, package_dirs: PackageDirs = None, as_json: Json = False) -> None:
+def _inspect(source: Source, package_dirs: PackageDirs = None, repair: Repair = False, as_json: Json = False) -> None:
     """Describe a model: sizes, kinematic tree, sparsity and cost, features, unsupported features."""
-    del package_dirs
+    del package_dirs, repair
     from featherlane.apps.cli.inspect import inspect
 
     inspect(source, as_json)
@@ -313,10 +333,11 @@ def _diagnose(
         bool, typer.Option("--self-test", help="Test the installation in seconds: accuracy, bits, MuJoCo.")
     ] = False,
     package_dirs: PackageDirs = None,
+    repair: Repair = False,
     as_json: Json = False,
 ) -> int:
     """Check a model for errors, instabilities, elements without effect, and slow settings, or test the installation."""
-    del package_dirs
+    del package_dirs, repair
     from featherlane.apps.cli.diagnose import diagnose_source, run_self_test
 
     if self_test == (source is not None):
@@ -344,13 +365,14 @@ def _bench(
     ] = False,
     stages: Annotated[bool, typer.Option(help="Also measure each stage of a step.")] = True,
     package_dirs: PackageDirs = None,
+    repair: Repair = False,
     as_json: Json = False,
 ) -> None:
     """Measure speed against MuJoCo, alternating in one process from the same settled states."""
     from featherlane.apps.cli.bench import bench
     from featherlane.apps.measure.speed_comparison import Course
 
-    del against, package_dirs  # one alternative so far
+    del against, package_dirs, repair  # one alternative so far
     course = Course(dtype.value, worlds, threads, nstep=steps, rounds=rounds, settle=seconds, seed=seed, smooth=smooth)
     bench(sources, course, stages, as_json)
 
@@ -401,10 +423,11 @@ def _compare(
         ),
     ] = None,
     package_dirs: PackageDirs = None,
+    repair: Repair = False,
     as_json: Json = False,
 ) -> int:
     """Solve the same states with several solvers from a cold start, and report their convergence."""
-    del package_dirs
+    del package_dirs, repair
     from featherlane.apps.cli.compare import compare, compare_contact_models
     from featherlane.apps.measure.contact_models import SOLVERS as ALL_SOLVERS
     from featherlane.apps.measure.contact_models import Contest

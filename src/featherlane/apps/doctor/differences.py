@@ -41,6 +41,13 @@ def dropped(examined: ExaminedModel) -> Iterator[Sign]:
         yield Sign("model", -1, f"ignored: {element}", "define it in MJCF, or in an MjSpec")
 
 
+@check("urdf-repaired", WARNING, "the simulated model has other values than the file")
+def repaired(examined: ExaminedModel) -> Iterator[Sign]:
+    """Lists invalid URDF elements that `load(..., repair=True)` repaired."""
+    for line in examined.original.repairs:
+        yield Sign("model", -1, f"repaired: {line}", "correct the file")
+
+
 @check("urdf-fused", NOTE, "no body has this name, so its position cannot be read, and no sensor can be attached")
 def fused(examined: ExaminedModel) -> Iterator[Sign]:
     """Lists URDF links that a fixed joint merges into their parent body, such as a tool frame."""

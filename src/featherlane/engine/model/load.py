@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.engine.model.actuators import check_actuators
+from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.bundle import bundled_file, resolve_name
 from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.decomposition import Decomposition, decompose
@@ -29,11 +30,21 @@ from featherlane.engine.model.obj_objects import merged_objects
 from featherlane.engine.model.option import check_options
 from featherlane.engine.model.packages import Folders
 from featherlane.engine.model.reader import forget_files, heard, hint, mujoco_module
+from featherlane.engine.model.repair import ADVICE, repairing
 from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
-from featherlane.engine.model.source import Source, clean, found_file, is_binary, is_text, is_urdf, read_source
+from featherlane.engine.model.source import (
+    Source,
+    clean,
+    found_file,
+    is_binary,
+    is_text,
+    is_urdf,
+    possible_repairs,
+    read_source,
+)
 from featherlane.engine.model.tables import check_tables
 from featherlane.engine.model.urdf import dropped_elements, link_names, root_links
 from featherlane.engine.model.variant import Declared, Variants, compile_variants, select
@@ -55,12 +66,14 @@ class Compiled(NamedTuple):
         name: its name for messages.
         text: its XML text, or "".
         decompositions: meshes that were divided into convex parts.
+        repairs: changes of a URDF's text that `repair` made.
     """
 
     mj_model: Any
     name: str
     text: str = ""
     decompositions: Sequence[Decomposition] = ()
+    repairs: Sequence[str] = ()
 
 
 class Meshes(NamedTuple):
@@ -115,9 +128,10 @@ def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         mj_model = spec.compile()
-    for text in (*dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts):
+    notes = [f"{read.name}: repaired:\n  " + "\n  ".join(read.repairs)] if read.repairs else []
+    for text in (*dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts, *notes):
         warnings.warn(text, stacklevel=6)
-    return Compiled(mj_model, read.name, read.text, found)
+    return Compiled(mj_model, read.name, read.text, found, read.repairs)
 
 
 @contextmanager
@@ -134,7 +148,9 @@ def _errors_of(source: Any) -> Iterator[None]:
         else:
             where = str(found_file(source)) if isinstance(source, str | Path) else type(source).__name__
         text = str(error).strip()
-        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
+        repairs = possible_repairs(source)
+        advice = "".join(f"\n  {line}" for line in (ADVICE, *repairs)) if repairs else ""
+        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}{advice}") from None
 
 
 def compile_source(
@@ -186,6 +202,7 @@ def load(
     convex_decomposition: str | Mapping[str, Any] | None = None,
     variants: Declared | None = None,
     collision: str | Mapping[str, Any] | None = None,
+    repair: bool = False,
 ) -> Model:
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
@@ -211,11 +228,14 @@ def load(
             distance fields (type `sdf`), whose octrees MuJoCo computes.  Or a dict of options: `method`, `geoms` (list
             of names, also of geoms that do not collide), `octree_maxdepth` (6: the box of a mesh is divided into at
             most 64 x 64 x 64 cells).
+        repair: whether invalid elements of a URDF that other simulators accept are repaired, as `model.repairs` lists:
+            impossible, zero and missing masses and inertias, misprinted numbers, repeated elements, shapes without
+            geometry, limits in the wrong order.  Valid elements, and sources other than URDF, remain unchanged.
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
             OBJ files of several objects: all are read here, MuJoCo reads the faces of the first.  Materials and
-            textures of COLLADA and glTF files, which are not read.
+            textures of COLLADA and glTF files, which are not read.  The repairs.
 
     Raises:
         UnsupportedFeatureError: the model has unsupported features that would change its motion; lists all.  Or a
@@ -229,7 +249,8 @@ def load(
     """
     meshes = Meshes(convex_decomposition, collision)
     forget_files()  # also those of an MjSpec
-    model = load_unchecked(source, assets, links=links, package_dirs=package_dirs, meshes=meshes, variants=variants)
+    with repairing(flag("repair", repair)):
+        model = load_unchecked(source, assets, links=links, package_dirs=package_dirs, meshes=meshes, variants=variants)
     model.check_edits()
     return model
 
@@ -262,7 +283,7 @@ def load_unchecked(
     for argument in meshes.given if variants is not None else ():
         raise ModelError(f"load: got variants and {argument}, allowed is one of them")
     links = listed(links)
-    mj_model, name, text, decompositions = compile_source(source, assets, package_dirs, meshes)
+    mj_model, name, text, decompositions, repairs = compile_source(source, assets, package_dirs, meshes)
     with heard():
         if variants is None:
             model = from_mujoco(mj_model, name, links)
@@ -273,7 +294,7 @@ def load_unchecked(
                 use_contents(spec, _contents(read)[0])
                 found, labelled = compile_variants(spec, variants)
             model = _with_variants(found, labelled, name, links)
-    model.decompositions = decompositions
+    model.decompositions, model.repairs = decompositions, repairs
     if is_urdf(text):
         model.dropped = dropped_elements(text)
         if model.dropped:

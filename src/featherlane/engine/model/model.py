@@ -40,8 +40,8 @@ BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 # fields with value limits
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
 # attributes that a copy and a pickle contain, in addition to the buffers
-KEPT = "mj_model source dropped fused decompositions revision user_sensors user_actuators link_names variants".split()
-KEPT += ["user_lcp_solver", "_sizes", "_layout"]
+KEPT = "mj_model source dropped fused repairs decompositions revision user_sensors user_actuators link_names".split()
+KEPT += ["variants", "user_lcp_solver", "_sizes", "_layout"]
 TAKEN = "mj_model user_sensors user_actuators user_lcp_solver".split()  # objects that `take_over` replaces
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
@@ -140,6 +140,7 @@ class Model(NamedAccess):
         source: what was loaded: the path of a file (also of a bundled model), "XML text", "MjModel" or "MjSpec".
         dropped: elements of the source that MuJoCo ignored without a warning.
         fused: links of a URDF that fixed joints merge into the bodies that carry them: the model has no such bodies.
+        repairs: changes of a URDF that `load(..., repair=True)` made, each with its element, value and rule.
         decompositions: descriptions of the meshes that `convex_decomposition` divided into convex parts.
         real_buffer: all real fields, float64, in layout order.
         int_buffer: all integer fields, int32, in layout order; read-only.
@@ -161,6 +162,7 @@ class Model(NamedAccess):
             "source": source,
             "dropped": [],
             "fused": [],
+            "repairs": [],
             "decompositions": [],
             "revision": 0,
             "user_sensors": {},
@@ -286,7 +288,7 @@ class Model(NamedAccess):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in MODEL:
-            if name in ("dropped", "fused", "decompositions"):
+            if name in ("dropped", "fused", "repairs", "decompositions"):
                 self.__dict__[name] = list(value)
                 return
             if name in KEYFRAME_FIELDS:

@@ -17,6 +17,7 @@ from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import encodable
 from featherlane.engine.model.packages import Folders, listed_folders, resolve
 from featherlane.engine.model.reader import forget_files, mujoco_module, version_numbers
+from featherlane.engine.model.repair import is_repairing, repaired
 from featherlane.engine.model.urdf_reader import read_as_newest, with_distinct_names
 from featherlane.errors import ModelError
 
@@ -41,12 +42,14 @@ class Source(NamedTuple):
         spec: its `mujoco.MjSpec`; the given object if the source is one.
         text: its XML text, or "".
         folders: folders of attached models, in which their meshes are.
+        repairs: changes of a URDF's text that `repair` made.
     """
 
     name: str
     spec: Any
     text: str = ""
     folders: Sequence[str] = ()
+    repairs: Sequence[str] = ()
 
 
 def is_text(source: Any) -> bool:
@@ -116,13 +119,23 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
         raise ModelError(f"{name}: is {CONVERTED[kind]}")
     if not is_text(text):
         raise ModelError(f"{name}: is no XML text; allowed are MJCF and URDF files, and ZIP files with one of them")
+    repairs = []
     if kind == "robot":
+        text, repairs = repaired(text) if is_repairing() else (text, [])
         text, names = with_distinct_names(text)
     spec = _parsed(mujoco, path, text, files)
     if kind == "robot":
         read_as_newest(spec, text, version_numbers(mujoco.__version__))
     resolve(spec, names, package_dirs, path)
-    return Source(name, spec, text, [os.path.join(spec.modelfiledir, folder) for folder in ATTACHED.findall(text)])
+    folders = [os.path.join(spec.modelfiledir, folder) for folder in ATTACHED.findall(text)]
+    return Source(name, spec, text, folders, repairs)
+
+
+def possible_repairs(source: Any) -> list[str]:
+    """Returns the changes that `repair` would make to a URDF; none if it is another source, or was repaired."""
+    if is_repairing() or not isinstance(source, str | Path) or is_binary(source):
+        return []
+    return repaired(_text_of(source)[2])[1]
 
 
 def _text_of(source: str | Path) -> tuple[str, Path | None, str, dict[str, bytes]]:
