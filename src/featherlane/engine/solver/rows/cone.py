@@ -32,9 +32,9 @@ STRAIGHT = 1e-6
 
 @kernel
 def cone_zone(d, k, y, T):
-    """Returns (sticks, slips): masks at y along n and length T along the friction directions.
+    """Returns (sticks, slips): masks of worlds by the zone of contact k; both are false if it separates.
 
-    Both are false if the contact separates.
+    y: J a - aref along n.  T: its length along the friction directions.
     """
     separates = y >= T
     sticks = not_(separates) & (fma(d.con_D[k], y, d.con_Dt[k] * T) <= 0.0)
@@ -101,7 +101,7 @@ def cone_switch(d, k, a):
     """Returns a positive number if contact k changes its zone between y and y + a v, or its slip turns; else 0.
 
     The slip turns if a^2 |v across| |v| > STRAIGHT T^2, with v over the friction directions, and `v across` its part
-    orthogonal to y_i.  The left side over T^2 is the change of force beyond its linear model, as a part of the force.
+    orthogonal to y_i.  The left side over T^2 is the part of the force that its linear model misses.
     """
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = d.primal.con_y[k]
@@ -116,7 +116,7 @@ def cone_switch(d, k, a):
             vv, uu = fma(v_turn[i], v_turn[i], vv), fma(u_turn[i], u_turn[i], uu)
     sticks, slips = cone_zone(d, k, y, sqrt(yy))
     sticks_then, slips_then = cone_zone(d, k, fma(a, v, y), sqrt(uu))
-    # changes: how many of the masks `sticks` and `slips` differ between both ends
+    # number of the masks `sticks` and `slips` that differ between both ends
     changes = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
     changes = changes + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
     T_squared = where(slips, yy, 1.0)

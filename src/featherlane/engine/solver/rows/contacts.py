@@ -76,7 +76,7 @@ def add_contact_costs(m, d, con_y, cost):
 
 @kernel
 def add_basis_force(d, k, f):
-    """Adds forces f along normal and tangents of contact k's basis to con_wrench of its bodies."""
+    """Adds forces f along normal and tangents of contact k's basis, on its pushed body, to con_wrench of both bodies."""
     if d.con_dim[k] > 1:
         n, t1, t2 = d.con_basis[k].rows
         add_contact_force(d, k, fma(f[0], n, fma(f[1], t1, f[2] * t2)))
@@ -86,9 +86,9 @@ def add_basis_force(d, k, f):
 
 @kernel
 def add_turn_moments(d, k, moments):
-    """Adds moments along the turns of contact k's basis to con_wrench of its bodies."""
-    r0, r1, r2 = d.con_basis[TURN, k].rows
-    add_contact_moment(d, k, fma(moments[0], r0, fma(moments[1], r1, moments[2] * r2)))
+    """Adds moments along the turns of contact k's basis, on its pushed body, to con_wrench of both bodies."""
+    turn0, turn1, turn2 = d.con_basis[TURN, k].rows
+    add_contact_moment(d, k, fma(moments[0], turn0, fma(moments[1], turn1, moments[2] * turn2)))
 
 
 @kernel
@@ -101,7 +101,7 @@ def apply_contact_forces(m, d, cost):
             add_basis_force(d, k, forces)
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                # turning edges push along the normal, too
+                # turning edges also push along the normal
                 normal_force, moments, c = turning_force(d, k, d.primal.con_y)
                 cost = cost + c
                 add_contact_force(d, k, normal_force * d.con_basis[k].rows[0])
@@ -171,8 +171,8 @@ def add_contact_slopes(m, d, a, g, h):
 
 
 @kernel
-def add_contact_rounding(m, d, reach, s):
-    """Returns s plus the absolute terms of the contacts' slopes along a step of length `reach`.
+def add_contact_rounding(m, d, reach, terms):
+    """Returns `terms` plus the absolute terms of the contacts' slopes along a step of length `reach`.
 
     A contact that pushes at either end of the step adds D |v| (|y| + reach |v|), with |y| and |v| the sums of absolute
     values over all directions of its basis: the force depends on differences of the normal and the other directions.
@@ -192,16 +192,16 @@ def add_contact_rounding(m, d, reach, s):
             for i in unrolled(range(3)):
                 v_friction, y_friction = v_friction + fabs(v_turn[i]), y_friction + fabs(y_turn[i])
                 y_then = y_then + fabs(fma(reach, v_turn[i], y_turn[i]))
-        # no edge, nor the cone, pushes if y_0 >= sum of |y_i|
+        # neither an edge nor a cone pushes if y_0 >= sum of |y_i|
         pushes = (y[0] < y_friction) | (fma(reach, v[0], y[0]) < y_then)
         D = c.D
         if not has_pyramids(m) and c.dim > 1:
-            D = fmax(D, c.Dt)  # an elliptic contact has D along n and Dt along the others
-        # D |v| (|y| + reach |v|)
-        s = s + where(
+            D = fmax(D, c.Dt)  # an elliptic contact has Dt along the friction directions
+        # D |v| (|y| + reach |v|), with the normal part of each sum added here
+        terms = terms + where(
             pushes, D * (fabs(v[0]) + v_friction) * fma(reach, fabs(v[0]) + v_friction, fabs(y[0]) + y_friction), 0.0
         )
-    return s
+    return terms
 
 
 @kernel

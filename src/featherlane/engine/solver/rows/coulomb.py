@@ -34,17 +34,17 @@ def friction_bound(d, k, con_y):
 
 @kernel
 def coulomb_force(d, k, con_y):
-    """Returns (force along n, factor s, cost with the bound fixed): the force along friction direction i is s y_i.
+    """Returns (force f_0 along n, factor s, cost with the bound fixed): the force along friction direction i is s y_i.
 
     s = -min(Dt, f_0 / T).
-    cost = f_0 |y_0| / 2 of the normal row, plus Dt T^2 / 2 if it sticks, f_0 (T - f_0 / (2 Dt)) if it slips.
+    cost = -f_0 min(y_0, 0) / 2, plus Dt T^2 / 2 if it sticks, f_0 (T - f_0 / (2 Dt)) if it slips.
     """
     y = con_y[k][0]
     T = sqrt(friction_dot(d, k, con_y, con_y))
     f = friction_bound(d, k, con_y)
     Dt = d.con_Dt[k]
     sticks = Dt * T <= f
-    minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))  # T > 0 if it slips
+    minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))  # if it slips, T > 0 and Dt > 0
     friction_cost = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
     return f, -minus_s, fma(-0.5 * f, fmin(y, 0.0), friction_cost)
 
@@ -56,7 +56,8 @@ def model_friction(d, k):
     c = f_0 + w t . y.
     """
     w = d.coulomb.zone[k][0]
-    return fma(w, friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_bound(d, k, d.primal.con_y)), w
+    c = fma(w, friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_bound(d, k, d.primal.con_y))
+    return c, w
 
 
 @kernel
@@ -76,8 +77,10 @@ def model_slope(d, k, a, g, h):
     across = fma(-ty, tv, yv)
     d_across = fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
-    # the part of friction across t, then that of the normal force
-    return fma(push, y, fma(w, fma(a, d_across, across), g)), fma(push, v, fma(w, d_across, h))
+    # each sum: the part of the friction across t, then that of the normal force
+    slope = fma(push, y, fma(w, fma(a, d_across, across), g))
+    curvature = fma(push, v, fma(w, d_across, h))
+    return slope, curvature
 
 
 @kernel
@@ -133,7 +136,10 @@ def coulomb_weights(d, k):
 
 @kernel
 def slip_rate(d, k):
-    """Returns (slips, D / T): a slipping contact has d f_i / d y_0 = (D / T) y_i beyond `coulomb_weights`."""
+    """Returns (mask of worlds in which contact k slips, rate D / T there, else 0).
+
+    d f_i / d y_0 = (D / T) y_i is the part of the derivative that `coulomb_weights` leaves out.
+    """
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     f = friction_bound(d, k, d.primal.con_y)
     slips = (d.con_Dt[k] * T > f) & (f > 0.0)

@@ -19,7 +19,7 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 from featherlane.engine.prelude import *
 from featherlane.engine.lanes import Kernel
 
-TINY = 1e-30
+TINY = 1e-30  # smallest divisor: avoids divisions by 0
 
 
 # ---- bounded -------------------------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ TINY = 1e-30
 def bounded_force(row, x):
     """Returns (force, cost) of a row: f = clamp(-D x, lo, hi), cost -f (x + f / 2D)."""
     f = clip(-(row.D * x), row.lo, row.hi)  # 0 if D = 0
-    return f, -(f * fma(0.5 * f, 1.0 / fmax(row.D, TINY), x))
+    return f, -(f * fma(0.5 * f, 1.0 / fmax(row.D, TINY), x))  # D = 0: the cost is 0, as f is
 
 
 @kernel
@@ -62,7 +62,7 @@ def bounded_switch(row, x, v, a):
 # ---- one-sided -----------------------------------------------------------------------------------------------------
 @kernel
 def one_sided_force(D, x):
-    """Returns (force, cost) of a row that only pushes: D min(x, 0)^2 / 2."""
+    """Returns (force, cost) of a row that only pushes: f = max(-D x, 0), cost D min(x, 0)^2 / 2."""
     x = fmin(x, 0.0)
     f = -(D * x)
     return f, -(0.5 * f) * x
