@@ -18,7 +18,7 @@ def constraint_forces(m, d, store):
     """Computes forces of all rows at the acceleration qacc.
 
     Args:
-        store: 1 also writes the forces of the rows; 0 keeps those of the solver.
+        store: 1 also writes row_force, con_force and dual.f; 0 keeps those of the solver.
 
     Reads:  qacc, cvel, all rows.
     Writes: qfrc_constraint (nv,) [N, N m]; row_force, con_force, dual.*.

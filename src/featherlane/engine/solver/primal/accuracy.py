@@ -221,7 +221,7 @@ def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
 
 
 @kernel
-def resolves_row_forces(m, d, chosen):
+def factor_keeps_inertia(m, d, chosen):
     """Returns a mask of the chosen worlds whose factor of H has not lost M by rounding.
 
     One rounding of the row forces moves dof i by x_i = EPS H^-1 terms; it may be only a part DIGITS of c_i.
@@ -302,6 +302,6 @@ def refine_solution(m, d, stopped, gradient, niter, n):
     # their acceleration is accurate only if the factor of H has not lost M: H^-1 is applied to the row forces
     doubted = accurate & not_(certain)
     if any_(doubted):
-        accurate = certain | resolves_row_forces(m, d, doubted)
+        accurate = certain | factor_keeps_inertia(m, d, doubted)
     force_from_acceleration(m, d, stopped)
     return accurate, gradient, niter

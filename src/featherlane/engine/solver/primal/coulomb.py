@@ -297,8 +297,7 @@ def coulomb_newton(m, d):
     active = d.active[0] > 0.0
     live = (scale * initial_residual > tolerance) & active
     unsolved = live
-    proximal = false_mask(d)
-    niter = 0.0
+    proximal, niter = false_mask(d), 0.0
     # the law has no cost, and the start no step: niter is 0 in every world
     record_iteration(d, k=0, cost=0.0, gradient=scale * initial_residual, improvement=niter, step=niter)
     stiffness, residual = first_problem(m, d, live, initial_residual)

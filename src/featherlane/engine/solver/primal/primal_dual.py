@@ -274,7 +274,7 @@ def store_friction(d):
 # ---- an iteration --------------------------------------------------------------------------------------------------
 @kernel
 def set_direction(m, d, chosen, x):
-    """Sets p = primal.search to x in the chosen worlds, else to 0; computes M p in primal.Mv, J p in row_v and con_z."""
+    """Sets p = primal.search to x in the chosen worlds, else to 0; computes M p (Mv) and J p (row_v, con_z)."""
     for i in range(m.nv):
         d.primal.search[i] = where(chosen, x[i], 0.0)
     metric_times(m, d, d.primal.search, d.primal.Mv)
@@ -324,7 +324,7 @@ def newton_step(m, d, live, residual, rho, niter):
     d.coulomb.fixed[0] = 0  # the line search uses the linear model, with moving bounds
     q1, q2, _ = line_terms(m, d)  # coefficients of the slope without rows
     rise = dot_product(m, d.primal.search, d.primal.grad)  # p . r: slope at the start
-    # if N turns the direction uphill, the full step is taken, because only the full step leads to the model's root
+    # if N turns the direction uphill, the full step is taken: only a full step leads to the root of the model
     full_enough = where(rise < 0.0, -(FULL * rise), FAR)
     a = step_length(m, d, q1, q2, CLOSE * fabs(rise), full_enough, live)
     advance_rows(m, d, a)

@@ -132,10 +132,10 @@ def absolute_contact_force(m, d, k):
 
 @kernel
 def is_rounding_of_terms(m, d):
-    """Returns a mask of worlds whose gradient is, per component, at most `TERMS` roundings of each of its terms.
+    """Returns a mask of worlds in which each component of the gradient is at most TERMS roundings of its terms.
 
-    The sum of terms is |M a| + |f0| + |J|^T |f|, where each edge, arm and axis contributes its absolute value.  The gradient of opposing contacts
-    is a difference of large terms; if it is only their rounding, another step gains nothing.
+    The sum of terms is |M a| + |f0| + |J|^T |f|, with the absolute values of each edge, arm and axis.  The gradient of
+    opposing contacts is a difference of large terms; if it is only their rounding, another step gains nothing.
     Reads:  the rows, primal.Ma and primal.grad at a point.   Writes: con_wrench, primal.terms.   Cost: as one gradient.
     """
     f0 = metric_force(m, d)
@@ -208,8 +208,8 @@ def has_large_gradient(m, d, gradient, gap):
 def is_rounding(m, d, gradient, chosen):
     """Returns a mask of worlds whose gradient is rounding and below LARGE of the forces.
 
-    gradient: its norm.  The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 the mask is false, because
-    this test would accept too much.
+    gradient: its norm.  The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 the mask
+    is false, because this test would accept too much.
     """
     if single_precision(d):
         found = gradient < 0.0  # false in all worlds

@@ -52,7 +52,7 @@ def last_is_cheaper(m, d):
 
 @kernel
 def warm_start(m, d):
-    """Sets qacc, primal.Ma and the rows at the point with the lower cost: the last acceleration or the unconstrained one."""
+    """Sets qacc, primal.Ma and the rows at the last or the unconstrained acceleration, whichever has the lower cost."""
     # the unconstrained acceleration a0, with M a0 = f0
     compute_rows_at(m, d, d.qacc_smooth, d.primal.row_x, d.primal.con_y)
     copy_vector(m, d.qacc_smooth, d.qacc)
@@ -73,8 +73,7 @@ def set_line_to_unconstrained(m, d):
     Writes: qacc, primal.Ma and its rows; primal.search, Mv and the rows of the direction.
     """
     f0 = metric_force(m, d)
-    usable = true_mask(d)
-    curvature = 0.0  # p . M p
+    usable, curvature = true_mask(d), 0.0  # mask of worlds with a usable last acceleration; p . M p
     for i in range(m.nv):  # the comparison is false for NaN
         usable = usable & (fabs(d.qacc_warmstart[i]) <= LARGEST)
     for i in range(m.nv):

@@ -76,7 +76,7 @@ def add_contact_costs(m, d, con_y, cost):
 
 @kernel
 def add_basis_force(d, k, f):
-    """Adds forces f along normal and tangents of contact k's basis, on its pushed body, to con_wrench of both bodies."""
+    """Adds forces f on the pushed body, along normal and tangents of contact k, to con_wrench of both bodies."""
     if d.con_dim[k] > 1:
         n, t1, t2 = d.con_basis[k].rows
         add_contact_force(d, k, fma(f[0], n, fma(f[1], t1, f[2] * t2)))
@@ -86,7 +86,7 @@ def add_basis_force(d, k, f):
 
 @kernel
 def add_turn_moments(d, k, moments):
-    """Adds moments along the turns of contact k's basis, on its pushed body, to con_wrench of both bodies."""
+    """Adds moments on the pushed body, along the turns of contact k, to con_wrench of both bodies."""
     turn0, turn1, turn2 = d.con_basis[TURN, k].rows
     add_contact_moment(d, k, fma(moments[0], turn0, fma(moments[1], turn1, moments[2] * turn2)))
 

@@ -220,7 +220,7 @@ def compute_turn_rows(d, k, w, out):
 
 @kernel
 def relative_velocity(d, k, w):
-    """Returns the velocity of the pushed body relative to the other body, at the point of contact k, from body motions w."""
+    """Returns the velocity of the pushed body relative to the other body at contact k, given body motions w."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     velocity = point_velocity(pushed, pushed_body_arm(d, k), w)
     if other > 0:
