@@ -18,7 +18,7 @@ from featherlane.engine.constraint.fold import fold_rows
 def merge_labels(d, present, s, t, changed):
     """Sets the labels of trees s and t, which a row joins, to the smallest of the four numbers: both labels, s and t.
 
-    present: mask of worlds that have the row; others do not change.  A tree -1 is none: the row acts on one tree.
+    present: mask of worlds that have the row; only these change.  s or t is -1 if the row acts on one tree only.
     Returns 1 in worlds with a changed label, else `changed`.
     """
     # a row on one tree joins the tree with itself

@@ -7,7 +7,7 @@ A sweep visits block by block (rows.py) and sets each force to its optimum with 
     cone         along the ray through the force, then across it on the disc |t| <= f_0 (friction_disc.py), twice
 
 Before a sweep forces are extrapolated along their last change by beta = (k - 1) / (k + 2), and projected to their
-admissible set.  k counts sweeps since the last one that opposed that change, or increased the cost.  A world stops if a
+admissible set.  k counts the sweeps since a sweep opposed that change, or increased the cost.  A world stops if a
 sweep gains less than the tolerance; it has not converged if its residual is neither small nor rounding (rounding.py).
 
 Names
@@ -149,6 +149,7 @@ def dual_cost(m, d):
             for c in range(contact.dim):
                 cost = fma(basis_force(m, d, k, c), basis_value(d, d.primal.con_warm, k, c), cost)
             for e in range(force_count(m, d, k)):
+                # friction rows of an elliptic cone have Dt
                 D = contact.Dt if e > 0 and not has_edges(m, d, k) else contact.D
                 cost = cost + force_cost(d.dual.f[q, e], b=0.0, D=D)
     return cost

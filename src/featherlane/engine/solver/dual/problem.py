@@ -148,7 +148,9 @@ def primal_contact_force(m, d, k, e, s):
     y = d.primal.con_y[k][0]
     if has_edges(m, d, k):
         y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)  # edges 2 i - 2 and 2 i - 1 are y + y_i and y - y_i
-        f = -(c.D * fmin(y + y_i if e % 2 == 0 else y - y_i, 0.0))
+        D = c.D
+        x = y + y_i if e % 2 == 0 else y - y_i
+        f = -(D * fmin(x, 0.0))
     elif e == 0:
         f = -(c.D * fmin(y, 0.0))  # the normal of a contact without friction only pushes
         if c.dim > 1:  # an elliptic cone

@@ -80,7 +80,7 @@ def store_contact_column(d, k, i, e, n, dim):
     for c in range(dim):
         d.dual.Y[e + c * n] = 0.0
     if d.dual.mark[i] != BOTH:
-        # relative velocity: sign 1 for the pushed body, -1 for the other one;  r: arm of the contact point on that body
+        # the other body's velocity is subtracted: sign -1.  r: contact point from the com of the body's tree
         sign, r = (1.0, pushed_body_arm(d, k)) if d.dual.mark[i] == FIRST else (-1.0, other_arm(d, k))
         x = d.con_basis[k] @ (d.cdof[i].linear + cross(d.cdof[i].angular, r))  # along normal and tangents
         d.dual.Y[e] = sign * x[0]
@@ -180,7 +180,7 @@ def make_blocks(m, d):
     Cost:   O(rows * depth^2).
     """
     dof_start, row_start = 0, 0  # next free positions in dual.dof and dual.Y
-    all_rows = in_forces(m)  # rows without friction are needed, too
+    all_rows = in_forces(m)  # PGS reads all blocks, the no-slip solver only those of rows with friction
     inverse = metric_factor(m, d)[1]  # 1 / D
     d.dual.ndual[0] = 0
     for i in range(m.nv):

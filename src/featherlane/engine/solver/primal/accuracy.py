@@ -4,7 +4,7 @@ Rows may push against each other with forces that are much larger than their sum
 walls.  Each force D (J a - aref) is accurate to one rounding, but rounding dominates the sum.  Example: in robosuite's
 three-fingered gripper, forces of 2e16 N have moments of 5e13 N m that cancel to 3 N m.  The acceleration is accurate
 nevertheless: the stiffer the rows, the smaller the change of acceleration that changes their sum.  The total force of
-all rows is accurate, too, if it is computed from the acceleration,
+all rows is also accurate if it is computed from the acceleration,
 
     J^T f = M a - f0.
 

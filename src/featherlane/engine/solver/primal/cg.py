@@ -124,9 +124,9 @@ def cg(m, d):
         # the gain is below the tolerance, but not rounding; never with tolerance 0
         gains_little = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
         if any_(live & gains_little & (scale * gap > NEAR * tolerance)):
-            # a step that is too short or too long also gains little, so the gradient, or the gap, must be small, too
+            # a step that is too short or too long also gains little: the gradient or the gap must be small
             gains_little = gains_little & is_small(m, d, gradient, scale * gap)
-        converged = not_(scale * gradient > tolerance) | gains_little  # a gradient that is NaN ends the world, too
+        converged = not_(scale * gradient > tolerance) | gains_little  # also if it is NaN
         if single_precision(d):  # rounding may keep its gradient above the tolerance
             converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)

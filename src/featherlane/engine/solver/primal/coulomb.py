@@ -50,8 +50,8 @@ STALLED = 5  # consecutive iterations without progress, after which rho falls
 SLOWER = 0.5  # factor of rho in each of the following iterations
 HALVED = 0.5  # an iteration makes progress if it leaves at most this part of the least residual
 IMPATIENT = 10  # consecutive iterations without progress, after which a problem is given up
-# A problem is also given up if its residual exceeds GROWN times its first one, or GROWN times ROUGH of the forces: any
-# residual seems small next to huge forces
+# A problem is also given up if its residual exceeds GROWN times the residual at its start, and GROWN times ROUGH of
+# the forces at its start: next to huge forces, any residual seems small
 GROWN = 100.0
 
 # s, the stiffness of a problem as a part of that of the law
@@ -122,8 +122,8 @@ def set_problem(m, d, chosen, back, shifted, stiffness):
     Args:
         chosen: mask of worlds that get the problem.
         back: mask of worlds that first go to the point coulomb.good.
-        shifted: mask of worlds with proximal forces, a part of `back`: c p is subtracted from recomputed y.  In the
-            others p = 0.
+        shifted: mask of worlds with proximal forces, a part of `back`: c p is subtracted from recomputed y.  In all
+            other worlds p = 0.
         stiffness: s of each world.
 
     Writes: con_D, con_Dt, row_D, coulomb.zone[k][0]; in `back` qacc and its rows; in `shifted` primal.con_y.
@@ -171,8 +171,8 @@ def next_problem(m, d, solved, given_up, proximal, stiffness):
     Returns (mask `proximal`, stiffness s, residual of all worlds) of the next problems.
 
     Args:
-        solved: worlds that solved a problem that is not the last one.  The next one is stiffer.
-        given_up: worlds that gave a problem up.  The next one is a softer proximal problem.
+        solved: worlds that solved a problem before the law.  The next problem is stiffer.
+        given_up: worlds that gave a problem up.  The next problem is a softer proximal one.
         proximal: worlds whose last problem was a proximal one.
         stiffness: s of each world's problem.
     """
@@ -200,7 +200,7 @@ def leave_unsolved(m, d, unsolved, proximal, initial_residual):
 
     Args:
         unsolved: mask of unsolved worlds.
-        proximal: mask of worlds with proximal problems; the others stay at the present point.
+        proximal: mask of worlds with proximal problems.  Without one, a world stays at the present point.
         initial_residual: residual of the law at the start.
 
     Returns the residual of the law of all worlds.
@@ -219,7 +219,7 @@ def leave_unsolved(m, d, unsolved, proximal, initial_residual):
 # ---- the iterations --------------------------------------------------------------------------------------------------
 @kernel
 def first_problem(m, d, live, residual):
-    """Sets the first problem in the `live` worlds: that which finds the zones, or the law close to its solution.
+    """Sets the first problem in the `live` worlds: the one that finds the zones, or the law if its residual is small.
 
     residual: that of the law at the start.  Returns (stiffness s, residual) of the problems.
     """
@@ -287,7 +287,7 @@ def coulomb_newton(m, d):
         rho: factor of the trial force, over Dt.
     Masks of worlds:
         live: takes the next step.  unsolved: has not solved the law; it is not live if it has given up.
-        slow: this iteration made no progress.  hopeless: further iterations do not solve its problem.
+        slow: this iteration made no progress (HALVED).  hopeless: further iterations do not solve its problem.
     """
     d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed
     start_newton(m, d)

@@ -42,7 +42,7 @@ def half_gradient_product(m, d):
 
 @kernel
 def primal_gap(m, d):
-    """Returns 1/2 g^T M^-1 g, an upper bound of the cost above its minimum: the cost's Hessian is at least M.
+    """Returns 1/2 g^T M^-1 g, an upper bound of cost minus minimum, because the cost's Hessian is at least M.
 
     Source: MuJoCo documentation, Computation, "Algorithms" (warm start).
     """

@@ -50,7 +50,8 @@ def mark_slipping(d, live):
 def multiply_by_bound_change(m, d, x, out):
     """Computes out = H^-1 N x after `mark_slipping`.
 
-    N x: forces (D / T) (n . velocity by x) y_i along the friction directions i of each slipping contact.
+    N x: forces (D / T) (n . u) y_i along the friction directions i of each slipping contact, with u the relative
+    velocity at the contact by the joint velocities x.
     Scratch: con_motion, con_wrench, primal.search, primal.Mv.
     """
     compute_body_motions(m, d, x, d.con_motion)
@@ -58,7 +59,7 @@ def multiply_by_bound_change(m, d, x, out):
     clear_vector(m, out)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
-            # s = (D / T) (n . velocity by x): the force along friction direction i is s y_i, along n it is 0
+            # s = (D / T) (n . u): the force along friction direction i is s y_i, along n it is 0
             s = d.krylov.rate[k] * dot(d.con_basis[k].rows[0], relative_velocity(d, k, d.con_motion))
             add_basis_force(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
             if d.con_dim[k] > 3:

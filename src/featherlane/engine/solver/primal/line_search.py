@@ -109,7 +109,7 @@ def next_length(a, g, h, lo, hi, is_fast):
     """Returns Newton's next step length a - g / h if it is in the bracket, else the middle of the bracket.
 
     g, h: slope and its derivative at a.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
-    is_fast: mask of worlds in which Newton reduces the slope fast.  The others also take the middle.
+    is_fast: mask of worlds in which Newton reduces the slope fast.  If it is false, the step length is the middle.
     """
     newton = a - g / h
     middle = 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0)))

@@ -7,9 +7,10 @@ of the solution than at the minimum along p.  This saves up to 3 % of the iterat
 
 A world stops if one of these holds:
 - Its gradient is below the tolerance.
-- Its gradient is rounding: then the slope along the next step is, too.  In float32 each component is compared with the
-  rounding of its terms, because opposing contacts cancel to a thousandth of their forces, whose last digits are noise.
-  A step in which a row switched may then be the last one, too.
+- Its gradient is rounding: then the slope along the next step is also rounding.  In float32 each component is compared
+  with the rounding of its terms, because opposing contacts cancel to a thousandth of their forces: the last digits of
+  the forces are noise.
+  By this test, a world may also stop after a step in which a row switched.
 - It makes no progress for PATIENCE steps, or its step has length 0.
 A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does not bound the
 gradient.
@@ -138,7 +139,7 @@ def is_exact_step(m, d, live, switched, fell, stalled, gradient):
     level, or the gradient stays at its least value (`stalled`).  If H is ill-conditioned, a step may not be exact.
     If only one of balanced, stalled and "no row switched" holds, the terms of the gradient decide: rows that switch in
     the last step, or alternate, leave no more than rounding.
-    live, switched, stalled: masks of `newton`.  fell: mask of worlds whose gradient fell to EXACT_FALL of the last one.
+    live, switched, stalled: masks of `newton`.  fell: mask of worlds whose gradient fell to EXACT_FALL or less.
     """
     balanced = gradient <= EXACT * norm_of_forces(m, d)
     exact = ((not_(switched) & fell) | stalled) & balanced

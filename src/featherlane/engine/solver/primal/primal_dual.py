@@ -184,7 +184,7 @@ def choose_zones(m, d, live, rho, share):
     """Sets coulomb.zone of all contacts, w and t, from the rows and coulomb.friction.
 
     Of the contacts of a body, only those with at least `share` of its largest violation change their zone.
-    Sets coulomb.pushes = 1 for contacts that push in a `live` world.  The others get zone and friction 0.
+    Sets coulomb.pushes = 1 for contacts that push in a `live` world.  All other contacts get zone and friction 0.
     Scratch: con_wrench, coulomb.trial.
 
     Args:
@@ -237,7 +237,7 @@ def substitute_zone_points(d):
 
     The friction directions become -(b / w) t: the law slips along t there, or sticks if t = 0.
     H is assembled by the law at this point, so it becomes that of the model.
-    Writes: primal.con_y; the former values to coulomb.trial, for `restore_points`.
+    Writes: primal.con_y; its previous values to coulomb.trial, for `restore_points`.
     """
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
@@ -314,7 +314,7 @@ def newton_step(m, d, live, residual, rho, niter):
     choose_zones(m, d, live, rho, where(niter < EARLY, SHARE, 1.0))
     # 2. direction of the model, in krylov.x
     use_model_friction(m, d)  # primal.grad becomes the model's residual
-    substitute_zone_points(d)  # H is assembled at primal.con_y; the former values go to coulomb.trial
+    substitute_zone_points(d)  # H is assembled at these points
     newton_direction(m, d)  # writes primal.search
     accuracy = fmin(fmax(residual / fmax(norm_of_forces(m, d), TINY), EXACT), INEXACT)
     solve_with_moving_bounds(m, d, live, accuracy)

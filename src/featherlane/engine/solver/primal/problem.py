@@ -121,15 +121,15 @@ def compute_rows_at(m, d, a, row_x, con_y):
 @kernel
 def add_bounded_cost(d, k, row_x, cost):
     """Returns cost plus that of row k at row_x[k], by the bounded law."""
-    _, c = bounded_force(d.row[k], row_x[k])
-    return cost + c
+    _, row_cost = bounded_force(d.row[k], row_x[k])
+    return cost + row_cost
 
 
 @kernel
 def add_one_sided_cost(d, k, row_x, cost):
     """Returns cost plus that of row k at row_x[k], by the one-sided law."""
-    _, c = one_sided_force(d.row_D[k], row_x[k])
-    return cost + c
+    _, row_cost = one_sided_force(d.row_D[k], row_x[k])
+    return cost + row_cost
 
 
 add_costs = fold_laws(add_bounded_cost, add_one_sided_cost)
@@ -144,18 +144,18 @@ def sum_row_costs(m, d, row_x, con_y):
 @kernel
 def apply_bounded_force(d, k, out, cost):
     """Adds the joint-space force of row k to out; returns cost plus that of the row, by the bounded law."""
-    f, c = bounded_force(d.row[k], d.primal.row_x[k])
+    f, row_cost = bounded_force(d.row[k], d.primal.row_x[k])
     add_joint_force(d, k, f, out)
-    return cost + c
+    return cost + row_cost
 
 
 @kernel
 def apply_one_sided_force(d, k, out, cost):
     """Adds the joint-space force of the one-dof row k to out; returns cost plus that of the row, one-sided."""
-    f, c = one_sided_force(d.row_D[k], d.primal.row_x[k])
+    f, row_cost = one_sided_force(d.row_D[k], d.primal.row_x[k])
     i = d.row_dof[k]
     out[i] = fma(d.row_J[k], f, out[i])
-    return cost + c
+    return cost + row_cost
 
 
 apply_forces = fold_laws(apply_bounded_force, apply_one_sided_force)
@@ -252,15 +252,14 @@ def store_primal_forces(m, d):
     con_force has the contact forces along normal and tangents, and the moments about them.
     """
     for k in range(d.nrow[0]):
-        # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
+        # the bounded law also serves limits: their bounds are 0 and a number that no force reaches
         d.row_force[k], _ = bounded_force(d.row[k], d.primal.row_x[k])
     store_contact_forces(m, d)
 
 
 @kernel
 def trace_of_inertia(m, d):
-    """Returns the trace of M, the scale of cost and gradient; if M is not computed, nv times the model's mean inertia.
-    """
+    """Returns the trace of M, the scale of cost and gradient; if M is not computed, nv times the model's mean inertia."""
     trace = 0.0
     if uses_articulated(m):  # then M is not computed
         trace = m.stat_meaninertia[0] * m.nv

@@ -3,8 +3,8 @@
 A solver stops if its tolerance is met, or if it makes no progress.  The last gain does not bound the residual, so the
 final point is checked, whatever ended the iterations.  Its gradient g = M a - f0 - J^T f is
 
-    small      if |g| <= SMALL max(|f0|, |J^T f|), or if the gap, an upper bound of the cost above its minimum, is at
-               most NEAR tolerances: steps that gain one tolerance each leave some of them
+    small      if |g| <= SMALL max(|f0|, |J^T f|), or if the gap, an upper bound of cost minus minimum, is at most NEAR
+               tolerances: a solver that stops at a gain of one tolerance may leave many of them
     rounding   if |g| <= ROUNDING |g(a + e) - g|, with e one rounding of each acceleration, up and down: with stiff
                rows, no representable acceleration has a smaller gradient
 
@@ -34,13 +34,13 @@ from featherlane.engine.solver.rows.pyramid import turning_force
 from featherlane.engine.solver.rows.rows import TURN, clear_body_forces, other_arm, project_body_forces, pushed_body_arm
 from featherlane.engine.solver.vectors import dot_product
 
-SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
-NEAR = 100.0  # tolerances
-LARGE, LARGE32 = 1e-2, 2e-3  # of the forces: a gradient above this sets the warning, even at rounding level
-ROUNDING = 64.0  # accelerations, rows and forces are sums of many terms
+SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32: up to this, a gradient is small
+NEAR = 100.0  # tolerances: a larger gap is not small
+LARGE, LARGE32 = 1e-2, 2e-3  # of the forces: a larger gradient sets the warning, even at rounding level
+ROUNDING = 64.0  # roundings of each acceleration: rows and forces are sums of many terms
 TERMS = 16.0  # roundings of each term of the gradient
 LARGEST_NORM32 = 1e19  # [N, N m] the square of a larger norm is infinite in float32
-EPS, EPS32 = 2.3e-16, 1.2e-7
+EPS, EPS32 = 2.3e-16, 1.2e-7  # relative rounding of float64 and float32
 
 
 @kernel

@@ -8,13 +8,13 @@ the directions other than n are equivalent.  With y = J a - aref and T = |(y_1, 
     slips    between              cost E (T - y_0)^2 / 2          force E (T - y_0) (1, -y_i / T)
 
 with Dt = D / mu^2 and E = D / (1 + mu^2), mu = mu_1 / sqrt(impratio).  Cost and force are continuous across zones.
-A slipping contact's force is on the cone |force along the others| = force along n.  Its second derivative is positive
+A slipping contact's force is on the cone |friction| = force along n.  Its second derivative is positive
 semidefinite because T > y_0.  With p = (1, -y_i / T) and the projection Q orthogonal to y_i / T, it is
     E (p p^T + (1 - y_0 / T) Q).
 
-Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, likewise.
-y, v: their values along n; y_i, v_i: along the friction directions, all others; T as above; D, Dt, E: con_D,
-con_Dt, con_slip.  In dimension 4 the last two turns, and values along them, are 0.
+Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, in the same
+layout.  y, v: values along n; y_i, v_i: along the friction directions, all but n; T as above; D, Dt, E: con_D, con_Dt,
+con_slip.  In dimension 4 the last two turns, and values along them, are 0.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.
 The law of Coulomb (coulomb.py) has functions of the same form; opt_contact_model selects between the two.
 Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
@@ -54,11 +54,12 @@ def convex_cone_force(d, k, con_y):
     sticks, slips = cone_zone(d, k, y, T)
     depth = T - y
     force = E * depth
-    cost = 0.5 * E * depth * depth
+    slip_cost = 0.5 * E * depth * depth
     s = -force / where(slips, T, 1.0)
     force = where(slips, force, where(sticks, -(D * y), 0.0))
     s = where(slips, s, where(sticks, -Dt, 0.0))
-    return force, s, where(slips, cost, where(sticks, 0.5 * fma(D * y, y, Dt * T * T), 0.0))
+    cost = where(slips, slip_cost, where(sticks, 0.5 * fma(D * y, y, Dt * T * T), 0.0))
+    return force, s, cost
 
 
 @kernel

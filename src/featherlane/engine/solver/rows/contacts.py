@@ -1,7 +1,7 @@
 """Sums over all contacts of a tile: cost, forces, derivatives along a line, and zone changes along a step.
 
 Each function has a loop for pyramids, one for their turns, and one for elliptic cones.  In a single loop, the two rarer
-cases would take registers from the first one, 3 % of a humanoid's step.
+cases would take registers from the loop for pyramids, which costs 3 % of a humanoid's step.
 con_basis[k], con_basis[TURN, k]: normal and tangents (n, mu_1 t_1, mu_2 t_2), turns; con_dim: number of directions, 1
 without friction, with turns above 3; con_D = 1 / R of the normal row and of all edges of a pyramid, con_Dt: of the
 friction rows of an elliptic cone.
@@ -30,7 +30,10 @@ from featherlane.engine.solver.rows.rows import TURN, add_contact_force, add_con
 # ---- force and cost ------------------------------------------------------------------------------------------------
 @kernel
 def pyramid_forces(d, k, con_y):
-    """Returns (forces along normal and tangents of the basis, cost) of contact k, a pyramid without its turns."""
+    """Returns (forces along normal and tangents of the basis, cost) of contact k with pyramidal friction.
+
+    The edges of its turns are not included (`turning_force`).
+    """
     contact = d.contact[k]
     if contact.dim > 1:
         forces, cost = pyramid_force(contact.D, con_y[k])
@@ -61,16 +64,16 @@ def add_contact_costs(m, d, con_y, cost):
     """Returns cost plus the costs of all contacts at con_y."""
     if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
-            _, c = pyramid_forces(d, k, con_y)
-            cost = cost + c
+            _, contact_cost = pyramid_forces(d, k, con_y)
+            cost = cost + contact_cost
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                _, _, c = turning_force(d, k, con_y)
-                cost = cost + c
+                _, _, contact_cost = turning_force(d, k, con_y)
+                cost = cost + contact_cost
     else:
         for k in range(d.ncon_slot[0]):
-            _, _, c = cone_forces(m, d, k, con_y)
-            cost = cost + c
+            _, _, contact_cost = cone_forces(m, d, k, con_y)
+            cost = cost + contact_cost
     return cost
 
 
@@ -96,20 +99,20 @@ def apply_contact_forces(m, d, cost):
     """Adds the forces of all contacts at primal.con_y to con_wrench of the bodies; returns cost plus their costs."""
     if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
-            forces, c = pyramid_forces(d, k, d.primal.con_y)
-            cost = cost + c
+            forces, contact_cost = pyramid_forces(d, k, d.primal.con_y)
+            cost = cost + contact_cost
             add_basis_force(d, k, forces)
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
                 # turning edges also push along the normal
-                normal_force, moments, c = turning_force(d, k, d.primal.con_y)
-                cost = cost + c
+                normal_force, moments, contact_cost = turning_force(d, k, d.primal.con_y)
+                cost = cost + contact_cost
                 add_contact_force(d, k, normal_force * d.con_basis[k].rows[0])
                 add_turn_moments(d, k, moments)
     else:
         for k in range(d.ncon_slot[0]):
-            forces, s, c = cone_forces(m, d, k, d.primal.con_y)
-            cost = cost + c
+            forces, s, contact_cost = cone_forces(m, d, k, d.primal.con_y)
+            cost = cost + contact_cost
             add_basis_force(d, k, forces)
             if d.con_dim[k] > 3:
                 add_turn_moments(d, k, s * d.primal.con_y[TURN, k])

@@ -2,7 +2,7 @@
 
 In the contact's basis (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2) with
 y = J a - aref, the edges are y_0 + y_i and y_0 - y_i, and the cost is D / 2 times the squares of their negative parts.
-con_y[k] has y along n and the tangents, con_y[TURN, k] along the turns; con_z has J p of a step, v, likewise.
+con_y[k] has y along n and the tangents, con_y[TURN, k] along the turns; con_z has v = J p of a step in the same layout.
 Turns have separate functions, so that contacts of dimension 3, the most frequent ones, are not slowed down.
 Source: MuJoCo documentation, Computation, "Friction cones".
 """

@@ -149,7 +149,7 @@ def prepare_contacts(m, d):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        # the frame's normal points from the first geom's body to the second one's, which is pushed
+        # the frame's normal points from the first geom's body to the body of the second geom, which is pushed
         other, pushed = moving_body(m, c.carrier[0]), moving_body(m, c.carrier[1])
         sign = 1.0
         if pushed == 0:  # the second body cannot move: the first one is pushed, by the reversed basis
