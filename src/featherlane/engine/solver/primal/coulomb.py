@@ -180,8 +180,8 @@ def next_problem(m, d, solved, given_up, proximal, stiffness):
     first_proximal = given_up & not_(proximal)
     if any_(first_proximal):
         begin_proximal(m, d, first_proximal)  # writes coulomb.start, and 0 to coulomb.force
-    # s of the next problem.  After a proximal problem it is larger if that was solved, else smaller.  After the problem
-    # that finds the zones it is 1, the law.  If another problem was not solved, the first proximal problem follows
+    # s after a solution: larger if the problem was proximal, else 1: the law follows the problem that finds the zones.
+    # s after a failure: smaller if the problem was proximal, else that of the first proximal problem
     stiffer = where(proximal, fmin(STIFFER * stiffness, 1.0), 1.0)
     softer = where(proximal, SOFTER * stiffness, FIRST)
     stiffness = where(solved, stiffer, where(given_up, softer, stiffness))

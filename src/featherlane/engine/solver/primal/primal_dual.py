@@ -118,7 +118,7 @@ def store_trial_force(d, k, rho):
 def store_violation(d, k, rho):
     """Stores the violation of contact k: ||z| - b| [N] if its trial force z is in another zone than before, else 0.
 
-    Writes: the violation to coulomb.trial[k][0], and to con_wrench[pushed][0] of both bodies if it is their largest;
+    Writes: the violation to coulomb.trial[k][0], and to con_wrench[body][0] of both bodies if it is their largest;
             z to coulomb.trial and its w to coulomb.friction[k][0] (`store_trial_force`).
     """
     z_length = store_trial_force(d, k, rho)

@@ -259,7 +259,7 @@ def store_primal_forces(m, d):
 
 @kernel
 def trace_of_inertia(m, d):
-    """Returns the trace of M, the scale of cost and gradient; if M is not computed, nv times the model's mean inertia."""
+    """Returns the trace of M, the scale of cost and gradient: nv times the model's mean inertia if M is not computed."""
     trace = 0.0
     if uses_articulated(m):  # then M is not computed
         trace = m.stat_meaninertia[0] * m.nv
