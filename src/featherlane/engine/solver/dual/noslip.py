@@ -158,7 +158,7 @@ def solve_row(m, d, k, live, fall):
 @kernel
 def solve_contact(m, d, k, live, fall):
     """Updates the friction of contact k; returns fall plus the cost's decrease."""
-    # without friction rows, or without a force, there is nothing to solve
+    # a contact without friction rows, or without force, has no friction to solve
     if d.con_dim[k] > 1 and any_(live & has_force(m, d, k, contact_block(d, k))):
         fall = fall + solve_contact_friction(m, d, k, contact_block(d, k), live)
     return fall

@@ -14,7 +14,7 @@ from featherlane.engine.solver.rows.laws import bounded_force, bounded_slope, fo
 
 FAR = 1e30  # stands for infinity
 EXTRA = 50  # evaluations beyond `ls_iterations`, in worlds without a point whose cost is below the start's
-LATE = 2  # first evaluation that tests for rounding in float64, and last one that trusts Newton's step in any case
+LATE = 2  # in float64 the first evaluation that tests for rounding; also the last one that does not test Newton's speed
 # relative errors of one rounding, in float64 and float32
 ROUNDING, ROUNDING32 = 1.1e-16, 6e-8
 UPHILL = 8  # evaluations without descent after which the slope at the start of the line is checked

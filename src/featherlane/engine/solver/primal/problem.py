@@ -151,7 +151,7 @@ def apply_bounded_force(d, k, out, cost):
 
 @kernel
 def apply_one_sided_force(d, k, out, cost):
-    """Adds the joint-space force of the one-dof row k to out; returns cost plus that of the row, one-sided."""
+    """Adds the joint-space force of the one-dof, one-sided row k to out; returns cost plus that of the row."""
     f, row_cost = one_sided_force(d.row_D[k], d.primal.row_x[k])
     i = d.row_dof[k]
     out[i] = fma(d.row_J[k], f, out[i])
@@ -259,7 +259,7 @@ def store_primal_forces(m, d):
 
 @kernel
 def trace_of_inertia(m, d):
-    """Returns the trace of M, the scale of cost and gradient: nv times the model's mean inertia if M is not computed."""
+    """Returns the trace of M, the scale of cost and gradient; without M, nv times the model's mean inertia."""
     trace = 0.0
     if uses_articulated(m):  # then M is not computed
         trace = m.stat_meaninertia[0] * m.nv

@@ -41,12 +41,12 @@ def coulomb_force(d, k, con_y):
     """
     y = con_y[k][0]
     T = sqrt(friction_dot(d, k, con_y, con_y))
-    f = friction_bound(d, k, con_y)
+    f_0 = friction_bound(d, k, con_y)
     Dt = d.con_Dt[k]
-    sticks = Dt * T <= f
-    minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))  # if it slips, T > 0 and Dt > 0
-    friction_cost = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
-    return f, -minus_s, fma(-0.5 * f, fmin(y, 0.0), friction_cost)
+    sticks = Dt * T <= f_0
+    minus_s = where(sticks, Dt, f_0 / where(sticks, 1.0, T))  # if it slips, T > 0 and Dt > 0
+    friction_cost = where(sticks, 0.5 * Dt * T * T, f_0 * (T - 0.5 * f_0 / where(sticks, 1.0, Dt)))
+    return f_0, -minus_s, fma(-0.5 * f_0, fmin(y, 0.0), friction_cost)
 
 
 @kernel
@@ -77,7 +77,7 @@ def model_slope(d, k, a, g, h):
     across = fma(-ty, tv, yv)
     d_across = fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
-    # each sum: the part of the friction across t, then that of the normal force
+    # both are sums of the part of the friction across t, and the part of the normal force
     slope = fma(push, y, fma(w, fma(a, d_across, across), g))
     curvature = fma(push, v, fma(w, d_across, h))
     return slope, curvature
@@ -94,12 +94,12 @@ def tresca_slope(d, k, a, g, h):
     """
     c = d.contact[k]
     D, Dt = c.D, c.Dt
-    f = friction_bound(d, k, d.primal.con_y)
+    f_0 = friction_bound(d, k, d.primal.con_y)
     y, v, yy, yv, vv = line_sums(d, k, a)
     T = sqrt(yy)
-    sticks = Dt * T <= f
+    sticks = Dt * T <= f_0
     inverse_T = 1.0 / where(sticks, 1.0, T)
-    dT, f_over_T = yv * inverse_T, f * inverse_T
+    dT, f_over_T = yv * inverse_T, f_0 * inverse_T
     across = fmax(fma(-dT, dT, vv), 0.0)
     Dv = where(y < 0.0, D * v, 0.0)
     g = g + fma(Dv, y, where(sticks, Dt, f_over_T) * yv)
@@ -123,11 +123,11 @@ def coulomb_weights(d, k):
         slips:   b = f_0 / T,  q = -b, so that b I + q t t^T acts across the slip
     """
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-    f = friction_bound(d, k, d.primal.con_y)
+    f_0 = friction_bound(d, k, d.primal.con_y)
     Dt = d.con_Dt[k]
-    sticks = Dt * T <= f
+    sticks = Dt * T <= f_0
     inverse_T = 1.0 / where(sticks, 1.0, T)
-    f_over_T = f * inverse_T
+    f_over_T = f_0 * inverse_T
     pushes = d.primal.con_y[k][0] < 0.0
     w = where(pushes, d.con_D[k], 0.0)
     b = where(sticks, where(pushes, Dt, 0.0), f_over_T)
@@ -141,6 +141,6 @@ def slip_rate(d, k):
     d f_i / d y_0 = (D / T) y_i is the part of the derivative that `coulomb_weights` leaves out.
     """
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-    f = friction_bound(d, k, d.primal.con_y)
-    slips = (d.con_Dt[k] * T > f) & (f > 0.0)
+    f_0 = friction_bound(d, k, d.primal.con_y)
+    slips = (d.con_Dt[k] * T > f_0) & (f_0 > 0.0)
     return slips, where(slips, d.con_D[k] / where(slips, T, 1.0), 0.0)

@@ -149,7 +149,7 @@ def prepare_contacts(m, d):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        # the frame's normal points from the first geom's body to the body of the second geom, which is pushed
+        # the frame's normal points from the first geom to the second one, whose body is pushed
         other, pushed = moving_body(m, c.carrier[0]), moving_body(m, c.carrier[1])
         sign = 1.0
         if pushed == 0:  # the second body cannot move: the first one is pushed, by the reversed basis
@@ -264,7 +264,7 @@ def add_contact_force(d, k, f):
 
 @kernel
 def add_contact_moment(d, k, moment):
-    """Adds a contact's moment on the pushed body, in world axes, to con_wrench; the other body gets minus it."""
+    """Adds a contact's moment on the pushed body, in world axes, to con_wrench; the other body gets the opposite moment."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     wrench = d.con_wrench[pushed]
     d.con_wrench[pushed] = join(wrench.moment + moment, wrench.translation)
