@@ -83,7 +83,7 @@ def number_islands(m, d):
         label = d.dof_island[t]
         is_first = label == t  # worlds in which t is the first tree of its island
         d.tree_island[t] = where(is_first, n, 0.0)
-        # tree_island[t] = tree_island[label]: that of the island's first tree, label <= t, is known
+        # tree_island[t] = tree_island[label]: the number of the island's first tree, label <= t, is known
         d.tree_island[t] = where(
             label < no_label, gather_rows(d.tree_island, where(label < no_label, label, 0.0)), -1.0
         )

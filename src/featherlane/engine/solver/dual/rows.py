@@ -180,7 +180,7 @@ def make_blocks(m, d):
     Cost:   O(rows * depth^2).
     """
     dof_start, row_start = 0, 0  # next free positions in dual.dof and dual.Y
-    all_rows = in_forces(m)  # PGS reads all blocks, the no-slip solver only those of rows with friction
+    all_rows = in_forces(m)  # else only the no-slip solver reads blocks: those of rows with friction
     inverse = metric_factor(m, d)[1]  # 1 / D
     d.dual.ndual[0] = 0
     for i in range(m.nv):

@@ -264,7 +264,7 @@ def add_contact_force(d, k, f):
 
 @kernel
 def add_contact_moment(d, k, moment):
-    """Adds a contact's moment on the pushed body, in world axes, to con_wrench; the other body gets the opposite moment."""
+    """Adds a contact's moment on the pushed body, in world axes, to con_wrench, and its opposite on the other body."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     wrench = d.con_wrench[pushed]
     d.con_wrench[pushed] = join(wrench.moment + moment, wrench.translation)
