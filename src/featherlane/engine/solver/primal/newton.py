@@ -137,9 +137,10 @@ def is_exact_step(m, d, live, switched, fell, stalled, gradient):
 
     A step is exact if the gradient is small (`balanced`), and either no row switched and the gradient fell to rounding
     level, or the gradient stays at its least value (`stalled`).  If H is ill-conditioned, a step may not be exact.
-    If only one of balanced, stalled and "no row switched" holds, the terms of the gradient decide: rows that switch in
-    the last step, or alternate, leave no more than rounding.
-    live, switched, stalled: masks of `newton`.  fell: mask of worlds whose gradient fell to EXACT_FALL or less.
+    Otherwise, if any of balanced, stalled and "no row switched" holds, the terms of the gradient decide: rows that
+    switch in the last step, or alternate, leave no more than rounding.
+    live, switched, stalled: masks of `newton`.  fell: mask of worlds whose gradient fell to EXACT_FALL of that
+        before the step, or below.
     """
     balanced = gradient <= EXACT * norm_of_forces(m, d)
     exact = ((not_(switched) & fell) | stalled) & balanced

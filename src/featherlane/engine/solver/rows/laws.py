@@ -37,7 +37,7 @@ def bounded_slope(row, x, v, a, g, h):
     f = clamp(-D (x + a v), lo, hi);  g -= f v;  h += D v^2 if the row is not at a bound.
     """
     free_force = -(row.D * fma(a, v, x))
-    f = clip(free_force, row.lo, row.hi)
+    f = clip(free_force, row.lo, row.hi)  # equal to free_force if the row is not at a bound
     return fma(-f, v, g), fma(where(f == free_force, row.D, 0.0) * v, v, h)
 
 
@@ -74,9 +74,9 @@ def one_sided_slope(D, x, v, a, g, h):
 
     With u = x + a v:  g += D min(u, 0) v;  h += D v^2 if u < 0.
     """
-    x = fma(a, v, x)
+    u = fma(a, v, x)
     Dv = D * v
-    return fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
+    return fma(fmin(u, 0.0), Dv, g), fma(where(u < 0.0, v, 0.0), Dv, h)
 
 
 @kernel
